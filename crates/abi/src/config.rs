@@ -1,0 +1,179 @@
+//! The configuration file: what the command line tells the runtime before the program starts.
+//!
+//! The runtime maps it read-only and private, checks the header, and never writes it. A file that
+//! fails a check turns the runtime to pass-through, which it says once.
+
+use crate::VERSION;
+
+/// First eight bytes of a configuration file.
+pub const MAGIC: [u8; 8] = *b"ISOCONF\0";
+
+/// What the runtime does with each allocation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mode {
+    /// Serve every allocation from one plain jemalloc; record nothing.
+    PassThrough = 0,
+    /// Tell sites apart, give grown sites arenas of their own, publish all of it.
+    Profile = 1,
+    /// Place each allocation by the plan's table; one allocator instance per tier.
+    Guided = 2,
+    /// As [`Mode::Profile`], and obey the wanted tier of each arena while the program runs.
+    Online = 3,
+}
+
+impl Mode {
+    /// The mode with this number, if there is one.
+    #[must_use]
+    pub const fn from_u32(number: u32) -> Option<Self> {
+        match number {
+            0 => Some(Self::PassThrough),
+            1 => Some(Self::Profile),
+            2 => Some(Self::Guided),
+            3 => Some(Self::Online),
+            _ => None,
+        }
+    }
+}
+
+/// Header of a configuration file.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct ConfigHeader {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// A [`Mode`].
+    pub mode: u32,
+    /// Size of the whole file in bytes.
+    pub file_bytes: u64,
+    /// Callers in a calling context, 1 to [`crate::MAX_DEPTH`].
+    pub depth: u32,
+    /// Tier of data that no entry names; an index into the tier table.
+    pub default_tier: u32,
+    /// A site gets an arena of its own once it has asked for this many bytes.
+    pub own_arena_bytes: u64,
+    /// An anonymous `mmap` of at least this many bytes is a site.
+    pub mapping_bytes: u64,
+    /// Address space to reserve for the pool, a multiple of [`crate::CHUNK_BYTES`].
+    pub pool_bytes: u64,
+    /// Number of [`TierRecord`]s, fastest first; 0 means that no placement is wanted.
+    pub tier_count: u32,
+    /// Number of [`PlanEntry`] slots, a power of two or 0.
+    pub entry_slots: u32,
+    /// Where the tier table begins, in bytes from the start of the file; a multiple of 8.
+    pub tiers_offset: u64,
+    /// Where the plan's entries begin; a multiple of 8.
+    pub entries_offset: u64,
+    /// How the slow tier is slowed; all zero where the tiers are real.
+    pub emulation: Emulation,
+    /// Which chunks are trapped to see who touches them; all zero where nothing is.
+    pub trapping: Trapping,
+}
+
+/// Costs of the emulated slow tier (TMP, section VI: protection bits set periodically, the first
+/// access in a period pays).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Emulation {
+    /// Nanoseconds between two protections of the slow tier; 0 turns emulation off.
+    pub period_ns: u64,
+    /// Nanoseconds that the first access to a slow page in a period takes.
+    pub access_ns: u64,
+    /// Nanoseconds more where the page is hot (it was also touched in the period before).
+    pub hot_ns: u64,
+    /// Nanoseconds that moving one page between the tiers takes.
+    pub migrate_ns: u64,
+}
+
+/// Protected-chunk sampling: `chunks` chunks at a time are trapped for `period_ns`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Trapping {
+    /// 4 KiB pages trapped at a time; 0 turns it off.
+    pub pages: u64,
+    /// Nanoseconds after which another choice is trapped.
+    pub period_ns: u64,
+    /// Seed of the choice.
+    pub seed: u64,
+}
+
+/// Words of a node mask: 1,024 nodes, the most that Linux can be built for.
+pub const NODE_WORDS: usize = 16;
+
+/// What a tier is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum TierKind {
+    /// The NUMA nodes in the mask, by `mbind`.
+    Nodes = 0,
+    /// The fast half of the emulated pair: plain memory, bounded by the capacity.
+    EmulatedFast = 1,
+    /// The slow half of the emulated pair: plain memory that is slowed.
+    EmulatedSlow = 2,
+}
+
+/// One tier.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct TierRecord {
+    /// A [`TierKind`].
+    pub kind: u32,
+    /// Memory policy for `mbind` (`MPOL_*` of `linux/mempolicy.h`); 1 is `MPOL_PREFERRED`.
+    pub policy: u32,
+    /// Bytes that may live here; `u64::MAX` where the kernel keeps count.
+    pub capacity_bytes: u64,
+    /// Nodes of the tier, bit n of word n/64.
+    pub nodes: [u64; NODE_WORDS],
+}
+
+/// One site of the plan in an open-addressed table: slot `hash & (slots - 1)`, then the next, until
+/// an empty one (`hash == 0`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct PlanEntry {
+    /// The site's name ([`crate::hash`]); 0 marks an empty slot.
+    pub hash: u64,
+    /// Index into the tier table.
+    pub tier: u32,
+    /// Zero; room for a later version.
+    pub reserved: u32,
+}
+
+impl ConfigHeader {
+    /// Pass-through with the default thresholds and no tables.
+    #[must_use]
+    pub const fn new(mode: Mode) -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            mode: mode as u32,
+            file_bytes: size_of::<Self>() as u64,
+            depth: 4,
+            default_tier: 0,
+            own_arena_bytes: 256 << 10,
+            mapping_bytes: 1 << 20,
+            pool_bytes: 1 << 40,
+            tier_count: 0,
+            entry_slots: 0,
+            tiers_offset: size_of::<Self>() as u64,
+            entries_offset: size_of::<Self>() as u64,
+            emulation: Emulation {
+                period_ns: 0,
+                access_ns: 0,
+                hot_ns: 0,
+                migrate_ns: 0,
+            },
+            trapping: Trapping {
+                pages: 0,
+                period_ns: 0,
+                seed: 0,
+            },
+        }
+    }
+}
+
+const _: () = assert!(size_of::<ConfigHeader>() == 136);
+const _: () = assert!(size_of::<TierRecord>() == 144);
+const _: () = assert!(size_of::<PlanEntry>() == 16);

@@ -1,0 +1,13 @@
+//! Environment variables that the command line sets and the runtime reads.
+
+/// Path of the configuration file ([`crate::config`]). Absent: the runtime passes everything
+/// through.
+pub const CONFIG: &str = "ISOTHERM_CONFIG";
+
+/// Directory in which each process creates its session file ([`crate::session`]). Absent: nothing
+/// is published.
+pub const SESSION: &str = "ISOTHERM_SESSION";
+
+/// `1` lets the runtime say on standard error what it does at start (debugging aid; off by
+/// default, because a program's output must not change).
+pub const VERBOSE: &str = "ISOTHERM_VERBOSE";

@@ -1,0 +1,52 @@
+//! Records shared by `libisotherm.so` and the tools outside the program: what lies in a *session
+//! file* (written by the runtime, read by the observer) and in a *configuration file* (written by
+//! the command line, read once by the runtime).
+//!
+//! Assumptions: both sides run on the same machine, so integers are in its byte order; 64-bit
+//! only. Every file begins with a magic number and [`VERSION`]; a reader refuses another version.
+//! Tables are found by the offsets in the header, never by a constant, so a table may grow
+//! without a new version. Nothing here does I/O, and nothing here is unsafe: mapping the bytes is
+//! the caller's business.
+//!
+//! ```text
+//! session file (sparse)                          configuration file
+//! +--------------------+ 0                       +------------------+ 0
+//! | SessionHeader      |                         | ConfigHeader     |
+//! +--------------------+ modules_offset          +------------------+ tiers_offset
+//! | ModuleRecord ...   |                         | TierRecord ...   |
+//! +--------------------+ sites_offset            +------------------+ entries_offset
+//! | SiteRecord ...     |                         | PlanEntry ...    |  open addressing
+//! +--------------------+ arenas_offset           +------------------+
+//! | ArenaRecord ...    |
+//! +--------------------+ chunks_offset
+//! | AtomicU32 ...      |  owner of each 2 MiB chunk of the pool
+//! +--------------------+ mappings_offset
+//! | MappingRecord ...  |
+//! +--------------------+ touches_offset
+//! | TouchRecord ...    |  ring
+//! +--------------------+ text_offset
+//! | module paths       |
+//! +--------------------+
+//! ```
+#![no_std]
+#![forbid(unsafe_code)]
+
+pub mod config;
+pub mod env;
+pub mod hash;
+pub mod session;
+
+/// Version of every layout in this crate. A reader that finds another number refuses the file.
+pub const VERSION: u32 = 1;
+
+/// The pool is handed out in chunks of this many bytes (one x86-64 huge page).
+pub const CHUNK_BYTES: u64 = 1 << CHUNK_SHIFT;
+
+/// log2 of [`CHUNK_BYTES`].
+pub const CHUNK_SHIFT: u32 = 21;
+
+/// Most callers that a calling context may hold.
+///
+/// MemBrain uses 4; eight leaves room for wrappers and keeps a [`session::SiteRecord`] at three
+/// cache lines.
+pub const MAX_DEPTH: usize = 8;

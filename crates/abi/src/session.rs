@@ -1,0 +1,423 @@
+//! The session file: what the runtime inside one process image tells the observer outside.
+//!
+//! One sparse file per process image, named `<pid>.<n>` in the session directory (n counts the
+//! images a process has had, by exec). The runtime maps it shared, so what it wrote survives any
+//! death of the program. There is one writer, the process; the observer reads while it is written
+//! and must expect any value to change under it. The exceptions, which the observer writes and the
+//! runtime reads, are [`ArenaRecord::wanted_tier`] and [`TouchRing::read`].
+//!
+//! Publication: a record is filled first, then the count in the header (or the record's own
+//! `hash`) is stored with release order. A reader loads it with acquire order.
+
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::{MAX_DEPTH, VERSION};
+
+/// First eight bytes of a session file.
+pub const MAGIC: [u8; 8] = *b"ISOTHERM";
+
+/// Owner number in the chunk table: nobody.
+pub const CHUNK_FREE: u32 = 0;
+
+/// Arena number of memory shared by small and rare sites. The chunk table holds arena + 1.
+pub const SHARED_ARENA: u32 = 0;
+
+/// A tier number that means "no wish" in [`ArenaRecord::wanted_tier`].
+pub const NO_TIER: u32 = u32::MAX;
+
+/// A module number that means "code outside every module" (just-in-time code).
+pub const NO_MODULE: u32 = u32::MAX;
+
+/// What became of the process image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum State {
+    /// The runtime works.
+    Running = 1,
+    /// The program left through exit.
+    Exited = 2,
+    /// The runtime turned itself off; [`SessionHeader::off_reason`] says why.
+    Off = 3,
+}
+
+/// Why the runtime turned itself off or gave something up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum OffReason {
+    /// It did not.
+    None = 0,
+    /// The pool's address space could not be reserved.
+    NoAddressSpace = 1,
+    /// The configuration file is missing, cut short or of another version.
+    BadConfig = 2,
+    /// The session file could not be made (disk full, file size limit).
+    NoSession = 3,
+    /// userfaultfd is missing or not allowed to serve the kernel's own accesses.
+    NoUserfaultfd = 4,
+    /// The kernel lacks `UFFDIO_MOVE` (Linux 6.8).
+    NoUffdMove = 5,
+    /// The service thread could not be started.
+    NoThread = 6,
+    /// `mbind` refused the tier's nodes.
+    NoPlacement = 7,
+}
+
+/// Counters of the runtime, an index into [`SessionHeader::counters`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Counter {
+    /// Allocations seen.
+    Allocations = 0,
+    /// Contexts found in the cache.
+    ContextHits = 1,
+    /// Contexts that had to be unwound.
+    ContextMisses = 2,
+    /// Cache hits that were unwound again to be sure.
+    ContextChecks = 3,
+    /// Checks that found another context than the cache.
+    ContextMismatches = 4,
+    /// Sites that found no free record.
+    SitesLost = 5,
+    /// Sites that asked for an arena of their own when none was left.
+    ArenasLost = 6,
+    /// Accesses to the emulated slow tier that were delayed.
+    SlowAccesses = 7,
+    /// Of these, accesses to hot pages.
+    HotSlowAccesses = 8,
+    /// Nanoseconds of delay the emulation added.
+    DelayNanos = 9,
+    /// Pages moved from slow to fast.
+    PagesPromoted = 10,
+    /// Pages moved from fast to slow.
+    PagesDemoted = 11,
+    /// Bytes of the fast tier in use.
+    FastBytes = 12,
+    /// First touches that wanted the fast tier and found it full.
+    Spilled = 13,
+    /// Touch records overwritten before they were read.
+    TouchesLost = 14,
+    /// Nanoseconds the service thread ran.
+    ServiceNanos = 15,
+    /// Bytes of the slow tier in use.
+    SlowBytes = 16,
+    /// First touches served by the emulation.
+    FirstTouches = 17,
+    /// Pages the emulation could not slow (shared after a fork, pinned by the kernel).
+    Unslowed = 18,
+    /// Large mappings of the program that found no free record.
+    MappingsLost = 19,
+}
+
+/// Number of counter slots; unused ones are zero.
+pub const COUNTERS: usize = 32;
+
+/// Start of a session file.
+#[derive(Debug)]
+#[repr(C)]
+pub struct SessionHeader {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// Size of this header in bytes.
+    pub header_bytes: u32,
+    /// The process.
+    pub pid: u32,
+    /// The process it was forked from; its own pid after exec.
+    pub parent_pid: u32,
+    /// A [`crate::config::Mode`].
+    pub mode: u32,
+    /// Callers in a calling context.
+    pub depth: u32,
+    /// A [`State`].
+    pub state: AtomicU32,
+    /// An [`OffReason`].
+    pub off_reason: AtomicU32,
+    /// `CLOCK_MONOTONIC` when the image started, in nanoseconds.
+    pub start_ns: u64,
+    /// First address of the pool.
+    pub pool_base: u64,
+    /// Bytes of the pool.
+    pub pool_bytes: u64,
+    /// Records in use in each table; grows only.
+    pub module_count: AtomicU32,
+    /// See `module_count`.
+    pub site_count: AtomicU32,
+    /// See `module_count`.
+    pub arena_count: AtomicU32,
+    /// See `module_count`.
+    pub mapping_count: AtomicU32,
+    /// Bytes of text in use.
+    pub text_bytes: AtomicU32,
+    /// Most records of each table.
+    pub module_slots: u32,
+    /// See `module_slots`.
+    pub site_slots: u32,
+    /// See `module_slots`.
+    pub arena_slots: u32,
+    /// See `module_slots`.
+    pub mapping_slots: u32,
+    /// Most bytes of text.
+    pub text_slots: u32,
+    /// Where each table begins, in bytes from the start of the file.
+    pub modules_offset: u64,
+    /// See `modules_offset`.
+    pub sites_offset: u64,
+    /// See `modules_offset`.
+    pub arenas_offset: u64,
+    /// Owner of each chunk of the pool: `AtomicU32`, arena number + 1.
+    pub chunks_offset: u64,
+    /// See `modules_offset`.
+    pub mappings_offset: u64,
+    /// See `modules_offset`.
+    pub touches_offset: u64,
+    /// See `modules_offset`.
+    pub text_offset: u64,
+    /// Ring of trapped accesses.
+    pub touches: TouchRing,
+    /// By [`Counter`].
+    pub counters: [AtomicU64; COUNTERS],
+}
+
+/// Positions in the ring of [`TouchRecord`]s. Record i lies in slot `i % slots`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct TouchRing {
+    /// Records written so far (runtime).
+    pub written: AtomicU64,
+    /// Records read so far (observer); informative, the writer never waits.
+    pub read: AtomicU64,
+    /// Slots, a power of two; 0 where nothing is trapped.
+    pub slots: u64,
+}
+
+/// One trapped access.
+#[derive(Debug)]
+#[repr(C)]
+pub struct TouchRecord {
+    /// Address of the access, rounded down to its page.
+    pub address: AtomicU64,
+    /// `CLOCK_MONOTONIC` in nanoseconds.
+    pub time_ns: AtomicU64,
+}
+
+/// A loaded module (executable or shared object).
+#[derive(Debug)]
+#[repr(C)]
+pub struct ModuleRecord {
+    /// Load bias: run-time address = bias + ELF virtual address.
+    pub bias: u64,
+    /// First address past the module's last segment.
+    pub end: u64,
+    /// Bytes that name the module: its GNU build-id, else its file name cut to 32 bytes.
+    pub build_id: [u8; 32],
+    /// Bytes in use of `build_id`.
+    pub build_id_bytes: u32,
+    /// 1 where `build_id` really is one.
+    pub has_build_id: u32,
+    /// Where the path lies in the text area.
+    pub path_offset: u32,
+    /// Bytes of the path.
+    pub path_bytes: u32,
+}
+
+/// One caller: a module and the ELF virtual address of the return address in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct FrameRecord {
+    /// Index into the module table, or [`NO_MODULE`].
+    pub module: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Return address minus the module's bias; the plain address for [`NO_MODULE`].
+    pub offset: u64,
+}
+
+/// One allocation site.
+#[derive(Debug)]
+#[repr(C)]
+pub struct SiteRecord {
+    /// The site's name ([`crate::hash`]); stored last, so 0 means "not yet".
+    pub hash: AtomicU64,
+    /// A [`crate::hash::SiteKind`].
+    pub kind: u32,
+    /// Frames in use.
+    pub depth: u32,
+    /// Callers, innermost first.
+    pub frames: [FrameRecord; MAX_DEPTH],
+    /// The arena that holds the site's data; [`SHARED_ARENA`] until it has grown.
+    pub arena: AtomicU32,
+    /// Zero.
+    pub reserved: u32,
+    /// Allocations so far.
+    pub allocations: AtomicU64,
+    /// Bytes asked for so far.
+    pub requested_bytes: AtomicU64,
+    /// Bytes asked for and not yet freed; 0 while the site shares an arena (a free there does not
+    /// know its site).
+    pub live_bytes: AtomicU64,
+    /// Highest value of `live_bytes`.
+    pub peak_bytes: AtomicU64,
+}
+
+/// One arena.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ArenaRecord {
+    /// Site index + 1, or 0 for the shared arena.
+    pub site: AtomicU32,
+    /// Tier that new memory of the arena gets; an index into the configuration's tiers, or
+    /// [`NO_TIER`].
+    pub tier: AtomicU32,
+    /// Tier that the observer wants; the runtime's service thread obeys. [`NO_TIER`]: no wish.
+    pub wanted_tier: AtomicU32,
+    /// Zero.
+    pub reserved: u32,
+    /// Bytes of pool chunks that the arena holds.
+    pub mapped_bytes: AtomicU64,
+}
+
+/// One large anonymous mapping made by the program.
+///
+/// The slot is being rewritten while `sequence` is odd; a reader that sees two different values
+/// around its copy tries again.
+#[derive(Debug)]
+#[repr(C)]
+pub struct MappingRecord {
+    /// Even: stable. Odd: being written.
+    pub sequence: AtomicU32,
+    /// Index of the site.
+    pub site: AtomicU32,
+    /// First address.
+    pub address: AtomicU64,
+    /// Bytes; 0 once unmapped.
+    pub bytes: AtomicU64,
+    /// Tier wanted by the observer, as in [`ArenaRecord::wanted_tier`].
+    pub wanted_tier: AtomicU32,
+    /// Tier it has.
+    pub tier: AtomicU32,
+}
+
+/// Offsets and sizes of a session file for a pool of a given size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Most modules.
+    pub module_slots: u32,
+    /// Most sites.
+    pub site_slots: u32,
+    /// Most arenas.
+    pub arena_slots: u32,
+    /// Most mappings.
+    pub mapping_slots: u32,
+    /// Most touch records.
+    pub touch_slots: u64,
+    /// Most bytes of module paths.
+    pub text_slots: u32,
+    /// Chunks of the pool.
+    pub chunk_slots: u64,
+}
+
+impl Layout {
+    /// The layout the runtime uses. The file is sparse: only what is used takes memory.
+    ///
+    /// The bounds and their reasons: 4,096 arenas because jemalloc encodes an arena in 12 bits;
+    /// a million sites, the largest program KERNEL measurements knew having had 98 thousand
+    /// at four callers; 65,536 mappings, about the kernel's own `vm.max_map_count`.
+    #[must_use]
+    pub const fn for_pool(pool_bytes: u64) -> Self {
+        Self {
+            module_slots: 1 << 14,
+            site_slots: 1 << 20,
+            arena_slots: 1 << 12,
+            mapping_slots: 1 << 16,
+            touch_slots: 1 << 16,
+            text_slots: 4 << 20,
+            chunk_slots: pool_bytes >> crate::CHUNK_SHIFT,
+        }
+    }
+
+    /// Where each table begins, and the size of the file: modules, sites, arenas, chunks,
+    /// mappings, touches, text, end. Each is a multiple of 4,096.
+    #[must_use]
+    pub const fn offsets(&self) -> [u64; 8] {
+        const fn after(start: u64, count: u64, bytes: usize) -> u64 {
+            (start + count * bytes as u64).next_multiple_of(4096)
+        }
+        let modules = after(0, 1, size_of::<SessionHeader>());
+        let sites = after(modules, self.module_slots as u64, size_of::<ModuleRecord>());
+        let arenas = after(sites, self.site_slots as u64, size_of::<SiteRecord>());
+        let chunks = after(arenas, self.arena_slots as u64, size_of::<ArenaRecord>());
+        let mappings = after(chunks, self.chunk_slots, size_of::<AtomicU32>());
+        let touches = after(
+            mappings,
+            self.mapping_slots as u64,
+            size_of::<MappingRecord>(),
+        );
+        let text = after(touches, self.touch_slots, size_of::<TouchRecord>());
+        let end = after(text, self.text_slots as u64, 1);
+        [modules, sites, arenas, chunks, mappings, touches, text, end]
+    }
+
+    /// A header for this layout, with no records yet.
+    #[must_use]
+    pub fn header(&self, mode: crate::config::Mode, depth: u32) -> SessionHeader {
+        let [modules, sites, arenas, chunks, mappings, touches, text, _] = self.offsets();
+        SessionHeader {
+            magic: MAGIC,
+            version: VERSION,
+            header_bytes: size_of::<SessionHeader>() as u32,
+            pid: 0,
+            parent_pid: 0,
+            mode: mode as u32,
+            depth,
+            state: AtomicU32::new(State::Running as u32),
+            off_reason: AtomicU32::new(OffReason::None as u32),
+            start_ns: 0,
+            pool_base: 0,
+            pool_bytes: self.chunk_slots << crate::CHUNK_SHIFT,
+            module_count: AtomicU32::new(0),
+            site_count: AtomicU32::new(0),
+            arena_count: AtomicU32::new(0),
+            mapping_count: AtomicU32::new(0),
+            text_bytes: AtomicU32::new(0),
+            module_slots: self.module_slots,
+            site_slots: self.site_slots,
+            arena_slots: self.arena_slots,
+            mapping_slots: self.mapping_slots,
+            text_slots: self.text_slots,
+            modules_offset: modules,
+            sites_offset: sites,
+            arenas_offset: arenas,
+            chunks_offset: chunks,
+            mappings_offset: mappings,
+            touches_offset: touches,
+            text_offset: text,
+            touches: TouchRing {
+                written: AtomicU64::new(0),
+                read: AtomicU64::new(0),
+                slots: self.touch_slots,
+            },
+            counters: [const { AtomicU64::new(0) }; COUNTERS],
+        }
+    }
+}
+
+const _: () = assert!(size_of::<SessionHeader>() == 440);
+const _: () = assert!(size_of::<ModuleRecord>() == 64);
+const _: () = assert!(size_of::<FrameRecord>() == 16);
+const _: () = assert!(size_of::<SiteRecord>() == 184);
+const _: () = assert!(size_of::<ArenaRecord>() == 24);
+const _: () = assert!(size_of::<MappingRecord>() == 32);
+const _: () = assert!(size_of::<TouchRecord>() == 16);
+
+#[cfg(test)]
+mod tests {
+    use super::Layout;
+
+    #[test]
+    fn tables_follow_one_another_on_page_boundaries() {
+        let offsets = Layout::for_pool(1 << 40).offsets();
+        assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(offsets.iter().all(|offset| offset % 4096 == 0));
+    }
+}
