@@ -19,6 +19,10 @@ pub const MAGIC: [u8; 8] = *b"ISOTHERM";
 /// Owner number in the chunk table: nobody.
 pub const CHUNK_FREE: u32 = 0;
 
+/// Owner number in the chunk table: a large mapping of the program, described by a
+/// [`MappingRecord`].
+pub const CHUNK_MAPPING: u32 = u32::MAX;
+
 /// Arena number of memory shared by small and rare sites. The chunk table holds arena + 1.
 pub const SHARED_ARENA: u32 = 0;
 

@@ -1,1 +1,10 @@
+//! Safe wrappers around the system calls that `std` and `rustix` leave out or leave unsafe.
 //!
+//! Beside `abi` and `runtime` this is the only crate that may hold unsafe code. A wrapper is as
+//! thin as safety allows: it adds types, not policy.
+#![allow(unsafe_code)]
+
+pub mod memory;
+pub mod perf;
+pub mod thread;
+pub mod userfaultfd;

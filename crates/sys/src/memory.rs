@@ -1,0 +1,1 @@
+//! Mapping, protecting and placing memory.

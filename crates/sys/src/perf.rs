@@ -1,0 +1,1 @@
+//! Performance events and their ring buffers.

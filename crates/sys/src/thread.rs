@@ -1,0 +1,1 @@
+//! A thread that is no thread of the C library.
