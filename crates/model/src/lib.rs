@@ -1,1 +1,20 @@
+//! The values that flow through Isotherm, and the ports at its edges.
 //!
+//! ```text
+//! observe --Batch--> profile --Profile--> policy --Plan--> act --Outcome--> report
+//! ```
+//!
+//! Each arrow is a type of this crate; a stage depends on `model` and never on its neighbour.
+//! Nothing here does I/O, reads a clock or is unsafe. Overloaded words are defined where their type
+//! stands: *tier* in [`tier`], *site* in [`site`], *epoch* and *batch* in [`batch`], *plan* in
+//! [`plan`].
+#![forbid(unsafe_code)]
+
+pub mod batch;
+pub mod outcome;
+pub mod plan;
+pub mod port;
+pub mod profile;
+pub mod site;
+pub mod tier;
+pub mod units;

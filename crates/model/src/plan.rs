@@ -1,0 +1,162 @@
+//! A plan: what goes where, as a value that can be printed, compared, stored, refused, replayed.
+
+use std::fmt;
+
+use crate::site::SiteId;
+use crate::tier::{TierIndex, Tiers};
+use crate::units::Bytes;
+
+/// What makes a site valuable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Accesses as the source counted them. Timer samples weigh by time, so stalls count.
+    Accesses,
+    /// Accesses per second over the site's own life.
+    Bandwidth,
+}
+
+impl Value {
+    /// The word used in plans and on the command line.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Accesses => "accesses",
+            Self::Bandwidth => "bandwidth",
+        }
+    }
+}
+
+/// What makes a site big.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Most bytes resident at one time.
+    PeakRss,
+    /// Most bytes asked for at one time.
+    PeakRequested,
+}
+
+impl Weight {
+    /// The word used in plans and on the command line.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::PeakRss => "peak-rss",
+            Self::PeakRequested => "peak-requested",
+        }
+    }
+}
+
+/// What a policy is given of one site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// The site.
+    pub site: SiteId,
+    /// Its worth, in the unit of [`Value`].
+    pub value: u64,
+    /// Its size, as [`Weight`] says.
+    pub weight: Bytes,
+    /// Position in the order of first allocation, for policies that follow it (first touch).
+    pub order: u32,
+}
+
+/// What a policy says of one site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Assignment {
+    /// The site.
+    pub site: SiteId,
+    /// Where its data goes.
+    pub tier: TierIndex,
+    /// As the policy was given it.
+    pub value: u64,
+    /// As the policy was given it.
+    pub weight: Bytes,
+    /// One sentence: why here.
+    pub reason: String,
+    /// Its code location in words, for people; not compared, not needed to apply the plan.
+    pub label: String,
+}
+
+/// Value in the fastest tier, beside the bounds between which every result stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// This plan.
+    pub planned: u64,
+    /// First touch at the same capacity.
+    pub first_touch: u64,
+    /// The fractional bound: no plan of whole sites can do better at the same capacity.
+    pub bound: u64,
+    /// All sites together.
+    pub total: u64,
+}
+
+/// What goes where.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// Name of the policy.
+    pub policy: String,
+    /// What value meant.
+    pub value: Value,
+    /// What weight meant.
+    pub weight: Weight,
+    /// The program it was made for.
+    pub command: Vec<String>,
+    /// Callers in a calling context; the guided run must use the same.
+    pub depth: u32,
+    /// The tiers it places into.
+    pub tiers: Tiers,
+    /// Where data of sites that it does not name goes.
+    pub default_tier: TierIndex,
+    /// Its standing between the bounds.
+    pub standing: Standing,
+    /// Sites, by value per byte descending, then by id.
+    pub assignments: Vec<Assignment>,
+}
+
+impl Plan {
+    /// The tier for this site.
+    #[must_use]
+    pub fn tier_of(&self, site: SiteId) -> TierIndex {
+        self.assignments
+            .iter()
+            .find(|a| a.site == site)
+            .map_or(self.default_tier, |a| a.tier)
+    }
+
+    /// Bytes that the plan puts into a tier, by its weights.
+    #[must_use]
+    pub fn bytes_in(&self, tier: TierIndex) -> Bytes {
+        self.assignments
+            .iter()
+            .filter(|a| a.tier == tier)
+            .map(|a| a.weight)
+            .sum()
+    }
+}
+
+impl Standing {
+    /// Share of the bound that the plan reaches; 1 where the bound is zero.
+    #[must_use]
+    pub fn share_of_bound(&self) -> f64 {
+        if self.bound == 0 {
+            1.0
+        } else {
+            self.planned as f64 / self.bound as f64
+        }
+    }
+}
+
+impl fmt::Display for Standing {
+    /// `0.97 of the bound (first touch 0.41)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let first_touch = if self.bound == 0 {
+            1.0
+        } else {
+            self.first_touch as f64 / self.bound as f64
+        };
+        write!(
+            f,
+            "{:.2} of the bound (first touch {first_touch:.2})",
+            self.share_of_bound()
+        )
+    }
+}

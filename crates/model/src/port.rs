@@ -1,0 +1,75 @@
+//! Ports: how the pure middle reaches the machine at either edge.
+
+use crate::batch::{Batch, Epoch};
+use crate::outcome::{Action, Outcome};
+use crate::plan::{Item, Plan};
+use crate::profile::Segment;
+use crate::tier::TierIndex;
+use crate::units::Bytes;
+
+/// Where batches come from: a live run, a recorded profile, a simulated machine.
+pub trait Observer {
+    /// Why observing failed.
+    type Error: std::error::Error;
+
+    /// Collects what happened since the last call. The implementer guarantees that nothing seen is
+    /// lost silently: what is dropped is counted in a source report.
+    ///
+    /// # Errors
+    /// The machine could not be read at all. A missing part is data (a report), not an error.
+    fn observe(&mut self, epoch: Epoch) -> Result<Batch, Self::Error>;
+}
+
+/// Who carries out actions.
+pub trait Executor {
+    /// Carries out the actions in order; one outcome for each, in the same order.
+    fn execute(&mut self, actions: &[Action]) -> Vec<Outcome>;
+}
+
+/// A way to decide which site goes where at one capacity of one fast tier; tiers beyond the first
+/// two are filled in turn with what the faster one left.
+///
+/// The implementer guarantees that the result does not depend on the order of the items and that
+/// every site is named once.
+pub trait SitePolicy {
+    /// Its name on the command line: `thermos`.
+    fn name(&self) -> &'static str;
+
+    /// The sites to put into a tier of this capacity, each with one sentence of reason; sites not
+    /// named stay for the next tier.
+    fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice>;
+}
+
+/// A site that a policy puts into the tier at hand, or leaves out, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// Index into the items.
+    pub item: usize,
+    /// Taken into the tier.
+    pub taken: bool,
+    /// One sentence.
+    pub reason: String,
+}
+
+/// A sink for what a step did, one call an epoch.
+pub trait Recorder {
+    /// Why recording failed.
+    type Error: std::error::Error;
+
+    /// Notes one epoch. What was noted before stays readable whatever happens later.
+    ///
+    /// # Errors
+    /// Nothing could be written (disk full, say).
+    fn record(&mut self, segment: &Segment) -> Result<(), Self::Error>;
+}
+
+/// What a re-plan decided, beside the actions that follow from it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// The plan now in force.
+    pub plan: Plan,
+    /// What must be done to get there.
+    pub actions: Vec<Action>,
+    /// Tier that new data of unnamed sites gets.
+    pub default_tier: TierIndex,
+}

@@ -1,0 +1,195 @@
+//! A profile: what a run of a program taught, by epoch, site and chunk.
+
+use crate::batch::{Count, Epoch, Extent, Process, SourceReport};
+use crate::site::{Site, SiteId};
+use crate::units::{Accesses, Bytes, Nanos};
+
+/// What was recorded, where and how.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    /// Version of Isotherm that recorded it.
+    pub isotherm: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Start of the run, RFC 3339 in UTC.
+    pub started: String,
+    /// Kernel release, processor, logical processors, bytes of memory: (name, value) pairs.
+    pub machine: Vec<(String, String)>,
+    /// Callers in a calling context.
+    pub depth: u32,
+    /// Length of an epoch as asked for.
+    pub epoch_length: Nanos,
+    /// Size of a chunk of [`Heat`].
+    pub chunk: Bytes,
+    /// True where the run's tiers were emulated.
+    pub emulated: bool,
+}
+
+/// How a recorded run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// The program exited with this status.
+    Exited(i32),
+    /// The program died of this signal.
+    Signalled(i32),
+    /// The recording was cut short; what is there is good.
+    Unknown,
+}
+
+/// Accesses to one chunk in one epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heat {
+    /// When.
+    pub epoch: Epoch,
+    /// Whose address space.
+    pub process: Process,
+    /// Who made the data.
+    pub site: SiteId,
+    /// First address of the chunk, a multiple of [`Meta::chunk`].
+    pub address: u64,
+    /// How many, weighted as the source weighs.
+    pub accesses: Accesses,
+}
+
+/// Resident bytes of a site in one epoch, all processes together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Resident {
+    /// When.
+    pub epoch: Epoch,
+    /// Whose data.
+    pub site: SiteId,
+    /// How much.
+    pub bytes: Bytes,
+}
+
+/// One epoch of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EpochSpan {
+    /// Which.
+    pub epoch: Epoch,
+    /// How long it took.
+    pub span: Nanos,
+}
+
+/// What one epoch adds to a profile: the unit in which profiles are written, so that a kill loses
+/// at most the epoch at hand.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Segment {
+    /// The epoch and its length.
+    pub epoch: EpochSpan,
+    /// Sites that are new or whose numbers changed, with cumulative numbers.
+    pub sites: Vec<Site>,
+    /// Extents that are new or changed.
+    pub extents: Vec<Extent>,
+    /// Heat of this epoch, ordered by process and address.
+    pub heat: Vec<Heat>,
+    /// RSS in this epoch.
+    pub resident: Vec<Resident>,
+    /// Counters, cumulative.
+    pub counts: Vec<Count>,
+    /// Reports of the sources, cumulative.
+    pub sources: Vec<SourceReport>,
+}
+
+/// All of it in memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// What and where.
+    pub meta: Meta,
+    /// How it ended.
+    pub ending: Ending,
+    /// Epochs in order.
+    pub epochs: Vec<EpochSpan>,
+    /// Sites by id, with totals of the run and their peak RSS.
+    pub sites: Vec<Site>,
+    /// Extents as last seen, those that are gone included.
+    pub extents: Vec<Extent>,
+    /// Heat, ordered by epoch, process, address.
+    pub heat: Vec<Heat>,
+    /// RSS by epoch and site.
+    pub resident: Vec<Resident>,
+    /// Counters at the end.
+    pub counts: Vec<Count>,
+    /// What each source did.
+    pub sources: Vec<SourceReport>,
+}
+
+impl Profile {
+    /// A profile of which only the meta data is known.
+    #[must_use]
+    pub const fn new(meta: Meta) -> Self {
+        Self {
+            meta,
+            ending: Ending::Unknown,
+            epochs: Vec::new(),
+            sites: Vec::new(),
+            extents: Vec::new(),
+            heat: Vec::new(),
+            resident: Vec::new(),
+            counts: Vec::new(),
+            sources: Vec::new(),
+        }
+    }
+
+    /// Adds an epoch. Sites and extents that are known are replaced (a site keeps its higher peak
+    /// RSS); counters and reports, being cumulative, are replaced as a whole where present.
+    pub fn absorb(&mut self, segment: Segment) {
+        self.epochs.push(segment.epoch);
+        for site in segment.sites {
+            match self.sites.binary_search_by_key(&site.id, |known| known.id) {
+                Ok(at) => {
+                    let peak_rss = self.sites[at].peak_rss.max(site.peak_rss);
+                    self.sites[at] = Site { peak_rss, ..site };
+                }
+                Err(at) => self.sites.insert(at, site),
+            }
+        }
+        for extent in segment.extents {
+            let key = (extent.process, extent.address);
+            match self
+                .extents
+                .binary_search_by_key(&key, |known| (known.process, known.address))
+            {
+                Ok(at) => self.extents[at] = extent,
+                Err(at) => self.extents.insert(at, extent),
+            }
+        }
+        self.heat.extend(segment.heat);
+        self.resident.extend(segment.resident);
+        if !segment.counts.is_empty() {
+            self.counts = segment.counts;
+        }
+        if !segment.sources.is_empty() {
+            self.sources = segment.sources;
+        }
+    }
+
+    /// Accesses of each site over the whole run, ordered by site.
+    #[must_use]
+    pub fn accesses_by_site(&self) -> std::collections::BTreeMap<SiteId, Accesses> {
+        let mut sums = std::collections::BTreeMap::<SiteId, Accesses>::new();
+        for heat in &self.heat {
+            *sums.entry(heat.site).or_default() += heat.accesses;
+        }
+        sums
+    }
+
+    /// Most bytes of all placeable sites resident in one epoch: what the share in `--fast 25%` is
+    /// of.
+    #[must_use]
+    pub fn footprint(&self) -> Bytes {
+        let mut sums = std::collections::BTreeMap::<Epoch, Bytes>::new();
+        for resident in &self.resident {
+            if resident.site != SiteId::UNATTRIBUTED {
+                *sums.entry(resident.epoch).or_default() += resident.bytes;
+            }
+        }
+        sums.into_values().max().unwrap_or_default()
+    }
+
+    /// Length of the run.
+    #[must_use]
+    pub fn span(&self) -> Nanos {
+        self.epochs.iter().map(|epoch| epoch.span).sum()
+    }
+}

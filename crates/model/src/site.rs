@@ -1,0 +1,210 @@
+//! Allocation sites: code locations, with calling context, that make data.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The name of an allocation site: a hash of its frames by (module build-id, offset), the same in
+/// every run and on every machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SiteId(pub u64);
+
+impl SiteId {
+    /// Memory that no site made: stacks, program data, libraries, files.
+    pub const UNATTRIBUTED: Self = Self(0);
+    /// The arena that small and rare sites share.
+    pub const SHARED: Self = Self(1);
+}
+
+impl fmt::Display for SiteId {
+    /// Sixteen hexadecimal digits; `shared` and `unattributed` for the two that are no sites.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::UNATTRIBUTED => f.pad("unattributed"),
+            Self::SHARED => f.pad("shared"),
+            Self(hash) => write!(f, "{hash:016x}"),
+        }
+    }
+}
+
+/// A text that names no site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteIdError(String);
+
+impl fmt::Display for SiteIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "\"{}\" is not a site (1 to 16 hexadecimal digits, or `shared`)",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for SiteIdError {}
+
+impl FromStr for SiteId {
+    type Err = SiteIdError;
+
+    fn from_str(text: &str) -> Result<Self, SiteIdError> {
+        match text {
+            "unattributed" => Ok(Self::UNATTRIBUTED),
+            "shared" => Ok(Self::SHARED),
+            _ if !text.is_empty()
+                && text.len() <= 16
+                && text.bytes().all(|b| b.is_ascii_hexdigit()) =>
+            {
+                u64::from_str_radix(text, 16)
+                    .map(Self)
+                    .map_err(|_| SiteIdError(text.to_owned()))
+            }
+            _ => Err(SiteIdError(text.to_owned())),
+        }
+    }
+}
+
+/// What kind of memory a site makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SiteKind {
+    /// Heap allocations.
+    Heap,
+    /// Large anonymous mappings of the program.
+    Mapping,
+    /// The arena shared by small and rare sites.
+    Shared,
+    /// Everything else.
+    Unattributed,
+}
+
+impl SiteKind {
+    /// The word used in files and on screen.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Heap => "heap",
+            Self::Mapping => "mapping",
+            Self::Shared => "shared",
+            Self::Unattributed => "unattributed",
+        }
+    }
+
+    /// The kind with this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Heap, Self::Mapping, Self::Shared, Self::Unattributed]
+            .into_iter()
+            .find(|kind| kind.word() == word)
+    }
+}
+
+/// One caller of a calling context.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Path of the module; empty for code outside every module.
+    pub module: String,
+    /// GNU build-id in hexadecimal, where the module has one.
+    pub build_id: Option<String>,
+    /// Return address as an ELF virtual address of the module.
+    pub offset: u64,
+    /// Function, where symbols were found.
+    pub function: Option<String>,
+    /// Source file, where debugging information was found.
+    pub file: Option<String>,
+    /// Line in `file`.
+    pub line: Option<u32>,
+}
+
+impl fmt::Display for Frame {
+    /// The best that is known: `function (file:line)`, `function (module)`, `module+0x1234`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
+        match (&self.function, &self.file, self.line) {
+            (Some(function), Some(file), Some(line)) => {
+                write!(f, "{function} ({}:{line})", name(file))
+            }
+            (Some(function), _, _) => write!(f, "{function} ({})", name(&self.module)),
+            _ if self.module.is_empty() => write!(f, "0x{:x}", self.offset),
+            _ => write!(f, "{}+0x{:x}", name(&self.module), self.offset),
+        }
+    }
+}
+
+/// An allocation site and what is known of its data.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Its name.
+    pub id: SiteId,
+    /// What it makes.
+    pub kind: SiteKind,
+    /// Callers, innermost first; empty for the two that are no sites.
+    pub frames: Vec<Frame>,
+    /// Allocations over the whole run.
+    pub allocations: u64,
+    /// Bytes asked for over the whole run.
+    pub requested: crate::units::Bytes,
+    /// Most bytes asked for and not yet freed at one time; zero where it could not be told (small
+    /// sites that share an arena).
+    pub peak_requested: crate::units::Bytes,
+    /// Most bytes resident at one time, the weight of the policies (MemBrain, section III).
+    pub peak_rss: crate::units::Bytes,
+}
+
+impl Site {
+    /// A site of which nothing is known yet.
+    #[must_use]
+    pub fn new(id: SiteId, kind: SiteKind) -> Self {
+        Self {
+            id,
+            kind,
+            frames: Vec::new(),
+            allocations: 0,
+            requested: crate::units::Bytes::ZERO,
+            peak_requested: crate::units::Bytes::ZERO,
+            peak_rss: crate::units::Bytes::ZERO,
+        }
+    }
+
+    /// One line for people: the frames from the allocation outwards, joined by ` < `.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.kind {
+            SiteKind::Shared => "small and rare sites (shared arena)".to_owned(),
+            SiteKind::Unattributed => "stacks, program data, libraries, files".to_owned(),
+            SiteKind::Heap | SiteKind::Mapping => self
+                .frames
+                .iter()
+                .map(ToString::to_string)
+                .collect::<Vec<_>>()
+                .join(" < "),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Frame, SiteId};
+
+    #[test]
+    fn a_site_prints_as_it_is_read() {
+        for id in [SiteId(0), SiteId(1), SiteId(0xabc), SiteId(u64::MAX)] {
+            assert_eq!(id.to_string().parse(), Ok(id));
+        }
+        for text in ["", "xyz", "-1", "+1", "12345678901234567"] {
+            assert!(text.parse::<SiteId>().is_err(), "{text} was taken");
+        }
+    }
+
+    #[test]
+    fn a_frame_shows_the_best_that_is_known() {
+        let mut frame = Frame {
+            module: "/bin/app".into(),
+            offset: 0x10,
+            ..Frame::default()
+        };
+        assert_eq!(frame.to_string(), "app+0x10");
+        frame.function = Some("load".into());
+        assert_eq!(frame.to_string(), "load (app)");
+        frame.file = Some("src/load.c".into());
+        frame.line = Some(7);
+        assert_eq!(frame.to_string(), "load (load.c:7)");
+    }
+}

@@ -1,0 +1,261 @@
+//! Tiers: kinds of memory, fastest first.
+//!
+//! *Node* is the kernel's word for a NUMA node; a *tier* is ours for one or more nodes of the same
+//! speed. Index 0 is the fastest tier everywhere.
+
+use std::fmt;
+
+use crate::units::{Bytes, Nanos};
+
+/// Index into a list of tiers; 0 is the fastest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TierIndex(pub u32);
+
+impl TierIndex {
+    /// The fastest tier.
+    pub const FASTEST: Self = Self(0);
+}
+
+/// Memory policy of the kernel by which a tier's memory is placed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// `MPOL_PREFERRED` (or `MPOL_PREFERRED_MANY` for several nodes): spills when full.
+    #[default]
+    Preferred,
+    /// `MPOL_BIND`: fails when full.
+    Bind,
+}
+
+/// What a tier is made of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TierKind {
+    /// NUMA nodes, by number.
+    Nodes(Vec<u32>),
+    /// The fast half of the emulated pair.
+    EmulatedFast,
+    /// The slow half of the emulated pair, with its costs.
+    EmulatedSlow(Emulation),
+}
+
+/// Costs of the emulated slow tier. TMP, section VI: protection bits are set periodically and the
+/// first access to a page in a period pays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Emulation {
+    /// Time between two protections of the slow tier.
+    pub period: Nanos,
+    /// What the first access to a page in a period costs.
+    pub access: Nanos,
+    /// What it costs more where the page is hot.
+    pub hot: Nanos,
+    /// What moving a page costs.
+    pub migrate: Nanos,
+}
+
+impl Emulation {
+    /// The paper's own numbers (TMP, section VI): 10 us an access, 13 us more if hot, 50 us a
+    /// migrated page. The paper does not print its period; 100 ms is ours.
+    pub const PAPER: Self = Self {
+        period: Nanos(100_000_000),
+        access: Nanos(10_000),
+        hot: Nanos(13_000),
+        migrate: Nanos(50_000),
+    };
+}
+
+/// One kind of memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tier {
+    /// Short name: `fast`, `slow`, `cxl`, ...
+    pub name: String,
+    /// What it is made of.
+    pub kind: TierKind,
+    /// Bytes that may be used.
+    pub capacity: Bytes,
+    /// How its memory is placed.
+    pub placement: Placement,
+    /// Load latency, where the firmware or a measurement told.
+    pub latency: Option<Nanos>,
+    /// Read bandwidth in bytes a second, where the firmware or a measurement told.
+    pub read_bandwidth: Option<u64>,
+    /// Write bandwidth in bytes a second, likewise.
+    pub write_bandwidth: Option<u64>,
+    /// Why it stands where it stands in the order.
+    pub reason: String,
+}
+
+impl Tier {
+    /// True for both halves of the emulated pair.
+    #[must_use]
+    pub const fn is_emulated(&self) -> bool {
+        matches!(
+            self.kind,
+            TierKind::EmulatedFast | TierKind::EmulatedSlow(_)
+        )
+    }
+}
+
+/// All tiers of a machine, fastest first, at least one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tiers(Vec<Tier>);
+
+/// Why a list of tiers was refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TiersError {
+    /// There is none.
+    Empty,
+    /// Two have this name.
+    SameName(String),
+    /// Two hold this node.
+    SameNode(u32),
+    /// Emulated tiers come as one fast and one slow, alone.
+    BrokenPair,
+}
+
+impl fmt::Display for TiersError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(f, "there is no tier; name at least one"),
+            Self::SameName(name) => write!(f, "two tiers are named \"{name}\"; names must differ"),
+            Self::SameNode(node) => write!(f, "node {node} is in two tiers; a node has one tier"),
+            Self::BrokenPair => write!(
+                f,
+                "the emulated pair is one fast and one slow tier with no others beside them"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for TiersError {}
+
+impl Tiers {
+    /// Checks and wraps a list, fastest first.
+    ///
+    /// # Errors
+    /// An empty list, a name or a node given twice, half an emulated pair.
+    pub fn new(tiers: Vec<Tier>) -> Result<Self, TiersError> {
+        if tiers.is_empty() {
+            return Err(TiersError::Empty);
+        }
+        let mut names = std::collections::BTreeSet::new();
+        let mut nodes = std::collections::BTreeSet::new();
+        for tier in &tiers {
+            if !names.insert(tier.name.as_str()) {
+                return Err(TiersError::SameName(tier.name.clone()));
+            }
+            if let TierKind::Nodes(list) = &tier.kind
+                && let Some(node) = list.iter().find(|node| !nodes.insert(**node))
+            {
+                return Err(TiersError::SameNode(*node));
+            }
+        }
+        if tiers.iter().any(Tier::is_emulated) {
+            let pair = matches!(
+                tiers.as_slice(),
+                [
+                    Tier {
+                        kind: TierKind::EmulatedFast,
+                        ..
+                    },
+                    Tier {
+                        kind: TierKind::EmulatedSlow(_),
+                        ..
+                    }
+                ]
+            );
+            if !pair {
+                return Err(TiersError::BrokenPair);
+            }
+        }
+        Ok(Self(tiers))
+    }
+
+    /// The built-in emulated pair: `fast` bytes of fast memory, the rest slow.
+    #[must_use]
+    pub fn emulated(fast: Bytes, slow: Bytes, emulation: Emulation) -> Self {
+        let tier = |name: &str, kind, capacity, reason: &str| Tier {
+            name: name.to_owned(),
+            kind,
+            capacity,
+            placement: Placement::Preferred,
+            latency: None,
+            read_bandwidth: None,
+            write_bandwidth: None,
+            reason: reason.to_owned(),
+        };
+        Self(vec![
+            tier(
+                "fast",
+                TierKind::EmulatedFast,
+                fast,
+                "emulated: ordinary memory, bounded",
+            ),
+            tier(
+                "slow",
+                TierKind::EmulatedSlow(emulation),
+                slow,
+                "emulated: ordinary memory, slowed",
+            ),
+        ])
+    }
+
+    /// The tiers, fastest first.
+    #[must_use]
+    pub fn all(&self) -> &[Tier] {
+        &self.0
+    }
+
+    /// The tier with this index.
+    #[must_use]
+    pub fn get(&self, index: TierIndex) -> Option<&Tier> {
+        self.0.get(index.0 as usize)
+    }
+
+    /// The tier with this name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<TierIndex> {
+        self.0
+            .iter()
+            .position(|tier| tier.name == name)
+            .map(|i| TierIndex(i as u32))
+    }
+
+    /// The slowest tier, where everything goes that no plan names.
+    #[must_use]
+    pub fn slowest(&self) -> TierIndex {
+        TierIndex((self.0.len() - 1) as u32)
+    }
+
+    /// True where any tier is emulated; every output then says so.
+    #[must_use]
+    pub fn emulates(&self) -> bool {
+        self.0.iter().any(Tier::is_emulated)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Emulation, Tier, TierKind, Tiers, TiersError};
+    use crate::units::Bytes;
+
+    #[test]
+    fn half_a_pair_a_twin_name_and_a_shared_node_are_refused() {
+        let pair = Tiers::emulated(Bytes(1), Bytes(2), Emulation::PAPER);
+        let fast = pair.all()[0].clone();
+        let node = |name: &str, node| Tier {
+            name: name.into(),
+            kind: TierKind::Nodes(vec![node]),
+            ..fast.clone()
+        };
+        assert_eq!(Tiers::new(vec![]), Err(TiersError::Empty));
+        assert_eq!(Tiers::new(vec![fast.clone()]), Err(TiersError::BrokenPair));
+        assert_eq!(
+            Tiers::new(vec![node("a", 0), node("a", 1)]),
+            Err(TiersError::SameName("a".into()))
+        );
+        assert_eq!(
+            Tiers::new(vec![node("a", 3), node("b", 3)]),
+            Err(TiersError::SameNode(3))
+        );
+        assert!(Tiers::new(pair.all().to_vec()).is_ok());
+    }
+}

@@ -1,0 +1,278 @@
+//! Quantities, each a type of its own, so that bytes are never added to nanoseconds.
+
+use std::fmt;
+use std::str::FromStr;
+
+macro_rules! quantity {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// Nothing.
+            pub const ZERO: Self = Self(0);
+
+            /// The sum, or the largest value where it would overflow.
+            #[must_use]
+            pub const fn saturating_add(self, other: Self) -> Self {
+                Self(self.0.saturating_add(other.0))
+            }
+
+            /// The difference, or zero where it would be negative.
+            #[must_use]
+            pub const fn saturating_sub(self, other: Self) -> Self {
+                Self(self.0.saturating_sub(other.0))
+            }
+        }
+
+        impl std::ops::AddAssign for $name {
+            fn add_assign(&mut self, other: Self) {
+                *self = self.saturating_add(other);
+            }
+        }
+
+        impl std::iter::Sum for $name {
+            fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
+                values.fold(Self::ZERO, Self::saturating_add)
+            }
+        }
+    };
+}
+
+quantity!(
+    /// A number of bytes.
+    Bytes
+);
+quantity!(
+    /// A time or a span in nanoseconds.
+    Nanos
+);
+quantity!(
+    /// Accesses to memory, as many as the source saw (samples count once each).
+    Accesses
+);
+
+/// A text that is no quantity: what was wrong with it and what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QuantityError {
+    text: String,
+    wanted: &'static str,
+}
+
+impl fmt::Display for QuantityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" is not {}", self.text, self.wanted)
+    }
+}
+
+impl std::error::Error for QuantityError {}
+
+const BINARY: [(&str, u64); 6] = [
+    ("B", 1),
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("TiB", 1 << 40),
+    ("PiB", 1 << 50),
+];
+const DECIMAL: [(&str, u64); 5] = [
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("TB", 1_000_000_000_000),
+    ("PB", 1_000_000_000_000_000),
+];
+const TIME: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("µs", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("min", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+const SIZE_WANTED: &str = "a size such as 512MiB, 4GiB or 1.5GB (a unit is required)";
+const TIME_WANTED: &str = "a time such as 10us, 100ms or 1s (a unit is required)";
+
+/// Splits `1.5GiB` into its number and its unit and multiplies. Rounds to nearest; refuses
+/// negative, infinite and overflowing numbers.
+fn scaled(text: &str, units: &[(&str, u64)], wanted: &'static str) -> Result<u64, QuantityError> {
+    let wrong = || QuantityError {
+        text: text.to_owned(),
+        wanted,
+    };
+    let trimmed = text.trim();
+    let split = trimmed
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .ok_or_else(wrong)?;
+    let (number, unit) = trimmed.split_at(split);
+    let unit = unit.trim();
+    let factor = units
+        .iter()
+        .find(|(name, _)| *name == unit)
+        .ok_or_else(wrong)?
+        .1;
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor).ok_or_else(wrong);
+    }
+    let value = number.parse::<f64>().map_err(|_| wrong())? * factor as f64;
+    // 2^63 keeps the cast exact enough and far from wrapping.
+    if !value.is_finite() || value > 9.2e18 {
+        return Err(wrong());
+    }
+    Ok(value.round() as u64)
+}
+
+impl FromStr for Bytes {
+    type Err = QuantityError;
+
+    /// Reads `512MiB`, `1.5GB`, `4096B`. A bare number is refused: nobody can know its unit.
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        let units: Vec<_> = BINARY.iter().chain(&DECIMAL).copied().collect();
+        scaled(text, &units, SIZE_WANTED).map(Self)
+    }
+}
+
+impl FromStr for Nanos {
+    type Err = QuantityError;
+
+    /// Reads `10us`, `100ms`, `1.5s`.
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        scaled(text, &TIME, TIME_WANTED).map(Self)
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// The largest binary unit that leaves a number of at least 1, with one decimal where it is
+    /// not whole: `1.5 GiB`, `512 MiB`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, factor) = BINARY
+            .iter()
+            .rev()
+            .find(|(_, factor)| self.0 >= *factor)
+            .unwrap_or(&BINARY[0]);
+        if self.0.is_multiple_of(*factor) {
+            f.pad(&format!("{} {name}", self.0 / factor))
+        } else {
+            f.pad(&format!("{:.1} {name}", self.0 as f64 / *factor as f64))
+        }
+    }
+}
+
+impl fmt::Display for Nanos {
+    /// `850 ns`, `13.0 us`, `1.25 s`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let nanos = self.0 as f64;
+        let text = match self.0 {
+            0..1_000 => format!("{} ns", self.0),
+            1_000..1_000_000 => format!("{:.1} us", nanos / 1e3),
+            1_000_000..1_000_000_000 => format!("{:.1} ms", nanos / 1e6),
+            _ => format!("{:.2} s", nanos / 1e9),
+        };
+        f.pad(&text)
+    }
+}
+
+impl fmt::Display for Accesses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0.to_string())
+    }
+}
+
+/// A capacity as people give it: a size, or a share of the program's footprint.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Capacity {
+    /// So many bytes.
+    Bytes(Bytes),
+    /// A share of the footprint, above 0 and at most 1.
+    Share(f64),
+}
+
+impl Capacity {
+    /// The bytes this is of a footprint, rounded down.
+    #[must_use]
+    pub fn of(self, footprint: Bytes) -> Bytes {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Share(share) => Bytes((footprint.0 as f64 * share) as u64),
+        }
+    }
+}
+
+impl FromStr for Capacity {
+    type Err = QuantityError;
+
+    /// Reads `4GiB` or `25%`.
+    fn from_str(text: &str) -> Result<Self, QuantityError> {
+        const WANTED: &str = "a size such as 4GiB or a share of the footprint such as 25%";
+        let wrong = || QuantityError {
+            text: text.to_owned(),
+            wanted: WANTED,
+        };
+        let Some(percent) = text.trim().strip_suffix('%') else {
+            return text.parse().map(Self::Bytes).map_err(|_| wrong());
+        };
+        let share = percent.trim().parse::<f64>().map_err(|_| wrong())? / 100.0;
+        if share > 0.0 && share <= 1.0 {
+            Ok(Self::Share(share))
+        } else {
+            Err(wrong())
+        }
+    }
+}
+
+impl fmt::Display for Capacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(bytes) => bytes.fmt(f),
+            Self::Share(share) => write!(f, "{}%", share * 100.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Bytes, Capacity, Nanos};
+
+    #[test]
+    fn sizes_are_read_with_their_unit_and_printed_back() {
+        assert_eq!("512MiB".parse(), Ok(Bytes(512 << 20)));
+        assert_eq!("1.5GiB".parse(), Ok(Bytes(3 << 29)));
+        assert_eq!("2 GB".parse(), Ok(Bytes(2_000_000_000)));
+        assert_eq!(Bytes(3 << 29).to_string(), "1.5 GiB");
+        assert_eq!(Bytes(0).to_string(), "0 B");
+    }
+
+    #[test]
+    fn a_size_without_unit_negative_unknown_or_overflowing_is_refused() {
+        for text in [
+            "512",
+            "-1MiB",
+            "12parsec",
+            "",
+            "MiB",
+            "99999999999PiB",
+            "1e3MiB",
+            "..KiB",
+        ] {
+            assert!(text.parse::<Bytes>().is_err(), "{text} was taken");
+        }
+    }
+
+    #[test]
+    fn times_are_read_with_their_unit() {
+        assert_eq!("10us".parse(), Ok(Nanos(10_000)));
+        assert_eq!("1.5s".parse(), Ok(Nanos(1_500_000_000)));
+        assert!("5".parse::<Nanos>().is_err());
+    }
+
+    #[test]
+    fn a_share_is_of_the_footprint_and_must_lie_in_range() {
+        let quarter: Capacity = "25%".parse().unwrap();
+        assert_eq!(quarter.of(Bytes(1000)), Bytes(250));
+        for text in ["0%", "101%", "-5%", "x%", "%"] {
+            assert!(text.parse::<Capacity>().is_err(), "{text} was taken");
+        }
+    }
+}
