@@ -143,6 +143,10 @@ pub struct SessionHeader {
     pub pool_base: u64,
     /// Bytes of the pool.
     pub pool_bytes: u64,
+    /// What is added to the address of a page that the emulation has trapped away to find where
+    /// its content lies meanwhile; 0 where nothing is moved away. An observer that counts
+    /// resident pages of an extent counts those of the shifted range too.
+    pub shadow_offset: AtomicU64,
     /// Records in use in each table; grows only.
     pub module_count: AtomicU32,
     /// See `module_count`.
@@ -379,6 +383,7 @@ impl Layout {
             start_ns: 0,
             pool_base: 0,
             pool_bytes: self.chunk_slots << crate::CHUNK_SHIFT,
+            shadow_offset: AtomicU64::new(0),
             module_count: AtomicU32::new(0),
             site_count: AtomicU32::new(0),
             arena_count: AtomicU32::new(0),
@@ -406,7 +411,7 @@ impl Layout {
     }
 }
 
-const _: () = assert!(size_of::<SessionHeader>() == 440);
+const _: () = assert!(size_of::<SessionHeader>() == 448);
 const _: () = assert!(size_of::<ModuleRecord>() == 64);
 const _: () = assert!(size_of::<FrameRecord>() == 16);
 const _: () = assert!(size_of::<SiteRecord>() == 184);
