@@ -1,0 +1,331 @@
+//! The configuration file: a plan in the fixed layout that the runtime reads (`abi::config`).
+
+use isotherm_abi::config::{
+    ConfigHeader, Emulation, MAGIC, Mode, NODE_WORDS, PlanEntry, TierKind as KindNumber,
+    TierRecord, Trapping,
+};
+use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
+use isotherm_model::plan::Plan;
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+
+/// `MPOL_PREFERRED` of `linux/mempolicy.h`.
+const MPOL_PREFERRED: u32 = 1;
+/// `MPOL_BIND`.
+const MPOL_BIND: u32 = 2;
+/// `MPOL_PREFERRED_MANY` (Linux 5.15), for tiers of several nodes.
+const MPOL_PREFERRED_MANY: u32 = 5;
+
+/// What the runtime shall do.
+#[derive(Clone, Debug)]
+pub struct Configuration {
+    /// How it treats allocations.
+    pub mode: Mode,
+    /// Callers in a calling context, 1 to [`MAX_DEPTH`].
+    pub depth: u32,
+    /// Bytes that a site asks for before it gets an arena of its own.
+    pub own_arena: Bytes,
+    /// Smallest anonymous mapping that is a site.
+    pub mapping: Bytes,
+    /// Address space of the pool.
+    pub pool: Bytes,
+    /// Tiers, where placement is wanted.
+    pub tiers: Option<Tiers>,
+    /// Tier of what no entry names.
+    pub default_tier: TierIndex,
+    /// Tier of each site.
+    pub entries: Vec<(SiteId, TierIndex)>,
+    /// Pages to trap at a time and for how long, where that source is on.
+    pub trapping: Option<(u64, Nanos, u64)>,
+}
+
+/// Why a configuration cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConfigurationError {
+    /// The depth is out of range.
+    Depth(u32),
+    /// A site or the default names a tier that is not there.
+    NoSuchTier(TierIndex),
+    /// A node number is larger than any Linux knows.
+    NodeOutOfRange(u32),
+}
+
+impl std::fmt::Display for ConfigurationError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Depth(depth) => {
+                write!(
+                    f,
+                    "a calling context of {depth} callers is not possible; use 1 to {MAX_DEPTH}"
+                )
+            }
+            Self::NoSuchTier(tier) => write!(f, "there is no tier number {}", tier.0),
+            Self::NodeOutOfRange(node) => {
+                write!(
+                    f,
+                    "node {node} is out of range; Linux has nodes 0 to {}",
+                    NODE_WORDS * 64 - 1
+                )
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConfigurationError {}
+
+impl Configuration {
+    /// Record only: sites told apart, nothing placed.
+    #[must_use]
+    pub fn profile(depth: u32) -> Self {
+        Self {
+            mode: Mode::Profile,
+            depth,
+            own_arena: Bytes(256 << 10),
+            mapping: Bytes(1 << 20),
+            pool: Bytes(1 << 40),
+            tiers: None,
+            default_tier: TierIndex::FASTEST,
+            entries: Vec::new(),
+            trapping: None,
+        }
+    }
+
+    /// Place by this plan.
+    ///
+    /// A `first-touch` plan carries no entries: everything asks for the fastest tier and spills
+    /// when that is full, which is what first touch means.
+    #[must_use]
+    pub fn guided(plan: &Plan) -> Self {
+        let by_arrival = plan.policy == "first-touch";
+        let entries = plan
+            .assignments
+            .iter()
+            .filter(|assignment| assignment.site > SiteId::SHARED && !by_arrival)
+            .map(|assignment| (assignment.site, assignment.tier))
+            .collect();
+        Self {
+            mode: Mode::Guided,
+            tiers: Some(plan.tiers.clone()),
+            default_tier: if by_arrival {
+                TierIndex::FASTEST
+            } else {
+                plan.default_tier
+            },
+            entries,
+            ..Self::profile(plan.depth)
+        }
+    }
+
+    /// Profile while running and obey wishes; new data of unknown sites goes to `default_tier`.
+    #[must_use]
+    pub fn online(depth: u32, tiers: Tiers, default_tier: TierIndex) -> Self {
+        Self {
+            mode: Mode::Online,
+            tiers: Some(tiers),
+            default_tier,
+            ..Self::profile(depth)
+        }
+    }
+
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// A depth, tier or node out of range.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, ConfigurationError> {
+        if self.depth == 0 || self.depth as usize > MAX_DEPTH {
+            return Err(ConfigurationError::Depth(self.depth));
+        }
+        let tiers = self.tiers.as_ref().map_or(&[][..], Tiers::all);
+        let named = self
+            .entries
+            .iter()
+            .map(|(_, tier)| *tier)
+            .chain([self.default_tier]);
+        if let Some(tier) = named
+            .into_iter()
+            .find(|t| !tiers.is_empty() && t.0 as usize >= tiers.len())
+        {
+            return Err(ConfigurationError::NoSuchTier(tier));
+        }
+        let records = tiers.iter().map(record).collect::<Result<Vec<_>, _>>()?;
+        let slots = table(&self.entries);
+        Ok(self.encode(&records, &slots))
+    }
+
+    fn encode(&self, tiers: &[TierRecord], slots: &[PlanEntry]) -> Vec<u8> {
+        let tiers_offset = size_of::<ConfigHeader>() as u64;
+        let entries_offset = tiers_offset + size_of_val(tiers) as u64;
+        let file_bytes = entries_offset + size_of_val(slots) as u64;
+        let emulation = self.emulation();
+        let (pages, period, seed) = self.trapping.unwrap_or((0, Nanos(0), 0));
+        let trapping = Trapping {
+            pages,
+            period_ns: period.0,
+            seed,
+        };
+        let pool = self.pool.0.next_multiple_of(CHUNK_BYTES);
+
+        let mut out = Vec::with_capacity(file_bytes as usize);
+        out.extend(MAGIC);
+        put32(&mut out, &[VERSION, self.mode as u32]);
+        put64(&mut out, &[file_bytes]);
+        put32(&mut out, &[self.depth, self.default_tier.0]);
+        put64(&mut out, &[self.own_arena.0, self.mapping.0, pool]);
+        put32(&mut out, &[tiers.len() as u32, slots.len() as u32]);
+        put64(&mut out, &[tiers_offset, entries_offset]);
+        let Emulation {
+            period_ns,
+            access_ns,
+            hot_ns,
+            migrate_ns,
+        } = emulation;
+        put64(&mut out, &[period_ns, access_ns, hot_ns, migrate_ns]);
+        put64(
+            &mut out,
+            &[trapping.pages, trapping.period_ns, trapping.seed],
+        );
+        for tier in tiers {
+            put32(&mut out, &[tier.kind, tier.policy]);
+            put64(&mut out, &[tier.capacity_bytes]);
+            put64(&mut out, &tier.nodes);
+        }
+        for slot in slots {
+            put64(&mut out, &[slot.hash]);
+            put32(&mut out, &[slot.tier, slot.reserved]);
+        }
+        debug_assert_eq!(out.len() as u64, file_bytes);
+        out
+    }
+
+    fn emulation(&self) -> Emulation {
+        let slow = self
+            .tiers
+            .iter()
+            .flat_map(Tiers::all)
+            .find_map(|tier| match tier.kind {
+                TierKind::EmulatedSlow(costs) => Some(costs),
+                TierKind::EmulatedFast | TierKind::Nodes(_) => None,
+            });
+        slow.map_or_else(Emulation::default, |costs| Emulation {
+            period_ns: costs.period.0,
+            access_ns: costs.access.0,
+            hot_ns: costs.hot.0,
+            migrate_ns: costs.migrate.0,
+        })
+    }
+}
+
+fn put32(out: &mut Vec<u8>, values: &[u32]) {
+    out.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
+}
+
+fn put64(out: &mut Vec<u8>, values: &[u64]) {
+    out.extend(values.iter().flat_map(|value| value.to_ne_bytes()));
+}
+
+fn record(tier: &Tier) -> Result<TierRecord, ConfigurationError> {
+    let mut nodes = [0_u64; NODE_WORDS];
+    let (kind, count) = match &tier.kind {
+        TierKind::EmulatedFast => (KindNumber::EmulatedFast, 0),
+        TierKind::EmulatedSlow(_) => (KindNumber::EmulatedSlow, 0),
+        TierKind::Nodes(list) => {
+            for &node in list {
+                let word = nodes
+                    .get_mut(node as usize / 64)
+                    .ok_or(ConfigurationError::NodeOutOfRange(node))?;
+                *word |= 1 << (node % 64);
+            }
+            (KindNumber::Nodes, list.len())
+        }
+    };
+    let policy = match (tier.placement, count) {
+        (Placement::Bind, _) => MPOL_BIND,
+        (Placement::Preferred, 0 | 1) => MPOL_PREFERRED,
+        (Placement::Preferred, _) => MPOL_PREFERRED_MANY,
+    };
+    Ok(TierRecord {
+        kind: kind as u32,
+        policy,
+        capacity_bytes: tier.capacity.0,
+        nodes,
+    })
+}
+
+/// Open addressing, at most half full, so that a search for a site that is not there ends soon.
+fn table(entries: &[(SiteId, TierIndex)]) -> Vec<PlanEntry> {
+    if entries.is_empty() {
+        return Vec::new();
+    }
+    let size = (entries.len() * 2).next_power_of_two();
+    let mut slots = vec![PlanEntry::default(); size];
+    for (site, tier) in entries {
+        let mut at = site.0 as usize & (size - 1);
+        while slots[at].hash != 0 && slots[at].hash != site.0 {
+            at = (at + 1) & (size - 1);
+        }
+        slots[at] = PlanEntry {
+            hash: site.0,
+            tier: tier.0,
+            reserved: 0,
+        };
+    }
+    slots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Configuration, ConfigurationError, table};
+    use isotherm_abi::config::PlanEntry;
+    use isotherm_model::site::SiteId;
+    use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+    use isotherm_model::units::Bytes;
+
+    fn lookup(slots: &[PlanEntry], site: u64) -> Option<u32> {
+        let mask = slots.len() - 1;
+        let mut at = site as usize & mask;
+        while slots[at].hash != 0 {
+            if slots[at].hash == site {
+                return Some(slots[at].tier);
+            }
+            at = (at + 1) & mask;
+        }
+        None
+    }
+
+    #[test]
+    fn every_site_is_found_and_others_are_not_even_when_all_share_a_slot() {
+        let entries: Vec<_> = (1..=100)
+            .map(|i| (SiteId(i << 32), TierIndex((i % 2) as u32)))
+            .collect();
+        let slots = table(&entries);
+        for (site, tier) in &entries {
+            assert_eq!(lookup(&slots, site.0), Some(tier.0));
+        }
+        assert_eq!(lookup(&slots, 7), None);
+    }
+
+    #[test]
+    fn the_file_is_as_long_as_its_header_says() {
+        let tiers = Tiers::emulated(Bytes(1 << 20), Bytes(1 << 30), Emulation::PAPER);
+        let mut config = Configuration::online(4, tiers, TierIndex(1));
+        config.entries = vec![(SiteId(77), TierIndex(0))];
+        let bytes = config.to_bytes().unwrap();
+        let said = u64::from_ne_bytes(bytes[16..24].try_into().unwrap());
+        assert_eq!(said, bytes.len() as u64);
+        assert_eq!(bytes.len(), 136 + 2 * 144 + 2 * 16);
+    }
+
+    #[test]
+    fn a_depth_and_a_tier_out_of_range_are_refused() {
+        let mut config = Configuration::profile(9);
+        assert_eq!(config.to_bytes(), Err(ConfigurationError::Depth(9)));
+        config.depth = 4;
+        config.tiers = Some(Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER));
+        config.default_tier = TierIndex(2);
+        assert_eq!(
+            config.to_bytes(),
+            Err(ConfigurationError::NoSuchTier(TierIndex(2)))
+        );
+    }
+}
