@@ -146,6 +146,9 @@ pub struct Site {
     pub peak_requested: crate::units::Bytes,
     /// Most bytes resident at one time, the weight of the policies (MemBrain, section III).
     pub peak_rss: crate::units::Bytes,
+    /// Position in the order of first allocation over the run, from 0: what first touch follows.
+    /// Attribution sets it; observers leave it at zero.
+    pub first_seen: u32,
 }
 
 impl Site {
@@ -160,6 +163,7 @@ impl Site {
             requested: crate::units::Bytes::ZERO,
             peak_requested: crate::units::Bytes::ZERO,
             peak_rss: crate::units::Bytes::ZERO,
+            first_seen: 0,
         }
     }
 
