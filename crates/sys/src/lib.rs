@@ -6,5 +6,6 @@
 
 pub mod memory;
 pub mod perf;
+pub mod spawn;
 pub mod thread;
 pub mod userfaultfd;

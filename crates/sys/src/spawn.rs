@@ -1,0 +1,129 @@
+//! A child process that is held just before `exec`, so that an observer can attach to it.
+//!
+//! ```text
+//! we                              child
+//! spawn_held  ---- fork --->      writes its pid, waits for one byte
+//! attach counters to pid
+//! Held::release -- byte ---->     exec
+//! ```
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command};
+use std::thread::JoinHandle;
+
+/// A child that waits before its `exec`.
+#[derive(Debug)]
+pub struct Held {
+    /// Its process id, the same after `exec`.
+    pub pid: u32,
+    go: io::PipeWriter,
+    spawning: JoinHandle<io::Result<Child>>,
+}
+
+/// Starts `command` and holds it before `exec`.
+///
+/// `Command::spawn` returns only after the child's `exec`, so it waits on a thread of its own.
+///
+/// # Errors
+/// No pipe, thread or process could be made.
+pub fn spawn_held(mut command: Command) -> io::Result<Held> {
+    let (mut pid_reader, pid_writer) = io::pipe()?;
+    let (go_reader, go) = io::pipe()?;
+    let pid_fd = OwnedFd::from(pid_writer);
+    let go_fd = OwnedFd::from(go_reader);
+    let (report, wait) = (pid_fd.as_raw_fd(), go_fd.as_raw_fd());
+    let held = go.as_raw_fd();
+    let announce = move || announce_and_wait(report, wait, held);
+    // SAFETY: the hook runs in the forked child, where only async-signal-safe calls are allowed;
+    // it makes no other than getpid, write, close and read, and allocates nothing. The descriptors
+    // stay open until `spawn` has returned, because the thread below owns them.
+    unsafe { command.pre_exec(announce) };
+    let spawning = std::thread::Builder::new()
+        .name("spawn".to_owned())
+        .spawn(move || {
+            let child = command.spawn();
+            drop((pid_fd, go_fd));
+            child
+        })?;
+    let mut pid = [0; 4];
+    match pid_reader.read_exact(&mut pid) {
+        Ok(()) => Ok(Held {
+            pid: u32::from_ne_bytes(pid),
+            go,
+            spawning,
+        }),
+        Err(error) => Err(joined(spawning).err().unwrap_or(error)),
+    }
+}
+
+fn announce_and_wait(report: i32, wait: i32, held: i32) -> io::Result<()> {
+    // SAFETY: plain system calls on descriptors that are open in this child and on a local buffer.
+    // Our copy of the write end is closed first, or the read would never see the end of file when
+    // the parent dies.
+    let answer = unsafe {
+        let pid = libc::getpid().to_ne_bytes();
+        libc::close(held);
+        libc::write(report, pid.as_ptr().cast(), pid.len());
+        let mut byte = 0_u8;
+        libc::read(wait, (&raw mut byte).cast(), 1)
+    };
+    if answer == 1 {
+        Ok(())
+    } else {
+        Err(io::Error::from_raw_os_error(libc::ECANCELED))
+    }
+}
+
+fn joined(spawning: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
+    spawning
+        .join()
+        .unwrap_or_else(|_| Err(io::Error::other("the spawning thread panicked")))
+}
+
+impl Held {
+    /// Lets the child go on to its `exec` and returns it.
+    ///
+    /// # Errors
+    /// `exec` failed: no such program, no permission, not a program.
+    pub fn release(mut self) -> io::Result<Child> {
+        self.go.write_all(b"!")?;
+        drop(self.go);
+        joined(self.spawning)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spawn_held;
+    use std::process::Command;
+
+    #[test]
+    fn the_pid_is_known_before_the_program_runs_and_stays_the_same() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exit 7"]);
+        let held = spawn_held(command).unwrap();
+        let pid = held.pid;
+        let mut child = held.release().unwrap();
+        assert_eq!(child.id(), pid);
+        assert_eq!(child.wait().unwrap().code(), Some(7));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_an_error_of_release() {
+        let held = spawn_held(Command::new("/no/such/program")).unwrap();
+        assert_eq!(
+            held.release().unwrap_err().kind(),
+            std::io::ErrorKind::NotFound
+        );
+    }
+
+    #[test]
+    fn a_child_that_is_never_released_ends_without_exec() {
+        let held = spawn_held(Command::new("true")).unwrap();
+        let super::Held { go, spawning, .. } = held;
+        drop(go);
+        assert!(super::joined(spawning).is_err());
+    }
+}
