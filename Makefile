@@ -1,0 +1,53 @@
+# Isotherm's commands for people. Each target sets up what it needs first; `make` alone lists them.
+# Every long target is a list of parts (setup/part): a heading, the part, its duration. The first
+# part that fails stops the run and is named.
+
+PREFIX ?= /usr/local
+
+# The Rust toolchain that is new enough, whichever of the machine's it is.
+CARGO := setup/with-rust cargo
+PART := @setup/part
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help setup build demo test test-long rules bench install clean
+
+help:  ## print this list
+	@echo 'make TARGET, where TARGET is one of:'
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/    \1\t\2/p' Makefile | expand -t 16
+
+setup:  ## install what this machine lacks (Debian packages and, if needed, a Rust toolchain)
+	@setup/packages
+	@setup/rust
+
+build: setup  ## compile the release build: target/release/isotherm and libisotherm.so beside it
+	$(PART) 'release build' $(CARGO) build --release --workspace --locked
+
+demo: build  ## record a real program, plan, run it guided, and show what was won
+	@demo/run
+
+test: setup rules  ## every check and the short test sets: what continuous integration runs
+	$(PART) 'unit tests' setup/cargo-test
+	$(PART) 'release build' $(CARGO) build --release --workspace --locked
+	$(PART) 'hostile programs, short set' tests/hostile/run --short
+	$(PART) 'real programs, short set' tests/programs/run --short
+	$(PART) 'report page' tests/page/run
+
+test-long: build  ## the long test sets: other projects' own test suites with Isotherm preloaded
+	$(PART) 'hostile programs, long set' tests/hostile/run --long
+	$(PART) 'real programs, long set' tests/programs/run --long
+
+rules: setup  ## format, lints, house rules and dependencies; part of `test`
+	$(PART) 'format' $(CARGO) fmt --all --check
+	$(PART) 'house rules' $(CARGO) run --quiet --locked --package xtask -- check
+	$(PART) 'dependencies' setup/deny
+	$(PART) 'lints' setup/clippy
+
+bench: build  ## the figures of SPECIFICATION.md, on this machine
+	@bench/run
+
+install: build  ## copy the program, library and man pages to PREFIX (/usr/local), under DESTDIR
+	@setup/install '$(DESTDIR)' '$(PREFIX)'
+
+clean:  ## remove everything that was built
+	rm -rf target build demo-out
