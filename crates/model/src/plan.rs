@@ -1,5 +1,6 @@
 //! A plan: what goes where, as a value that can be printed, compared, stored, refused, replayed.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use crate::site::SiteId;
@@ -24,6 +25,14 @@ impl Value {
             Self::Bandwidth => "bandwidth",
         }
     }
+
+    /// The value with this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::Accesses, Self::Bandwidth]
+            .into_iter()
+            .find(|value| value.word() == word)
+    }
 }
 
 /// What makes a site big.
@@ -44,6 +53,33 @@ impl Weight {
             Self::PeakRequested => "peak-requested",
         }
     }
+
+    /// The weight with this word.
+    #[must_use]
+    pub fn from_word(word: &str) -> Option<Self> {
+        [Self::PeakRss, Self::PeakRequested]
+            .into_iter()
+            .find(|weight| weight.word() == word)
+    }
+}
+
+/// Compares two (value, weight, site) by hotness, value per byte, descending, then by site: the
+/// one order of sites everywhere.
+///
+/// Value without weight is hotter than anything (it costs nothing); among such the higher value
+/// comes first. No value is hotness zero whatever the weight. The quotients are compared by their
+/// cross products, which fit 128 bits, so nothing is rounded.
+#[must_use]
+pub fn hotter_first(a: (u64, Bytes, SiteId), b: (u64, Bytes, SiteId)) -> Ordering {
+    let weightless = |(value, weight, _): (u64, Bytes, SiteId)| value > 0 && weight.0 == 0;
+    let product = |value: u64, weight: Bytes| u128::from(value) * u128::from(weight.0.max(1));
+    let by_hotness = match (weightless(a), weightless(b)) {
+        (true, true) => b.0.cmp(&a.0),
+        (true, false) => Ordering::Less,
+        (false, true) => Ordering::Greater,
+        (false, false) => product(b.0, a.1).cmp(&product(a.0, b.1)),
+    };
+    by_hotness.then(a.2.cmp(&b.2))
 }
 
 /// What a policy is given of one site.
@@ -77,13 +113,18 @@ pub struct Assignment {
 }
 
 /// Value in the fastest tier, beside the bounds between which every result stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// All by one rule: bytes enter the tier in the order of first allocation until it is full, and a
+/// site that fits in part serves that part of its value (rounded down). So `planned` of a plan that
+/// overfills the tier, as hotset and thermos may, does not count what will spill, and
+/// `planned <= bound` and `first_touch <= bound` always.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// This plan.
     pub planned: u64,
     /// First touch at the same capacity.
     pub first_touch: u64,
-    /// The fractional bound: no plan of whole sites can do better at the same capacity.
+    /// The fractional bound: no plan can do better at the same capacity.
     pub bound: u64,
     /// All sites together.
     pub total: u64,
@@ -110,6 +151,28 @@ pub struct Plan {
     pub standing: Standing,
     /// Sites, by value per byte descending, then by id.
     pub assignments: Vec<Assignment>,
+}
+
+impl Item {
+    /// The order of [`hotter_first`].
+    #[must_use]
+    pub fn hotter_first(&self, other: &Self) -> Ordering {
+        hotter_first(
+            (self.value, self.weight, self.site),
+            (other.value, other.weight, other.site),
+        )
+    }
+}
+
+impl Assignment {
+    /// The order of [`hotter_first`].
+    #[must_use]
+    pub fn hotter_first(&self, other: &Self) -> Ordering {
+        hotter_first(
+            (self.value, self.weight, self.site),
+            (other.value, other.weight, other.site),
+        )
+    }
 }
 
 impl Plan {
@@ -158,5 +221,28 @@ impl fmt::Display for Standing {
             "{:.2} of the bound (first touch {first_touch:.2})",
             self.share_of_bound()
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hotter_first;
+    use crate::site::SiteId;
+    use crate::units::Bytes;
+
+    #[test]
+    fn hotness_puts_free_value_first_and_breaks_ties_by_site() {
+        let mut sites = [
+            (0, Bytes(0), SiteId(8)),
+            (0, Bytes(9), SiteId(7)),
+            (2, Bytes(4), SiteId(6)),
+            (1, Bytes(2), SiteId(5)),
+            (u64::MAX, Bytes(u64::MAX), SiteId(4)),
+            (1, Bytes(0), SiteId(3)),
+            (5, Bytes(0), SiteId(9)),
+        ];
+        sites.sort_unstable_by(|a, b| hotter_first(*a, *b));
+        let order: Vec<u64> = sites.iter().map(|site| site.2.0).collect();
+        assert_eq!(order, [9, 3, 4, 5, 6, 7, 8]);
     }
 }

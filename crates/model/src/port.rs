@@ -35,6 +35,12 @@ pub trait SitePolicy {
     /// Its name on the command line: `thermos`.
     fn name(&self) -> &'static str;
 
+    /// True where data of sites that the plan does not name belongs in the fastest tier too (first
+    /// touch, all fast); else it goes to the slowest.
+    fn unnamed_sites_go_fast(&self) -> bool {
+        false
+    }
+
     /// The sites to put into a tier of this capacity, each with one sentence of reason; sites not
     /// named stay for the next tier.
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice>;

@@ -134,6 +134,20 @@ impl FromStr for Bytes {
     }
 }
 
+impl Bytes {
+    /// The size as files hold it, without rounding and without a space: the largest binary unit
+    /// that divides it, `128MiB`, `134217729B`. Read back by [`FromStr`].
+    #[must_use]
+    pub fn exact(self) -> String {
+        let (name, factor) = BINARY
+            .iter()
+            .rev()
+            .find(|(_, factor)| self.0 >= *factor && self.0.is_multiple_of(*factor))
+            .unwrap_or(&BINARY[0]);
+        format!("{}{name}", self.0 / factor)
+    }
+}
+
 impl FromStr for Nanos {
     type Err = QuantityError;
 
@@ -257,6 +271,19 @@ mod tests {
             "..KiB",
         ] {
             assert!(text.parse::<Bytes>().is_err(), "{text} was taken");
+        }
+    }
+
+    #[test]
+    fn an_exact_size_is_read_back_whole() {
+        for (bytes, text) in [
+            (0, "0B"),
+            (1 << 27, "128MiB"),
+            ((1 << 27) + 1, "134217729B"),
+            (u64::MAX, "18446744073709551615B"),
+        ] {
+            assert_eq!(Bytes(bytes).exact(), text);
+            assert_eq!(text.parse(), Ok(Bytes(bytes)));
         }
     }
 
