@@ -60,6 +60,24 @@ impl Emulation {
         hot: Nanos(13_000),
         migrate: Nanos(50_000),
     };
+
+    /// Named costs. The paper's are for NVM; the others scale the cost of an access by the
+    /// published load latency of the memory over that of DRAM.
+    pub const PRESETS: [(&'static str, Self); 4] = [
+        ("paper", Self::PAPER),
+        ("cxl", Self { access: Nanos(5_000), hot: Nanos(0), ..Self::PAPER }),
+        ("nvm", Self::PAPER),
+        ("remote", Self { access: Nanos(3_000), hot: Nanos(0), ..Self::PAPER }),
+    ];
+
+    /// The preset that is used where none is named.
+    pub const DEFAULT_PRESET: &'static str = "paper";
+
+    /// The preset with this name.
+    #[must_use]
+    pub fn preset(name: &str) -> Option<Self> {
+        Self::PRESETS.iter().find(|(known, _)| *known == name).map(|(_, costs)| *costs)
+    }
 }
 
 /// One kind of memory.
