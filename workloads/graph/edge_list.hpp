@@ -1,0 +1,34 @@
+// Where a graph's arcs come from: a text file, copies of it, or the R-MAT generator.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+/// One arc.
+struct Edge {
+  uint32_t source;
+  uint32_t target;
+};
+
+/// The raw arcs as they came. Kept until the end of the program and cold after loading, as the
+/// input of many real programs is.
+struct EdgeList {
+  std::unique_ptr<Edge[]> edges;
+  uint64_t edge_count = 0;
+  uint64_t vertex_count = 0;
+};
+
+/// Reads `source target` lines (blanks or tabs between; lines that begin with # or % are
+/// comments) from a plain, `.xz` or `.gz` file. On failure returns false with a sentence in
+/// `error`.
+bool read_edge_list(const std::string& path, EdgeList* list, std::string* error);
+
+/// `copies` copies of a graph, ids shifted by its vertex count, and between each two neighbours
+/// `bridges` random arcs in either direction, so that a search passes from copy to copy.
+EdgeList copy_graph(const EdgeList& one, uint64_t copies, uint64_t bridges, uint64_t seed);
+
+/// 2^scale vertices and edge_factor times as many arcs, by the recursive matrix of Graph500
+/// (0.57, 0.19, 0.19, 0.05), vertex numbers scrambled. The same for every number of threads.
+EdgeList generate_rmat(uint64_t scale, uint64_t edge_factor, uint64_t seed);
