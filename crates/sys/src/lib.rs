@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub mod memory;
+pub mod pagemap;
 pub mod perf;
 pub mod spawn;
 pub mod thread;

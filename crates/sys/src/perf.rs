@@ -1,1 +1,338 @@
-//! Performance events and their ring buffers.
+//! Samples and counts by `perf_event_open`.
+//!
+//! A [`Sampler`] is one event on every processor, inherited by whatever the process forks, with
+//! one ring buffer a processor: the kernel refuses to map a ring for an inherited event that is
+//! not bound to a processor. A [`Counter`] is one inherited event without a ring.
+//!
+//! What the kernel writes into a ring is read in [`ring`] and taken apart in [`record`]; neither
+//! trusts the sizes found there.
+//!
+//! Manual: `perf_event_open(2)`.
+
+pub mod record;
+pub mod ring;
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use perf_event_open_sys as raw;
+use raw::bindings as abi;
+
+use record::SampleLayout;
+use ring::Ring;
+
+/// Which event to open, and what each sample of it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// `perf_event_attr.type`: a `PERF_TYPE_*` or the number in a PMU's `type` file.
+    pub kind: u32,
+    /// `perf_event_attr.config`.
+    pub config: u64,
+    /// `perf_event_attr.config1`.
+    pub config1: u64,
+    /// `perf_event_attr.config2`.
+    pub config2: u64,
+    /// One sample every so many events; nanoseconds for the `cpu-clock` event.
+    pub period: u64,
+    /// How exact the instruction address must be, 0 to 3 (`precise_ip`).
+    pub precise: u8,
+    /// Leave out what happens inside the kernel.
+    pub exclude_kernel: bool,
+    /// Record the data address.
+    pub address: bool,
+    /// Record latency and data source, where the hardware knows them.
+    pub weight: bool,
+    /// Registers of the program to record, as `asm/perf_regs.h` numbers them; 0 for none.
+    pub registers: u64,
+    /// Record forks, exits, execs and executable mappings too.
+    pub tasks: bool,
+}
+
+impl Event {
+    /// The timer: a sample every `period_ns` nanoseconds of processor time, with the registers.
+    #[must_use]
+    pub fn cpu_clock(period_ns: u64) -> Self {
+        Self {
+            config: u64::from(abi::PERF_COUNT_SW_CPU_CLOCK),
+            registers: register_mask(),
+            tasks: true,
+            ..Self::software(period_ns)
+        }
+    }
+
+    /// Every `period`th page fault, with the address that faulted.
+    #[must_use]
+    pub fn page_faults(period: u64) -> Self {
+        Self {
+            config: u64::from(abi::PERF_COUNT_SW_PAGE_FAULTS),
+            address: true,
+            ..Self::software(period)
+        }
+    }
+
+    /// A hardware event of a PMU that reports data addresses.
+    #[must_use]
+    pub fn precise(kind: u32, configs: [u64; 3], period: u64, precise: u8) -> Self {
+        Self {
+            kind,
+            config: configs[0],
+            config1: configs[1],
+            config2: configs[2],
+            precise,
+            address: true,
+            weight: true,
+            tasks: true,
+            ..Self::software(period)
+        }
+    }
+
+    fn software(period: u64) -> Self {
+        Self {
+            kind: abi::PERF_TYPE_SOFTWARE,
+            config: 0,
+            config1: 0,
+            config2: 0,
+            period,
+            precise: 0,
+            exclude_kernel: true,
+            address: false,
+            weight: false,
+            registers: 0,
+            tasks: false,
+        }
+    }
+
+    /// How samples of this event are laid out.
+    #[must_use]
+    pub fn layout(&self) -> SampleLayout {
+        let mut fields = abi::PERF_SAMPLE_IP
+            | abi::PERF_SAMPLE_TID
+            | abi::PERF_SAMPLE_TIME
+            | abi::PERF_SAMPLE_CPU;
+        if self.address {
+            fields |= abi::PERF_SAMPLE_ADDR;
+        }
+        if self.weight {
+            fields |= abi::PERF_SAMPLE_WEIGHT | abi::PERF_SAMPLE_DATA_SRC;
+        }
+        if self.registers != 0 {
+            fields |= abi::PERF_SAMPLE_REGS_USER;
+        }
+        SampleLayout {
+            fields: u64::from(fields),
+            registers: self.registers,
+        }
+    }
+
+    fn attributes(&self) -> abi::perf_event_attr {
+        let mut attr = abi::perf_event_attr {
+            type_: self.kind,
+            size: size_of::<abi::perf_event_attr>() as u32,
+            config: self.config,
+            sample_type: self.layout().fields,
+            sample_regs_user: self.registers,
+            clockid: libc::CLOCK_MONOTONIC,
+            ..Default::default()
+        };
+        attr.__bindgen_anon_1.sample_period = self.period;
+        attr.__bindgen_anon_3.config1 = self.config1;
+        attr.__bindgen_anon_4.config2 = self.config2;
+        attr.set_disabled(1);
+        attr.set_enable_on_exec(1);
+        attr.set_inherit(1);
+        attr.set_use_clockid(1);
+        attr.set_sample_id_all(1);
+        attr.set_exclude_hv(1);
+        attr.set_exclude_kernel(u64::from(self.exclude_kernel));
+        attr.set_precise_ip(u64::from(self.precise));
+        let tasks = u64::from(self.tasks);
+        attr.set_task(tasks);
+        attr.set_comm(tasks);
+        attr.set_comm_exec(tasks);
+        attr.set_mmap(tasks);
+        attr.set_mmap2(tasks);
+        // Wake nobody: the reader comes once an epoch, and a poll would cost the program.
+        attr.set_watermark(1);
+        attr.__bindgen_anon_2.wakeup_watermark = u32::MAX;
+        attr
+    }
+}
+
+/// The general registers of this machine, as `asm/perf_regs.h` numbers them.
+#[must_use]
+pub const fn register_mask() -> u64 {
+    if cfg!(target_arch = "x86_64") {
+        // AX to FLAGS, R8 to R15. The segment registers are left out: the kernel refuses some of
+        // them and none holds the base that an address would need.
+        0x3ff | 0xff_0000
+    } else {
+        // x0 to x29, lr, sp, pc.
+        (1 << 33) - 1
+    }
+}
+
+/// Opens the event for a process (0: the caller) on a processor (-1: all).
+fn open(attr: &mut abi::perf_event_attr, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
+    let flags = u64::from(abi::PERF_FLAG_FD_CLOEXEC);
+    // SAFETY: perf_event_open takes a pointer to an attribute block; `attr` is a live, exclusive
+    // borrow of one whose `size` field is its true size. The call keeps no pointer.
+    let fd = unsafe { raw::perf_event_open(attr, pid, cpu, -1, flags as libc::c_ulong) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the descriptor was just made by the kernel for us and nobody else owns it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Turns an event on or off at once, whatever exec does.
+fn switch(fd: &OwnedFd, on: bool) -> io::Result<()> {
+    let raw_fd = fd.as_raw_fd();
+    // SAFETY: both requests take a plain integer and touch no memory of ours; the descriptor is a
+    // live perf event.
+    let done = unsafe {
+        if on {
+            raw::ioctls::ENABLE(raw_fd, 0)
+        } else {
+            raw::ioctls::DISABLE(raw_fd, 0)
+        }
+    };
+    if done < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}
+
+/// One event on every processor, each with its ring.
+#[derive(Debug)]
+pub struct Sampler {
+    layout: SampleLayout,
+    events: Vec<(OwnedFd, Ring)>,
+}
+
+impl Sampler {
+    /// Opens the event for `pid` and whatever it forks from now on. Counting begins when the
+    /// process calls exec, or at [`Sampler::enable`].
+    ///
+    /// `ring_bytes` is rounded up to a power of two of pages; where the kernel refuses it for
+    /// want of lockable memory (`perf_event_mlock_kb`), smaller rings are tried.
+    ///
+    /// # Errors
+    /// `EACCES`/`EPERM`: `perf_event_paranoid` forbids it. `ENOENT`, `EOPNOTSUPP`, `ENODEV`: the
+    /// hardware has no such event. `ESRCH`: no such process. `EMFILE`: too many processors for the
+    /// limit of open files.
+    pub fn open(event: &Event, pid: u32, cpus: &[u32], ring_bytes: usize) -> io::Result<Self> {
+        let mut attr = event.attributes();
+        let mut events = Vec::with_capacity(cpus.len());
+        for &cpu in cpus {
+            let fd = match open(&mut attr, pid as i32, cpu as i32) {
+                // A processor that went offline since the list was read.
+                Err(error) if error.raw_os_error() == Some(libc::ENODEV) && cpus.len() > 1 => {
+                    continue;
+                }
+                other => other?,
+            };
+            let ring = Ring::map(&fd, ring_bytes)?;
+            events.push((fd, ring));
+        }
+        if events.is_empty() {
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+        }
+        Ok(Self {
+            layout: event.layout(),
+            events,
+        })
+    }
+
+    /// How the samples are laid out.
+    #[must_use]
+    pub const fn layout(&self) -> SampleLayout {
+        self.layout
+    }
+
+    /// Bytes of each ring, as the kernel granted them.
+    #[must_use]
+    pub fn ring_bytes(&self) -> usize {
+        self.events.first().map_or(0, |(_, ring)| ring.bytes())
+    }
+
+    /// Starts counting now.
+    ///
+    /// # Errors
+    /// The kernel refused; it does not for an event that could be opened.
+    pub fn enable(&self) -> io::Result<()> {
+        self.events.iter().try_for_each(|(fd, _)| switch(fd, true))
+    }
+
+    /// Stops counting.
+    ///
+    /// # Errors
+    /// As [`Sampler::enable`].
+    pub fn disable(&self) -> io::Result<()> {
+        self.events.iter().try_for_each(|(fd, _)| switch(fd, false))
+    }
+
+    /// Moves what the rings hold to the end of `bytes`, one ring after the other, each in the
+    /// order of time. At most the size of all rings is added. Returns how many rings were found
+    /// inconsistent and skipped.
+    pub fn read(&mut self, bytes: &mut Vec<u8>) -> usize {
+        self.events
+            .iter_mut()
+            .filter_map(|(_, ring)| ring.read(bytes).err())
+            .count()
+    }
+}
+
+/// A hardware or software event that is only counted.
+#[derive(Debug)]
+pub struct Counter {
+    file: std::fs::File,
+}
+
+impl Counter {
+    /// Misses of the last cache level.
+    pub const CACHE_MISSES: (u32, u64) = (
+        abi::PERF_TYPE_HARDWARE,
+        abi::PERF_COUNT_HW_CACHE_MISSES as u64,
+    );
+
+    /// Reads that missed the data TLB.
+    pub const TLB_MISSES: (u32, u64) = (
+        abi::PERF_TYPE_HW_CACHE,
+        abi::PERF_COUNT_HW_CACHE_DTLB as u64
+            | (abi::PERF_COUNT_HW_CACHE_OP_READ as u64) << 8
+            | (abi::PERF_COUNT_HW_CACHE_RESULT_MISS as u64) << 16,
+    );
+
+    /// Nanoseconds of processor time.
+    pub const CPU_CLOCK: (u32, u64) =
+        (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_CLOCK as u64);
+
+    /// Opens an event (type, config) for a process and whatever it forks from now on. Counting
+    /// begins at exec.
+    ///
+    /// # Errors
+    /// As [`Sampler::open`].
+    pub fn open((kind, config): (u32, u64), pid: u32) -> io::Result<Self> {
+        let mut attr = Event {
+            kind,
+            config,
+            ..Event::software(0)
+        }
+        .attributes();
+        attr.sample_type = 0;
+        attr.set_watermark(0);
+        attr.__bindgen_anon_2.wakeup_watermark = 0;
+        open(&mut attr, pid as i32, -1).map(|fd| Self { file: fd.into() })
+    }
+
+    /// The count so far, children included that have exited or still run.
+    ///
+    /// # Errors
+    /// The kernel could not read the event.
+    pub fn value(&mut self) -> io::Result<u64> {
+        use std::io::Read;
+        let mut bytes = [0; 8];
+        self.file.read_exact(&mut bytes)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}

@@ -1,0 +1,486 @@
+//! The records in a perf ring, taken apart.
+//!
+//! The bytes come from a shared buffer (and from a fuzzer): no size or offset in them is trusted.
+//! A record that does not hold what its type promises becomes [`Record::Malformed`]; a record
+//! whose size cannot be right ends the walk, because nothing says where the next one begins.
+//!
+//! ```text
+//! header (8)              sample: the fields asked for, in the kernel's order
+//! +------+------+------+  +----+----------+------+------+-----+-----+------+--------+-----+
+//! | type | misc | size |  | ip | pid, tid | time | addr | cpu | abi | regs | weight | src |
+//! +------+------+------+  +----+----------+------+------+-----+-----+------+--------+-----+
+//!  u32    u16    u16       8    4 + 4      8      8      8     8     8 * n  8        8
+//! ```
+
+use perf_event_open_sys::bindings as abi;
+
+/// What each sample holds: needed to read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SampleLayout {
+    /// `PERF_SAMPLE_*` bits.
+    pub fields: u64,
+    /// Mask of the registers recorded.
+    pub registers: u64,
+}
+
+/// Registers of the program at a sample, by their number in `asm/perf_regs.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registers {
+    values: [u64; REGISTERS],
+    mask: u64,
+}
+
+/// Register numbers go up to this: aarch64 has 33.
+const REGISTERS: usize = 33;
+
+impl Registers {
+    /// No register known.
+    pub const NONE: Self = Self {
+        values: [0; REGISTERS],
+        mask: 0,
+    };
+
+    /// The register with this number, if it was recorded.
+    #[must_use]
+    pub fn get(&self, number: u8) -> Option<u64> {
+        (self.mask >> number.min(63) & 1 != 0)
+            .then(|| self.values.get(usize::from(number)).copied())
+            .flatten()
+    }
+
+    /// Notes a register; a number beyond the last is ignored.
+    pub fn set(&mut self, number: u8, value: u64) {
+        if let Some(slot) = self.values.get_mut(usize::from(number)) {
+            *slot = value;
+            self.mask |= 1 << number;
+        }
+    }
+}
+
+/// One sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Address of the instruction.
+    pub ip: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// `CLOCK_MONOTONIC`, nanoseconds.
+    pub time_ns: u64,
+    /// Data address, where the event has one; 0 where the hardware did not know it.
+    pub address: u64,
+    /// Latency in cycles, where the hardware knows it; else 0.
+    pub weight: u64,
+    /// `union perf_mem_data_src`; 0 where it was not asked for.
+    pub data_source: u64,
+    /// The program's registers.
+    pub registers: Registers,
+}
+
+/// One record.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly every record is a sample, looked at once where it stands"
+)]
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record<'a> {
+    /// A sample.
+    Sample(Sample),
+    /// So many records or samples were dropped because the ring was full.
+    Lost(u64),
+    /// A process or thread was made.
+    Fork {
+        /// The new one's process.
+        pid: u32,
+        /// The process that made it.
+        parent: u32,
+        /// The new thread; equal to `pid` for a new process.
+        tid: u32,
+        /// When.
+        time_ns: u64,
+    },
+    /// A thread, or with `tid == pid` a process, ended.
+    Exit {
+        /// Process.
+        pid: u32,
+        /// Thread.
+        tid: u32,
+        /// When.
+        time_ns: u64,
+    },
+    /// A thread got a new name.
+    Comm {
+        /// Process.
+        pid: u32,
+        /// True where the name is new because of exec.
+        exec: bool,
+        /// When; 0 where it was not recorded.
+        time_ns: u64,
+    },
+    /// A mapping with executable pages was made.
+    Mapping(Mapping<'a>),
+    /// The kernel stopped (true) or resumed sampling because it cost too much.
+    Throttled(bool),
+    /// A record of another type.
+    Other(u32),
+    /// A record that is shorter than its type needs.
+    Malformed(u32),
+}
+
+/// An executable mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mapping<'a> {
+    /// In which process.
+    pub pid: u32,
+    /// First address.
+    pub address: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// Where in the file it begins.
+    pub file_offset: u64,
+    /// Inode, 0 where nothing lies behind it.
+    pub inode: u64,
+    /// Path as the kernel prints it, or a name such as `[vdso]`, `//anon`.
+    pub path: &'a [u8],
+}
+
+/// Walks the records in `bytes`; what is left over after the last whole one is not returned.
+#[derive(Clone, Debug)]
+pub struct Records<'a> {
+    bytes: &'a [u8],
+    layout: SampleLayout,
+}
+
+impl<'a> Records<'a> {
+    /// Records read from rings of events with this layout.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8], layout: SampleLayout) -> Self {
+        Self { bytes, layout }
+    }
+
+    /// Bytes not yet walked; after the end, those that are no whole record.
+    #[must_use]
+    pub const fn rest(&self) -> usize {
+        self.bytes.len()
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Record<'a>;
+
+    fn next(&mut self) -> Option<Record<'a>> {
+        let mut header = Fields { bytes: self.bytes };
+        let kind = header.word()?;
+        let misc_and_size = header.word()?;
+        let (misc, size) = (misc_and_size as u16, (misc_and_size >> 16) as usize);
+        let record = self.bytes.get(..size).filter(|_| size >= 8)?;
+        self.bytes = &self.bytes[size..];
+        let body = Fields {
+            bytes: &record[8..],
+        };
+        Some(take_apart(kind, misc, body, self.layout).unwrap_or(Record::Malformed(kind)))
+    }
+}
+
+/// Reads a record front to back. Native byte order: the kernel below us wrote it.
+#[derive(Clone, Copy)]
+struct Fields<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    fn word(&mut self) -> Option<u32> {
+        let (head, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(u32::from_ne_bytes(*head))
+    }
+
+    fn long(&mut self) -> Option<u64> {
+        let (head, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(u64::from_ne_bytes(*head))
+    }
+
+    fn skip(&mut self, bytes: usize) -> Option<()> {
+        self.bytes = self.bytes.get(bytes..)?;
+        Some(())
+    }
+
+    /// The time in the identification that `sample_id_all` puts at the end of every record that is
+    /// no sample: (pid, tid), time, cpu, 8 bytes each.
+    fn trailing_time(&self) -> u64 {
+        const TRAILER: usize = 24;
+        let mut trailer = Self {
+            bytes: &self.bytes[self.bytes.len().saturating_sub(TRAILER)..],
+        };
+        trailer.skip(8).and_then(|()| trailer.long()).unwrap_or(0)
+    }
+
+    fn text(&self) -> &'a [u8] {
+        let end = self.bytes.iter().position(|byte| *byte == 0);
+        &self.bytes[..end.unwrap_or(self.bytes.len())]
+    }
+}
+
+fn take_apart<'a>(
+    kind: u32,
+    misc: u16,
+    mut body: Fields<'a>,
+    layout: SampleLayout,
+) -> Option<Record<'a>> {
+    Some(match kind {
+        abi::PERF_RECORD_SAMPLE => Record::Sample(sample(body, layout)?),
+        abi::PERF_RECORD_LOST => {
+            body.skip(8)?;
+            Record::Lost(body.long()?)
+        }
+        abi::PERF_RECORD_LOST_SAMPLES => Record::Lost(body.long()?),
+        abi::PERF_RECORD_FORK | abi::PERF_RECORD_EXIT => {
+            let (pid, parent) = (body.word()?, body.word()?);
+            let tid = body.word()?;
+            body.skip(4)?;
+            let time_ns = body.long()?;
+            if kind == abi::PERF_RECORD_EXIT {
+                Record::Exit { pid, tid, time_ns }
+            } else {
+                Record::Fork {
+                    pid,
+                    parent,
+                    tid,
+                    time_ns,
+                }
+            }
+        }
+        abi::PERF_RECORD_COMM => Record::Comm {
+            pid: body.word()?,
+            exec: u32::from(misc) & abi::PERF_RECORD_MISC_COMM_EXEC != 0,
+            time_ns: body.trailing_time(),
+        },
+        abi::PERF_RECORD_MMAP2 => Record::Mapping(mapping(body)?),
+        abi::PERF_RECORD_THROTTLE => Record::Throttled(true),
+        abi::PERF_RECORD_UNTHROTTLE => Record::Throttled(false),
+        other => Record::Other(other),
+    })
+}
+
+fn mapping(mut body: Fields<'_>) -> Option<Mapping<'_>> {
+    let pid = body.word()?;
+    body.skip(4)?;
+    let (address, bytes, file_offset) = (body.long()?, body.long()?, body.long()?);
+    body.skip(8)?;
+    let inode = body.long()?;
+    body.skip(16)?;
+    Some(Mapping {
+        pid,
+        address,
+        bytes,
+        file_offset,
+        inode,
+        path: body.text(),
+    })
+}
+
+/// Reads the fields in the order in which `perf_event_open(2)` lists them.
+fn sample(mut body: Fields<'_>, layout: SampleLayout) -> Option<Sample> {
+    let has = |field: u32| layout.fields & u64::from(field) != 0;
+    let mut sample = Sample {
+        ip: 0,
+        pid: 0,
+        tid: 0,
+        time_ns: 0,
+        address: 0,
+        weight: 0,
+        data_source: 0,
+        registers: Registers::NONE,
+    };
+    if has(abi::PERF_SAMPLE_IP) {
+        sample.ip = body.long()?;
+    }
+    if has(abi::PERF_SAMPLE_TID) {
+        (sample.pid, sample.tid) = (body.word()?, body.word()?);
+    }
+    if has(abi::PERF_SAMPLE_TIME) {
+        sample.time_ns = body.long()?;
+    }
+    if has(abi::PERF_SAMPLE_ADDR) {
+        sample.address = body.long()?;
+    }
+    if has(abi::PERF_SAMPLE_CPU) {
+        body.skip(8)?;
+    }
+    if has(abi::PERF_SAMPLE_REGS_USER) {
+        sample.registers = registers(&mut body, layout.registers)?;
+    }
+    if has(abi::PERF_SAMPLE_WEIGHT) {
+        sample.weight = body.long()?;
+    }
+    if has(abi::PERF_SAMPLE_DATA_SRC) {
+        sample.data_source = body.long()?;
+    }
+    Some(sample)
+}
+
+/// Registers of a 32-bit program are read past but not kept: their numbers mean the same, but
+/// addresses computed from them would need another instruction decoder.
+fn registers(body: &mut Fields<'_>, mask: u64) -> Option<Registers> {
+    let kept = match body.long()? {
+        0 => return Some(Registers::NONE),
+        abi => abi == u64::from(self::abi::PERF_SAMPLE_REGS_ABI_64),
+    };
+    let mut registers = Registers::NONE;
+    for number in (0..64).filter(|number| mask >> number & 1 != 0) {
+        let value = body.long()?;
+        if kept {
+            registers.set(number, value);
+        }
+    }
+    Some(registers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Record, Records, SampleLayout, abi};
+
+    const LAYOUT: SampleLayout = SampleLayout {
+        fields: (abi::PERF_SAMPLE_IP
+            | abi::PERF_SAMPLE_TID
+            | abi::PERF_SAMPLE_TIME
+            | abi::PERF_SAMPLE_ADDR
+            | abi::PERF_SAMPLE_CPU
+            | abi::PERF_SAMPLE_REGS_USER) as u64,
+        registers: 0b101,
+    };
+
+    fn record(kind: u32, misc: u16, longs: &[u64]) -> Vec<u8> {
+        let size = 8 + 8 * longs.len() as u16;
+        let mut bytes = kind.to_ne_bytes().to_vec();
+        bytes.extend(misc.to_ne_bytes());
+        bytes.extend(size.to_ne_bytes());
+        bytes.extend(longs.iter().flat_map(|long| long.to_ne_bytes()));
+        bytes
+    }
+
+    fn pair(low: u32, high: u32) -> u64 {
+        u64::from_ne_bytes(
+            [low.to_ne_bytes(), high.to_ne_bytes()]
+                .concat()
+                .try_into()
+                .unwrap(),
+        )
+    }
+
+    #[test]
+    fn a_sample_gives_back_what_was_put_in() {
+        let longs = [0x401000, pair(7, 8), 99, 0xbeef, pair(1, 0), 2, 11, 22];
+        let bytes = record(abi::PERF_RECORD_SAMPLE, 0, &longs);
+        let Some(Record::Sample(sample)) = Records::new(&bytes, LAYOUT).next() else {
+            panic!("no sample");
+        };
+        assert_eq!((sample.ip, sample.pid, sample.tid), (0x401000, 7, 8));
+        assert_eq!((sample.time_ns, sample.address), (99, 0xbeef));
+        let registers = [0, 1, 2, 200].map(|number| sample.registers.get(number));
+        assert_eq!(registers, [Some(11), None, Some(22), None]);
+    }
+
+    #[test]
+    fn a_thread_of_the_kernel_has_no_registers() {
+        let longs = [1, pair(7, 8), 99, 0, pair(1, 0), 0];
+        let bytes = record(abi::PERF_RECORD_SAMPLE, 0, &longs);
+        let Some(Record::Sample(sample)) = Records::new(&bytes, LAYOUT).next() else {
+            panic!("no sample");
+        };
+        assert_eq!(sample.registers.get(0), None);
+    }
+
+    #[test]
+    fn losses_forks_execs_and_mappings_are_read() {
+        let mut bytes = record(abi::PERF_RECORD_LOST, 0, &[1, 42, 0, 0, 0]);
+        bytes.extend(record(
+            abi::PERF_RECORD_FORK,
+            0,
+            &[pair(9, 7), pair(9, 7), 5],
+        ));
+        let exec = abi::PERF_RECORD_MISC_COMM_EXEC as u16;
+        let name = u64::from_ne_bytes(*b"true\0\0\0\0");
+        bytes.extend(record(
+            abi::PERF_RECORD_COMM,
+            exec,
+            &[pair(9, 9), name, pair(9, 9), 6, 0],
+        ));
+        let path = u64::from_ne_bytes(*b"/bin/so\0");
+        let longs = [
+            pair(9, 9),
+            4096,
+            8192,
+            512,
+            0,
+            77,
+            0,
+            0,
+            path,
+            pair(9, 9),
+            7,
+            0,
+        ];
+        bytes.extend(record(abi::PERF_RECORD_MMAP2, 0, &longs));
+        let mut records = Records::new(&bytes, LAYOUT);
+        assert_eq!(records.next(), Some(Record::Lost(42)));
+        let fork = Record::Fork {
+            pid: 9,
+            parent: 7,
+            tid: 9,
+            time_ns: 5,
+        };
+        assert_eq!(records.next(), Some(fork));
+        let comm = Record::Comm {
+            pid: 9,
+            exec: true,
+            time_ns: 6,
+        };
+        assert_eq!(records.next(), Some(comm));
+        let Some(Record::Mapping(mapping)) = records.next() else {
+            panic!("no mapping");
+        };
+        assert_eq!(
+            (mapping.address, mapping.bytes, mapping.file_offset),
+            (4096, 8192, 512)
+        );
+        assert_eq!((mapping.inode, mapping.path), (77, b"/bin/so".as_slice()));
+        assert_eq!((records.next(), records.rest()), (None, 0));
+    }
+
+    #[test]
+    fn torn_sizes_end_the_walk_and_short_bodies_are_named() {
+        let short = record(abi::PERF_RECORD_SAMPLE, 0, &[1]);
+        assert_eq!(
+            Records::new(&short, LAYOUT).collect::<Vec<_>>(),
+            [Record::Malformed(abi::PERF_RECORD_SAMPLE)]
+        );
+        for size in [0u16, 7, 9000] {
+            let mut torn = record(abi::PERF_RECORD_LOST, 0, &[1, 42]);
+            torn[6..8].copy_from_slice(&size.to_ne_bytes());
+            assert_eq!(Records::new(&torn, LAYOUT).count(), 0, "size {size}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_bytes_make_the_walk_panic_or_run_forever(
+            bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..4096),
+            fields in proptest::num::u64::ANY,
+            registers in proptest::num::u64::ANY,
+        ) {
+            let walked = Records::new(&bytes, SampleLayout { fields, registers }).count();
+            proptest::prop_assert!(walked <= bytes.len() / 8);
+        }
+
+        #[test]
+        fn whole_records_among_garbage_bodies_are_all_found(
+            bodies in proptest::collection::vec((0u32..20, proptest::collection::vec(proptest::num::u64::ANY, 0..40)), 0..60),
+        ) {
+            let bytes: Vec<u8> = bodies.iter().flat_map(|(kind, longs)| record(*kind, 0, longs)).collect();
+            proptest::prop_assert_eq!(Records::new(&bytes, LAYOUT).count(), bodies.len());
+        }
+    }
+}

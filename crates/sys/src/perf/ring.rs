@@ -1,0 +1,172 @@
+//! The ring buffer that the kernel shares with a reader of samples.
+//!
+//! ```text
+//! page 0              pages 1 to 2^n
+//! +-------------+     +------+------------------------+---------+
+//! | head, tail  |     | free | records not yet read   | free    |
+//! +-------------+     +------+------------------------+---------+
+//!                            ^ tail (ours)            ^ head (kernel's)
+//! ```
+//!
+//! Both positions only grow; a position modulo the size is the place in the buffer. The kernel
+//! never writes between tail and head, so those bytes are copied out and read at leisure.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::OwnedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use perf_event_open_sys::bindings::perf_event_mmap_page;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+/// The smallest ring worth having: a few dozen samples.
+const SMALLEST_BYTES: usize = 16 << 10;
+
+/// A mapped ring.
+#[derive(Debug)]
+pub struct Ring {
+    base: NonNull<u8>,
+    mapped_bytes: usize,
+    data_offset: usize,
+    data_bytes: usize,
+}
+
+// SAFETY: the mapping belongs to this value alone and reading it needs `&mut self`, so it may be
+// handed to another thread.
+unsafe impl Send for Ring {}
+
+/// A head and tail that no kernel writes: the memory is not a ring, or another reader moved it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inconsistent;
+
+impl Ring {
+    /// Maps a ring of about this size for an event, or the largest smaller one the kernel grants.
+    ///
+    /// # Errors
+    /// `EPERM`: not even the smallest ring fits the limit of lockable memory
+    /// (`/proc/sys/kernel/perf_event_mlock_kb`, `ulimit -l`). `ENOMEM`: no memory.
+    pub fn map(event: &OwnedFd, bytes: usize) -> io::Result<Self> {
+        let page = rustix::param::page_size();
+        let smallest = SMALLEST_BYTES.next_multiple_of(page).next_power_of_two();
+        let mut data_bytes = bytes.clamp(smallest, 1 << 30).next_power_of_two();
+        loop {
+            match Self::map_exactly(event, page, data_bytes) {
+                Err(error)
+                    if data_bytes > smallest
+                        && matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) =>
+                {
+                    data_bytes /= 2;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn map_exactly(event: &OwnedFd, page: usize, data_bytes: usize) -> io::Result<Self> {
+        let mapped_bytes = page + data_bytes;
+        // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                mapped_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED,
+                event,
+                0,
+            )
+        }?;
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self {
+            base,
+            mapped_bytes,
+            data_offset: page,
+            data_bytes,
+        })
+    }
+
+    /// Bytes of records that the ring can hold.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.data_bytes
+    }
+
+    /// Moves the records to the end of `out` and gives their room back to the kernel.
+    ///
+    /// # Errors
+    /// Head and tail contradict each other. The ring is then emptied, so that the next call
+    /// starts afresh.
+    pub fn read(&mut self, out: &mut Vec<u8>) -> Result<(), Inconsistent> {
+        let head = self.position(std::mem::offset_of!(perf_event_mmap_page, data_head));
+        let tail = self.position(std::mem::offset_of!(perf_event_mmap_page, data_tail));
+        // Acquire: the records are read only after the head that announces them.
+        let end = head.load(Ordering::Acquire);
+        let found = spans(self.data_bytes, tail.load(Ordering::Relaxed), end);
+        if let Some(parts) = &found {
+            for part in parts {
+                self.copy(part, out);
+            }
+        }
+        // Release: the kernel may overwrite the records only after they were copied.
+        tail.store(end, Ordering::Release);
+        found.map(|_| ()).ok_or(Inconsistent)
+    }
+
+    fn position(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: needed because the kernel writes these words while we read. The first page is
+        // mapped readable and writable for as long as `self` lives, the offset is that of an
+        // aligned 64-bit field of the structure at its start, and both sides use atomic accesses.
+        unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
+    }
+
+    fn copy(&self, part: &Range<usize>, out: &mut Vec<u8>) {
+        out.reserve(part.len());
+        // SAFETY: needed because no reference may be made to memory that the kernel writes
+        // elsewhere in the same buffer. `spans` keeps the range within `data_bytes`, which is
+        // mapped; the kernel leaves bytes between tail and head alone; the destination is
+        // reserved capacity of a vector that we hold exclusively.
+        unsafe {
+            let from = self.base.as_ptr().add(self.data_offset + part.start);
+            std::ptr::copy_nonoverlapping(from, out.as_mut_ptr().add(out.len()), part.len());
+            out.set_len(out.len() + part.len());
+        }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: the mapping was made by `map_exactly` with this length, nobody else holds it,
+        // and no reference into it outlives `self`. Failure would leave it mapped, which is safe.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.mapped_bytes) };
+    }
+}
+
+/// Which bytes of a ring of `size` (a power of two) lie between two positions: one range, or two
+/// where the records wrap. None where the positions cannot be right.
+#[must_use]
+pub fn spans(size: usize, tail: u64, head: u64) -> Option<[Range<usize>; 2]> {
+    let length = usize::try_from(head.checked_sub(tail)?).ok()?;
+    if !size.is_power_of_two() || length > size {
+        return None;
+    }
+    let start = (tail as usize) & (size - 1);
+    let first = length.min(size - start);
+    Some([start..start + first, 0..length - first])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::spans;
+
+    #[test]
+    fn records_that_wrap_come_in_two_parts_and_wrong_positions_in_none() {
+        assert_eq!(spans(16, 0, 0), Some([0..0, 0..0]));
+        assert_eq!(spans(16, 20, 28), Some([4..12, 0..0]));
+        assert_eq!(spans(16, 12, 20), Some([12..16, 0..4]));
+        assert_eq!(spans(16, 16, 32), Some([0..16, 0..0]));
+        assert_eq!(spans(16, 5, 4), None, "tail past head");
+        assert_eq!(spans(16, 0, 17), None, "more than the ring holds");
+        assert_eq!(spans(15, 0, 1), None, "not a power of two");
+        assert_eq!(spans(16, u64::MAX, u64::MAX), Some([15..15, 0..0]));
+    }
+}
