@@ -1,1 +1,283 @@
-//! A thread that is no thread of the C library.
+//! A thread that the C library does not know: raw `clone`, its own mapping for the stack, no
+//! malloc, no pthread.
+//!
+//! Made for a service inside somebody else's program. The thread
+//!
+//! - blocks every signal, so that no handler of the program ever runs on it;
+//! - has its **own table of descriptors**, emptied at the start: a program that closes every
+//!   descriptor it does not know (daemons do) cannot take the service's away, and the numbers that
+//!   the program's own `open` returns do not change;
+//! - has its own working directory, the root, so that it keeps nothing busy;
+//! - ends with the process: at `exit`, at `exec`, at a fatal signal. Threads that the C library
+//!   counts are not affected, so the process also ends when the last of those does.
+//!
+//! What it must not do: call libc functions that need thread-local storage, allocate, unwind. A
+//! zeroed block stands where thread-local storage would be, so that a stray `errno` is written
+//! somewhere harmless instead of into the storage of the thread that called [`spawn`].
+//!
+//! What the program can see of it: an entry in `/proc/self/task`, and that `unshare` and `setns`
+//! of a user namespace refuse a process of more than one thread.
+//!
+//! ```text
+//! low                                                                     high
+//! | guard | stack (grows down) <---- top | zeroes | thread pointer | zeroes |
+//! ```
+
+use core::ffi::c_void;
+use core::num::NonZeroU64;
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
+
+/// Bytes that nobody may touch below the stack.
+const GUARD: usize = 64 << 10;
+/// Bytes of zeroes on each side of the thread pointer. The C library's own thread-local variables
+/// (`errno` among them) lie within a few hundred bytes of it.
+const STORAGE: usize = 16 << 10;
+
+/// `CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SETTLS`: one memory, one process. Not
+/// `CLONE_FILES` and not `CLONE_FS`: see the module's first lines.
+const CLONE_FLAGS: u64 = 0x0000_0100 | 0x0000_0800 | 0x0001_0000 | 0x0008_0000;
+
+/// The memory of a thread: stack and thread-local storage. Never unmapped, because the thread has
+/// no way to say that it left it.
+#[derive(Debug)]
+pub struct Stack {
+    top: usize,
+    thread_pointer: usize,
+}
+
+impl Stack {
+    /// Maps a stack of `bytes` (a multiple of the page size) with a guard below it.
+    ///
+    /// # Errors
+    /// What `mmap` or `mprotect` says, `ENOMEM` as a rule.
+    pub fn map(bytes: usize) -> Result<Self, Errno> {
+        let total = GUARD + bytes + 2 * STORAGE;
+        // SAFETY: a fresh mapping at an address that the kernel chooses; nothing refers to it.
+        let base = unsafe {
+            rustix::mm::mmap_anonymous(
+                core::ptr::null_mut(),
+                total,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::PRIVATE | MapFlags::NORESERVE,
+            )?
+        };
+        // SAFETY: the first bytes of the mapping just made, which nobody uses yet.
+        unsafe { rustix::mm::mprotect(base, GUARD, MprotectFlags::empty())? };
+        let top = base as usize + GUARD + bytes;
+        let thread_pointer = top + STORAGE;
+        // On x86-64 the first word at the thread pointer, and the third, point to itself.
+        for word in [0, 2] {
+            // SAFETY: in bounds of the mapping, aligned, and not shared yet.
+            unsafe {
+                (thread_pointer as *mut usize)
+                    .add(word)
+                    .write(thread_pointer)
+            };
+        }
+        Ok(Self {
+            top,
+            thread_pointer,
+        })
+    }
+}
+
+/// What a bare thread runs.
+pub type Entry = extern "C" fn(*mut c_void);
+
+/// Starts a bare thread on `stack` and returns its thread number.
+///
+/// # Errors
+/// What `clone` says: `EAGAIN` at a limit of threads.
+///
+/// # Safety
+/// No thread may be running on `stack`. `entry` must keep to the rules in the module's first
+/// lines, and `argument` must stay valid for as long as it uses it.
+pub unsafe fn spawn(stack: &Stack, entry: Entry, argument: *mut c_void) -> Result<i32, Errno> {
+    let all = u64::MAX;
+    let mut before = 0_u64;
+    // The C library's wrappers leave its internal signals deliverable, hence the system call. The
+    // new thread inherits the mask; ours is put back at once.
+    set_signal_mask(&all, Some(&mut before));
+    // SAFETY: the caller promises that the stack is free and that `entry` behaves.
+    let answer = unsafe { clone_bare(stack.top, stack.thread_pointer, entry, argument) };
+    set_signal_mask(&before, None);
+    if answer < 0 {
+        Err(Errno::from_raw_os_error(-answer as i32))
+    } else {
+        Ok(answer as i32)
+    }
+}
+
+/// Gives the calling bare thread its name, an empty table of descriptors, the root as its working
+/// directory, and timers as exact as the kernel has them.
+///
+/// # Errors
+/// `ENOSYS` from `close_range` before Linux 5.9. The descriptors are then still open, and the
+/// caller must leave.
+pub fn settle_bare(name: &core::ffi::CStr) -> Result<(), Errno> {
+    // SAFETY: the table is this thread's own copy (no CLONE_FILES), so nobody else loses a
+    // descriptor. Only integers are passed.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, 0_u32, u32::MAX, 0_u32) };
+    if closed != 0 {
+        return Err(Errno::NOSYS);
+    }
+    // None of the three can make the thread wrong if it fails.
+    let _ = rustix::process::chdir(c"/");
+    let _ = rustix::thread::set_name(name);
+    let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
+    Ok(())
+}
+
+fn set_signal_mask(mask: &u64, before: Option<&mut u64>) {
+    let before = before.map_or(core::ptr::null_mut(), core::ptr::from_mut);
+    // SAFETY: the kernel's signal set is eight bytes on every 64-bit Linux; both pointers are null
+    // or valid for that.
+    unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigprocmask,
+            libc::SIG_SETMASK,
+            core::ptr::from_ref(mask),
+            before,
+            size_of::<u64>(),
+        )
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe fn clone_bare(top: usize, pointer: usize, entry: Entry, argument: *mut c_void) -> isize {
+    let answer: isize;
+    // SAFETY: the child starts with an empty stack of its own and gets all it needs in registers
+    // that clone preserves (r12, r13), so it never reads the parent's stack. It leaves by the
+    // exit system call and so never returns into this frame. In the parent, only the registers
+    // named here change.
+    unsafe {
+        core::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r13",
+            "call r12",
+            "xor edi, edi",
+            "mov eax, 60",
+            "syscall",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone as isize => answer,
+            in("rdi") CLONE_FLAGS,
+            in("rsi") top & !15,
+            in("rdx") 0,
+            in("r10") 0,
+            in("r8") pointer,
+            in("r12") entry,
+            in("r13") argument,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    answer
+}
+
+#[cfg(target_arch = "aarch64")]
+unsafe fn clone_bare(top: usize, pointer: usize, entry: Entry, argument: *mut c_void) -> isize {
+    let answer: isize;
+    // SAFETY: as on x86-64; x20 and x21 survive clone, and the child leaves by exit (93).
+    unsafe {
+        core::arch::asm!(
+            "svc 0",
+            "cbnz x0, 2f",
+            "mov x29, xzr",
+            "mov x30, xzr",
+            "mov x0, x21",
+            "blr x20",
+            "mov x0, xzr",
+            "mov x8, #93",
+            "svc 0",
+            "brk #1",
+            "2:",
+            in("x8") libc::SYS_clone,
+            inlateout("x0") CLONE_FLAGS as isize => answer,
+            in("x1") top & !15,
+            in("x2") 0_usize,
+            in("x3") pointer,
+            in("x4") 0_usize,
+            in("x20") entry,
+            in("x21") argument,
+        );
+    }
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Stack, settle_bare, spawn};
+    use core::ffi::c_void;
+    use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+    struct Seen {
+        done: AtomicU32,
+        descriptors: AtomicU64,
+        process: AtomicU32,
+    }
+
+    extern "C" fn look_around(argument: *mut c_void) {
+        // SAFETY: the test keeps the value alive until `done` is set.
+        let seen = unsafe { &*argument.cast::<Seen>() };
+        let mut open = 0;
+        if settle_bare(c"bare").is_ok() {
+            // Whatever this thread opens gets the lowest number, because its table is empty.
+            let file = rustix::fs::open(
+                c"/dev/null",
+                rustix::fs::OFlags::RDONLY,
+                rustix::fs::Mode::empty(),
+            );
+            open = file.map_or(u64::MAX, |file| {
+                let number = std::os::fd::AsRawFd::as_raw_fd(&file) as u64;
+                core::mem::forget(file);
+                number + 1
+            });
+        }
+        seen.descriptors.store(open, Ordering::Relaxed);
+        seen.process.store(
+            rustix::process::getpid().as_raw_nonzero().get() as u32,
+            Ordering::Relaxed,
+        );
+        seen.done.store(1, Ordering::Release);
+    }
+
+    #[test]
+    fn a_bare_thread_runs_in_the_process_with_a_table_of_its_own() {
+        let seen: &'static Seen = Box::leak(Box::new(Seen {
+            done: AtomicU32::new(0),
+            descriptors: AtomicU64::new(0),
+            process: AtomicU32::new(0),
+        }));
+        let stack = Stack::map(64 << 10).expect("stack");
+        let before = std::fs::read_dir("/proc/self/fd").expect("proc").count();
+        // SAFETY: the stack is fresh, `look_around` keeps to the rules, `seen` is never freed.
+        let thread = unsafe {
+            spawn(
+                &stack,
+                look_around,
+                core::ptr::from_ref(seen).cast_mut().cast(),
+            )
+        };
+        assert!(thread.expect("clone") > 0);
+        while seen.done.load(Ordering::Acquire) == 0 {
+            std::thread::yield_now();
+        }
+        assert_eq!(seen.process.load(Ordering::Relaxed), std::process::id());
+        assert_eq!(
+            seen.descriptors.load(Ordering::Relaxed),
+            1,
+            "its table was empty"
+        );
+        let after = std::fs::read_dir("/proc/self/fd").expect("proc").count();
+        assert_eq!(
+            before, after,
+            "the program's own descriptors are as they were"
+        );
+    }
+}

@@ -1,1 +1,457 @@
-//! userfaultfd.
+//! userfaultfd: a page that is missing is served by a thread of the program instead of the kernel.
+//!
+//! Only what the emulated slow tier and protected-chunk sampling need: *missing* mode on private
+//! anonymous memory, `UFFDIO_COPY`, and `UFFDIO_MOVE` (Linux 6.8), which moves a page from one
+//! address to another without copying it. The kernel's own accesses (`read(2)` into a trapped
+//! buffer) wait for the serving thread like the program's, unless the descriptor was opened for
+//! user faults only; [`Userfaultfd::open`] never accepts such a descriptor.
+//!
+//! Nothing here allocates, and no call goes through libc, so that a thread that has no thread-local
+//! storage of the C library may use all of it.
+//!
+//! Manual: `userfaultfd(2)`, `ioctl_userfaultfd(2)`, `Documentation/admin-guide/mm/userfaultfd.rst`.
+
+use core::ops::Range;
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::ioctl::{self, IntegerSetter, Opcode, Updater, opcode};
+use rustix::mm::UserfaultfdFlags;
+
+/// `UFFD_API`, the only version of the interface there has been.
+const API: u64 = 0xaa;
+/// `UFFD_FEATURE_MOVE`.
+const FEATURE_MOVE: u64 = 1 << 16;
+/// `UFFDIO_REGISTER_MODE_MISSING`.
+const REGISTER_MISSING: u64 = 1;
+/// `UFFDIO_COPY_MODE_DONTWAKE` and `UFFDIO_MOVE_MODE_DONTWAKE`.
+const DONT_WAKE: u64 = 1;
+/// `UFFD_EVENT_PAGEFAULT`.
+const EVENT_PAGEFAULT: u8 = 0x12;
+
+const GROUP: u8 = 0xaa;
+const IOCTL_API: Opcode = opcode::read_write::<ApiRequest>(GROUP, 0x3f);
+const IOCTL_REGISTER: Opcode = opcode::read_write::<RegisterRequest>(GROUP, 0x00);
+const IOCTL_UNREGISTER: Opcode = opcode::read::<RangeRequest>(GROUP, 0x01);
+const IOCTL_WAKE: Opcode = opcode::read::<RangeRequest>(GROUP, 0x02);
+const IOCTL_COPY: Opcode = opcode::read_write::<TransferRequest>(GROUP, 0x03);
+const IOCTL_MOVE: Opcode = opcode::read_write::<TransferRequest>(GROUP, 0x05);
+/// `USERFAULTFD_IOC_NEW` of `/dev/userfaultfd`.
+const IOCTL_NEW: Opcode = opcode::none(GROUP, 0x00);
+
+/// `struct uffdio_api`.
+#[repr(C)]
+struct ApiRequest {
+    api: u64,
+    features: u64,
+    ioctls: u64,
+}
+
+/// `struct uffdio_range`.
+#[repr(C)]
+struct RangeRequest {
+    start: u64,
+    bytes: u64,
+}
+
+/// `struct uffdio_register`.
+#[repr(C)]
+struct RegisterRequest {
+    range: RangeRequest,
+    mode: u64,
+    ioctls: u64,
+}
+
+/// `struct uffdio_copy` and `struct uffdio_move`, which have the same layout.
+#[repr(C)]
+struct TransferRequest {
+    to: u64,
+    from: u64,
+    bytes: u64,
+    mode: u64,
+    done: i64,
+}
+
+const _: () = assert!(size_of::<ApiRequest>() == 24);
+const _: () = assert!(size_of::<RegisterRequest>() == 32);
+const _: () = assert!(size_of::<TransferRequest>() == 40);
+
+/// `struct uffd_msg`, as the kernel writes it.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct Message {
+    event: u8,
+    reserved: [u8; 7],
+    flags: u64,
+    address: u64,
+    feature: u64,
+}
+
+const _: () = assert!(size_of::<Message>() == 32);
+
+impl Message {
+    /// The first byte of the page that somebody waits for; `None` for an event of another kind,
+    /// which a descriptor opened here never delivers.
+    #[must_use]
+    pub fn page_address(&self) -> Option<usize> {
+        (self.event == EVENT_PAGEFAULT).then_some(self.address as usize)
+    }
+}
+
+/// Why no descriptor could be opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// No userfaultfd that serves the kernel's own accesses: not built in, or not allowed (needs
+    /// `CAP_SYS_PTRACE`, `vm.unprivileged_userfaultfd=1` or access to `/dev/userfaultfd`).
+    Unavailable(Errno),
+    /// The kernel has no `UFFDIO_MOVE` (before Linux 6.8).
+    NoMove,
+}
+
+/// How far a transfer came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Transfer {
+    /// Bytes done, from the start of the range.
+    pub bytes: usize,
+    /// What stopped it, `None` where all was done. After a partial transfer the kernel says
+    /// `EAGAIN`; trying again from there gives the reason.
+    pub error: Option<Errno>,
+}
+
+/// An open userfaultfd that serves missing pages.
+#[derive(Debug)]
+pub struct Userfaultfd {
+    descriptor: OwnedFd,
+}
+
+impl Userfaultfd {
+    /// Opens a non-blocking descriptor that serves user and kernel accesses and can move pages.
+    ///
+    /// # Errors
+    /// [`OpenError`], which says which of the two is missing.
+    pub fn open() -> Result<Self, OpenError> {
+        let descriptor = Self::descriptor().map_err(OpenError::Unavailable)?;
+        let mut request = ApiRequest {
+            api: API,
+            features: FEATURE_MOVE,
+            ioctls: 0,
+        };
+        // SAFETY: UFFDIO_API is a raw ioctl; the opcode's argument is `struct uffdio_api`, whose
+        // layout `ApiRequest` has, and the kernel writes only that struct.
+        let answer = unsafe {
+            ioctl::ioctl(
+                &descriptor,
+                Updater::<IOCTL_API, ApiRequest>::new(&mut request),
+            )
+        };
+        match answer {
+            Ok(()) => Ok(Self { descriptor }),
+            Err(Errno::INVAL) => Err(OpenError::NoMove),
+            Err(error) => Err(OpenError::Unavailable(error)),
+        }
+    }
+
+    fn descriptor() -> Result<OwnedFd, Errno> {
+        let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
+        // SAFETY: the call is unsafe because faults of registered ranges wait for the holder;
+        // nothing is registered here, and `register` puts that duty on its caller.
+        match unsafe { rustix::mm::userfaultfd(flags) } {
+            Ok(descriptor) => Ok(descriptor),
+            Err(error) => Self::descriptor_from_device(flags).map_err(|_| error),
+        }
+    }
+
+    fn descriptor_from_device(flags: UserfaultfdFlags) -> Result<OwnedFd, Errno> {
+        let device = rustix::fs::open(
+            c"/dev/userfaultfd",
+            OFlags::RDWR | OFlags::CLOEXEC,
+            Mode::empty(),
+        )?;
+        // SAFETY: USERFAULTFD_IOC_NEW takes the flags by value and touches no memory; what it
+        // returns is a new descriptor that nobody else owns.
+        unsafe {
+            let request =
+                NewDescriptor(IntegerSetter::<IOCTL_NEW>::new_usize(flags.bits() as usize));
+            ioctl::ioctl(&device, request)
+        }
+    }
+
+    /// Makes missing pages of the range wait for the holder of this descriptor.
+    ///
+    /// # Errors
+    /// `EINVAL` where the range is not anonymous memory, `EBUSY` where another descriptor has it.
+    ///
+    /// # Safety
+    /// From now on every access to a page of the range that is not there blocks until the caller
+    /// resolves it, so the caller must read messages and resolve them from a thread that never
+    /// touches the range itself.
+    pub unsafe fn register(&self, range: &Range<usize>) -> Result<(), Errno> {
+        let mut request = RegisterRequest {
+            range: range_request(range),
+            mode: REGISTER_MISSING,
+            ioctls: 0,
+        };
+        // SAFETY: the argument of UFFDIO_REGISTER is `struct uffdio_register`, which
+        // `RegisterRequest` mirrors.
+        unsafe {
+            ioctl::ioctl(
+                &self.descriptor,
+                Updater::<IOCTL_REGISTER, RegisterRequest>::new(&mut request),
+            )
+        }
+    }
+
+    /// Gives the range back to the kernel and wakes everybody who waits in it.
+    ///
+    /// # Errors
+    /// `EINVAL` where the range is not anonymous memory.
+    pub fn unregister(&self, range: &Range<usize>) -> Result<(), Errno> {
+        let mut request = range_request(range);
+        // SAFETY: the argument of UFFDIO_UNREGISTER is `struct uffdio_range`, which
+        // `RangeRequest` mirrors.
+        unsafe {
+            ioctl::ioctl(
+                &self.descriptor,
+                Updater::<IOCTL_UNREGISTER, RangeRequest>::new(&mut request),
+            )
+        }
+    }
+
+    /// Wakes everybody who waits in the range; who finds the page still missing waits again.
+    ///
+    /// # Errors
+    /// `EINVAL` for a range that is empty or not on page boundaries.
+    pub fn wake(&self, range: &Range<usize>) -> Result<(), Errno> {
+        let mut request = range_request(range);
+        // SAFETY: the argument of UFFDIO_WAKE is `struct uffdio_range`, which `RangeRequest`
+        // mirrors.
+        unsafe {
+            ioctl::ioctl(
+                &self.descriptor,
+                Updater::<IOCTL_WAKE, RangeRequest>::new(&mut request),
+            )
+        }
+    }
+
+    /// Fills missing pages at `to` with a copy of the bytes at `from` and wakes who waits there.
+    ///
+    /// Stops with `EEXIST` at a page that is already there (and then wakes nobody).
+    ///
+    /// # Safety
+    /// `to..to + bytes` must be memory whose missing pages hold nothing of value.
+    /// `from..from + bytes` must be readable without waiting for this descriptor.
+    pub unsafe fn copy(&self, to: usize, from: usize, bytes: usize) -> Transfer {
+        // SAFETY: forwarded to the caller.
+        unsafe { self.transfer::<IOCTL_COPY>(to, from, bytes, 0) }
+    }
+
+    /// Moves the pages at `from` to `to` (`UFFDIO_MOVE`); no byte is copied.
+    ///
+    /// `wake` says whether to wake who waits at `to`. Stops with `EEXIST` at a page that is
+    /// already at `to`, `ENOENT` at one missing from `from`, `EBUSY` at one that is shared with
+    /// another process (after a fork) or pinned.
+    ///
+    /// # Safety
+    /// Both ranges must belong to the caller in the sense that nobody holds Rust references into
+    /// them and that whoever accesses `from` afterwards is served.
+    pub unsafe fn move_pages(&self, to: usize, from: usize, bytes: usize, wake: bool) -> Transfer {
+        let mode = if wake { 0 } else { DONT_WAKE };
+        // SAFETY: forwarded to the caller.
+        unsafe { self.transfer::<IOCTL_MOVE>(to, from, bytes, mode) }
+    }
+
+    unsafe fn transfer<const OPCODE: Opcode>(
+        &self,
+        to: usize,
+        from: usize,
+        bytes: usize,
+        mode: u64,
+    ) -> Transfer {
+        let mut request = TransferRequest {
+            to: to as u64,
+            from: from as u64,
+            bytes: bytes as u64,
+            mode,
+            done: 0,
+        };
+        // SAFETY: the arguments of UFFDIO_COPY and UFFDIO_MOVE are 40-byte structs that
+        // `TransferRequest` mirrors; what happens to the ranges is the caller's promise.
+        let answer = unsafe {
+            ioctl::ioctl(
+                &self.descriptor,
+                Updater::<OPCODE, TransferRequest>::new(&mut request),
+            )
+        };
+        Transfer {
+            bytes: usize::try_from(request.done).unwrap_or(0),
+            error: answer.err(),
+        }
+    }
+
+    /// Reads the faults that wait, at most as many as `messages` holds, and returns how many.
+    ///
+    /// # Errors
+    /// Whatever `read(2)` says, except `EAGAIN`, which is 0 messages.
+    pub fn read(&self, messages: &mut [Message]) -> Result<usize, Errno> {
+        let bytes = size_of_val(messages);
+        // SAFETY: `Message` is plain integers without padding, so any bytes the kernel writes are
+        // valid, and the slice covers exactly the memory of `messages`.
+        let buffer =
+            unsafe { core::slice::from_raw_parts_mut(messages.as_mut_ptr().cast::<u8>(), bytes) };
+        match rustix::io::read(&self.descriptor, buffer) {
+            Ok(read) => Ok(read / size_of::<Message>()),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl AsFd for Userfaultfd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.descriptor.as_fd()
+    }
+}
+
+/// `USERFAULTFD_IOC_NEW`: flags in, descriptor out.
+struct NewDescriptor(IntegerSetter<IOCTL_NEW>);
+
+// SAFETY: the implementation forwards to `IntegerSetter`, which passes the flags by value, and
+// takes ownership of the descriptor that this opcode returns and nobody else has seen.
+unsafe impl ioctl::Ioctl for NewDescriptor {
+    type Output = OwnedFd;
+
+    const IS_MUTATING: bool = false;
+
+    fn opcode(&self) -> Opcode {
+        self.0.opcode()
+    }
+
+    fn as_ptr(&mut self) -> *mut core::ffi::c_void {
+        self.0.as_ptr()
+    }
+
+    unsafe fn output_from_ptr(
+        output: ioctl::IoctlOutput,
+        _: *mut core::ffi::c_void,
+    ) -> rustix::io::Result<OwnedFd> {
+        // SAFETY: the kernel has just made this descriptor for this call.
+        Ok(unsafe { OwnedFd::from_raw_fd(output) })
+    }
+}
+
+fn range_request(range: &Range<usize>) -> RangeRequest {
+    RangeRequest {
+        start: range.start as u64,
+        bytes: range.len() as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Message, OpenError, Userfaultfd};
+    use rustix::io::Errno;
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+
+    const PAGE: usize = 4096;
+
+    struct Mapping(usize, usize);
+
+    impl Mapping {
+        fn new(bytes: usize, protection: ProtFlags) -> Self {
+            // SAFETY: a fresh mapping at an address that the kernel chooses.
+            let start = unsafe {
+                mmap_anonymous(
+                    core::ptr::null_mut(),
+                    bytes,
+                    protection,
+                    MapFlags::PRIVATE | MapFlags::NORESERVE,
+                )
+            };
+            Self(start.expect("mmap") as usize, bytes)
+        }
+    }
+
+    impl Drop for Mapping {
+        fn drop(&mut self) {
+            // SAFETY: the mapping is ours and the test is over.
+            let _ = unsafe { munmap(self.0 as *mut _, self.1) };
+        }
+    }
+
+    fn open() -> Option<Userfaultfd> {
+        match Userfaultfd::open() {
+            Ok(uffd) => Some(uffd),
+            Err(OpenError::NoMove) => {
+                println!("skipped: this kernel has no UFFDIO_MOVE (Linux 6.8)");
+                None
+            }
+            Err(OpenError::Unavailable(error)) => {
+                println!("skipped: no userfaultfd that serves kernel accesses: {error}");
+                None
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_moves_away_and_back_with_its_content() {
+        let Some(uffd) = open() else { return };
+        let writable = ProtFlags::READ | ProtFlags::WRITE;
+        let (home, shadow) = (
+            Mapping::new(4 * PAGE, writable),
+            Mapping::new(4 * PAGE, writable),
+        );
+        for mapping in [&home, &shadow] {
+            // SAFETY: this thread touches only pages that are there (it fills them by copy).
+            unsafe { uffd.register(&(mapping.0..mapping.0 + mapping.1)) }.expect("register");
+        }
+        let source = [7_u8; PAGE];
+        // SAFETY: the pages are missing and hold nothing; `source` is readable.
+        let copied = unsafe { uffd.copy(home.0, source.as_ptr() as usize, PAGE) };
+        assert_eq!((copied.bytes, copied.error), (PAGE, None));
+        // SAFETY: both mappings are ours, and nobody accesses the page while it is away.
+        unsafe {
+            let away = uffd.move_pages(shadow.0, home.0, PAGE, false);
+            assert_eq!((away.bytes, away.error), (PAGE, None));
+            let again = uffd.move_pages(shadow.0 + PAGE, home.0, PAGE, false);
+            assert_eq!(again.error, Some(Errno::NOENT), "nothing is left behind");
+            let back = uffd.move_pages(home.0, shadow.0, PAGE, true);
+            assert_eq!((back.bytes, back.error), (PAGE, None));
+            assert_eq!(*((home.0 + 123) as *const u8), 7);
+        }
+    }
+
+    #[test]
+    fn registration_survives_mprotect_of_a_reserved_range() {
+        let Some(uffd) = open() else { return };
+        let pool = Mapping::new(8 * PAGE, ProtFlags::empty());
+        // SAFETY: the only access is by the thread below, which this one serves.
+        unsafe { uffd.register(&(pool.0..pool.0 + pool.1)) }.expect("register PROT_NONE");
+        // SAFETY: our own mapping.
+        unsafe {
+            rustix::mm::mprotect(
+                (pool.0 + 2 * PAGE) as *mut _,
+                2 * PAGE,
+                rustix::mm::MprotectFlags::READ | rustix::mm::MprotectFlags::WRITE,
+            )
+        }
+        .expect("mprotect");
+        let address = pool.0 + 2 * PAGE;
+        // SAFETY: the page is readable and served below.
+        let reader = std::thread::spawn(move || unsafe { (address as *const u8).read_volatile() });
+        let mut messages = [Message::default(); 4];
+        let found = loop {
+            let count = uffd.read(&mut messages).expect("read");
+            if count > 0 {
+                break messages[0].page_address();
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(found, Some(address));
+        let source = [9_u8; PAGE];
+        // SAFETY: the page is missing; `source` is readable.
+        let copied = unsafe { uffd.copy(address, source.as_ptr() as usize, PAGE) };
+        assert_eq!(copied.error, None);
+        assert_eq!(reader.join().expect("reader"), 9);
+    }
+}
