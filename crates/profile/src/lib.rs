@@ -1,1 +1,48 @@
+//! The profile file `app.iso`: a directory of Parquet tables that DuckDB, Polars and pandas read
+//! with no help from us. Columns and units: `docs/formats.md`.
 //!
+//! ```text
+//! app.iso/meta.parquet            key, value                       state
+//!         sites.parquet           one row a site                   state
+//!         extents.parquet         one row an extent, as last seen  state
+//!         counts.parquet          one row a counter                state
+//!         sources.parquet         one row a source                 state
+//!         frames-000000.parquet   callers of the sites             log
+//!         heat-000000.parquet     accesses by epoch and chunk      log
+//!         resident-000000.parquet RSS by epoch and site            log
+//!         epochs-000000.parquet   epochs, the commit record        log
+//! ```
+//!
+//! **Nothing is lost to a kill.** Every file is written under a hidden temporary name, flushed to
+//! the device and renamed, so a name that ends in `.parquet` is always whole. A *state* table has
+//! one file, which each epoch that changes it replaces. A *log* table grows by epochs in numbered
+//! files: the last one is written anew, with the rows of one more epoch, until it is full
+//! (16,384 rows or 256 epochs), and then the next number begins. One rename replaces a file by
+//! one that holds all of its rows and more, so there are few files, no merging, and no moment at
+//! which a row is missing or double. The epochs table is written last: rows of an epoch it does
+//! not name belong to an epoch that was cut short, and are left out on reading.
+//!
+//! ```no_run
+//! use isotherm_model::{port::Recorder, profile::{Ending, Meta, Segment}};
+//! use isotherm_profile::{Existing, Writer};
+//! let mut writer = Writer::create("app.iso".as_ref(), &Meta::default(), Existing::Refuse)?;
+//! writer.record(&Segment::default())?;
+//! writer.finish(Ending::Exited(0), &[])?;
+//! let (profile, warnings) = isotherm_profile::read("app.iso".as_ref())?;
+//! # Ok::<(), isotherm_profile::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod column;
+mod error;
+mod layout;
+mod log;
+mod meta;
+mod reader;
+mod tables;
+mod writer;
+
+pub use error::{Error, Warning};
+pub use layout::{FORMAT_VERSION, is_profile};
+pub use reader::{read, read_files};
+pub use writer::{Existing, Writer};

@@ -1,0 +1,140 @@
+//! Names of the files of a profile, and how one is recognised.
+
+use std::path::Path;
+
+/// Version of the format that this crate writes, and the newest that it reads.
+pub const FORMAT_VERSION: u64 = 1;
+
+/// Key in each file's own metadata that names the version.
+pub(crate) const VERSION_KEY: &str = "isotherm.format_version";
+/// Key in each file's own metadata that names the table.
+pub(crate) const TABLE_KEY: &str = "isotherm.table";
+
+/// The tables of a profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Table {
+    Meta,
+    Sites,
+    Extents,
+    Counts,
+    Sources,
+    Frames,
+    Heat,
+    Resident,
+    Epochs,
+}
+
+impl Table {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Meta,
+        Self::Sites,
+        Self::Extents,
+        Self::Counts,
+        Self::Sources,
+        Self::Frames,
+        Self::Heat,
+        Self::Resident,
+        Self::Epochs,
+    ];
+
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Meta => "meta",
+            Self::Sites => "sites",
+            Self::Extents => "extents",
+            Self::Counts => "counts",
+            Self::Sources => "sources",
+            Self::Frames => "frames",
+            Self::Heat => "heat",
+            Self::Resident => "resident",
+            Self::Epochs => "epochs",
+        }
+    }
+
+    /// True where the table grows by epochs in numbered files.
+    pub(crate) const fn is_log(self) -> bool {
+        matches!(
+            self,
+            Self::Frames | Self::Heat | Self::Resident | Self::Epochs
+        )
+    }
+
+    /// Name of the only file of a state table, or of file `number` of a log table.
+    pub(crate) fn file(self, number: u32) -> String {
+        if self.is_log() {
+            format!("{}-{number:06}.parquet", self.name())
+        } else {
+            format!("{}.parquet", self.name())
+        }
+    }
+
+    /// The table and number of a file of a profile; `None` for every other name.
+    pub(crate) fn of_file(name: &str) -> Option<(Self, u32)> {
+        let stem = name.strip_suffix(".parquet")?;
+        let (table, number) = match stem.split_once('-') {
+            None => (stem, 0),
+            Some((table, digits)) => (table, digits.parse().ok()?),
+        };
+        let table = Self::ALL.into_iter().find(|t| t.name() == table)?;
+        // Comparing with what would be written refuses `heat-1.parquet`, `heat.parquet` and `meta-000000.parquet`.
+        (table.file(number) == name).then_some((table, number))
+    }
+}
+
+/// The hidden name under which a file is written before it is renamed. It does not end in
+/// `.parquet`, so that no pattern takes it for a table.
+pub(crate) fn temporary(file: &str) -> String {
+    format!(".{file}.tmp")
+}
+
+/// True for a temporary name that a kill left behind.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    name.strip_prefix('.')
+        .and_then(|rest| rest.strip_suffix(".tmp"))
+        .is_some_and(|file| Table::of_file(file).is_some())
+}
+
+/// True where the directory holds a file that a profile has and that says it is one. Only such a
+/// directory is ever overwritten.
+#[must_use]
+pub fn is_profile(path: &Path) -> bool {
+    let Ok(entries) = std::fs::read_dir(path) else {
+        return false;
+    };
+    entries.flatten().any(|entry| {
+        let name = entry.file_name();
+        let table = name.to_str().and_then(Table::of_file);
+        table.is_some_and(|(table, _)| {
+            std::fs::read(entry.path()).is_ok_and(|bytes| {
+                crate::column::File::open(bytes.into()).is_ok_and(|file| file.is(table))
+            })
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Table, is_temporary, temporary};
+
+    #[test]
+    fn a_file_name_names_its_table_and_number_and_nothing_else_does() {
+        for table in Table::ALL {
+            let number = if table.is_log() { 1_234_567 } else { 0 };
+            assert_eq!(Table::of_file(&table.file(number)), Some((table, number)));
+            assert!(is_temporary(&temporary(&table.file(number))));
+        }
+        for name in [
+            "heat.parquet",
+            "heat-1.parquet",
+            "heat-+00001.parquet",
+            "meta-000000.parquet",
+            "heat-000001 (1).parquet",
+            ".heat-000001.parquet.tmp",
+            "notes.txt",
+            "",
+        ] {
+            assert_eq!(Table::of_file(name), None, "{name}");
+        }
+        assert!(!is_temporary(".bashrc.tmp"));
+    }
+}

@@ -1,0 +1,309 @@
+//! Reading a profile: tolerant of a recording that was cut short, strict about what files claim.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
+use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
+use isotherm_model::site::{Site, SiteId, SiteKind};
+
+use crate::column::File;
+use crate::error::{Error, Warning};
+use crate::layout::{FORMAT_VERSION, Table, is_temporary};
+use crate::meta;
+use crate::tables::{FrameRow, MetaRow, Row};
+
+/// Reads the profile at a path, and names each file that could not be used.
+///
+/// # Errors
+/// Nothing is there, it is not a profile, it may not be read, or a newer Isotherm wrote it.
+pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
+    let failed = |source: io::Error| match source.kind() {
+        io::ErrorKind::NotFound => Error::Missing(path.to_owned()),
+        io::ErrorKind::NotADirectory => Error::NotAProfile {
+            path: path.to_owned(),
+            found: "it is a file".to_owned(),
+        },
+        _ => Error::Read {
+            path: path.to_owned(),
+            source,
+        },
+    };
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path).map_err(failed)? {
+        // A name that is not UTF-8 is none of ours.
+        names.extend(entry.map_err(failed)?.file_name().into_string());
+    }
+    names.sort();
+    let mut unreadable = Vec::new();
+    let files = names.into_iter().filter_map(|name| {
+        Table::of_file(&name)?;
+        match fs::read(path.join(&name)) {
+            Ok(bytes) => Some((name, bytes)),
+            Err(source) => {
+                unreadable.push((name, source));
+                None
+            }
+        }
+    });
+    let result = read_files(path, files);
+    match (result, unreadable.is_empty()) {
+        (Err(Error::NotAProfile { .. }), false) => {
+            let (name, source) = unreadable.remove(0);
+            Err(Error::Read {
+                path: path.join(name),
+                source,
+            })
+        }
+        (Ok((profile, mut warnings)), _) => {
+            let lost = unreadable.into_iter();
+            warnings.extend(lost.map(|(name, source)| {
+                Warning::new(
+                    &name,
+                    format!("it could not be read and was left out: {source}"),
+                )
+            }));
+            Ok((profile, warnings))
+        }
+        (Err(error), _) => Err(error),
+    }
+}
+
+/// Reads a profile from the names and contents of its files; `path` is only for messages. This is
+/// the part of [`read`] that faces hostile bytes.
+///
+/// # Errors
+/// None of the files is part of a profile, or a newer Isotherm wrote one.
+pub fn read_files(
+    path: &Path,
+    files: impl IntoIterator<Item = (String, Vec<u8>)>,
+) -> Result<(Profile, Vec<Warning>), Error> {
+    let mut parts = Parts::default();
+    let mut found = 0;
+    for (name, bytes) in files {
+        if is_temporary(&name) {
+            continue;
+        }
+        let Some((table, number)) = Table::of_file(&name) else {
+            continue;
+        };
+        found += 1;
+        match parts.add(table, bytes) {
+            Ok(()) => parts.seen.entry(table).or_default().push(number),
+            Err(Refusal::Newer(version)) => {
+                return Err(Error::Newer {
+                    file: path.join(name),
+                    version,
+                });
+            }
+            Err(Refusal::Damaged(what)) => {
+                parts.incomplete.insert(table);
+                let what = format!("it was left out: {what}");
+                parts.warnings.push(Warning::new(&name, what));
+            }
+        }
+    }
+    if parts.seen.is_empty() {
+        return Err(Error::NotAProfile {
+            path: path.to_owned(),
+            found: match found {
+                0 => "it holds no file of a profile".to_owned(),
+                _ => "none of its files can be read".to_owned(),
+            },
+        });
+    }
+    Ok(parts.assemble())
+}
+
+/// Why a file was not used.
+enum Refusal {
+    Newer(u64),
+    Damaged(String),
+}
+
+impl From<String> for Refusal {
+    fn from(what: String) -> Self {
+        Self::Damaged(what)
+    }
+}
+
+/// What the files said so far.
+#[derive(Default)]
+struct Parts {
+    meta: Option<(Meta, Ending)>,
+    sites: Vec<Site>,
+    frames: Vec<FrameRow>,
+    extents: Vec<Extent>,
+    heat: Vec<Heat>,
+    resident: Vec<Resident>,
+    epochs: Vec<EpochSpan>,
+    counts: Vec<Count>,
+    sources: Vec<SourceReport>,
+    /// Files that were used.
+    seen: BTreeMap<Table, Vec<u32>>,
+    /// Tables of which a file is damaged or missing.
+    incomplete: BTreeSet<Table>,
+    warnings: Vec<Warning>,
+}
+
+impl Parts {
+    fn add(&mut self, table: Table, bytes: Vec<u8>) -> Result<(), Refusal> {
+        let file = File::open(bytes.into())?;
+        match file.version() {
+            Some(version) if version > FORMAT_VERSION => return Err(Refusal::Newer(version)),
+            Some(_) if file.is(table) => {}
+            _ => return Err("it does not say that it is this table".to_owned().into()),
+        }
+        match table {
+            Table::Meta => self.meta = Some(meta::read(MetaRow::read(&file)?)?),
+            Table::Sites => self.sites.extend(Site::read(&file)?),
+            Table::Extents => self.extents.extend(Extent::read(&file)?),
+            Table::Counts => self.counts.extend(Count::read(&file)?),
+            Table::Sources => self.sources.extend(SourceReport::read(&file)?),
+            Table::Frames => self.frames.extend(FrameRow::read(&file)?),
+            Table::Heat => self.heat.extend(Heat::read(&file)?),
+            Table::Resident => self.resident.extend(Resident::read(&file)?),
+            Table::Epochs => self.epochs.extend(EpochSpan::read(&file)?),
+        }
+        Ok(())
+    }
+
+    fn assemble(mut self) -> (Profile, Vec<Warning>) {
+        self.notice_gaps();
+        let (meta, ending) = self
+            .meta
+            .take()
+            .unwrap_or((Meta::default(), Ending::Unknown));
+        self.settle_epochs(&meta);
+        self.heat
+            .sort_by_key(|heat| (heat.epoch, heat.process, heat.address));
+        self.resident.sort_by_key(|resident| resident.epoch);
+        let sites = self.settle_sites();
+        let extents: BTreeMap<(Process, u64), Extent> = self
+            .extents
+            .into_iter()
+            .map(|extent| ((extent.process, extent.address), extent))
+            .collect();
+        if ending == Ending::Unknown {
+            let epochs = self.epochs.len();
+            self.warnings.push(Warning::new(
+                "",
+                format!(
+                    "the recording was cut short or still runs: it has no ending; its {epochs} epochs are used"
+                ),
+            ));
+        }
+        let profile = Profile {
+            meta,
+            ending,
+            epochs: self.epochs,
+            sites,
+            extents: extents.into_values().collect(),
+            heat: self.heat,
+            resident: self.resident,
+            counts: self.counts,
+            sources: self.sources,
+        };
+        (profile, self.warnings)
+    }
+
+    /// Names files that must have been there: the meta data, and numbers before the last one.
+    fn notice_gaps(&mut self) {
+        let mut missing = Vec::new();
+        for table in Table::ALL {
+            let seen = self.seen.get(&table).map_or(&[][..], Vec::as_slice);
+            let damaged = self.incomplete.contains(&table);
+            if table == Table::Meta && seen.is_empty() && !damaged {
+                missing.push((table, table.file(0)));
+            }
+            // Numbers go up; a hole in them is named by its first file.
+            let mut next = 0;
+            for number in seen {
+                if *number > next && !damaged {
+                    missing.push((table, table.file(next)));
+                }
+                next = number.saturating_add(1);
+            }
+        }
+        for (table, file) in missing {
+            self.incomplete.insert(table);
+            self.warnings.push(Warning::new(
+                &file,
+                "it is missing; what else is there is used",
+            ));
+        }
+    }
+
+    /// Leaves out rows of an epoch that was cut short; where the commit records themselves were
+    /// lost, takes every epoch that has rows.
+    fn settle_epochs(&mut self, meta: &Meta) {
+        let mut spans: BTreeMap<Epoch, EpochSpan> =
+            self.epochs.drain(..).map(|e| (e.epoch, e)).collect();
+        let lost = self.incomplete.contains(&Table::Epochs)
+            || (spans.is_empty() && !self.seen.contains_key(&Table::Epochs));
+        let rows = self.heat.iter().map(|heat| heat.epoch);
+        let rows = rows.chain(self.resident.iter().map(|resident| resident.epoch));
+        let uncommitted: BTreeSet<Epoch> = rows.filter(|e| !spans.contains_key(e)).collect();
+        if !uncommitted.is_empty() {
+            let count = uncommitted.len();
+            self.warnings.push(Warning::new("", if lost {
+                format!("the lengths of {count} epochs are lost; they are taken to be as long as was asked for")
+            } else {
+                format!("{count} epochs were cut short and left out")
+            }));
+        }
+        if lost {
+            let span = meta.epoch_length;
+            let derived = uncommitted.into_iter();
+            spans.extend(derived.map(|epoch| (epoch, EpochSpan { epoch, span })));
+        } else {
+            self.heat.retain(|heat| spans.contains_key(&heat.epoch));
+            self.resident
+                .retain(|resident| spans.contains_key(&resident.epoch));
+        }
+        self.epochs = spans.into_values().collect();
+    }
+
+    /// Joins sites and frames, and makes a site of each name of which only rows are left.
+    fn settle_sites(&mut self) -> Vec<Site> {
+        let mut sites: BTreeMap<SiteId, Site> =
+            self.sites.drain(..).map(|site| (site.id, site)).collect();
+        let mut orphans: BTreeSet<SiteId> = self.heat.iter().map(|heat| heat.site).collect();
+        orphans.extend(self.resident.iter().map(|resident| resident.site));
+        orphans.extend(self.extents.iter().map(|extent| extent.site));
+        orphans.retain(|id| !sites.contains_key(id));
+        let lost =
+            self.incomplete.contains(&Table::Sites) || !self.seen.contains_key(&Table::Sites);
+        if lost && !orphans.is_empty() {
+            let what = format!("the code locations of {} sites are lost", orphans.len());
+            self.warnings.push(Warning::new("", what));
+            for id in &orphans {
+                sites.insert(*id, nameless(*id));
+            }
+            for resident in self.resident.iter().filter(|r| orphans.contains(&r.site)) {
+                if let Some(site) = sites.get_mut(&resident.site) {
+                    site.peak_rss = site.peak_rss.max(resident.bytes);
+                }
+            }
+        }
+        self.frames.sort_by_key(|row| (row.site, row.depth));
+        for row in self.frames.drain(..) {
+            if let Some(site) = sites.get_mut(&row.site) {
+                site.frames.push(row.frame);
+            }
+        }
+        sites.into_values().collect()
+    }
+}
+
+/// A site of which only its name is left.
+fn nameless(id: SiteId) -> Site {
+    let kind = match id {
+        SiteId::UNATTRIBUTED => SiteKind::Unattributed,
+        SiteId::SHARED => SiteKind::Shared,
+        _ => SiteKind::Heap,
+    };
+    Site::new(id, kind)
+}

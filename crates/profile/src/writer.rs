@@ -1,0 +1,311 @@
+//! Writing a profile while the program runs.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use isotherm_model::batch::{Count, Extent, Process, SourceReport};
+use isotherm_model::port::Recorder;
+use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Resident, Segment};
+use isotherm_model::site::{Site, SiteId};
+
+use crate::column;
+use crate::error::Error;
+use crate::layout::{Table, is_profile, is_temporary, temporary};
+use crate::log::Log;
+use crate::meta;
+use crate::tables::{FrameRow, Row};
+
+/// What to do with a profile that is at the path already. Anything that is not a profile is left
+/// alone either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Refuse.
+    Refuse,
+    /// Replace its tables; files that are not ours stay.
+    Overwrite,
+}
+
+/// Writes a profile, one call an epoch. See the crate's page for what a kill leaves.
+#[derive(Debug)]
+pub struct Writer {
+    directory: PathBuf,
+    meta: Meta,
+    sites: State<BTreeMap<SiteId, Site>>,
+    extents: State<BTreeMap<(Process, u64), Extent>>,
+    counts: State<Vec<Count>>,
+    sources: State<Vec<SourceReport>>,
+    frames: Log<FrameRow>,
+    /// The sites whose frames each file of the frames table holds.
+    framed: Vec<Vec<SiteId>>,
+    heat: Log<Heat>,
+    resident: Log<Resident>,
+    epochs: Log<EpochSpan>,
+    kept_epochs: usize,
+}
+
+/// A table that is replaced as a whole.
+#[derive(Debug, Default)]
+struct State<T> {
+    now: T,
+    dirty: bool,
+}
+
+impl Writer {
+    /// Makes the directory and writes the meta data, so that a profile is there from the first
+    /// moment on.
+    ///
+    /// # Errors
+    /// There is a profile and `existing` says to refuse; there is something else, other than an
+    /// empty directory; the parent directory is missing or may not be written.
+    pub fn create(path: &Path, meta: &Meta, existing: Existing) -> Result<Self, Error> {
+        let made = prepare(path, existing)?;
+        let writer = Self {
+            directory: path.to_owned(),
+            meta: meta.clone(),
+            sites: State::default(),
+            extents: State::default(),
+            counts: State::default(),
+            sources: State::default(),
+            frames: Log::new(),
+            framed: Vec::new(),
+            heat: Log::new(),
+            resident: Log::new(),
+            epochs: Log::new(),
+            kept_epochs: 0,
+        };
+        let started = writer.write_meta(Ending::Unknown);
+        if started.is_err() && made {
+            // Only an empty directory can be removed so; the error at hand is the one to tell.
+            let _ = fs::remove_dir(path);
+        }
+        started.map(|()| writer)
+    }
+
+    /// Writes the end of the run. `symbolised` holds sites whose frames have got functions and
+    /// source lines since; sites it does not name stay as recorded.
+    ///
+    /// # Errors
+    /// Something could not be written. What was recorded stays readable, and so does each part
+    /// of the end that was written.
+    pub fn finish(mut self, ending: Ending, symbolised: &[Site]) -> Result<(), Error> {
+        self.note_sites(symbolised);
+        self.flush()?;
+        self.rewrite_frames()?;
+        self.write_meta(ending)?;
+        let synced = fs::File::open(&self.directory).and_then(|directory| directory.sync_all());
+        synced.map_err(|source| self.failed(self.directory.clone(), source))
+    }
+
+    /// Where the profile is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Epochs that are on disk.
+    #[must_use]
+    pub const fn kept_epochs(&self) -> usize {
+        self.kept_epochs
+    }
+
+    fn note_sites(&mut self, sites: &[Site]) {
+        let mut new = Vec::new();
+        for site in sites {
+            let known = self.sites.now.get(&site.id);
+            if known.is_none() && !site.frames.is_empty() {
+                new.push(site.id);
+            }
+            let peak_rss = known.map_or(site.peak_rss, |known| known.peak_rss.max(site.peak_rss));
+            let site = Site {
+                peak_rss,
+                ..site.clone()
+            };
+            if known != Some(&site) {
+                self.sites.now.insert(site.id, site);
+                self.sites.dirty = true;
+            }
+        }
+        self.note_frames(new);
+    }
+
+    fn note_frames(&mut self, new: Vec<SiteId>) {
+        let rows: Vec<_> = new.iter().flat_map(|id| self.frames_of(*id)).collect();
+        self.frames.push(rows);
+        self.framed
+            .resize_with(self.frames.number() as usize + 1, Vec::new);
+        self.framed[self.frames.number() as usize].extend(new);
+    }
+
+    fn frames_of(&self, id: SiteId) -> impl Iterator<Item = FrameRow> + use<> {
+        let frames = self.sites.now.get(&id).map(|site| site.frames.clone());
+        let frames = frames.unwrap_or_default().into_iter().enumerate();
+        frames.map(move |(depth, frame)| FrameRow {
+            site: id,
+            depth: depth as u32,
+            frame,
+        })
+    }
+
+    fn note(&mut self, segment: &Segment) {
+        self.note_sites(&segment.sites);
+        for extent in &segment.extents {
+            let key = (extent.process, extent.address);
+            self.extents.dirty |= self.extents.now.insert(key, *extent) != Some(*extent);
+        }
+        self.heat.push(segment.heat.iter().copied());
+        self.resident.push(segment.resident.iter().copied());
+        self.epochs.push([segment.epoch]);
+        if !segment.counts.is_empty() && segment.counts != self.counts.now {
+            self.counts.now.clone_from(&segment.counts);
+            self.counts.dirty = true;
+        }
+        if !segment.sources.is_empty() && segment.sources != self.sources.now {
+            self.sources.now.clone_from(&segment.sources);
+            self.sources.dirty = true;
+        }
+    }
+
+    /// Writes all that is not on disk yet, the commit record last. What fails stays pending and is
+    /// tried again with the next epoch.
+    fn flush(&mut self) -> Result<(), Error> {
+        if self.sites.dirty {
+            let rows: Vec<_> = self.sites.now.values().cloned().collect();
+            self.write(&Table::Sites.file(0), &rows)?;
+            self.sites.dirty = false;
+        }
+        if self.extents.dirty {
+            let rows: Vec<_> = self.extents.now.values().copied().collect();
+            self.write(&Table::Extents.file(0), &rows)?;
+            self.extents.dirty = false;
+        }
+        if self.counts.dirty {
+            self.write(&Table::Counts.file(0), &self.counts.now)?;
+            self.counts.dirty = false;
+        }
+        if self.sources.dirty {
+            self.write(&Table::Sources.file(0), &self.sources.now)?;
+            self.sources.dirty = false;
+        }
+        self.write_log(&self.frames)?;
+        self.frames.written();
+        self.write_log(&self.heat)?;
+        self.heat.written();
+        self.write_log(&self.resident)?;
+        self.resident.written();
+        self.write_log(&self.epochs)?;
+        self.epochs.written();
+        Ok(())
+    }
+
+    fn write_log<R: Row>(&self, log: &Log<R>) -> Result<(), Error> {
+        match log.pending() {
+            Some((file, rows)) => self.write(&file, rows),
+            None => Ok(()),
+        }
+    }
+
+    /// Replaces each file of the frames table by one that holds the same sites' frames as known
+    /// now.
+    fn rewrite_frames(&self) -> Result<(), Error> {
+        for (number, sites) in self.framed.iter().enumerate() {
+            let rows: Vec<_> = sites.iter().flat_map(|id| self.frames_of(*id)).collect();
+            if !rows.is_empty() {
+                self.write(&Table::Frames.file(number as u32), &rows)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_meta(&self, ending: Ending) -> Result<(), Error> {
+        self.write(&Table::Meta.file(0), &meta::rows(&self.meta, ending))
+    }
+
+    fn write<R: Row>(&self, file: &str, rows: &[R]) -> Result<(), Error> {
+        column::encode(R::TABLE, R::columns(rows))
+            .map_err(io::Error::other)
+            .and_then(|bytes| replace(&self.directory, file, &bytes))
+            .map_err(|source| self.failed(self.directory.join(file), source))
+    }
+
+    const fn failed(&self, path: PathBuf, source: io::Error) -> Error {
+        Error::Write {
+            path,
+            source,
+            kept_epochs: self.kept_epochs,
+        }
+    }
+}
+
+impl Recorder for Writer {
+    type Error = Error;
+
+    fn record(&mut self, segment: &Segment) -> Result<(), Error> {
+        self.note(segment);
+        self.flush()?;
+        self.kept_epochs += 1;
+        Ok(())
+    }
+}
+
+/// Writes under a temporary name, flushes to the device, renames: at every moment the name holds
+/// either the whole old file or the whole new one.
+fn replace(directory: &Path, file: &str, bytes: &[u8]) -> io::Result<()> {
+    let hidden = directory.join(temporary(file));
+    let written = fs::File::create(&hidden)
+        .and_then(|mut out| {
+            out.write_all(bytes)?;
+            out.sync_data()
+        })
+        .and_then(|()| fs::rename(&hidden, directory.join(file)));
+    if written.is_err() {
+        // A half-written file would keep the space whose lack may be the reason.
+        let _ = fs::remove_file(&hidden);
+    }
+    written
+}
+
+/// Makes the directory or, where that was asked for, empties the profile in it. True where the
+/// directory is new.
+fn prepare(path: &Path, existing: Existing) -> Result<bool, Error> {
+    let failed = |path: &Path, source| Error::Write {
+        path: path.to_owned(),
+        source,
+        kept_epochs: 0,
+    };
+    match fs::create_dir(path) {
+        Ok(()) => return Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
+        Err(e) => return Err(failed(path, e)),
+    }
+    let Ok(mut entries) = fs::read_dir(path) else {
+        return Err(Error::Occupied(path.to_owned()));
+    };
+    if entries.next().is_none() {
+        return Ok(false);
+    }
+    match (is_profile(path), existing) {
+        (false, _) => Err(Error::Occupied(path.to_owned())),
+        (true, Existing::Refuse) => Err(Error::Exists(path.to_owned())),
+        (true, Existing::Overwrite) => {
+            clear(path).map_err(|e| failed(path, e))?;
+            Ok(false)
+        }
+    }
+}
+
+/// Removes the tables of a profile. The meta data stays until it is replaced, so that the
+/// directory is known for a profile at every moment.
+fn clear(path: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(name) = name.to_str() else { continue };
+        let table = Table::of_file(name).map(|(table, _)| table);
+        if is_temporary(name) || table.is_some_and(|table| table != Table::Meta) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
