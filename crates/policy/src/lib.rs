@@ -1,1 +1,50 @@
+//! What to place where: profile, tiers and budget in, plan out. Pure: no I/O, clock or threads.
 //!
+//! One policy a file, each with its definition, steps and tests. [`plan`](plan()) runs one of them
+//! over any number of tiers and sets the result between first touch and the fractional bound.
+//!
+//! ```
+//! use isotherm_model::plan::{Item, Value, Weight};
+//! use isotherm_model::{site::SiteId, tier::{Emulation, TierIndex, Tiers}, units::Bytes};
+//! use isotherm_policy::{PlanRequest, by_name, plan};
+//!
+//! let items = [
+//!     Item { site: SiteId(2), value: 10, weight: Bytes(4096), order: 1 },
+//!     Item { site: SiteId(3), value: 90, weight: Bytes(4096), order: 0 },
+//! ];
+//! let tiers = Tiers::emulated(Bytes(4096), Bytes(1 << 30), Emulation::PAPER);
+//! let policy = by_name("knapsack").unwrap();
+//! let plan = plan(&PlanRequest::new(policy, &items, &tiers));
+//! assert_eq!(plan.tier_of(SiteId(3)), TierIndex::FASTEST);
+//! assert_eq!(plan.tier_of(SiteId(2)), TierIndex(1));
+//! ```
+//!
+//! Left out on purpose: reading profiles (the pipeline turns one into items), page-level policies
+//! (they decide by epoch, not by site), and moving anything.
+#![forbid(unsafe_code)]
+
+mod all_fast;
+mod all_slow;
+mod first_touch;
+mod fractional;
+mod hotset;
+mod knapsack;
+mod minknap;
+mod plan;
+mod registry;
+mod standing;
+mod thermos;
+
+pub use all_fast::AllFast;
+pub use all_slow::AllSlow;
+pub use first_touch::FirstTouch;
+pub use fractional::Fractional;
+pub use hotset::Hotset;
+pub use knapsack::{Knapsack, PAGE};
+pub use plan::{PlanRequest, plan};
+pub use registry::{POLICIES, PolicyEntry, by_name, names};
+pub use standing::{bound, first_touch_value, standing};
+pub use thermos::{Displaced, Thermos};
+
+#[cfg(test)]
+mod properties;

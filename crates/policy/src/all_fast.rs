@@ -1,0 +1,32 @@
+//! All fast: everything goes to the fastest tier, whatever its capacity.
+//!
+//! The upper end of every comparison. It is an end only where the capacity is at least the
+//! footprint; in a smaller tier the rest spills, and all fast becomes first touch.
+
+use isotherm_model::plan::Item;
+use isotherm_model::port::{Choice, SitePolicy};
+use isotherm_model::units::Bytes;
+
+/// Everything goes to the fastest tier.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AllFast;
+
+impl SitePolicy for AllFast {
+    fn name(&self) -> &'static str {
+        "all-fast"
+    }
+
+    fn unnamed_sites_go_fast(&self) -> bool {
+        true
+    }
+
+    fn choose(&self, items: &[Item], _capacity: Bytes) -> Vec<Choice> {
+        (0..items.len())
+            .map(|item| Choice {
+                item,
+                taken: true,
+                reason: "taken: all fast takes everything, whatever the capacity".to_owned(),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,25 @@
+//! All slow: everything goes to the slowest tier. The lower end of every comparison.
+
+use isotherm_model::plan::Item;
+use isotherm_model::port::{Choice, SitePolicy};
+use isotherm_model::units::Bytes;
+
+/// Everything goes to the slowest tier.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AllSlow;
+
+impl SitePolicy for AllSlow {
+    fn name(&self) -> &'static str {
+        "all-slow"
+    }
+
+    fn choose(&self, items: &[Item], _capacity: Bytes) -> Vec<Choice> {
+        (0..items.len())
+            .map(|item| Choice {
+                item,
+                taken: false,
+                reason: "left out: all slow takes nothing".to_owned(),
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,167 @@
+//! Knapsack (MemBrain, section III-A): the set of whole sites with the most value that fits, exact.
+//!
+//! Weights count in pages: a site's is rounded up, the capacity down, so what is chosen fits also in
+//! bytes. Sites of no value are left out, those of no weight are taken, and the rest is a 0/1
+//! knapsack solved by an expanding core (`minknap`), whose memory does not depend on the capacity.
+//! Of several best sets one is chosen by the order of hotness and site alone.
+//!
+//! The problem is NP-hard. Should the search reach its named limits, the plan holds the best set
+//! found, and each reason says that it is not proved and how much more there could be.
+
+use isotherm_model::plan::Item;
+use isotherm_model::port::{Choice, SitePolicy};
+use isotherm_model::units::Bytes;
+
+use crate::minknap::{Effort, Packable, Packing, pack};
+
+/// Bytes of a page, the grain of the weights.
+pub const PAGE: u64 = 4096;
+
+/// Exact 0/1 knapsack over whole sites.
+#[derive(Clone, Copy, Debug)]
+pub struct Knapsack {
+    effort: Effort,
+}
+
+impl Knapsack {
+    /// Some seconds and 200 MB at the worst; profiles of real programs need a small part of either.
+    pub const DEFAULT: Self = Self {
+        effort: Effort {
+            steps: 600_000_000,
+            states: 1_500_000,
+            links: 8_000_000,
+        },
+    };
+
+    /// The same, giving up after so many states looked at.
+    #[must_use]
+    pub const fn with_steps(steps: u64) -> Self {
+        let Self { effort } = Self::DEFAULT;
+        Self {
+            effort: Effort { steps, ..effort },
+        }
+    }
+}
+
+impl Default for Knapsack {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// What became of one site.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Worthless,
+    Free,
+    TooLarge,
+    Packed,
+    LeftOut,
+}
+
+impl SitePolicy for Knapsack {
+    fn name(&self) -> &'static str {
+        "knapsack"
+    }
+
+    fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
+        let pages = capacity.0 / PAGE;
+        let mut verdicts: Vec<Verdict> = items.iter().map(|item| sort_out(item, pages)).collect();
+        let mut candidates: Vec<usize> = (0..items.len())
+            .filter(|&i| verdicts[i] == Verdict::LeftOut)
+            .collect();
+        candidates.sort_unstable_by(|&a, &b| paged(&items[a]).hotter_first(&paged(&items[b])));
+        let (taken, missing) = self.solve(items, &candidates, pages);
+        for (index, taken) in candidates.into_iter().zip(taken) {
+            if taken {
+                verdicts[index] = Verdict::Packed;
+            }
+        }
+        let doubt = missing.map_or_else(String::new, |missing| {
+            format!(" (not proved: the search met its limit; at most {missing} more were possible)")
+        });
+        verdicts
+            .into_iter()
+            .enumerate()
+            .map(|(item, verdict)| Choice {
+                item,
+                taken: matches!(verdict, Verdict::Free | Verdict::Packed),
+                reason: reason(verdict, &items[item], capacity) + &doubt,
+            })
+            .collect()
+    }
+}
+
+impl Knapsack {
+    /// Packs the candidates. The second part is what could be missing where nothing is proved.
+    fn solve(&self, items: &[Item], order: &[usize], pages: u64) -> (Vec<bool>, Option<u128>) {
+        let total: u128 = order.iter().map(|&i| u128::from(items[i].value)).sum();
+        let weight = |item: &Item| item.weight.0.div_ceil(PAGE) as i64;
+        // At most 2^52 pages, so the casts to i64 are exact.
+        let capacity = pages as i64;
+        if total < 1 << 62 {
+            let packables = order.iter().map(|&i| Packable {
+                value: items[i].value as i64,
+                weight: weight(&items[i]),
+            });
+            let packables: Vec<Packable<i64>> = packables.collect();
+            let packing = pack(&packables, capacity, self.effort);
+            let value = packed(&packables, &packing).sum::<i64>();
+            let missing = (!packing.proved).then(|| (packing.at_most - value) as u128);
+            (packing.taken, missing)
+        } else {
+            let packables = order.iter().map(|&i| Packable {
+                value: i128::from(items[i].value),
+                weight: weight(&items[i]),
+            });
+            let packables: Vec<Packable<i128>> = packables.collect();
+            let packing = pack(&packables, capacity, self.effort);
+            let value = packed(&packables, &packing).sum::<i128>();
+            let missing = (!packing.proved).then(|| (packing.at_most - value) as u128);
+            (packing.taken, missing)
+        }
+    }
+}
+
+fn packed<V: Copy>(items: &[Packable<V>], packing: &Packing<V>) -> impl Iterator<Item = V> {
+    items
+        .iter()
+        .zip(&packing.taken)
+        .filter(|(_, taken)| **taken)
+        .map(|(item, _)| item.value)
+}
+
+/// The item with its weight in whole pages, the density by which the search is ordered.
+fn paged(item: &Item) -> Item {
+    Item {
+        weight: Bytes(item.weight.0.div_ceil(PAGE)),
+        ..*item
+    }
+}
+
+fn sort_out(item: &Item, pages: u64) -> Verdict {
+    if item.value == 0 {
+        Verdict::Worthless
+    } else if item.weight == Bytes::ZERO {
+        Verdict::Free
+    } else if item.weight.0.div_ceil(PAGE) > pages {
+        Verdict::TooLarge
+    } else {
+        Verdict::LeftOut
+    }
+}
+
+fn reason(verdict: Verdict, item: &Item, capacity: Bytes) -> String {
+    let Item { value, weight, .. } = item;
+    match verdict {
+        Verdict::Worthless => "left out: it has no value".to_owned(),
+        Verdict::Free => "taken: it weighs nothing".to_owned(),
+        Verdict::TooLarge => format!("left out: its {weight} do not fit into {capacity}"),
+        Verdict::Packed => {
+            format!("taken: part of the most valuable set of whole sites that fits into {capacity}")
+        }
+        Verdict::LeftOut => format!(
+            "left out: no set with it (value {value}, {weight}) is worth more than the set taken"
+        ),
+    }
+}

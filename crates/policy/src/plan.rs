@@ -1,0 +1,222 @@
+//! From a policy, sites and tiers to a plan.
+//!
+//! Tiers are filled in order of speed: the policy chooses for the fastest, then for the next among
+//! the sites the faster left, and the slowest gets the rest. Where a policy overprescribes a tier,
+//! what spills goes to the next one, so its capacity is reduced by as much.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::plan::{Assignment, Item, Plan, Value, Weight};
+use isotherm_model::port::SitePolicy;
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::{TierIndex, Tiers};
+use isotherm_model::units::Bytes;
+
+use crate::standing::standing;
+
+/// All that a plan is made from.
+#[derive(Clone, Copy)]
+pub struct PlanRequest<'a> {
+    /// How to choose.
+    pub policy: &'a dyn SitePolicy,
+    /// The sites, in any order. One given twice counts as one with both values and weights;
+    /// [`SiteId::UNATTRIBUTED`] is dropped, because nothing can place it.
+    pub items: &'a [Item],
+    /// The tiers.
+    pub tiers: &'a Tiers,
+    /// What the values of the items are.
+    pub value: Value,
+    /// What the weights of the items are.
+    pub weight: Weight,
+    /// The program it is made for.
+    pub command: &'a [String],
+    /// Callers in a calling context.
+    pub depth: u32,
+    /// Words for the sites, where known.
+    pub labels: Option<&'a BTreeMap<SiteId, String>>,
+}
+
+impl std::fmt::Debug for PlanRequest<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} over {} sites", self.policy.name(), self.items.len())
+    }
+}
+
+impl<'a> PlanRequest<'a> {
+    /// A request by accesses and peak RSS, with no program named; change the fields to suit.
+    #[must_use]
+    pub const fn new(policy: &'a dyn SitePolicy, items: &'a [Item], tiers: &'a Tiers) -> Self {
+        Self {
+            policy,
+            items,
+            tiers,
+            value: Value::Accesses,
+            weight: Weight::PeakRss,
+            command: &[],
+            depth: 0,
+            labels: None,
+        }
+    }
+}
+
+/// Sites by id, each once, without the one that cannot be placed: from here on the order in which
+/// they were given is forgotten.
+fn canonical(items: &[Item]) -> Vec<Item> {
+    let mut sites = BTreeMap::<SiteId, Item>::new();
+    for item in items.iter().filter(|i| i.site != SiteId::UNATTRIBUTED) {
+        sites
+            .entry(item.site)
+            .and_modify(|known| {
+                known.value = known.value.saturating_add(item.value);
+                known.weight = known.weight.saturating_add(item.weight);
+                known.order = known.order.min(item.order);
+            })
+            .or_insert(*item);
+    }
+    sites.into_values().collect()
+}
+
+/// Decides what goes where.
+#[must_use]
+pub fn plan(request: &PlanRequest<'_>) -> Plan {
+    let items = canonical(request.items);
+    let slowest = request.tiers.slowest();
+    let mut placed: Vec<(TierIndex, String)> = vec![(slowest, String::new()); items.len()];
+    let mut waiting: Vec<usize> = (0..items.len()).collect();
+    let mut spilled = Bytes::ZERO;
+    let faster = request.tiers.all().iter().zip(0..slowest.0);
+    for (tier, index) in faster {
+        let offered: Vec<Item> = waiting.iter().map(|&i| items[i]).collect();
+        let capacity = tier.capacity.saturating_sub(spilled);
+        let mut left = Vec::new();
+        let mut used = Bytes::ZERO;
+        for choice in request.policy.choose(&offered, capacity) {
+            let at = waiting[choice.item];
+            if choice.taken {
+                used += items[at].weight;
+                placed[at] = (TierIndex(index), choice.reason);
+            } else {
+                placed[at].1 = choice.reason;
+                left.push(at);
+            }
+        }
+        left.sort_unstable();
+        waiting = left;
+        spilled = used.saturating_sub(capacity);
+    }
+    if slowest == TierIndex::FASTEST {
+        for (_, reason) in &mut placed {
+            "taken: there is one tier".clone_into(reason);
+        }
+    }
+    assemble(request, &items, placed)
+}
+
+fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, String)>) -> Plan {
+    let label = |site: SiteId| {
+        request
+            .labels
+            .and_then(|labels| labels.get(&site))
+            .cloned()
+            .unwrap_or_default()
+    };
+    let taken: Vec<Item> = items
+        .iter()
+        .zip(&placed)
+        .filter(|(_, (tier, _))| *tier == TierIndex::FASTEST)
+        .map(|(item, _)| *item)
+        .collect();
+    let capacity = request.tiers.all()[0].capacity;
+    let mut assignments: Vec<Assignment> = items
+        .iter()
+        .zip(placed)
+        .map(|(item, (tier, reason))| Assignment {
+            site: item.site,
+            tier,
+            value: item.value,
+            weight: item.weight,
+            reason,
+            label: label(item.site),
+        })
+        .collect();
+    assignments.sort_unstable_by(Assignment::hotter_first);
+    Plan {
+        policy: request.policy.name().to_owned(),
+        value: request.value,
+        weight: request.weight,
+        command: request.command.to_vec(),
+        depth: request.depth,
+        tiers: request.tiers.clone(),
+        default_tier: if request.policy.unnamed_sites_go_fast() {
+            TierIndex::FASTEST
+        } else {
+            request.tiers.slowest()
+        },
+        standing: standing(items, &taken, capacity),
+        assignments,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PlanRequest, plan};
+    use crate::properties::{items, node_tiers};
+    use crate::{Hotset, Knapsack, by_name, names};
+    use isotherm_model::plan::Item;
+    use isotherm_model::site::SiteId;
+    use isotherm_model::tier::TierIndex;
+    use isotherm_model::units::Bytes;
+
+    const KIB: u64 = 4096;
+
+    #[test]
+    fn three_tiers_are_filled_by_speed_with_what_the_faster_left() {
+        let sites = items(&[(90, KIB), (80, KIB), (70, KIB), (60, KIB)]);
+        let tiers = node_tiers(&[KIB, 2 * KIB, 100 * KIB]);
+        let plan = plan(&PlanRequest::new(&Knapsack::DEFAULT, &sites, &tiers));
+        let tier: Vec<u32> = sites.iter().map(|s| plan.tier_of(s.site).0).collect();
+        assert_eq!(tier, [0, 1, 1, 2]);
+        assert_eq!(plan.default_tier, TierIndex(2));
+        assert_eq!((plan.standing.planned, plan.standing.total), (90, 300));
+    }
+
+    #[test]
+    fn what_hotset_spills_from_one_tier_is_room_the_next_does_not_have() {
+        let sites = items(&[(90, 3), (40, 3), (30, 3), (20, 3)]);
+        let tiers = node_tiers(&[4, 4, 100]);
+        let plan = plan(&PlanRequest::new(&Hotset, &sites, &tiers));
+        let tier: Vec<u32> = sites.iter().map(|s| plan.tier_of(s.site).0).collect();
+        // Two sites are 2 bytes past the first tier, so two bytes of the second are gone: one more
+        // site goes past those, and the last is left.
+        assert_eq!(tier, [0, 0, 1, 2]);
+        assert_eq!(plan.standing.planned, 90 + 40 / 3);
+    }
+
+    #[test]
+    fn no_sites_one_tier_and_a_site_that_cannot_be_placed_are_fine_for_every_policy() {
+        let stray = [Item {
+            site: SiteId::UNATTRIBUTED,
+            value: 9,
+            weight: Bytes(9),
+            order: 0,
+        }];
+        let sites = items(&[(1, 1), (0, 0)]);
+        for policy in names().filter_map(by_name) {
+            let pair = node_tiers(&[5, 5]);
+            assert!(
+                plan(&PlanRequest::new(policy, &[], &pair))
+                    .assignments
+                    .is_empty()
+            );
+            assert!(
+                plan(&PlanRequest::new(policy, &stray, &pair))
+                    .assignments
+                    .is_empty()
+            );
+            let alone = node_tiers(&[0]);
+            let plan = plan(&PlanRequest::new(policy, &sites, &alone));
+            assert_eq!(plan.assignments.len(), 2);
+            assert_eq!(plan.default_tier, TierIndex::FASTEST);
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What holds for every policy, and the shorthand by which tests speak of sites.
+
+use isotherm_model::plan::Item;
+use isotherm_model::port::SitePolicy;
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
+use isotherm_model::units::Bytes;
+use proptest::prelude::*;
+
+use crate::knapsack::PAGE;
+use crate::{
+    FirstTouch, Fractional, Hotset, Knapsack, POLICIES, PlanRequest, Thermos, bound, by_name,
+    names, plan,
+};
+
+/// Sites from (value, weight in bytes); ids and order by position.
+pub(crate) fn items(list: &[(u64, u64)]) -> Vec<Item> {
+    list.iter()
+        .enumerate()
+        .map(|(i, &(value, weight))| Item {
+            site: SiteId(i as u64 + 2),
+            value,
+            weight: Bytes(weight),
+            order: i as u32,
+        })
+        .collect()
+}
+
+/// Tiers of these capacities, one node each.
+pub(crate) fn node_tiers(capacities: &[u64]) -> Tiers {
+    let tier = |(i, &capacity): (usize, &u64)| Tier {
+        name: format!("tier{i}"),
+        kind: TierKind::Nodes(vec![i as u32]),
+        capacity: Bytes(capacity),
+        placement: Placement::Preferred,
+        latency: None,
+        read_bandwidth: None,
+        write_bandwidth: None,
+        reason: String::new(),
+    };
+    Tiers::new(capacities.iter().enumerate().map(tier).collect()).unwrap()
+}
+
+/// Positions of the sites taken, ascending.
+pub(crate) fn taken(policy: &dyn SitePolicy, items: &[Item], capacity: Bytes) -> Vec<usize> {
+    let choices = policy.choose(items, capacity);
+    assert_eq!(
+        choices.len(),
+        items.len(),
+        "{} names every site",
+        policy.name()
+    );
+    let mut taken: Vec<usize> = choices.iter().filter(|c| c.taken).map(|c| c.item).collect();
+    taken.sort_unstable();
+    taken
+}
+
+fn sums(items: &[Item], taken: &[usize]) -> (u128, u128) {
+    taken.iter().fold((0, 0), |(value, weight), &i| {
+        (
+            value + u128::from(items[i].value),
+            weight + u128::from(items[i].weight.0),
+        )
+    })
+}
+
+/// Best value by the textbook table over capacities in pages: the slow twin.
+fn table(items: &[Item], capacity: Bytes) -> u128 {
+    let mut best = vec![0_u128; (capacity.0 / PAGE) as usize + 1];
+    for item in items {
+        let pages = item.weight.0.div_ceil(PAGE) as usize;
+        for room in (pages..best.len()).rev() {
+            best[room] = best[room].max(best[room - pages] + u128::from(item.value));
+        }
+    }
+    best[best.len() - 1]
+}
+
+fn site() -> impl Strategy<Value = (u64, u64)> {
+    let value = prop_oneof![8 => 0_u64..100, 1 => Just(0), 1 => Just(u64::MAX)];
+    let weight = prop_oneof![
+        8 => (0_u64..40).prop_map(|pages| pages * PAGE),
+        2 => 0..20 * PAGE,
+        1 => Just(u64::MAX)
+    ];
+    (value, weight)
+}
+
+fn sites() -> impl Strategy<Value = Vec<Item>> {
+    prop::collection::vec(site(), 0..24).prop_map(|list| items(&list))
+}
+
+fn capacity() -> impl Strategy<Value = Bytes> {
+    prop_oneof![
+        8 => (0..200 * PAGE).prop_map(Bytes),
+        1 => Just(Bytes(0)),
+        1 => Just(Bytes(u64::MAX))
+    ]
+}
+
+proptest! {
+    #[test]
+    fn the_plan_does_not_depend_on_the_order_of_the_sites(
+        sites in sites(), capacity in capacity(), turn in 0_usize..24
+    ) {
+        let tiers = node_tiers(&[capacity.0, capacity.0 / 2, u64::MAX]);
+        let mut turned = sites.clone();
+        turned.rotate_left(turn % sites.len().max(1));
+        turned.reverse();
+        for policy in names().filter_map(by_name) {
+            let a = plan(&PlanRequest::new(policy, &sites, &tiers));
+            let b = plan(&PlanRequest::new(policy, &turned, &tiers));
+            prop_assert_eq!(a, b);
+        }
+    }
+
+    #[test]
+    fn whole_sites_fit_where_the_definition_says_so_and_no_standing_passes_the_bound(
+        sites in sites(), capacity in capacity()
+    ) {
+        for policy in [&Knapsack::DEFAULT as &dyn SitePolicy, &Fractional] {
+            let (_, weight) = sums(&sites, &taken(policy, &sites, capacity));
+            prop_assert!(weight <= u128::from(capacity.0), "{}", policy.name());
+        }
+        let tiers = node_tiers(&[capacity.0, u64::MAX]);
+        for policy in names().filter_map(by_name) {
+            let standing = plan(&PlanRequest::new(policy, &sites, &tiers)).standing;
+            prop_assert!(standing.planned <= standing.bound, "{} {standing:?}", policy.name());
+            prop_assert!(standing.first_touch <= standing.bound);
+            prop_assert!(standing.bound <= standing.total);
+        }
+    }
+
+    #[test]
+    fn knapsack_equals_the_table_and_no_policy_beats_it_in_the_bytes_it_used(
+        list in prop::collection::vec((0_u64..60, 0_u64..25), 0..18), pages in 0_u64..120
+    ) {
+        let list: Vec<_> = list.into_iter().map(|(v, w)| (v, w * PAGE)).collect();
+        let sites = items(&list);
+        let capacity = Bytes(pages * PAGE);
+        let (best, _) = sums(&sites, &taken(&Knapsack::DEFAULT, &sites, capacity));
+        prop_assert_eq!(best, table(&sites, capacity));
+        prop_assert!(best <= u128::from(bound(&sites, capacity)));
+        for entry in &POLICIES {
+            let (value, used) = sums(&sites, &taken(entry.policy, &sites, capacity));
+            let at = Bytes((used as u64).max(capacity.0));
+            let (best, _) = sums(&sites, &taken(&Knapsack::DEFAULT, &sites, at));
+            prop_assert!(best >= value, "{}", entry.policy.name());
+        }
+    }
+
+    #[test]
+    fn knapsack_equals_the_table_on_strongly_correlated_sites_and_huge_values(
+        weights in prop::collection::vec(1_u64..60, 1..20), pages in 0_u64..400,
+        surplus in 0_u64..12, scale in prop_oneof![Just(1_u64), Just(u64::MAX / 80)]
+    ) {
+        let list: Vec<_> = weights.iter().map(|w| ((w + surplus) * scale, w * PAGE)).collect();
+        let sites = items(&list);
+        let capacity = Bytes(pages * PAGE);
+        let (best, _) = sums(&sites, &taken(&Knapsack::DEFAULT, &sites, capacity));
+        prop_assert_eq!(best, table(&sites, capacity));
+    }
+
+    #[test]
+    fn more_capacity_never_serves_less_where_the_definition_is_monotone(
+        sites in sites(), small in capacity(), more in 0_u64..50 * PAGE
+    ) {
+        let large = Bytes(small.0.saturating_add(more));
+        prop_assert!(bound(&sites, small) <= bound(&sites, large));
+        let value = |policy: &dyn SitePolicy, at| sums(&sites, &taken(policy, &sites, at)).0;
+        prop_assert!(value(&Knapsack::DEFAULT, small) <= value(&Knapsack::DEFAULT, large));
+        for policy in [&Hotset as &dyn SitePolicy, &Fractional, &FirstTouch] {
+            let (few, many) = (taken(policy, &sites, small), taken(policy, &sites, large));
+            prop_assert!(few.iter().all(|i| many.contains(i)), "{}", policy.name());
+        }
+    }
+
+    #[test]
+    fn thermos_takes_a_part_of_hotset_and_what_colder_sites_bring(
+        sites in sites(), capacity in capacity()
+    ) {
+        // Every site that fits without overflow when its turn comes is in both.
+        let hotset = taken(&Hotset, &sites, capacity);
+        let fits = taken(&Fractional, &sites, capacity);
+        let thermos = taken(&Thermos::default(), &sites, capacity);
+        prop_assert!(fits.iter().all(|i| hotset.contains(i) && thermos.contains(i)));
+    }
+}
+
+#[test]
+fn hotset_takes_the_crossing_site_that_thermos_refuses_and_knapsack_replaces() {
+    // 12 pages. A is hottest, B crosses. Thermos refuses B, which could displace the hottest 4
+    // pages of A (worth 400) for 300, and takes C, which fits. Knapsack agrees with thermos here.
+    let sites = items(&[(1000, 10 * PAGE), (300, 6 * PAGE), (40, 2 * PAGE)]);
+    let capacity = Bytes(12 * PAGE);
+    assert_eq!(taken(&Hotset, &sites, capacity), [0, 1]);
+    assert_eq!(taken(&Thermos::default(), &sites, capacity), [0, 2]);
+    assert_eq!(taken(&Knapsack::DEFAULT, &sites, capacity), [0, 2]);
+}
+
+#[test]
+fn knapsack_leaves_the_hottest_site_out_because_two_lukewarm_ones_fill_the_tier_better() {
+    // The hottest, 6 pages of 10, blocks both others (5 pages each), which together are worth more.
+    // Hotset lets B cross. Thermos takes B too (50 beats the 10 it could displace) and refuses C.
+    let sites = items(&[(66, 6 * PAGE), (50, 5 * PAGE), (49, 5 * PAGE)]);
+    let capacity = Bytes(10 * PAGE);
+    assert_eq!(taken(&Knapsack::DEFAULT, &sites, capacity), [1, 2]);
+    assert_eq!(taken(&Hotset, &sites, capacity), [0, 1]);
+    assert_eq!(taken(&Thermos::default(), &sites, capacity), [0, 1]);
+}
+
+#[test]
+fn thermos_takes_a_large_site_that_knapsack_must_refuse_because_a_part_of_it_is_worth_more() {
+    // B never fits whole, but even after displacing all of A it brings more.
+    let sites = items(&[(100, 4 * PAGE), (5000, 400 * PAGE), (10, 4 * PAGE)]);
+    let capacity = Bytes(8 * PAGE);
+    assert_eq!(taken(&Knapsack::DEFAULT, &sites, capacity), [0, 2]);
+    assert_eq!(taken(&Thermos::default(), &sites, capacity), [0, 1]);
+    assert_eq!(taken(&Hotset, &sites, capacity), [0, 1]);
+}
+
+#[test]
+fn a_knapsack_that_meets_its_limit_says_so_and_still_fits() {
+    let list: Vec<_> = (1..200_u64)
+        .map(|i| (i % 37 + 11, (i % 37 + 1) * PAGE))
+        .collect();
+    let sites = items(&list);
+    let capacity = Bytes(1001 * PAGE);
+    let limited = Knapsack::with_steps(3);
+    let choices = limited.choose(&sites, capacity);
+    assert!(
+        choices.iter().all(|c| c.reason.contains("not proved")),
+        "{}",
+        choices[0].reason
+    );
+    let (value, weight) = sums(&sites, &taken(&limited, &sites, capacity));
+    assert!(weight <= u128::from(capacity.0));
+    assert!(value <= table(&sites, capacity));
+    let proved = Knapsack::DEFAULT.choose(&sites, capacity);
+    assert!(proved.iter().all(|c| !c.reason.contains("not proved")));
+}

@@ -1,0 +1,81 @@
+//! The bounds between which every plan stands, and the orders they are built on.
+
+use isotherm_model::plan::{Item, Standing};
+use isotherm_model::units::Bytes;
+
+/// Indexes of the items, hottest first.
+pub(crate) fn by_hotness(items: &[Item]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..items.len()).collect();
+    order.sort_unstable_by(|&a, &b| items[a].hotter_first(&items[b]));
+    order
+}
+
+/// Value that a tier of this capacity serves when the sites fill it in the order given: whole sites
+/// while they fit, of the one that crosses its share, rounded down, and nothing of the others.
+fn filled<'a>(sites: impl Iterator<Item = &'a Item>, capacity: Bytes) -> u64 {
+    let mut room = capacity.0;
+    let mut value = 0_u64;
+    for item in sites {
+        let fits = item.weight.0.min(room);
+        room -= fits;
+        let served = if fits == item.weight.0 {
+            item.value
+        } else {
+            // Below item.value, since fits < weight; the product of two 64-bit numbers fits.
+            (u128::from(item.value) * u128::from(fits) / u128::from(item.weight.0)) as u64
+        };
+        value = value.saturating_add(served);
+    }
+    value
+}
+
+/// The fractional bound: greedy by hotness with the last site split (Dantzig). No placement, whole
+/// or not, serves more at this capacity. Rounded down, sums saturate.
+#[must_use]
+pub fn bound(items: &[Item], capacity: Bytes) -> u64 {
+    filled(by_hotness(items).into_iter().map(|i| &items[i]), capacity)
+}
+
+/// Value served when these sites fill the tier in the order of first allocation and then spill, by
+/// page, as the kernel places without a plan.
+#[must_use]
+pub fn first_touch_value(items: &[Item], capacity: Bytes) -> u64 {
+    let mut order: Vec<&Item> = items.iter().collect();
+    order.sort_unstable_by_key(|item| (item.order, item.site));
+    filled(order.into_iter(), capacity)
+}
+
+/// Where a plan that puts `taken` into the fastest tier stands among all `items`.
+#[must_use]
+pub fn standing(items: &[Item], taken: &[Item], capacity: Bytes) -> Standing {
+    Standing {
+        planned: first_touch_value(taken, capacity),
+        first_touch: first_touch_value(items, capacity),
+        bound: bound(items, capacity),
+        total: items
+            .iter()
+            .fold(0, |sum, item| sum.saturating_add(item.value)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{bound, first_touch_value};
+    use crate::properties::items;
+    use isotherm_model::units::Bytes;
+
+    #[test]
+    fn the_bound_splits_the_site_that_crosses_and_rounds_down() {
+        let sites = items(&[(10, 3), (9, 3)]);
+        assert_eq!(bound(&sites, Bytes(4)), 13);
+        assert_eq!(bound(&sites, Bytes(5)), 16);
+        assert_eq!(bound(&sites, Bytes(99)), 19);
+        assert_eq!(bound(&[], Bytes(99)), 0);
+    }
+
+    #[test]
+    fn first_touch_follows_the_order_and_serves_part_of_the_site_that_crosses() {
+        let sites = items(&[(10, 10), (100, 10), (1000, 1)]);
+        assert_eq!(first_touch_value(&sites, Bytes(15)), 60);
+    }
+}
