@@ -1,7 +1,9 @@
 //! One Parquet file: named columns of unsigned numbers or text, some of them optional.
 //!
 //! Two kinds of column are all that profiles need, and both mean the same in every reader:
-//! `UINT_64` and `STRING`. Compression is Snappy.
+//! `UINT_64` and `STRING`. Compression is Snappy. Each file holds a checksum of itself
+//! ([`crate::checksum`]), because a changed byte in a page can be a changed number that nobody
+//! would notice.
 
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+use crate::checksum;
 use crate::layout::{FORMAT_VERSION, TABLE_KEY, Table, VERSION_KEY};
 
 /// Values of one column. `present` is `None` where every row has one; else it says for each row
@@ -88,6 +91,7 @@ pub(crate) fn encode(
         .set_key_value_metadata(Some(vec![
             note(VERSION_KEY, FORMAT_VERSION.to_string()),
             note(TABLE_KEY, table.name().to_owned()),
+            note(checksum::KEY, checksum::PLACEHOLDER.to_owned()),
         ]))
         .build();
     let mut file = SerializedFileWriter::new(Vec::new(), Arc::new(schema), Arc::new(properties))?;
@@ -116,7 +120,9 @@ pub(crate) fn encode(
         writer.close()?;
     }
     group.close()?;
-    file.into_inner()
+    let mut bytes = file.into_inner()?;
+    checksum::seal(&mut bytes);
+    Ok(bytes)
 }
 
 fn field(name: &str, cells: &Cells) -> Result<Type, ParquetError> {
@@ -158,13 +164,20 @@ impl File {
     /// Reads the footer and checks what it claims.
     pub(crate) fn open(bytes: Bytes) -> Result<Self, String> {
         let length = bytes.len();
+        let whole = checksum::holds(&bytes);
         let reader = SerializedFileReader::new(bytes).map_err(|e| e.to_string())?;
         let claimed = reader.metadata().file_metadata().num_rows();
         let rows = usize::try_from(claimed)
             .ok()
             .filter(|rows| *rows <= length.saturating_mul(ROWS_PER_BYTE))
             .ok_or_else(|| format!("it claims {claimed} rows in {length} bytes"))?;
-        Ok(Self { reader, rows })
+        let file = Self { reader, rows };
+        // A newer version is told before its contents are judged.
+        if whole || file.version() > Some(FORMAT_VERSION) {
+            Ok(file)
+        } else {
+            Err("its contents do not match its checksum".to_owned())
+        }
     }
 
     fn note(&self, key: &str) -> Option<&str> {

@@ -33,6 +33,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod checksum;
 mod column;
 mod error;
 mod layout;

@@ -90,7 +90,7 @@ pub fn read_files(
             continue;
         };
         found += 1;
-        match parts.add(table, bytes) {
+        match guarded(|| parts.add(table, bytes)) {
             Ok(()) => parts.seen.entry(table).or_default().push(number),
             Err(Refusal::Newer(version)) => {
                 return Err(Error::Newer {
@@ -115,6 +115,14 @@ pub fn read_files(
         });
     }
     Ok(parts.assemble())
+}
+
+/// Turns a panic into a refusal. The Parquet decoder asserts in some places what a footer made to
+/// deceive can break (a data page that refers to a dictionary that is not there); the checksum
+/// keeps accidents away from it. `add` changes the parts only after a file was decoded in full.
+fn guarded(add: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(add))
+        .unwrap_or_else(|_| Err("its pages contradict its footer".to_owned().into()))
 }
 
 /// Why a file was not used.

@@ -1,0 +1,197 @@
+//! Files that were cut, changed, lost, exchanged or made by someone else.
+
+mod support;
+
+use isotherm_model::port::Recorder;
+use isotherm_model::profile::{Ending, Profile};
+use isotherm_profile::{Error, Existing, Writer, read, read_files};
+use support::{Random, Scratch, files, meta, seed, segment};
+
+/// A finished profile of several files a table.
+fn recorded(path: &std::path::Path) -> Profile {
+    let mut profile = Profile::new(meta(&mut Random(7)));
+    let mut writer = Writer::create(path, &profile.meta, Existing::Refuse).unwrap();
+    for epoch in 0..6 {
+        let segment = segment(7, epoch, 40_000);
+        writer.record(&segment).unwrap();
+        profile.absorb(segment);
+    }
+    profile.ending = Ending::Exited(0);
+    writer.finish(profile.ending, &[]).unwrap();
+    profile
+}
+
+#[test]
+fn each_file_cut_short_is_named_and_the_rest_is_used() {
+    let scratch = Scratch::new("cut");
+    let path = scratch.path("a.iso");
+    let whole = recorded(&path);
+    let all = files(&path);
+    assert!(all.len() > 9, "several files a table: {}", all.len());
+    for victim in 0..all.len() {
+        for part in [0, 1, 3, 7] {
+            let mut cut = all.clone();
+            let (name, bytes) = &mut cut[victim];
+            let name = name.clone();
+            bytes.truncate(bytes.len() * part / 8);
+            let (profile, warnings) = read_files(&path, cut).unwrap();
+            assert!(
+                warnings.iter().any(|w| w.file == name),
+                "{name}: {warnings:?}"
+            );
+            if !name.starts_with("heat") {
+                assert_eq!(profile.heat, whole.heat, "{name}");
+            }
+            if !name.starts_with("sites") && !name.starts_with("frames") {
+                assert_eq!(profile.sites, whole.sites, "{name}");
+            }
+            assert_eq!(profile.epochs.len(), whole.epochs.len(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_file_is_named() {
+    let scratch = Scratch::new("lost");
+    let path = scratch.path("a.iso");
+    recorded(&path);
+    for name in ["meta.parquet", "heat-000000.parquet"] {
+        let rest = files(&path).into_iter().filter(|(file, _)| file != name);
+        let (profile, warnings) = read_files(&path, rest).unwrap();
+        assert!(
+            warnings.iter().any(|w| w.file == name),
+            "{name}: {warnings:?}"
+        );
+        assert_eq!(profile.epochs.len(), 6);
+    }
+}
+
+#[test]
+fn a_changed_bit_is_always_noticed() {
+    let seed = seed();
+    let mut random = Random(seed);
+    let scratch = Scratch::new("bits");
+    let path = scratch.path("a.iso");
+    let mut writer = Writer::create(&path, &meta(&mut random), Existing::Refuse).unwrap();
+    for epoch in 0..3 {
+        writer.record(&segment(seed, epoch, 60)).unwrap();
+    }
+    writer.finish(Ending::Exited(0), &[]).unwrap();
+    let all = files(&path);
+    assert_eq!(read_files(&path, all.clone()).unwrap().1, []);
+    for _ in 0..2_000 {
+        let mut changed = all.clone();
+        let bytes = &mut changed[random.below(all.len() as u64) as usize].1;
+        let at = random.below(bytes.len() as u64) as usize;
+        bytes[at] ^= 1 << random.below(8);
+        match read_files(&path, changed) {
+            Ok((_, warnings)) => assert_ne!(warnings, [], "byte {at}"),
+            Err(Error::Newer { .. }) => {}
+            Err(error) => panic!("byte {at}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn hostile_bytes_are_refused_without_a_panic() {
+    let seed = seed();
+    let mut random = Random(seed);
+    let scratch = Scratch::new("hostile");
+    let path = scratch.path("a.iso");
+    let mut writer = Writer::create(&path, &meta(&mut random), Existing::Refuse).unwrap();
+    for epoch in 0..3 {
+        writer.record(&segment(seed, epoch, 60)).unwrap();
+    }
+    let all = files(&path);
+    let rounds = std::env::var("ISOTHERM_HOSTILE_ROUNDS").ok();
+    let rounds = rounds.and_then(|text| text.parse().ok()).unwrap_or(3_000);
+    for _ in 0..rounds {
+        let mut changed = all.clone();
+        let victim = random.below(all.len() as u64) as usize;
+        let donor = random.below(all.len() as u64) as usize;
+        let bytes = &mut changed[victim].1;
+        match random.below(4) {
+            // Exchange for another table's file, under this name.
+            0 => *bytes = all[donor].1.clone(),
+            1 => {
+                let at = random.below(bytes.len() as u64) as usize;
+                let end = (at + 1 + random.below(64) as usize).min(bytes.len());
+                bytes.drain(at..end);
+            }
+            _ => {
+                for _ in 0..=random.below(8) {
+                    let at = random.below(bytes.len() as u64) as usize;
+                    bytes[at] = random.next() as u8;
+                }
+            }
+        }
+        // An attacker computes the checksum anew, so that the decoder is reached.
+        if random.below(8) > 0 {
+            reseal(&mut changed[victim].1);
+        }
+        // A change may hit a value and so pass; it may not panic, and what is refused is named.
+        if let Ok((_, warnings)) = read_files(&path, changed) {
+            assert!(warnings.iter().all(|warning| !warning.what.is_empty()));
+        }
+    }
+}
+
+/// Gives a changed file the checksum that fits it.
+fn reseal(file: &mut [u8]) {
+    let key = b"isotherm.checksum\x18\x10";
+    if let Some(at) = file.windows(key.len()).rposition(|window| window == key) {
+        let at = at + key.len();
+        if at + 16 <= file.len() {
+            file[at..at + 16].fill(b'0');
+            let digits = format!("{:016x}", twox_hash::XxHash64::oneshot(0, file));
+            file[at..at + 16].copy_from_slice(digits.as_bytes());
+        }
+    }
+}
+
+#[test]
+fn what_is_no_profile_is_told_apart() {
+    let scratch = Scratch::new("none");
+    let missing = read(&scratch.path("nothing.iso")).unwrap_err();
+    assert!(matches!(missing, Error::Missing(_)), "{missing}");
+    let file = scratch.path("file.iso");
+    std::fs::write(&file, "x").unwrap();
+    let not = read(&file).unwrap_err();
+    assert!(matches!(not, Error::NotAProfile { .. }), "{not}");
+    let empty = scratch.path("empty");
+    std::fs::create_dir(&empty).unwrap();
+    let not = read(&empty).unwrap_err();
+    assert!(
+        not.to_string().contains("holds no file of a profile"),
+        "{not}"
+    );
+    std::fs::write(empty.join("meta.parquet"), "x").unwrap();
+    let not = read(&empty).unwrap_err();
+    assert!(
+        not.to_string().contains("none of its files can be read"),
+        "{not}"
+    );
+}
+
+#[test]
+fn a_newer_version_is_refused_with_the_file_that_says_so() {
+    let scratch = Scratch::new("newer");
+    let path = scratch.path("a.iso");
+    recorded(&path);
+    let mut all = files(&path);
+    let version = b"isotherm.format_version\x18\x011";
+    let meta = all
+        .iter_mut()
+        .find(|(name, _)| name == "meta.parquet")
+        .unwrap();
+    let at = meta
+        .1
+        .windows(version.len())
+        .position(|w| w == version)
+        .unwrap();
+    meta.1[at + version.len() - 1] = b'9';
+    let newer = read_files(&path, all).unwrap_err();
+    assert!(matches!(newer, Error::Newer { version: 9, .. }), "{newer}");
+    assert!(newer.to_string().contains("meta.parquet"), "{newer}");
+    assert!(newer.to_string().contains("update Isotherm"), "{newer}");
+}

@@ -1,0 +1,123 @@
+//! What is recorded is what is read, whatever the values and however the recording ends.
+
+mod support;
+
+use isotherm_model::port::Recorder;
+use isotherm_model::profile::{Ending, Profile};
+use isotherm_profile::{Error, Existing, Writer, read};
+use support::{Random, Scratch, meta, seed, segment};
+
+#[test]
+fn a_profile_reads_as_it_was_recorded() {
+    let seed = seed();
+    let scratch = Scratch::new("round-trip");
+    for run in 0..8 {
+        let mut random = Random(seed + run);
+        let path = scratch.path(&format!("{run}.iso"));
+        let mut expected = Profile::new(meta(&mut random));
+        let mut writer = Writer::create(&path, &expected.meta, Existing::Refuse).unwrap();
+        // The longest runs fill a file by epochs, the widest by rows.
+        let (epochs, size) = [(0, 1), (3, 40), (300, 4), (4, 20_000)][run as usize % 4];
+        for epoch in 0..epochs {
+            let segment = segment(seed + run, epoch, size);
+            writer.record(&segment).unwrap();
+            expected.absorb(segment);
+        }
+        let (cut_short, warnings) = read(&path).unwrap();
+        assert_eq!(cut_short, expected, "run {run} before its end");
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+
+        for site in &mut expected.sites {
+            for frame in &mut site.frames {
+                frame.function = Some(format!("f{}", frame.offset));
+            }
+        }
+        expected.ending = [Ending::Exited(3), Ending::Signalled(11)][run as usize % 2];
+        writer.finish(expected.ending, &expected.sites).unwrap();
+        let (finished, warnings) = read(&path).unwrap();
+        assert_eq!(finished, expected, "run {run} after its end");
+        assert_eq!(warnings, []);
+    }
+}
+
+#[test]
+fn a_long_run_makes_few_files() {
+    let scratch = Scratch::new("files");
+    let path = scratch.path("a.iso");
+    let mut writer = Writer::create(&path, &meta(&mut Random(1)), Existing::Refuse).unwrap();
+    for epoch in 0..700 {
+        writer.record(&segment(1, epoch, 8)).unwrap();
+    }
+    // 700 epochs at 256 a file are 3 files of heat, of RSS and of epochs; all sites appear in the
+    // first 256, so their frames are one; 5 tables of state.
+    assert_eq!(support::files(&path).len(), 3 * 3 + 1 + 5);
+}
+
+#[test]
+fn a_profile_is_overwritten_only_when_asked_and_anything_else_never() {
+    let scratch = Scratch::new("existing");
+    let meta = meta(&mut Random(2));
+    let path = scratch.path("a.iso");
+    let mut writer = Writer::create(&path, &meta, Existing::Refuse).unwrap();
+    writer.record(&segment(2, 0, 30)).unwrap();
+    std::fs::write(path.join("notes.txt"), "mine").unwrap();
+    let refused = Writer::create(&path, &meta, Existing::Refuse).unwrap_err();
+    assert!(matches!(refused, Error::Exists(_)), "{refused}");
+    assert_eq!(read(&path).unwrap().0.epochs.len(), 1);
+
+    Writer::create(&path, &meta, Existing::Overwrite).unwrap();
+    assert_eq!(read(&path).unwrap().0, Profile::new(meta.clone()));
+    assert_eq!(std::fs::read(path.join("notes.txt")).unwrap(), b"mine");
+
+    let other = scratch.path("documents");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("meta.parquet"), "not ours").unwrap();
+    for existing in [Existing::Refuse, Existing::Overwrite] {
+        let refused = Writer::create(&other, &meta, existing).unwrap_err();
+        assert!(matches!(refused, Error::Occupied(_)), "{refused}");
+        let file = other.join("meta.parquet");
+        assert!(Writer::create(&file, &meta, existing).is_err());
+        assert_eq!(std::fs::read(file).unwrap(), b"not ours");
+    }
+}
+
+#[test]
+fn what_cannot_be_written_says_so_and_what_is_there_stays_readable() {
+    let scratch = Scratch::new("full");
+    let meta = meta(&mut Random(3));
+    let missing = scratch.path("no/such/parent.iso");
+    let refused = Writer::create(&missing, &meta, Existing::Refuse).unwrap_err();
+    assert!(
+        refused.to_string().contains("nothing was recorded yet"),
+        "{refused}"
+    );
+
+    let path = scratch.path("a.iso");
+    let mut writer = Writer::create(&path, &meta, Existing::Refuse).unwrap();
+    let mut expected = Profile::new(meta);
+    for epoch in 0..2 {
+        let segment = segment(3, epoch, 30);
+        writer.record(&segment).unwrap();
+        expected.absorb(segment);
+    }
+    // A directory in the place of the temporary file fails as a full disk does, for root as well.
+    let obstacle = path.join(".heat-000000.parquet.tmp");
+    std::fs::create_dir(&obstacle).unwrap();
+    let late = segment(3, 2, 30);
+    let refused = writer.record(&late).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("the 2 epochs recorded before it stay readable"),
+        "{refused}"
+    );
+    assert_eq!(read(&path).unwrap().0.heat, expected.heat);
+
+    // With space again, the next epoch brings what was kept back.
+    std::fs::remove_dir(&obstacle).unwrap();
+    expected.absorb(late);
+    let next = segment(3, 3, 30);
+    writer.record(&next).unwrap();
+    expected.absorb(next);
+    assert_eq!(read(&path).unwrap().0, expected);
+}
