@@ -11,8 +11,10 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod explain;
 pub mod outcome;
 pub mod plan;
+pub mod plan_text;
 pub mod port;
 pub mod profile;
 pub mod site;

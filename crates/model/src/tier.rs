@@ -65,9 +65,23 @@ impl Emulation {
     /// published load latency of the memory over that of DRAM.
     pub const PRESETS: [(&'static str, Self); 4] = [
         ("paper", Self::PAPER),
-        ("cxl", Self { access: Nanos(5_000), hot: Nanos(0), ..Self::PAPER }),
+        (
+            "cxl",
+            Self {
+                access: Nanos(5_000),
+                hot: Nanos(0),
+                ..Self::PAPER
+            },
+        ),
         ("nvm", Self::PAPER),
-        ("remote", Self { access: Nanos(3_000), hot: Nanos(0), ..Self::PAPER }),
+        (
+            "remote",
+            Self {
+                access: Nanos(3_000),
+                hot: Nanos(0),
+                ..Self::PAPER
+            },
+        ),
     ];
 
     /// The preset that is used where none is named.
@@ -76,7 +90,10 @@ impl Emulation {
     /// The preset with this name.
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
-        Self::PRESETS.iter().find(|(known, _)| *known == name).map(|(_, costs)| *costs)
+        Self::PRESETS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, costs)| *costs)
     }
 }
 

@@ -1,0 +1,296 @@
+//! Why a site is where a plan puts it, in words.
+//!
+//! Everything is computed from the plan alone, so it holds for an edited plan too: where the tier
+//! word was changed by hand the policy's reason no longer fits, and the numbers show it.
+
+use std::fmt::{self, Write as _};
+
+use crate::plan::{Assignment, Plan};
+use crate::site::SiteId;
+use crate::tier::{Tier, TierIndex};
+use crate::units::Bytes;
+
+/// Sites that an ambiguous text lists at most, so that the answer stays readable.
+const LISTED: usize = 10;
+
+/// Why there is nothing to explain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExplainError {
+    /// No site of the plan has this id or this text in its label.
+    Unknown {
+        /// What was asked for.
+        text: String,
+    },
+    /// Several sites have this text in their labels.
+    Ambiguous {
+        /// What was asked for.
+        text: String,
+        /// The sites with their labels, hottest first.
+        sites: Vec<(SiteId, String)>,
+    },
+}
+
+impl fmt::Display for ExplainError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { text } => write!(
+                f,
+                "no site of the plan has the id \"{text}\" or a label that contains it; the plan's \
+                 `site` lines list them"
+            ),
+            Self::Ambiguous { text, sites } => {
+                write!(
+                    f,
+                    "\"{text}\" fits {} sites; give one of the ids:",
+                    sites.len()
+                )?;
+                for (site, label) in sites.iter().take(LISTED) {
+                    write!(f, "\n  {site}  {label}")?;
+                }
+                if sites.len() > LISTED {
+                    write!(f, "\n  and {} more", sites.len() - LISTED)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl std::error::Error for ExplainError {}
+
+/// Finds the site that a text means: its id, or a part of its label (case counts).
+///
+/// # Errors
+/// No site or several sites fit.
+pub fn find<'a>(plan: &'a Plan, text: &str) -> Result<&'a Assignment, ExplainError> {
+    if let Ok(id) = text.parse::<SiteId>()
+        && let Some(site) = plan.assignments.iter().find(|a| a.site == id)
+    {
+        return Ok(site);
+    }
+    let fits: Vec<&Assignment> = plan
+        .assignments
+        .iter()
+        .filter(|a| !text.is_empty() && a.label.contains(text))
+        .collect();
+    match fits.as_slice() {
+        [] => Err(ExplainError::Unknown { text: text.into() }),
+        [site] => Ok(site),
+        _ => Err(ExplainError::Ambiguous {
+            text: text.into(),
+            sites: fits.iter().map(|a| (a.site, a.label.clone())).collect(),
+        }),
+    }
+}
+
+/// Why is this here: the rank, value, weight and hotness of a site, what stands before it, and what
+/// would have to change for it to move.
+///
+/// # Errors
+/// The text means no site, or several.
+pub fn explain(plan: &Plan, text: &str) -> Result<String, ExplainError> {
+    let site = find(plan, text)?;
+    let mut ranked: Vec<&Assignment> = plan.assignments.iter().collect();
+    ranked.sort_by(|a, b| a.hotter_first(b));
+    let rank = ranked.iter().position(|a| a.site == site.site).unwrap_or(0);
+    let mut out = String::new();
+    let mut line = |text: String| {
+        // Writing into a String cannot fail.
+        let _ = writeln!(out, "{text}");
+    };
+    line(format!("{}  {}", site.site, site.label));
+    line(format!(
+        "  tier     {}{}",
+        tier_name(plan, site.tier),
+        emulated(plan)
+    ));
+    if !site.reason.is_empty() {
+        line(format!("  reason   {} ({})", site.reason, plan.policy));
+    }
+    line(format!(
+        "  value    {} {}, {} of all {}",
+        site.value,
+        plan.value.word(),
+        percent(u128::from(site.value), ranked.iter().map(|a| a.value)),
+        ranked
+            .iter()
+            .fold(0_u64, |sum, a| sum.saturating_add(a.value)),
+    ));
+    line(format!(
+        "  weight   {} ({}), {} of all {}",
+        site.weight,
+        plan.weight.word(),
+        percent(u128::from(site.weight.0), ranked.iter().map(|a| a.weight.0)),
+        ranked.iter().map(|a| a.weight).sum::<Bytes>(),
+    ));
+    line(format!(
+        "  hotness  {}; rank {} of {}",
+        hotness(site),
+        rank + 1,
+        ranked.len()
+    ));
+    line(format!("  before   {}", before(plan, &ranked[..rank])));
+    line(format!("  to move  {}", to_move(plan, &ranked, rank)));
+    Ok(out)
+}
+
+fn tier_name(plan: &Plan, index: TierIndex) -> &str {
+    plan.tiers.get(index).map_or("?", |tier| &tier.name)
+}
+
+fn emulated(plan: &Plan) -> &'static str {
+    if plan.tiers.emulates() {
+        " (emulated)"
+    } else {
+        ""
+    }
+}
+
+fn percent(part: u128, of: impl Iterator<Item = u64>) -> String {
+    let all: u128 = of.map(u128::from).sum();
+    if all == 0 {
+        "0 %".to_owned()
+    } else {
+        format!("{:.1} %", part as f64 * 100.0 / all as f64)
+    }
+}
+
+fn hotness(site: &Assignment) -> String {
+    match (site.value, site.weight.0) {
+        (0, _) => "none".to_owned(),
+        (_, 0) => "value without weight, hotter than any other".to_owned(),
+        (value, weight) => format!("{:.3} a KiB", value as f64 * 1024.0 / weight as f64),
+    }
+}
+
+/// How the hotter sites fill the fastest tier, and which of them crossed its capacity.
+fn before(plan: &Plan, hotter: &[&Assignment]) -> String {
+    let Some(fastest) = plan.tiers.get(TierIndex::FASTEST) else {
+        return "there is no tier".to_owned();
+    };
+    let placed = hotter.iter().filter(|a| a.tier == TierIndex::FASTEST);
+    let mut used = Bytes::ZERO;
+    let mut crossed = None;
+    for site in placed.clone() {
+        used += site.weight;
+        if used > fastest.capacity && crossed.is_none() {
+            crossed = Some(site.site);
+        }
+    }
+    let room = fastest.capacity.saturating_sub(used);
+    let count = placed.count();
+    let Tier { name, capacity, .. } = fastest;
+    let filled = format!(
+        "{count} of {} hotter sites fill {used} of the {capacity} of {name}",
+        hotter.len()
+    );
+    match crossed {
+        Some(site) => format!("{filled}; {site} crossed the capacity"),
+        None => format!("{filled}; {room} were left"),
+    }
+}
+
+/// The change of capacity or value that would suffice, by the order of hotness.
+fn to_move(plan: &Plan, ranked: &[&Assignment], rank: usize) -> String {
+    let site = ranked[rank];
+    let fast = TierIndex::FASTEST;
+    let used = ranked[..rank]
+        .iter()
+        .filter(|a| a.tier == fast)
+        .map(|a| a.weight)
+        .sum::<Bytes>();
+    if plan.tiers.all().len() < 2 {
+        return "there is no other tier".to_owned();
+    }
+    let name = tier_name(plan, fast);
+    if site.tier == fast {
+        let next = ranked[rank + 1..].iter().find(|a| a.tier != fast);
+        return match next {
+            _ if used == Bytes::ZERO => format!(
+                "it is the hottest in {name}: only a plan by another policy or by hand moves it"
+            ),
+            Some(next) => format!(
+                "it stays in {name} while that holds {}, unless it cools below {} ({})",
+                used.saturating_add(site.weight),
+                next.site,
+                hotness(next)
+            ),
+            None => format!(
+                "it stays in {name} while that holds {}; no colder site waits",
+                used.saturating_add(site.weight)
+            ),
+        };
+    }
+    let needed = used.saturating_add(site.weight);
+    let coldest = ranked.iter().rev().find(|a| a.tier == fast && a.value > 0);
+    match coldest {
+        Some(coldest) if coldest.hotter_first(site).is_lt() => format!(
+            "{name} of {needed} would hold it beside the hotter sites; or it must become hotter \
+             than {} ({}), the coldest with any value there",
+            coldest.site,
+            hotness(coldest)
+        ),
+        _ => format!("{name} of {needed} would hold it beside the hotter sites"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ExplainError, explain, find};
+    use crate::plan_text::read;
+    use crate::site::SiteId;
+
+    const PLAN: &str = "isotherm-plan 1
+policy thermos
+value accesses
+weight peak-rss
+depth 4
+command \"./bfs\"
+tier fast emulated-fast capacity 4KiB placement preferred
+tier slow emulated-slow capacity 1GiB placement preferred period 1s access 10us hot 13us migrate 50us
+default slow
+standing planned 90 first-touch 10 bound 95 total 100
+site 0000000000000010 fast value 90 weight 3KiB # main (bfs.cc:7) -- taken: it fits
+site 0000000000000020 slow value 9 weight 2KiB # load (bfs.cc:9) -- refused: too little
+site 0000000000000030 slow value 1 weight 2KiB # main (bfs.cc:11)
+";
+
+    #[test]
+    fn the_answer_names_rank_share_what_stands_before_and_what_would_move_it() {
+        let plan = read(PLAN).unwrap();
+        let text = explain(&plan, "load").unwrap();
+        for part in [
+            "slow (emulated)",
+            "refused: too little (thermos)",
+            "9 accesses, 9.0 % of all 100",
+            "2 KiB (peak-rss), 28.6 % of all 7 KiB",
+            "rank 2 of 3",
+            "1 of 1 hotter sites fill 3 KiB of the 4 KiB of fast; 1 KiB were left",
+            "fast of 5 KiB would hold it",
+            "hotter than 0000000000000010 (30.000 a KiB)",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        let hottest = explain(&plan, "10").unwrap();
+        assert!(hottest.contains("it is the hottest in fast"), "{hottest}");
+    }
+
+    #[test]
+    fn a_text_that_fits_several_labels_lists_them_and_one_that_fits_none_says_so() {
+        let plan = read(PLAN).unwrap();
+        let error = explain(&plan, "main").unwrap_err();
+        assert!(error.to_string().contains("fits 2 sites"), "{error}");
+        assert!(
+            error
+                .to_string()
+                .contains("0000000000000030  main (bfs.cc:11)")
+        );
+        for text in ["nowhere", "", "unattributed"] {
+            assert!(
+                matches!(find(&plan, text), Err(ExplainError::Unknown { .. })),
+                "{text}"
+            );
+        }
+        assert_eq!(find(&plan, "20").map(|a| a.site), Ok(SiteId(0x20)));
+    }
+}

@@ -1,0 +1,64 @@
+//! The text form of a plan: for people to read, compare and edit, and for a guided run to follow.
+//!
+//! ```text
+//! isotherm-plan 1
+//! # comments run from `#` to the end of the line
+//! policy thermos
+//! value accesses
+//! weight peak-rss
+//! depth 4
+//! command "./bfs" "graph.bin"
+//! tier fast emulated-fast capacity 512MiB placement preferred  # emulated: ...
+//! tier slow emulated-slow capacity 8GiB placement preferred period 100000000ns access 10000ns hot 13000ns migrate 50000ns
+//! default slow
+//! standing planned 912 first-touch 401 bound 950 total 1200
+//! site 00000000000000ab fast value 512 weight 128MiB  # main (bfs.cc:7) -- taken: it fits
+//! site shared slow value 3 weight 1028KiB  # small and rare sites -- left out: ...
+//! ```
+//!
+//! A line is words; a word with other characters than letters, digits and `._:,+/-` stands in
+//! double quotes. Numbers are exact: sizes in the largest unit that divides them. Tiers come
+//! fastest first. Sites come hottest first whatever their tier, so moving one to another tier
+//! changes one word of one line. Words after `#` of a tier line are its reason, those of a site
+//! line its label and, after ` -- `, the policy's reason; all of them may be left away.
+//!
+//! `tier NAME nodes 0,1` names NUMA nodes; `latency 85ns`, `read-bandwidth 1000` and
+//! `write-bandwidth 1000` (bytes a second) may follow. The reader checks everything and names the
+//! line of what is wrong.
+
+use std::fmt;
+
+mod line;
+mod read;
+mod words;
+mod write;
+
+pub use read::read;
+pub use write::write;
+
+/// First word of a plan file.
+const FORMAT: &str = "isotherm-plan";
+
+/// Version of the format that is written and read.
+pub const VERSION: u32 = 1;
+
+/// Why a text is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanTextError {
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong there and what would be right.
+    pub what: String,
+}
+
+impl fmt::Display for PlanTextError {
+    /// `line 3: unknown tier "fsat"; the tiers are fast, slow`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for PlanTextError {}
+
+#[cfg(test)]
+mod tests;

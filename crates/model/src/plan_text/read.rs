@@ -1,0 +1,277 @@
+//! Text to plan.
+
+use std::collections::BTreeMap;
+
+use super::line::Line;
+use super::words::unescaped;
+use super::{FORMAT, PlanTextError, VERSION};
+use crate::plan::{Assignment, Plan, Standing, Value, Weight};
+use crate::site::SiteId;
+use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
+use crate::units::{Bytes, Nanos};
+
+/// What was read so far.
+#[derive(Default)]
+struct Draft {
+    headers: BTreeMap<&'static str, Line>,
+    tiers: Vec<Tier>,
+    first_tier: usize,
+    sites: Vec<Line>,
+}
+
+const HEADERS: [&str; 7] = [
+    "policy", "value", "weight", "depth", "command", "default", "standing",
+];
+
+/// Reads a plan.
+///
+/// # Errors
+/// The first thing that is wrong, with its line: a missing or repeated header, another version, an
+/// unknown word, tier or field, a number or size that is none, a site twice.
+pub fn read(text: &str) -> Result<Plan, PlanTextError> {
+    let mut lines = text.lines().zip(1..).map(|(text, n)| Line::split(n, text));
+    match lines.next() {
+        Some(first) => check_version(&first?)?,
+        None => {
+            let what = format!("the file is empty; a plan starts with `{FORMAT} {VERSION}`");
+            return Err(PlanTextError { line: 1, what });
+        }
+    }
+    let mut draft = Draft::default();
+    let mut last = 1;
+    for line in lines {
+        let line = line?;
+        last = line.number;
+        draft.add(line)?;
+    }
+    draft.finish(last)
+}
+
+fn check_version(line: &Line) -> Result<(), PlanTextError> {
+    match line.words.as_slice() {
+        [format, version] if format == FORMAT => {
+            if line.number::<u32>("version", version)? == VERSION {
+                Ok(())
+            } else {
+                line.wrong(format!(
+                    "the plan is of format version {version}; this Isotherm reads version {VERSION}: \
+                     make the plan again from its profile"
+                ))
+            }
+        }
+        _ => line.wrong(format!(
+            "this is no plan; a plan starts with `{FORMAT} {VERSION}`"
+        )),
+    }
+}
+
+impl Draft {
+    fn add(&mut self, line: Line) -> Result<(), PlanTextError> {
+        let Some(word) = line.words.first().map(String::as_str) else {
+            return Ok(());
+        };
+        match word {
+            "site" => self.sites.push(line),
+            "tier" => {
+                if self.tiers.is_empty() {
+                    self.first_tier = line.number;
+                }
+                self.tiers.push(tier(&line)?);
+            }
+            _ => {
+                let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {
+                    return line.wrong(format!(
+                        "unknown word `{word}`; a line starts with tier, site, {}",
+                        HEADERS.join(", ")
+                    ));
+                };
+                if let Some(known) = self.headers.get(name) {
+                    let first = known.number;
+                    return line.wrong(format!("`{name}` stands already in line {first}"));
+                }
+                self.headers.insert(name, line);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, last: usize) -> Result<Plan, PlanTextError> {
+        if self.tiers.is_empty() {
+            let what = "there is no `tier` line; a plan needs at least one".to_owned();
+            return Err(PlanTextError { line: last, what });
+        }
+        let tiers = Tiers::new(self.tiers).map_err(|error| PlanTextError {
+            line: self.first_tier,
+            what: error.to_string(),
+        })?;
+        let header = |name: &str| {
+            self.headers.get(name).ok_or_else(|| PlanTextError {
+                line: last,
+                what: format!("the file ends without a `{name}` line"),
+            })
+        };
+        let depth = header("depth")?;
+        let default = header("default")?;
+        Ok(Plan {
+            policy: header("policy")?.only()?.to_owned(),
+            value: word(header("value")?, Value::from_word, "accesses, bandwidth")?,
+            weight: word(
+                header("weight")?,
+                Weight::from_word,
+                "peak-rss, peak-requested",
+            )?,
+            command: header("command")?.words[1..].to_vec(),
+            depth: depth.number("depth", depth.only()?)?,
+            default_tier: tier_named(default, &tiers, default.only()?)?,
+            standing: standing(header("standing")?)?,
+            assignments: sites(&self.sites, &tiers)?,
+            tiers,
+        })
+    }
+}
+
+fn word<T>(line: &Line, read: fn(&str) -> Option<T>, known: &str) -> Result<T, PlanTextError> {
+    let text = line.only()?;
+    match read(text) {
+        Some(value) => Ok(value),
+        None => line.wrong(format!(
+            "unknown {} \"{text}\"; known are {known}",
+            line.words[0]
+        )),
+    }
+}
+
+fn tier_named(line: &Line, tiers: &Tiers, name: &str) -> Result<TierIndex, PlanTextError> {
+    let names = || {
+        let names: Vec<&str> = tiers.all().iter().map(|tier| tier.name.as_str()).collect();
+        names.join(", ")
+    };
+    match tiers.find(name) {
+        Some(index) => Ok(index),
+        None => line.wrong(format!(
+            "unknown tier \"{name}\"; the tiers are {}",
+            names()
+        )),
+    }
+}
+
+fn standing(line: &Line) -> Result<Standing, PlanTextError> {
+    let mut pairs = line.pairs(1)?;
+    let mut number = |name: &str| line.number(name, line.take(&mut pairs, name)?);
+    let standing = Standing {
+        planned: number("planned")?,
+        first_touch: number("first-touch")?,
+        bound: number("bound")?,
+        total: number("total")?,
+    };
+    line.done(&pairs)?;
+    Ok(standing)
+}
+
+fn tier(line: &Line) -> Result<Tier, PlanTextError> {
+    let [_, name, kind, ..] = line.words.as_slice() else {
+        return line.wrong("a tier line is `tier NAME KIND capacity SIZE placement WORD`");
+    };
+    let mut pairs = line.pairs(if kind == "nodes" { 2 } else { 3 })?;
+    let kind = match kind.as_str() {
+        "nodes" => {
+            let list = line.take(&mut pairs, "nodes")?;
+            let numbers = list.split(',').filter(|word| !word.is_empty());
+            let nodes: Result<_, _> = numbers.map(|word| line.number("node", word)).collect();
+            TierKind::Nodes(nodes?)
+        }
+        "emulated-fast" => TierKind::EmulatedFast,
+        "emulated-slow" => {
+            let mut span = |name: &str| line.quantity(name, line.take(&mut pairs, name)?);
+            TierKind::EmulatedSlow(Emulation {
+                period: span("period")?,
+                access: span("access")?,
+                hot: span("hot")?,
+                migrate: span("migrate")?,
+            })
+        }
+        other => {
+            return line.wrong(format!(
+                "unknown kind of tier \"{other}\"; known are nodes, emulated-fast, emulated-slow"
+            ));
+        }
+    };
+    let capacity: Bytes = line.quantity("capacity", line.take(&mut pairs, "capacity")?)?;
+    let placement = match line.take(&mut pairs, "placement")? {
+        "preferred" => Placement::Preferred,
+        "bind" => Placement::Bind,
+        other => {
+            return line.wrong(format!(
+                "unknown placement \"{other}\"; known are preferred, bind"
+            ));
+        }
+    };
+    let latency = pairs.remove("latency");
+    let latency = latency
+        .map(|text| line.quantity::<Nanos>("latency", text))
+        .transpose()?;
+    let mut bandwidth = |name: &str| {
+        let text = pairs.remove(name);
+        text.map(|text| line.number(name, text)).transpose()
+    };
+    let (read_bandwidth, write_bandwidth) =
+        (bandwidth("read-bandwidth")?, bandwidth("write-bandwidth")?);
+    line.done(&pairs)?;
+    Ok(Tier {
+        name: name.clone(),
+        kind,
+        capacity,
+        placement,
+        latency,
+        read_bandwidth,
+        write_bandwidth,
+        reason: unescaped(&line.comment),
+    })
+}
+
+fn sites(lines: &[Line], tiers: &Tiers) -> Result<Vec<Assignment>, PlanTextError> {
+    let mut seen = BTreeMap::<SiteId, usize>::new();
+    let mut assignments = Vec::with_capacity(lines.len());
+    for line in lines {
+        let assignment = site(line, tiers)?;
+        if let Some(first) = seen.insert(assignment.site, line.number) {
+            return line.wrong(format!(
+                "site {} stands already in line {first}; a site has one tier",
+                assignment.site
+            ));
+        }
+        assignments.push(assignment);
+    }
+    assignments.sort_by(Assignment::hotter_first);
+    Ok(assignments)
+}
+
+fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
+    let [_, id, tier, ..] = line.words.as_slice() else {
+        return line.wrong("a site line is `site ID TIER value NUMBER weight SIZE`");
+    };
+    let site: SiteId = line.quantity("site", id)?;
+    if site == SiteId::UNATTRIBUTED {
+        return line.wrong("memory that no site made cannot be placed; remove the line");
+    }
+    let tier = tier_named(line, tiers, tier)?;
+    let mut pairs = line.pairs(3)?;
+    let value = line.number("value", line.take(&mut pairs, "value")?)?;
+    let weight = line.quantity("weight", line.take(&mut pairs, "weight")?)?;
+    line.done(&pairs)?;
+    let (label, reason) = match line.comment.strip_prefix("-- ") {
+        Some(reason) => ("", reason),
+        None => line
+            .comment
+            .split_once(" -- ")
+            .unwrap_or((&line.comment, "")),
+    };
+    Ok(Assignment {
+        site,
+        tier,
+        value,
+        weight,
+        reason: unescaped(reason),
+        label: unescaped(label),
+    })
+}

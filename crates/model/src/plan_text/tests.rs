@@ -1,0 +1,345 @@
+use proptest::prelude::*;
+
+use super::{read, write};
+use crate::plan::{Assignment, Plan, Standing, Value, Weight};
+use crate::site::SiteId;
+use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
+use crate::units::{Bytes, Nanos};
+
+const PLAN: &str = "isotherm-plan 1
+# by hand
+policy thermos
+value accesses
+weight peak-rss
+depth 4
+command \"./bfs\" \"a graph.bin\"
+tier fast emulated-fast capacity 512MiB placement preferred  # bounded
+tier slow emulated-slow capacity 8GiB placement preferred period 1s access 10us hot 13us migrate 50us
+default slow
+standing planned 9 first-touch 4 bound 9 total 12
+site 00000000000000ab fast value 9 weight 128MiB  # main (bfs.cc:7) -- taken: it fits
+site shared slow value 3 weight 1028KiB  # small ones
+";
+
+fn error_of(find: &str, replace: &str) -> String {
+    assert!(PLAN.contains(find), "{find} is not in the plan");
+    match read(&PLAN.replacen(find, replace, 1)) {
+        Ok(_) => panic!("`{replace}` for `{find}` was taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn changing_one_tier_word_moves_a_site_and_nothing_else() {
+    let before = read(PLAN).unwrap();
+    let after = read(&PLAN.replace("ab fast", "ab slow")).unwrap();
+    assert_eq!(before.tier_of(SiteId(0xab)), TierIndex(0));
+    assert_eq!(after.tier_of(SiteId(0xab)), TierIndex(1));
+    let (a, b) = (write(&before), write(&after));
+    let differ = a.lines().zip(b.lines()).filter(|(a, b)| a != b).count();
+    assert_eq!((differ, a.lines().count()), (1, b.lines().count()));
+    assert_eq!(before.command, ["./bfs", "a graph.bin"]);
+    // The smaller site is the hotter one, though it stands later in the file.
+    assert_eq!(before.assignments[0].label, "small ones");
+    assert_eq!(before.assignments[1].reason, "taken: it fits");
+}
+
+#[test]
+fn every_malformed_line_is_named_with_what_would_be_right() {
+    let cases = [
+        (
+            "isotherm-plan 1",
+            "isotherm-plan 2",
+            "line 1: the plan is of format version 2",
+        ),
+        ("isotherm-plan 1", "PAR1", "line 1: this is no plan"),
+        (
+            "isotherm-plan 1",
+            "isotherm-plan x",
+            "line 1: version \"x\" is not a whole number",
+        ),
+        (
+            "policy thermos",
+            "",
+            "line 13: the file ends without a `policy` line",
+        ),
+        (
+            "policy thermos",
+            "policy a b",
+            "line 3: `policy` takes one word",
+        ),
+        (
+            "value accesses",
+            "value luck",
+            "line 4: unknown value \"luck\"; known are accesses",
+        ),
+        (
+            "depth 4",
+            "depth 4\ndepth 5",
+            "line 7: `depth` stands already in line 6",
+        ),
+        (
+            "depth 4",
+            "depth -4",
+            "line 6: depth \"-4\" is not a whole number",
+        ),
+        ("depth 4", "depht 4", "line 6: unknown word `depht`"),
+        (
+            "\"./bfs\"",
+            "\"./bfs",
+            "line 7: a double quote stands inside a word",
+        ),
+        (
+            "\"a graph.bin\"",
+            "\"a graph",
+            "line 7: a word opens with a double quote",
+        ),
+        (
+            "emulated-fast",
+            "quick",
+            "line 8: unknown kind of tier \"quick\"",
+        ),
+        (
+            "capacity 512MiB",
+            "capacity 512",
+            "line 8: capacity: \"512\" is not a size",
+        ),
+        ("capacity 512MiB", "", "line 8: `capacity` is missing"),
+        (
+            "placement preferred",
+            "placement lax",
+            "line 8: unknown placement \"lax\"",
+        ),
+        (
+            "tier slow emulated-slow",
+            "tier slow emulated-fast",
+            "line 9: `access` is not known",
+        ),
+        ("access 10us ", "", "line 9: `access` is missing"),
+        (
+            "access 10us",
+            "access ten",
+            "line 9: access: \"ten\" is not a time",
+        ),
+        (
+            "hot 13us",
+            "hot 13us hot 14us",
+            "line 9: `hot` is given twice",
+        ),
+        (
+            "migrate 50us",
+            "migrate",
+            "line 9: `migrate` lacks its value",
+        ),
+        (
+            "tier slow",
+            "tier fast",
+            "line 8: two tiers are named \"fast\"",
+        ),
+        (
+            "default slow",
+            "default cold",
+            "line 10: unknown tier \"cold\"; the tiers are fast, slow",
+        ),
+        (
+            "planned 9",
+            "planned 9.5",
+            "line 11: planned \"9.5\" is not a whole number",
+        ),
+        ("bound 9 ", "", "line 11: `bound` is missing"),
+        (
+            "ab fast",
+            "ab fsat",
+            "line 12: unknown tier \"fsat\"; the tiers are fast, slow",
+        ),
+        (
+            "00000000000000ab",
+            "xyz",
+            "line 12: site: \"xyz\" is not a site",
+        ),
+        (
+            "site shared",
+            "site ab",
+            "line 13: site 00000000000000ab stands already in line 12",
+        ),
+        (
+            "site shared",
+            "site unattributed",
+            "line 13: memory that no site made cannot be",
+        ),
+        (
+            "value 3",
+            "value 18446744073709551616",
+            "line 13: value \"18446744073709551616\"",
+        ),
+        (
+            "value 3",
+            "value +3",
+            "line 13: value \"+3\" is not a whole number",
+        ),
+        (
+            "weight 1028KiB",
+            "weight 1028",
+            "line 13: weight: \"1028\" is not a size",
+        ),
+        (
+            "site shared slow",
+            "site shared",
+            "line 13: unknown tier \"value\"",
+        ),
+        (
+            "site shared slow value 3 weight 1028KiB",
+            "site shared",
+            "line 13: a site line is",
+        ),
+    ];
+    for (find, replace, wanted) in cases {
+        let error = error_of(find, replace);
+        assert!(error.starts_with(wanted), "`{replace}`: {error}");
+    }
+    assert!(
+        read("")
+            .unwrap_err()
+            .to_string()
+            .starts_with("line 1: the file is empty")
+    );
+    let headers = PLAN.lines().filter(|line| !line.starts_with("tier"));
+    let without_tiers: String = headers.map(|line| format!("{line}\n")).collect();
+    let error = read(&without_tiers).unwrap_err();
+    assert!(
+        error.to_string().contains("there is no `tier` line"),
+        "{error}"
+    );
+}
+
+#[test]
+fn comments_labels_and_reasons_may_be_left_away() {
+    let bare: String = PLAN
+        .lines()
+        .map(|line| format!("{}\r\n", line.split('#').next().unwrap_or_default()))
+        .collect();
+    let plan = read(&bare).unwrap();
+    assert_eq!(plan.assignments.len(), 2);
+    assert!(
+        plan.assignments
+            .iter()
+            .all(|a| a.label.is_empty() && a.reason.is_empty())
+    );
+}
+
+fn tiers() -> impl Strategy<Value = Tiers> {
+    let costs = [any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()];
+    let pair =
+        (any::<u64>(), any::<u64>(), costs, ".{0,12}").prop_map(|(fast, slow, c, reason)| {
+            let [period, access, hot, migrate] = c.map(Nanos);
+            let emulation = Emulation {
+                period,
+                access,
+                hot,
+                migrate,
+            };
+            let pair = Tiers::emulated(Bytes(fast), Bytes(slow), emulation);
+            let mut list = pair.all().to_vec();
+            list[0].reason = reason;
+            Tiers::new(list).unwrap()
+        });
+    let node = (
+        any::<u64>(),
+        any::<bool>(),
+        any::<[Option<u64>; 3]>(),
+        ".{0,12}",
+        0_usize..3,
+    );
+    let nodes = prop::collection::vec(node, 1..4).prop_map(|list| {
+        let tier = |(i, (capacity, bind, facts, text, nodes)): (usize, _)| {
+            let first = i as u32 * 10;
+            let [latency, read_bandwidth, write_bandwidth]: [Option<u64>; 3] = facts;
+            Tier {
+                name: format!("{text}{i}"),
+                kind: TierKind::Nodes((first..first + nodes as u32).collect()),
+                capacity: Bytes(capacity),
+                placement: if bind {
+                    Placement::Bind
+                } else {
+                    Placement::Preferred
+                },
+                latency: latency.map(Nanos),
+                read_bandwidth,
+                write_bandwidth,
+                reason: text,
+            }
+        };
+        Tiers::new(list.into_iter().enumerate().map(tier).collect()).unwrap()
+    });
+    prop_oneof![pair, nodes]
+}
+
+prop_compose! {
+    fn plans()(
+        tiers in tiers(),
+        words in prop::collection::vec(any::<String>(), 0..4),
+        policy in any::<String>(),
+        numbers in any::<[u64; 4]>(),
+        depth in any::<u32>(),
+        sites in prop::collection::btree_map(
+            1_u64..,
+            (any::<u64>(), any::<u64>(), any::<u32>(), text(), text()),
+            0..8
+        )
+    ) -> Plan {
+        let count = tiers.all().len() as u32;
+        let mut assignments: Vec<Assignment> = sites
+            .into_iter()
+            .map(|(id, (value, weight, tier, label, reason))| Assignment {
+                site: SiteId(id),
+                tier: TierIndex(tier % count),
+                value,
+                weight: Bytes(weight),
+                reason,
+                label,
+            })
+            .collect();
+        assignments.sort_by(Assignment::hotter_first);
+        let [planned, first_touch, bound, total] = numbers;
+        Plan {
+            policy,
+            value: Value::Bandwidth,
+            weight: Weight::PeakRequested,
+            command: words,
+            depth,
+            default_tier: TierIndex(depth % count),
+            tiers,
+            standing: Standing { planned, first_touch, bound, total },
+            assignments,
+        }
+    }
+}
+
+/// Texts that comments find hard: dashes, hashes, quotes, backslashes, blanks at the ends.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        "[-# \"\\\\u{}x\t\n]{0,10}",
+        Just("operator-- (x.cc:1) -- y".to_owned())
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_plan_is_read_back_as_it_was_written(plan in plans()) {
+        let text = write(&plan);
+        let again = read(&text);
+        prop_assert_eq!(again.as_ref(), Ok(&plan), "{}", text);
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in any::<String>(), at in any::<prop::sample::Index>()) {
+        let _ = read(&text);
+        let _ = read(&format!("isotherm-plan 1\n{text}"));
+        let mut cut = at.index(PLAN.len());
+        while !PLAN.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let _ = read(&format!("{}{text}{}", &PLAN[..cut], &PLAN[cut..]));
+    }
+}

@@ -1,0 +1,119 @@
+//! Plan to text.
+
+use std::fmt::Write as _;
+
+use super::words::{always_quoted, escaped, quoted};
+use super::{FORMAT, VERSION};
+use crate::plan::{Assignment, Plan};
+use crate::tier::{Placement, Tier, TierIndex, TierKind};
+
+/// Writes a plan as text; [`read`] gives it back.
+#[must_use]
+pub fn write(plan: &Plan) -> String {
+    let mut out = String::new();
+    let mut line = |text: String| {
+        out.push_str(&text);
+        out.push('\n');
+    };
+    line(format!("{FORMAT} {VERSION}"));
+    if plan.tiers.emulates() {
+        line("# emulated: both tiers are ordinary memory, one of them slowed".into());
+    }
+    line("# To move a site, change the tier word of its line.".into());
+    line(format!("policy {}", quoted(&plan.policy)));
+    line(format!("value {}", plan.value.word()));
+    line(format!("weight {}", plan.weight.word()));
+    line(format!("depth {}", plan.depth));
+    let command: Vec<String> = plan
+        .command
+        .iter()
+        .map(|word| always_quoted(word))
+        .collect();
+    line(
+        format!("command {}", command.join(" "))
+            .trim_end()
+            .to_owned(),
+    );
+    for tier in plan.tiers.all() {
+        line(tier_line(tier));
+    }
+    let name = |index: TierIndex| {
+        plan.tiers
+            .get(index)
+            .map_or_else(|| index.0.to_string(), |tier| quoted(&tier.name))
+    };
+    line(format!("default {}", name(plan.default_tier)));
+    line(format!(
+        "standing planned {} first-touch {} bound {} total {}",
+        plan.standing.planned, plan.standing.first_touch, plan.standing.bound, plan.standing.total
+    ));
+    let mut sites: Vec<&Assignment> = plan.assignments.iter().collect();
+    sites.sort_by(|a, b| a.hotter_first(b));
+    for site in sites {
+        line(site_line(site, &name(site.tier)));
+    }
+    out
+}
+
+fn tier_line(tier: &Tier) -> String {
+    let mut text = format!("tier {} ", quoted(&tier.name));
+    match &tier.kind {
+        TierKind::Nodes(nodes) => {
+            let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+            text.push_str(&format!("nodes {}", quoted(&nodes.join(","))));
+        }
+        TierKind::EmulatedFast => text.push_str("emulated-fast"),
+        TierKind::EmulatedSlow(_) => text.push_str("emulated-slow"),
+    }
+    let placement = match tier.placement {
+        Placement::Preferred => "preferred",
+        Placement::Bind => "bind",
+    };
+    let mut field = |name: &str, value: String| {
+        // Writing into a String cannot fail.
+        let _ = write!(text, " {name} {value}");
+    };
+    field("capacity", tier.capacity.exact());
+    field("placement", placement.to_owned());
+    if let Some(latency) = tier.latency {
+        field("latency", format!("{}ns", latency.0));
+    }
+    if let Some(bandwidth) = tier.read_bandwidth {
+        field("read-bandwidth", bandwidth.to_string());
+    }
+    if let Some(bandwidth) = tier.write_bandwidth {
+        field("write-bandwidth", bandwidth.to_string());
+    }
+    if let TierKind::EmulatedSlow(costs) = tier.kind {
+        field("period", format!("{}ns", costs.period.0));
+        field("access", format!("{}ns", costs.access.0));
+        field("hot", format!("{}ns", costs.hot.0));
+        field("migrate", format!("{}ns", costs.migrate.0));
+    }
+    if !tier.reason.is_empty() {
+        text.push_str("  # ");
+        text.push_str(&escaped(&tier.reason, false));
+    }
+    text
+}
+
+fn site_line(site: &Assignment, tier: &str) -> String {
+    let Assignment { value, weight, .. } = site;
+    let mut text = format!(
+        "site {} {tier} value {value} weight {}",
+        site.site,
+        weight.exact()
+    );
+    if !(site.label.is_empty() && site.reason.is_empty()) {
+        text.push_str("  #");
+    }
+    if !site.label.is_empty() {
+        text.push(' ');
+        text.push_str(&escaped(&site.label, true));
+    }
+    if !site.reason.is_empty() {
+        text.push_str(" -- ");
+        text.push_str(&escaped(&site.reason, false));
+    }
+    text
+}
