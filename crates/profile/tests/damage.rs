@@ -79,7 +79,7 @@ fn a_changed_bit_is_always_noticed() {
     writer.finish(Ending::Exited(0), &[]).unwrap();
     let all = files(&path);
     assert_eq!(read_files(&path, all.clone()).unwrap().1, []);
-    for _ in 0..2_000 {
+    for _ in 0..800 {
         let mut changed = all.clone();
         let bytes = &mut changed[random.below(all.len() as u64) as usize].1;
         let at = random.below(bytes.len() as u64) as usize;
@@ -104,7 +104,7 @@ fn hostile_bytes_are_refused_without_a_panic() {
     }
     let all = files(&path);
     let rounds = std::env::var("ISOTHERM_HOSTILE_ROUNDS").ok();
-    let rounds = rounds.and_then(|text| text.parse().ok()).unwrap_or(3_000);
+    let rounds = rounds.and_then(|text| text.parse().ok()).unwrap_or(800);
     for _ in 0..rounds {
         let mut changed = all.clone();
         let victim = random.below(all.len() as u64) as usize;

@@ -17,9 +17,9 @@ def with_duckdb(path):
     hottest = duckdb.sql(
         f"SELECT site, sum(accesses) AS accesses, any_value(label) FROM {heat} JOIN {sites} USING (site)"
         " GROUP BY site ORDER BY accesses DESC, site LIMIT 1"
-    ).fetchone()
-    peak = duckdb.sql(f"SELECT max(b) FROM (SELECT sum(resident_bytes) AS b FROM {resident} GROUP BY epoch)").fetchone()
-    lines = duckdb.sql(f"SELECT count(line) FROM {frames}").fetchone()
+    ).fetchall()[0]
+    peak = duckdb.sql(f"SELECT max(b) FROM (SELECT sum(resident_bytes) AS b FROM {resident} GROUP BY epoch)").fetchall()[0]
+    lines = duckdb.sql(f"SELECT count(line) FROM {frames}").fetchall()[0]
     return hottest, peak[0], lines[0]
 
 
