@@ -1,0 +1,68 @@
+//! Nothing names a directory that only one developer's machine has.
+
+use crate::finding::Finding;
+use crate::repository::Repository;
+
+/// Roots of such directories, in two halves so that this file does not break its own rule.
+const LOCAL: &[&str] = &[
+    concat!("/wo", "rk/"),
+    concat!("/ho", "me/"),
+    concat!("/ro", "ot/"),
+];
+/// Recorded machines and programs keep the paths that were theirs.
+const RECORDED: &[&str] = &["tests/machines/", "tests/traces/"];
+
+pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, text) in repository.texts() {
+        if RECORDED.iter().any(|root| file.path.starts_with(root)) {
+            continue;
+        }
+        for (index, line) in text.lines().enumerate() {
+            if let Some(root) = LOCAL.iter().find(|root| begins_a_path(line, root)) {
+                let message = format!(
+                    "{root} is a directory of one machine; use a path relative to the repository, \
+                     an argument, or a temporary directory"
+                );
+                findings.push(Finding::new(&file.path, index + 1, message));
+            }
+        }
+    }
+    findings
+}
+
+/// `/x/` where no longer path, variable or address runs into it: not in `tests/x/` or `$HOME/x/`.
+fn begins_a_path(line: &str, root: &str) -> bool {
+    line.match_indices(root).any(|(start, _)| {
+        let before = line[..start].chars().next_back();
+        !before.is_some_and(|c| c.is_alphanumeric() || "_.-/})~*".contains(c))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_local_directory_is_reported() {
+        for root in LOCAL {
+            let text = format!("let path = \"{root}me/file\";\n");
+            assert_eq!(
+                check(&Repository::of(&[("crates/a/src/a.rs", &text)])).len(),
+                1,
+                "{root}"
+            );
+        }
+    }
+
+    #[test]
+    fn longer_paths_and_recorded_machines_are_not_reported() {
+        let text = format!("see tests{}a\n", LOCAL[0]);
+        assert_eq!(check(&Repository::of(&[("docs/a.md", &text)])), []);
+        let text = format!("7f00-7f10 r-xp {}someone/app\n", LOCAL[1]);
+        assert_eq!(
+            check(&Repository::of(&[("tests/machines/one/maps", &text)])),
+            []
+        );
+    }
+}

@@ -1,0 +1,46 @@
+//! The rules, one a file. Each is a function from the repository to what is wrong in it.
+
+mod dependencies;
+mod dependency_table;
+mod file_names;
+mod file_size;
+mod ignored_tests;
+mod lengths;
+mod local_paths;
+mod mentions;
+mod printing;
+mod purity;
+mod syntax;
+mod unfinished;
+mod unsafe_code;
+
+use crate::finding::Finding;
+use crate::repository::Repository;
+
+/// A rule: what is wrong in this repository?
+pub(crate) type Rule = fn(&Repository) -> Vec<Finding>;
+
+/// All rules. A new one is added here, and has a test with an example that breaks it.
+pub(crate) const ALL: &[Rule] = &[
+    syntax::check,
+    dependencies::check,
+    dependency_table::check,
+    purity::check,
+    printing::check,
+    unsafe_code::check,
+    lengths::check,
+    unfinished::check,
+    ignored_tests::check,
+    file_names::check,
+    file_size::check,
+    local_paths::check,
+    mentions::check,
+];
+
+/// What all rules find, in the order of the files.
+pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = ALL.iter().flat_map(|rule| rule(repository)).collect();
+    findings.sort();
+    findings.dedup();
+    findings
+}

@@ -1,0 +1,74 @@
+//! What is committed is finished: no notes to oneself, no stubs.
+
+use crate::finding::Finding;
+use crate::repository::Repository;
+use crate::tokens;
+
+/// Words that mark unfinished work. In two halves, so that this file does not break its own rule.
+const MARKS: &[&str] = &[
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+    concat!("HA", "CK"),
+];
+const STUBS: &[&str] = &["todo", "unimplemented"];
+
+pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, text) in repository.texts() {
+        for (index, line) in text.lines().enumerate() {
+            if let Some(mark) = MARKS.iter().find(|mark| has_word(line, mark)) {
+                let message = format!("{mark} marks unfinished work; finish it, or open an issue");
+                findings.push(Finding::new(&file.path, index + 1, message));
+            }
+        }
+    }
+    for (file, source) in repository.rust_sources() {
+        for call in tokens::macro_calls(&source.tokens) {
+            if STUBS.contains(&call.what.as_str()) {
+                let message = format!("{}! is a stub; write the code or remove it", call.what);
+                findings.push(Finding::new(&file.path, call.line, message));
+            }
+        }
+    }
+    findings
+}
+
+/// The word with no letter, digit or underscore beside it: mktemp's template is not a mark.
+fn has_word(line: &str, word: &str) -> bool {
+    let is_inner = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(start, _)| {
+        let before = line[..start].chars().next_back();
+        let after = line[start + word.len()..].chars().next();
+        !before.is_some_and(is_inner) && !after.is_some_and(is_inner)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_mark_is_reported_in_any_text_file() {
+        for mark in MARKS {
+            let text = format!("fine\n// {mark}: later\n");
+            for path in ["crates/a/src/a.rs", "docs/page.md", "demo/run"] {
+                let findings = check(&Repository::of(&[(path, &text)]));
+                assert_eq!(findings.len(), 1, "{mark} in {path}");
+                assert_eq!(findings[0].line, 2);
+            }
+        }
+    }
+
+    #[test]
+    fn a_mark_inside_another_word_is_none() {
+        let text = format!("mktemp -d /tmp/a.{m}{m}\n", m = MARKS[2]);
+        assert_eq!(check(&Repository::of(&[("setup/a", &text)])), []);
+    }
+
+    #[test]
+    fn a_stub_is_reported() {
+        let findings = check(&Repository::of(&[("a.rs", "fn f() { unimplemented!() }")]));
+        assert_eq!(findings.len(), 1);
+    }
+}

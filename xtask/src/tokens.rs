@@ -1,0 +1,195 @@
+//! What can be read off a token stream without a syntax tree, macro bodies included: a syntax tree
+//! ends where a macro call begins, and rules must not.
+
+use proc_macro2::{Delimiter, TokenStream, TokenTree};
+
+/// A word of interest and the line it is on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Spot<T> {
+    /// What was found.
+    pub(crate) what: T,
+    /// Its line, from 1.
+    pub(crate) line: usize,
+}
+
+/// What the word `unsafe` introduces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unsafe {
+    /// `unsafe { ... }` or `unsafe impl`: a claim that needs its argument.
+    Claim,
+    /// `unsafe fn`, `unsafe extern`, `unsafe trait`, `#[unsafe(...)]`: a duty passed on.
+    Declaration,
+}
+
+/// The names of all macros that are called: `println` for `println!(...)`.
+pub(crate) fn macro_calls(tokens: &TokenStream) -> Vec<Spot<String>> {
+    let mut calls = Vec::new();
+    for_each_level(tokens, &mut |level| {
+        for three in level.windows(3) {
+            if let [
+                TokenTree::Ident(name),
+                TokenTree::Punct(mark),
+                TokenTree::Group(_),
+            ] = three
+                && mark.as_char() == '!'
+            {
+                calls.push(Spot {
+                    what: name.to_string(),
+                    line: name.span().start().line,
+                });
+            }
+        }
+    });
+    calls.sort_by_key(|spot| spot.line);
+    calls
+}
+
+/// Every use of the word `unsafe`.
+pub(crate) fn unsafe_uses(tokens: &TokenStream) -> Vec<Spot<Unsafe>> {
+    let mut uses = Vec::new();
+    for_each_level(tokens, &mut |level| {
+        for two in level.windows(2) {
+            let TokenTree::Ident(word) = &two[0] else {
+                continue;
+            };
+            if word != "unsafe" {
+                continue;
+            }
+            let what = match &two[1] {
+                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Unsafe::Claim,
+                TokenTree::Ident(next) if next == "impl" => Unsafe::Claim,
+                _ => Unsafe::Declaration,
+            };
+            uses.push(Spot {
+                what,
+                line: word.span().start().line,
+            });
+        }
+    });
+    uses.sort_by_key(|spot| spot.line);
+    uses
+}
+
+/// Every path of two parts or more, with the branches of `use` trees written out: `use std::{fs,
+/// time::Instant}` gives `std::fs` and `std::time::Instant`. A path that ends in `*` is given
+/// without it.
+pub(crate) fn paths(tokens: &TokenStream) -> Vec<Spot<String>> {
+    let mut found = Vec::new();
+    collect_paths(tokens, "", &mut found);
+    found
+}
+
+fn collect_paths(tokens: &TokenStream, prefix: &str, found: &mut Vec<Spot<String>>) {
+    let level: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    let mut at = 0;
+    while at < level.len() {
+        match &level[at] {
+            TokenTree::Ident(first) => {
+                let line = first.span().start().line;
+                let mut path = join(prefix, &first.to_string());
+                let mut is_branch = false;
+                at += 1;
+                while is_path_separator(&level, at) {
+                    at += 2;
+                    match level.get(at) {
+                        Some(TokenTree::Ident(next)) => path = join(&path, &next.to_string()),
+                        Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Brace => {
+                            collect_paths(&group.stream(), &path, found);
+                            is_branch = true;
+                        }
+                        _ => break,
+                    }
+                    at += 1;
+                }
+                if path.contains("::") && !is_branch {
+                    found.push(Spot { what: path, line });
+                }
+            }
+            TokenTree::Group(group) => {
+                collect_paths(&group.stream(), "", found);
+                at += 1;
+            }
+            _ => at += 1,
+        }
+    }
+}
+
+fn join(prefix: &str, name: &str) -> String {
+    match prefix {
+        "" => name.to_owned(),
+        _ => format!("{prefix}::{name}"),
+    }
+}
+
+fn is_path_separator(level: &[TokenTree], at: usize) -> bool {
+    let is_colon =
+        |index| matches!(level.get(index), Some(TokenTree::Punct(mark)) if mark.as_char() == ':');
+    is_colon(at) && is_colon(at + 1)
+}
+
+/// Calls back with the tokens of every nesting level in turn.
+fn for_each_level(tokens: &TokenStream, visit: &mut impl FnMut(&[TokenTree])) {
+    let level: Vec<TokenTree> = tokens.clone().into_iter().collect();
+    visit(&level);
+    for token in &level {
+        if let TokenTree::Group(group) = token {
+            for_each_level(&group.stream(), visit);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> TokenStream {
+        text.parse().expect("valid tokens")
+    }
+
+    #[test]
+    fn macro_calls_are_found_inside_other_macros_and_not_in_comparisons() {
+        let calls = macro_calls(&parsed("fn f() {\n if a != (b) { vec![print!(\"\")]; }\n}"));
+        let names: Vec<_> = calls
+            .iter()
+            .map(|call| (call.what.as_str(), call.line))
+            .collect();
+        assert_eq!(names, [("vec", 2), ("print", 2)]);
+    }
+
+    #[test]
+    fn use_trees_are_written_out() {
+        let found = paths(&parsed(
+            "use std::{fs, time::{Duration, Instant}};\nstd::env::var();",
+        ));
+        let names: Vec<_> = found.iter().map(|path| path.what.as_str()).collect();
+        for wanted in [
+            "std::fs",
+            "std::time::Duration",
+            "std::time::Instant",
+            "std::env::var",
+        ] {
+            assert!(names.contains(&wanted), "{wanted} is not in {names:?}");
+        }
+        assert!(
+            !names.contains(&"std::time"),
+            "the trunk of a branch is no use of it"
+        );
+        assert_eq!(found.last().map(|path| path.line), Some(2));
+    }
+
+    #[test]
+    fn claims_are_told_from_declarations() {
+        let text = "unsafe fn f() { unsafe { g() } }\nunsafe impl Send for S {}\n\
+                    #[unsafe(no_mangle)] fn h() {}";
+        let uses: Vec<_> = unsafe_uses(&parsed(text))
+            .into_iter()
+            .map(|u| (u.what, u.line))
+            .collect();
+        assert_eq!(uses.iter().filter(|u| u.0 == Unsafe::Claim).count(), 2);
+        assert_eq!(
+            uses.iter().filter(|u| u.0 == Unsafe::Declaration).count(),
+            2
+        );
+        assert!(uses.contains(&(Unsafe::Claim, 2)));
+    }
+}
