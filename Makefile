@@ -27,6 +27,7 @@ demo: build  ## record a real program, plan, run it guided, and show what was wo
 	@demo/run
 
 test: setup rules  ## every check and the short test sets: what continuous integration runs
+	@setup/python
 	$(PART) 'unit tests' setup/cargo-test
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
 	$(PART) 'hostile programs, short set' tests/hostile/run --short
@@ -50,4 +51,4 @@ install: build  ## copy the program, library and man pages to PREFIX (/usr/local
 	@setup/install '$(DESTDIR)' '$(PREFIX)'
 
 clean:  ## remove everything that was built
-	rm -rf target build demo-out
+	rm -rf target build demo-out workloads/build
