@@ -1,1 +1,28 @@
+//! The order of the stages, and the arithmetic between them. Pure: no I/O, clock or threads.
 //!
+//! ```text
+//! Observer --Batch--> Attribution --Segment--> Recorder
+//!                          |
+//!                          +--> Online (decides) --Action--> Executor --Outcome-->
+//! ```
+//!
+//! [`Step`] is that picture for one epoch. It is generic over the ports, so the same step serves a
+//! live run, a recorded profile and a simulated machine. A profile that is complete becomes the
+//! input of a policy through [`items()`].
+//!
+//! Left out on purpose: waiting for the next epoch (a clock), and reading or writing profiles.
+#![forbid(unsafe_code)]
+
+mod attribute;
+mod coverage;
+mod gap;
+mod items;
+mod online;
+mod step;
+
+pub use attribute::Attribution;
+pub use coverage::{Coverage, coverage};
+pub use gap::{gap_closed, geometric_mean};
+pub use items::{items, labels};
+pub use online::{Online, OnlineConfig};
+pub use step::{Step, StepReport};

@@ -1,0 +1,134 @@
+//! How well a plan fits the sites of a run: is it a plan of this program and this version?
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use isotherm_model::plan::Plan;
+use isotherm_model::site::SiteId;
+
+/// Sites of a plan and of a run, compared. The shared arena exists in every run and is left out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coverage {
+    /// In both.
+    pub matched: Vec<SiteId>,
+    /// The plan names them, the run never made them.
+    pub only_in_plan: Vec<SiteId>,
+    /// The run made them, the plan does not name them; they get the default tier.
+    pub only_in_run: Vec<SiteId>,
+    /// Value of the plan's sites that matched.
+    pub matched_value: u64,
+    /// Value of all sites of the plan.
+    pub planned_value: u64,
+}
+
+/// Compares a plan with the sites of a run or profile.
+#[must_use]
+pub fn coverage(plan: &Plan, run: impl IntoIterator<Item = SiteId>) -> Coverage {
+    let is_site = |site: &SiteId| ![SiteId::SHARED, SiteId::UNATTRIBUTED].contains(site);
+    let run: BTreeSet<SiteId> = run.into_iter().filter(is_site).collect();
+    let mut seen = Coverage {
+        matched: Vec::new(),
+        only_in_plan: Vec::new(),
+        only_in_run: Vec::new(),
+        matched_value: 0,
+        planned_value: 0,
+    };
+    let mut planned = BTreeSet::new();
+    for site in plan.assignments.iter().filter(|a| is_site(&a.site)) {
+        planned.insert(site.site);
+        seen.planned_value = seen.planned_value.saturating_add(site.value);
+        if run.contains(&site.site) {
+            seen.matched_value = seen.matched_value.saturating_add(site.value);
+            seen.matched.push(site.site);
+        } else {
+            seen.only_in_plan.push(site.site);
+        }
+    }
+    seen.only_in_run = run.difference(&planned).copied().collect();
+    seen
+}
+
+impl Coverage {
+    /// Share of the plan's value that lies in sites of the run; 1 of a plan without value.
+    #[must_use]
+    pub fn value_share(&self) -> f64 {
+        if self.planned_value == 0 {
+            1.0
+        } else {
+            self.matched_value as f64 / self.planned_value as f64
+        }
+    }
+
+    /// True where the plan names sites and the run has none of them: another program or version.
+    #[must_use]
+    pub const fn is_foreign(&self) -> bool {
+        self.matched.is_empty() && !self.only_in_plan.is_empty()
+    }
+}
+
+impl fmt::Display for Coverage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let planned = self.matched.len() + self.only_in_plan.len();
+        write!(
+            f,
+            "{} of the plan's {planned} sites were met ({:.0} % of its value); {} sites of the run \
+             are not in the plan",
+            self.matched.len(),
+            self.value_share() * 100.0,
+            self.only_in_run.len()
+        )?;
+        if self.is_foreign() {
+            write!(
+                f,
+                "; the plan seems to be of another program or version, or of another depth of \
+                 calling context: record and plan this program again"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::coverage;
+    use isotherm_model::plan::{Item, Plan};
+    use isotherm_model::site::SiteId;
+    use isotherm_model::tier::{Emulation, Tiers};
+    use isotherm_model::units::Bytes;
+    use isotherm_policy::{AllSlow, PlanRequest, plan};
+
+    fn of_sites(values: &[(u64, u64)]) -> Plan {
+        let item = |&(site, value): &(u64, u64)| Item {
+            site: SiteId(site),
+            value,
+            weight: Bytes(1),
+            order: 0,
+        };
+        let items: Vec<Item> = values.iter().map(item).collect();
+        let tiers = Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER);
+        plan(&PlanRequest::new(&AllSlow, &items, &tiers))
+    }
+
+    #[test]
+    fn matched_missing_and_unplanned_sites_are_told_apart() {
+        let plan = of_sites(&[(1, 50), (10, 30), (11, 10)]);
+        let seen = coverage(&plan, [0, 1, 10, 12].map(SiteId));
+        assert_eq!(seen.matched, [SiteId(10)]);
+        assert_eq!(seen.only_in_plan, [SiteId(11)]);
+        assert_eq!(seen.only_in_run, [SiteId(12)]);
+        assert!((seen.value_share() - 0.75).abs() < 1e-12);
+        assert!(!seen.is_foreign());
+        assert_eq!(
+            seen.to_string(),
+            "1 of the plan's 2 sites were met (75 % of its value); 1 sites of the run are not in \
+             the plan"
+        );
+    }
+
+    #[test]
+    fn a_plan_of_another_program_is_called_so_and_an_empty_plan_is_not() {
+        let foreign = coverage(&of_sites(&[(10, 30)]), [SiteId(12)]);
+        assert!(foreign.is_foreign() && foreign.to_string().contains("another program"));
+        assert!(!coverage(&of_sites(&[]), [SiteId(12)]).is_foreign());
+    }
+}

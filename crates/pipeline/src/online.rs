@@ -1,0 +1,264 @@
+//! The online policy: re-plan each epoch, move only what pays for itself.
+//!
+//! Each site has two moving averages of its accesses a second, a quick and a slow one. Every epoch
+//! thermos plans on their mean. The plan is a wish; a move must earn its cost, and the two averages
+//! keep noise from deciding: what a promotion brings is judged by the lower of the two, what a
+//! demotion costs by the higher. A burst moves nothing before the slow average has followed, and a
+//! pause evicts nothing before it has sunk.
+//!
+//! Sites that no plan names are placed into the fastest tier while all data fits it, and into the
+//! slowest once it does not, until the data has shrunk to half of it.
+
+mod costs;
+mod moves;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_model::batch::{Batch, Extent, Process};
+use isotherm_model::outcome::{Action, Fate, Outcome};
+use isotherm_model::plan::{Item, Plan, Value};
+use isotherm_model::port::Decision;
+use isotherm_model::profile::Segment;
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::TierIndex;
+use isotherm_model::units::Bytes;
+use isotherm_policy::{PlanRequest, Thermos, plan, standing};
+
+pub use costs::OnlineConfig;
+use moves::Candidate;
+
+/// What is remembered of a site.
+#[derive(Clone, Copy, Debug)]
+struct Memory {
+    /// Accesses a second, following quickly.
+    quick: f64,
+    /// Accesses a second, following slowly.
+    slow: f64,
+    /// Where its data is wanted now.
+    at: TierIndex,
+    /// Where it was before the last decision.
+    before: TierIndex,
+    /// In order of first sight.
+    order: u32,
+}
+
+/// The online policy and what it remembers.
+#[derive(Clone, Debug)]
+pub struct Online {
+    config: OnlineConfig,
+    sites: BTreeMap<SiteId, Memory>,
+    denied: BTreeSet<SiteId>,
+    default_tier: TierIndex,
+}
+
+impl Online {
+    /// A policy that knows nothing yet. It starts with new data in the fastest tier.
+    #[must_use]
+    pub const fn new(config: OnlineConfig) -> Self {
+        Self {
+            config,
+            sites: BTreeMap::new(),
+            denied: BTreeSet::new(),
+            default_tier: TierIndex::FASTEST,
+        }
+    }
+
+    /// Decides what to move after this epoch. Actions come demotions first, so that promotions find
+    /// the room.
+    pub fn decide(&mut self, batch: &Batch, segment: &Segment) -> Decision {
+        let bytes = bytes_by_site(&batch.extents);
+        self.follow(batch, segment, &bytes);
+        let items: Vec<Item> = bytes
+            .iter()
+            .map(|(site, weight)| self.item(*site, *weight))
+            .collect();
+        let thermos = Thermos::default();
+        let mut plan = plan(&PlanRequest {
+            value: Value::Bandwidth,
+            command: &self.config.command,
+            depth: self.config.depth,
+            ..PlanRequest::new(&thermos, &items, &self.config.tiers)
+        });
+        let mut candidates: Vec<Candidate> = plan
+            .assignments
+            .iter()
+            .map(|wish| self.candidate(wish.site, wish.weight, wish.tier))
+            .collect();
+        let refreshed = moves::select(&self.config, &mut candidates);
+        self.adopt(&mut plan, &candidates, &items);
+        let actions = actions(&candidates, &refreshed, &batch.extents);
+        self.settle_default(bytes.values().copied().sum());
+        plan.default_tier = self.default_tier;
+        Decision {
+            plan,
+            actions,
+            default_tier: self.default_tier,
+        }
+    }
+
+    /// Takes back what was not carried out, so that it is decided again; what was denied is not
+    /// asked for again.
+    pub fn learn(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes {
+            let site = outcome.action.site;
+            match outcome.fate {
+                Fate::Moved | Fate::Requested | Fate::AlreadyThere => continue,
+                Fate::Denied(_) => {
+                    self.denied.insert(site);
+                }
+                Fate::Busy | Fate::NotAttempted(_) => {}
+            }
+            if let Some(memory) = self.sites.get_mut(&site) {
+                memory.at = memory.before;
+            }
+        }
+    }
+
+    /// Moves both averages of every site towards this epoch. A new site starts at its first value.
+    fn follow(&mut self, batch: &Batch, segment: &Segment, bytes: &BTreeMap<SiteId, Bytes>) {
+        let mut accesses = BTreeMap::<SiteId, f64>::new();
+        for heat in &segment.heat {
+            *accesses.entry(heat.site).or_default() += heat.accesses.0 as f64;
+        }
+        let seconds = (batch.span.0.max(1)) as f64 / 1e9;
+        let rate = |site: &SiteId| accesses.get(site).map_or(0.0, |n| n / seconds);
+        let OnlineConfig { quick, slow, .. } = self.config;
+        for (site, memory) in &mut self.sites {
+            memory.quick += quick * (rate(site) - memory.quick);
+            memory.slow += slow * (rate(site) - memory.slow);
+            memory.before = memory.at;
+        }
+        let tiers = tier_by_site(&batch.extents);
+        for site in bytes.keys() {
+            let order = u32::try_from(self.sites.len()).unwrap_or(u32::MAX);
+            let at = tiers.get(site).copied().unwrap_or(self.default_tier);
+            let at = at.min(self.config.tiers.slowest());
+            self.sites.entry(*site).or_insert_with(|| Memory {
+                quick: rate(site),
+                slow: rate(site),
+                at,
+                before: at,
+                order,
+            });
+        }
+    }
+
+    fn item(&self, site: SiteId, weight: Bytes) -> Item {
+        let (value, order) = self
+            .sites
+            .get(&site)
+            .map_or((0.0, 0), |m| (f64::midpoint(m.quick, m.slow), m.order));
+        Item {
+            site,
+            // The cast saturates; a rate is never negative.
+            value: value.round() as u64,
+            weight,
+            order,
+        }
+    }
+
+    fn candidate(&self, site: SiteId, bytes: Bytes, target: TierIndex) -> Candidate {
+        let memory = self.sites.get(&site);
+        let at = memory.map_or(self.default_tier, |m| m.at);
+        let (quick, slow) = memory.map_or((0.0, 0.0), |m| (m.quick, m.slow));
+        Candidate {
+            site,
+            bytes,
+            low: f64::min(quick, slow),
+            high: f64::max(quick, slow),
+            was: at,
+            at,
+            target: if self.denied.contains(&site) { at } else { target },
+        }
+    }
+
+    /// Makes the plan say what is in force: where a move does not pay, the site stays.
+    fn adopt(&mut self, plan: &mut Plan, candidates: &[Candidate], items: &[Item]) {
+        for (wish, candidate) in plan.assignments.iter_mut().zip(candidates) {
+            if wish.tier != candidate.at {
+                wish.reason = format!(
+                    "stays: a move to {} would not pay for itself within the horizon",
+                    self.config.tiers.all()[wish.tier.0 as usize].name
+                );
+                wish.tier = candidate.at;
+            }
+            if let Some(memory) = self.sites.get_mut(&candidate.site) {
+                memory.at = candidate.at;
+            }
+        }
+        let fast: Vec<Item> = items
+            .iter()
+            .filter(|item| plan.tier_of(item.site) == TierIndex::FASTEST)
+            .copied()
+            .collect();
+        let capacity = self.config.tiers.all()[0].capacity;
+        plan.standing = standing(items, &fast, capacity);
+        "online".clone_into(&mut plan.policy);
+    }
+
+    fn settle_default(&mut self, all: Bytes) {
+        let capacity = self.config.tiers.all()[0].capacity;
+        if all > capacity {
+            self.default_tier = self.config.tiers.slowest();
+        } else if all.0 < capacity.0 / 2 {
+            self.default_tier = TierIndex::FASTEST;
+        }
+    }
+}
+
+/// One action for each process that holds data of a site that moves, demotions first.
+fn actions(moved: &[Candidate], refreshed: &BTreeSet<SiteId>, extents: &[Extent]) -> Vec<Action> {
+    let mut holders = BTreeMap::<SiteId, BTreeMap<Process, Bytes>>::new();
+    for extent in extents {
+        let holders = holders.entry(extent.site).or_default();
+        *holders.entry(extent.process).or_default() += extent.resident;
+    }
+    let of = |c: &Candidate| {
+        let holders = holders.get(&c.site).into_iter().flatten();
+        let (site, tier) = (c.site, c.at);
+        let action = move |(process, bytes): (&Process, &Bytes)| Action {
+            process: *process,
+            site,
+            tier,
+            bytes: *bytes,
+        };
+        holders.map(action).collect::<Vec<_>>()
+    };
+    let demotions = moved.iter().filter(|c| c.at > c.was);
+    let promotions = moved
+        .iter()
+        .filter(|c| c.at < c.was || c.at == c.was && refreshed.contains(&c.site));
+    demotions.chain(promotions).flat_map(of).collect()
+}
+
+/// Resident bytes of every site that has an extent and can be placed.
+fn bytes_by_site(extents: &[Extent]) -> BTreeMap<SiteId, Bytes> {
+    let mut sums = BTreeMap::<SiteId, Bytes>::new();
+    for extent in extents.iter().filter(|e| e.site != SiteId::UNATTRIBUTED) {
+        *sums.entry(extent.site).or_default() += extent.resident;
+    }
+    sums
+}
+
+/// The tier that most bytes of each site are meant to be in, where extents say so.
+fn tier_by_site(extents: &[Extent]) -> BTreeMap<SiteId, TierIndex> {
+    let mut sums = BTreeMap::<(SiteId, TierIndex), Bytes>::new();
+    for extent in extents {
+        if let Some(tier) = extent.tier {
+            *sums.entry((extent.site, tier)).or_default() += extent.resident;
+        }
+    }
+    let mut most = BTreeMap::<SiteId, (Bytes, TierIndex)>::new();
+    for ((site, tier), bytes) in sums {
+        let best = most.entry(site).or_insert((bytes, tier));
+        if bytes > best.0 {
+            *best = (bytes, tier);
+        }
+    }
+    most.into_iter()
+        .map(|(site, (_, tier))| (site, tier))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

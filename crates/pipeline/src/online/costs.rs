@@ -1,0 +1,102 @@
+//! What accesses and moves cost, and how quickly the online policy follows.
+
+use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+
+/// Load latency that is assumed of the fastest tier where nothing told: ordinary DRAM.
+const DRAM: Nanos = Nanos(100);
+
+/// Time to move a 4 KiB page where nothing told: one copy at 2 GB/s, the slower end of what moving
+/// into recycled pages reaches.
+const PAGE_COPY: Nanos = Nanos(2_000);
+
+/// Parameters of the online policy.
+#[derive(Clone, Debug)]
+pub struct OnlineConfig {
+    /// The tiers.
+    pub tiers: Tiers,
+    /// The program, for the plans.
+    pub command: Vec<String>,
+    /// Callers in a calling context, for the plans.
+    pub depth: u32,
+    /// Share of the newest epoch in the quick average, above 0 and at most 1.
+    pub quick: f64,
+    /// The same of the slow average.
+    pub slow: f64,
+    /// How long a moved site is trusted to stay as hot as it is.
+    pub horizon: Nanos,
+    /// How many times over a move must earn its cost.
+    pub hysteresis: f64,
+    /// Accesses for which one counted access stands; see [`OnlineConfig::sampled_every`].
+    pub accesses_per_sample: f64,
+    /// Cost of an access by tier, fastest first, one each.
+    pub access: Vec<Nanos>,
+    /// Size of a page.
+    pub page: Bytes,
+    /// What moving a page costs the program.
+    pub move_page: Nanos,
+}
+
+impl OnlineConfig {
+    /// Parameters by what is known of the tiers: the costs of the emulated pair, else latencies,
+    /// else each tier taken for twice as slow as the faster one. A source that counts every
+    /// access; averages over about 2 and 10 epochs; a horizon of 10 s; a move must earn its cost
+    /// one and a half times.
+    #[must_use]
+    pub fn for_tiers(tiers: Tiers) -> Self {
+        let mut access = Vec::new();
+        let mut move_page = PAGE_COPY;
+        for tier in tiers.all() {
+            let last = access.last().copied().unwrap_or(Nanos(DRAM.0 / 2));
+            let guess = Nanos(last.0.saturating_mul(2));
+            let cost = match &tier.kind {
+                TierKind::EmulatedFast => DRAM,
+                TierKind::EmulatedSlow(emulation) => {
+                    move_page = emulation.migrate;
+                    DRAM.saturating_add(emulation.access)
+                }
+                TierKind::Nodes(_) => tier.latency.unwrap_or(guess),
+            };
+            access.push(cost.max(last));
+        }
+        Self {
+            tiers,
+            command: Vec::new(),
+            depth: 0,
+            quick: 0.5,
+            slow: 0.1,
+            horizon: Nanos(10_000_000_000),
+            hysteresis: 1.5,
+            accesses_per_sample: 1.0,
+            access,
+            page: Bytes(4096),
+            move_page,
+        }
+    }
+
+    /// Counts come from a sampler that looks once in this interval of processor time. A sample then
+    /// stands for as many accesses as the slowest tier serves in the interval: the lowest
+    /// estimate, so that moves are judged with caution.
+    #[must_use]
+    pub fn sampled_every(mut self, interval: Nanos) -> Self {
+        let slowest = self.access.last().map_or(1, |cost| cost.0.max(1));
+        self.accesses_per_sample = (interval.0 as f64 / slowest as f64).max(1.0);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::OnlineConfig;
+    use isotherm_model::tier::{Emulation, Tiers};
+    use isotherm_model::units::{Bytes, Nanos};
+
+    #[test]
+    fn the_costs_of_the_emulated_pair_are_those_of_its_emulation() {
+        let tiers = Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER);
+        let config = OnlineConfig::for_tiers(tiers).sampled_every(Nanos(1_010_000));
+        assert_eq!(config.access, [Nanos(100), Nanos(10_100)]);
+        assert_eq!(config.move_page, Nanos(50_000));
+        assert!((config.accesses_per_sample - 100.0).abs() < 1e-9);
+    }
+}

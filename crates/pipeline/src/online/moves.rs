@@ -1,0 +1,145 @@
+//! Which of the wished moves pay for themselves.
+//!
+//! ```text
+//! gain  = accesses a second * (cost there - cost here) * horizon       (of the part that fits)
+//! price = pages * cost of moving a page + gain lost by what is demoted to make room
+//! moved where gain > hysteresis * price
+//! ```
+
+use std::collections::BTreeSet;
+
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::TierIndex;
+use isotherm_model::units::Bytes;
+
+use super::OnlineConfig;
+
+/// A site, where it is and where the plan would have it. Hottest first in every list.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) site: SiteId,
+    pub(super) bytes: Bytes,
+    /// Accesses a second at the least.
+    pub(super) low: f64,
+    /// Accesses a second at the most.
+    pub(super) high: f64,
+    /// Where it was before this decision.
+    pub(super) was: TierIndex,
+    /// Where it is by what is decided so far.
+    pub(super) at: TierIndex,
+    /// Where the plan would have it.
+    pub(super) target: TierIndex,
+}
+
+/// Moves candidates (their `at`) as far as it pays. Returns the sites that stay in a tier from which
+/// others were demoted because it was overfull: their spilled part can come in now.
+pub(super) fn select(config: &OnlineConfig, candidates: &mut [Candidate]) -> BTreeSet<SiteId> {
+    let mut refreshed = BTreeSet::new();
+    for tier in 0..config.tiers.slowest().0 {
+        relieve(config, candidates, TierIndex(tier), &mut refreshed);
+    }
+    // Each pass moves at least one candidate to its target, where it stays: at most as many passes
+    // as candidates, in practice one or two.
+    while promote(config, candidates) {}
+    refreshed
+}
+
+fn cost(config: &OnlineConfig, tier: TierIndex) -> f64 {
+    config.access.get(tier.0 as usize).map_or(0.0, |c| c.0 as f64)
+}
+
+/// Nanoseconds saved over the horizon by serving this rate from `to` instead of `from`.
+fn gain(config: &OnlineConfig, rate: f64, from: TierIndex, to: TierIndex) -> f64 {
+    let accesses = rate * config.accesses_per_sample * config.horizon.0 as f64 / 1e9;
+    accesses * (cost(config, from) - cost(config, to))
+}
+
+/// Nanoseconds to move so many bytes.
+fn price(config: &OnlineConfig, bytes: f64) -> f64 {
+    (bytes / config.page.0.max(1) as f64).ceil() * config.move_page.0 as f64
+}
+
+/// Bytes of room in a tier; negative where it is overfull.
+fn room(config: &OnlineConfig, candidates: &[Candidate], tier: TierIndex) -> f64 {
+    let used: Bytes = candidates
+        .iter()
+        .filter(|c| c.at == tier)
+        .map(|c| c.bytes)
+        .sum();
+    let capacity = config.tiers.get(tier).map_or(0, |t| t.capacity.0);
+    capacity as f64 - used.0 as f64
+}
+
+/// One pass over the wished promotions, hottest first. True where something moved.
+fn promote(config: &OnlineConfig, candidates: &mut [Candidate]) -> bool {
+    let mut moved = false;
+    for index in 0..candidates.len() {
+        let site = candidates[index];
+        if site.target >= site.at {
+            continue;
+        }
+        let bytes = site.bytes.0 as f64;
+        let mut lacking = bytes - room(config, candidates, site.target);
+        let mut victims = Vec::new();
+        let mut lost = 0.0;
+        for (other, victim) in candidates.iter().enumerate().rev() {
+            if lacking <= 0.0 {
+                break;
+            }
+            if victim.at == site.target && victim.target > victim.at {
+                lacking -= victim.bytes.0 as f64;
+                lost += gain(config, victim.high, victim.target, victim.at)
+                    + price(config, victim.bytes.0 as f64);
+                victims.push(other);
+            }
+        }
+        let fits = (bytes - lacking.max(0.0)).max(0.0);
+        let share = if bytes == 0.0 { 1.0 } else { fits / bytes };
+        let gained = gain(config, site.low, site.at, site.target) * share;
+        if gained > config.hysteresis * (price(config, fits) + lost) {
+            for victim in victims {
+                candidates[victim].at = candidates[victim].target;
+            }
+            candidates[index].at = site.target;
+            moved = true;
+        }
+    }
+    moved
+}
+
+/// Demotes from an overfull tier, coldest first, what the plan would not have there, where the bytes
+/// that spilled from the others are worth more.
+fn relieve(
+    config: &OnlineConfig,
+    candidates: &mut [Candidate],
+    tier: TierIndex,
+    refreshed: &mut BTreeSet<SiteId>,
+) {
+    let keeps = |c: &Candidate| c.at == tier && c.target <= tier;
+    let kept: Bytes = candidates.iter().filter(|c| keeps(c)).map(|c| c.bytes).sum();
+    let rate: f64 = candidates.iter().filter(|c| keeps(c)).map(|c| c.low).sum();
+    let mut over = -room(config, candidates, tier);
+    let mut relieved = false;
+    for index in (0..candidates.len()).rev() {
+        let site = candidates[index];
+        if over <= 0.0 || kept == Bytes::ZERO {
+            break;
+        }
+        if site.at != tier || site.target <= tier {
+            continue;
+        }
+        let bytes = site.bytes.0 as f64;
+        let freed = bytes.min(over);
+        let share = freed.min(kept.0 as f64) / kept.0 as f64;
+        let gained = gain(config, rate * share, site.target, tier);
+        let lost = gain(config, site.high, site.target, tier);
+        if gained > config.hysteresis * (lost + price(config, bytes) + price(config, freed)) {
+            candidates[index].at = site.target;
+            over -= bytes;
+            relieved = true;
+        }
+    }
+    if relieved {
+        refreshed.extend(candidates.iter().filter(|c| keeps(c)).map(|c| c.site));
+    }
+}

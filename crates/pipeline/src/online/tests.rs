@@ -1,0 +1,186 @@
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::{Online, OnlineConfig};
+use isotherm_model::batch::{Batch, Epoch, Extent, Process};
+use isotherm_model::outcome::{Action, Fate, Outcome};
+use isotherm_model::port::Decision;
+use isotherm_model::profile::{Heat, Segment};
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+use isotherm_model::units::{Accesses, Bytes, Nanos};
+
+const MIB: u64 = 1 << 20;
+const FAST: TierIndex = TierIndex(0);
+const SLOW: TierIndex = TierIndex(1);
+
+/// A machine in which each wish is granted at once.
+struct Machine {
+    online: Online,
+    tiers: BTreeMap<SiteId, TierIndex>,
+}
+
+impl Machine {
+    fn new(fast: u64) -> Self {
+        let tiers = Tiers::emulated(Bytes(fast), Bytes(1 << 40), Emulation::PAPER);
+        Self {
+            online: Online::new(OnlineConfig::for_tiers(tiers)),
+            tiers: BTreeMap::new(),
+        }
+    }
+
+    /// One epoch of a second: (accesses, bytes) by site.
+    fn epoch(&mut self, sites: &[(u64, u64)]) -> Decision {
+        let process = Process { pid: 7, image: 0 };
+        let mut batch = Batch {
+            span: Nanos(1_000_000_000),
+            ..Batch::default()
+        };
+        let mut segment = Segment::default();
+        for (i, &(accesses, bytes)) in sites.iter().enumerate() {
+            let site = SiteId(i as u64 + 2);
+            batch.extents.push(Extent {
+                process,
+                site,
+                address: i as u64 * (1 << 32),
+                bytes: Bytes(bytes),
+                resident: Bytes(bytes),
+                tier: self.tiers.get(&site).copied(),
+            });
+            segment.heat.push(Heat {
+                epoch: Epoch(0),
+                process,
+                site,
+                address: 0,
+                accesses: Accesses(accesses),
+            });
+        }
+        let decision = self.online.decide(&batch, &segment);
+        for action in &decision.actions {
+            self.tiers.insert(action.site, action.tier);
+        }
+        decision
+    }
+}
+
+fn moves(decision: &Decision) -> Vec<(u64, TierIndex)> {
+    decision.actions.iter().map(|a| (a.site.0, a.tier)).collect()
+}
+
+#[test]
+fn a_hot_site_in_the_slow_tier_replaces_a_cold_one_and_the_demotion_comes_first() {
+    let mut machine = Machine::new(4 * MIB);
+    machine.tiers = [(SiteId(2), FAST), (SiteId(3), SLOW)].into();
+    let decision = machine.epoch(&[(1, 4 * MIB), (900_000, 3 * MIB)]);
+    assert_eq!(moves(&decision), [(2, SLOW), (3, FAST)]);
+    assert_eq!(decision.plan.tier_of(SiteId(3)), FAST);
+    assert_eq!(decision.default_tier, SLOW);
+    assert!(machine.epoch(&[(1, 4 * MIB), (900_000, 3 * MIB)]).actions.is_empty());
+}
+
+#[test]
+fn a_move_that_does_not_pay_for_itself_is_not_made_and_the_plan_says_so() {
+    let mut machine = Machine::new(4 * MIB);
+    machine.tiers = [(SiteId(2), SLOW)].into();
+    // 3 MiB cost 768 * 50 us = 38 ms to move; 100 accesses save 10 ms in the horizon.
+    let decision = machine.epoch(&[(100, 3 * MIB)]);
+    assert!(decision.actions.is_empty());
+    assert_eq!(decision.plan.tier_of(SiteId(2)), SLOW);
+    assert!(decision.plan.assignments[0].reason.contains("would not pay for itself"));
+    assert_eq!(moves(&machine.epoch(&[(9000, 3 * MIB)])), [(2, FAST)]);
+}
+
+#[test]
+fn an_overfull_tier_lets_cold_data_go_and_asks_again_for_the_hot() {
+    let mut machine = Machine::new(4 * MIB);
+    // All was meant for the fast tier by default; the hot site came last and spilled.
+    let decision = machine.epoch(&[(0, 4 * MIB), (900_000, 3 * MIB)]);
+    assert_eq!(moves(&decision), [(2, SLOW), (3, FAST)]);
+    assert!(machine.epoch(&[(0, 4 * MIB), (900_000, 3 * MIB)]).actions.is_empty());
+}
+
+#[test]
+fn a_change_of_phase_is_followed_within_a_few_epochs() {
+    let mut machine = Machine::new(4 * MIB);
+    let phases = [[(90_000, 3 * MIB), (10, 3 * MIB)], [(10, 3 * MIB), (90_000, 3 * MIB)]];
+    for _ in 0..20 {
+        machine.epoch(&phases[0]);
+    }
+    let took = (0..20).find(|_| !machine.epoch(&phases[1]).actions.is_empty());
+    assert!(took.is_some_and(|epochs| epochs < 12), "{took:?}");
+}
+
+#[test]
+fn what_was_busy_is_tried_again_and_what_was_denied_is_not() {
+    let sites = [(1, 4 * MIB), (900_000, 3 * MIB)];
+    let outcomes = |actions: &[Action], fate: &Fate| -> Vec<Outcome> {
+        let outcome = |action: &Action| Outcome {
+            action: *action,
+            fate: fate.clone(),
+        };
+        actions.iter().map(outcome).collect()
+    };
+    for (fate, again) in [(Fate::Busy, true), (Fate::Denied("pinned".into()), false)] {
+        let mut machine = Machine::new(4 * MIB);
+        machine.tiers = [(SiteId(2), FAST), (SiteId(3), SLOW)].into();
+        let first = machine.epoch(&sites);
+        machine.online.learn(&outcomes(&first.actions, &fate));
+        assert_eq!(!machine.epoch(&sites).actions.is_empty(), again, "{fate:?}");
+    }
+}
+
+#[test]
+fn sites_that_take_turns_stay_where_they_are() {
+    let mut machine = Machine::new(4 * MIB);
+    let total: usize = (0..200)
+        .map(|epoch| {
+            let (a, b) = if epoch % 2 == 0 { (9000, 0) } else { (0, 9000) };
+            machine.epoch(&[(a, 3 * MIB), (b, 3 * MIB)]).actions.len()
+        })
+        .sum();
+    assert!(total <= 4, "{total} actions");
+}
+
+#[test]
+fn an_empty_epoch_decides_nothing() {
+    let mut machine = Machine::new(0);
+    let decision = machine.epoch(&[]);
+    assert!(decision.actions.is_empty() && decision.plan.assignments.is_empty());
+}
+
+proptest! {
+    #[test]
+    fn with_constant_input_nothing_moves_after_two_epochs(
+        sites in prop::collection::vec((0_u64..1_000_000, 0_u64..8 * MIB), 0..12),
+        fast in 0_u64..20 * MIB,
+        started_fast in prop::collection::vec(any::<bool>(), 12)
+    ) {
+        let mut machine = Machine::new(fast);
+        let tier = |fast: &bool| if *fast { FAST } else { SLOW };
+        machine.tiers = (2..).map(SiteId).zip(started_fast.iter().map(tier)).collect();
+        for epoch in 0..8 {
+            let decision = machine.epoch(&sites);
+            prop_assert!(epoch < 2 || decision.actions.is_empty(), "{:?}", moves(&decision));
+            let ranks = decision.actions.iter().map(|action| action.tier);
+            prop_assert!(ranks.rev().is_sorted(), "a promotion came before a demotion");
+        }
+    }
+
+    #[test]
+    fn noise_around_equal_means_moves_a_bounded_number_of_times(
+        noise in prop::collection::vec(prop::collection::vec(0_u64..20_000, 6), 200),
+        fast in MIB..8 * MIB
+    ) {
+        let mut machine = Machine::new(fast);
+        let total: usize = noise
+            .iter()
+            .map(|epoch| {
+                let sites: Vec<_> = epoch.iter().map(|&n| (n, 2 * MIB)).collect();
+                machine.epoch(&sites).actions.len()
+            })
+            .sum();
+        // Without the two averages and the price every epoch would reorder the six sites.
+        prop_assert!(total <= 36, "{total} actions in 200 epochs");
+    }
+}
