@@ -252,7 +252,10 @@ mod tests {
     #[test]
     fn samples_go_to_the_extent_that_holds_them_and_the_rest_is_unattributed() {
         let mut attribution = Attribution::new(&meta(0x100));
-        let extents = vec![extent(1, B, 0x1000, 0x80, 0x80), extent(1, A, 0x1080, 0x100, 1)];
+        let extents = vec![
+            extent(1, B, 0x1000, 0x80, 0x80),
+            extent(1, A, 0x1080, 0x100, 1),
+        ];
         let samples = [0x1000, 0x107f, 0x1080, 0x117f, 0x1180, 0xfff, u64::MAX]
             .map(|at| sample(1, at))
             .into_iter()

@@ -40,9 +40,12 @@ mod tests {
 
     #[test]
     fn without_a_gap_or_with_broken_times_there_is_no_share() {
-        for (first_touch, guided, all_fast) in
-            [(10.0, 9.0, 10.0), (9.0, 9.0, 10.0), (f64::NAN, 1.0, 1.0), (2.0, 0.0, 1.0)]
-        {
+        for (first_touch, guided, all_fast) in [
+            (10.0, 9.0, 10.0),
+            (9.0, 9.0, 10.0),
+            (f64::NAN, 1.0, 1.0),
+            (2.0, 0.0, 1.0),
+        ] {
             assert_eq!(gap_closed(first_touch, guided, all_fast), None);
         }
     }

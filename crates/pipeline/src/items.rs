@@ -61,8 +61,7 @@ pub fn labels(profile: &Profile) -> BTreeMap<SiteId, String> {
 
 /// How long each site lived: the length of the epochs in which it was resident or accessed.
 fn lives(profile: &Profile) -> BTreeMap<SiteId, Nanos> {
-    let spans: BTreeMap<Epoch, Nanos> =
-        profile.epochs.iter().map(|e| (e.epoch, e.span)).collect();
+    let spans: BTreeMap<Epoch, Nanos> = profile.epochs.iter().map(|e| (e.epoch, e.span)).collect();
     let resident = profile
         .resident
         .iter()
@@ -125,7 +124,12 @@ mod tests {
             address: 0,
             accesses: Accesses(accesses),
         };
-        profile.heat = vec![heat(0, 0, 50), heat(1, 5, 30), heat(2, 5, 10), heat(2, 7, 1)];
+        profile.heat = vec![
+            heat(0, 0, 50),
+            heat(1, 5, 30),
+            heat(2, 5, 10),
+            heat(2, 7, 1),
+        ];
         let resident = |epoch, site| Resident {
             epoch: Epoch(epoch),
             site: SiteId(site),

@@ -168,7 +168,11 @@ impl Online {
             high: f64::max(quick, slow),
             was: at,
             at,
-            target: if self.denied.contains(&site) { at } else { target },
+            target: if self.denied.contains(&site) {
+                at
+            } else {
+                target
+            },
         }
     }
 
@@ -186,11 +190,12 @@ impl Online {
                 memory.at = candidate.at;
             }
         }
-        let fast: Vec<Item> = items
-            .iter()
-            .filter(|item| plan.tier_of(item.site) == TierIndex::FASTEST)
-            .copied()
-            .collect();
+        let is_fast = |item: &&Item| {
+            self.sites
+                .get(&item.site)
+                .is_some_and(|memory| memory.at == TierIndex::FASTEST)
+        };
+        let fast: Vec<Item> = items.iter().filter(is_fast).copied().collect();
         let capacity = self.config.tiers.all()[0].capacity;
         plan.standing = standing(items, &fast, capacity);
         "online".clone_into(&mut plan.policy);

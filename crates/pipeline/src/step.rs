@@ -88,3 +88,138 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::fmt;
+
+    use super::Step;
+    use crate::{Online, OnlineConfig, items};
+    use isotherm_model::batch::{Batch, Epoch, Extent, Process, Sample};
+    use isotherm_model::outcome::{Action, Fate, Outcome};
+    use isotherm_model::plan::{Value, Weight};
+    use isotherm_model::port::{Executor, Observer, Recorder};
+    use isotherm_model::profile::{Meta, Profile, Segment};
+    use isotherm_model::site::{Site, SiteId, SiteKind};
+    use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+    use isotherm_model::units::{Bytes, Nanos};
+
+    /// Two sites of which the second is hot and does not fit beside the first.
+    struct Program;
+
+    impl Observer for Program {
+        type Error = Infallible;
+
+        fn observe(&mut self, epoch: Epoch) -> Result<Batch, Infallible> {
+            let process = Process::default();
+            let extent = |id: u64| Extent {
+                process,
+                site: SiteId(id),
+                address: id << 20,
+                bytes: Bytes(1 << 20),
+                resident: Bytes(1 << 20),
+                tier: None,
+            };
+            let sample = Sample {
+                process,
+                address: (9 << 20) + 5,
+                weight: 100_000,
+            };
+            Ok(Batch {
+                epoch,
+                span: Nanos(1_000_000_000),
+                sites: [8, 9]
+                    .map(|id| Site::new(SiteId(id), SiteKind::Heap))
+                    .into(),
+                extents: vec![extent(8), extent(9)],
+                samples: vec![sample],
+                ..Batch::default()
+            })
+        }
+    }
+
+    #[derive(Default)]
+    struct Granted(Vec<Action>);
+
+    impl Executor for Granted {
+        fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
+            self.0.extend(actions);
+            let outcome = |action: &Action| Outcome {
+                action: *action,
+                fate: Fate::Requested,
+            };
+            actions.iter().map(outcome).collect()
+        }
+    }
+
+    #[derive(Debug)]
+    struct Full;
+
+    impl fmt::Display for Full {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "the disk is full")
+        }
+    }
+
+    impl std::error::Error for Full {}
+
+    /// Keeps one segment, then is full.
+    struct Disk(Option<Profile>);
+
+    impl Recorder for Disk {
+        type Error = Full;
+
+        fn record(&mut self, segment: &Segment) -> Result<(), Full> {
+            match &mut self.0 {
+                Some(profile) if profile.epochs.is_empty() => {
+                    profile.absorb(segment.clone());
+                    Ok(())
+                }
+                _ => Err(Full),
+            }
+        }
+    }
+
+    fn meta() -> Meta {
+        Meta {
+            chunk: Bytes(4096),
+            ..Meta::default()
+        }
+    }
+
+    #[test]
+    fn a_step_records_decides_and_acts_and_a_full_disk_does_not_stop_placement() {
+        let tiers = Tiers::emulated(Bytes(1 << 20), Bytes(1 << 30), Emulation::PAPER);
+        let online = Online::new(OnlineConfig::for_tiers(tiers));
+        let full = Disk(None);
+        let mut step = Step::new(Program, Granted::default(), full, &meta(), Some(online));
+        let report = step.run().unwrap();
+        assert_eq!(report.recorded.unwrap_err().to_string(), "the disk is full");
+        let acts: Vec<_> = step.executor.0.iter().map(|a| (a.site.0, a.tier)).collect();
+        assert_eq!(acts, [(8, TierIndex(1)), (9, TierIndex(0))]);
+        assert_eq!(report.outcomes.len(), 2);
+        assert_eq!(step.epoch(), Epoch(1));
+        let still = step.run().unwrap();
+        assert!(
+            still
+                .decision
+                .is_some_and(|decision| decision.actions.is_empty())
+        );
+    }
+
+    #[test]
+    fn a_run_that_only_records_yields_a_profile_that_a_policy_can_be_given() {
+        let disk = Disk(Some(Profile::new(meta())));
+        let mut step = Step::new(Program, Granted::default(), disk, &meta(), None);
+        let report = step.run().unwrap();
+        assert!(report.recorded.is_ok() && report.decision.is_none());
+        assert!(step.executor.0.is_empty());
+        let profile = step.recorder.0.unwrap();
+        let facts: Vec<_> = items(&profile, Value::Accesses, Weight::PeakRss)
+            .iter()
+            .map(|i| (i.site.0, i.value, i.weight.0, i.order))
+            .collect();
+        assert_eq!(facts, [(8, 0, 1 << 20, 0), (9, 100_000, 1 << 20, 1)]);
+    }
+}

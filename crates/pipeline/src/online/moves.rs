@@ -45,7 +45,10 @@ pub(super) fn select(config: &OnlineConfig, candidates: &mut [Candidate]) -> BTr
 }
 
 fn cost(config: &OnlineConfig, tier: TierIndex) -> f64 {
-    config.access.get(tier.0 as usize).map_or(0.0, |c| c.0 as f64)
+    config
+        .access
+        .get(tier.0 as usize)
+        .map_or(0.0, |c| c.0 as f64)
 }
 
 /// Nanoseconds saved over the horizon by serving this rate from `to` instead of `from`.
@@ -59,27 +62,34 @@ fn price(config: &OnlineConfig, bytes: f64) -> f64 {
     (bytes / config.page.0.max(1) as f64).ceil() * config.move_page.0 as f64
 }
 
-/// Bytes of room in a tier; negative where it is overfull.
-fn room(config: &OnlineConfig, candidates: &[Candidate], tier: TierIndex) -> f64 {
-    let used: Bytes = candidates
-        .iter()
-        .filter(|c| c.at == tier)
-        .map(|c| c.bytes)
-        .sum();
-    let capacity = config.tiers.get(tier).map_or(0, |t| t.capacity.0);
-    capacity as f64 - used.0 as f64
+/// Bytes of room in each tier; negative where it is overfull.
+fn rooms(config: &OnlineConfig, candidates: &[Candidate]) -> Vec<f64> {
+    let tiers = config.tiers.all().iter();
+    let mut rooms: Vec<f64> = tiers.map(|tier| tier.capacity.0 as f64).collect();
+    for candidate in candidates {
+        if let Some(room) = rooms.get_mut(candidate.at.0 as usize) {
+            *room -= candidate.bytes.0 as f64;
+        }
+    }
+    rooms
 }
 
 /// One pass over the wished promotions, hottest first. True where something moved.
 fn promote(config: &OnlineConfig, candidates: &mut [Candidate]) -> bool {
     let mut moved = false;
+    let mut rooms = rooms(config, candidates);
     for index in 0..candidates.len() {
         let site = candidates[index];
         if site.target >= site.at {
             continue;
         }
         let bytes = site.bytes.0 as f64;
-        let mut lacking = bytes - room(config, candidates, site.target);
+        let whole = gain(config, site.low, site.at, site.target);
+        // What does not pay with room to spare pays no better when others must make room.
+        if whole <= config.hysteresis * price(config, bytes) {
+            continue;
+        }
+        let mut lacking = bytes - rooms[site.target.0 as usize];
         let mut victims = Vec::new();
         let mut lost = 0.0;
         for (other, victim) in candidates.iter().enumerate().rev() {
@@ -95,12 +105,14 @@ fn promote(config: &OnlineConfig, candidates: &mut [Candidate]) -> bool {
         }
         let fits = (bytes - lacking.max(0.0)).max(0.0);
         let share = if bytes == 0.0 { 1.0 } else { fits / bytes };
-        let gained = gain(config, site.low, site.at, site.target) * share;
+        let gained = whole * share;
         if gained > config.hysteresis * (price(config, fits) + lost) {
-            for victim in victims {
-                candidates[victim].at = candidates[victim].target;
+            for change in victims.into_iter().chain([index]) {
+                let change = &mut candidates[change];
+                rooms[change.at.0 as usize] += change.bytes.0 as f64;
+                rooms[change.target.0 as usize] -= change.bytes.0 as f64;
+                change.at = change.target;
             }
-            candidates[index].at = site.target;
             moved = true;
         }
     }
@@ -116,9 +128,13 @@ fn relieve(
     refreshed: &mut BTreeSet<SiteId>,
 ) {
     let keeps = |c: &Candidate| c.at == tier && c.target <= tier;
-    let kept: Bytes = candidates.iter().filter(|c| keeps(c)).map(|c| c.bytes).sum();
+    let kept: Bytes = candidates
+        .iter()
+        .filter(|c| keeps(c))
+        .map(|c| c.bytes)
+        .sum();
     let rate: f64 = candidates.iter().filter(|c| keeps(c)).map(|c| c.low).sum();
-    let mut over = -room(config, candidates, tier);
+    let mut over = -rooms(config, candidates)[tier.0 as usize];
     let mut relieved = false;
     for index in (0..candidates.len()).rev() {
         let site = candidates[index];

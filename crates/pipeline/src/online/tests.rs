@@ -65,7 +65,11 @@ impl Machine {
 }
 
 fn moves(decision: &Decision) -> Vec<(u64, TierIndex)> {
-    decision.actions.iter().map(|a| (a.site.0, a.tier)).collect()
+    decision
+        .actions
+        .iter()
+        .map(|a| (a.site.0, a.tier))
+        .collect()
 }
 
 #[test]
@@ -76,7 +80,12 @@ fn a_hot_site_in_the_slow_tier_replaces_a_cold_one_and_the_demotion_comes_first(
     assert_eq!(moves(&decision), [(2, SLOW), (3, FAST)]);
     assert_eq!(decision.plan.tier_of(SiteId(3)), FAST);
     assert_eq!(decision.default_tier, SLOW);
-    assert!(machine.epoch(&[(1, 4 * MIB), (900_000, 3 * MIB)]).actions.is_empty());
+    assert!(
+        machine
+            .epoch(&[(1, 4 * MIB), (900_000, 3 * MIB)])
+            .actions
+            .is_empty()
+    );
 }
 
 #[test]
@@ -87,7 +96,11 @@ fn a_move_that_does_not_pay_for_itself_is_not_made_and_the_plan_says_so() {
     let decision = machine.epoch(&[(100, 3 * MIB)]);
     assert!(decision.actions.is_empty());
     assert_eq!(decision.plan.tier_of(SiteId(2)), SLOW);
-    assert!(decision.plan.assignments[0].reason.contains("would not pay for itself"));
+    assert!(
+        decision.plan.assignments[0]
+            .reason
+            .contains("would not pay for itself")
+    );
     assert_eq!(moves(&machine.epoch(&[(9000, 3 * MIB)])), [(2, FAST)]);
 }
 
@@ -97,13 +110,21 @@ fn an_overfull_tier_lets_cold_data_go_and_asks_again_for_the_hot() {
     // All was meant for the fast tier by default; the hot site came last and spilled.
     let decision = machine.epoch(&[(0, 4 * MIB), (900_000, 3 * MIB)]);
     assert_eq!(moves(&decision), [(2, SLOW), (3, FAST)]);
-    assert!(machine.epoch(&[(0, 4 * MIB), (900_000, 3 * MIB)]).actions.is_empty());
+    assert!(
+        machine
+            .epoch(&[(0, 4 * MIB), (900_000, 3 * MIB)])
+            .actions
+            .is_empty()
+    );
 }
 
 #[test]
 fn a_change_of_phase_is_followed_within_a_few_epochs() {
     let mut machine = Machine::new(4 * MIB);
-    let phases = [[(90_000, 3 * MIB), (10, 3 * MIB)], [(10, 3 * MIB), (90_000, 3 * MIB)]];
+    let phases = [
+        [(90_000, 3 * MIB), (10, 3 * MIB)],
+        [(10, 3 * MIB), (90_000, 3 * MIB)],
+    ];
     for _ in 0..20 {
         machine.epoch(&phases[0]);
     }
