@@ -1,0 +1,171 @@
+//! The service thread: serves faults, keeps the periods, obeys wishes, and sleeps when there is
+//! nothing to do.
+//!
+//! It runs on a bare thread ([`isotherm_sys::thread`]): no C library state, no allocation, no
+//! signal, descriptors of its own. It waits for nothing that the program holds, so a program thread
+//! may fault while holding any lock.
+//!
+//! While an access waits for its delay, the thread spins instead of sleeping if the end is near.
+//! That takes no processor from the program: the thread that waits is off its processor for
+//! exactly as long, and on a real slow memory it would have kept that processor stalled.
+
+use core::ffi::c_void;
+
+use isotherm_abi::session::{Counter, OffReason};
+use isotherm_sys::userfaultfd::Message;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::trap::{Keeper, Trap};
+
+/// Faults read in one call.
+const MESSAGES: usize = 32;
+
+/// An access due within this time is waited for by spinning: a timer and a wake-up take about as
+/// long.
+const SPIN_NS: u64 = 50_000;
+
+/// How often the wishes are looked at.
+const WISH_NS: u64 = 10_000_000;
+
+/// How often the thread's own processor time is published.
+const PUBLISH_NS: u64 = 20_000_000;
+
+/// What the thread runs; `argument` is a `&'static Trap`.
+pub(crate) extern "C" fn run(argument: *mut c_void) {
+    // SAFETY: `Trap::launch` passes a reference that lives for ever.
+    let trap = unsafe { &*argument.cast::<Trap>() };
+    // SAFETY: this is the service thread, and this is its only call.
+    let keeper = unsafe { trap.keeper() };
+    let opened = isotherm_sys::thread::settle_bare(c"isotherm")
+        .map_err(|_| OffReason::NoThread)
+        .and_then(|()| trap.open(keeper));
+    trap.announce(opened);
+    if opened.is_ok() {
+        let reason = Service {
+            trap,
+            keeper,
+            next_wish_ns: 0,
+            next_publish_ns: 0,
+        }
+        .serve();
+        trap.give_up(keeper, reason);
+    }
+}
+
+struct Service<'a> {
+    trap: &'a Trap,
+    keeper: &'a mut Keeper,
+    next_wish_ns: u64,
+    next_publish_ns: u64,
+}
+
+impl Service<'_> {
+    /// Serves until something goes wrong that cannot be lived with.
+    fn serve(&mut self) -> OffReason {
+        let mut messages = [Message::default(); MESSAGES];
+        loop {
+            let Ok(count) = self.read(&mut messages) else {
+                return OffReason::NoUserfaultfd;
+            };
+            let seen_ns = now_ns();
+            for message in &messages[..count] {
+                if let Some(address) = message.page_address() {
+                    self.trap.fault(self.keeper, address, seen_ns);
+                }
+            }
+            let now_ns = if count > 0 { now_ns() } else { seen_ns };
+            self.work(now_ns);
+            if count == 0 {
+                self.pause(now_ns);
+            }
+        }
+    }
+
+    fn read(&self, messages: &mut [Message]) -> rustix::io::Result<usize> {
+        self.keeper
+            .mover
+            .as_ref()
+            .map_or(Ok(0), |mover| mover.uffd().read(messages))
+    }
+
+    /// One small step of everything that is due.
+    fn work(&mut self, now_ns: u64) {
+        self.keeper.let_due_go(now_ns);
+        self.keeper.advance_period(now_ns);
+        if self.keeper.is_leaving() {
+            self.keeper.leave_step();
+        }
+        self.keeper.resample(now_ns);
+        if let Some(wishes) = self.trap.wishes() {
+            if now_ns >= self.next_wish_ns {
+                self.keeper.look_for_wish(&wishes, self.trap.tiers());
+                self.next_wish_ns = now_ns + WISH_NS;
+            }
+            self.keeper
+                .migrate_step(&wishes, self.trap.tiers(), now_ns);
+        }
+        if now_ns >= self.next_publish_ns {
+            self.keeper.publish();
+            self.keeper
+                .account
+                .set(Counter::ServiceNanos, processor_ns());
+            self.next_publish_ns = now_ns + PUBLISH_NS;
+        }
+    }
+
+    /// Waits for the next fault or the next thing that is due.
+    fn pause(&mut self, now_ns: u64) {
+        if self.keeper.is_leaving() {
+            return;
+        }
+        let due_ns = self.keeper.due.next_ns();
+        if due_ns.is_some_and(|due_ns| due_ns < now_ns + SPIN_NS) {
+            core::hint::spin_loop();
+            return;
+        }
+        let wake_ns = [
+            due_ns.map(|due_ns| due_ns - SPIN_NS),
+            self.keeper.next_period_ns(),
+            self.keeper.next_sample_ns(),
+            self.keeper.migration.next_ns(now_ns),
+            self.trap.wishes().map(|_| self.next_wish_ns),
+        ]
+        .into_iter()
+        .flatten()
+        .min();
+        if wake_ns.is_none_or(|wake_ns| wake_ns > now_ns) {
+            self.sleep(wake_ns.map(|wake_ns| wake_ns - now_ns));
+        }
+    }
+
+    /// Sleeps until a fault or the timeout; without one, until a fault.
+    fn sleep(&self, timeout_ns: Option<u64>) {
+        let timeout = timeout_ns.map(|nanos| Timespec {
+            tv_sec: (nanos / 1_000_000_000) as i64,
+            tv_nsec: (nanos % 1_000_000_000) as _,
+        });
+        // An error is an interruption, after which the loop simply looks again.
+        let _ = match &self.keeper.mover {
+            Some(mover) => poll(
+                &mut [PollFd::new(mover.uffd(), PollFlags::IN)],
+                timeout.as_ref(),
+            ),
+            None => poll(&mut [], timeout.as_ref()),
+        };
+    }
+}
+
+fn now_ns() -> u64 {
+    nanos(ClockId::Monotonic)
+}
+
+/// Processor time of the calling thread.
+fn processor_ns() -> u64 {
+    nanos(ClockId::ThreadCPUTime)
+}
+
+fn nanos(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

@@ -1,0 +1,73 @@
+//! Where the trap's numbers go: the session file if there is one, the process's own memory if not.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use isotherm_abi::session::{COUNTERS, Counter, OffReason, SessionHeader, TouchRecord};
+
+/// Counters of a process that publishes nothing.
+static UNPUBLISHED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
+
+/// The counters and the ring of touches.
+#[derive(Clone, Copy)]
+pub(crate) struct Account {
+    header: Option<&'static SessionHeader>,
+    touches: &'static [TouchRecord],
+}
+
+impl Account {
+    pub(crate) const fn new(
+        header: Option<&'static SessionHeader>,
+        touches: &'static [TouchRecord],
+    ) -> Self {
+        Self { header, touches }
+    }
+
+    fn counter(&self, counter: Counter) -> &AtomicU64 {
+        let counters = self.header.map_or(&UNPUBLISHED, |header| &header.counters);
+        &counters[counter as usize]
+    }
+
+    pub(crate) fn add(&self, counter: Counter, count: u64) {
+        self.counter(counter).fetch_add(count, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set(&self, counter: Counter, value: u64) {
+        self.counter(counter).store(value, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self, counter: Counter) -> u64 {
+        self.counter(counter).load(Ordering::Relaxed)
+    }
+
+    /// Says where the content of trapped pages lies.
+    pub(crate) fn set_shadow_offset(&self, offset: usize) {
+        if let Some(header) = self.header {
+            header.shadow_offset.store(offset as u64, Ordering::Release);
+        }
+    }
+
+    /// Says in the session that the service is gone, and why.
+    pub(crate) fn gave_up(&self, reason: OffReason) {
+        if let Some(header) = self.header {
+            header.off_reason.store(reason as u32, Ordering::Release);
+        }
+    }
+
+    /// Records that somebody touched the page at `address`.
+    pub(crate) fn touch(&self, address: usize, now_ns: u64) {
+        let Some(header) = self.header else { return };
+        let slots = self.touches.len() as u64;
+        if slots == 0 {
+            return;
+        }
+        let ring = &header.touches;
+        let written = ring.written.load(Ordering::Relaxed);
+        let record = &self.touches[(written % slots) as usize];
+        record.address.store(address as u64, Ordering::Relaxed);
+        record.time_ns.store(now_ns, Ordering::Relaxed);
+        ring.written.store(written + 1, Ordering::Release);
+        if written.saturating_sub(ring.read.load(Ordering::Relaxed)) >= slots {
+            self.add(Counter::TouchesLost, 1);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The wishes of the observer: which arena or large mapping should live in another tier
+//! (`wanted_tier` in the session file).
+//!
+//! Reading only. Any value may change under us at any time, so each is read once and checked.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use isotherm_abi::session::{ArenaRecord, MappingRecord, NO_TIER, SessionHeader};
+
+/// The tables that wishes are read from.
+#[derive(Clone, Copy)]
+pub(crate) struct Wishes {
+    pub(crate) header: &'static SessionHeader,
+    pub(crate) arenas: &'static [ArenaRecord],
+    /// Owner of each chunk of the pool.
+    pub(crate) owners: &'static [AtomicU32],
+    pub(crate) mappings: &'static [MappingRecord],
+}
+
+/// What is to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The arena with this number.
+    Arena(u32),
+    /// The mapping in this slot.
+    Mapping(u32),
+}
+
+/// A wish: this should live there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wish {
+    pub(crate) subject: Subject,
+    /// An index into the tier table.
+    pub(crate) tier: u32,
+}
+
+impl Wishes {
+    /// The first open wish among `tiers` tiers: the slowest tier's first, because demotions make
+    /// room for promotions.
+    pub(crate) fn first(&self, tiers: u32) -> Option<Wish> {
+        let mut best: Option<Wish> = None;
+        let mut consider = |subject, tier: &AtomicU32, wanted: &AtomicU32| {
+            let (tier, wanted) = (tier.load(Ordering::Relaxed), wanted.load(Ordering::Relaxed));
+            let open = wanted != NO_TIER && wanted != tier && wanted < tiers;
+            if open && best.is_none_or(|best| wanted > best.tier) {
+                best = Some(Wish {
+                    subject,
+                    tier: wanted,
+                });
+            }
+        };
+        let arenas = self.header.arena_count.load(Ordering::Acquire) as usize;
+        for (index, arena) in self.arenas.iter().take(arenas).enumerate() {
+            consider(
+                Subject::Arena(index as u32),
+                &arena.tier,
+                &arena.wanted_tier,
+            );
+        }
+        let mappings = self.header.mapping_count.load(Ordering::Acquire) as usize;
+        for (index, mapping) in self.mappings.iter().take(mappings).enumerate() {
+            if mapping.bytes.load(Ordering::Relaxed) > 0 {
+                consider(
+                    Subject::Mapping(index as u32),
+                    &mapping.tier,
+                    &mapping.wanted_tier,
+                );
+            }
+        }
+        best
+    }
+
+    /// Says that the wish is obeyed: new memory of the subject belongs to its tier from now on.
+    pub(crate) fn accept(&self, wish: &Wish) {
+        let tier = match wish.subject {
+            Subject::Arena(index) => &self.arenas[index as usize].tier,
+            Subject::Mapping(index) => &self.mappings[index as usize].tier,
+        };
+        tier.store(wish.tier, Ordering::Release);
+    }
+
+    /// The addresses of a mapping; `None` where its slot is empty or being written.
+    pub(crate) fn mapping(&self, index: u32) -> Option<Range<usize>> {
+        let record = &self.mappings[index as usize];
+        let before = record.sequence.load(Ordering::Acquire);
+        let start = record.address.load(Ordering::Acquire) as usize;
+        let bytes = record.bytes.load(Ordering::Acquire) as usize;
+        let stable =
+            before.is_multiple_of(2) && record.sequence.load(Ordering::Acquire) == before;
+        (stable && bytes > 0).then(|| start..start.saturating_add(bytes))
+    }
+
+    /// Whether the chunk belongs to the arena.
+    pub(crate) fn owns(&self, arena: u32, chunk: usize) -> bool {
+        self.owners
+            .get(chunk)
+            .is_some_and(|owner| owner.load(Ordering::Relaxed) == arena + 1)
+    }
+}
