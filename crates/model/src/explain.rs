@@ -13,6 +13,9 @@ use crate::units::Bytes;
 /// Sites that an ambiguous text lists at most, so that the answer stays readable.
 const LISTED: usize = 10;
 
+/// Hotness is shown per MiB: per byte it would be a row of zeros.
+const MIB: f64 = 1_048_576.0;
+
 /// Why there is nothing to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExplainError {
@@ -159,7 +162,7 @@ fn hotness(site: &Assignment) -> String {
     match (site.value, site.weight.0) {
         (0, _) => "none".to_owned(),
         (_, 0) => "value without weight, hotter than any other".to_owned(),
-        (value, weight) => format!("{:.3} a KiB", value as f64 * 1024.0 / weight as f64),
+        (value, weight) => format!("{:.3} a MiB", value as f64 * MIB / weight as f64),
     }
 }
 
@@ -267,7 +270,7 @@ site 0000000000000030 slow value 1 weight 2KiB # main (bfs.cc:11)
             "rank 2 of 3",
             "1 of 1 hotter sites fill 3 KiB of the 4 KiB of fast; 1 KiB were left",
             "fast of 5 KiB would hold it",
-            "hotter than 0000000000000010 (30.000 a KiB)",
+            "hotter than 0000000000000010 (30720.000 a MiB)",
         ] {
             assert!(text.contains(part), "{part} is not in\n{text}");
         }

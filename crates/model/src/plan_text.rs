@@ -9,7 +9,7 @@
 //! depth 4
 //! command "./bfs" "graph.bin"
 //! tier fast emulated-fast capacity 512MiB placement preferred  # emulated: ...
-//! tier slow emulated-slow capacity 8GiB placement preferred period 100000000ns access 10000ns hot 13000ns migrate 50000ns
+//! tier slow emulated-slow capacity 8GiB placement preferred period 100ms access 10us hot 13us migrate 50us
 //! default slow
 //! standing planned 912 first-touch 401 bound 950 total 1200
 //! site 00000000000000ab fast value 512 weight 128MiB  # main (bfs.cc:7) -- taken: it fits
@@ -17,7 +17,7 @@
 //! ```
 //!
 //! A line is words; a word with other characters than letters, digits and `._:,+/-` stands in
-//! double quotes. Numbers are exact: sizes in the largest unit that divides them. Tiers come
+//! double quotes. Numbers are exact: sizes and times in the largest unit that divides them. Tiers come
 //! fastest first. Sites come hottest first whatever their tier, so moving one to another tier
 //! changes one word of one line. Words after `#` of a tier line are its reason, those of a site
 //! line its label and, after ` -- `, the policy's reason; all of them may be left away.

@@ -148,6 +148,19 @@ impl Bytes {
     }
 }
 
+impl Nanos {
+    /// The time as files hold it, without rounding and without a space: the largest unit up to a
+    /// second that divides it, `10us`, `1500ms`. Read back by [`FromStr`].
+    #[must_use]
+    pub fn exact(self) -> String {
+        let (name, factor) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
+            .into_iter()
+            .find(|(_, factor)| self.0 >= *factor && self.0.is_multiple_of(*factor))
+            .unwrap_or(("ns", 1));
+        format!("{}{name}", self.0 / factor)
+    }
+}
+
 impl FromStr for Nanos {
     type Err = QuantityError;
 
@@ -292,6 +305,10 @@ mod tests {
         assert_eq!("10us".parse(), Ok(Nanos(10_000)));
         assert_eq!("1.5s".parse(), Ok(Nanos(1_500_000_000)));
         assert!("5".parse::<Nanos>().is_err());
+        for (nanos, text) in [(0, "0ns"), (10_000, "10us"), (1_500_000_000, "1500ms")] {
+            assert_eq!(Nanos(nanos).exact(), text);
+            assert_eq!(text.parse(), Ok(Nanos(nanos)));
+        }
     }
 
     #[test]

@@ -21,6 +21,155 @@ site 00000000000000ab fast value 9 weight 128MiB  # main (bfs.cc:7) -- taken: it
 site shared slow value 3 weight 1028KiB  # small ones
 ";
 
+/// What is changed in [`PLAN`], into what, and how the complaint starts.
+const MALFORMED: [(&str, &str, &str); 33] = [
+    (
+        "isotherm-plan 1",
+        "isotherm-plan 2",
+        "line 1: the plan is of format version 2",
+    ),
+    ("isotherm-plan 1", "PAR1", "line 1: this is no plan"),
+    (
+        "isotherm-plan 1",
+        "isotherm-plan x",
+        "line 1: version \"x\" is not a whole number",
+    ),
+    (
+        "policy thermos",
+        "",
+        "line 13: the file ends without a `policy` line",
+    ),
+    (
+        "policy thermos",
+        "policy a b",
+        "line 3: `policy` takes one word",
+    ),
+    (
+        "value accesses",
+        "value luck",
+        "line 4: unknown value \"luck\"; known are accesses",
+    ),
+    (
+        "depth 4",
+        "depth 4\ndepth 5",
+        "line 7: `depth` stands already in line 6",
+    ),
+    (
+        "depth 4",
+        "depth -4",
+        "line 6: depth \"-4\" is not a whole number",
+    ),
+    ("depth 4", "depht 4", "line 6: unknown word `depht`"),
+    (
+        "\"./bfs\"",
+        "\"./bfs",
+        "line 7: a double quote stands inside a word",
+    ),
+    (
+        "\"a graph.bin\"",
+        "\"a graph",
+        "line 7: a word opens with a double quote",
+    ),
+    (
+        "emulated-fast",
+        "quick",
+        "line 8: unknown kind of tier \"quick\"",
+    ),
+    (
+        "capacity 512MiB",
+        "capacity 512",
+        "line 8: capacity: \"512\" is not a size",
+    ),
+    ("capacity 512MiB", "", "line 8: `capacity` is missing"),
+    (
+        "placement preferred",
+        "placement lax",
+        "line 8: unknown placement \"lax\"",
+    ),
+    (
+        "tier slow emulated-slow",
+        "tier slow emulated-fast",
+        "line 9: `access` is not known",
+    ),
+    ("access 10us ", "", "line 9: `access` is missing"),
+    (
+        "access 10us",
+        "access ten",
+        "line 9: access: \"ten\" is not a time",
+    ),
+    (
+        "hot 13us",
+        "hot 13us hot 14us",
+        "line 9: `hot` is given twice",
+    ),
+    (
+        "migrate 50us",
+        "migrate",
+        "line 9: `migrate` lacks its value",
+    ),
+    (
+        "tier slow",
+        "tier fast",
+        "line 8: two tiers are named \"fast\"",
+    ),
+    (
+        "default slow",
+        "default cold",
+        "line 10: unknown tier \"cold\"; the tiers are fast, slow",
+    ),
+    (
+        "planned 9",
+        "planned 9.5",
+        "line 11: planned \"9.5\" is not a whole number",
+    ),
+    ("bound 9 ", "", "line 11: `bound` is missing"),
+    (
+        "ab fast",
+        "ab fsat",
+        "line 12: unknown tier \"fsat\"; the tiers are fast, slow",
+    ),
+    (
+        "00000000000000ab",
+        "xyz",
+        "line 12: site: \"xyz\" is not a site",
+    ),
+    (
+        "site shared",
+        "site ab",
+        "line 13: site 00000000000000ab stands already in line 12",
+    ),
+    (
+        "site shared",
+        "site unattributed",
+        "line 13: memory that no site made cannot be",
+    ),
+    (
+        "value 3",
+        "value 18446744073709551616",
+        "line 13: value \"18446744073709551616\"",
+    ),
+    (
+        "value 3",
+        "value +3",
+        "line 13: value \"+3\" is not a whole number",
+    ),
+    (
+        "weight 1028KiB",
+        "weight 1028",
+        "line 13: weight: \"1028\" is not a size",
+    ),
+    (
+        "site shared slow",
+        "site shared",
+        "line 13: unknown tier \"value\"",
+    ),
+    (
+        "site shared slow value 3 weight 1028KiB",
+        "site shared",
+        "line 13: a site line is",
+    ),
+];
+
 fn error_of(find: &str, replace: &str) -> String {
     assert!(PLAN.contains(find), "{find} is not in the plan");
     match read(&PLAN.replacen(find, replace, 1)) {
@@ -46,154 +195,7 @@ fn changing_one_tier_word_moves_a_site_and_nothing_else() {
 
 #[test]
 fn every_malformed_line_is_named_with_what_would_be_right() {
-    let cases = [
-        (
-            "isotherm-plan 1",
-            "isotherm-plan 2",
-            "line 1: the plan is of format version 2",
-        ),
-        ("isotherm-plan 1", "PAR1", "line 1: this is no plan"),
-        (
-            "isotherm-plan 1",
-            "isotherm-plan x",
-            "line 1: version \"x\" is not a whole number",
-        ),
-        (
-            "policy thermos",
-            "",
-            "line 13: the file ends without a `policy` line",
-        ),
-        (
-            "policy thermos",
-            "policy a b",
-            "line 3: `policy` takes one word",
-        ),
-        (
-            "value accesses",
-            "value luck",
-            "line 4: unknown value \"luck\"; known are accesses",
-        ),
-        (
-            "depth 4",
-            "depth 4\ndepth 5",
-            "line 7: `depth` stands already in line 6",
-        ),
-        (
-            "depth 4",
-            "depth -4",
-            "line 6: depth \"-4\" is not a whole number",
-        ),
-        ("depth 4", "depht 4", "line 6: unknown word `depht`"),
-        (
-            "\"./bfs\"",
-            "\"./bfs",
-            "line 7: a double quote stands inside a word",
-        ),
-        (
-            "\"a graph.bin\"",
-            "\"a graph",
-            "line 7: a word opens with a double quote",
-        ),
-        (
-            "emulated-fast",
-            "quick",
-            "line 8: unknown kind of tier \"quick\"",
-        ),
-        (
-            "capacity 512MiB",
-            "capacity 512",
-            "line 8: capacity: \"512\" is not a size",
-        ),
-        ("capacity 512MiB", "", "line 8: `capacity` is missing"),
-        (
-            "placement preferred",
-            "placement lax",
-            "line 8: unknown placement \"lax\"",
-        ),
-        (
-            "tier slow emulated-slow",
-            "tier slow emulated-fast",
-            "line 9: `access` is not known",
-        ),
-        ("access 10us ", "", "line 9: `access` is missing"),
-        (
-            "access 10us",
-            "access ten",
-            "line 9: access: \"ten\" is not a time",
-        ),
-        (
-            "hot 13us",
-            "hot 13us hot 14us",
-            "line 9: `hot` is given twice",
-        ),
-        (
-            "migrate 50us",
-            "migrate",
-            "line 9: `migrate` lacks its value",
-        ),
-        (
-            "tier slow",
-            "tier fast",
-            "line 8: two tiers are named \"fast\"",
-        ),
-        (
-            "default slow",
-            "default cold",
-            "line 10: unknown tier \"cold\"; the tiers are fast, slow",
-        ),
-        (
-            "planned 9",
-            "planned 9.5",
-            "line 11: planned \"9.5\" is not a whole number",
-        ),
-        ("bound 9 ", "", "line 11: `bound` is missing"),
-        (
-            "ab fast",
-            "ab fsat",
-            "line 12: unknown tier \"fsat\"; the tiers are fast, slow",
-        ),
-        (
-            "00000000000000ab",
-            "xyz",
-            "line 12: site: \"xyz\" is not a site",
-        ),
-        (
-            "site shared",
-            "site ab",
-            "line 13: site 00000000000000ab stands already in line 12",
-        ),
-        (
-            "site shared",
-            "site unattributed",
-            "line 13: memory that no site made cannot be",
-        ),
-        (
-            "value 3",
-            "value 18446744073709551616",
-            "line 13: value \"18446744073709551616\"",
-        ),
-        (
-            "value 3",
-            "value +3",
-            "line 13: value \"+3\" is not a whole number",
-        ),
-        (
-            "weight 1028KiB",
-            "weight 1028",
-            "line 13: weight: \"1028\" is not a size",
-        ),
-        (
-            "site shared slow",
-            "site shared",
-            "line 13: unknown tier \"value\"",
-        ),
-        (
-            "site shared slow value 3 weight 1028KiB",
-            "site shared",
-            "line 13: a site line is",
-        ),
-    ];
-    for (find, replace, wanted) in cases {
+    for (find, replace, wanted) in MALFORMED {
         let error = error_of(find, replace);
         assert!(error.starts_with(wanted), "`{replace}`: {error}");
     }

@@ -7,7 +7,7 @@ use super::{FORMAT, VERSION};
 use crate::plan::{Assignment, Plan};
 use crate::tier::{Placement, Tier, TierIndex, TierKind};
 
-/// Writes a plan as text; [`read`] gives it back.
+/// Writes a plan as text; [`read`](super::read()) gives it back.
 #[must_use]
 pub fn write(plan: &Plan) -> String {
     let mut out = String::new();
@@ -76,7 +76,7 @@ fn tier_line(tier: &Tier) -> String {
     field("capacity", tier.capacity.exact());
     field("placement", placement.to_owned());
     if let Some(latency) = tier.latency {
-        field("latency", format!("{}ns", latency.0));
+        field("latency", latency.exact());
     }
     if let Some(bandwidth) = tier.read_bandwidth {
         field("read-bandwidth", bandwidth.to_string());
@@ -85,10 +85,10 @@ fn tier_line(tier: &Tier) -> String {
         field("write-bandwidth", bandwidth.to_string());
     }
     if let TierKind::EmulatedSlow(costs) = tier.kind {
-        field("period", format!("{}ns", costs.period.0));
-        field("access", format!("{}ns", costs.access.0));
-        field("hot", format!("{}ns", costs.hot.0));
-        field("migrate", format!("{}ns", costs.migrate.0));
+        field("period", costs.period.exact());
+        field("access", costs.access.exact());
+        field("hot", costs.hot.exact());
+        field("migrate", costs.migrate.exact());
     }
     if !tier.reason.is_empty() {
         text.push_str("  # ");
