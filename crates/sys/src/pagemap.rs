@@ -43,13 +43,16 @@ const _: () = assert!(size_of::<Region>() == 24);
 /// `PAGE_IS_PRESENT`.
 const PRESENT: u64 = 1 << 3;
 
+/// `PAGE_IS_PFNZERO`: the page of zeros that all share, which is nobody's memory.
+const ZERO_PAGE: u64 = 1 << 5;
+
 /// `_IOWR('f', 16, struct pm_scan_arg)`, with the layout of `asm-generic/ioctl.h`.
 const PAGEMAP_SCAN: libc::c_ulong = 3 << 30
     | (size_of::<ScanArgument>() as libc::c_ulong) << 16
     | (b'f' as libc::c_ulong) << 8
     | 16;
 
-/// Finds runs of present pages in `start..end` of the process behind an open pagemap, as many as
+/// Finds runs of resident pages (present, and not the shared page of zeros) in `start..end` of the process behind an open pagemap, as many as
 /// `regions` has room for. Returns how many were found and the address up to which the walk came.
 ///
 /// # Errors
@@ -69,8 +72,8 @@ pub fn present_regions(
         vec: regions.as_mut_ptr().expose_provenance() as u64,
         vec_len: regions.len() as u64,
         max_pages: 0,
-        category_inverted: 0,
-        category_mask: PRESENT,
+        category_inverted: ZERO_PAGE,
+        category_mask: PRESENT | ZERO_PAGE,
         category_anyof_mask: 0,
         return_mask: PRESENT,
     };

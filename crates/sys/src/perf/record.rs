@@ -143,6 +143,8 @@ pub struct Mapping<'a> {
     pub inode: u64,
     /// Path as the kernel prints it, or a name such as `[vdso]`, `//anon`.
     pub path: &'a [u8],
+    /// When; 0 where it was not recorded.
+    pub time_ns: u64,
 }
 
 /// Walks the records in `bytes`; what is left over after the last whole one is not returned.
@@ -265,6 +267,7 @@ fn take_apart<'a>(
 }
 
 fn mapping(mut body: Fields<'_>) -> Option<Mapping<'_>> {
+    let time_ns = body.trailing_time();
     let pid = body.word()?;
     body.skip(4)?;
     let (address, bytes, file_offset) = (body.long()?, body.long()?, body.long()?);
@@ -278,6 +281,7 @@ fn mapping(mut body: Fields<'_>) -> Option<Mapping<'_>> {
         file_offset,
         inode,
         path: body.text(),
+        time_ns,
     })
 }
 
@@ -447,6 +451,7 @@ mod tests {
             (4096, 8192, 512)
         );
         assert_eq!((mapping.inode, mapping.path), (77, b"/bin/so".as_slice()));
+        assert_eq!(mapping.time_ns, 7);
         assert_eq!((records.next(), records.rest()), (None, 0));
     }
 

@@ -1,0 +1,39 @@
+//! Time, as an argument: a live run uses the machine's clocks, a test sets them by hand.
+
+use isotherm_model::units::Nanos;
+
+/// What the sources need to know of time.
+pub trait Clock {
+    /// `CLOCK_MONOTONIC`, the clock of samples and session files.
+    fn now(&self) -> Nanos;
+
+    /// Processor time of the calling thread: what the observing itself costs.
+    fn busy(&self) -> Nanos;
+
+    /// Waits.
+    fn sleep(&self, span: Nanos);
+}
+
+/// The machine's clocks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MachineClock;
+
+impl Clock for MachineClock {
+    fn now(&self) -> Nanos {
+        read(rustix::time::ClockId::Monotonic)
+    }
+
+    fn busy(&self) -> Nanos {
+        read(rustix::time::ClockId::ThreadCPUTime)
+    }
+
+    fn sleep(&self, span: Nanos) {
+        std::thread::sleep(std::time::Duration::from_nanos(span.0));
+    }
+}
+
+fn read(id: rustix::time::ClockId) -> Nanos {
+    let time = rustix::time::clock_gettime(id);
+    let nanos = time.tv_sec.saturating_mul(1_000_000_000) + time.tv_nsec;
+    Nanos(u64::try_from(nanos).unwrap_or(0))
+}

@@ -1,0 +1,320 @@
+//! The code that programs run: where it lies, and what its instructions access.
+//!
+//! A *code space* is the executable part of an address space. A forked process shares the code
+//! space of its parent until either of them runs another program or maps other code, so decoded
+//! instructions are shared by all workers of a server.
+//!
+//! Code comes from the mapped file first: that works after the process is gone and needs no right
+//! to read its memory. Code without a file (just-in-time compilers, `[vdso]`) comes from
+//! `/proc/pid/mem` and is decoded again each epoch, because it may be rewritten in place.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{File, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use isotherm_sys::perf::record::{Mapping, Sample};
+
+use crate::decode::{self, Architecture, Operand, WINDOW_BYTES};
+
+/// Most decoded instructions kept for one code space; a program's hot code is far smaller. When
+/// it is full it is emptied, because the hot part is decoded again in an instant.
+const DECODED_AT_MOST: usize = 1 << 17;
+
+/// Most executable mappings noted for one code space, `vm.max_map_count` by default.
+const MAPPINGS_AT_MOST: usize = 65_530;
+
+/// Most files kept open.
+const FILES_AT_MOST: usize = 256;
+
+/// An executable mapping.
+#[derive(Clone, Debug)]
+struct CodeMapping {
+    end: u64,
+    file_offset: u64,
+    inode: u64,
+    path: PathBuf,
+}
+
+/// One code space.
+#[derive(Clone, Debug, Default)]
+struct CodeSpace {
+    /// Processes that have it.
+    users: usize,
+    mappings: BTreeMap<u64, CodeMapping>,
+    /// From files: stays right until the mapping changes.
+    decoded: HashMap<u64, Option<Operand>>,
+    /// From memory: good for one epoch.
+    volatile: HashMap<u64, Option<Operand>>,
+}
+
+/// Code of all observed processes.
+#[derive(Debug)]
+pub struct Code {
+    architecture: Architecture,
+    proc_root: PathBuf,
+    /// Number of the code space of each process.
+    space_of: HashMap<u32, u64>,
+    spaces: HashMap<u64, CodeSpace>,
+    next_space: u64,
+    files: HashMap<(PathBuf, u64), Option<File>>,
+}
+
+impl Code {
+    /// No code known yet; memory of processes is found under this directory (`/proc`).
+    #[must_use]
+    pub fn new(architecture: Architecture, proc_root: &Path) -> Self {
+        Self {
+            architecture,
+            proc_root: proc_root.to_owned(),
+            space_of: HashMap::new(),
+            spaces: HashMap::new(),
+            next_space: 0,
+            files: HashMap::new(),
+        }
+    }
+
+    /// A process was made by another: it runs the same code.
+    pub fn fork(&mut self, parent: u32, child: u32) {
+        if parent == child || !self.space_of.contains_key(&parent) {
+            return;
+        }
+        self.forget(child);
+        let number = self.space_of[&parent];
+        self.space_of.insert(child, number);
+        if let Some(space) = self.spaces.get_mut(&number) {
+            space.users += 1;
+        }
+    }
+
+    /// A process runs another program, or ended: what was known of its code is void.
+    pub fn forget(&mut self, pid: u32) {
+        let Some(number) = self.space_of.remove(&pid) else {
+            return;
+        };
+        if let Some(space) = self.spaces.get_mut(&number) {
+            space.users -= 1;
+            if space.users == 0 {
+                self.spaces.remove(&number);
+            }
+        }
+    }
+
+    /// A process mapped code; what was decoded in that range is void.
+    pub fn map(&mut self, mapping: &Mapping<'_>) {
+        let Some(end) = mapping.address.checked_add(mapping.bytes) else {
+            return;
+        };
+        let space = self.own_space(mapping.pid);
+        let range = mapping.address..end;
+        space.decoded.retain(|ip, _| !range.contains(ip));
+        space.volatile.retain(|ip, _| !range.contains(ip));
+        space
+            .mappings
+            .retain(|start, old| *start >= end || old.end <= mapping.address);
+        if space.mappings.len() < MAPPINGS_AT_MOST {
+            let code = CodeMapping {
+                end,
+                file_offset: mapping.file_offset,
+                inode: mapping.inode,
+                path: PathBuf::from(std::ffi::OsStr::from_bytes(mapping.path)),
+            };
+            space.mappings.insert(mapping.address, code);
+        }
+    }
+
+    /// Begins another epoch: code that may be rewritten in place is decoded again.
+    pub fn begin_epoch(&mut self) {
+        for space in self.spaces.values_mut() {
+            space.volatile.clear();
+        }
+    }
+
+    /// The code space of a process, shared or not; an empty one where none is known.
+    fn space(&mut self, pid: u32) -> &mut CodeSpace {
+        let number = *self.space_of.entry(pid).or_insert_with(|| {
+            self.next_space += 1;
+            self.next_space
+        });
+        self.spaces.entry(number).or_insert_with(|| CodeSpace {
+            users: 1,
+            ..CodeSpace::default()
+        })
+    }
+
+    /// The code space of a process, parted from those it shared it with.
+    fn own_space(&mut self, pid: u32) -> &mut CodeSpace {
+        if self.space(pid).users > 1 {
+            let copy = self.space(pid).clone();
+            self.forget(pid);
+            *self.space(pid) = CodeSpace { users: 1, ..copy };
+        }
+        self.space(pid)
+    }
+
+    /// The data address of a sample, where its instruction has one.
+    pub fn data_address(&mut self, sample: &Sample) -> Option<u64> {
+        self.operand(sample.pid, sample.ip)?
+            .address(&sample.registers)
+    }
+
+    fn operand(&mut self, pid: u32, ip: u64) -> Option<Operand> {
+        let space = self.space(pid);
+        if let Some(known) = space.decoded.get(&ip).or_else(|| space.volatile.get(&ip)) {
+            return *known;
+        }
+        let mapping = space
+            .mappings
+            .range(..=ip)
+            .next_back()
+            .filter(|(_, code)| ip < code.end)
+            .map(|(start, code)| (*start, code.clone()));
+        let mut bytes = [0; WINDOW_BYTES];
+        let from_file =
+            mapping.and_then(|(start, code)| self.read_file(start, &code, ip, &mut bytes));
+        let length = from_file.or_else(|| self.read_memory(pid, ip, &mut bytes));
+        let operand =
+            length.and_then(|length| decode::operand(self.architecture, ip, &bytes[..length]));
+        let space = self.space(pid);
+        let cache = match from_file {
+            Some(_) => &mut space.decoded,
+            None => &mut space.volatile,
+        };
+        if cache.len() >= DECODED_AT_MOST {
+            cache.clear();
+        }
+        cache.insert(ip, operand);
+        operand
+    }
+
+    fn read_file(
+        &mut self,
+        start: u64,
+        code: &CodeMapping,
+        ip: u64,
+        bytes: &mut [u8],
+    ) -> Option<usize> {
+        if code.inode == 0 {
+            return None;
+        }
+        if self.files.len() >= FILES_AT_MOST {
+            self.files.clear();
+        }
+        let file = self
+            .files
+            .entry((code.path.clone(), code.inode))
+            .or_insert_with(|| open_code(&code.path, code.inode))
+            .as_ref()?;
+        let wanted =
+            usize::try_from(code.end - ip).map_or(bytes.len(), |left| left.min(bytes.len()));
+        let offset = code.file_offset.checked_add(ip - start)?;
+        match file.read_at(&mut bytes[..wanted], offset) {
+            Ok(0) | Err(_) => None,
+            Ok(length) => Some(length),
+        }
+    }
+
+    /// Opened anew each time: the descriptor names the memory the process had when it was opened,
+    /// not what it has after exec. Code in memory is rare enough.
+    fn read_memory(&self, pid: u32, ip: u64, bytes: &mut [u8]) -> Option<usize> {
+        let memory = File::open(self.proc_root.join(pid.to_string()).join("mem")).ok()?;
+        match memory.read_at(bytes, ip) {
+            Ok(0) | Err(_) => None,
+            Ok(length) => Some(length),
+        }
+    }
+}
+
+/// Opens the file behind a mapping if it is still the same. `O_NONBLOCK` (the same number on
+/// both architectures), because a path may have become a pipe since, and opening that would wait.
+fn open_code(path: &Path, inode: u64) -> Option<File> {
+    const O_NONBLOCK: i32 = 0o4000;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(O_NONBLOCK)
+        .open(path)
+        .ok()?;
+    let found = file.metadata().ok()?;
+    (found.is_file() && found.ino() == inode).then_some(file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Code;
+    use crate::decode::Architecture;
+    use isotherm_sys::perf::record::{Mapping, Registers, Sample};
+    use std::os::unix::ffi::OsStrExt;
+    use std::os::unix::fs::MetadataExt;
+    use std::path::Path;
+
+    fn sample(pid: u32, ip: u64) -> Sample {
+        let mut registers = Registers::NONE;
+        registers.set(5, 0x7000);
+        registers.set(4, 0x8000);
+        Sample {
+            ip,
+            pid,
+            tid: pid,
+            time_ns: 0,
+            address: 0,
+            weight: 0,
+            data_source: 0,
+            registers,
+        }
+    }
+
+    /// A file with `mov rax, [rdi]` at 0 and `mov rax, [rsi]` at 16, mapped at 0x1000.
+    fn mapped(directory: &Path) -> (std::path::PathBuf, u64) {
+        let path = directory.join("code");
+        let mut bytes = vec![0x90; 64];
+        bytes[..3].copy_from_slice(&[0x48, 0x8b, 0x07]);
+        bytes[16..19].copy_from_slice(&[0x48, 0x8b, 0x06]);
+        std::fs::write(&path, bytes).expect("writes");
+        let inode = path.metadata().expect("exists").ino();
+        (path, inode)
+    }
+
+    #[test]
+    fn a_child_shares_code_until_it_maps_its_own_and_exec_forgets() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, inode) = mapped(directory.path());
+        let mapping = |pid, file_offset| Mapping {
+            pid,
+            address: 0x1000,
+            bytes: 0x20,
+            file_offset,
+            inode,
+            path: path.as_os_str().as_bytes(),
+            time_ns: 0,
+        };
+        // No such directory as proc: memory can never be read, only the file.
+        let mut code = Code::new(Architecture::X86, Path::new("/nonexistent"));
+        code.map(&mapping(1, 0));
+        code.fork(1, 2);
+        assert_eq!(code.data_address(&sample(1, 0x1000)), Some(0x7000));
+        assert_eq!(code.data_address(&sample(2, 0x1000)), Some(0x7000));
+        code.map(&mapping(2, 16));
+        assert_eq!(code.data_address(&sample(2, 0x1000)), Some(0x8000));
+        assert_eq!(code.data_address(&sample(1, 0x1000)), Some(0x7000));
+        code.forget(2);
+        assert_eq!(code.data_address(&sample(2, 0x1000)), None);
+    }
+
+    #[test]
+    fn a_file_that_was_replaced_is_not_decoded() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let (path, inode) = mapped(directory.path());
+        let mut code = Code::new(Architecture::X86, Path::new("/nonexistent"));
+        code.map(&Mapping {
+            pid: 1,
+            address: 0x1000,
+            bytes: 0x20,
+            file_offset: 0,
+            inode: inode + 1,
+            path: path.as_os_str().as_bytes(),
+            time_ns: 0,
+        });
+        assert_eq!(code.data_address(&sample(1, 0x1000)), None);
+    }
+}

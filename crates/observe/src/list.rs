@@ -1,0 +1,33 @@
+//! The kernel's lists of processors and nodes: `0-3,8,10-11`.
+
+/// Largest number believed: beyond any machine, so a broken file cannot ask for much memory.
+const LARGEST: u32 = 1 << 16;
+
+/// Reads a list; None where it is none. An empty text is an empty list.
+#[must_use]
+pub fn parse(text: &str) -> Option<Vec<u32>> {
+    let mut numbers = Vec::new();
+    for range in text.trim().split(',').filter(|range| !range.is_empty()) {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+        if first > last || last > LARGEST {
+            return None;
+        }
+        numbers.extend(first..=last);
+    }
+    Some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    #[test]
+    fn ranges_and_gaps_are_read_and_nonsense_is_refused() {
+        assert_eq!(parse("0-2,8\n"), Some(vec![0, 1, 2, 8]));
+        assert_eq!(parse(""), Some(vec![]));
+        for text in ["x", "3-1", "0-4294967295", "-", "1-2-3"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! A source of samples that come through perf rings: the timer, precise hardware events, page
+//! faults.
+
+use isotherm_model::batch::SourceReport;
+use isotherm_model::units::Nanos;
+use isotherm_sys::perf::record::{Mapping, Record, Records, Sample};
+use isotherm_sys::perf::{Event, Sampler};
+
+use crate::code::Code;
+
+/// First address of the kernel's half on both architectures.
+const KERNEL_HALF: u64 = 1 << 63;
+
+/// How a sample becomes a data address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Addressing {
+    /// By decoding the instruction.
+    Decoded,
+    /// The event has it.
+    Given,
+}
+
+/// One perf event on all processors and what it delivered.
+#[derive(Debug)]
+pub struct PerfSource {
+    /// What it did so far.
+    pub report: SourceReport,
+    sampler: Option<Sampler>,
+    addressing: Addressing,
+    hardware: bool,
+    malformed: u64,
+    throttled: u64,
+}
+
+/// Something that happened, with its time, apart from the ring it came from.
+#[derive(Clone, Debug)]
+pub struct Happening {
+    /// `CLOCK_MONOTONIC`, nanoseconds; 0 where it was not recorded.
+    pub time_ns: u64,
+    /// What.
+    pub what: What,
+}
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A process was made.
+    Fork {
+        /// By whom.
+        parent: u32,
+        /// The new one.
+        child: u32,
+    },
+    /// A process ran another program.
+    Exec(u32),
+    /// A process ended.
+    Exit(u32),
+    /// A process mapped code.
+    Map(OwnedMapping),
+    /// A sample of the source with this number.
+    Sample(usize, Box<Sample>),
+}
+
+/// An executable mapping that owns its path.
+#[derive(Clone, Debug)]
+pub struct OwnedMapping {
+    pid: u32,
+    address: u64,
+    bytes: u64,
+    file_offset: u64,
+    inode: u64,
+    path: Vec<u8>,
+    time_ns: u64,
+}
+
+impl OwnedMapping {
+    /// The mapping as the record had it.
+    #[must_use]
+    pub fn borrow(&self) -> Mapping<'_> {
+        Mapping {
+            pid: self.pid,
+            address: self.address,
+            bytes: self.bytes,
+            file_offset: self.file_offset,
+            inode: self.inode,
+            path: &self.path,
+            time_ns: self.time_ns,
+        }
+    }
+}
+
+impl From<Mapping<'_>> for OwnedMapping {
+    fn from(mapping: Mapping<'_>) -> Self {
+        Self {
+            pid: mapping.pid,
+            address: mapping.address,
+            bytes: mapping.bytes,
+            file_offset: mapping.file_offset,
+            inode: mapping.inode,
+            path: mapping.path.to_vec(),
+            time_ns: mapping.time_ns,
+        }
+    }
+}
+
+impl PerfSource {
+    /// A source that is not yet attached. `cost_note` says what it costs the program, and whence
+    /// the figure.
+    #[must_use]
+    pub fn new(name: &str, addressing: Addressing, cost_note: String) -> Self {
+        Self {
+            report: empty_report(name, cost_note),
+            sampler: None,
+            addressing,
+            hardware: false,
+            malformed: 0,
+            throttled: 0,
+        }
+    }
+
+    /// Opens the event for a process. A refusal becomes the report's trouble.
+    pub fn attach(&mut self, event: &Event, pid: u32, cpus: &[u32], ring_bytes: usize) {
+        self.hardware = event.weight;
+        match Sampler::open(event, pid, cpus, ring_bytes) {
+            Ok(sampler) => self.sampler = Some(sampler),
+            Err(error) => self.report.trouble = refusal(&error),
+        }
+    }
+
+    /// True while it is attached.
+    #[must_use]
+    pub const fn is_attached(&self) -> bool {
+        self.sampler.is_some()
+    }
+
+    /// True for events of a PMU, which may rest while the cache misses little.
+    #[must_use]
+    pub fn is_hardware(&self) -> bool {
+        self.hardware && self.is_attached()
+    }
+
+    /// Starts or stops sampling.
+    pub fn switch(&self, on: bool) {
+        if let Some(sampler) = &self.sampler {
+            // The kernel does not refuse it for an event that could be opened.
+            let _ = if on {
+                sampler.enable()
+            } else {
+                sampler.disable()
+            };
+        }
+    }
+
+    /// Takes what the rings hold. `number` marks the samples as this source's.
+    pub fn read(&mut self, number: usize, happenings: &mut Vec<Happening>) {
+        let Some(sampler) = &mut self.sampler else {
+            return;
+        };
+        let mut bytes = Vec::new();
+        self.malformed += sampler.read(&mut bytes) as u64;
+        let mut records = Records::new(&bytes, sampler.layout());
+        for record in &mut records {
+            let (time_ns, what) = match record {
+                Record::Sample(sample) => {
+                    self.report.taken += 1;
+                    (sample.time_ns, What::Sample(number, Box::new(sample)))
+                }
+                Record::Lost(count) => {
+                    self.report.lost += count;
+                    continue;
+                }
+                Record::Fork {
+                    pid,
+                    parent,
+                    tid,
+                    time_ns,
+                } if pid != parent && pid == tid => (time_ns, What::Fork { parent, child: pid }),
+                Record::Exit { pid, tid, time_ns } if pid == tid => (time_ns, What::Exit(pid)),
+                Record::Comm {
+                    pid,
+                    exec: true,
+                    time_ns,
+                } => (time_ns, What::Exec(pid)),
+                Record::Mapping(mapping) => (mapping.time_ns, What::Map(mapping.into())),
+                Record::Throttled(on) => {
+                    self.throttled += u64::from(on);
+                    continue;
+                }
+                Record::Malformed(_) => {
+                    self.malformed += 1;
+                    continue;
+                }
+                Record::Fork { .. }
+                | Record::Exit { .. }
+                | Record::Comm { .. }
+                | Record::Other(_) => {
+                    continue;
+                }
+            };
+            happenings.push(Happening { time_ns, what });
+        }
+        self.malformed += u64::from(records.rest() > 0);
+    }
+
+    /// The data address of a sample of this source, counted as usable if there is one.
+    pub fn data_address(&mut self, sample: &Sample, code: &mut Code) -> Option<u64> {
+        let address = match self.addressing {
+            Addressing::Decoded => code.data_address(sample),
+            Addressing::Given => Some(sample.address).filter(|address| *address != 0),
+        };
+        let address = address.filter(|address| *address < KERNEL_HALF)?;
+        self.report.usable += 1;
+        Some(address)
+    }
+
+    /// What is wrong, given the processor time that the program has used.
+    #[must_use]
+    pub fn trouble(&self, cpu: Nanos, period: Nanos) -> String {
+        if !self.report.trouble.is_empty() || self.sampler.is_none() {
+            return self.report.trouble.clone();
+        }
+        let mut troubles = Vec::new();
+        // Ten periods without a sample are no chance any more.
+        if self.report.taken == 0 && cpu.0 > period.0.saturating_mul(10) {
+            troubles.push(format!(
+                "it delivered no samples although the program used {cpu} of processor time"
+            ));
+        } else if self.report.usable == 0 && self.report.taken > 0 {
+            troubles.push(format!(
+                "none of its {} samples has a data address",
+                self.report.taken
+            ));
+        }
+        if self.throttled > 0 {
+            troubles.push(format!(
+                "the kernel throttled it {} times (kernel.perf_cpu_time_max_percent)",
+                self.throttled
+            ));
+        }
+        if self.malformed > 0 {
+            troubles.push(format!("{} records could not be read", self.malformed));
+        }
+        troubles.join("; ")
+    }
+}
+
+/// A report of a source that has done nothing yet.
+#[must_use]
+pub fn empty_report(name: &str, cost_note: String) -> SourceReport {
+    SourceReport {
+        name: name.to_owned(),
+        taken: 0,
+        usable: 0,
+        lost: 0,
+        cost: Nanos::ZERO,
+        cost_note,
+        trouble: String::new(),
+    }
+}
+
+/// Why an event could not be opened, and what helps.
+#[must_use]
+pub fn refusal(error: &std::io::Error) -> String {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::PermissionDenied => format!(
+            "perf_event_open is not allowed ({error}); run with CAP_PERFMON, or set \
+             kernel.perf_event_paranoid to 2 or less, or allow it in the container's seccomp \
+             profile"
+        ),
+        ErrorKind::NotFound | ErrorKind::Unsupported => {
+            format!("this machine has no such event ({error})")
+        }
+        _ if error.raw_os_error() == Some(24) => format!(
+            "too many open files for one event on each processor ({error}); raise `ulimit -n`"
+        ),
+        _ => format!("perf_event_open failed: {error}"),
+    }
+}

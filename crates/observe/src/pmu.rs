@@ -1,0 +1,202 @@
+//! Hardware events that report data addresses, found under `/sys/bus/event_source/devices`.
+
+use std::path::{Path, PathBuf};
+
+use isotherm_sys::perf::Event;
+
+/// A kind of hardware sampling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pmu {
+    /// Intel: `mem-loads`, by PEBS.
+    Pebs,
+    /// AMD: instruction-based sampling of micro-operations.
+    Ibs,
+    /// Arm: the statistical profiling extension.
+    Spe,
+}
+
+/// Loads that take fewer cycles are not sampled: they hit the first two levels of cache.
+const LOAD_LATENCY_CYCLES: u64 = 30;
+
+/// One sample in so many loads; prime, so that no loop of the program keeps step with it.
+const PEBS_PERIOD: u64 = 10_007;
+
+/// One sample in so many cycles; IBS wants a multiple of 16. About 10,000 samples a second, of
+/// which those that are loads or stores have an address.
+const IBS_PERIOD: u64 = 1 << 18;
+
+impl Pmu {
+    /// The event to open, as this machine's sysfs describes it.
+    ///
+    /// # Errors
+    /// Why there is none, in one sentence.
+    pub fn event(self, root: &Path) -> Result<Event, String> {
+        match self {
+            Self::Pebs => pebs(root),
+            Self::Ibs => ibs(root),
+            Self::Spe => Err(match self.directory(root) {
+                Some(path) => format!(
+                    "{} is there, but this version does not decode its buffer; use the timer",
+                    path.display()
+                ),
+                None => "no processor of this machine has Arm SPE".to_owned(),
+            }),
+        }
+    }
+
+    /// Where sysfs describes the unit, if the machine has it.
+    #[must_use]
+    pub fn directory(self, root: &Path) -> Option<PathBuf> {
+        let devices = devices(root);
+        match self {
+            Self::Pebs => ["cpu", "cpu_core"]
+                .iter()
+                .map(|name| devices.join(name))
+                .find(|path| path.join("events/mem-loads").exists()),
+            Self::Ibs => Some(devices.join("ibs_op")).filter(|path| path.exists()),
+            Self::Spe => Some(devices.join("arm_spe_0")).filter(|path| path.exists()),
+        }
+    }
+}
+
+fn devices(root: &Path) -> PathBuf {
+    root.join("sys/bus/event_source/devices")
+}
+
+fn pebs(root: &Path) -> Result<Event, String> {
+    let unit = Pmu::Pebs
+        .directory(root)
+        .ok_or("no processor of this machine has the event mem-loads")?;
+    let path = unit.join("events/mem-loads");
+    let terms = read(&path)?;
+    let mut configs = configs(&unit, &terms)?;
+    // The kernel's own default counts every load from three cycles on.
+    set(&mut configs, &unit, "ldlat", LOAD_LATENCY_CYCLES)?;
+    Ok(Event::precise(kind(&unit)?, configs, PEBS_PERIOD, 2))
+}
+
+fn ibs(root: &Path) -> Result<Event, String> {
+    let unit = Pmu::Ibs
+        .directory(root)
+        .ok_or("no processor of this machine has AMD IBS")?;
+    let event = Event::precise(kind(&unit)?, [0; 3], IBS_PERIOD, 2);
+    // Most kernels cannot tell kernel from program for IBS; samples of the kernel are left out
+    // by their address.
+    Ok(Event {
+        exclude_kernel: false,
+        precise: 0,
+        ..event
+    })
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    std::fs::read_to_string(path)
+        .map(|text| text.trim().to_owned())
+        .map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn kind(unit: &Path) -> Result<u32, String> {
+    let path = unit.join("type");
+    let text = read(&path)?;
+    text.parse()
+        .map_err(|_| format!("{}: \"{text}\" is not a number", path.display()))
+}
+
+/// Turns `event=0xcd,umask=0x1,ldlat=3` into config, config1 and config2.
+fn configs(unit: &Path, terms: &str) -> Result<[u64; 3], String> {
+    let mut configs = [0; 3];
+    for term in terms.split(',').filter(|term| !term.is_empty()) {
+        let (name, value) = term.split_once('=').unwrap_or((term, "1"));
+        let value = value
+            .strip_prefix("0x")
+            .map_or_else(|| value.parse(), |digits| u64::from_str_radix(digits, 16))
+            .map_err(|_| format!("{}: \"{term}\" has no number", unit.display()))?;
+        set(&mut configs, unit, name, value)?;
+    }
+    Ok(configs)
+}
+
+/// Puts a value into the bits that the unit's `format` file names, such as `config1:0-15` or
+/// `config:0-7,32-35`, lowest bits first.
+fn set(configs: &mut [u64; 3], unit: &Path, name: &str, mut value: u64) -> Result<(), String> {
+    let path = unit.join("format").join(name);
+    let text = read(&path)?;
+    let wrong = || format!("{}: \"{text}\" is not a place for a value", path.display());
+    let (word, ranges) = text.split_once(':').ok_or_else(wrong)?;
+    let config = match word {
+        "config" => &mut configs[0],
+        "config1" => &mut configs[1],
+        "config2" => &mut configs[2],
+        _ => return Err(wrong()),
+    };
+    for range in ranges.split(',') {
+        let (low, high) = range.split_once('-').unwrap_or((range, range));
+        let low: u32 = low.parse().map_err(|_| wrong())?;
+        let high: u32 = high.parse().map_err(|_| wrong())?;
+        if low > high || high > 63 {
+            return Err(wrong());
+        }
+        let width = high - low + 1;
+        let mask = u64::MAX >> (64 - width);
+        *config = *config & !(mask << low) | (value & mask) << low;
+        value = value.checked_shr(width).unwrap_or(0);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pmu;
+    use std::path::Path;
+
+    fn write(root: &Path, files: &[(&str, &str)]) {
+        for (name, text) in files {
+            let path = root.join("sys/bus/event_source/devices").join(name);
+            std::fs::create_dir_all(path.parent().expect("has one")).expect("makes");
+            std::fs::write(path, text).expect("writes");
+        }
+    }
+
+    #[test]
+    fn the_terms_of_an_event_go_where_the_format_files_say() {
+        let root = tempfile::tempdir().expect("a directory");
+        let files = [
+            ("cpu/type", "4\n"),
+            ("cpu/events/mem-loads", "event=0xcd,umask=0x1,ldlat=3\n"),
+            ("cpu/format/event", "config:0-7\n"),
+            ("cpu/format/umask", "config:8-15\n"),
+            ("cpu/format/ldlat", "config1:0-15\n"),
+        ];
+        write(root.path(), &files);
+        let event = Pmu::Pebs.event(root.path()).expect("an event");
+        assert_eq!((event.kind, event.config, event.config1), (4, 0x1cd, 30));
+        assert!(event.precise > 0 && event.address && event.weight);
+    }
+
+    #[test]
+    fn what_is_missing_or_broken_is_said() {
+        let root = tempfile::tempdir().expect("a directory");
+        for pmu in [Pmu::Pebs, Pmu::Ibs, Pmu::Spe] {
+            assert!(
+                pmu.event(root.path())
+                    .expect_err("nothing there")
+                    .contains("no processor")
+            );
+        }
+        write(root.path(), &[("ibs_op/type", "eleven")]);
+        let error = Pmu::Ibs.event(root.path()).expect_err("no number");
+        assert!(
+            error.contains("ibs_op/type") && error.contains("eleven"),
+            "{error}"
+        );
+        write(
+            root.path(),
+            &[
+                ("cpu/events/mem-loads", "event=0xcd"),
+                ("cpu/format/event", "config:9-1"),
+                ("cpu/type", "4"),
+            ],
+        );
+        assert!(Pmu::Pebs.event(root.path()).is_err());
+    }
+}

@@ -1,0 +1,201 @@
+//! Which processes there are, who made them, and when they ran another program: learnt from the
+//! perf records, or from `/proc` where those are missing.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+/// Most processes remembered; a fork storm beyond that forgets those that ended.
+const REMEMBERED_AT_MOST: usize = 1 << 16;
+
+/// Longest chain of forks followed.
+const GENERATIONS_AT_MOST: usize = 64;
+
+/// What is known of one process.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    parent: Option<u32>,
+    /// When it ran another program, in nanoseconds; ascending.
+    execs: Vec<u64>,
+    ended: bool,
+}
+
+/// The processes of a run.
+#[derive(Debug)]
+pub struct Processes {
+    proc_root: PathBuf,
+    root: u32,
+    known: HashMap<u32, Known>,
+}
+
+impl Processes {
+    /// Only the first process, before its exec, is known. Others are looked up under this
+    /// directory (`/proc`).
+    #[must_use]
+    pub fn new(root: u32, proc_root: &Path) -> Self {
+        Self {
+            proc_root: proc_root.to_owned(),
+            root,
+            known: HashMap::from([(root, Known::default())]),
+        }
+    }
+
+    /// A process was made.
+    pub fn fork(&mut self, parent: u32, child: u32) {
+        if self.known.len() >= REMEMBERED_AT_MOST {
+            self.known.retain(|_, known| !known.ended);
+        }
+        // A child of before with the same pid is gone: the kernel has used its number again.
+        let fresh = Known {
+            parent: Some(parent),
+            ..Known::default()
+        };
+        self.known.insert(child, fresh);
+    }
+
+    /// A process ran another program.
+    pub fn exec(&mut self, pid: u32, time_ns: u64) {
+        self.known.entry(pid).or_default().execs.push(time_ns);
+    }
+
+    /// A process ended.
+    pub fn exit(&mut self, pid: u32) {
+        if let Some(known) = self.known.get_mut(&pid) {
+            known.ended = true;
+        }
+    }
+
+    /// The processes not known to have ended.
+    pub fn pids(&self) -> impl Iterator<Item = u32> {
+        self.known
+            .iter()
+            .filter(|(_, known)| !known.ended)
+            .map(|(pid, _)| *pid)
+    }
+
+    /// When a process last ran another program before this time. The first exec of the first
+    /// process, which begins the run, counts too.
+    #[must_use]
+    pub fn last_exec(&self, pid: u32, time_ns: u64) -> Option<u64> {
+        let execs = &self.known.get(&pid)?.execs;
+        execs.iter().rev().find(|exec| **exec <= time_ns).copied()
+    }
+
+    /// The parent whose memory a process still has at this time: None after an exec, and for the
+    /// first process.
+    #[must_use]
+    pub fn parent_of_memory(&self, pid: u32, time_ns: u64) -> Option<u32> {
+        if pid == self.root || self.last_exec(pid, time_ns).is_some() {
+            return None;
+        }
+        match self.known.get(&pid) {
+            Some(known) => known.parent,
+            None => parent_in_proc(&self.proc_root, pid)
+                .filter(|parent| same_program(&self.proc_root, pid, *parent)),
+        }
+    }
+
+    /// The process itself and those whose memory it has a copy of, youngest first.
+    pub fn lineage(&self, pid: u32, time_ns: u64) -> impl Iterator<Item = u32> {
+        std::iter::successors(Some(pid), move |pid| self.parent_of_memory(*pid, time_ns))
+            .take(GENERATIONS_AT_MOST)
+    }
+
+    /// Adds what `/proc` knows of the descendants of the first process. For runs without perf
+    /// records; a process that came and went between two calls is missed.
+    pub fn look_up(&mut self) {
+        let mut parents: Vec<u32> = self.pids().collect();
+        while let Some(parent) = parents.pop() {
+            for child in children(&self.proc_root, parent) {
+                if !self.known.contains_key(&child) {
+                    self.fork(parent, child);
+                    if !same_program(&self.proc_root, child, parent) {
+                        self.exec(child, 0);
+                    }
+                    parents.push(child);
+                }
+            }
+        }
+        let proc_root = &self.proc_root;
+        for (pid, known) in &mut self.known {
+            known.ended = known.ended || !has_memory(proc_root, *pid);
+        }
+    }
+}
+
+/// Children of all threads of a process (`CONFIG_PROC_CHILDREN`); empty where that cannot be told.
+fn children(proc_root: &Path, pid: u32) -> Vec<u32> {
+    let tasks = proc_root.join(pid.to_string()).join("task");
+    let Ok(tasks) = std::fs::read_dir(tasks) else {
+        return Vec::new();
+    };
+    tasks
+        .filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok())
+        .flat_map(|text| {
+            text.split_ascii_whitespace()
+                .filter_map(|pid| pid.parse().ok())
+                .collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+fn parent_in_proc(proc_root: &Path, pid: u32) -> Option<u32> {
+    let status = std::fs::read_to_string(proc_root.join(pid.to_string()).join("status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:"))?;
+    line.trim().parse().ok().filter(|parent| *parent != 0)
+}
+
+fn same_program(proc_root: &Path, one: u32, other: u32) -> bool {
+    let program = |pid: u32| std::fs::read_link(proc_root.join(pid.to_string()).join("exe")).ok();
+    program(one).is_some_and(|path| program(other) == Some(path))
+}
+
+/// True while a process has memory: it exists and is not a zombie.
+#[must_use]
+pub fn has_memory(proc_root: &Path, pid: u32) -> bool {
+    let path = proc_root.join(pid.to_string()).join("statm");
+    std::fs::read_to_string(path).is_ok_and(|text| !text.starts_with("0 "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Processes, has_memory};
+    use std::path::Path;
+
+    #[test]
+    fn a_child_has_its_parents_memory_until_it_runs_another_program() {
+        let mut processes = Processes::new(1, Path::new("/nonexistent"));
+        processes.exec(1, 10);
+        processes.fork(1, 2);
+        processes.fork(2, 3);
+        processes.exec(3, 50);
+        let lineage = |pid, time| processes.lineage(pid, time).collect::<Vec<_>>();
+        assert_eq!(lineage(3, 40), [3, 2, 1]);
+        assert_eq!(lineage(3, 60), [3]);
+        assert_eq!(lineage(2, 60), [2, 1]);
+    }
+
+    #[test]
+    fn a_pid_that_is_used_again_starts_afresh() {
+        let mut processes = Processes::new(1, Path::new("/nonexistent"));
+        processes.fork(1, 2);
+        processes.exec(2, 20);
+        processes.exit(2);
+        processes.fork(1, 2);
+        assert_eq!(processes.last_exec(2, 99), None);
+        assert_eq!(processes.pids().count(), 2);
+    }
+
+    #[test]
+    fn a_ring_of_parents_ends() {
+        let mut processes = Processes::new(1, Path::new("/nonexistent"));
+        processes.fork(2, 3);
+        processes.fork(3, 2);
+        assert!(processes.lineage(2, 0).count() <= super::GENERATIONS_AT_MOST);
+    }
+
+    #[test]
+    fn this_process_has_memory_and_an_unknown_one_has_not() {
+        assert!(has_memory(Path::new("/proc"), std::process::id()));
+        assert!(!has_memory(Path::new("/proc"), u32::MAX));
+    }
+}

@@ -1,0 +1,221 @@
+//! The header of a session file, checked once so that nothing behind it can lead astray.
+
+use std::mem::{offset_of, size_of};
+
+use isotherm_abi::session::{
+    ArenaRecord, COUNTERS, MAGIC, MappingRecord, ModuleRecord, SessionHeader, SiteRecord,
+    TouchRecord, TouchRing,
+};
+use isotherm_abi::{CHUNK_BYTES, CHUNK_SHIFT, MAX_DEPTH, VERSION};
+
+use super::SessionError;
+
+/// Bytes of the header.
+pub const HEADER_BYTES: usize = size_of::<SessionHeader>();
+
+/// A table of the file: where it begins and how many records it has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Bytes from the start of the file.
+    pub offset: u64,
+    /// Room, in records. `offset + slots * record_bytes` lies within the file, as it was when the
+    /// header was checked.
+    pub slots: u64,
+}
+
+/// The part of the header that never changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The process.
+    pub pid: u32,
+    /// The process it was forked from; its own pid after exec.
+    pub parent_pid: u32,
+    /// Callers in a calling context, at most [`MAX_DEPTH`].
+    pub depth: u32,
+    /// `CLOCK_MONOTONIC` in nanoseconds when the image started.
+    pub start_ns: u64,
+    /// First address of the pool.
+    pub pool_base: u64,
+    /// See [`ModuleRecord`].
+    pub modules: Table,
+    /// See [`SiteRecord`].
+    pub sites: Table,
+    /// See [`ArenaRecord`].
+    pub arenas: Table,
+    /// Owners of the pool's chunks.
+    pub chunks: Table,
+    /// See [`MappingRecord`].
+    pub mappings: Table,
+    /// See [`TouchRecord`]; a power of two, or no slots.
+    pub touches: Table,
+    /// Paths of modules.
+    pub text: Table,
+}
+
+/// The part of the header that the runtime keeps changing; a snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// A `State` number.
+    pub state: u32,
+    /// An `OffReason` number.
+    pub off_reason: u32,
+    /// Modules in use, no more than there is room for; so are the next.
+    pub modules: u64,
+    /// Sites in use.
+    pub sites: u64,
+    /// Arenas in use.
+    pub arenas: u64,
+    /// Mappings in use.
+    pub mappings: u64,
+    /// Touch records written so far; grows beyond the slots.
+    pub touches_written: u64,
+    /// What to add to an address to find where a trapped page's content lies; 0 for nothing.
+    pub shadow_offset: u64,
+    /// By `Counter`.
+    pub counters: [u64; COUNTERS],
+}
+
+macro_rules! field {
+    ($bytes:expr, $kind:ty, $field:ident) => {
+        <$kind>::from_ne_bytes(at($bytes, offset_of!(SessionHeader, $field)))
+    };
+}
+
+/// The bytes at an offset that is a constant inside the header.
+fn at<const N: usize>(bytes: &[u8; HEADER_BYTES], offset: usize) -> [u8; N] {
+    bytes[offset..].first_chunk().copied().unwrap_or([0; N])
+}
+
+impl Header {
+    /// Checks the header of a file of this size.
+    ///
+    /// # Errors
+    /// [`SessionError::NotYet`] while it is all zero (the runtime is still making it); else what
+    /// is wrong with it.
+    pub fn check(bytes: &[u8; HEADER_BYTES], file_bytes: u64) -> Result<Self, SessionError> {
+        let magic: [u8; 8] = at(bytes, offset_of!(SessionHeader, magic));
+        if magic == [0; 8] {
+            return Err(SessionError::NotYet);
+        }
+        if magic != MAGIC {
+            return Err(SessionError::Wrong(
+                "it does not begin with ISOTHERM".into(),
+            ));
+        }
+        let version = field!(bytes, u32, version);
+        if version != VERSION {
+            return Err(SessionError::Wrong(format!(
+                "it is of version {version}, this program reads version {VERSION}; use the \
+                 libisotherm.so that came with it"
+            )));
+        }
+        if (field!(bytes, u32, header_bytes) as usize) < HEADER_BYTES {
+            return Err(SessionError::Wrong("its header is too short".into()));
+        }
+        let ring = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, slots);
+        let touch_slots = u64::from_ne_bytes(at(bytes, ring));
+        if touch_slots != 0 && !touch_slots.is_power_of_two() {
+            return Err(SessionError::Wrong(format!(
+                "its ring of touches has {touch_slots} slots, not a power of two"
+            )));
+        }
+        let pool_base = field!(bytes, u64, pool_base);
+        let pool_bytes = field!(bytes, u64, pool_bytes);
+        if pool_base.checked_add(pool_bytes).is_none() || !pool_base.is_multiple_of(CHUNK_BYTES) {
+            return Err(SessionError::Wrong(format!(
+                "its pool of {pool_bytes} bytes at {pool_base:#x} cannot be"
+            )));
+        }
+        let table = |name, offset, slots, record| checked(name, offset, slots, record, file_bytes);
+        let slots = |number: u32| u64::from(number);
+        Ok(Self {
+            pid: field!(bytes, u32, pid),
+            parent_pid: field!(bytes, u32, parent_pid),
+            depth: field!(bytes, u32, depth).min(MAX_DEPTH as u32),
+            start_ns: field!(bytes, u64, start_ns),
+            pool_base,
+            modules: table(
+                "modules",
+                field!(bytes, u64, modules_offset),
+                slots(field!(bytes, u32, module_slots)),
+                size_of::<ModuleRecord>(),
+            )?,
+            sites: table(
+                "sites",
+                field!(bytes, u64, sites_offset),
+                slots(field!(bytes, u32, site_slots)),
+                size_of::<SiteRecord>(),
+            )?,
+            arenas: table(
+                "arenas",
+                field!(bytes, u64, arenas_offset),
+                slots(field!(bytes, u32, arena_slots)),
+                size_of::<ArenaRecord>(),
+            )?,
+            chunks: table(
+                "chunks",
+                field!(bytes, u64, chunks_offset),
+                pool_bytes >> CHUNK_SHIFT,
+                size_of::<u32>(),
+            )?,
+            mappings: table(
+                "mappings",
+                field!(bytes, u64, mappings_offset),
+                slots(field!(bytes, u32, mapping_slots)),
+                size_of::<MappingRecord>(),
+            )?,
+            touches: table(
+                "touches",
+                field!(bytes, u64, touches_offset),
+                touch_slots,
+                size_of::<TouchRecord>(),
+            )?,
+            text: table(
+                "text",
+                field!(bytes, u64, text_offset),
+                slots(field!(bytes, u32, text_slots)),
+                1,
+            )?,
+        })
+    }
+
+    /// Takes the changing part out of the header as it is now. Counts beyond the room are cut.
+    #[must_use]
+    pub fn progress(&self, bytes: &[u8; HEADER_BYTES]) -> Progress {
+        let count = |number: u32, table: Table| u64::from(number).min(table.slots);
+        let ring = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, written);
+        let counters = offset_of!(SessionHeader, counters);
+        Progress {
+            state: field!(bytes, u32, state),
+            off_reason: field!(bytes, u32, off_reason),
+            modules: count(field!(bytes, u32, module_count), self.modules),
+            sites: count(field!(bytes, u32, site_count), self.sites),
+            arenas: count(field!(bytes, u32, arena_count), self.arenas),
+            mappings: count(field!(bytes, u32, mapping_count), self.mappings),
+            touches_written: u64::from_ne_bytes(at(bytes, ring)),
+            shadow_offset: field!(bytes, u64, shadow_offset),
+            counters: std::array::from_fn(|i| u64::from_ne_bytes(at(bytes, counters + 8 * i))),
+        }
+    }
+}
+
+fn checked(
+    name: &str,
+    offset: u64,
+    slots: u64,
+    record_bytes: usize,
+    file_bytes: u64,
+) -> Result<Table, SessionError> {
+    let end = slots
+        .checked_mul(record_bytes as u64)
+        .and_then(|bytes| bytes.checked_add(offset));
+    match end {
+        Some(end) if end <= file_bytes && offset >= HEADER_BYTES as u64 => {
+            Ok(Table { offset, slots })
+        }
+        _ => Err(SessionError::Wrong(format!(
+            "its table of {name} ({slots} records at {offset}) does not lie within its \
+             {file_bytes} bytes"
+        ))),
+    }
+}

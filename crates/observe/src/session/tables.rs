@@ -1,0 +1,216 @@
+//! Modules and sites of a session file.
+
+use std::mem::{offset_of, size_of};
+use std::os::unix::fs::FileExt;
+
+use isotherm_abi::MAX_DEPTH;
+use isotherm_abi::session::{FrameRecord, ModuleRecord, NO_MODULE, SiteRecord};
+use isotherm_model::site::{Frame, SiteId, SiteKind};
+
+use super::{Progress, SessionError, SessionFile, Table};
+
+/// Longest module path that is believed, `PATH_MAX`.
+const PATH_AT_MOST: u32 = 4096;
+
+/// Bytes read at a time.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// A loaded module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Module {
+    /// Its path.
+    pub path: String,
+    /// Its GNU build-id in hexadecimal, if it has one.
+    pub build_id: Option<String>,
+}
+
+/// Numbers of a site that only grow (but for `arena`, which changes once).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SiteNumbers {
+    /// Allocations so far.
+    pub allocations: u64,
+    /// Bytes asked for so far.
+    pub requested_bytes: u64,
+    /// Most bytes asked for and not freed at one time.
+    pub peak_bytes: u64,
+}
+
+/// A site as the file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SiteRow {
+    /// Its name.
+    pub id: SiteId,
+    /// What it makes.
+    pub kind: SiteKind,
+    /// Module number and offset of each caller, innermost first.
+    pub frames: Vec<(u32, u64)>,
+    /// Its numbers.
+    pub numbers: SiteNumbers,
+}
+
+impl SiteRow {
+    /// The callers by the paths and build-ids of their modules.
+    #[must_use]
+    pub fn frames_in(&self, modules: &[Module]) -> Vec<Frame> {
+        self.frames
+            .iter()
+            .map(|(module, offset)| {
+                let module = match *module {
+                    NO_MODULE => None,
+                    number => modules.get(number as usize),
+                };
+                Frame {
+                    module: module.map(|module| module.path.clone()).unwrap_or_default(),
+                    build_id: module.and_then(|module| module.build_id.clone()),
+                    offset: *offset,
+                    ..Frame::default()
+                }
+            })
+            .collect()
+    }
+}
+
+pub(super) fn word(bytes: &[u8], offset: usize) -> u32 {
+    bytes
+        .get(offset..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |chunk| u32::from_ne_bytes(*chunk))
+}
+
+pub(super) fn long(bytes: &[u8], offset: usize) -> u64 {
+    bytes
+        .get(offset..)
+        .and_then(|rest| rest.first_chunk())
+        .map_or(0, |chunk| u64::from_ne_bytes(*chunk))
+}
+
+impl SessionFile {
+    /// Hands records `from..to` of a table to `take`, in order, reading a block at a time.
+    pub(super) fn read_records(
+        &self,
+        table: Table,
+        record_bytes: usize,
+        from: u64,
+        to: u64,
+        mut take: impl FnMut(u64, &[u8]),
+    ) -> Result<(), SessionError> {
+        let per_block = (BLOCK_BYTES / record_bytes) as u64;
+        let mut block = vec![0; per_block as usize * record_bytes];
+        let to = to.min(table.slots);
+        let mut next = from;
+        while next < to {
+            let count = per_block.min(to - next);
+            let bytes = &mut block[..count as usize * record_bytes];
+            self.file
+                .read_exact_at(bytes, table.offset + next * record_bytes as u64)?;
+            for (number, record) in (next..).zip(bytes.chunks_exact(record_bytes)) {
+                take(number, record);
+            }
+            next += count;
+        }
+        Ok(())
+    }
+
+    /// Reads the modules that `known` does not hold yet and adds them to it.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_modules(
+        &self,
+        progress: &Progress,
+        known: &mut Vec<Module>,
+    ) -> Result<(), SessionError> {
+        let mut found = Vec::new();
+        let from = known.len() as u64;
+        self.read_records(
+            self.header.modules,
+            size_of::<ModuleRecord>(),
+            from,
+            progress.modules,
+            |_, record| found.push(module(record)),
+        )?;
+        for (build_id, path_offset, path_bytes) in found {
+            let path = self.read_text(path_offset, path_bytes)?;
+            known.push(Module { path, build_id });
+        }
+        Ok(())
+    }
+
+    fn read_text(&self, offset: u32, bytes: u32) -> Result<String, SessionError> {
+        let end = u64::from(offset) + u64::from(bytes);
+        if bytes > PATH_AT_MOST || end > self.header.text.slots {
+            return Ok(String::new());
+        }
+        let mut text = vec![0; bytes as usize];
+        self.file
+            .read_exact_at(&mut text, self.header.text.offset + u64::from(offset))?;
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// Hands every site to `take` with its number in the table. Sites that are not yet whole are
+    /// left out.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_sites(
+        &self,
+        progress: &Progress,
+        mut take: impl FnMut(u64, SiteRow),
+    ) -> Result<(), SessionError> {
+        let bytes = size_of::<SiteRecord>();
+        self.read_records(
+            self.header.sites,
+            bytes,
+            0,
+            progress.sites,
+            |number, record| {
+                if let Some(row) = site(record) {
+                    take(number, row);
+                }
+            },
+        )
+    }
+}
+
+/// Build-id, and where the path lies.
+fn module(record: &[u8]) -> (Option<String>, u32, u32) {
+    let at = offset_of!(ModuleRecord, build_id);
+    let length = word(record, offset_of!(ModuleRecord, build_id_bytes)).min(32) as usize;
+    let is_one = word(record, offset_of!(ModuleRecord, has_build_id)) == 1 && length > 0;
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    (
+        is_one.then(|| hexadecimal(&record[at..at + length])),
+        word(record, offset_of!(ModuleRecord, path_offset)),
+        word(record, offset_of!(ModuleRecord, path_bytes)),
+    )
+}
+
+fn site(record: &[u8]) -> Option<SiteRow> {
+    let id = SiteId(long(record, offset_of!(SiteRecord, hash)));
+    if id == SiteId::UNATTRIBUTED {
+        return None;
+    }
+    let depth = word(record, offset_of!(SiteRecord, depth)).min(MAX_DEPTH as u32) as usize;
+    let frames = (0..depth)
+        .map(|i| {
+            let at = offset_of!(SiteRecord, frames) + i * size_of::<FrameRecord>();
+            (
+                word(record, at + offset_of!(FrameRecord, module)),
+                long(record, at + offset_of!(FrameRecord, offset)),
+            )
+        })
+        .collect();
+    Some(SiteRow {
+        id,
+        kind: match word(record, offset_of!(SiteRecord, kind)) {
+            1 => SiteKind::Mapping,
+            _ => SiteKind::Heap,
+        },
+        frames,
+        numbers: SiteNumbers {
+            allocations: long(record, offset_of!(SiteRecord, allocations)),
+            requested_bytes: long(record, offset_of!(SiteRecord, requested_bytes)),
+            peak_bytes: long(record, offset_of!(SiteRecord, peak_bytes)),
+        },
+    })
+}

@@ -1,0 +1,244 @@
+//! All session files of a run: finds them, follows them, and tells whose memory an address is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use isotherm_model::batch::{Count, Extent, Process};
+use isotherm_model::site::{Site, SiteId, SiteKind};
+
+use crate::processes::{Processes, has_memory};
+use crate::resident::Span;
+use crate::session::{SessionError, SessionFile, parse_name};
+use crate::sites::SiteLedger;
+use crate::tracked::Tracked;
+
+/// Most images followed in one run; each keeps a descriptor while it lives.
+const IMAGES_AT_MOST: usize = 1 << 16;
+
+/// The session files of a run.
+#[derive(Debug)]
+pub struct Sessions {
+    directory: PathBuf,
+    proc_root: PathBuf,
+    tracked: BTreeMap<Process, Tracked>,
+    refused: BTreeMap<String, String>,
+    ledger: SiteLedger,
+}
+
+impl Sessions {
+    /// Follows the files in this directory; processes are looked up under `proc_root` (`/proc`).
+    #[must_use]
+    pub fn new(directory: &Path, proc_root: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            proc_root: proc_root.to_owned(),
+            tracked: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            ledger: SiteLedger::default(),
+        }
+    }
+
+    /// Looks for new files. One that cannot be used is noted and not tried again.
+    ///
+    /// # Errors
+    /// The directory cannot be read.
+    pub fn discover(&mut self) -> std::io::Result<()> {
+        for entry in std::fs::read_dir(&self.directory)? {
+            let name = entry?.file_name().to_string_lossy().into_owned();
+            let Some((pid, image)) = parse_name(&name) else {
+                continue;
+            };
+            let process = Process { pid, image };
+            let full = self.tracked.len() >= IMAGES_AT_MOST;
+            if full || self.tracked.contains_key(&process) || self.refused.contains_key(&name) {
+                continue;
+            }
+            match SessionFile::open(&self.directory.join(&name)) {
+                Ok(file) => {
+                    self.tracked.insert(process, Tracked::new(process, file));
+                }
+                Err(SessionError::NotYet) => {}
+                Err(error) => {
+                    self.refused.insert(name, error.to_string());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads of each live image who owns what, and the last word of those that ended.
+    pub fn refresh(&mut self, processes: &Processes) {
+        let keys: Vec<Process> = self.tracked.keys().copied().collect();
+        for process in keys {
+            let newer = Process {
+                image: process.image.saturating_add(1),
+                ..process
+            };
+            let replaced = self.tracked.contains_key(&newer);
+            let Some(tracked) = self.tracked.get_mut(&process) else {
+                continue;
+            };
+            if tracked.over {
+                continue;
+            }
+            let ran_another = processes
+                .last_exec(process.pid, u64::MAX)
+                .is_some_and(|exec| exec > tracked.start_ns);
+            let over = replaced || ran_another || !has_memory(&self.proc_root, process.pid);
+            let read = tracked.refresh().and_then(|()| match over {
+                // Its sites are read at once: nothing will change any more.
+                true => tracked.read_sites(&mut self.ledger),
+                false => Ok(()),
+            });
+            if let Err(error) = read {
+                let name = format!("{}.{}", process.pid, process.image);
+                self.refused.insert(name, error.to_string());
+                tracked.over = true;
+            }
+            tracked.over |= over;
+            if tracked.over {
+                self.ledger.close(process);
+            }
+        }
+    }
+
+    /// Measures what is resident of each live image.
+    pub fn measure(&mut self) -> usize {
+        let live = self.tracked.values_mut().filter(|tracked| !tracked.over);
+        live.filter_map(|tracked| tracked.measure(&self.proc_root).ok())
+            .count()
+    }
+
+    /// Hands over the trapped accesses of all images since the last call, as (process, address,
+    /// time). Returns how many were lost.
+    pub fn read_touches(&mut self, mut take: impl FnMut(Process, u64, u64)) -> u64 {
+        let mut lost = 0;
+        for (process, tracked) in &mut self.tracked {
+            if tracked.told {
+                continue;
+            }
+            let result = tracked.read_touches(|address, time| take(*process, address, time));
+            // A file cut short is noted by `refresh`.
+            lost += result.unwrap_or(0);
+        }
+        lost
+    }
+
+    /// The image whose memory a process uses at a time: its own, or that of the parent it was
+    /// forked from. Without any, a number that no file has.
+    #[must_use]
+    pub fn image_at(&self, processes: &Processes, pid: u32, time_ns: u64) -> Process {
+        processes
+            .lineage(pid, time_ns)
+            .find_map(|pid| self.own_image_at(processes, pid, time_ns))
+            .unwrap_or(Process { pid, image: 0 })
+    }
+
+    fn own_image_at(&self, processes: &Processes, pid: u32, time_ns: u64) -> Option<Process> {
+        let all = Process { pid, image: 0 }..=Process {
+            pid,
+            image: u32::MAX,
+        };
+        let (process, tracked) = self
+            .tracked
+            .range(all.clone())
+            .rev()
+            .find(|(_, tracked)| tracked.start_ns <= time_ns)
+            // Before the runtime started (the dynamic loader at work) an image is itself already;
+            // a forked child is its parent until it has a file.
+            .or_else(|| {
+                processes
+                    .parent_of_memory(pid, time_ns)
+                    .is_none()
+                    .then(|| self.tracked.range(all).next())
+                    .flatten()
+            })?;
+        let exec = processes.last_exec(pid, time_ns);
+        let ran_another =
+            exec.is_some_and(|exec| exec > tracked.start_ns && tracked.start_ns <= time_ns);
+        Some(Process {
+            image: process.image + u32::from(ran_another),
+            ..*process
+        })
+    }
+
+    /// The extents of all live images, and once more of those that ended since the last call or
+    /// that samples of this epoch point to.
+    pub fn extents(&mut self, sampled: &BTreeSet<Process>) -> Vec<Extent> {
+        let mut extents = Vec::new();
+        for (process, tracked) in &mut self.tracked {
+            if tracked.told && !sampled.contains(process) {
+                continue;
+            }
+            extents.extend(tracked.extents());
+            tracked.told = tracked.over;
+            if tracked.told {
+                tracked.close();
+            }
+        }
+        for extent in &extents {
+            match extent.site {
+                SiteId::SHARED => self.ledger.note_special(SiteId::SHARED, SiteKind::Shared),
+                SiteId::UNATTRIBUTED => self
+                    .ledger
+                    .note_special(SiteId::UNATTRIBUTED, SiteKind::Unattributed),
+                _ => {}
+            }
+        }
+        extents
+    }
+
+    /// Reads the sites of all live images.
+    pub fn read_sites(&mut self) {
+        for tracked in self.tracked.values_mut().filter(|tracked| !tracked.over) {
+            // A file cut short is noted by `refresh`.
+            let _ = tracked.read_sites(&mut self.ledger);
+        }
+    }
+
+    /// Sites that are new or whose numbers changed since the last call.
+    pub fn take_changed_sites(&mut self) -> Vec<Site> {
+        self.ledger.take_changed()
+    }
+
+    /// Counters of all images, those that ended included.
+    #[must_use]
+    pub fn counts(&self) -> Vec<Count> {
+        self.tracked.values().flat_map(Tracked::counts).collect()
+    }
+
+    /// What an image owns, sorted, without overlap.
+    #[must_use]
+    pub fn ranges(&self, process: Process) -> Vec<Span> {
+        self.tracked
+            .get(&process)
+            .map(Tracked::ranges)
+            .unwrap_or_default()
+    }
+
+    /// Images that are live.
+    pub fn live(&self) -> impl Iterator<Item = Process> {
+        self.tracked
+            .iter()
+            .filter(|(_, tracked)| !tracked.over)
+            .map(|(process, _)| *process)
+    }
+
+    /// Number of images seen.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.tracked.len()
+    }
+
+    /// True where no image was seen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.tracked.is_empty()
+    }
+
+    /// Files that could not be used, with the reason.
+    #[must_use]
+    pub const fn refused(&self) -> &BTreeMap<String, String> {
+        &self.refused
+    }
+}

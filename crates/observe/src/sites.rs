@@ -1,0 +1,107 @@
+//! The sites of a run, their numbers summed over all processes.
+
+use std::collections::{BTreeSet, HashMap};
+
+use isotherm_model::batch::Process;
+use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_model::units::Bytes;
+
+use crate::session::{Module, SiteNumbers, SiteRow};
+
+/// Sites by name, and what each process contributed.
+#[derive(Debug, Default)]
+pub struct SiteLedger {
+    sites: HashMap<SiteId, Site>,
+    contributed: HashMap<Process, HashMap<SiteId, SiteNumbers>>,
+    changed: BTreeSet<SiteId>,
+}
+
+impl SiteLedger {
+    /// Notes a site of a process; numbers replace what the process told of it before.
+    pub fn note(&mut self, process: Process, row: SiteRow, modules: &[Module]) {
+        let before = self
+            .contributed
+            .entry(process)
+            .or_default()
+            .insert(row.id, row.numbers)
+            .unwrap_or_default();
+        let fresh = !self.sites.contains_key(&row.id);
+        if !fresh && before == row.numbers {
+            return;
+        }
+        let site = self.sites.entry(row.id).or_insert_with(|| Site {
+            frames: row.frames_in(modules),
+            ..Site::new(row.id, row.kind)
+        });
+        let now = row.numbers;
+        let add = |sum: u64, old: u64, new: u64| sum.saturating_sub(old).saturating_add(new);
+        site.allocations = add(site.allocations, before.allocations, now.allocations);
+        site.requested = Bytes(add(
+            site.requested.0,
+            before.requested_bytes,
+            now.requested_bytes,
+        ));
+        site.peak_requested = Bytes(add(
+            site.peak_requested.0,
+            before.peak_bytes,
+            now.peak_bytes,
+        ));
+        self.changed.insert(row.id);
+    }
+
+    /// Notes one of the two that are no sites, the first time memory of it is seen.
+    pub fn note_special(&mut self, id: SiteId, kind: SiteKind) {
+        if let std::collections::hash_map::Entry::Vacant(vacant) = self.sites.entry(id) {
+            vacant.insert(Site::new(id, kind));
+            self.changed.insert(id);
+        }
+    }
+
+    /// A process has told all it will: its share stays in the sums.
+    pub fn close(&mut self, process: Process) {
+        self.contributed.remove(&process);
+    }
+
+    /// The sites that are new or whose numbers changed since the last call, by id.
+    pub fn take_changed(&mut self) -> Vec<Site> {
+        std::mem::take(&mut self.changed)
+            .iter()
+            .filter_map(|id| self.sites.get(id).cloned())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SiteLedger;
+    use crate::session::{SiteNumbers, SiteRow};
+    use isotherm_model::batch::Process;
+    use isotherm_model::site::{SiteId, SiteKind};
+    use isotherm_model::units::Bytes;
+
+    #[test]
+    fn numbers_of_all_processes_are_summed_and_only_changes_come_again() {
+        let row = |allocations| SiteRow {
+            id: SiteId(7),
+            kind: SiteKind::Heap,
+            frames: vec![],
+            numbers: SiteNumbers {
+                allocations,
+                requested_bytes: allocations * 10,
+                peak_bytes: 10,
+            },
+        };
+        let process = |pid| Process { pid, image: 0 };
+        let mut ledger = SiteLedger::default();
+        ledger.note(process(1), row(5), &[]);
+        ledger.note(process(2), row(3), &[]);
+        ledger.note(process(1), row(6), &[]);
+        let sites = ledger.take_changed();
+        assert_eq!((sites[0].allocations, sites[0].requested), (9, Bytes(90)));
+        ledger.close(process(1));
+        ledger.note(process(2), row(3), &[]);
+        assert_eq!(ledger.take_changed(), []);
+        ledger.note(process(2), row(4), &[]);
+        assert_eq!(ledger.take_changed()[0].allocations, 10);
+    }
+}

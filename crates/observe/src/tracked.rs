@@ -1,0 +1,278 @@
+//! One process image with a session file, followed from epoch to epoch.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use isotherm_abi::session::{Counter, State};
+use isotherm_model::batch::{Count, Extent, Process};
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::TierIndex;
+use isotherm_model::units::Bytes;
+
+use crate::resident::{PageTables, Span};
+use crate::session::{Module, Owned, Owner, Progress, SessionError, SessionFile};
+use crate::sites::SiteLedger;
+
+/// Resident bytes of an extent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Measured {
+    /// The most in one epoch.
+    bytes: u64,
+    /// That epoch is the one at hand; else the figure is replaced by the next measurement.
+    fresh: bool,
+}
+
+/// A process image and what its session file has told so far.
+#[derive(Debug)]
+pub struct Tracked {
+    /// Which.
+    pub process: Process,
+    /// When it started, `CLOCK_MONOTONIC` in nanoseconds.
+    pub start_ns: u64,
+    /// None once all was read: a descriptor for each process that ever ran would be too many.
+    file: Option<SessionFile>,
+    modules: Vec<Module>,
+    progress: Progress,
+    /// Site of each number in its site table.
+    site_ids: Vec<SiteId>,
+    /// What is owned now, by address.
+    owned: Vec<Owned>,
+    /// What was owned earlier in this epoch and is not now: samples may still point there.
+    departed: Vec<Owned>,
+    /// What was measured, by address and length of the extent.
+    resident: HashMap<(u64, u64), Measured>,
+    /// The process is gone and its last numbers were read.
+    pub over: bool,
+    /// Its extents were handed out after it was over.
+    pub told: bool,
+}
+
+impl Tracked {
+    /// Follows the image of an opened file.
+    #[must_use]
+    pub fn new(process: Process, file: SessionFile) -> Self {
+        Self {
+            process,
+            start_ns: file.header().start_ns,
+            file: Some(file),
+            modules: Vec::new(),
+            progress: Progress::default(),
+            site_ids: Vec::new(),
+            owned: Vec::new(),
+            departed: Vec::new(),
+            resident: HashMap::new(),
+            over: false,
+            told: false,
+        }
+    }
+
+    /// How far the runtime had come when it was last read.
+    #[must_use]
+    pub const fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// True once the runtime has noted that the program left through exit.
+    #[must_use]
+    pub const fn exited(&self) -> bool {
+        self.progress.state == State::Exited as u32
+    }
+
+    /// Reads who owns what; what was owned before and is not any more is kept for this epoch.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn refresh(&mut self) -> Result<(), SessionError> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        self.progress = file.progress()?;
+        let owned = file.read_owned(&self.progress)?;
+        let gone = self
+            .owned
+            .iter()
+            .filter(|old| !covers(&owned, old.address))
+            .copied();
+        self.departed.extend(gone);
+        self.owned = owned;
+        Ok(())
+    }
+
+    /// Reads the sites and their numbers into the ledger of the run.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_sites(&mut self, ledger: &mut SiteLedger) -> Result<(), SessionError> {
+        let Some(file) = &self.file else {
+            return Ok(());
+        };
+        file.read_modules(&self.progress, &mut self.modules)?;
+        let (process, modules) = (self.process, &self.modules);
+        let site_ids = &mut self.site_ids;
+        file.read_sites(&self.progress, |number, row| {
+            let number = number as usize;
+            if site_ids.len() <= number {
+                site_ids.resize(number + 1, SiteId::UNATTRIBUTED);
+            }
+            site_ids[number] = row.id;
+            ledger.note(process, row, modules);
+        })
+    }
+
+    /// Hands over the trapped accesses since the last call; returns how many were lost.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_touches(&mut self, take: impl FnMut(u64, u64)) -> Result<u64, SessionError> {
+        match &mut self.file {
+            Some(file) => file.read_touches(&self.progress, take),
+            None => Ok(0),
+        }
+    }
+
+    /// What is owned, sorted. Overlap would be a fault of the file; the first of two is kept.
+    #[must_use]
+    pub fn ranges(&self) -> Vec<Span> {
+        let mut end = 0;
+        let mut apart = |range: &&Owned| {
+            let apart = range.address >= end;
+            end = end.max(range.address + range.bytes);
+            apart
+        };
+        self.owned
+            .iter()
+            .filter(|range| apart(range))
+            .map(|range| range.address..range.address + range.bytes)
+            .collect()
+    }
+
+    /// Measures what is resident of each extent; the highest value of the epoch is kept.
+    ///
+    /// # Errors
+    /// The process is gone or its page tables may not be read.
+    pub fn measure(&mut self, proc_root: &Path) -> std::io::Result<()> {
+        let tables = PageTables::open(proc_root, self.process.pid)?;
+        let ranges = self.ranges();
+        let mut bytes = tables.resident(&ranges)?;
+        let shadow = self.progress.shadow_offset;
+        if shadow != 0 {
+            let shift = |range: &Span| {
+                let start = range.start.wrapping_add(shadow);
+                start..start.saturating_add(range.end - range.start)
+            };
+            let shifted: Vec<_> = ranges.iter().map(shift).collect();
+            if shifted.is_sorted_by_key(|range| range.start) {
+                let more = tables.resident(&shifted)?;
+                bytes
+                    .iter_mut()
+                    .zip(more)
+                    .for_each(|(sum, more)| *sum += more);
+            }
+        }
+        for (range, bytes) in ranges.iter().zip(bytes) {
+            let length = range.end - range.start;
+            let known = self.resident.entry((range.start, length)).or_default();
+            let before = if known.fresh { known.bytes } else { 0 };
+            *known = Measured {
+                bytes: before.max(bytes.min(length)),
+                fresh: true,
+            };
+        }
+        Ok(())
+    }
+
+    /// The extents of this epoch. One that was never measured, because the program ended before,
+    /// counts as wholly resident, which is the most it can have been; one that went during the
+    /// epoch counts as it was measured, else as nothing.
+    pub fn extents(&mut self) -> Vec<Extent> {
+        let mut departed = std::mem::take(&mut self.departed);
+        departed.sort_unstable_by_key(|range| range.address);
+        departed.dedup_by_key(|range| range.address);
+        let now = self
+            .owned
+            .iter()
+            .map(|range| self.extent(range, range.bytes));
+        let before = departed.iter().map(|range| self.extent(range, 0));
+        let mut extents: Vec<Extent> = now.chain(before).collect();
+        extents.sort_by_key(|extent| extent.address);
+        let owned = &self.owned;
+        // The next epoch starts from what is there now; what is gone is forgotten.
+        self.resident.retain(|(address, bytes), measured| {
+            measured.fresh = false;
+            let at = owned.binary_search_by_key(address, |range| range.address);
+            at.is_ok_and(|at| owned[at].bytes == *bytes)
+        });
+        extents
+    }
+
+    fn extent(&self, range: &Owned, unmeasured: u64) -> Extent {
+        let known = self.resident.get(&(range.address, range.bytes));
+        Extent {
+            process: self.process,
+            site: match range.owner {
+                Owner::Shared => SiteId::SHARED,
+                Owner::Site(number) => self
+                    .site_ids
+                    .get(number as usize)
+                    .copied()
+                    .unwrap_or(SiteId::UNATTRIBUTED),
+            },
+            address: range.address,
+            bytes: Bytes(range.bytes),
+            resident: Bytes(known.map_or(unmeasured, |measured| measured.bytes)),
+            tier: range.tier.map(TierIndex),
+        }
+    }
+
+    /// The runtime's counters that are not zero.
+    #[must_use]
+    pub fn counts(&self) -> Vec<Count> {
+        COUNTER_NAMES
+            .iter()
+            .map(|(counter, name)| (self.progress.counters[*counter as usize], name))
+            .filter(|(value, _)| *value != 0)
+            .map(|(value, name)| Count {
+                process: Some(self.process),
+                name: (*name).to_owned(),
+                value,
+            })
+            .collect()
+    }
+
+    /// Gives up what only a live image needs, its open file first.
+    pub fn close(&mut self) {
+        self.file = None;
+        self.modules = Vec::new();
+    }
+}
+
+/// True where a range begins at or reaches over this address.
+fn covers(owned: &[Owned], address: u64) -> bool {
+    let next = owned.partition_point(|range| range.address <= address);
+    next.checked_sub(1)
+        .is_some_and(|at| address - owned[at].address < owned[at].bytes)
+}
+
+/// Names under which the runtime's counters are recorded, unit last.
+const COUNTER_NAMES: [(Counter, &str); 20] = [
+    (Counter::Allocations, "allocations"),
+    (Counter::ContextHits, "context_hits"),
+    (Counter::ContextMisses, "context_misses"),
+    (Counter::ContextChecks, "context_checks"),
+    (Counter::ContextMismatches, "context_mismatches"),
+    (Counter::SitesLost, "sites_lost"),
+    (Counter::ArenasLost, "arenas_lost"),
+    (Counter::SlowAccesses, "slow_accesses"),
+    (Counter::HotSlowAccesses, "hot_slow_accesses"),
+    (Counter::DelayNanos, "delay_ns"),
+    (Counter::PagesPromoted, "promoted_pages"),
+    (Counter::PagesDemoted, "demoted_pages"),
+    (Counter::FastBytes, "fast_bytes"),
+    (Counter::Spilled, "spilled_first_touches"),
+    (Counter::TouchesLost, "touches_lost"),
+    (Counter::ServiceNanos, "service_ns"),
+    (Counter::SlowBytes, "slow_bytes"),
+    (Counter::FirstTouches, "first_touches"),
+    (Counter::Unslowed, "unslowed_pages"),
+    (Counter::MappingsLost, "mappings_lost"),
+];
