@@ -8,6 +8,10 @@ PREFIX ?= /usr/local
 CARGO := setup/with-rust cargo
 PART := @setup/part
 
+# What `build` makes, and how the tests of whole programs are told of it.
+RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
+PRELOADED := $(RELEASE)/libisotherm.so --isotherm $(RELEASE)/isotherm
+
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup build demo test test-long rules bench install clean
@@ -30,13 +34,11 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 	@setup/python
 	$(PART) 'unit tests' setup/cargo-test
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
-	$(PART) 'hostile programs, short set' tests/hostile/run --short
-	$(PART) 'real programs, short set' tests/programs/run --short
-	$(PART) 'report page' tests/page/run
+	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
+	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
 
 test-long: build  ## the long test sets: other projects' own test suites with Isotherm preloaded
-	$(PART) 'hostile programs, long set' tests/hostile/run --long
-	$(PART) 'real programs, long set' tests/programs/run --long
+	$(PART) 'real programs, long set' tests/programs/run.sh $(PRELOADED) --long
 
 rules: setup  ## format, lints, house rules and dependencies; part of `test`
 	$(PART) 'format' $(CARGO) fmt --all --check

@@ -149,6 +149,12 @@ impl RepositoryFile {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
+    /// Somebody else's file, kept as it came: the report is one page without a network, so what it
+    /// draws with lies in the repository. Rules about how we write do not apply.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.path.starts_with("crates/report/assets/")
+    }
+
     /// Does the whole file belong to tests, benchmarks or examples?
     pub(crate) fn is_test_code(&self) -> bool {
         let name = self.name();

@@ -2,18 +2,14 @@
 //! a package manager.
 
 use crate::finding::Finding;
-use crate::repository::Repository;
+use crate::repository::{Repository, RepositoryFile};
 
 /// The largest file that may be tracked, in bytes.
 const LIMIT: u64 = 1 << 20;
-/// The report is one page without a network, so what it draws with lies here.
-const EXEMPT: &str = "crates/report/assets/";
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
-    let too_large = |file: &&crate::repository::RepositoryFile| {
-        file.bytes > LIMIT && !file.path.starts_with(EXEMPT)
-    };
-    let finding = |file: &crate::repository::RepositoryFile| {
+    let too_large = |file: &&RepositoryFile| file.bytes > LIMIT && !file.is_foreign();
+    let finding = |file: &RepositoryFile| {
         let message = format!(
             "has {} bytes, and {LIMIT} is the limit; make it by a script, or compress it",
             file.bytes

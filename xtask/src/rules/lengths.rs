@@ -118,10 +118,9 @@ fn long_files(repository: &Repository) -> impl Iterator<Item = Excess> {
         })
 }
 
-/// The page's assets are somebody else's files, kept as they came.
 fn is_source(file: &RepositoryFile, text: &str) -> bool {
     let known = SOURCES.iter().any(|end| file.path.ends_with(end)) || text.starts_with("#!");
-    known && !file.path.starts_with("crates/report/assets/")
+    known && !file.is_foreign()
 }
 
 fn long_functions(repository: &Repository) -> impl Iterator<Item = Excess> {
