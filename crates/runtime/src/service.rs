@@ -102,8 +102,7 @@ impl Service<'_> {
                 self.keeper.look_for_wish(&wishes, self.trap.tiers());
                 self.next_wish_ns = now_ns + WISH_NS;
             }
-            self.keeper
-                .migrate_step(&wishes, self.trap.tiers(), now_ns);
+            self.keeper.migrate_step(&wishes, self.trap.tiers(), now_ns);
         }
         if now_ns >= self.next_publish_ns {
             self.keeper.publish();

@@ -128,9 +128,7 @@ impl Doorbell {
         unsafe { (page as *const u8).read_volatile() };
         // SAFETY: the page holds nothing. Where this fails, the next touch returns at once and
         // `ask` tries again.
-        let _ = unsafe {
-            rustix::mm::madvise(page as *mut _, PAGE_BYTES, Advice::LinuxDontNeed)
-        };
+        let _ = unsafe { rustix::mm::madvise(page as *mut _, PAGE_BYTES, Advice::LinuxDontNeed) };
     }
 
     /// The request behind a fault at `address`. Service thread only.
@@ -194,7 +192,8 @@ mod tests {
         let slot = &doorbell.slots[1];
         slot.wish
             .store(Wish::Settle as u32, core::sync::atomic::Ordering::Relaxed);
-        slot.start.store(8192, core::sync::atomic::Ordering::Relaxed);
+        slot.start
+            .store(8192, core::sync::atomic::Ordering::Relaxed);
         slot.end.store(16384, core::sync::atomic::Ordering::Relaxed);
         slot.state
             .store(super::POSTED, core::sync::atomic::Ordering::Relaxed);

@@ -170,10 +170,7 @@ impl Keeper {
         let state = self.table.state(page);
         // A page that somebody pays for just now stays where it is; that costs one page.
         let can = state.side() == Some(Side::Slow)
-            && !matches!(
-                state,
-                State::Waiting | State::ToSlow | State::ToSlowWaited
-            );
+            && !matches!(state, State::Waiting | State::ToSlow | State::ToSlowWaited);
         if !can || !self.has_fast_room(1) {
             return;
         }

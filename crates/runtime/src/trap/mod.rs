@@ -329,7 +329,11 @@ impl Trap {
             OpenError::NoMove => OffReason::NoUffdMove,
             OpenError::Unavailable(_) => OffReason::NoUserfaultfd,
         })?;
-        for range in [self.doorbell.range(), self.shadow.clone(), self.pool.clone()] {
+        for range in [
+            self.doorbell.range(),
+            self.shadow.clone(),
+            self.pool.clone(),
+        ] {
             // SAFETY: the service thread serves all three and touches none of them.
             if unsafe { uffd.register(&range) }.is_err() {
                 return Err(OffReason::NoUserfaultfd);
@@ -348,7 +352,11 @@ impl Trap {
     pub(crate) fn give_up(&self, keeper: &mut Keeper, reason: OffReason) {
         keeper.bring_all_home();
         if let Some(mover) = &keeper.mover {
-            for range in [self.pool.clone(), self.shadow.clone(), self.doorbell.range()] {
+            for range in [
+                self.pool.clone(),
+                self.shadow.clone(),
+                self.doorbell.range(),
+            ] {
                 let _ = mover.uffd().unregister(&range);
             }
         }
@@ -361,7 +369,10 @@ impl Trap {
     ///
     /// # Safety
     /// Only the service thread may call this, and only once.
-    #[expect(clippy::mut_from_ref, reason = "the cell's only user is the service thread")]
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the cell's only user is the service thread"
+    )]
     pub(crate) unsafe fn keeper(&self) -> &mut Keeper {
         // SAFETY: the caller's promise.
         unsafe { &mut *self.keeper.get() }
@@ -490,8 +501,7 @@ impl Trap {
         let start = address.max(self.pool.start);
         let end = address.saturating_add(bytes).min(self.pool.end);
         (start < end).then(|| {
-            (start - self.pool.start) / CHUNK_BYTES
-                ..(end - self.pool.start).div_ceil(CHUNK_BYTES)
+            (start - self.pool.start) / CHUNK_BYTES..(end - self.pool.start).div_ceil(CHUNK_BYTES)
         })
     }
 

@@ -34,7 +34,11 @@ impl Sample {
             pages: [0; MOST_PAGES],
             count: 0,
             until_ns: 0,
-            random: if seed == 0 { 0x9e37_79b9_7f4a_7c15 } else { seed },
+            random: if seed == 0 {
+                0x9e37_79b9_7f4a_7c15
+            } else {
+                seed
+            },
         }
     }
 

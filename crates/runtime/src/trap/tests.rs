@@ -5,7 +5,7 @@
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::io::{Read, Seek, Write};
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use isotherm_abi::config::{Emulation, Mode, NODE_WORDS, TierKind, TierRecord, Trapping};
 use isotherm_abi::session::{
@@ -19,6 +19,22 @@ use super::{Board, Settings, Trap};
 const CHUNK: usize = isotherm_abi::CHUNK_BYTES as usize;
 const FAST: u32 = 0;
 const SLOW: u32 = 1;
+
+/// A fork makes the pages of every test's pool shared, and shared pages cannot be moved, so a test
+/// that forks runs alone.
+static FORKS: RwLock<()> = RwLock::new(());
+
+fn no_forks() -> RwLockReadGuard<'static, ()> {
+    FORKS
+        .read()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn alone() -> RwLockWriteGuard<'static, ()> {
+    FORKS
+        .write()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
 
 /// A reservation as the runtime makes it, of which `open` bytes were handed out.
 fn pool(bytes: usize, open: usize) -> Range<usize> {
@@ -146,6 +162,7 @@ fn in_shadow(trap: &Trap) -> usize {
 /// wrote the round before, while pages are taken away a thousand times a second.
 #[test]
 fn no_write_is_lost_while_four_threads_work_in_the_slow_tier() {
+    let _forks = no_forks();
     const PAGES: usize = 256;
     const WORDS: usize = PAGE_BYTES / 8;
     let pool = pool(16 * CHUNK, 4 * CHUNK);
@@ -162,7 +179,11 @@ fn no_write_is_lost_while_four_threads_work_in_the_slow_tier() {
                     for round in 0..20_u64 {
                         for word in 0..PAGES * WORDS {
                             let address = base + word * 8;
-                            let before = if round == 0 { 0 } else { round << 32 | word as u64 };
+                            let before = if round == 0 {
+                                0
+                            } else {
+                                round << 32 | word as u64
+                            };
                             assert_eq!(read(address), before, "thread {thread} word {word}");
                             write(address, (round + 1) << 32 | word as u64);
                             checked += 1;
@@ -184,6 +205,7 @@ fn no_write_is_lost_while_four_threads_work_in_the_slow_tier() {
 
 #[test]
 fn system_calls_on_trapped_buffers_wait_and_never_fail() {
+    let _forks = no_forks();
     let pool = pool(4 * CHUNK, CHUNK);
     let Some((trap, _)) = start(&pool, emulation(1000, 5), Trapping::default(), u64::MAX) else {
         return;
@@ -203,7 +225,8 @@ fn system_calls_on_trapped_buffers_wait_and_never_fail() {
         file.read_exact(buffer).expect("read into trapped pages");
         assert!(buffer.iter().all(|&byte| byte == round));
         std::thread::sleep(std::time::Duration::from_millis(3));
-        here.write_all(&[round ^ 0xff; 6 * PAGE_BYTES]).expect("send");
+        here.write_all(&[round ^ 0xff; 6 * PAGE_BYTES])
+            .expect("send");
         there
             .read_exact(&mut buffer[100..100 + 6 * PAGE_BYTES])
             .expect("recv into trapped pages");
@@ -273,16 +296,19 @@ fn fork_and_check(prepare: impl Fn(&Trap), finish: impl Fn(&Trap)) {
 
 #[test]
 fn parent_and_child_keep_their_contents_over_a_fork() {
+    let _forks = alone();
     fork_and_check(Trap::hold, Trap::release);
 }
 
 #[test]
 fn a_child_made_without_a_hold_still_finds_its_contents() {
+    let _forks = alone();
     fork_and_check(|_| {}, |_| {});
 }
 
 #[test]
 fn a_request_in_a_child_without_a_service_returns() {
+    let _forks = alone();
     let pool = pool(4 * CHUNK, CHUNK);
     let Some((trap, _)) = start(&pool, emulation(1000, 1), Trapping::default(), u64::MAX) else {
         return;
@@ -305,6 +331,7 @@ fn a_request_in_a_child_without_a_service_returns() {
 
 #[test]
 fn discarded_pages_read_as_zeroes_and_count_no_more() {
+    let _forks = no_forks();
     let pool = pool(4 * CHUNK, CHUNK);
     let Some((trap, _)) = start(&pool, emulation(1000, 1), Trapping::default(), u64::MAX) else {
         return;
@@ -321,8 +348,16 @@ fn discarded_pages_read_as_zeroes_and_count_no_more() {
             (64 - 16) * PAGE_BYTES as u64
         );
         for page in 0..64 {
-            let expected = if (8..24).contains(&page) { 0 } else { round + 1 };
-            assert_eq!(read(pool.start + page * PAGE_BYTES), expected, "page {page}");
+            let expected = if (8..24).contains(&page) {
+                0
+            } else {
+                round + 1
+            };
+            assert_eq!(
+                read(pool.start + page * PAGE_BYTES),
+                expected,
+                "page {page}"
+            );
         }
     }
     trap.unlabel(pool.start, CHUNK);
@@ -332,6 +367,7 @@ fn discarded_pages_read_as_zeroes_and_count_no_more() {
 
 #[test]
 fn the_fast_tier_takes_exactly_its_capacity_and_the_rest_spills() {
+    let _forks = no_forks();
     let pool = pool(8 * CHUNK, 4 * CHUNK);
     let capacity = 700;
     let Some((trap, _)) = start(
@@ -367,6 +403,7 @@ fn the_fast_tier_takes_exactly_its_capacity_and_the_rest_spills() {
 
 #[test]
 fn every_access_to_a_page_that_is_away_is_delayed_and_counted_once() {
+    let _forks = no_forks();
     let pool = pool(4 * CHUNK, CHUNK);
     let costs = Emulation {
         hot_ns: 400_000,
@@ -392,11 +429,15 @@ fn every_access_to_a_page_that_is_away_is_delayed_and_counted_once() {
     assert!(accesses >= 32, "{accesses}");
     let delay = trap.counter(Counter::DelayNanos) - before;
     assert!(delay >= accesses * 200_000, "{delay} ns for {accesses}");
-    assert!(took >= delay, "the program waited {took} ns, {delay} counted");
+    assert!(
+        took >= delay,
+        "the program waited {took} ns, {delay} counted"
+    );
 }
 
 #[test]
 fn sampling_catches_the_page_that_is_used_and_not_the_idle_ones() {
+    let _forks = no_forks();
     let pool = pool(4 * CHUNK, CHUNK);
     let trapping = Trapping {
         pages: 16,
@@ -429,6 +470,7 @@ fn sampling_catches_the_page_that_is_used_and_not_the_idle_ones() {
 
 #[test]
 fn wishes_move_an_arena_down_and_a_mapping_up_while_a_thread_uses_both() {
+    let _forks = no_forks();
     const PAGES: usize = 200;
     let pool = pool(4 * CHUNK, 2 * CHUNK);
     let capacity = (PAGES + 50) * PAGE_BYTES;
@@ -470,7 +512,7 @@ fn wishes_move_an_arena_down_and_a_mapping_up_while_a_thread_uses_both() {
     record.wanted_tier.store(FAST, Ordering::Release);
     wait_until("both have moved", || {
         trap.counter(Counter::PagesPromoted) >= PAGES as u64 * 9 / 10
-            && trap.counter(Counter::PagesDemoted) == PAGES as u64
+            && trap.counter(Counter::PagesDemoted) >= PAGES as u64
     });
     stop.store(true, Ordering::Relaxed);
     user.join().expect("every value was right");
@@ -481,6 +523,7 @@ fn wishes_move_an_arena_down_and_a_mapping_up_while_a_thread_uses_both() {
 
 #[test]
 fn settled_pages_stay_until_they_are_labelled_again() {
+    let _forks = no_forks();
     let pool = pool(4 * CHUNK, CHUNK);
     let Some((trap, _)) = start(&pool, emulation(1000, 1), Trapping::default(), u64::MAX) else {
         return;
@@ -507,6 +550,7 @@ fn settled_pages_stay_until_they_are_labelled_again() {
 /// The program made its memory read-only while pages were away, without a word to us.
 #[test]
 fn a_page_whose_home_was_protected_meanwhile_comes_back_by_copy() {
+    let _forks = no_forks();
     let pool = pool(4 * CHUNK, CHUNK);
     let Some((trap, _)) = start(&pool, emulation(1000, 1), Trapping::default(), u64::MAX) else {
         return;
@@ -520,11 +564,13 @@ fn a_page_whose_home_was_protected_meanwhile_comes_back_by_copy() {
     for page in 0..64 {
         assert_eq!(read(pool.start + page * PAGE_BYTES), page as u64);
     }
-    assert_eq!(in_shadow(trap), 0);
+    // The reader is woken before the service has written down that the page is home.
+    wait_until("all are home", || in_shadow(trap) == 0);
 }
 
 #[test]
 fn a_chunk_whose_mapping_was_replaced_is_trapped_again_after_its_label() {
+    let _forks = no_forks();
     let pool = pool(4 * CHUNK, CHUNK);
     let Some((trap, _)) = start(&pool, emulation(1000, 1), Trapping::default(), u64::MAX) else {
         return;
@@ -556,6 +602,7 @@ fn a_chunk_whose_mapping_was_replaced_is_trapped_again_after_its_label() {
 /// The service's own thread must not be held up by whoever faults while it waits for the service.
 #[test]
 fn many_threads_ask_at_the_same_time_and_all_are_served() {
+    let _forks = no_forks();
     let pool = pool(64 * CHUNK, 64 * CHUNK);
     let Some((trap, _)) = start(&pool, emulation(1000, 1), Trapping::default(), u64::MAX) else {
         return;

@@ -86,8 +86,7 @@ impl Wishes {
         let before = record.sequence.load(Ordering::Acquire);
         let start = record.address.load(Ordering::Acquire) as usize;
         let bytes = record.bytes.load(Ordering::Acquire) as usize;
-        let stable =
-            before.is_multiple_of(2) && record.sequence.load(Ordering::Acquire) == before;
+        let stable = before.is_multiple_of(2) && record.sequence.load(Ordering::Acquire) == before;
         (stable && bytes > 0).then(|| start..start.saturating_add(bytes))
     }
 
