@@ -426,3 +426,39 @@ impl<'a, V: Amount> Search<'a, V> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Effort, Packable, pack};
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Cleaning the links must not lose how a state came about, and a bound that is given
+        /// up on must hold.
+        #[test]
+        fn few_links_or_states_give_the_same_packing_or_say_that_it_is_not_proved(
+            weights in prop::collection::vec(1_i64..400, 1..40),
+            surplus in 0_i64..30, share in 1_i64..10, links in 8_usize..400
+        ) {
+            let mut items: Vec<Packable<i64>> = weights
+                .iter()
+                .map(|&weight| Packable { value: weight + surplus, weight })
+                .collect();
+            items.sort_by(|a, b| (b.value * a.weight).cmp(&(a.value * b.weight)));
+            let capacity = weights.iter().sum::<i64>() * share / 10;
+            let worth = |taken: &[bool]| {
+                let packed = items.iter().zip(taken).filter(|(_, taken)| **taken);
+                packed.fold((0, 0), |sum, (item, _)| (sum.0 + item.value, sum.1 + item.weight))
+            };
+            let ample = Effort { steps: u64::MAX, states: usize::MAX, links: 1 << 24 };
+            let best = pack(&items, capacity, ample);
+            prop_assert!(best.proved);
+            let (best, weight) = worth(&best.taken);
+            prop_assert!(weight <= capacity);
+            let scarce = pack(&items, capacity, Effort { links, states: links, ..ample });
+            let (found, weight) = worth(&scarce.taken);
+            prop_assert!(weight <= capacity && found <= best && best <= scarce.at_most);
+            prop_assert!(!scarce.proved || found == best);
+        }
+    }
+}
