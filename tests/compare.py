@@ -1,0 +1,246 @@
+"""Runs programs plain and in other modes, and compares what they print and how they end.
+
+    compare.py --library FILE [--isotherm FILE] [--mode NAME]... [--case NAME]... CASES
+
+A case is a name and a command. The plain run is the truth: the run in a mode must give the same
+standard output, standard error and exit status (or signal), byte for byte. A program whose plain
+runs differ from each other proves nothing and is counted as skipped, and named.
+"""
+import argparse
+import configparser
+import dataclasses
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+
+SKIP_STATUS = 77
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How a run ended."""
+
+    status: int  # as subprocess has it: negative for a signal
+    out: bytes
+    err: bytes
+    timed_out: bool = False
+
+    def ending(self) -> str:
+        if self.timed_out:
+            return "timed out"
+        return f"signal {-self.status}" if self.status < 0 else f"status {self.status}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A command with a name. `clean` takes out of the output what may differ, such as times."""
+
+    name: str
+    command: list[str]
+    clean: Callable[[bytes], bytes] = lambda text: text
+    seconds: float = 120
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    """A way to run a command."""
+
+    name: str
+    run: str
+    prepare: list[str]
+    quiet: str
+
+    def words(self, text: str, values: dict[str, str], command: list[str]) -> list[str]:
+        words = []
+        for word in shlex.split(text):
+            if word == "{command}":
+                words.extend(command)
+            else:
+                words.append(word.format(**values))
+        return words
+
+
+def read_modes(path: str) -> list[Mode]:
+    parser = configparser.ConfigParser(interpolation=None)
+    with open(path, encoding="utf-8") as file:
+        parser.read_file(file)
+    modes = []
+    for name in parser.sections():
+        section = parser[name]
+        prepare = [line for line in section.get("prepare", "").splitlines() if line.strip()]
+        modes.append(Mode(name, section["run"], prepare, section.get("quiet", "")))
+    return modes
+
+
+def execute(command: list[str], seconds: float, folder: str) -> Outcome:
+    """Runs a command in an empty folder until its output is closed, by descendants as well.
+
+    It gets a session of its own, so that a run that takes too long can be ended whole.
+    """
+    os.makedirs(folder, exist_ok=True)
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=folder,
+        start_new_session=True,
+    )
+    try:
+        out, err = process.communicate(timeout=seconds)
+        return Outcome(process.returncode, out, err)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, 9)
+        out, err = process.communicate()
+        return Outcome(process.returncode, out, err, timed_out=True)
+
+
+def without_tool_lines(text: bytes, prefix: str) -> bytes:
+    if not prefix:
+        return text
+    lines = text.splitlines(keepends=True)
+    return b"".join(line for line in lines if not line.startswith(prefix.encode()))
+
+
+def differences(plain: Outcome, other: Outcome, case: Case) -> list[str]:
+    """What differs, one sentence each; empty where nothing does."""
+    found = []
+    if other.timed_out != plain.timed_out or other.status != plain.status:
+        found.append(f"ended by {other.ending()}, plain by {plain.ending()}")
+    for name, left, right in (("output", plain.out, other.out), ("errors", plain.err, other.err)):
+        left, right = case.clean(left), case.clean(right)
+        if left != right:
+            found.append(f"standard {name} differ{'s' if name == 'output' else ''}: {first_difference(left, right)}")
+    return found
+
+
+def first_difference(left: bytes, right: bytes) -> str:
+    left_lines, right_lines = left.splitlines(), right.splitlines()
+    for number in range(max(len(left_lines), len(right_lines))):
+        a = left_lines[number] if number < len(left_lines) else b"(nothing)"
+        b = right_lines[number] if number < len(right_lines) else b"(nothing)"
+        if a != b:
+            return f"line {number + 1}: plain {show(a)}, now {show(b)}"
+    return "only in the ends of lines"
+
+
+def show(line: bytes) -> str:
+    return repr(line[:200].decode(errors="replace"))
+
+
+class Comparison:
+    """Runs the cases in the modes and keeps count."""
+
+    def __init__(self, values: dict[str, str], folder: str, verbose: bool):
+        self.values, self.folder, self.verbose = values, folder, verbose
+        self.counts = {"passed": 0, "failed": 0, "skipped": 0}
+
+    def report(self, result: str, mode: str, case: str, why: str = "") -> None:
+        self.counts[result] += 1
+        if result != "passed" or self.verbose:
+            print(f"{result}: {mode}: {case}{': ' if why else ''}{why}", flush=True)
+
+    def work(self, name: str) -> str:
+        return tempfile.mkdtemp(prefix=f"{name}-", dir=self.folder)
+
+    def run_case(self, case: Case, modes: list[Mode]) -> None:
+        plain = execute(case.command, case.seconds, self.work("plain"))
+        if plain.status == SKIP_STATUS:
+            for mode in modes:
+                self.report("skipped", mode.name, case.name, "the program says it cannot run here")
+            return
+        if plain.timed_out:
+            for mode in modes:
+                self.report("skipped", mode.name, case.name, f"plain takes more than {case.seconds:g} s")
+            return
+        for mode in modes:
+            self.run_mode(case, mode, plain)
+
+    def run_mode(self, case: Case, mode: Mode, plain: Outcome) -> None:
+        work = self.work(mode.name)
+        values = dict(self.values, work=work)
+        for line in mode.prepare:
+            words = mode.words(line, values, case.command)
+            step = execute(words, case.seconds * 3, os.path.join(work, "prepare"))
+            is_program = "{command}" in shlex.split(line)
+            if step.timed_out or (not is_program and step.status != 0):
+                last = step.err.decode(errors="replace").strip().splitlines()[-1:]
+                why = f"{shlex.join(words)}: {step.ending()} {' '.join(last)}"
+                self.report("failed", mode.name, case.name, why)
+                return
+        words = mode.words(mode.run, values, []) + case.command
+        begin = time.monotonic()
+        other = execute(words, case.seconds * 3, os.path.join(work, "run"))
+        seconds = time.monotonic() - begin
+        other = dataclasses.replace(other, err=without_tool_lines(other.err, mode.quiet))
+        found = differences(plain, other, case)
+        if not found:
+            self.report("passed", mode.name, case.name, f"{seconds:.1f} s")
+        elif differences(plain, execute(case.command, case.seconds, self.work("plain")), case):
+            self.report("skipped", mode.name, case.name, "two plain runs differ from each other")
+        else:
+            self.report("failed", mode.name, case.name, "; ".join(found))
+        shutil.rmtree(work, ignore_errors=True)
+
+    def finish(self) -> int:
+        print(", ".join(f"{count} {what}" for what, count in self.counts.items()))
+        if sum(self.counts.values()) == 0:
+            print("nothing was compared", file=sys.stderr)
+            return 1
+        return 1 if self.counts["failed"] else 0
+
+
+def needs_tool(mode: Mode) -> bool:
+    return any("{isotherm}" in text for text in [mode.run, *mode.prepare])
+
+
+def choose_modes(modes: list[Mode], wanted: list[str], has_tool: bool) -> list[Mode]:
+    names = [mode.name for mode in modes]
+    for name in wanted:
+        if name not in names:
+            sys.exit(f"compare: there is no mode {name}; modes.ini has {', '.join(names)}")
+    chosen = [mode for mode in modes if not wanted or mode.name in wanted]
+    for mode in chosen:
+        if needs_tool(mode) and not has_tool:
+            if wanted:
+                sys.exit(f"compare: mode {mode.name} needs --isotherm FILE")
+            print(f"not compared: mode {mode.name}, because no --isotherm is given")
+    return [mode for mode in chosen if has_tool or not needs_tool(mode)]
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("library", help="libisotherm.so")
+    parser.add_argument("--isotherm", help="the command-line tool, for the modes that need it")
+    parser.add_argument("--mode", action="append", default=[], help="only this mode (may be repeated)")
+    parser.add_argument("--case", action="append", default=[], help="only this case (may be repeated)")
+    parser.add_argument("--modes-file", default=os.path.join(HERE, "modes.ini"))
+    parser.add_argument("--verbose", action="store_true", help="name the cases that passed too")
+    return parser
+
+
+def run_all(cases: list[Case], options: argparse.Namespace) -> int:
+    """Compares every chosen case in every chosen mode; returns the exit status."""
+    for path in [options.library] + ([options.isotherm] if options.isotherm else []):
+        if not os.path.isfile(path):
+            sys.exit(f"compare: there is no file {path}")
+    names = [case.name for case in cases]
+    for name in options.case:
+        if name not in names:
+            sys.exit(f"compare: there is no case {name}")
+    modes = choose_modes(read_modes(options.modes_file), options.mode, bool(options.isotherm))
+    values = {"lib": os.path.abspath(options.library)}
+    if options.isotherm:
+        values["isotherm"] = os.path.abspath(options.isotherm)
+    with tempfile.TemporaryDirectory(prefix="isotherm-compare-", ignore_cleanup_errors=True) as folder:
+        comparison = Comparison(values, folder, options.verbose)
+        for case in cases:
+            if not options.case or case.name in options.case:
+                comparison.run_case(case, modes)
+        return comparison.finish()

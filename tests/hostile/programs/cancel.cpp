@@ -1,0 +1,47 @@
+// pthread_cancel (deferred) of threads that allocate and block, with cleanup handlers that free.
+#include <pthread.h>
+
+#include <vector>
+
+#include "check.hpp"
+
+namespace {
+
+int cleaned = 0;
+
+void clean(void* block) {
+  std::free(block);
+  std::free(keep(std::malloc(100000)));
+  __atomic_fetch_add(&cleaned, 1, __ATOMIC_RELAXED);
+}
+
+void* work(void*) {
+  void* block = std::malloc(5000);
+  pthread_cleanup_push(clean, block);
+  for (;;) {
+    std::free(keep(std::malloc(777)));
+    std::free(keep(std::malloc(300000)));
+    pthread_testcancel();
+    usleep(100);
+  }
+  pthread_cleanup_pop(1);
+  return nullptr;
+}
+
+}  // namespace
+
+int main() {
+  int cancelled = 0;
+  for (int round = 0; round < 25; ++round) {
+    std::vector<pthread_t> threads(8);
+    for (pthread_t& thread : threads) CHECK(pthread_create(&thread, nullptr, work, nullptr) == 0);
+    usleep(1000);
+    for (const pthread_t thread : threads) CHECK(pthread_cancel(thread) == 0);
+    for (const pthread_t thread : threads) {
+      void* result = nullptr;
+      CHECK(pthread_join(thread, &result) == 0);
+      cancelled += result == PTHREAD_CANCELED;
+    }
+  }
+  std::printf("cancelled %d, cleaned %s\n", cancelled, cleaned <= cancelled ? "as expected" : "too often");
+}
