@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use isotherm_sys::perf::record::{Mapping, Sample};
 
-use crate::decode::{self, Architecture, Operand, WINDOW_BYTES};
+use crate::decode::{self, Architecture, BYTES_AFTER, BYTES_BEFORE, Operand, Window};
 
 /// Most decoded instructions kept for one code space; a program's hot code is far smaller. When
 /// it is full it is emptied, because the hot part is decoded again in an instant.
@@ -24,6 +24,9 @@ const DECODED_AT_MOST: usize = 1 << 17;
 
 /// Most executable mappings noted for one code space, `vm.max_map_count` by default.
 const MAPPINGS_AT_MOST: usize = 65_530;
+
+/// Code without a known mapping is read from its page on: what lies before may not be mapped.
+const PAGE: u64 = 4096;
 
 /// Most files kept open.
 const FILES_AT_MOST: usize = 256;
@@ -170,12 +173,22 @@ impl Code {
             .next_back()
             .filter(|(_, code)| ip < code.end)
             .map(|(start, code)| (*start, code.clone()));
-        let mut bytes = [0; WINDOW_BYTES];
+        let start = mapping
+            .as_ref()
+            .map_or(ip & !(PAGE - 1), |(start, _)| *start);
+        let from = ip.saturating_sub(BYTES_BEFORE as u64).max(start);
+        let mut bytes = [0; BYTES_BEFORE + BYTES_AFTER];
         let from_file =
-            mapping.and_then(|(start, code)| self.read_file(start, &code, ip, &mut bytes));
-        let length = from_file.or_else(|| self.read_memory(pid, ip, &mut bytes));
-        let operand =
-            length.and_then(|length| decode::operand(self.architecture, ip, &bytes[..length]));
+            mapping.and_then(|(start, code)| self.read_file(start, &code, from, &mut bytes));
+        let length = from_file.or_else(|| self.read_memory(pid, from, &mut bytes));
+        let operand = length.and_then(|length| {
+            let window = Window {
+                code: &bytes[..length],
+                start: from,
+                ip,
+            };
+            decode::operand(self.architecture, &window)
+        });
         let space = self.space(pid);
         let cache = match from_file {
             Some(_) => &mut space.decoded,
@@ -192,7 +205,7 @@ impl Code {
         &mut self,
         start: u64,
         code: &CodeMapping,
-        ip: u64,
+        from: u64,
         bytes: &mut [u8],
     ) -> Option<usize> {
         if code.inode == 0 {
@@ -207,8 +220,8 @@ impl Code {
             .or_insert_with(|| open_code(&code.path, code.inode))
             .as_ref()?;
         let wanted =
-            usize::try_from(code.end - ip).map_or(bytes.len(), |left| left.min(bytes.len()));
-        let offset = code.file_offset.checked_add(ip - start)?;
+            usize::try_from(code.end - from).map_or(bytes.len(), |left| left.min(bytes.len()));
+        let offset = code.file_offset.checked_add(from - start)?;
         match file.read_at(&mut bytes[..wanted], offset) {
             Ok(0) | Err(_) => None,
             Ok(length) => Some(length),
@@ -217,9 +230,9 @@ impl Code {
 
     /// Opened anew each time: the descriptor names the memory the process had when it was opened,
     /// not what it has after exec. Code in memory is rare enough.
-    fn read_memory(&self, pid: u32, ip: u64, bytes: &mut [u8]) -> Option<usize> {
+    fn read_memory(&self, pid: u32, from: u64, bytes: &mut [u8]) -> Option<usize> {
         let memory = File::open(self.proc_root.join(pid.to_string()).join("mem")).ok()?;
-        match memory.read_at(bytes, ip) {
+        match memory.read_at(bytes, from) {
             Ok(0) | Err(_) => None,
             Ok(length) => Some(length),
         }

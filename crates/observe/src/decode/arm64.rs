@@ -5,39 +5,31 @@ use yaxpeax_arm::armv8::a64::{
     InstDecoder, Instruction, Opcode, Operand as Arm, ShiftStyle, SizeCode,
 };
 
-use super::{Extend, Index, Operand, Step};
+use super::{Decode, Extend, Flow, Index, Operand, Step, Window};
 
-/// Walks the instructions of a window of code.
-pub(super) struct Steps<'a> {
+/// Reads instructions.
+#[derive(Default)]
+pub(super) struct Reader {
     decoder: InstDecoder,
-    ip: u64,
-    code: &'a [u8],
 }
 
-impl<'a> Steps<'a> {
-    pub(super) fn new(ip: u64, code: &'a [u8]) -> Self {
-        Self {
-            decoder: InstDecoder::default(),
-            ip,
-            code,
-        }
-    }
-}
+/// Every instruction is this long.
+const LENGTH: usize = 4;
 
-impl Iterator for Steps<'_> {
-    type Item = Step;
-
-    fn next(&mut self) -> Option<Step> {
-        let (word, rest) = self.code.split_first_chunk::<4>()?;
+impl Decode for Reader {
+    fn step(&mut self, code: &[u8], address: u64) -> Option<Step> {
+        let word = code.first_chunk::<LENGTH>()?;
         let instruction = self.decoder.decode(&mut U8Reader::new(word)).ok()?;
-        let step = Step {
-            operand: operand(&instruction, self.ip),
+        Some(Step {
+            length: LENGTH,
+            operand: operand(&instruction, address),
             written: written(&instruction),
-            ends_block: ends_block(instruction.opcode),
-        };
-        self.code = rest;
-        self.ip = self.ip.wrapping_add(4);
-        Some(step)
+            flow: flow(&instruction, address),
+        })
+    }
+
+    fn previous(&mut self, _: &Window<'_>, offset: usize) -> Option<usize> {
+        offset.checked_sub(LENGTH)
     }
 }
 
@@ -87,41 +79,72 @@ fn index(register: u16, size: SizeCode, style: ShiftStyle, shift: u8) -> Option<
     })
 }
 
-/// Registers that an instruction without a memory operand writes: its first operand, as a rule.
-/// Where it is a source instead (compares), one register too many is taken for written, which
-/// costs a sample and never yields a wrong address.
+/// Registers that an instruction writes: its first operands, as a rule, and the base where it
+/// moves on. Where the first is a source instead (other stores, some compares), one register too
+/// many is taken for written, which costs a sample and never yields a wrong address.
 fn written(instruction: &Instruction) -> u64 {
-    match instruction.operands[0] {
-        Arm::Register(_, number) if number < 31 => 1 << number,
-        Arm::RegisterOrSP(_, number) if number <= 31 => 1 << number,
-        Arm::RegisterPair(_, number) if number < 30 => 0b11 << number,
-        _ => 0,
-    }
-}
-
-const fn ends_block(opcode: Opcode) -> bool {
-    matches!(
-        opcode,
-        Opcode::B
-            | Opcode::Bcc(_)
-            | Opcode::BL
-            | Opcode::BR
-            | Opcode::BLR
-            | Opcode::RET
-            | Opcode::CBZ
+    let only_reads = matches!(
+        instruction.opcode,
+        Opcode::CBZ
             | Opcode::CBNZ
             | Opcode::TBZ
             | Opcode::TBNZ
+            | Opcode::STR
+            | Opcode::STRB
+            | Opcode::STRH
+            | Opcode::STUR
+            | Opcode::STURB
+            | Opcode::STURH
+            | Opcode::STP
+            | Opcode::STNP
+    );
+    let operands = instruction.operands.iter().enumerate();
+    operands.fold(0, |set, (position, operand)| {
+        set | match *operand {
+            Arm::RegPreIndex(base, _, true)
+            | Arm::RegPostIndex(base, _)
+            | Arm::RegPostIndexReg(base, _) => 1 << base.min(63),
+            _ if only_reads || position > 1 => 0,
+            Arm::Register(_, number) if number < 31 => 1 << number,
+            Arm::RegisterOrSP(_, number) if number <= 31 && position == 0 => 1 << number,
+            Arm::RegisterPair(_, number) if number < 30 => 0b11 << number,
+            _ => 0,
+        }
+    })
+}
+
+fn flow(instruction: &Instruction, address: u64) -> Flow {
+    let target = instruction
+        .operands
+        .iter()
+        .find_map(|operand| match operand {
+            Arm::PCOffset(offset) => Some(address.wrapping_add(*offset as u64)),
+            _ => None,
+        });
+    match (instruction.opcode, target) {
+        (Opcode::B, Some(target)) => Flow::Jump(target),
+        (
+            Opcode::Bcc(_) | Opcode::CBZ | Opcode::CBNZ | Opcode::TBZ | Opcode::TBNZ,
+            Some(target),
+        ) => Flow::Branch(target),
+        (
+            Opcode::BL
+            | Opcode::BR
+            | Opcode::BLR
+            | Opcode::RET
             | Opcode::ERET
             | Opcode::SVC
             | Opcode::BRK
-            | Opcode::UDF
-    )
+            | Opcode::UDF,
+            _,
+        ) => Flow::Unknown,
+        _ => Flow::Next,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Architecture, operand};
+    use super::super::{Architecture, Window, operand};
     use isotherm_sys::perf::record::Registers;
 
     const IP: u64 = 0x40_1000;
@@ -129,12 +152,22 @@ mod tests {
     /// The address computed from registers that each hold (their own number + 1) times 2^32, less
     /// one in the low word, so that extension shows.
     fn address(code: &[u32]) -> Option<u64> {
+        address_at(code, 0)
+    }
+
+    /// As `address`, of a sample at the instruction with this number.
+    fn address_at(code: &[u32], at: u64) -> Option<u64> {
         let mut registers = Registers::NONE;
         for number in 0..33 {
             registers.set(number, register(number));
         }
         let bytes: Vec<u8> = code.iter().flat_map(|word| word.to_le_bytes()).collect();
-        operand(Architecture::Arm64, IP, &bytes)?.address(&registers)
+        let window = Window {
+            code: &bytes,
+            start: IP,
+            ip: IP + 4 * at,
+        };
+        operand(Architecture::Arm64, &window)?.address(&registers)
     }
 
     fn register(number: u8) -> u64 {
@@ -183,5 +216,23 @@ mod tests {
         assert_eq!(address(&[ADD_X1, LDR]), None);
         assert_eq!(address(&[CBZ, LDR]), None);
         assert_eq!(address(&[PRFM]), None);
+    }
+
+    #[test]
+    fn the_access_just_before_comes_first_and_a_chase_yields_the_next_link() {
+        const NOP: u32 = 0xd503_201f;
+        const LDR: u32 = 0xf940_0020; // ldr x0, [x1]
+        const LDR_POST: u32 = 0xf840_8420; // ldr x0, [x1], #8
+        const STR: u32 = 0xf900_0021; // str x1, [x1]
+        const CHASE: u32 = 0xf940_0021; // ldr x1, [x1]
+        const CBNZ_BACK: u32 = 0xb5ff_ffe1; // cbnz x1, pc-4
+        assert_eq!(address_at(&[LDR, NOP], 1), Some(register(1)));
+        assert_eq!(address_at(&[STR, NOP], 1), Some(register(1)));
+        assert_eq!(
+            address_at(&[LDR_POST, NOP], 1),
+            None,
+            "the base has moved on"
+        );
+        assert_eq!(address_at(&[CHASE, CBNZ_BACK], 1), Some(register(1)));
     }
 }

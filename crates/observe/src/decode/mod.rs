@@ -1,10 +1,21 @@
-//! From a timer sample to a data address: decode the instruction at the sample, compute its
-//! memory operand from the sampled registers.
+//! From a timer sample to a data address: find the access that the program was at, compute its
+//! address from the sampled registers.
 //!
-//! The timer stops the program *before* the instruction at the sampled address has retired, so
-//! the registers are those that its operand is computed from. An instruction without a memory
-//! operand that says something is passed over, a few times, as long as control cannot leave the
-//! basic block and the registers of the operand found later are not written in between.
+//! The interrupt of the timer is taken when the instruction at work has retired. A program that
+//! waits for memory is therefore sampled just *behind* the load it waits for: on an EPYC, 93 % of
+//! the samples of a loop of random reads fell on the one instruction after the read. So the
+//! instruction before the sampled one is looked at first. If it has no operand that counts, or
+//! has overwritten the registers of its address (pointer chasing), the next access is searched
+//! forward, a few instructions far, as long as it is sure what is executed: within the basic
+//! block, through plain jumps, and through the jump back at the end of a loop; and as long as the
+//! registers of its address are not written in between. For a chase that yields the next link,
+//! which is as good as the last.
+//!
+//! ```text
+//!   add   (%rdx,%rax,8),%r12     <- 1. the access waited for: its registers still hold
+//!   sub   $1,%esi                <- sampled here
+//!   jne   loop                      2. else forward, here back to the head of the loop
+//! ```
 //!
 //! What counts and what does not:
 //! - explicit operands, relative to the instruction pointer or the stack included, and the
@@ -21,12 +32,15 @@ pub mod x86;
 
 use isotherm_sys::perf::record::Registers;
 
-/// The bytes of code to hand to [`operand`] where there are so many.
-pub const WINDOW_BYTES: usize = 64;
+/// Code before the sampled instruction that is worth having: a loop of this length is seen whole.
+pub const BYTES_BEFORE: usize = 256;
 
-/// Most instructions looked at, the first included. Eight is two fetch groups of a wide core:
-/// further on, the link between the sample and the access is loose.
-const WINDOW_INSTRUCTIONS: usize = 8;
+/// Code from the sampled instruction on that is worth having.
+pub const BYTES_AFTER: usize = 64;
+
+/// Most instructions looked at forward. Eight is two fetch groups of a wide core: further on, the
+/// link between the sample and the access is loose.
+const INSTRUCTIONS_FORWARD: usize = 8;
 
 /// A processor architecture that can be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,48 +136,128 @@ impl Operand {
 /// What one instruction means for the search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Step {
+    /// Bytes it is long.
+    length: usize,
     /// Its memory operand, if it has one that counts.
     operand: Option<Operand>,
     /// Registers it writes, bit n for register n.
     written: u64,
-    /// Control may go elsewhere after it.
-    ends_block: bool,
+    /// Where control goes.
+    flow: Flow,
 }
 
-/// Searches the operand of the instruction at `ip`, or of one of the next, in the code found
-/// there. None: there is none, or it needs registers that are written before.
-#[must_use]
-pub fn operand(architecture: Architecture, ip: u64, code: &[u8]) -> Option<Operand> {
-    match architecture {
-        Architecture::X86 => search(x86::Steps::new(ip, code)),
-        Architecture::Arm64 => search(arm64::Steps::new(ip, code)),
+/// Where control goes after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flow {
+    /// To the next one.
+    Next,
+    /// To this address.
+    Jump(u64),
+    /// To this address or to the next one.
+    Branch(u64),
+    /// Nobody can say.
+    Unknown,
+}
+
+/// A piece of code with a sampled instruction in it.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'a> {
+    /// The code.
+    pub code: &'a [u8],
+    /// Address of its first byte.
+    pub start: u64,
+    /// Address of the sampled instruction.
+    pub ip: u64,
+}
+
+impl Window<'_> {
+    /// Where an address lies in the code.
+    fn offset(&self, address: u64) -> Option<usize> {
+        let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
+        (offset < self.code.len()).then_some(offset)
     }
 }
 
-fn search(steps: impl Iterator<Item = Step>) -> Option<Operand> {
+/// A way to read instructions.
+trait Decode {
+    /// The instruction at the start of `code`, which lies at `address`.
+    fn step(&mut self, code: &[u8], address: u64) -> Option<Step>;
+
+    /// Where the instruction before the one at `offset` begins, as far as that can be told.
+    fn previous(&mut self, window: &Window<'_>, offset: usize) -> Option<usize>;
+}
+
+/// Searches the operand of the access that a sample in this code stands for. None: there is none,
+/// or it needs registers that were written since.
+#[must_use]
+pub fn operand(architecture: Architecture, window: &Window<'_>) -> Option<Operand> {
+    match architecture {
+        Architecture::X86 => search(&mut x86::Reader::default(), window),
+        Architecture::Arm64 => search(&mut arm64::Reader::default(), window),
+    }
+}
+
+fn search(reader: &mut impl Decode, window: &Window<'_>) -> Option<Operand> {
+    backward(reader, window).or_else(|| forward(reader, window))
+}
+
+/// The operand of the instruction before, or of the one before that where a compare and a branch
+/// that was not taken retire as one.
+fn backward(reader: &mut impl Decode, window: &Window<'_>) -> Option<Operand> {
     let mut written = 0;
-    for step in steps.take(WINDOW_INSTRUCTIONS) {
-        match step.operand {
-            Some(operand) if !operand.needs_any(written) => return Some(operand),
-            // Its address depends on what lies between; so would every later guess.
-            Some(_) => return None,
-            None if step.ends_block => return None,
-            None => written |= step.written,
+    let mut offset = window.offset(window.ip)?;
+    for _ in 0..2 {
+        offset = reader.previous(window, offset)?;
+        let step = reader.step(
+            &window.code[offset..],
+            window.start.wrapping_add(offset as u64),
+        )?;
+        written |= step.written;
+        match (step.operand, step.flow) {
+            (Some(operand), Flow::Next) => {
+                return Some(operand).filter(|it| !it.needs_any(written));
+            }
+            (None, Flow::Branch(_)) => {}
+            _ => return None,
         }
+    }
+    None
+}
+
+fn forward(reader: &mut impl Decode, window: &Window<'_>) -> Option<Operand> {
+    let mut written = 0;
+    let mut address = window.ip;
+    for _ in 0..INSTRUCTIONS_FORWARD {
+        let offset = window.offset(address)?;
+        let step = reader.step(&window.code[offset..], address)?;
+        if let Some(operand) = step.operand {
+            // Where its address depends on what lies between, so would every later guess.
+            return Some(operand).filter(|it| !it.needs_any(written));
+        }
+        written |= step.written;
+        let next = address.wrapping_add(step.length as u64);
+        address = match step.flow {
+            Flow::Next => next,
+            Flow::Jump(target) => target,
+            // A branch back closes a loop and is taken nearly always.
+            Flow::Branch(target) if target < address => target,
+            Flow::Branch(_) | Flow::Unknown => return None,
+        };
     }
     None
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Architecture, operand};
+    use super::{Architecture, Window, operand};
     use proptest::prelude::{any, prop};
 
     proptest::proptest! {
         #[test]
-        fn no_code_makes_a_decoder_panic(ip in any::<u64>(), code in prop::collection::vec(any::<u8>(), 0..80)) {
+        fn no_code_makes_a_decoder_panic(start in any::<u64>(), at in 0u64..100, code in prop::collection::vec(any::<u8>(), 0..100)) {
             for architecture in [Architecture::X86, Architecture::Arm64] {
-                let _ = operand(architecture, ip, &code);
+                let ip = start.wrapping_add(at);
+                let _ = operand(architecture, &Window { code: &code, start, ip });
             }
         }
     }

@@ -5,34 +5,31 @@ use iced_x86::{
     UsedMemory,
 };
 
-use super::{Extend, Index, Operand, Step};
+use super::{Decode, Extend, Flow, Index, Operand, Step, Window};
 
-/// Walks the instructions of a window of code.
-pub(super) struct Steps<'a> {
-    decoder: Decoder<'a>,
+/// Reads instructions; its tables are used again from one to the next.
+pub(super) struct Reader {
     info: InstructionInfoFactory,
 }
 
-impl<'a> Steps<'a> {
-    pub(super) fn new(ip: u64, code: &'a [u8]) -> Self {
+impl Default for Reader {
+    fn default() -> Self {
         Self {
-            decoder: Decoder::with_ip(64, code, ip, DecoderOptions::NONE),
             info: InstructionInfoFactory::new(),
         }
     }
 }
 
-impl Iterator for Steps<'_> {
-    type Item = Step;
+/// Longest instruction there is.
+const LONGEST: usize = 15;
 
-    fn next(&mut self) -> Option<Step> {
-        if !self.decoder.can_decode() {
-            return None;
-        }
-        let instruction = self.decoder.decode();
-        if instruction.is_invalid() {
-            return None;
-        }
+/// Code before an instruction from which its predecessor is told. Decoding from a wrong byte falls
+/// in with the right boundaries after a few instructions, nearly always within half of this.
+const VOTERS: usize = 64;
+
+impl Decode for Reader {
+    fn step(&mut self, code: &[u8], address: u64) -> Option<Step> {
+        let instruction = decode(code, address)?;
         let info = self.info.info(&instruction);
         let written = info
             .used_registers()
@@ -41,11 +38,57 @@ impl Iterator for Steps<'_> {
             .filter_map(|used| number(used.register()))
             .fold(0, |set, register| set | 1 << register);
         Some(Step {
+            length: instruction.len(),
             operand: best(&instruction, info.used_memory()),
             written,
-            ends_block: instruction.flow_control() != FlowControl::Next,
+            flow: match instruction.flow_control() {
+                FlowControl::Next => Flow::Next,
+                FlowControl::UnconditionalBranch => Flow::Jump(instruction.near_branch_target()),
+                FlowControl::ConditionalBranch => Flow::Branch(instruction.near_branch_target()),
+                _ => Flow::Unknown,
+            },
         })
     }
+
+    /// x86 code cannot be read backwards. Each byte before is tried as the start of an
+    /// instruction; the predecessor on which most of them agree is taken, if most do.
+    ///
+    /// ```text
+    /// bytes      . . . . . . . . . | ip
+    /// from here  >-->----->-->---->|   right boundaries
+    /// and here     >->-->-->------>|   fell in with them: one vote more
+    /// and here   ...    >---->  >-> |  runs past: no vote
+    /// ```
+    fn previous(&mut self, window: &Window<'_>, offset: usize) -> Option<usize> {
+        let first = offset.saturating_sub(VOTERS);
+        let mut predecessor: [Option<usize>; VOTERS] = [None; VOTERS];
+        for at in (first..offset).rev() {
+            let address = window.start.wrapping_add(at as u64);
+            let code = &window.code[at..window.code.len().min(at + LONGEST)];
+            let Some(instruction) = decode(code, address) else {
+                continue;
+            };
+            let next = at + instruction.len();
+            predecessor[at - first] = match next.cmp(&offset) {
+                std::cmp::Ordering::Equal => Some(at),
+                std::cmp::Ordering::Less => predecessor[next - first],
+                std::cmp::Ordering::Greater => None,
+            };
+        }
+        let mut votes = [0_usize; LONGEST + 1];
+        for found in predecessor.iter().flatten() {
+            votes[offset - found] += 1;
+        }
+        let total: usize = votes.iter().sum();
+        let (length, most) = votes.iter().enumerate().max_by_key(|(_, votes)| **votes)?;
+        (most * 2 > total).then(|| offset - length)
+    }
+}
+
+fn decode(code: &[u8], address: u64) -> Option<Instruction> {
+    let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
+    let instruction = decoder.can_decode().then(|| decoder.decode())?;
+    (!instruction.is_invalid()).then_some(instruction)
 }
 
 const fn writes(access: OpAccess) -> bool {
@@ -126,18 +169,28 @@ fn number(register: Register) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Architecture, operand};
+    use super::super::{Architecture, Window, operand};
     use isotherm_sys::perf::record::Registers;
 
     const IP: u64 = 0x40_1000;
 
     /// The address computed from registers that each hold their own number times 2^20.
     fn address(code: &[u8]) -> Option<u64> {
+        address_at(code, 0)
+    }
+
+    /// As `address`, of a sample at this byte of the code.
+    fn address_at(code: &[u8], at: u64) -> Option<u64> {
         let mut registers = Registers::NONE;
         for number in (0..10).chain(16..24) {
             registers.set(number, u64::from(number) << 20);
         }
-        operand(Architecture::X86, IP, code)?.address(&registers)
+        let window = Window {
+            code,
+            start: IP,
+            ip: IP + at,
+        };
+        operand(Architecture::X86, &window)?.address(&registers)
     }
 
     const CX: u64 = 2 << 20;
@@ -210,6 +263,35 @@ mod tests {
         // nine times nop; mov rax, [rdi]
         let far: Vec<u8> = [0x90; 9].into_iter().chain([0x48, 0x8b, 0x07]).collect();
         assert_eq!(address(&far), None);
+    }
+
+    #[test]
+    fn the_access_just_before_comes_first_unless_it_overwrote_its_registers() {
+        // The loop of tests/programs/hot.c: and eax, 0x7fffff; add r12, [rdx+rax*8]; sub esi, 1;
+        // jne -> and
+        let code = [
+            0x48, 0x0f, 0xaf, 0xc5, 0x48, 0xd1, 0xc8, 0x49, 0x39, 0xc7, 0x48, 0x89, 0xd8, 0x49,
+            0x0f, 0x43, 0xd6, 0x48, 0xc1, 0xe8, 0x14, 0x25, 0xff, 0xff, 0x7f, 0x00, 0x4c, 0x03,
+            0x24, 0xc2, 0x83, 0xee, 0x01, 0x75, 0xb9,
+        ];
+        assert_eq!(address_at(&code, 30), Some(3 << 20), "sampled at sub");
+        // cmp [rdi], eax; jne +2; nop
+        let fused = [0x90, 0x90, 0x39, 0x07, 0x75, 0x02, 0x90];
+        assert_eq!(
+            address_at(&fused, 6),
+            Some(DI),
+            "compare and branch retire as one"
+        );
+    }
+
+    #[test]
+    fn a_pointer_chase_yields_the_next_link_through_the_jump_back() {
+        // mov rdi, [rdi]; dec rcx; jne -> mov
+        let chase = [0x48, 0x8b, 0x3f, 0x48, 0xff, 0xc9, 0x75, 0xf8];
+        assert_eq!(address_at(&chase, 3), Some(DI));
+        // The same with jmp forward to a load: mov rdi, [rdi]; jmp +1; nop; mov rax, [rsi]
+        let jump = [0x48, 0x8b, 0x3f, 0xeb, 0x01, 0x90, 0x48, 0x8b, 0x06];
+        assert_eq!(address_at(&jump, 3), Some(SI));
     }
 
     #[test]
