@@ -1,1 +1,93 @@
+//! Profiles and plans for people and scripts: text, JSON and one self-contained HTML page.
 //!
+//! ```text
+//! Profile + Plan --> Summary --+--> text (a terminal's width)
+//!                              +--> JSON (schema in docs/formats.md)
+//!                              +--> HTML (offline, bounded size)
+//! ```
+//!
+//! Every figure is computed once, in [`summary`]; the three forms only print it, so none
+//! contradicts another. Nothing here does I/O: values go in, strings come out.
+//!
+//! ```
+//! use isotherm_model::profile::{Meta, Profile};
+//! use isotherm_report::Report;
+//! let profile = Profile::new(Meta::default());
+//! let report = Report::new(&profile, None).named("app.iso", None);
+//! assert!(report.text(80).contains("No accesses were seen"));
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod comparison;
+mod heat;
+mod html;
+mod next;
+mod plan;
+mod resident;
+mod shell;
+mod sites;
+pub mod summary;
+pub mod table;
+mod text;
+pub mod words;
+
+use isotherm_model::plan::Plan;
+use isotherm_model::profile::Profile;
+
+use summary::Summary;
+
+/// A profile, and a plan for it where there is one, ready to be printed.
+#[derive(Clone, Debug)]
+pub struct Report {
+    summary: Summary,
+}
+
+impl Report {
+    /// Computes every figure.
+    #[must_use]
+    pub fn new(profile: &Profile, plan: Option<&Plan>) -> Self {
+        Self {
+            summary: Summary::new(profile, plan),
+        }
+    }
+
+    /// Names the files, so that the commands to run next can be copied as they are.
+    #[must_use]
+    pub fn named(mut self, profile: &str, plan: Option<&str>) -> Self {
+        self.summary.next = next::commands(&self.summary, profile, plan);
+        self
+    }
+
+    /// Adds sentences that must be seen, such as what could not be read of the profile.
+    #[must_use]
+    pub fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+        self.summary.notes.extend(notes);
+        self
+    }
+
+    /// The figures.
+    #[must_use]
+    pub const fn summary(&self) -> &Summary {
+        &self.summary
+    }
+
+    /// For a terminal of so many columns; 60 at least are used.
+    #[must_use]
+    pub fn text(&self, columns: usize) -> String {
+        text::render(&self.summary, columns.max(60))
+    }
+
+    /// As JSON, documented in `docs/formats.md`, ending in a line feed.
+    #[must_use]
+    pub fn json(&self) -> String {
+        // Strings, numbers and lists of them: serialising cannot fail.
+        let json = serde_json::to_string_pretty(&self.summary).unwrap_or_default();
+        json + "\n"
+    }
+
+    /// As one HTML page that needs no network and stays under 5 MB whatever the profile's size.
+    #[must_use]
+    pub fn html(&self) -> String {
+        html::render(&self.summary)
+    }
+}

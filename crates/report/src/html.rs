@@ -1,0 +1,325 @@
+//! The report as one page: static tables that need no script, and data for the charts.
+//!
+//! Whatever the profile's size, the page is bounded: so many sites, callers, counters, so many
+//! characters of each name; the grid and the series are bounded where they are made. All text
+//! passes [`escape`] (in markup) or [`data`] (in the script element).
+
+use isotherm_model::units::{Bytes, Nanos};
+use serde::Serialize;
+
+use crate::summary::Summary;
+use crate::text::EMULATED;
+use crate::words::{clip, counted, grouped, percent};
+
+mod tables;
+
+const STYLE: &str = include_str!("../assets/report.css");
+const SCRIPT: &str = include_str!("../assets/report.js");
+const CHARTS: &str = include_str!("../assets/echarts.min.js");
+
+/// Sites with a row and a point of their own.
+const SITES: usize = 200;
+/// Characters of a name.
+const NAME: usize = 200;
+/// Notes.
+const NOTES: usize = 50;
+
+/// The page.
+pub(crate) fn render(summary: &Summary) -> String {
+    let title = format!("Isotherm: {}", clip(&summary.run.program, NAME));
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#sites\">Skip to the sites</a>\n",
+        escape(&title)
+    );
+    page += &header(summary);
+    page += "<main>\n";
+    page += &charts_first(summary);
+    page += &tables::sites(summary, SITES);
+    page += &charts_last(summary);
+    page += &tables::sources(summary);
+    page += &next(summary);
+    page += &tables::counters(summary);
+    page += &tables::run(summary);
+    page += "</main>\n";
+    page += &format!(
+        "<script type=\"application/json\" id=\"data\">{}</script>\n<script>{CHARTS}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
+        data(summary)
+    );
+    page
+}
+
+/// Text as markup shows it.
+pub(crate) fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// A name of bounded length as markup shows it.
+pub(crate) fn name(text: &str) -> String {
+    escape(&clip(text, NAME))
+}
+
+/// The figures the charts draw.
+#[derive(Serialize)]
+struct Data<'a> {
+    footprint_bytes: u64,
+    hot_capacity_share: f64,
+    hot_accesses_share: f64,
+    sites: Vec<Point>,
+    heat: &'a crate::heat::HeatGrid,
+    resident: &'a crate::resident::ResidentSeries,
+    plan: &'a Option<crate::plan::PlanSummary>,
+}
+
+/// A site on the curve.
+#[derive(Serialize)]
+struct Point {
+    location: String,
+    tier: Option<String>,
+    fast: bool,
+    accesses_share: f64,
+    peak_rss_bytes: u64,
+    capacity: f64,
+    accesses: f64,
+}
+
+/// The figures as JSON that cannot end the script element it stands in: `<`, `>` and `&` occur in
+/// JSON only within strings, where `\u003c` means the same.
+fn data(summary: &Summary) -> String {
+    let fastest = summary.plan.as_ref().and_then(|plan| plan.tiers.first());
+    let point = |site: &crate::sites::SiteRow| Point {
+        location: clip(&site.location, NAME),
+        tier: site.tier.clone(),
+        fast: fastest.is_some_and(|fastest| Some(&fastest.name) == site.tier.as_ref()),
+        accesses_share: site.accesses_share,
+        peak_rss_bytes: site.peak_rss_bytes,
+        capacity: site.cumulative_capacity_share,
+        accesses: site.cumulative_accesses_share,
+    };
+    let mut points: Vec<Point> = summary.sites.iter().take(SITES).map(point).collect();
+    // The rest is one step to the end of the curve.
+    if let Some(last) = summary.sites.get(SITES..).and_then(<[_]>::last) {
+        let drawn = points.last().map_or(0.0, |point| point.accesses);
+        let bytes = summary
+            .sites
+            .get(SITES - 1)
+            .map_or(0, |site| site.cumulative_bytes);
+        points.push(Point {
+            location: counted(summary.sites.len() - SITES, "other site"),
+            tier: None,
+            accesses_share: last.cumulative_accesses_share - drawn,
+            peak_rss_bytes: last.cumulative_bytes - bytes,
+            ..point(last)
+        });
+    }
+    let mut heat = summary.heat.clone();
+    for row in &mut heat.rows {
+        row.location = clip(&row.location, NAME);
+    }
+    let mut resident = summary.resident.clone();
+    for series in &mut resident.series {
+        series.location = clip(&series.location, NAME);
+    }
+    let data = Data {
+        footprint_bytes: summary.totals.footprint_bytes,
+        hot_capacity_share: summary.totals.hot_capacity_share,
+        hot_accesses_share: summary.totals.hot_accesses_share,
+        sites: points,
+        heat: &heat,
+        resident: &resident,
+        plan: &summary.plan,
+    };
+    let json = serde_json::to_string(&data).unwrap_or_default();
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+}
+
+fn header(summary: &Summary) -> String {
+    let mut html = format!(
+        "<header>\n<p class=\"brand\">Isotherm report</p>\n<h1>{}</h1>\n<p class=\"headline\">{}</p>\n",
+        name(&summary.run.program),
+        escape(&summary.headline)
+    );
+    if summary.run.emulated {
+        html += &format!(
+            "<p class=\"emulated\"><strong>{}</strong></p>\n",
+            escape(EMULATED)
+        );
+    }
+    if !summary.notes.is_empty() {
+        html += "<ul class=\"notes\" role=\"alert\">\n";
+        for note in summary.notes.iter().take(NOTES) {
+            html += &format!("<li>{}</li>\n", escape(&clip(note, 1000)));
+        }
+        html += "</ul>\n";
+    }
+    let totals = &summary.totals;
+    let mut figures = vec![
+        (
+            "footprint",
+            Bytes(totals.footprint_bytes).to_string(),
+            "most bytes of all sites resident at one time".to_owned(),
+        ),
+        (
+            "of accesses",
+            percent(totals.hot_accesses_share),
+            format!(
+                "on the hottest {} of the footprint",
+                percent(totals.hot_capacity_share)
+            ),
+        ),
+        (
+            "sites",
+            grouped(totals.sites as u64),
+            "allocation sites that can be placed".to_owned(),
+        ),
+        (
+            "accesses seen",
+            grouped(totals.accesses),
+            format!(
+                "on sites; {} more on stacks, data and libraries",
+                grouped(totals.unattributed_accesses)
+            ),
+        ),
+    ];
+    if let Some(plan) = &summary.plan {
+        figures.insert(
+            2,
+            (
+                "of the bound",
+                percent(plan.planned_of_bound),
+                format!("reached by the {} plan", clip(&plan.policy, 40)),
+            ),
+        );
+    }
+    html += "<dl class=\"figures\">\n";
+    for (what, value, note) in figures {
+        html += &format!(
+            "<div><dt>{}</dt><dd><b>{}</b><span>{}</span></dd></div>\n",
+            escape(what),
+            escape(&value),
+            escape(&note)
+        );
+    }
+    html + "</dl>\n</header>\n"
+}
+
+/// A chart: its place, its words, and what stands there without a script.
+fn chart(id: &str, title: &str, words: &str, label: &str) -> String {
+    format!(
+        "<section aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{}</h2>\n<p>{}</p>\n\
+         <div class=\"chart\" id=\"{id}\" role=\"img\" aria-label=\"{}\"></div>\n\
+         <noscript><p class=\"noscript\">The chart needs JavaScript; the tables of this page do not.</p></noscript>\n</section>\n",
+        escape(title),
+        escape(words),
+        escape(label)
+    )
+}
+
+fn charts_first(summary: &Summary) -> String {
+    let totals = &summary.totals;
+    let mut words = "Sites from hottest to coldest: how much capacity they fill, and how much of the accesses they take. \
+                     The further the curve bends from the diagonal, the more a small fast tier can do."
+        .to_owned();
+    if totals.peak_rss_sum_bytes > totals.footprint_bytes {
+        words += " It ends beyond 100 % of the footprint because sites peak at different times.";
+    }
+    let mut html = chart(
+        "curve",
+        "Capacity against bandwidth",
+        &words,
+        &summary.headline,
+    );
+    if let Some(plan) = &summary.plan {
+        html += &chart(
+            "standing",
+            &format!(
+                "The plan beside first touch and the bound: {}",
+                clip(&plan.policy, 40)
+            ),
+            &format!(
+                "Share of the {} that {} of fast memory ({} of the footprint) serves. The bound is what no plan can exceed.",
+                plan.value,
+                Bytes(plan.fast_capacity_bytes),
+                percent(plan.fast_capacity_share)
+            ),
+            &format!(
+                "First touch {}, this plan {}, bound {}",
+                percent(plan.first_touch_share),
+                percent(plan.planned_share),
+                percent(plan.bound_share)
+            ),
+        );
+        html += &tables::plan(plan);
+    }
+    html
+}
+
+fn charts_last(summary: &Summary) -> String {
+    let columns = summary.heat.columns.len();
+    let heat = format!(
+        "Each row is a part of a site's data by address, hottest site first; each column is time ({} over {} epochs). Colour: accesses for each MiB and second.",
+        Nanos(summary.run.span_ns),
+        summary.run.epochs
+    );
+    let resident = format!(
+        "What each site had in memory; the highest point is the footprint, {}.",
+        Bytes(summary.totals.footprint_bytes)
+    );
+    chart(
+        "heat",
+        "Heat over time",
+        &heat,
+        &format!(
+            "Heat map of {} rows and {columns} columns",
+            summary.heat.rows.len()
+        ),
+    ) + &chart(
+        "resident",
+        "Resident memory over time",
+        &resident,
+        &resident,
+    )
+}
+
+fn next(summary: &Summary) -> String {
+    let mut html = "<section aria-labelledby=\"next-title\">\n<h2 id=\"next-title\">What to run next</h2>\n<ol class=\"next\">\n".to_owned();
+    for next in &summary.next {
+        html += &format!(
+            "<li><p>{}</p><div class=\"command\"><pre><code>{}</code></pre><button type=\"button\" class=\"copy\" hidden>Copy</button></div></li>\n",
+            escape(&next.what),
+            escape(&clip(&next.command, 4000))
+        );
+    }
+    html + "</ol>\n</section>\n"
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_bundled_charts_are_the_ones_named_in_the_assets_readme() {
+        // A full SHA-256 here would need a dependency for one assertion: `tests/pages` checks it.
+        assert!(
+            super::CHARTS.contains("6.1.0"),
+            "another version of ECharts"
+        );
+        for script in [super::CHARTS, super::SCRIPT] {
+            assert!(!script.contains("</script"), "it would end its own element");
+        }
+    }
+}

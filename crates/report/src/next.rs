@@ -1,0 +1,68 @@
+//! What to run next, as commands that can be copied.
+
+use serde::Serialize;
+
+use crate::shell::quoted;
+use crate::summary::{HOT_SHARE, Summary};
+
+/// A command and what it is for.
+#[derive(Clone, Debug, Serialize)]
+pub struct Next {
+    /// What it does, in words.
+    pub what: String,
+    /// The command.
+    pub command: String,
+}
+
+/// The commands that follow from what is there: a profile at this path, a plan at that one.
+pub(crate) fn commands(summary: &Summary, profile: &str, plan: Option<&str>) -> Vec<Next> {
+    let next = |what: &str, command: String| Next {
+        what: what.to_owned(),
+        command,
+    };
+    let plan_path = plan.map_or_else(
+        || {
+            format!(
+                "{}.plan",
+                profile.trim_end_matches('/').trim_end_matches(".iso")
+            )
+        },
+        str::to_owned,
+    );
+    let mut list = Vec::new();
+    if summary.totals.accesses == 0 {
+        list.push(next(
+            "See why nothing was seen",
+            "isotherm doctor".to_owned(),
+        ));
+        return list;
+    }
+    if summary.plan.is_none() {
+        list.push(next(
+            "Decide what goes into a quarter of the footprint",
+            format!(
+                "isotherm plan {} --fast {}% --policy thermos -o {}",
+                quoted(profile),
+                HOT_SHARE * 100.0,
+                quoted(&plan_path)
+            ),
+        ));
+    }
+    if !summary.run.command.is_empty() {
+        list.push(next(
+            "Run the program with its data placed by the plan",
+            format!(
+                "isotherm run --plan {} -- {}",
+                quoted(&plan_path),
+                summary.run.command_line()
+            ),
+        ));
+    }
+    if let Some(site) = summary.sites.first() {
+        list.push(next(
+            "Ask why the hottest site is where it is",
+            format!("isotherm explain {} {}", quoted(&plan_path), site.site),
+        ));
+    }
+    list
+}

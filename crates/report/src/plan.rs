@@ -1,0 +1,123 @@
+//! A plan beside first touch and the bound, and how it fits the profile.
+
+use std::collections::HashSet;
+
+use isotherm_model::plan::{Plan, Value};
+use isotherm_model::tier::TierIndex;
+use isotherm_model::units::Bytes;
+use serde::Serialize;
+
+use crate::sites::SiteRow;
+use crate::summary::Totals;
+use crate::words::{counted, share};
+
+/// A plan and its standing. Shares are of `total_value`.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlanSummary {
+    /// Policy that made it.
+    pub policy: String,
+    /// What value meant: `accesses` or `bandwidth`.
+    pub value: &'static str,
+    /// What weight meant: `peak-rss` or `peak-requested`.
+    pub weight: &'static str,
+    /// Tiers, fastest first.
+    pub tiers: Vec<TierUse>,
+    /// Tier of data that the plan does not name.
+    pub default_tier: String,
+    /// Capacity of the fastest tier.
+    pub fast_capacity_bytes: u64,
+    /// The same as a share of the footprint.
+    pub fast_capacity_share: f64,
+    /// Value of all sites.
+    pub total_value: u64,
+    /// Share that the fastest tier serves by this plan.
+    pub planned_share: f64,
+    /// By first touch at the same capacity.
+    pub first_touch_share: f64,
+    /// By the fractional bound: no plan can do better.
+    pub bound_share: f64,
+    /// The plan as a share of the bound.
+    pub planned_of_bound: f64,
+    /// Sites of the plan that the profile does not have.
+    pub unmatched_sites: usize,
+    /// Sites of the profile that the plan does not name.
+    pub unnamed_sites: usize,
+}
+
+/// What the plan puts into a tier.
+#[derive(Clone, Debug, Serialize)]
+pub struct TierUse {
+    /// Its name.
+    pub name: String,
+    /// True for both halves of the emulated pair.
+    pub emulated: bool,
+    /// Its capacity.
+    pub capacity_bytes: u64,
+    /// Bytes that the plan puts there, by its weights.
+    pub planned_bytes: u64,
+    /// Sites that it puts there.
+    pub sites: usize,
+}
+
+impl PlanSummary {
+    pub(crate) fn new(plan: &Plan, sites: &[SiteRow], totals: &Totals) -> Self {
+        let ids: HashSet<&str> = sites.iter().map(|site| site.site.as_str()).collect();
+        let known = |id: &str| ids.contains(id);
+        let tiers = plan.tiers.all().iter().zip(0..).map(|(tier, index)| {
+            let here = |tier| tier == TierIndex(index);
+            TierUse {
+                name: tier.name.clone(),
+                emulated: tier.is_emulated(),
+                capacity_bytes: tier.capacity.0,
+                planned_bytes: plan.bytes_in(TierIndex(index)).0,
+                sites: plan.assignments.iter().filter(|a| here(a.tier)).count(),
+            }
+        });
+        let standing = &plan.standing;
+        let fast = plan
+            .tiers
+            .get(TierIndex::FASTEST)
+            .map_or(Bytes::ZERO, |tier| tier.capacity);
+        let default_tier = plan.tiers.get(plan.default_tier);
+        Self {
+            policy: plan.policy.clone(),
+            value: plan.value.word(),
+            weight: plan.weight.word(),
+            tiers: tiers.collect(),
+            default_tier: default_tier
+                .map(|tier| tier.name.clone())
+                .unwrap_or_default(),
+            fast_capacity_bytes: fast.0,
+            fast_capacity_share: share(fast.0, totals.footprint_bytes),
+            total_value: standing.total,
+            planned_share: share(standing.planned, standing.total),
+            first_touch_share: share(standing.first_touch, standing.total),
+            bound_share: share(standing.bound, standing.total),
+            planned_of_bound: standing.share_of_bound(),
+            unmatched_sites: plan
+                .assignments
+                .iter()
+                .filter(|a| !known(&a.site.to_string()))
+                .count(),
+            unnamed_sites: sites.iter().filter(|site| site.reason.is_none()).count(),
+        }
+    }
+
+    /// Why the plan may not fit this profile.
+    pub(crate) fn doubts(&self, totals: &Totals) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if self.value == Value::Accesses.word() && self.total_value != totals.accesses {
+            doubts.push(
+                "The plan was made from another recording: its shares are of other accesses than those shown here."
+                    .to_owned(),
+            );
+        }
+        if self.unmatched_sites > 0 {
+            doubts.push(format!(
+                "{} of the plan did not allocate in this run.",
+                counted(self.unmatched_sites, "site")
+            ));
+        }
+        doubts
+    }
+}

@@ -1,0 +1,126 @@
+//! Resident bytes over time by site, of bounded size.
+
+use std::collections::{BTreeMap, HashMap};
+
+use isotherm_model::batch::Epoch;
+use isotherm_model::profile::Profile;
+use isotherm_model::site::SiteId;
+use serde::Serialize;
+
+use crate::heat::Columns;
+use crate::sites::SiteRow;
+
+/// Points in time at most.
+const POINTS: usize = 200;
+/// Sites with a series of their own; the rest is one series.
+const SITES: usize = 8;
+
+/// Resident bytes by time and site. Where several epochs share a point, it shows the one with most
+/// bytes resident, so that the highest point is the footprint.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ResidentSeries {
+    /// Epoch of each point.
+    pub epochs: Vec<u32>,
+    /// Time of each point since the start of the run: the end of its epoch.
+    pub times_ns: Vec<u64>,
+    /// The biggest sites, then all others.
+    pub series: Vec<SiteSeries>,
+}
+
+/// Resident bytes of one site.
+#[derive(Clone, Debug, Serialize)]
+pub struct SiteSeries {
+    /// Its id; empty for all other sites.
+    pub site: String,
+    /// Where it is allocated.
+    pub location: String,
+    /// Bytes at each point.
+    pub bytes: Vec<u64>,
+}
+
+impl ResidentSeries {
+    pub(crate) fn new(profile: &Profile, sites: &[SiteRow]) -> Self {
+        let chosen = fullest_epochs(profile);
+        let point_of: HashMap<Epoch, usize> = chosen
+            .iter()
+            .enumerate()
+            .map(|(i, epoch)| (*epoch, i))
+            .collect();
+        let mut biggest: Vec<&SiteRow> = sites.iter().collect();
+        biggest.sort_by_key(|site| std::cmp::Reverse(site.peak_rss_bytes));
+        biggest.truncate(SITES);
+        let others = sites.len() - biggest.len();
+        let mut series: Vec<SiteSeries> = biggest
+            .iter()
+            .map(|site| SiteSeries {
+                site: site.site.clone(),
+                location: site.location.clone(),
+                bytes: vec![0; chosen.len()],
+            })
+            .collect();
+        let index: HashMap<SiteId, usize> = biggest.iter().map(|site| site.id).zip(0..).collect();
+        if others > 0 {
+            series.push(SiteSeries {
+                site: String::new(),
+                location: crate::words::counted(others, "other site"),
+                bytes: vec![0; chosen.len()],
+            });
+        }
+        for row in &profile.resident {
+            let Some(point) = point_of.get(&row.epoch) else {
+                continue;
+            };
+            if row.site == SiteId::UNATTRIBUTED {
+                continue;
+            }
+            let at = index.get(&row.site).copied().unwrap_or(SITES);
+            if let Some(series) = series.get_mut(at) {
+                series.bytes[*point] = series.bytes[*point].saturating_add(row.bytes.0);
+            }
+        }
+        let ends = ends(profile);
+        Self {
+            times_ns: chosen.iter().map(|epoch| ends[epoch]).collect(),
+            epochs: chosen.into_iter().map(|epoch| epoch.0).collect(),
+            series,
+        }
+    }
+}
+
+/// Of each column of epochs, the one with most bytes resident.
+fn fullest_epochs(profile: &Profile) -> Vec<Epoch> {
+    let mut totals: BTreeMap<Epoch, u64> = BTreeMap::new();
+    for row in profile
+        .resident
+        .iter()
+        .filter(|row| row.site != SiteId::UNATTRIBUTED)
+    {
+        let total = totals.entry(row.epoch).or_default();
+        *total = total.saturating_add(row.bytes.0);
+    }
+    let columns = Columns::new(profile, POINTS);
+    let mut fullest: Vec<Option<(u64, Epoch)>> = vec![None; columns.columns.len()];
+    for span in &profile.epochs {
+        let total = totals.get(&span.epoch).copied().unwrap_or(0);
+        if let Some(best) = columns.of(span.epoch).map(|column| &mut fullest[column])
+            && best.is_none_or(|(most, _)| total > most)
+        {
+            *best = Some((total, span.epoch));
+        }
+    }
+    fullest
+        .into_iter()
+        .flatten()
+        .map(|(_, epoch)| epoch)
+        .collect()
+}
+
+/// When each epoch ended, since the start of the run.
+fn ends(profile: &Profile) -> HashMap<Epoch, u64> {
+    let mut now = 0_u64;
+    let ends = profile.epochs.iter().map(|span| {
+        now = now.saturating_add(span.span.0);
+        (span.epoch, now)
+    });
+    ends.collect()
+}

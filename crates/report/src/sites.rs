@@ -1,0 +1,253 @@
+//! Sites by hotness, with the curve of cumulative capacity against accesses (MemBrain, Figure 2).
+
+use std::collections::{BTreeMap, HashMap};
+
+use isotherm_model::plan::{Assignment, Plan, hotter_first};
+use isotherm_model::profile::Profile;
+use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+use isotherm_model::units::{Accesses, Bytes};
+use serde::Serialize;
+
+use crate::words::share;
+
+/// A site, its share and its place on the curve.
+#[derive(Clone, Debug, Serialize)]
+pub struct SiteRow {
+    /// Its id.
+    #[serde(skip)]
+    pub id: SiteId,
+    /// The same in words, as plans name it.
+    pub site: String,
+    /// `heap`, `mapping` or `shared`.
+    pub kind: &'static str,
+    /// The caller that says most, the innermost with a source line of the program's own:
+    /// `graph.cc:88 load_graph`.
+    pub location: String,
+    /// Callers, innermost first.
+    pub callers: Vec<Caller>,
+    /// Accesses seen.
+    pub accesses: u64,
+    /// Share of the accesses to all sites.
+    pub accesses_share: f64,
+    /// Most bytes resident at one time.
+    pub peak_rss_bytes: u64,
+    /// The same as a share of the footprint.
+    pub capacity_share: f64,
+    /// Hotness: accesses for each MiB of peak RSS; none where no RSS was seen.
+    pub accesses_per_mib: Option<f64>,
+    /// Peak RSS of this site and all hotter ones.
+    pub cumulative_bytes: u64,
+    /// The same as a share of the footprint; above 1 where sites peak at different times.
+    pub cumulative_capacity_share: f64,
+    /// Accesses of this site and all hotter ones.
+    pub cumulative_accesses: u64,
+    /// The same as a share of the accesses to all sites.
+    pub cumulative_accesses_share: f64,
+    /// Allocations.
+    pub allocations: u64,
+    /// Bytes asked for over the run.
+    pub requested_bytes: u64,
+    /// Most bytes asked for and not freed at one time; 0 where it could not be told.
+    pub peak_requested_bytes: u64,
+    /// Tier that the plan puts it into.
+    pub tier: Option<String>,
+    /// Why, in the plan's words; none for a site that the plan does not name.
+    pub reason: Option<String>,
+}
+
+/// One caller.
+#[derive(Clone, Debug, Serialize)]
+pub struct Caller {
+    /// The best that is known: function and line, function and module, or module and offset.
+    pub text: String,
+    /// Function, where symbols were found.
+    pub function: Option<String>,
+    /// Source file, where debugging information was found.
+    pub file: Option<String>,
+    /// Line.
+    pub line: Option<u32>,
+    /// Path of the module.
+    pub module: String,
+    /// Return address within the module, hexadecimal.
+    pub offset: String,
+}
+
+/// Every site that can be placed, hottest first.
+pub(crate) fn rows(
+    profile: &Profile,
+    accesses: &BTreeMap<SiteId, Accesses>,
+    plan: Option<&Plan>,
+) -> Vec<SiteRow> {
+    let mut sites: BTreeMap<SiteId, Site> = profile
+        .sites
+        .iter()
+        .map(|site| (site.id, site.clone()))
+        .collect();
+    for id in accesses.keys() {
+        sites
+            .entry(*id)
+            .or_insert_with(|| Site::new(*id, SiteKind::Heap));
+    }
+    sites.remove(&SiteId::UNATTRIBUTED);
+    let seen = |site: &Site| accesses.get(&site.id).map_or(0, |accesses| accesses.0);
+    let mut sites: Vec<Site> = sites.into_values().collect();
+    sites.sort_by(|a, b| hotter_first((seen(a), a.peak_rss, a.id), (seen(b), b.peak_rss, b.id)));
+
+    let total = sites.iter().map(&seen).fold(0, u64::saturating_add);
+    let footprint = profile.footprint();
+    let assignments: HashMap<SiteId, &Assignment> = plan
+        .into_iter()
+        .flat_map(|plan| &plan.assignments)
+        .map(|assignment| (assignment.site, assignment))
+        .collect();
+    let mut bytes = Bytes::ZERO;
+    let mut sum = 0_u64;
+    sites
+        .iter()
+        .map(|site| {
+            let accesses = seen(site);
+            bytes += site.peak_rss;
+            sum = sum.saturating_add(accesses);
+            let assignment = assignments.get(&site.id);
+            let mebibytes = site.peak_rss.0 as f64 / f64::from(1 << 20);
+            SiteRow {
+                id: site.id,
+                site: site.id.to_string(),
+                kind: site.kind.word(),
+                location: location(site),
+                callers: site.frames.iter().map(caller).collect(),
+                accesses,
+                accesses_share: share(accesses, total),
+                peak_rss_bytes: site.peak_rss.0,
+                capacity_share: share(site.peak_rss.0, footprint.0),
+                accesses_per_mib: (site.peak_rss.0 > 0).then(|| accesses as f64 / mebibytes),
+                cumulative_bytes: bytes.0,
+                cumulative_capacity_share: share(bytes.0, footprint.0),
+                cumulative_accesses: sum,
+                cumulative_accesses_share: share(sum, total),
+                allocations: site.allocations,
+                requested_bytes: site.requested.0,
+                peak_requested_bytes: site.peak_requested.0,
+                tier: plan.and_then(|plan| {
+                    let tier = assignment.map_or(plan.default_tier, |a| a.tier);
+                    plan.tiers.get(tier).map(|tier| tier.name.clone())
+                }),
+                reason: assignment.map(|assignment| assignment.reason.clone()),
+            }
+        })
+        .collect()
+}
+
+fn caller(frame: &Frame) -> Caller {
+    Caller {
+        text: frame.to_string(),
+        function: frame.function.clone(),
+        file: frame.file.clone(),
+        line: frame.line,
+        module: frame.module.clone(),
+        offset: format!("0x{:x}", frame.offset),
+    }
+}
+
+/// The caller that says most to the program's author: not the container of the standard library
+/// that asked for the memory, but the line that asked the container.
+fn location(site: &Site) -> String {
+    let own = |frame: &&Frame| {
+        let file = frame.file.as_deref();
+        file.is_some_and(|file| !file.starts_with("/usr/") && !file.contains("/rustlib/"))
+    };
+    let frames = &site.frames;
+    let best = frames
+        .iter()
+        .find(own)
+        .or_else(|| frames.iter().find(|frame| frame.file.is_some()))
+        .or_else(|| frames.iter().find(|frame| frame.function.is_some()))
+        .or_else(|| frames.first());
+    match best {
+        Some(frame) => match (&frame.file, frame.line, &frame.function) {
+            // The line comes first: it tells sites apart where a long name is cut.
+            (Some(file), Some(line), Some(function)) => {
+                let file = file.rsplit('/').next().unwrap_or(file);
+                format!("{file}:{line} {function}")
+            }
+            _ => frame.to_string(),
+        },
+        None if site.kind == SiteKind::Shared => site.label(),
+        None => site.id.to_string(),
+    }
+}
+
+/// Share of the accesses that the hottest data of this size takes, the last site in part: a point
+/// of the curve.
+pub(crate) fn accesses_share_at(sites: &[SiteRow], capacity: Bytes) -> f64 {
+    let next = sites.partition_point(|site| site.cumulative_bytes <= capacity.0);
+    let before = next.checked_sub(1).map(|last| &sites[last]);
+    let (bytes, covered) = before.map_or((0, 0.0), |site| {
+        (site.cumulative_bytes, site.cumulative_accesses_share)
+    });
+    sites.get(next).map_or(covered, |site| {
+        covered + site.accesses_share * share(capacity.0 - bytes, site.peak_rss_bytes)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{accesses_share_at, location, rows};
+    use isotherm_model::profile::{Meta, Profile};
+    use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+    use isotherm_model::units::{Accesses, Bytes};
+
+    fn three() -> Vec<super::SiteRow> {
+        let mut profile = Profile::new(Meta::default());
+        for (id, rss) in [(10, 100), (11, 300), (12, 600)] {
+            let mut site = Site::new(SiteId(id), SiteKind::Heap);
+            site.peak_rss = Bytes(rss);
+            profile.sites.push(site);
+        }
+        let seen = [(10, 20), (11, 75), (12, 5), (0, 900)];
+        let accesses = seen.map(|(id, n)| (SiteId(id), Accesses(n))).into();
+        rows(&profile, &accesses, None)
+    }
+
+    #[test]
+    fn the_curve_rises_by_hotness_and_ends_at_everything() {
+        let rows = three();
+        let order: Vec<_> = rows.iter().map(|row| row.accesses).collect();
+        assert_eq!(order, [75, 20, 5], "11 is hottest, and 0 cannot be placed");
+        let sums: Vec<_> = rows.iter().map(|row| row.cumulative_bytes).collect();
+        assert_eq!(sums, [300, 400, 1000]);
+    }
+
+    #[test]
+    fn a_site_that_fits_in_part_counts_in_part() {
+        let rows = three();
+        for (capacity, wanted) in [
+            (0, 0.0),
+            (150, 0.375),
+            (300, 0.75),
+            (700, 0.975),
+            (9999, 1.0),
+        ] {
+            let got = accesses_share_at(&rows, Bytes(capacity));
+            assert!((got - wanted).abs() < 1e-9, "{capacity}: {got}");
+        }
+    }
+
+    #[test]
+    fn the_location_is_the_authors_line_rather_than_the_containers() {
+        let frame = |file: &str, function: &str| Frame {
+            file: Some(file.into()),
+            function: Some(function.into()),
+            line: Some(3),
+            ..Frame::default()
+        };
+        let mut site = Site::new(SiteId(9), SiteKind::Heap);
+        assert_eq!(location(&site), "0000000000000009");
+        site.frames = vec![
+            frame("/usr/include/c++/12/bits/new_allocator.h", "allocate"),
+            frame("/home/me/bfs.cc", "load_graph"),
+            frame("/home/me/bfs.cc", "main"),
+        ];
+        assert_eq!(location(&site), "bfs.cc:3 load_graph");
+    }
+}

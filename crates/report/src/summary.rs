@@ -1,0 +1,315 @@
+//! Every figure of a report, computed once. Serialised, this is the JSON report; units are in the
+//! names. `docs/formats.md` documents each field.
+
+use isotherm_model::batch::{Count, SourceReport};
+use isotherm_model::plan::Plan;
+use isotherm_model::profile::{Ending, Profile};
+use isotherm_model::site::SiteId;
+use isotherm_model::units::{Bytes, Nanos};
+use serde::Serialize;
+
+pub use crate::heat::{HeatCell, HeatColumn, HeatGrid, HeatRow};
+pub use crate::next::Next;
+pub use crate::plan::{PlanSummary, TierUse};
+pub use crate::resident::{ResidentSeries, SiteSeries};
+pub use crate::sites::{Caller, SiteRow};
+
+use crate::words::{percent, share};
+use crate::{shell, sites, words};
+
+/// Version of the JSON report. Fields may be added within a version; none is renamed or changed.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The share of the footprint that the headline speaks of.
+pub const HOT_SHARE: f64 = 0.25;
+
+/// All figures of a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// [`SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// What the run taught, in words.
+    pub headline: String,
+    /// What must be seen before any number is believed.
+    pub notes: Vec<String>,
+    /// What was run, where and how.
+    pub run: Run,
+    /// Sums over the run.
+    pub totals: Totals,
+    /// Sites that can be placed, hottest first.
+    pub sites: Vec<SiteRow>,
+    /// Accesses by time and place.
+    pub heat: HeatGrid,
+    /// Resident bytes by time and site.
+    pub resident: ResidentSeries,
+    /// The plan, where one was given.
+    pub plan: Option<PlanSummary>,
+    /// What each source of the profile delivered.
+    pub sources: Vec<Source>,
+    /// Counters at the end of the run.
+    pub counters: Vec<Counter>,
+    /// Commands worth running next.
+    pub next: Vec<Next>,
+}
+
+/// What was run, where and how.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// File name of the program.
+    pub program: String,
+    /// The program and its arguments.
+    pub command: Vec<String>,
+    /// Start, RFC 3339.
+    pub started: String,
+    /// Version of Isotherm that recorded it.
+    pub isotherm: String,
+    /// `exited`, `signalled` or `unknown`.
+    pub ending: &'static str,
+    /// Exit status or signal.
+    pub ending_value: Option<i32>,
+    /// True where the slow tier was emulated.
+    pub emulated: bool,
+    /// Length of the run.
+    pub span_ns: u64,
+    /// Number of epochs.
+    pub epochs: usize,
+    /// Length of an epoch as asked for.
+    pub epoch_length_ns: u64,
+    /// Size of a chunk.
+    pub chunk_bytes: u64,
+    /// Callers in a calling context.
+    pub context_depth: u32,
+    /// The machine: name and value of each fact.
+    pub machine: Vec<(String, String)>,
+}
+
+/// Sums over the run. Shares of accesses are of `accesses`, shares of capacity of
+/// `footprint_bytes`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Totals {
+    /// Most bytes of all placeable sites resident in one epoch.
+    pub footprint_bytes: u64,
+    /// Peak RSS of the sites added up; more than the footprint where they peak at different times.
+    pub peak_rss_sum_bytes: u64,
+    /// Accesses to data of placeable sites.
+    pub accesses: u64,
+    /// Accesses to stacks, program data, libraries and files, which are not placed by site.
+    pub unattributed_accesses: u64,
+    /// Number of placeable sites.
+    pub sites: usize,
+    /// The share of the footprint that the headline speaks of: 0.25.
+    pub hot_capacity_share: f64,
+    /// The same in bytes.
+    pub hot_capacity_bytes: u64,
+    /// Share of the accesses that the hottest data of that size takes.
+    pub hot_accesses_share: f64,
+}
+
+/// What one source delivered.
+#[derive(Clone, Debug, Serialize)]
+pub struct Source {
+    /// Its name.
+    pub name: String,
+    /// Samples taken.
+    pub taken_samples: u64,
+    /// Samples that yielded a data address.
+    pub usable_samples: u64,
+    /// Samples dropped.
+    pub lost_samples: u64,
+    /// Time the source itself used.
+    pub cost_ns: u64,
+    /// What it is known to cost the program.
+    pub cost_note: String,
+    /// Why it is off or weak; empty where all is well.
+    pub trouble: String,
+    /// True where it delivered nothing.
+    pub silent: bool,
+}
+
+/// A counter at the end of the run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Counter {
+    /// Its name, unit last.
+    pub name: String,
+    /// Process id; none for the whole run.
+    pub pid: Option<u32>,
+    /// Image of the process.
+    pub image: Option<u32>,
+    /// How much.
+    pub value: u64,
+}
+
+impl Summary {
+    /// Computes everything of a profile and, where there is one, a plan for it.
+    #[must_use]
+    pub fn new(profile: &Profile, plan: Option<&Plan>) -> Self {
+        let accesses = profile.accesses_by_site();
+        let sites = sites::rows(profile, &accesses, plan);
+        let run = Run::new(profile, plan);
+        let unattributed = accesses.get(&SiteId::UNATTRIBUTED);
+        let totals = Totals::new(
+            profile,
+            &sites,
+            unattributed.map_or(0, |accesses| accesses.0),
+        );
+        let sources: Vec<_> = profile.sources.iter().map(Source::new).collect();
+        let plan = plan.map(|plan| PlanSummary::new(plan, &sites, &totals));
+        let mut summary = Self {
+            schema_version: SCHEMA_VERSION,
+            headline: headline(&run, &totals),
+            notes: Vec::new(),
+            heat: HeatGrid::new(profile, &sites),
+            resident: ResidentSeries::new(profile, &sites),
+            run,
+            totals,
+            sites,
+            plan,
+            sources,
+            counters: profile.counts.iter().map(Counter::new).collect(),
+            next: Vec::new(),
+        };
+        summary.notes = notes(&summary);
+        summary.next = crate::next::commands(&summary, "app.iso", None);
+        summary
+    }
+}
+
+impl Run {
+    fn new(profile: &Profile, plan: Option<&Plan>) -> Self {
+        let meta = &profile.meta;
+        let path = meta.command.first().map_or("", String::as_str);
+        let program = path.rsplit('/').next().filter(|name| !name.is_empty());
+        let (ending, ending_value) = match profile.ending {
+            Ending::Exited(status) => ("exited", Some(status)),
+            Ending::Signalled(signal) => ("signalled", Some(signal)),
+            Ending::Unknown => ("unknown", None),
+        };
+        Self {
+            program: program.unwrap_or("the program").to_owned(),
+            command: meta.command.clone(),
+            started: meta.started.clone(),
+            isotherm: meta.isotherm.clone(),
+            ending,
+            ending_value,
+            emulated: meta.emulated || plan.is_some_and(|plan| plan.tiers.emulates()),
+            span_ns: profile.span().0,
+            epochs: profile.epochs.len(),
+            epoch_length_ns: meta.epoch_length.0,
+            chunk_bytes: meta.chunk.0,
+            context_depth: meta.depth,
+            machine: meta.machine.clone(),
+        }
+    }
+
+    /// The command as a shell reads it.
+    #[must_use]
+    pub fn command_line(&self) -> String {
+        shell::line(&self.command)
+    }
+
+    /// How it ended, in words.
+    #[must_use]
+    pub fn ending_words(&self) -> String {
+        match (self.ending, self.ending_value) {
+            ("exited", Some(status)) => format!("exited with status {status}"),
+            ("signalled", Some(signal)) => format!("died of signal {signal}"),
+            _ => "recording was cut short".to_owned(),
+        }
+    }
+}
+
+impl Totals {
+    fn new(profile: &Profile, sites: &[SiteRow], unattributed_accesses: u64) -> Self {
+        let footprint = profile.footprint();
+        let hot = Bytes((footprint.0 as f64 * HOT_SHARE) as u64);
+        Self {
+            footprint_bytes: footprint.0,
+            peak_rss_sum_bytes: sites.last().map_or(0, |site| site.cumulative_bytes),
+            accesses: sites.last().map_or(0, |site| site.cumulative_accesses),
+            unattributed_accesses,
+            sites: sites.len(),
+            hot_capacity_share: HOT_SHARE,
+            hot_capacity_bytes: hot.0,
+            hot_accesses_share: sites::accesses_share_at(sites, hot),
+        }
+    }
+
+    /// Share of all accesses seen that fell on no site.
+    #[must_use]
+    pub fn unattributed_share(&self) -> f64 {
+        let all = self.accesses.saturating_add(self.unattributed_accesses);
+        share(self.unattributed_accesses, all)
+    }
+}
+
+impl Source {
+    fn new(report: &SourceReport) -> Self {
+        Self {
+            name: report.name.clone(),
+            taken_samples: report.taken,
+            usable_samples: report.usable,
+            lost_samples: report.lost,
+            cost_ns: report.cost.0,
+            cost_note: report.cost_note.clone(),
+            trouble: report.trouble.clone(),
+            silent: report.usable == 0,
+        }
+    }
+}
+
+impl Counter {
+    fn new(count: &Count) -> Self {
+        Self {
+            name: count.name.clone(),
+            pid: count.process.map(|process| process.pid),
+            image: count.process.map(|process| process.image),
+            value: count.value,
+        }
+    }
+}
+
+fn headline(run: &Run, totals: &Totals) -> String {
+    let ran = format!(
+        "{} ran for {} with a footprint of {}.",
+        words::clip(&run.program, 60),
+        Nanos(run.span_ns),
+        Bytes(totals.footprint_bytes)
+    );
+    let taught = if totals.accesses == 0 {
+        "No accesses were seen, so nothing can be said of what is hot.".to_owned()
+    } else {
+        format!(
+            "The hottest {} of it ({}) takes {} of the accesses.",
+            percent(totals.hot_capacity_share),
+            Bytes(totals.hot_capacity_bytes),
+            percent(totals.hot_accesses_share)
+        )
+    };
+    format!("{ran} {taught}")
+}
+
+fn notes(summary: &Summary) -> Vec<String> {
+    let mut notes = Vec::new();
+    if summary.sources.is_empty() {
+        notes.push(
+            "No source reported: the profile does not say how accesses were seen.".to_owned(),
+        );
+    }
+    for source in summary.sources.iter().filter(|source| source.silent) {
+        let why = match source.trouble.as_str() {
+            "" => "it gave no reason; `isotherm doctor` looks for one",
+            trouble => trouble,
+        };
+        notes.push(format!("Source {} delivered nothing: {why}.", source.name));
+    }
+    if let Some(plan) = &summary.plan {
+        notes.extend(plan.doubts(&summary.totals));
+    }
+    if summary.run.ending == "unknown" {
+        notes.push(
+            "The recording was cut short; what is shown is what was recorded until then."
+                .to_owned(),
+        );
+    }
+    notes
+}

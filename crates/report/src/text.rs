@@ -1,0 +1,235 @@
+//! The report for a terminal.
+
+use isotherm_model::units::{Bytes, Nanos};
+
+use crate::sites::accesses_share_at;
+use crate::summary::Summary;
+use crate::table::{left, render as table, right};
+use crate::words::{clip, counted, grouped, percent};
+
+/// Sites in the table at most.
+const SITES: usize = 20;
+/// Lines of the curve.
+const CURVE_LINES: usize = 8;
+/// What every output says where the tiers were emulated.
+pub(crate) const EMULATED: &str = "Emulated: the slow tier is this machine's ordinary memory, slowed; \
+     times show what placement changes, not what a product would reach.";
+
+/// The whole report, `columns` wide where names can be cut; commands are not cut.
+pub(crate) fn render(summary: &Summary, columns: usize) -> String {
+    let mut text = wrapped(&summary.headline, columns, "");
+    if summary.run.emulated {
+        text += &wrapped(EMULATED, columns, "");
+    }
+    for note in &summary.notes {
+        text += &wrapped(&format!("! {note}"), columns, "  ");
+    }
+    if summary.totals.accesses > 0 {
+        text += "\nHow much capacity takes how much of the accesses, hottest first\n";
+        text += &curve(summary, columns);
+    }
+    text += "\n";
+    text += &sites(summary, columns);
+    if let Some(plan) = &summary.plan {
+        text += "\n";
+        text += &standing(plan, columns);
+    }
+    text += "\n";
+    text += &sources(summary);
+    text += "\nNext\n";
+    for next in &summary.next {
+        text += &format!("  {}:\n    {}\n", next.what, clip(&next.command, 4000));
+    }
+    text
+}
+
+/// Breaks a sentence at blanks.
+fn wrapped(sentence: &str, columns: usize, indent: &str) -> String {
+    let mut text = String::new();
+    let mut line = String::new();
+    for word in clip(sentence, 2000).split(' ') {
+        let wide = line.chars().count() + 1 + word.chars().count();
+        if wide > columns && !line.trim().is_empty() {
+            text += &line;
+            text.push('\n');
+            line = indent.to_owned();
+        } else if !line.is_empty() {
+            line.push(' ');
+        }
+        line += word;
+    }
+    text + &line + "\n"
+}
+
+/// A bar of up to `width` characters, in eighths of a character.
+fn bar(share: f64, width: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * width as f64 * 8.0).round() as usize;
+    "█".repeat(eighths / 8) + EIGHTHS[eighths % 8]
+}
+
+fn curve(summary: &Summary, columns: usize) -> String {
+    const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let width = columns.min(100) - 8;
+    let end = summary.totals.peak_rss_sum_bytes;
+    let at = |column: usize| {
+        let capacity = end as f64 * (column + 1) as f64 / width as f64;
+        accesses_share_at(&summary.sites, Bytes(capacity as u64))
+    };
+    let heights: Vec<usize> = (0..width)
+        .map(|column| (at(column) * (CURVE_LINES * 8) as f64).round() as usize)
+        .collect();
+    let mut text = String::new();
+    for line in (0..CURVE_LINES).rev() {
+        let label = match line {
+            7 => "100 %",
+            3 => " 50 %",
+            _ => "     ",
+        };
+        let cells: String = heights
+            .iter()
+            .map(|height| LEVELS[height.saturating_sub(line * 8).min(8)])
+            .collect();
+        text += format!("{label} │{cells}").trim_end();
+        text.push('\n');
+    }
+    text += &format!("      └{}\n", "─".repeat(width));
+    let left = "0 B";
+    let right = Bytes(end).to_string();
+    text += &format!("       {left}{right:>rest$}\n", rest = width - left.len());
+    let capacity = match &summary.plan {
+        Some(plan) => plan.fast_capacity_bytes,
+        None => summary.totals.hot_capacity_bytes,
+    };
+    if capacity <= end && end > 0 {
+        let column = (capacity as f64 / end as f64 * (width - 1) as f64) as usize;
+        let share = percent(accesses_share_at(&summary.sites, Bytes(capacity)));
+        let what = format!("{}: {share}", Bytes(capacity));
+        let pointer = if column + 2 + what.chars().count() < width {
+            format!("{}▲ {what}", " ".repeat(column))
+        } else {
+            let before = column.saturating_sub(what.chars().count() + 1);
+            format!("{}{what} ▲", " ".repeat(before))
+        };
+        text += &format!("       {pointer}\n");
+    }
+    text
+}
+
+fn sites(summary: &Summary, columns: usize) -> String {
+    const BAR: usize = 12;
+    let planned = summary.plan.is_some();
+    let rows: Vec<Vec<String>> = summary
+        .sites
+        .iter()
+        .take(SITES)
+        .map(|site| {
+            let mut row = vec![
+                percent(site.accesses_share),
+                bar(site.accesses_share, BAR),
+                Bytes(site.peak_rss_bytes).to_string(),
+                percent(site.cumulative_accesses_share),
+                site.site.clone(),
+            ];
+            if planned {
+                row.push(site.tier.clone().unwrap_or_default());
+            }
+            row
+        })
+        .collect();
+    let mut titles = vec![
+        right("share"),
+        left("of accesses"),
+        right("peak RSS"),
+        right("so far"),
+        left("site"),
+    ];
+    if planned {
+        titles.push(left("tier"));
+    }
+    let fixed = table(&titles, &rows);
+    let used = fixed
+        .lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(0);
+    let room = columns.saturating_sub(used + 2).max(16);
+    let locations = summary
+        .sites
+        .iter()
+        .take(SITES)
+        .map(|site| site.location.as_str());
+    let mut text = String::new();
+    for (line, location) in fixed
+        .lines()
+        .zip(std::iter::once("allocated in").chain(locations))
+    {
+        text += &format!("{line:<used$}  {}\n", clip(location, room));
+    }
+    let more = summary.sites.len().saturating_sub(SITES);
+    if more > 0 {
+        text += &format!("and {} more; --json lists all\n", counted(more, "site"));
+    }
+    if summary.totals.unattributed_accesses > 0 {
+        text += &wrapped(
+            &format!(
+                "{} of all accesses seen fell on stacks, program data and libraries, which have no site.",
+                percent(summary.totals.unattributed_share())
+            ),
+            columns,
+            "",
+        );
+    }
+    text
+}
+
+fn standing(plan: &crate::plan::PlanSummary, columns: usize) -> String {
+    let width = columns.min(100) - 28;
+    let line = |name: &str, share: f64| {
+        format!("  {name:<12}{:>6}  {}\n", percent(share), bar(share, width))
+    };
+    let mut text = format!(
+        "Plan by {}: share of the {} that {} of fast memory serves\n",
+        plan.policy,
+        plan.value,
+        Bytes(plan.fast_capacity_bytes)
+    );
+    text += &line("first touch", plan.first_touch_share);
+    text += &line("this plan", plan.planned_share);
+    text += &line("bound", plan.bound_share);
+    text += &format!(
+        "  the plan reaches {} of the bound\n",
+        percent(plan.planned_of_bound)
+    );
+    text
+}
+
+fn sources(summary: &Summary) -> String {
+    let rows: Vec<Vec<String>> = summary
+        .sources
+        .iter()
+        .map(|source| {
+            vec![
+                source.name.clone(),
+                grouped(source.taken_samples),
+                grouped(source.usable_samples),
+                grouped(source.lost_samples),
+                Nanos(source.cost_ns).to_string(),
+                match (source.silent, source.trouble.as_str()) {
+                    (true, "") => "DELIVERED NOTHING".to_owned(),
+                    (true, trouble) => format!("DELIVERED NOTHING: {trouble}"),
+                    (false, trouble) => trouble.to_owned(),
+                },
+            ]
+        })
+        .collect();
+    let titles = [
+        left("source"),
+        right("samples"),
+        right("usable"),
+        right("lost"),
+        right("cost"),
+        left("trouble"),
+    ];
+    table(&titles, &rows)
+}
