@@ -49,12 +49,33 @@
     nameTextStyle: { color: colour("--soft"), fontSize: 13 }, ...more,
   });
 
+  // Steps of a power of two, because bytes are labelled in binary units.
+  const binary = (peak) => {
+    const interval = 2 ** Math.max(0, Math.ceil(Math.log2(peak / 6)));
+    return { interval, max: Math.max(1, Math.ceil(peak / interval)) * interval };
+  };
+  // Beside the chart and not in it, so that long names wrap instead of covering something.
+  function legend(id, entries) {
+    const place = document.getElementById(id);
+    place.parentElement.querySelector(".legend")?.remove();
+    const list = document.createElement("ul");
+    list.className = "legend";
+    for (const [color, label] of entries) {
+      const entry = document.createElement("li"), swatch = document.createElement("i");
+      swatch.style.background = color;
+      entry.append(swatch, label);
+      list.append(entry);
+    }
+    place.after(list);
+  }
+
   function curve() {
     if (data.sites.length === 0) return null;
     const fast = colour("--accent"), slow = colour("--cool");
     const end = Math.max(1, ...data.sites.map((site) => site.capacity));
     const mark = data.plan ? data.plan.fast_capacity_share : data.hot_capacity_share;
     const label = data.plan ? `plan: ${percent(mark)} fast` : `${percent(mark)}: ${percent(data.hot_accesses_share)} of accesses`;
+    if (data.plan) legend("curve", [[fast, `planned for ${data.plan.tiers[0].name}`], [slow, "planned for a slower tier"]]);
     const points = data.sites.map((site) => ({
       value: [site.capacity, site.accesses], site,
       itemStyle: { color: data.plan ? (site.fast ? fast : slow) : fast, borderColor: colour("--card"), borderWidth: 1.5 },
@@ -79,7 +100,7 @@
           markLine: mark > 0 && mark <= end ? { symbol: "none", silent: true, lineStyle: { color: colour("--ink"), type: "solid", width: 1 },
             label: { formatter: label, color: colour("--ink"), fontSize: 13, position: "insideEndBottom", rotate: 0, align: mark > end * 0.6 ? "right" : "left", verticalAlign: "bottom",
               padding: [0, 8, 4, 8] }, data: [[{ coord: [mark, 1] }, { coord: [mark, 0] }]] } : undefined },
-        { type: "scatter", symbolSize: (_, p) => 7 + 15 * Math.sqrt(p.data.site.accesses_share), data: points, cursor: "default" },
+        { type: "scatter", symbolSize: (_, p) => 8 + 14 * Math.sqrt(p.data.site.accesses_share), data: points, cursor: "default" },
       ],
     };
   }
@@ -122,7 +143,7 @@
       },
       xAxis: axis({ type: "category", data: columns.map((c) => time(c.start_ns)), splitLine: { show: false }, name: "time since start", nameLocation: "middle", nameGap: 28 }),
       yAxis: axis({ type: "category", inverse: true, data: rows.map((row, i) => `${i}`), splitLine: { show: false },
-        axisLabel: { color: colour("--soft"), fontSize: 12, interval: 0, hideOverlap: true, formatter: (v) => cut(name(rows[+v]), room) } }),
+        axisLabel: { color: colour("--soft"), fontSize: 12, interval: 0, formatter: (v) => cut(name(rows[+v]), room) } }),
       visualMap: { type: "continuous", min: low, max: high > low ? high : low + 1, dimension: 2, orient: "horizontal", left: "center", bottom: 0, itemHeight: narrow() ? 120 : 220, itemWidth: 12,
         inRange: { color: heatColours() }, textStyle: { color: colour("--soft"), fontSize: 13 }, text: [`${rate(10 ** high)}`, `${rate(10 ** low)}`] },
       series: [{ type: "heatmap", progressive: 0, data: cells.map((cell, i) => [cell.column, cell.row, value(cell), i]), itemStyle: { borderWidth: 0 }, emphasis: { itemStyle: { borderColor: colour("--ink"), borderWidth: 1 } } }],
@@ -133,22 +154,22 @@
     const { times_ns: times, series: list } = data.resident;
     if (times.length === 0 || list.length === 0) return null;
     const colours = series();
+    const colourOf = (i) => list[i].site === "" ? colours[8] : colours[i % 8];
+    legend("resident", list.map((s, i) => [colourOf(i), s.location]));
+    const peak = Math.max(...times.map((_, at) => list.reduce((sum, s) => sum + s.bytes[at], 0)));
     return {
       ...base(),
-      color: colours,
-      grid: { left: 8, right: 20, top: 16, bottom: narrow() ? 150 : 110, containLabel: true },
-      legend: { type: "plain", bottom: 0, left: 0, icon: "roundRect", itemWidth: 12, itemHeight: 12, textStyle: { color: colour("--soft"), fontSize: 12 },
-        data: list.map((s, i) => ({ name: `${i}` })), formatter: (i) => cut(list[+i].location, narrow() ? 44 : 34) },
+      grid: { left: 8, right: 20, top: 16, bottom: 8, containLabel: true },
       tooltip: {
         ...base().tooltip, trigger: "axis",
         formatter: (points) => `<b>${time(points[0].value[0])}</b>` + points.filter((p) => p.value[1] > 0).reverse()
           .map((p) => `<br>${p.marker}${text(cut(list[+p.seriesName].location, 40))}: ${bytes(p.value[1])}`).join(""),
       },
       xAxis: axis({ type: "value", min: 0, max: times[times.length - 1], splitLine: { show: false }, axisLabel: { color: colour("--soft"), fontSize: 13, hideOverlap: true, formatter: time, showMaxLabel: false } }),
-      yAxis: axis({ type: "value", axisLabel: { color: colour("--soft"), fontSize: 13, formatter: bytes } }),
+      yAxis: axis({ type: "value", ...binary(peak), axisLabel: { color: colour("--soft"), fontSize: 13, formatter: bytes } }),
       series: list.map((s, i) => ({
         name: `${i}`, type: "line", stack: "all", symbol: "none", lineStyle: { width: 0 }, areaStyle: { opacity: 1 }, emphasis: { disabled: true },
-        color: s.site === "" ? colours[8] : colours[i % 8], data: s.bytes.map((b, at) => [times[at], b]),
+        color: colourOf(i), data: s.bytes.map((b, at) => [times[at], b]),
       })),
     };
   }
@@ -168,7 +189,7 @@
           place.textContent = "Nothing was seen to draw.";
           continue;
         }
-        if (id === "heat") place.style.height = `${Math.max(300, 120 + 13 * data.heat.rows.length)}px`;
+        if (id === "heat") place.style.height = `${Math.max(300, 120 + 16 * data.heat.rows.length)}px`;
         drawn[id] = echarts.init(place, null, { renderer: id === "heat" ? "canvas" : "svg" });
         drawn[id].setOption(options);
       } catch (problem) { report(`${id}: ${problem}`); }

@@ -220,15 +220,30 @@ fn header(summary: &Summary) -> String {
 }
 
 /// A chart: its place, its words, and what stands there without a script.
-fn chart(id: &str, title: &str, words: &str, label: &str) -> String {
-    format!(
-        "<section aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{}</h2>\n<p>{}</p>\n\
-         <div class=\"chart\" id=\"{id}\" role=\"img\" aria-label=\"{}\"></div>\n\
-         <noscript><p class=\"noscript\">The chart needs JavaScript; the tables of this page do not.</p></noscript>\n</section>\n",
-        escape(title),
-        escape(words),
-        escape(label)
-    )
+struct Chart<'a> {
+    id: &'a str,
+    title: &'a str,
+    words: &'a str,
+    /// What it shows, for those who do not see it.
+    label: &'a str,
+    /// Markup that follows it.
+    after: &'a str,
+}
+
+impl Chart<'_> {
+    fn render(&self) -> String {
+        format!(
+            "<section aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{}</h2>\n<p>{}</p>\n\
+             <div class=\"chart\" id=\"{id}\" role=\"img\" aria-label=\"{}\"></div>\n\
+             <noscript><p>The chart needs JavaScript; the tables of this page do not.</p></noscript>\n\
+             {}</section>\n",
+            escape(self.title),
+            escape(self.words),
+            escape(self.label),
+            self.after,
+            id = self.id,
+        )
+    }
 }
 
 fn charts_first(summary: &Summary) -> String {
@@ -239,62 +254,63 @@ fn charts_first(summary: &Summary) -> String {
     if totals.peak_rss_sum_bytes > totals.footprint_bytes {
         words += " It ends beyond 100 % of the footprint because sites peak at different times.";
     }
-    let mut html = chart(
-        "curve",
-        "Capacity against bandwidth",
-        &words,
-        &summary.headline,
-    );
-    if let Some(plan) = &summary.plan {
-        html += &chart(
-            "standing",
-            &format!(
-                "The plan beside first touch and the bound: {}",
-                clip(&plan.policy, 40)
-            ),
-            &format!(
-                "Share of the {} that {} of fast memory ({} of the footprint) serves. The bound is what no plan can exceed.",
-                plan.value,
-                Bytes(plan.fast_capacity_bytes),
-                percent(plan.fast_capacity_share)
-            ),
-            &format!(
-                "First touch {}, this plan {}, bound {}",
-                percent(plan.first_touch_share),
-                percent(plan.planned_share),
-                percent(plan.bound_share)
-            ),
-        );
-        html += &tables::plan(plan);
-    }
-    html
+    let curve = Chart {
+        id: "curve",
+        title: "Capacity against bandwidth",
+        words: &words,
+        label: &summary.headline,
+        after: "",
+    };
+    curve.render() + &summary.plan.as_ref().map(standing).unwrap_or_default()
+}
+
+fn standing(plan: &crate::plan::PlanSummary) -> String {
+    let policy = clip(&plan.policy, 40);
+    let chart = Chart {
+        id: "standing",
+        title: &format!("The plan beside first touch and the bound: {policy}"),
+        words: &format!(
+            "Share of the {} that {} of fast memory ({} of the footprint) serves. The bound is what no plan can exceed.",
+            plan.value,
+            Bytes(plan.fast_capacity_bytes),
+            percent(plan.fast_capacity_share)
+        ),
+        label: &format!(
+            "First touch {}, this plan {}, bound {}",
+            percent(plan.first_touch_share),
+            percent(plan.planned_share),
+            percent(plan.bound_share)
+        ),
+        after: &tables::plan(plan),
+    };
+    chart.render()
 }
 
 fn charts_last(summary: &Summary) -> String {
-    let columns = summary.heat.columns.len();
-    let heat = format!(
-        "Each row is a part of a site's data by address, hottest site first; each column is time ({} over {} epochs). Colour: accesses for each MiB and second.",
-        Nanos(summary.run.span_ns),
-        summary.run.epochs
-    );
-    let resident = format!(
+    let (rows, columns) = (summary.heat.rows.len(), summary.heat.columns.len());
+    let heat = Chart {
+        id: "heat",
+        title: "Heat over time",
+        words: &format!(
+            "Each row is a part of a site's data by address, hottest site first; each column is time ({} over {}). Colour: accesses for each MiB and second.",
+            Nanos(summary.run.span_ns),
+            counted(summary.run.epochs, "epoch")
+        ),
+        label: &format!("Heat map of {rows} rows and {columns} columns"),
+        after: "",
+    };
+    let words = format!(
         "What each site had in memory; the highest point is the footprint, {}.",
         Bytes(summary.totals.footprint_bytes)
     );
-    chart(
-        "heat",
-        "Heat over time",
-        &heat,
-        &format!(
-            "Heat map of {} rows and {columns} columns",
-            summary.heat.rows.len()
-        ),
-    ) + &chart(
-        "resident",
-        "Resident memory over time",
-        &resident,
-        &resident,
-    )
+    let resident = Chart {
+        id: "resident",
+        title: "Resident memory over time",
+        words: &words,
+        label: &words,
+        after: "",
+    };
+    heat.render() + &resident.render()
 }
 
 fn next(summary: &Summary) -> String {
