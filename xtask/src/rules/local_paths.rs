@@ -9,6 +9,8 @@ const LOCAL: &[&str] = &[
     concat!("/ho", "me/"),
     concat!("/ro", "ot/"),
 ];
+/// Homes of nobody, for examples and invented test data.
+const INVENTED: &[&str] = &["me/", "someone/", "user/"];
 /// Recorded machines and programs keep the paths that were theirs.
 const RECORDED: &[&str] = &["tests/machines/", "tests/traces/"];
 
@@ -31,11 +33,13 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// `/x/` where no longer path, variable or address runs into it: not in `tests/x/` or `$HOME/x/`.
+/// `/x/` where no invented name follows, and no longer path, variable or address runs into it: not in `tests/x/` or `$HOME/x/`.
 fn begins_a_path(line: &str, root: &str) -> bool {
     line.match_indices(root).any(|(start, _)| {
         let before = line[..start].chars().next_back();
+        let rest = &line[start + root.len()..];
         !before.is_some_and(|c| c.is_alphanumeric() || "_.-/})~*".contains(c))
+            && !INVENTED.iter().any(|name| rest.starts_with(name))
     })
 }
 
@@ -46,7 +50,7 @@ mod tests {
     #[test]
     fn every_local_directory_is_reported() {
         for root in LOCAL {
-            let text = format!("let path = \"{root}me/file\";\n");
+            let text = format!("let path = \"{root}jane/file\";\n");
             assert_eq!(
                 check(&Repository::of(&[("crates/a/src/a.rs", &text)])).len(),
                 1,
@@ -56,10 +60,12 @@ mod tests {
     }
 
     #[test]
-    fn longer_paths_and_recorded_machines_are_not_reported() {
+    fn longer_paths_invented_ones_and_recorded_machines_are_not_reported() {
+        let text = format!("\"{}me/bfs.cc\"\n", LOCAL[1]);
+        assert_eq!(check(&Repository::of(&[("crates/a/src/a.rs", &text)])), []);
         let text = format!("see tests{}a\n", LOCAL[0]);
         assert_eq!(check(&Repository::of(&[("docs/a.md", &text)])), []);
-        let text = format!("7f00-7f10 r-xp {}someone/app\n", LOCAL[1]);
+        let text = format!("7f00-7f10 r-xp {}jane/app\n", LOCAL[1]);
         assert_eq!(
             check(&Repository::of(&[("tests/machines/one/maps", &text)])),
             []
