@@ -195,7 +195,7 @@ impl AccessedBits {
             return;
         }
         self.checked = Some(now);
-        let total = memory_of_machine(proc_root);
+        let total = crate::meminfo::total_bytes(&proc_root.join("meminfo")).unwrap_or(0);
         let mut cpu = HashMap::new();
         self.active = pids
             .iter()
@@ -234,11 +234,6 @@ pub(crate) fn usage(proc_root: &Path, pid: u32) -> Option<(u64, u64)> {
         nanos,
         stat.rss.saturating_mul(rustix::param::page_size() as u64),
     ))
-}
-
-fn memory_of_machine(proc_root: &Path) -> u64 {
-    use procfs::FromRead;
-    procfs::Meminfo::from_file(proc_root.join("meminfo")).map_or(0, |meminfo| meminfo.mem_total)
 }
 
 #[cfg(test)]
