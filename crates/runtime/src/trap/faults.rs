@@ -35,14 +35,12 @@ impl Keeper {
         }
     }
 
-    /// The page ought to be at home. Either the fault was resolved since it was reported, or the
-    /// kernel was told to drop the page behind our back (`madvise`), and zeroes are right.
+    /// The page ought to be at home. Either the fault was resolved since it was reported; or the
+    /// page was taken away without our knowing that it worked (see [`Keeper::leave_step`]), or in
+    /// the moment in which a child was made; or the kernel was told to drop it behind our back
+    /// (`madvise`), and zeroes are right. Bringing it home covers all of them.
     fn refill(&mut self, page: u32) {
-        if let Some(mover) = &self.mover
-            && mover.make(page, 1).error.is_some()
-        {
-            mover.wake(page);
-        }
+        self.rescue(page);
     }
 
     fn first_touch(&mut self, page: u32, now_ns: u64) {

@@ -141,18 +141,13 @@ impl Keeper {
 
     fn forget(&mut self, range: &Range<usize>) {
         for part in self.touched_parts(range) {
-            let mut page = part.start;
-            while page < part.end {
-                let run = self.shadow_run(page, part.end);
-                if run > 0
-                    && let Some(mover) = &self.mover
-                {
-                    mover.drop_shadow(page, run);
-                }
-                for page in page..page + run.max(1) as u32 {
-                    self.forget_page(page);
-                }
-                page += run.max(1) as u32;
+            // All of the shadow, not only pages known to be there: a later life of the page must
+            // not find anything of this one.
+            if let Some(mover) = &self.mover {
+                mover.drop_shadow(part.start, part.len());
+            }
+            for page in part {
+                self.forget_page(page);
             }
         }
     }

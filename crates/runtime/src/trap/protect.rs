@@ -137,23 +137,37 @@ impl Keeper {
         }
     }
 
+    /// The kernel stopped at this page.
+    ///
+    /// What it says is not the last word: Linux 6.18 was seen to report `EEXIST` for a page that
+    /// the same call had moved, while the program was breaking the sharing of that page after a
+    /// fork. So before the content of either place is given up, the page is moved home; only where
+    /// the home is there too is the shadow a leftover.
     fn could_not_leave(&mut self, page: u32, error: Errno) {
-        match error {
-            // The kernel was told to drop it behind our back; the next access is a first touch.
-            Errno::NOENT => self.become_state(page, State::Untouched),
-            Errno::EXIST => {
-                if let Some(mover) = &self.mover {
-                    mover.drop_shadow(page, 1);
-                }
+        if matches!(error, Errno::EXIST | Errno::NOENT) {
+            self.find(page);
+            return;
+        }
+        if self.table.state(page) != State::Stuck {
+            self.account.add(Counter::Unslowed, 1);
+            self.become_state(page, State::Stuck);
+        }
+        self.stuck.push(page);
+    }
+
+    /// Finds out where the content of a page is that ought to be at home.
+    fn find(&mut self, page: u32) {
+        let Some(mover) = &self.mover else { return };
+        match mover.home_again(page, 1).error {
+            None => self.returned.push(page),
+            Some(Errno::EXIST) => {
+                mover.drop_shadow(page, 1);
                 self.returned.push(page);
             }
-            _ => {
-                if self.table.state(page) != State::Stuck {
-                    self.account.add(Counter::Unslowed, 1);
-                    self.become_state(page, State::Stuck);
-                }
-                self.stuck.push(page);
-            }
+            // It is nowhere: the kernel was told to drop it behind our back. The next access is a
+            // first touch.
+            Some(Errno::NOENT) => self.become_state(page, State::Untouched),
+            Some(_) => self.stuck.push(page),
         }
     }
 }
