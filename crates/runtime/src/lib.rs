@@ -1,1 +1,53 @@
+//! `libisotherm.so`, the allocator that is preloaded into programs.
 //!
+//! It serves the whole C and C++ allocation interface on jemalloc, tells allocation sites apart
+//! by calling context, and gives each block the tier that a plan wants. It decides nothing: the
+//! decisions come in a table ([`isotherm_abi::config`]), the observations go out in a file
+//! ([`isotherm_abi::session`]).
+//!
+//! ```text
+//!  program  --malloc-->  hook (entry shims)  -->  heap, operators, mapping_hooks
+//!                                                   |  which context?  context, unwind, site
+//!                                                   |  which tier?     plan, arena, placement
+//!                                                   v
+//!                                  instance (4 x jemalloc)  --extents-->  pool (2 MiB chunks)
+//!                                                                           |
+//!                          session file  <--published--  tables             v
+//!                                                                  mbind, or the trap
+//! ```
+//!
+//! Rules of the house, because this code runs inside other people's programs: no hook allocates
+//! through the C library, prints (but for the one sentence of [`say`]) or panics; no lock is held
+//! over a call that may allocate or over a fork; any failure leaves a program that runs as without
+//! Isotherm. The order of the locks: `mapping`, then `site`, then `arena`, then `thread`, then
+//! jemalloc's own, then `pool`, then `module`, then `session`.
+#![allow(unsafe_code)]
+
+mod arena;
+mod config;
+mod context;
+mod extent;
+mod fork;
+mod heap;
+mod hook;
+mod instance;
+mod jemalloc_api;
+mod kernel;
+mod lock;
+mod mapping;
+mod mapping_hooks;
+mod module;
+mod operators;
+mod placement;
+mod plan;
+mod pool;
+mod say;
+mod service;
+mod session;
+mod site;
+mod start;
+mod tables;
+mod thread;
+mod tls;
+mod trap;
+mod unwind;

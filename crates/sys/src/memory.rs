@@ -1,1 +1,275 @@
 //! Mapping, protecting and placing memory.
+//!
+//! These are the plain system calls, without the C library: a preloaded allocator must not look
+//! up symbols, allocate or set `errno` on its way, and a thread that the C library does not know
+//! has no `errno` to set. Every function is unsafe in the same way: it may replace, take away or
+//! protect memory that somebody still uses. The caller owns the range.
+
+use core::arch::asm;
+
+/// An error number of the kernel (`errno.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+/// Result of a system call.
+pub type Result<T> = core::result::Result<T, Errno>;
+
+/// Words of a node mask: 1,024 nodes, the most that Linux can be built for.
+pub const NODE_WORDS: usize = 16;
+
+/// Prefer one node of the mask, fall back to the others (`MPOL_PREFERRED`).
+pub const MPOL_PREFERRED: u32 = 1;
+
+/// Prefer all nodes of the mask, Linux 5.15 (`MPOL_PREFERRED_MANY`).
+pub const MPOL_PREFERRED_MANY: u32 = 5;
+
+/// Makes system call `number`.
+///
+/// # Safety
+/// As the system call itself.
+#[cfg(target_arch = "x86_64")]
+unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize> {
+    let answer: isize;
+    // SAFETY: the kernel clobbers only rax, rcx and r11, all named; what the call does to memory
+    // is the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => answer,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    check(answer)
+}
+
+/// Makes system call `number`.
+///
+/// # Safety
+/// As the system call itself.
+#[cfg(target_arch = "aarch64")]
+unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize> {
+    let answer: isize;
+    // SAFETY: the kernel keeps every register but x0; what the call does to memory is the
+    // caller's promise.
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") arguments[0] as isize => answer,
+            in("x1") arguments[1],
+            in("x2") arguments[2],
+            in("x3") arguments[3],
+            in("x4") arguments[4],
+            in("x5") arguments[5],
+            options(nostack),
+        );
+    }
+    check(answer)
+}
+
+/// The kernel answers an error as a number from -4,095 to -1.
+fn check(answer: isize) -> Result<usize> {
+    if (-4095..0).contains(&answer) {
+        Err(Errno(-answer as i32))
+    } else {
+        Ok(answer as usize)
+    }
+}
+
+/// `mmap(2)`. Returns the address.
+///
+/// # Errors
+/// The kernel's error number.
+///
+/// # Safety
+/// With `MAP_FIXED` the caller owns the range that is replaced.
+pub unsafe fn map(
+    address: usize,
+    bytes: usize,
+    protection: i32,
+    flags: i32,
+    descriptor: i32,
+    offset: i64,
+) -> Result<usize> {
+    let arguments = [
+        address,
+        bytes,
+        protection as usize,
+        flags as usize,
+        descriptor as usize,
+        offset as usize,
+    ];
+    // SAFETY: the caller's promise.
+    unsafe { call(libc::SYS_mmap, arguments) }
+}
+
+/// Reserves address space that cannot be touched and is not counted as memory.
+///
+/// # Errors
+/// The kernel's error number, `ENOMEM` where the address space is limited.
+pub fn reserve(bytes: usize) -> Result<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: without MAP_FIXED the kernel picks a range that nobody uses.
+    unsafe { map(0, bytes, libc::PROT_NONE, flags, -1, 0) }
+}
+
+/// Fresh zeroed private memory, taken page by page at first touch.
+///
+/// # Errors
+/// The kernel's error number.
+pub fn fresh(bytes: usize) -> Result<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: without MAP_FIXED the kernel picks a range that nobody uses.
+    unsafe { map(0, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) }
+}
+
+/// Turns a range back into a reservation as [`reserve`] makes it; its contents are gone.
+///
+/// # Errors
+/// The kernel's error number.
+///
+/// # Safety
+/// The caller owns the range.
+pub unsafe fn reserve_again(address: usize, bytes: usize) -> Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: the caller's promise.
+    unsafe { map(address, bytes, libc::PROT_NONE, flags, -1, 0) }.map(|_| ())
+}
+
+/// `munmap(2)`.
+///
+/// # Errors
+/// The kernel's error number.
+///
+/// # Safety
+/// The caller owns the range.
+pub unsafe fn unmap(address: usize, bytes: usize) -> Result<()> {
+    // SAFETY: the caller's promise.
+    unsafe { call(libc::SYS_munmap, [address, bytes, 0, 0, 0, 0]) }.map(|_| ())
+}
+
+/// `mremap(2)`. Returns the new address.
+///
+/// # Errors
+/// The kernel's error number.
+///
+/// # Safety
+/// The caller owns both ranges.
+pub unsafe fn remap(
+    address: usize,
+    bytes: usize,
+    new_bytes: usize,
+    flags: i32,
+    new_address: usize,
+) -> Result<usize> {
+    let arguments = [address, bytes, new_bytes, flags as usize, new_address, 0];
+    // SAFETY: the caller's promise.
+    unsafe { call(libc::SYS_mremap, arguments) }
+}
+
+/// `mprotect(2)`.
+///
+/// # Errors
+/// The kernel's error number.
+///
+/// # Safety
+/// The caller owns the range.
+pub unsafe fn protect(address: usize, bytes: usize, protection: i32) -> Result<()> {
+    let arguments = [address, bytes, protection as usize, 0, 0, 0];
+    // SAFETY: the caller's promise.
+    unsafe { call(libc::SYS_mprotect, arguments) }.map(|_| ())
+}
+
+/// `madvise(2)`.
+///
+/// # Errors
+/// The kernel's error number.
+///
+/// # Safety
+/// The caller owns the range: some advice throws contents away.
+pub unsafe fn advise(address: usize, bytes: usize, advice: i32) -> Result<()> {
+    let arguments = [address, bytes, advice as usize, 0, 0, 0];
+    // SAFETY: the caller's promise.
+    unsafe { call(libc::SYS_madvise, arguments) }.map(|_| ())
+}
+
+/// Sets the memory policy of a range (`mbind(2)`): where its pages go when they are first
+/// touched. Pages that are there already stay.
+///
+/// # Errors
+/// The kernel's error number; `EINVAL` for a node that is not there, `ENOSYS` without NUMA.
+///
+/// # Safety
+/// The caller owns the range.
+pub unsafe fn bind(
+    address: usize,
+    bytes: usize,
+    policy: u32,
+    nodes: &[u64; NODE_WORDS],
+) -> Result<()> {
+    // The kernel reads one bit less than it is told.
+    let bits = NODE_WORDS * 64 + 1;
+    let arguments = [
+        address,
+        bytes,
+        policy as usize,
+        nodes.as_ptr() as usize,
+        bits,
+        0,
+    ];
+    // SAFETY: the mask is as long as said (the last bit is never read); the rest is the caller's
+    // promise.
+    unsafe { call(libc::SYS_mbind, arguments) }.map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reservation_opens_holds_data_and_closes_again() {
+        let base = reserve(1 << 22).unwrap();
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: the range was reserved here and nobody else knows it.
+        unsafe {
+            protect(base, 4096, access).unwrap();
+            (base as *mut u64).write(7);
+            assert_eq!((base as *const u64).read(), 7);
+            reserve_again(base, 4096).unwrap();
+            protect(base, 4096, access).unwrap();
+            assert_eq!((base as *const u64).read(), 0);
+            unmap(base, 1 << 22).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_error_of_the_kernel_is_returned_as_its_number() {
+        // SAFETY: address 1 is not a page, so the kernel refuses and nothing happens.
+        let answer = unsafe { protect(1, 4096, 0) };
+        assert_eq!(answer, Err(Errno(libc::EINVAL)));
+    }
+
+    #[test]
+    fn memory_can_be_bound_to_the_first_node() {
+        let base = fresh(1 << 21).unwrap();
+        let mut nodes = [0; NODE_WORDS];
+        nodes[0] = 1;
+        // SAFETY: the range was mapped here.
+        let bound = unsafe { bind(base, 1 << 21, MPOL_PREFERRED, &nodes) };
+        // A kernel without NUMA says so; a container may forbid the call.
+        assert!(matches!(
+            bound,
+            Ok(()) | Err(Errno(libc::ENOSYS | libc::EPERM))
+        ));
+        // SAFETY: as above; the range is not used any more.
+        unsafe { unmap(base, 1 << 21).unwrap() };
+    }
+}

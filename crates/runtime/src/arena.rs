@@ -1,0 +1,144 @@
+//! Arenas: heap regions with one placement each.
+//!
+//! Arena numbers are ours, the same in the chunk table and in the session file. In profile and
+//! online mode number 0 is shared by all small and rare sites and is served by plain jemalloc;
+//! the others belong to one site each. In guided mode number k holds the data of tier k; the
+//! first ones are whole jemalloc instances.
+
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+
+use isotherm_abi::session::{ArenaRecord, Counter, NO_TIER};
+use isotherm_sys::memory;
+
+use crate::extent::{self, ArenaHooks};
+use crate::lock::Lock;
+use crate::session;
+use crate::tables::{self, Tables, part};
+
+/// jemalloc encodes an arena in 12 bits and keeps some for itself.
+const ARENAS_MAX: u32 = 4_000;
+
+static LOCK: Lock = Lock::new();
+static HOOKS: AtomicPtr<ArenaHooks> = AtomicPtr::new(core::ptr::null_mut());
+/// jemalloc's number of each of our arenas.
+static JEMALLOC_NUMBERS: [AtomicU32; ARENAS_MAX as usize] =
+    [const { AtomicU32::new(0) }; ARENAS_MAX as usize];
+static EXHAUSTED: AtomicBool = AtomicBool::new(false);
+
+/// jemalloc's number of an arena that is no instance.
+#[inline]
+pub(crate) fn jemalloc_number(number: u32) -> u32 {
+    JEMALLOC_NUMBERS[number as usize % JEMALLOC_NUMBERS.len()].load(Ordering::Relaxed)
+}
+
+/// Tier that new memory of the arena gets; [`NO_TIER`] where no placement is wanted.
+///
+/// The trap's service obeys the observer's wishes in the session's records, so those come first.
+pub(crate) fn tier(number: u32) -> u32 {
+    session::current()
+        .or_else(tables::private)
+        .map_or(NO_TIER, |tables| {
+            tables.arena(number).tier.load(Ordering::Relaxed)
+        })
+}
+
+/// Remembers the tiers that the session's records have by now, for a child's own session.
+fn remember_tiers() {
+    let (Some(private), Some(session)) = (tables::private(), session::current()) else {
+        return;
+    };
+    for number in 0..private.header().arena_count.load(Ordering::Relaxed) {
+        let tier = session.arena(number).tier.load(Ordering::Relaxed);
+        private.arena(number).tier.store(tier, Ordering::Relaxed);
+    }
+}
+
+/// The session, if the record of this arena may be stored to.
+fn published(private: &Tables, number: u32) -> Option<&'static Tables> {
+    let bytes = size_of::<ArenaRecord>() as u64;
+    session::writable(
+        private.offset(part::ARENAS) + u64::from(number) * bytes,
+        bytes,
+    )
+}
+
+/// Writes the record of the next arena and publishes it. The caller holds the lock or is alone.
+fn register(private: &Tables, number: u32, site: u32, tier: u32) {
+    let record = private.arena(number);
+    record.site.store(site, Ordering::Relaxed);
+    record.tier.store(tier, Ordering::Relaxed);
+    record.wanted_tier.store(NO_TIER, Ordering::Relaxed);
+    private
+        .header()
+        .arena_count
+        .store(number + 1, Ordering::Release);
+    if let Some(session) = published(private, number) {
+        let told = session.arena(number);
+        told.site.store(site, Ordering::Relaxed);
+        told.tier.store(tier, Ordering::Relaxed);
+        told.wanted_tier.store(NO_TIER, Ordering::Relaxed);
+        session
+            .header()
+            .arena_count
+            .store(number + 1, Ordering::Release);
+    }
+}
+
+/// Registers an arena that is a whole instance. Called at start only, in order.
+pub(crate) fn register_instance(number: u32, tier: u32) {
+    if let Some(private) = tables::private() {
+        register(private, number, 0, tier);
+    }
+}
+
+/// Makes an arena for a site (its index + 1, or 0 for none). `None` if this thread is making one
+/// already, or none is left.
+pub(crate) fn create(site: u32, tier: u32) -> Option<u32> {
+    if EXHAUSTED.load(Ordering::Relaxed) {
+        session::count(Counter::ArenasLost, 1);
+        return None;
+    }
+    let _guard = LOCK.lock()?;
+    let private = tables::private()?;
+    let number = private.header().arena_count.load(Ordering::Relaxed);
+    let index = (number < ARENAS_MAX)
+        .then(|| hooks(number))
+        .flatten()
+        .and_then(extent::create_arena);
+    let Some(index) = index else {
+        EXHAUSTED.store(true, Ordering::Relaxed);
+        session::count(Counter::ArenasLost, 1);
+        return None;
+    };
+    JEMALLOC_NUMBERS[number as usize].store(index, Ordering::Release);
+    register(private, number, site, tier);
+    Some(number)
+}
+
+/// The place of an arena's hooks, filled.
+fn hooks(number: u32) -> Option<&'static ArenaHooks> {
+    let mut first = HOOKS.load(Ordering::Acquire);
+    if first.is_null() {
+        let bytes = ARENAS_MAX as usize * size_of::<ArenaHooks>();
+        first = core::ptr::with_exposed_provenance_mut(memory::fresh(bytes).ok()?);
+        HOOKS.store(first, Ordering::Release);
+    }
+    // SAFETY: the memory has room for all arenas, is never unmapped, and the caller holds the
+    // lock, so nobody else writes this place; each place is written once.
+    unsafe {
+        let place = first.add(number as usize);
+        place.write(ArenaHooks::new(number));
+        Some(&*place)
+    }
+}
+
+/// Takes the lock before a fork.
+pub(crate) fn before_fork() {
+    LOCK.acquire();
+    remember_tiers();
+}
+
+/// Releases the lock after a fork, in parent and child.
+pub(crate) fn after_fork() {
+    LOCK.release();
+}

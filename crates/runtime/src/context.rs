@@ -1,0 +1,427 @@
+//! Which calling context is this? Almost always answered by a small cache.
+//!
+//! ```text
+//! (return address, stack pointer) --> set of 4 ways --> value, if the words on the stack where
+//!                                                       the next return addresses lay are still
+//!                                                       the same
+//! ```
+//!
+//! Two contexts with the same return address and stack pointer are told apart by those words. The
+//! words are read only where they lie in the page of the stack pointer, which is certainly mapped;
+//! a caller further up is not looked at, so the answer stays a guess. Therefore each 1,024th
+//! hit of a thread is unwound again; a return address that was guessed wrong is unwound always.
+//!
+//! The cached value is what the mode needs: the tier in guided mode, the site else. Behind the
+//! caches of the threads lies one shared table from whole contexts to values, so that a context
+//! is named (modules looked up, build-ids hashed) once in a process.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use isotherm_abi::config::Mode;
+use isotherm_abi::hash::SiteKind;
+use isotherm_abi::session::Counter;
+
+use crate::config::Config;
+use crate::plan;
+use crate::session;
+use crate::site;
+use crate::unwind::{Caller, Context, unwind};
+
+/// Sets of a thread's cache.
+const SETS: usize = 256;
+/// Contexts with one (return address, stack pointer) that are kept side by side.
+const WAYS: usize = 4;
+/// Callers beyond the direct one that are checked on the stack.
+const CHECKED: usize = 3;
+/// Hits after which one is unwound again.
+const CHECK_PERIOD: u32 = 1024;
+
+/// One known context.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Way {
+    /// Hash of return address and stack pointer; 0 marks an unused way.
+    key: u64,
+    /// Hash of the checked words.
+    check: u64,
+    /// Where the checked words lie, in words above the stack pointer.
+    slots: [u16; CHECKED],
+    /// How many words are checked.
+    checked: u16,
+    /// Tier or site.
+    value: u32,
+    /// Arena that serves the site, as of the last count; 0 is the shared one.
+    arena: u32,
+    /// Allocations not yet counted at the site.
+    allocations: u32,
+    /// Allocations to gather before they are counted at the site.
+    patience: u32,
+    /// Bytes not yet counted at the site.
+    bytes: u64,
+}
+
+const UNUSED: Way = Way {
+    key: 0,
+    check: 0,
+    slots: [0; CHECKED],
+    checked: 0,
+    value: 0,
+    arena: 0,
+    allocations: 0,
+    patience: 0,
+    bytes: 0,
+};
+
+/// A thread's cache. Zeroes are an empty one.
+#[repr(C)]
+pub(crate) struct Cache {
+    sets: [[Way; WAYS]; SETS],
+    /// The way of each set that is replaced next.
+    next: [u8; SETS],
+    /// Hits until one is checked; counted down.
+    until_check: u32,
+    /// Set while a slow way is under way: whatever allocates meanwhile (the unwinder, a signal
+    /// handler) is served without looking here.
+    busy: bool,
+    /// Whether `until_check` was ever set.
+    reported: bool,
+    /// Misses since the last report.
+    misses: u64,
+    /// Used where a context may not be kept.
+    spare: Way,
+}
+
+/// Mixed into every key. Raised when a module is unloaded, so that addresses that are used again
+/// are not taken for the old ones.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// Slots of the shared table.
+const SHARED_SLOTS: usize = 1 << 16;
+/// Bits of a slot that hold the value; the rest is part of the context's hash.
+const VALUE_MASK: u64 = (1 << 20) - 1;
+static SHARED: [AtomicU64; SHARED_SLOTS] = [const { AtomicU64::new(0) }; SHARED_SLOTS];
+
+/// One bit per hashed return address that was guessed wrong.
+static UNSTABLE: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
+
+/// Forgets all cached contexts, because addresses may mean something else now.
+pub(crate) fn forget_all() {
+    GENERATION.fetch_add(1, Ordering::Release);
+}
+
+/// Spreads the bits (the finaliser of `SplitMix64`, cut to one round, which is enough for tables
+/// of this size).
+#[inline]
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    value ^ (value >> 32)
+}
+
+#[inline]
+fn key_of(caller: Caller) -> u64 {
+    let generation = GENERATION.load(Ordering::Relaxed);
+    let mixed =
+        (caller.address as u64).rotate_left(32) ^ (caller.stack as u64) ^ (generation << 56);
+    // An unused way has key 0.
+    mix(mixed) | 1
+}
+
+/// Hash of the words at some slots above the stack pointer.
+///
+/// # Safety
+/// Each slot was accepted by [`visible_slot`] for this stack pointer, which is live.
+#[inline]
+unsafe fn check_of(stack: usize, slots: &[u16; CHECKED], checked: u16) -> u64 {
+    let base = core::ptr::with_exposed_provenance::<u64>(stack);
+    let mut check = 0u64;
+    for &slot in &slots[..(checked as usize).min(CHECKED)] {
+        // SAFETY: the word lies in the page of the live stack pointer.
+        check = check.rotate_left(21) ^ unsafe { base.add(slot as usize).read_volatile() };
+    }
+    check
+}
+
+/// The slot of an address above the stack pointer, if it lies in the same page.
+fn visible_slot(stack: usize, address: usize) -> Option<u16> {
+    let page = 4096;
+    (address >= stack && address / page == stack / page && address % 8 == 0)
+        .then(|| ((address - stack) / 8) as u16)
+}
+
+/// Whether the address was guessed wrong before.
+fn unstable_bit(address: usize) -> (&'static AtomicU64, u64) {
+    let hash = mix(address as u64) as usize;
+    (&UNSTABLE[(hash >> 6) % UNSTABLE.len()], 1 << (hash % 64))
+}
+
+impl Cache {
+    /// The context of an allocation. Finds it in the cache, or unwinds.
+    ///
+    /// The inlined part is what every allocation pays.
+    #[inline]
+    fn find(&mut self, config: &Config, caller: Caller) -> &mut Way {
+        let caller = if config.depth == 1 {
+            Caller { stack: 0, ..caller }
+        } else {
+            caller
+        };
+        let key = key_of(caller);
+        let set = (key >> 40) as usize % SETS;
+        for way in 0..WAYS {
+            let known = &self.sets[set][way];
+            if known.key == key
+                // SAFETY: the slots were made for this very key, so for this stack pointer, in
+                // whose page they lie.
+                && unsafe { check_of(caller.stack, &known.slots, known.checked) } == known.check
+            {
+                if self.until_check == 0 {
+                    return self.verify(config, caller, set, way);
+                }
+                self.until_check -= 1;
+                return &mut self.sets[set][way];
+            }
+        }
+        self.miss(config, caller, key, set)
+    }
+
+    /// The value of an allocation's context: in guided mode, the tier. `None` while a slow way
+    /// is under way.
+    #[inline]
+    pub(crate) fn value(&mut self, config: &Config, caller: Caller) -> Option<u32> {
+        if self.busy {
+            return None;
+        }
+        Some(self.find(config, caller).value)
+    }
+
+    /// Counts an allocation at its site and returns the arena that serves it. `None` while a slow
+    /// way is under way.
+    #[inline]
+    pub(crate) fn arena(&mut self, config: &Config, caller: Caller, bytes: usize) -> Option<u32> {
+        if self.busy {
+            return None;
+        }
+        let way = self.find(config, caller);
+        way.allocations += 1;
+        way.bytes = way.bytes.saturating_add(bytes as u64);
+        if way.allocations <= way.patience && way.bytes < PATIENCE_BYTES {
+            return Some(way.arena);
+        }
+        let way = core::ptr::from_mut(way);
+        self.busy = true;
+        // SAFETY: the way lies in this cache, and nothing else uses the cache while it is busy.
+        let arena = flush(config, unsafe { &mut *way });
+        self.busy = false;
+        Some(arena)
+    }
+
+    /// Unwinds a hit again.
+    #[cold]
+    fn verify(&mut self, config: &Config, caller: Caller, set: usize, way: usize) -> &mut Way {
+        self.report();
+        if config.depth == 1 {
+            return &mut self.sets[set][way];
+        }
+        self.busy = true;
+        session::count(Counter::ContextChecks, 1);
+        let context = unwind(caller, config.depth);
+        let value = value_of(config, &context, SiteKind::Heap);
+        self.busy = false;
+        if value == self.sets[set][way].value {
+            return &mut self.sets[set][way];
+        }
+        session::count(Counter::ContextMismatches, 1);
+        let (word, bit) = unstable_bit(caller.address);
+        word.fetch_or(bit, Ordering::Relaxed);
+        // The address may be cached in other sets and threads, too.
+        forget_all();
+        self.keep_aside(config, value)
+    }
+
+    /// Unwinds, and remembers what was found.
+    #[cold]
+    fn miss(&mut self, config: &Config, caller: Caller, key: u64, set: usize) -> &mut Way {
+        self.busy = true;
+        self.misses += 1;
+        let context = unwind(caller, config.depth);
+        let value = value_of(config, &context, SiteKind::Heap);
+        let (word, bit) = unstable_bit(caller.address);
+        if word.load(Ordering::Relaxed) & bit != 0 {
+            self.busy = false;
+            return self.keep_aside(config, value);
+        }
+        let mut found = Way {
+            key,
+            value,
+            ..UNUSED
+        };
+        if config.depth > 1 {
+            see_callers(&mut found, caller, &context);
+        }
+        let next = usize::from(self.next[set]) % WAYS;
+        self.next[set] = self.next[set].wrapping_add(1);
+        flush(config, &mut self.sets[set][next]);
+        self.sets[set][next] = found;
+        // The newest context moves to the front, where it is found first.
+        self.sets[set].swap(0, next);
+        self.busy = false;
+        &mut self.sets[set][0]
+    }
+
+    /// A context that is not cached: counted at once.
+    fn keep_aside(&mut self, config: &Config, value: u32) -> &mut Way {
+        flush(config, &mut self.spare);
+        self.spare = Way { value, ..UNUSED };
+        &mut self.spare
+    }
+
+    /// Counts at the sites whatever is not counted yet.
+    pub(crate) fn flush_all(&mut self, config: &Config) {
+        self.busy = true;
+        for set in &mut self.sets {
+            for way in set {
+                flush(config, way);
+            }
+        }
+        flush(config, &mut self.spare);
+        self.busy = false;
+        self.report();
+    }
+
+    /// Adds hits and misses since the last report to the counters, and begins a new period.
+    fn report(&mut self) {
+        let begun = u64::from(CHECK_PERIOD.saturating_sub(self.until_check));
+        let misses = core::mem::take(&mut self.misses);
+        // A new cache begins with a period of no hits, which counts as a whole one.
+        let hits = if self.reported { begun } else { 0 };
+        self.reported = true;
+        self.until_check = CHECK_PERIOD;
+        session::count(Counter::Allocations, hits + misses);
+        session::count(Counter::ContextHits, hits);
+        session::count(Counter::ContextMisses, misses);
+    }
+}
+
+/// Bytes after which a way is counted at its site, however few the allocations.
+const PATIENCE_BYTES: u64 = 32 << 10;
+/// Allocations after which a way is counted at its site. The first are counted sooner, so that a
+/// site that allocates rarely is seen, and a count lags by half at most.
+const PATIENCE_MAX: u32 = 64;
+
+/// Counts what a way has gathered, and returns the arena that serves it now. In guided mode
+/// nothing is gathered.
+fn flush(config: &Config, way: &mut Way) -> u32 {
+    if way.allocations > 0 {
+        let (allocations, bytes) = (way.allocations, way.bytes);
+        way.allocations = 0;
+        way.bytes = 0;
+        way.patience = (way.patience * 2 + 1).min(PATIENCE_MAX);
+        way.arena = site::add(config, way.value, u64::from(allocations), bytes);
+    }
+    way.arena
+}
+
+/// Notes where the callers' return addresses lie, as far as they can be seen.
+fn see_callers(way: &mut Way, caller: Caller, context: &Context) {
+    let mut checked = 0;
+    for frame in 1..context.depth {
+        if usize::from(checked) == CHECKED {
+            break;
+        }
+        let (below, above) = (context.stacks[frame - 1], context.stacks[frame]);
+        let Some(place) = saved_address(below, above, context.addresses[frame]) else {
+            break;
+        };
+        let Some(slot) = visible_slot(caller.stack, place) else {
+            break;
+        };
+        way.slots[usize::from(checked)] = slot;
+        checked += 1;
+    }
+    way.checked = checked;
+    // SAFETY: every slot was accepted for this stack pointer, which is live.
+    way.check = unsafe { check_of(caller.stack, &way.slots, checked) };
+}
+
+/// Where in a frame (from its stack pointer to the next frame's) a return address is saved.
+fn saved_address(below: usize, above: usize, address: usize) -> Option<usize> {
+    // Frames larger than a page cannot be seen anyway.
+    if below == 0 || above <= below || above - below > 4096 || above % 8 != 0 {
+        return None;
+    }
+    (below.next_multiple_of(8)..above)
+        .step_by(8)
+        .rev()
+        .find(|&place| {
+            // SAFETY: the word lies in a live frame that the unwinder walked.
+            unsafe { core::ptr::with_exposed_provenance::<usize>(place).read_volatile() == address }
+        })
+}
+
+/// The value of a context, from the shared table or newly made.
+pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteKind) -> u32 {
+    let generation = GENERATION.load(Ordering::Relaxed);
+    let mut hash = mix(generation ^ ((kind as u64) << 63));
+    for &address in context.frames() {
+        hash = mix(hash.rotate_left(5) ^ address as u64);
+    }
+    let tag = (hash | (1 << 63)) & !VALUE_MASK;
+    let slot = &SHARED[hash as usize % SHARED_SLOTS];
+    let word = slot.load(Ordering::Acquire);
+    if word & !VALUE_MASK == tag {
+        return (word & VALUE_MASK) as u32;
+    }
+    let value = if config.mode == Mode::Guided {
+        plan::tier_or_default(config, site::name(context, kind))
+    } else {
+        site::of(context, kind)
+    };
+    if value != site::NO_SITE {
+        slot.store(tag | u64::from(value), Ordering::Release);
+    }
+    value
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_words_in_the_page_of_the_stack_pointer_are_read() {
+        assert_eq!(visible_slot(0x7000, 0x7000), Some(0));
+        assert_eq!(visible_slot(0x7008, 0x7ff8), Some(510));
+        assert_eq!(visible_slot(0x7008, 0x8000), None);
+        assert_eq!(visible_slot(0x7008, 0x7000), None);
+        assert_eq!(visible_slot(0x7008, 0x7011), None);
+    }
+
+    #[test]
+    fn the_check_changes_with_any_checked_word_and_their_order() {
+        let page = isotherm_sys::memory::fresh(4096).unwrap();
+        let words = core::ptr::with_exposed_provenance_mut::<u64>(page);
+        let slots = [1, 5, 9];
+        // SAFETY: the page was mapped here and is long enough.
+        let sum = |values: [u64; 3]| unsafe {
+            for (slot, value) in slots.iter().zip(values) {
+                words.add(*slot as usize).write(value);
+            }
+            check_of(page, &slots, 3)
+        };
+        let first = sum([10, 20, 30]);
+        assert_ne!(first, sum([11, 20, 30]));
+        assert_ne!(first, sum([10, 20, 31]));
+        assert_ne!(first, sum([20, 10, 30]));
+        assert_eq!(first, sum([10, 20, 30]));
+    }
+
+    #[test]
+    fn a_saved_address_is_found_in_its_frame_only() {
+        let page = isotherm_sys::memory::fresh(4096).unwrap();
+        let words = core::ptr::with_exposed_provenance_mut::<usize>(page);
+        // SAFETY: the page was mapped here and is long enough.
+        unsafe { words.add(7).write(0x1234) };
+        assert_eq!(saved_address(page, page + 64, 0x1234), Some(page + 56));
+        assert_eq!(saved_address(page, page + 56, 0x1234), None);
+        assert_eq!(saved_address(0, page + 64, 0x1234), None);
+    }
+}

@@ -1,0 +1,298 @@
+//! Where the allocators' data comes from: chunks of the pool.
+//!
+//! The automatic arenas of an instance keep jemalloc's default hooks, whose fast ways are the
+//! faster ones; the build bends their one call for fresh memory to [`supply`]. An arena that
+//! belongs to a site has hooks of its own, which know its number.
+
+use core::ffi::{c_int, c_uint, c_void};
+use core::sync::atomic::Ordering;
+
+use isotherm_sys::memory;
+
+use crate::arena;
+use crate::instance;
+use crate::kernel::hidden;
+use crate::placement;
+use crate::pool::{self, CHUNK};
+use crate::session;
+use crate::tables::{self, part};
+
+/// jemalloc's `extent_hooks_t`.
+#[repr(C)]
+pub(crate) struct ExtentHooks {
+    alloc: unsafe extern "C" fn(
+        *mut ExtentHooks,
+        *mut c_void,
+        usize,
+        usize,
+        *mut bool,
+        *mut bool,
+        c_uint,
+    ) -> *mut c_void,
+    dalloc: usize,
+    destroy: usize,
+    commit: usize,
+    decommit: usize,
+    purge_lazy: usize,
+    purge_forced:
+        unsafe extern "C" fn(*mut ExtentHooks, *mut c_void, usize, usize, usize, c_uint) -> bool,
+    split: unsafe extern "C" fn(
+        *mut ExtentHooks,
+        *mut c_void,
+        usize,
+        usize,
+        usize,
+        bool,
+        c_uint,
+    ) -> bool,
+    merge: unsafe extern "C" fn(
+        *mut ExtentHooks,
+        *mut c_void,
+        usize,
+        *mut c_void,
+        usize,
+        bool,
+        c_uint,
+    ) -> bool,
+}
+
+/// Hooks of an arena, with the number that the chunk table knows it by.
+#[repr(C)]
+pub(crate) struct ArenaHooks {
+    hooks: ExtentHooks,
+    number: u32,
+}
+
+impl ArenaHooks {
+    /// Hooks for arena `number`. The absent ones make jemalloc keep freed extents and purge
+    /// them, as it does by default on Linux.
+    pub(crate) fn new(number: u32) -> Self {
+        Self {
+            hooks: ExtentHooks {
+                alloc: arena_alloc,
+                dalloc: 0,
+                destroy: 0,
+                commit: 0,
+                decommit: 0,
+                purge_lazy: 0,
+                purge_forced: arena_purge,
+                split: arena_split,
+                merge: arena_merge,
+            },
+            number,
+        }
+    }
+}
+
+/// jemalloc's default source of extents, which an instance uses outside the pool.
+type PlainSource =
+    unsafe extern "C" fn(*mut c_void, usize, usize, *mut bool, *mut bool) -> *mut c_void;
+
+unsafe extern "C" {
+    fn _je0_je_extent_alloc_mmap(
+        new: *mut c_void,
+        bytes: usize,
+        alignment: usize,
+        zero: *mut bool,
+        commit: *mut bool,
+    ) -> *mut c_void;
+    fn _je1_je_extent_alloc_mmap(
+        new: *mut c_void,
+        bytes: usize,
+        alignment: usize,
+        zero: *mut bool,
+        commit: *mut bool,
+    ) -> *mut c_void;
+    fn _je2_je_extent_alloc_mmap(
+        new: *mut c_void,
+        bytes: usize,
+        alignment: usize,
+        zero: *mut bool,
+        commit: *mut bool,
+    ) -> *mut c_void;
+    fn _je3_je_extent_alloc_mmap(
+        new: *mut c_void,
+        bytes: usize,
+        alignment: usize,
+        zero: *mut bool,
+        commit: *mut bool,
+    ) -> *mut c_void;
+}
+
+const PLAIN_SOURCES: [PlainSource; 4] = [
+    _je0_je_extent_alloc_mmap,
+    _je1_je_extent_alloc_mmap,
+    _je2_je_extent_alloc_mmap,
+    _je3_je_extent_alloc_mmap,
+];
+
+hidden! {
+    "isotherm_extent_alloc_0" => extent_alloc::<0>,
+    "isotherm_extent_alloc_1" => extent_alloc::<1>,
+    "isotherm_extent_alloc_2" => extent_alloc::<2>,
+    "isotherm_extent_alloc_3" => extent_alloc::<3>,
+}
+
+/// Fresh memory for the automatic arenas of instance `N`.
+unsafe extern "C" fn extent_alloc<const N: usize>(
+    new: *mut c_void,
+    bytes: usize,
+    alignment: usize,
+    zero: *mut bool,
+    commit: *mut bool,
+) -> *mut c_void {
+    if pool::range().is_empty() || N as u32 >= instance::in_use().max(1) {
+        // SAFETY: the arguments are passed on as they came.
+        return unsafe { PLAIN_SOURCES[N](new, bytes, alignment, zero, commit) };
+    }
+    // An extent at a wanted address is asked for to grow a neighbour; chunks do not grow so.
+    if !new.is_null() {
+        return core::ptr::null_mut();
+    }
+    let Some(address) = supply(N as u32, bytes, alignment) else {
+        return core::ptr::null_mut();
+    };
+    // SAFETY: jemalloc passes valid flags; pool memory comes zeroed and open.
+    unsafe {
+        *zero = true;
+        *commit = true;
+    }
+    core::ptr::with_exposed_provenance_mut(address)
+}
+
+/// Opens chunks for `bytes` bytes of the arena and gives them its tier.
+fn supply(number: u32, bytes: usize, alignment: usize) -> Option<usize> {
+    let rounded = bytes.checked_next_multiple_of(CHUNK)?;
+    let address = pool::take(rounded / CHUNK, alignment, number + 1)?;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: the chunks were taken just now and nobody else knows them.
+    if unsafe { memory::protect(address, rounded, access) }.is_err() {
+        pool::release(address, rounded);
+        return None;
+    }
+    placement::place(address, rounded, arena::tier(number));
+    count_mapped(number, rounded as u64);
+    Some(address)
+}
+
+/// Adds to the bytes that an arena holds.
+fn count_mapped(number: u32, bytes: u64) {
+    let Some(private) = tables::private() else {
+        return;
+    };
+    let mapped = &private.arena(number).mapped_bytes;
+    let total = mapped.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    let offset = private.offset(part::ARENAS) + u64::from(number) * 24;
+    if let Some(session) = session::writable(offset, 24) {
+        let told = &session.arena(number).mapped_bytes;
+        told.store(total, Ordering::Relaxed);
+    }
+}
+
+/// Throws away the contents of jemalloc's memory; it reads as zero afterwards.
+///
+/// # Errors
+/// The kernel's error number.
+pub(crate) fn purge(address: usize, bytes: usize) -> memory::Result<()> {
+    if pool::owner(address) != 0 {
+        return placement::discard(address, bytes);
+    }
+    // SAFETY: the range belongs to jemalloc, which wants its contents gone.
+    unsafe { memory::advise(address, bytes, libc::MADV_DONTNEED) }
+}
+
+/// Fresh memory for a site's arena.
+unsafe extern "C" fn arena_alloc(
+    hooks: *mut ExtentHooks,
+    new: *mut c_void,
+    bytes: usize,
+    alignment: usize,
+    zero: *mut bool,
+    commit: *mut bool,
+    _: c_uint,
+) -> *mut c_void {
+    if !new.is_null() {
+        return core::ptr::null_mut();
+    }
+    // SAFETY: the arena was made with the hooks of an `ArenaHooks`, which lives for ever.
+    let number = unsafe { (*hooks.cast::<ArenaHooks>()).number };
+    let Some(address) = supply(number, bytes, alignment) else {
+        return core::ptr::null_mut();
+    };
+    // SAFETY: jemalloc passes valid flags; pool memory comes zeroed and open.
+    unsafe {
+        *zero = true;
+        *commit = true;
+    }
+    core::ptr::with_exposed_provenance_mut(address)
+}
+
+/// `purge_forced`; answers true where the contents are still there.
+unsafe extern "C" fn arena_purge(
+    _: *mut ExtentHooks,
+    address: *mut c_void,
+    _: usize,
+    offset: usize,
+    bytes: usize,
+    _: c_uint,
+) -> bool {
+    purge(address.expose_provenance() + offset, bytes).is_err()
+}
+
+/// Splitting costs nothing: an extent is only a range.
+unsafe extern "C" fn arena_split(
+    _: *mut ExtentHooks,
+    _: *mut c_void,
+    _: usize,
+    _: usize,
+    _: usize,
+    _: bool,
+    _: c_uint,
+) -> bool {
+    false
+}
+
+/// Merging costs nothing: jemalloc only asks for neighbours of one arena and one mapping.
+unsafe extern "C" fn arena_merge(
+    _: *mut ExtentHooks,
+    _: *mut c_void,
+    _: usize,
+    _: *mut c_void,
+    _: usize,
+    _: bool,
+    _: c_uint,
+) -> bool {
+    false
+}
+
+/// What `experimental.arenas_create_ext` is told.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct ArenaConfig {
+    hooks: *const ExtentHooks,
+    /// False: jemalloc's own structures stay out of the pool.
+    metadata_use_hooks: bool,
+}
+
+/// Makes a jemalloc arena of instance 0 with these hooks, which must live for ever. Returns its
+/// jemalloc number.
+pub(crate) fn create_arena(hooks: &'static ArenaHooks) -> Option<u32> {
+    let config = ArenaConfig {
+        hooks: &raw const hooks.hooks,
+        metadata_use_hooks: false,
+    };
+    let mut index: c_uint = 0;
+    let mut bytes = size_of::<c_uint>();
+    // SAFETY: name, results and configuration are as the control expects; the hooks outlive the
+    // arena.
+    let error: c_int = unsafe {
+        instance::_je0_mallctl(
+            c"experimental.arenas_create_ext".as_ptr(),
+            (&raw mut index).cast(),
+            &raw mut bytes,
+            (&raw const config).cast_mut().cast(),
+            size_of::<ArenaConfig>(),
+        )
+    };
+    (error == 0).then_some(index)
+}

@@ -1,0 +1,84 @@
+//! Locks over a fork.
+//!
+//! jemalloc registers its own handlers, once an instance; the build bends that away, because the
+//! order matters across instances and our own locks: the outermost first, as anywhere else. The
+//! child has one thread and gets every lock free.
+
+use crate::arena;
+use crate::instance::{self, INSTANCES};
+use crate::mapping;
+use crate::module;
+use crate::placement;
+use crate::pool;
+use crate::session;
+use crate::site;
+use crate::start;
+use crate::thread;
+use crate::trap;
+
+/// Registers the handlers. Called once, at start.
+pub(crate) fn start() {
+    // SAFETY: the handlers are functions of this library, which is never unloaded. A failure
+    // leaves forks of several threads as safe as without handlers; the program goes on.
+    unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
+}
+
+/// Takes every lock, outermost first.
+unsafe extern "C" fn before() {
+    mapping::before_fork();
+    site::before_fork();
+    arena::before_fork();
+    thread::before_fork();
+    for instance in &INSTANCES[..instance::in_use() as usize] {
+        // SAFETY: the instance was started, and the handler is called before a fork.
+        unsafe { (instance.prefork)() };
+    }
+    pool::before_fork();
+    module::before_fork();
+    session::before_fork();
+    if placement::trapped() {
+        trap::before_fork();
+    }
+}
+
+/// Releases every lock, innermost first.
+unsafe extern "C" fn after_in_parent() {
+    if placement::trapped() {
+        trap::after_fork_parent();
+    }
+    session::after_fork_parent();
+    release_inner();
+    for instance in INSTANCES[..instance::in_use() as usize].iter().rev() {
+        // SAFETY: the instance was prepared by `before`.
+        unsafe { (instance.postfork_parent)() };
+    }
+    release_outer();
+}
+
+/// Makes every lock free in the child, and lets go of the parent's session.
+unsafe extern "C" fn after_in_child() {
+    session::after_fork_child();
+    release_inner();
+    for instance in INSTANCES[..instance::in_use() as usize].iter().rev() {
+        // SAFETY: the instance was prepared by `before`.
+        unsafe { (instance.postfork_child)() };
+    }
+    release_outer();
+    if placement::trapped() {
+        // The service needs a session to tell what it does.
+        session::ensure();
+        trap::after_fork_child(start::board());
+    }
+}
+
+fn release_inner() {
+    module::after_fork();
+    pool::after_fork();
+}
+
+fn release_outer() {
+    thread::after_fork();
+    arena::after_fork();
+    site::after_fork();
+    mapping::after_fork();
+}

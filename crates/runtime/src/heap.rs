@@ -1,0 +1,384 @@
+//! The C allocation interface, once the entry shims have noted the caller.
+
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicU8, Ordering};
+
+use isotherm_abi::session::CHUNK_MAPPING;
+
+use crate::config;
+use crate::instance::{self, INSTANCES, Instance};
+use crate::kernel::set_errno;
+use crate::pool;
+use crate::start;
+use crate::thread;
+use crate::unwind::Caller;
+
+/// What the hooks do, from the moment of the first allocation on.
+pub(crate) mod state {
+    /// Pass everything to instance 0; the entry shims jump there without coming here.
+    pub(crate) const DIRECT: u8 = 0;
+    /// The configuration was not looked at yet.
+    pub(crate) const UNDECIDED: u8 = 1;
+    /// The plan's table places each allocation.
+    pub(crate) const GUIDED: u8 = 2;
+    /// Sites are told apart and grow into arenas of their own.
+    pub(crate) const PROFILE: u8 = 3;
+    /// Turned off after the pool was in use: as `DIRECT`, but blocks have owners.
+    pub(crate) const OFF: u8 = 4;
+}
+
+/// A [`state`]. The entry shims read it.
+pub(crate) static STATE: AtomicU8 = AtomicU8::new(state::UNDECIDED);
+
+/// The instance that holds nothing but shared and unowned data.
+const PLAIN: &Instance = &INSTANCES[0];
+
+/// The arena that serves an allocation.
+#[inline]
+fn arena_for(caller: Caller, bytes: usize) -> u32 {
+    match STATE.load(Ordering::Relaxed) {
+        state::GUIDED => {
+            let (Some(config), Some(thread)) = (config::current(), thread::current()) else {
+                return config::current().map_or(0, |config| config.default_tier);
+            };
+            thread
+                .cache
+                .value(config, caller)
+                .unwrap_or(config.default_tier)
+        }
+        state::PROFILE => {
+            let (Some(config), Some(thread)) = (config::current(), thread::current()) else {
+                return 0;
+            };
+            thread.cache.arena(config, caller, bytes).unwrap_or(0)
+        }
+        state::UNDECIDED => decide(caller, bytes),
+        _ => 0,
+    }
+}
+
+/// Decides what the hooks do, if the C library is far enough, and asks again.
+#[cold]
+fn decide(caller: Caller, bytes: usize) -> u32 {
+    if start::decide() {
+        arena_for(caller, bytes)
+    } else {
+        0
+    }
+}
+
+/// The arena that owns a block: 0 for one outside the pool.
+#[inline]
+pub(crate) fn arena_of(block: *const c_void) -> u32 {
+    match pool::owner(block.addr()) {
+        // The program freed something that is no block; jemalloc may complain.
+        CHUNK_MAPPING => 0,
+        owner => owner.saturating_sub(1),
+    }
+}
+
+/// The instance of an arena that is a whole one.
+#[inline]
+pub(crate) fn instance_of(arena: u32) -> Option<&'static Instance> {
+    if arena < instance::in_use() {
+        INSTANCES.get(arena as usize)
+    } else {
+        None
+    }
+}
+
+/// Allocates from an arena; where that fails, from the plain instance. Sets `errno`.
+#[inline]
+fn allocate_in(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
+    let block = match instance_of(arena) {
+        // SAFETY: any size may be asked for.
+        Some(instance) if flags == 0 => unsafe { (instance.malloc)(bytes) },
+        // SAFETY: the size is not 0.
+        Some(instance) => unsafe { (instance.mallocx)(bytes.max(1), flags) },
+        None => thread::allocate(arena, bytes, flags),
+    };
+    if block.is_null() {
+        return allocate_anywhere(arena, bytes, flags);
+    }
+    block
+}
+
+/// The last resort of [`allocate_in`].
+#[cold]
+fn allocate_anywhere(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
+    if arena != 0 {
+        // SAFETY: the size is not 0.
+        let block = unsafe { (PLAIN.mallocx)(bytes.max(1), flags) };
+        if !block.is_null() {
+            return block;
+        }
+    }
+    set_errno(libc::ENOMEM);
+    null_mut()
+}
+
+/// Allocates for a caller. `flags` are jemalloc's, without arena and thread cache.
+#[inline]
+pub(crate) fn allocate(bytes: usize, flags: c_int, caller: Caller) -> *mut c_void {
+    allocate_in(arena_for(caller, bytes), bytes, flags)
+}
+
+/// `malloc`.
+pub(crate) extern "C" fn malloc(bytes: usize, address: usize, stack: usize) -> *mut c_void {
+    allocate(bytes, 0, Caller { address, stack })
+}
+
+/// `calloc`.
+pub(crate) extern "C" fn calloc(
+    count: usize,
+    bytes: usize,
+    address: usize,
+    stack: usize,
+) -> *mut c_void {
+    let Some(total) = count.checked_mul(bytes) else {
+        set_errno(libc::ENOMEM);
+        return null_mut();
+    };
+    let arena = arena_for(Caller { address, stack }, total);
+    if let Some(instance) = instance_of(arena) {
+        // SAFETY: any size may be asked for.
+        let block = unsafe { (instance.calloc)(1, total) };
+        if !block.is_null() {
+            return block;
+        }
+    }
+    allocate_in(arena, total, instance::ZERO)
+}
+
+/// `free`.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
+    let arena = arena_of(block);
+    // SAFETY: the caller's promise, and the block belongs to the arena. Null is in no pool, and
+    // an instance takes it.
+    unsafe {
+        match instance_of(arena) {
+            Some(instance) => (instance.free)(block),
+            None => thread::free(arena, block),
+        }
+    }
+}
+
+/// `realloc`.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn realloc(
+    block: *mut c_void,
+    bytes: usize,
+    address: usize,
+    stack: usize,
+) -> *mut c_void {
+    let caller = Caller { address, stack };
+    if block.is_null() {
+        return allocate(bytes, 0, caller);
+    }
+    if bytes == 0 {
+        // As the GNU C library does.
+        // SAFETY: the caller's promise.
+        unsafe { free(block) };
+        return null_mut();
+    }
+    // SAFETY: the caller's promise.
+    let moved = unsafe { resize(block, bytes, 0, caller) };
+    if moved.is_null() {
+        set_errno(libc::ENOMEM);
+    }
+    moved
+}
+
+/// Resizes a block. It keeps its arena, unless that is the one of data without a place and the
+/// caller's site has a place of its own: a block that grows at a hot site belongs to it.
+///
+/// # Safety
+/// The block is one of ours and, if the answer is not null, is not used any more.
+pub(crate) unsafe fn resize(
+    block: *mut c_void,
+    bytes: usize,
+    flags: c_int,
+    caller: Caller,
+) -> *mut c_void {
+    let arena = arena_of(block);
+    let Some(instance) = instance_of(arena) else {
+        // SAFETY: the caller's promise, and the block belongs to the arena.
+        return unsafe { thread::reallocate(arena, block, bytes, flags) };
+    };
+    let unplaced = match STATE.load(Ordering::Relaxed) {
+        state::GUIDED => config::current().map_or(0, |config| config.default_tier),
+        _ => 0,
+    };
+    if arena == unplaced {
+        let wanted = arena_for(caller, bytes);
+        if wanted != arena {
+            // SAFETY: the caller's promise.
+            let moved = unsafe { move_block(instance, block, wanted, bytes, flags) };
+            if !moved.is_null() {
+                return moved;
+            }
+        }
+    }
+    // SAFETY: the caller's promise, and the block belongs to the instance.
+    unsafe {
+        if flags == 0 {
+            (instance.realloc)(block, bytes)
+        } else {
+            (instance.rallocx)(block, bytes.max(1), flags)
+        }
+    }
+}
+
+/// Copies a block into another arena and frees the old one.
+///
+/// # Safety
+/// As for [`resize`]; the block belongs to the instance.
+unsafe fn move_block(
+    instance: &Instance,
+    block: *mut c_void,
+    arena: u32,
+    bytes: usize,
+    flags: c_int,
+) -> *mut c_void {
+    let moved = allocate_in(arena, bytes, flags);
+    if moved.is_null() {
+        return moved;
+    }
+    // SAFETY: both blocks are at least as long as what is copied, and they do not overlap.
+    unsafe {
+        let held = (instance.usable_size)(block);
+        core::ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast::<u8>(), held.min(bytes));
+        (instance.free)(block);
+    }
+    moved
+}
+
+/// `reallocarray`.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn reallocarray(
+    block: *mut c_void,
+    count: usize,
+    bytes: usize,
+    address: usize,
+    stack: usize,
+) -> *mut c_void {
+    let Some(total) = count.checked_mul(bytes) else {
+        set_errno(libc::ENOMEM);
+        return null_mut();
+    };
+    // SAFETY: the caller's promise.
+    unsafe { realloc(block, total, address, stack) }
+}
+
+/// Allocates at a multiple of a power of two; an alignment that is none is an error of the
+/// caller, answered with null and no `errno`.
+pub(crate) fn allocate_aligned(alignment: usize, bytes: usize, caller: Caller) -> *mut c_void {
+    if !alignment.is_power_of_two() || alignment > isize::MAX as usize / 2 {
+        return null_mut();
+    }
+    let flags = if alignment <= 16 && bytes >= alignment {
+        // Every block is aligned so.
+        0
+    } else {
+        instance::align(alignment)
+    };
+    allocate(bytes, flags, caller)
+}
+
+/// `memalign` and `aligned_alloc`; as in the GNU C library before 2.38, an alignment that is no
+/// power of two is raised to the next.
+pub(crate) extern "C" fn memalign(
+    alignment: usize,
+    bytes: usize,
+    address: usize,
+    stack: usize,
+) -> *mut c_void {
+    if alignment > isize::MAX as usize {
+        set_errno(libc::EINVAL);
+        return null_mut();
+    }
+    let alignment = alignment.max(1).next_power_of_two();
+    let block = allocate_aligned(alignment, bytes, Caller { address, stack });
+    if block.is_null() {
+        set_errno(libc::ENOMEM);
+    }
+    block
+}
+
+/// `posix_memalign`. Answers an error number and leaves `errno` alone.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn posix_memalign(
+    place: *mut *mut c_void,
+    alignment: usize,
+    bytes: usize,
+    address: usize,
+    stack: usize,
+) -> c_int {
+    if !alignment.is_power_of_two() || alignment % size_of::<usize>() != 0 {
+        return libc::EINVAL;
+    }
+    let before = crate::kernel::errno();
+    let block = allocate_aligned(alignment, bytes, Caller { address, stack });
+    if block.is_null() {
+        set_errno(before);
+        return libc::ENOMEM;
+    }
+    // SAFETY: the caller passes a valid place.
+    unsafe { *place = block };
+    0
+}
+
+/// Bytes of a page of the C interface.
+const PAGE: usize = 4096;
+
+/// `valloc`.
+pub(crate) extern "C" fn valloc(bytes: usize, address: usize, stack: usize) -> *mut c_void {
+    memalign(PAGE, bytes, address, stack)
+}
+
+/// `pvalloc`.
+pub(crate) extern "C" fn pvalloc(bytes: usize, address: usize, stack: usize) -> *mut c_void {
+    let Some(rounded) = bytes.checked_next_multiple_of(PAGE) else {
+        set_errno(libc::ENOMEM);
+        return null_mut();
+    };
+    memalign(PAGE, rounded.max(PAGE), address, stack)
+}
+
+/// `malloc_usable_size`.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn usable_size(block: *mut c_void) -> usize {
+    let instance = instance_of(arena_of(block)).unwrap_or(PLAIN);
+    // SAFETY: the caller's promise; an arena that is no instance belongs to the plain one.
+    unsafe { (instance.usable_size)(block) }
+}
+
+/// `malloc_trim`: gives freed memory back to the system. Answers 1 as if some had been.
+pub(crate) extern "C" fn trim(_: usize) -> c_int {
+    for instance in &INSTANCES[..instance::in_use() as usize] {
+        // 4096 is MALLCTL_ARENAS_ALL.
+        // SAFETY: the name is a command without values.
+        unsafe {
+            (instance.mallctl)(
+                c"arena.4096.purge".as_ptr(),
+                null_mut(),
+                null_mut(),
+                null_mut(),
+                0,
+            );
+        }
+    }
+    1
+}

@@ -1,0 +1,197 @@
+//! The exported functions: one list, from which the entry shims are made.
+//!
+//! A shim notes the return address and the caller's stack pointer as two more arguments and jumps
+//! to the Rust function, which so returns straight to the program. In Rust alone neither can be
+//! had. Shims marked `direct` jump to jemalloc itself while the runtime passes everything
+//! through. The exported names are checked against `exports.txt` by a test.
+
+use core::ffi::c_void;
+
+use crate::heap::{self, STATE};
+use crate::instance;
+use crate::jemalloc_api;
+use crate::mapping_hooks;
+use crate::operators;
+
+/// Makes the shim of one function: `name, arguments => body`, or with the direct way.
+macro_rules! hooks {
+    ($(
+        $(#[$direct:ident $plain:path])?
+        $name:ident($count:tt) => $body:path;
+    )*) => {
+        $( hooks!(@shim $name $count $body $(, $plain)?); )*
+    };
+    // The two extra arguments go where the next ones would be.
+    (@shim $name:ident 1 $body:path $(, $plain:path)?) => { hooks!(@make $name $body, "rsi", "rdx", "x1", "x2" $(, $plain)?); };
+    (@shim $name:ident 2 $body:path $(, $plain:path)?) => { hooks!(@make $name $body, "rdx", "rcx", "x2", "x3" $(, $plain)?); };
+    (@shim $name:ident 3 $body:path $(, $plain:path)?) => { hooks!(@make $name $body, "rcx", "r8", "x3", "x4" $(, $plain)?); };
+    (@make $name:ident $body:path, $address:literal, $stack:literal, $arm_address:literal, $arm_stack:literal) => {
+        #[unsafe(naked)]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!(
+                concat!("mov ", $address, ", qword ptr [rsp]"),
+                concat!("lea ", $stack, ", [rsp + 8]"),
+                "jmp {body}",
+                body = sym $body,
+            );
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!(
+                concat!("mov ", $arm_address, ", x30"),
+                concat!("mov ", $arm_stack, ", sp"),
+                "b {body}",
+                body = sym $body,
+            );
+        }
+    };
+    (@make $name:ident $body:path, $address:literal, $stack:literal, $arm_address:literal, $arm_stack:literal, $plain:path) => {
+        #[unsafe(naked)]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        unsafe extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!(
+                "cmp byte ptr [rip + {state}], 0",
+                "jne 2f",
+                "jmp {plain}",
+                "2:",
+                concat!("mov ", $address, ", qword ptr [rsp]"),
+                concat!("lea ", $stack, ", [rsp + 8]"),
+                "jmp {body}",
+                state = sym STATE,
+                plain = sym $plain,
+                body = sym $body,
+            );
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!(
+                "adrp x9, {state}",
+                "ldrb w9, [x9, :lo12:{state}]",
+                "cbnz w9, 2f",
+                "b {plain}",
+                "2:",
+                concat!("mov ", $arm_address, ", x30"),
+                concat!("mov ", $arm_stack, ", sp"),
+                "b {body}",
+                state = sym STATE,
+                plain = sym $plain,
+                body = sym $body,
+            );
+        }
+    };
+}
+
+hooks! {
+    #[direct instance::_je0_malloc]
+    malloc(1) => heap::malloc;
+    #[direct instance::_je0_calloc]
+    calloc(2) => heap::calloc;
+    #[direct instance::_je0_realloc]
+    realloc(2) => heap::realloc;
+    #[direct instance::_je0_free]
+    free(1) => heap::free;
+    #[direct instance::_je0_free]
+    cfree(1) => heap::free;
+    reallocarray(3) => heap::reallocarray;
+    memalign(2) => heap::memalign;
+    aligned_alloc(2) => heap::memalign;
+    posix_memalign(3) => heap::posix_memalign;
+    valloc(1) => heap::valloc;
+    pvalloc(1) => heap::pvalloc;
+    malloc_usable_size(1) => heap::usable_size;
+    malloc_trim(1) => heap::trim;
+
+    mallocx(2) => jemalloc_api::mallocx;
+    rallocx(3) => jemalloc_api::rallocx;
+
+    // operator new, new[] with their aligned and nothrow forms.
+    _Znwm(1) => operators::new;
+    _Znam(1) => operators::new;
+    _ZnwmSt11align_val_t(2) => operators::new_aligned;
+    _ZnamSt11align_val_t(2) => operators::new_aligned;
+    _ZnwmRKSt9nothrow_t(2) => operators::new_nothrow;
+    _ZnamRKSt9nothrow_t(2) => operators::new_nothrow;
+    _ZnwmSt11align_val_tRKSt9nothrow_t(3) => operators::new_aligned_nothrow;
+    _ZnamSt11align_val_tRKSt9nothrow_t(3) => operators::new_aligned_nothrow;
+
+    // operator delete, delete[]; sizes and alignments are not needed, and a wrong one does no harm.
+    #[direct instance::_je0_free]
+    _ZdlPv(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdaPv(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdlPvm(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdaPvm(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdlPvSt11align_val_t(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdaPvSt11align_val_t(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdlPvmSt11align_val_t(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdaPvmSt11align_val_t(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdlPvRKSt9nothrow_t(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdaPvRKSt9nothrow_t(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdlPvSt11align_val_tRKSt9nothrow_t(1) => heap::free;
+    #[direct instance::_je0_free]
+    _ZdaPvSt11align_val_tRKSt9nothrow_t(1) => heap::free;
+}
+
+/// Makes exported functions that need no caller: a jump to the body.
+macro_rules! plain_hooks {
+    ($($name:ident => $body:path;)*) => {
+        $(
+            #[unsafe(naked)]
+            #[cfg_attr(not(test), unsafe(no_mangle))]
+            unsafe extern "C" fn $name() {
+                #[cfg(target_arch = "x86_64")]
+                core::arch::naked_asm!("jmp {body}", body = sym $body);
+                #[cfg(target_arch = "aarch64")]
+                core::arch::naked_asm!("b {body}", body = sym $body);
+            }
+        )*
+    };
+}
+
+plain_hooks! {
+    mmap => mapping_hooks::mmap;
+    mmap64 => mapping_hooks::mmap;
+    munmap => mapping_hooks::munmap;
+    mremap => mapping_hooks::mremap;
+    mprotect => mapping_hooks::mprotect;
+    madvise => mapping_hooks::madvise;
+    dlclose => dlclose_and_forget;
+
+    xallocx => jemalloc_api::xallocx;
+    sallocx => jemalloc_api::sallocx;
+    dallocx => jemalloc_api::dallocx;
+    sdallocx => jemalloc_api::sdallocx;
+    nallocx => jemalloc_api::nallocx;
+    mallctl => jemalloc_api::mallctl;
+    mallctlnametomib => jemalloc_api::mallctlnametomib;
+    mallctlbymib => jemalloc_api::mallctlbymib;
+    malloc_stats_print => jemalloc_api::stats_print;
+}
+
+/// `dlclose`: addresses may be used again by another module, so cached contexts are forgotten.
+///
+/// # Safety
+/// As for the C function.
+unsafe extern "C-unwind" fn dlclose_and_forget(handle: *mut c_void) -> i32 {
+    // SAFETY: the name ends in NUL.
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlclose".as_ptr()) };
+    if next.is_null() {
+        return -1;
+    }
+    // SAFETY: the C library gives the symbol this type; a destructor of the module may throw.
+    let answer = unsafe {
+        core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn(*mut c_void) -> i32>(next)(
+            handle,
+        )
+    };
+    crate::context::forget_all();
+    answer
+}

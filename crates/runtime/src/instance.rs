@@ -1,0 +1,91 @@
+//! The independent copies of jemalloc: one for each of the first tiers.
+//!
+//! A copy keeps jemalloc's own fast path, which an arena number given with each call does not
+//! (KERNEL measurements: 1.0 against 1.4 to 2.0). The build makes the copies and writes the
+//! declarations, so that they cannot differ.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicU32, Ordering};
+
+include!(concat!(env!("OUT_DIR"), "/instances.rs"));
+
+/// `MALLOCX_ZERO`: the block comes zeroed.
+pub(crate) const ZERO: c_int = 0x40;
+
+/// `MALLOCX_TCACHE_NONE`: the block bypasses the thread's cache.
+pub(crate) const TCACHE_NONE: c_int = 1 << 8;
+
+/// `MALLOCX_ALIGN(alignment)`, for a power of two.
+pub(crate) const fn align(alignment: usize) -> c_int {
+    alignment.trailing_zeros() as c_int
+}
+
+/// `MALLOCX_TCACHE(tcache)`.
+pub(crate) const fn tcache(tcache: u32) -> c_int {
+    (tcache as c_int + 2) << 8
+}
+
+/// `MALLOCX_ARENA(arena)`.
+pub(crate) const fn arena(arena: u32) -> c_int {
+    (arena as c_int + 1) << 20
+}
+
+/// Bits of the flags that name an arena or a thread cache.
+pub(crate) const PLACE_FLAGS: c_int = !0xff;
+
+/// How many instances serve tiers; 1 but in guided mode.
+static IN_USE: AtomicU32 = AtomicU32::new(1);
+
+/// Instances that serve tiers.
+#[inline]
+pub(crate) fn in_use() -> u32 {
+    IN_USE.load(Ordering::Relaxed)
+}
+
+/// Starts the first `count` instances and lets them serve.
+pub(crate) fn start(count: u32) {
+    let count = count.clamp(1, INSTANCES.len() as u32);
+    // First, so that everything the instances ever hand out lies in the pool, where its owner can
+    // be found.
+    IN_USE.store(count, Ordering::Release);
+    for instance in &INSTANCES[..count as usize] {
+        // SAFETY: a block of one byte is asked for and given back; the first call starts the
+        // instance.
+        unsafe { (instance.free)((instance.malloc)(1)) };
+    }
+}
+
+/// Bits of the flags that name a thread cache.
+pub(crate) const TCACHE_MASK: c_int = 0xfff << 8;
+
+/// Reads a value of instance 0 by its `mallctl` name.
+pub(crate) fn control<T: Copy + Default>(name: &core::ffi::CStr) -> Option<T> {
+    let mut old = T::default();
+    let mut bytes = size_of::<T>();
+    // SAFETY: the name ends in NUL, and the value is as long as said.
+    let error = unsafe {
+        _je0_mallctl(
+            name.as_ptr(),
+            (&raw mut old).cast(),
+            &raw mut bytes,
+            core::ptr::null_mut(),
+            0,
+        )
+    };
+    (error == 0).then_some(old)
+}
+
+/// Gives a value to a `mallctl` name of instance 0. Answers whether it was taken.
+pub(crate) fn command<T: Copy>(name: &core::ffi::CStr, value: &T) -> bool {
+    // SAFETY: the name ends in NUL, and the value, which is only read, is as long as said.
+    let error = unsafe {
+        _je0_mallctl(
+            name.as_ptr(),
+            core::ptr::null_mut(),
+            core::ptr::null_mut(),
+            core::ptr::from_ref(value).cast_mut().cast(),
+            size_of::<T>(),
+        )
+    };
+    error == 0
+}

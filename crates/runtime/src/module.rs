@@ -1,0 +1,394 @@
+//! Loaded modules: from a return address to (build-id, ELF virtual address).
+//!
+//! The loader holds its own lock while it walks its list (`dl_iterate_phdr`), and it allocates
+//! under others of its locks, so none of ours is held around the walk; the lock here is taken
+//! within it, is a leaf, and guards only the appending of records.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use isotherm_abi::session::{ModuleRecord, NO_MODULE};
+
+use crate::lock::Lock;
+use crate::session;
+use crate::tables::{self, Tables, part};
+
+/// Most modules, as in the session's layout; a reloaded module takes a new record.
+const MODULES_MAX: usize = 1 << 14;
+
+/// State of the loader's list as of the last walk: loads plus unloads so far, which only grows.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+/// Latest generation in which each module was seen.
+static SEEN: [AtomicU64; MODULES_MAX] = [const { AtomicU64::new(0) }; MODULES_MAX];
+/// First address of each module; 0 for one that was unloaded.
+static STARTS: [AtomicUsize; MODULES_MAX] = [const { AtomicUsize::new(0) }; MODULES_MAX];
+static LOCK: Lock = Lock::new();
+/// Whether the module's allocations may be unwound.
+static OPAQUE: [AtomicU8; MODULES_MAX] = [const { AtomicU8::new(0) }; MODULES_MAX];
+
+/// Marks this library, whose frames are skipped.
+const OWN: u8 = 1;
+/// Marks the unwinder, which allocates while it holds a lock that unwinding takes.
+const UNWINDER: u8 = 2;
+
+/// The module that holds an address, or [`NO_MODULE`]. Walks the loader's list again if the
+/// address is unknown and the list has changed.
+pub(crate) fn of(address: usize) -> u32 {
+    let found = find(address);
+    if found != NO_MODULE {
+        return found;
+    }
+    refresh();
+    find(address)
+}
+
+/// Whether the address lies in this library.
+pub(crate) fn is_own(address: usize) -> bool {
+    marked(address, OWN)
+}
+
+/// Whether the address lies in the unwinder.
+pub(crate) fn is_unwinder(address: usize) -> bool {
+    marked(address, UNWINDER)
+}
+
+fn marked(address: usize, mark: u8) -> bool {
+    let module = of(address);
+    module != NO_MODULE && OPAQUE[module as usize].load(Ordering::Relaxed) == mark
+}
+
+/// Looks through the known modules, the youngest first.
+fn find(address: usize) -> u32 {
+    let Some(private) = tables::private() else {
+        return NO_MODULE;
+    };
+    let count = private.header().module_count.load(Ordering::Acquire);
+    (0..count)
+        .rev()
+        .find(|&index| {
+            let start = STARTS[index as usize].load(Ordering::Relaxed);
+            // SAFETY: records below the count are filled.
+            start != 0
+                && start <= address
+                && address < unsafe { (*private.module(index)).end } as usize
+        })
+        .unwrap_or(NO_MODULE)
+}
+
+/// The name of a module, and the bias that its addresses have.
+pub(crate) fn name(index: u32) -> Option<(&'static [u8], u64)> {
+    let private = tables::private()?;
+    if index >= private.header().module_count.load(Ordering::Acquire) {
+        return None;
+    }
+    // SAFETY: records below the count are filled and never change.
+    let record = unsafe { &*private.module(index) };
+    let bytes = (record.build_id_bytes as usize).min(record.build_id.len());
+    Some((&record.build_id[..bytes], record.bias))
+}
+
+/// What one walk of the loader's list carries along.
+struct Walk {
+    /// Generation of the list; 0 before the first module. The loader's lock keeps it still.
+    generation: u64,
+}
+
+/// Walks the loader's list if it changed since the last walk. Modules that are gone are not found
+/// any more; one that came back at another place, or another one at the same place, is new.
+pub(crate) fn refresh() {
+    let mut walk = Walk { generation: 0 };
+    // SAFETY: the callback gets the walk it expects and keeps no pointer.
+    let stopped = unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut walk).cast()) };
+    if stopped != 0 {
+        return;
+    }
+    let Some(private) = tables::private() else {
+        return;
+    };
+    let count = private.header().module_count.load(Ordering::Acquire);
+    for index in 0..count as usize {
+        if SEEN[index].load(Ordering::Relaxed) < walk.generation {
+            STARTS[index].store(0, Ordering::Relaxed);
+        }
+    }
+    GENERATION.fetch_max(walk.generation, Ordering::Release);
+}
+
+/// Called by the loader for each module.
+unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, size: usize, walk: *mut c_void) -> c_int {
+    // SAFETY: the loader passes a valid description, and `refresh` passed its walk.
+    let (info, walk) = unsafe { (&*info, &mut *walk.cast::<Walk>()) };
+    if size < size_of::<libc::dl_phdr_info>() {
+        return 1;
+    }
+    if walk.generation == 0 {
+        walk.generation = info.dlpi_adds + info.dlpi_subs;
+        if walk.generation == GENERATION.load(Ordering::Acquire) {
+            return 1;
+        }
+    }
+    // SAFETY: the loader keeps headers and name valid during the call.
+    unsafe { note(info, walk.generation) };
+    0
+}
+
+/// Finds the module among the known ones or appends it.
+///
+/// # Safety
+/// The description is the loader's, within its callback.
+unsafe fn note(info: &libc::dl_phdr_info, generation: u64) {
+    let Some(private) = tables::private() else {
+        return;
+    };
+    let bias = info.dlpi_addr as usize;
+    // SAFETY: the loader says how many headers there are.
+    let headers =
+        unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let loads = || {
+        headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_LOAD)
+    };
+    let start = loads().map(|header| header.p_vaddr as usize).min();
+    let end = loads()
+        .map(|header| (header.p_vaddr + header.p_memsz) as usize)
+        .max();
+    let (Some(start), Some(end)) = (start, end) else {
+        return;
+    };
+    let (start, end) = (bias + start, bias + end);
+    // SAFETY: the note segments of a loaded module are mapped.
+    let mut record = unsafe { describe(info, headers) };
+    record.end = end as u64;
+    // A module without an address range of its own could never be found.
+    if start == 0 || start >= end {
+        return;
+    }
+    let Some(_guard) = LOCK.lock() else { return };
+    let count = private.header().module_count.load(Ordering::Relaxed);
+    for index in (0..count).rev() {
+        // SAFETY: records below the count are filled.
+        let known = unsafe { &*private.module(index) };
+        if STARTS[index as usize].load(Ordering::Relaxed) == start
+            && known.end == record.end
+            && known.build_id == record.build_id
+        {
+            SEEN[index as usize].fetch_max(generation, Ordering::Relaxed);
+            return;
+        }
+    }
+    // SAFETY: the name is a string of the loader.
+    unsafe { append(private, info, record, start, generation) };
+}
+
+/// Appends a record; the caller holds the lock.
+///
+/// # Safety
+/// The description is the loader's, within its callback.
+unsafe fn append(
+    private: &Tables,
+    info: &libc::dl_phdr_info,
+    mut record: ModuleRecord,
+    start: usize,
+    generation: u64,
+) {
+    let index = private.header().module_count.load(Ordering::Relaxed);
+    if index as usize >= MODULES_MAX || index >= private.layout().module_slots {
+        return;
+    }
+    let mut program = [0u8; 4096];
+    // SAFETY: the loader's name is a string, or null.
+    let path = unsafe { path(info, &mut program) };
+    if record.has_build_id == 0 {
+        let file = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
+        let bytes = file.len().min(record.build_id.len());
+        record.build_id[..bytes].copy_from_slice(&file[..bytes]);
+        record.build_id_bytes = bytes as u32;
+    }
+    write_path(private, &mut record, path);
+    let own = (start..record.end as usize).contains(&(refresh as *const () as usize));
+    let mark = if own {
+        OWN
+    } else if path.windows(8).any(|part| part == b"libgcc_s") {
+        UNWINDER
+    } else {
+        0
+    };
+    OPAQUE[index as usize].store(mark, Ordering::Relaxed);
+    SEEN[index as usize].fetch_max(generation, Ordering::Relaxed);
+    // SAFETY: the place lies within the tables and is not published yet.
+    unsafe { private.module(index).write(copied(&record)) };
+    STARTS[index as usize].store(start, Ordering::Relaxed);
+    private
+        .header()
+        .module_count
+        .store(index + 1, Ordering::Release);
+    let offset = private.offset(part::MODULES) + u64::from(index) * 64;
+    if let Some(session) = session::writable(offset, 64) {
+        // SAFETY: as above.
+        unsafe { session.module(index).write(record) };
+        session
+            .header()
+            .module_count
+            .store(index + 1, Ordering::Release);
+    }
+}
+
+/// A copy; the record is plain data without `Clone`.
+fn copied(record: &ModuleRecord) -> ModuleRecord {
+    // SAFETY: the record holds only integers.
+    unsafe { core::ptr::from_ref(record).read() }
+}
+
+/// Stores the path in the text area, if there is room.
+fn write_path(private: &Tables, record: &mut ModuleRecord, path: &[u8]) {
+    let used = private.header().text_bytes.load(Ordering::Relaxed);
+    let room = private.layout().text_slots - used;
+    if path.len() > room as usize {
+        return;
+    }
+    record.path_offset = used;
+    record.path_bytes = path.len() as u32;
+    let after = used + path.len() as u32;
+    let store = |tables: &Tables| {
+        // SAFETY: the bytes lie within the text area and belong to nobody yet.
+        unsafe {
+            let place = tables.text().add(used as usize);
+            core::ptr::copy_nonoverlapping(path.as_ptr(), place, path.len());
+        }
+        tables.header().text_bytes.store(after, Ordering::Release);
+    };
+    store(private);
+    let offset = private.offset(part::TEXT) + u64::from(used);
+    if let Some(session) = session::writable(offset, path.len() as u64) {
+        store(session);
+    }
+}
+
+/// The module's file; the loader gives the program itself no name.
+///
+/// # Safety
+/// The description is the loader's, within its callback.
+unsafe fn path<'a>(info: &'a libc::dl_phdr_info, program: &'a mut [u8; 4096]) -> &'a [u8] {
+    if !info.dlpi_name.is_null() {
+        // SAFETY: the loader's name is a string.
+        let name = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
+        if !name.is_empty() {
+            return name;
+        }
+    }
+    let bytes = rustix::fs::readlinkat_raw(rustix::fs::CWD, c"/proc/self/exe", &mut program[..]);
+    &program[..bytes.unwrap_or(0)]
+}
+
+/// Bias and build-id, read from the note segments in memory.
+///
+/// # Safety
+/// The module is mapped.
+unsafe fn describe(info: &libc::dl_phdr_info, headers: &[libc::Elf64_Phdr]) -> ModuleRecord {
+    let mut record = ModuleRecord {
+        bias: info.dlpi_addr,
+        end: 0,
+        build_id: [0; 32],
+        build_id_bytes: 0,
+        has_build_id: 0,
+        path_offset: 0,
+        path_bytes: 0,
+    };
+    for header in headers
+        .iter()
+        .filter(|header| header.p_type == libc::PT_NOTE)
+    {
+        let loaded = headers.iter().any(|load| {
+            load.p_type == libc::PT_LOAD
+                && load.p_vaddr <= header.p_vaddr
+                && header.p_vaddr + header.p_memsz <= load.p_vaddr + load.p_filesz
+        });
+        if !loaded {
+            continue;
+        }
+        let address = info.dlpi_addr + header.p_vaddr;
+        // SAFETY: the notes lie within a segment that is loaded from the file.
+        let notes = unsafe {
+            core::slice::from_raw_parts(
+                core::ptr::with_exposed_provenance::<u8>(address as usize),
+                header.p_memsz as usize,
+            )
+        };
+        if let Some(build_id) = build_id(notes) {
+            let bytes = build_id.len().min(record.build_id.len());
+            record.build_id[..bytes].copy_from_slice(&build_id[..bytes]);
+            record.build_id_bytes = bytes as u32;
+            record.has_build_id = 1;
+            break;
+        }
+    }
+    record
+}
+
+/// The descriptor of the GNU build-id note, `None` where there is none.
+///
+/// ```text
+/// | name size | descriptor size | type = 3 | "GNU\0" | descriptor ... |   each padded to 4 bytes
+/// ```
+fn build_id(mut notes: &[u8]) -> Option<&[u8]> {
+    loop {
+        let word = |at: usize| {
+            let bytes = notes.get(at..at + 4)?;
+            Some(u32::from_ne_bytes(bytes.try_into().ok()?) as usize)
+        };
+        let (name, descriptor, kind) = (word(0)?, word(4)?, word(8)?);
+        let name_end = 12usize.checked_add(name)?;
+        let start = name_end.checked_next_multiple_of(4)?;
+        let end = start.checked_add(descriptor)?;
+        if kind == 3 && notes.get(12..name_end)? == b"GNU\0" && descriptor > 0 {
+            return notes.get(start..end);
+        }
+        notes = notes.get(end.checked_next_multiple_of(4)?..)?;
+    }
+}
+
+/// Takes the lock before a fork.
+pub(crate) fn before_fork() {
+    LOCK.acquire();
+}
+
+/// Releases the lock after a fork, in parent and child.
+pub(crate) fn after_fork() {
+    LOCK.release();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::build_id;
+
+    fn note(name: &[u8], kind: u32, descriptor: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for word in [name.len() as u32, descriptor.len() as u32, kind] {
+            bytes.extend(word.to_ne_bytes());
+        }
+        for part in [name, descriptor] {
+            bytes.extend(part);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+        }
+        bytes
+    }
+
+    #[test]
+    fn the_build_id_is_found_behind_another_note() {
+        let mut notes = note(b"GNU\0", 1, &[1, 2, 3]);
+        notes.extend(note(b"GNU\0", 3, &[0xab; 20]));
+        assert_eq!(build_id(&notes), Some(&[0xab; 20][..]));
+    }
+
+    #[test]
+    fn notes_that_are_cut_short_or_lie_about_their_size_hold_none() {
+        let whole = note(b"GNU\0", 3, &[0xab; 20]);
+        for bytes in 0..whole.len() {
+            assert_eq!(build_id(&whole[..bytes]), None);
+        }
+        let mut lying = whole;
+        lying[4..8].copy_from_slice(&u32::MAX.to_ne_bytes());
+        assert_eq!(build_id(&lying), None);
+    }
+}

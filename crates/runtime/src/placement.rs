@@ -1,0 +1,89 @@
+//! Gives a fresh range of the pool its tier.
+
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use isotherm_abi::config::TierKind;
+use isotherm_abi::session::OffReason;
+use isotherm_sys::memory::{self, MPOL_PREFERRED, MPOL_PREFERRED_MANY};
+
+use crate::config;
+use crate::say;
+use crate::trap;
+
+/// Set once the trap runs: ranges of the pool may be protected or lie in a shadow area.
+static TRAPPED: AtomicBool = AtomicBool::new(false);
+/// Set once the kernel refused a tier's nodes; placement is not tried again.
+static REFUSED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the trap runs.
+#[inline]
+pub(crate) fn trapped() -> bool {
+    TRAPPED.load(Ordering::Relaxed)
+}
+
+/// Called once the trap runs.
+pub(crate) fn set_trapped() {
+    TRAPPED.store(true, Ordering::Release);
+}
+
+/// Places a range that was just opened and not touched yet.
+pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
+    let Some(config) = config::current() else {
+        return;
+    };
+    let Some(record) = config.tiers.get(tier as usize) else {
+        return;
+    };
+    if record.kind != TierKind::Nodes as u32 {
+        if trapped() {
+            trap::label(address, bytes, tier);
+        }
+        return;
+    }
+    if REFUSED.load(Ordering::Relaxed) {
+        return;
+    }
+    let nodes: u32 = record.nodes.iter().map(|word| word.count_ones()).sum();
+    let policy = if record.policy == MPOL_PREFERRED && nodes > 1 {
+        MPOL_PREFERRED_MANY
+    } else {
+        record.policy
+    };
+    // SAFETY: the range belongs to the caller; a policy changes no contents.
+    let mut bound = unsafe { memory::bind(address, bytes, policy, &record.nodes) };
+    if bound.is_err() && policy == MPOL_PREFERRED_MANY {
+        // Kernels before 5.15 do not know the policy; one preferred node is next best.
+        // SAFETY: as above.
+        bound = unsafe { memory::bind(address, bytes, MPOL_PREFERRED, &record.nodes) };
+    }
+    if bound.is_err() && !REFUSED.swap(true, Ordering::Relaxed) {
+        say::off(OffReason::NoPlacement);
+    }
+}
+
+/// Makes a range of the pool read as zero, wherever its contents lie.
+///
+/// # Errors
+/// The kernel's error number.
+pub(crate) fn discard(address: usize, bytes: usize) -> memory::Result<()> {
+    if trapped() {
+        trap::discard(address, bytes);
+        return Ok(());
+    }
+    // SAFETY: the caller owns the range and wants its contents gone.
+    unsafe { memory::advise(address, bytes, libc::MADV_DONTNEED) }
+}
+
+/// Brings all contents of a range of the pool back in place and stops trapping it.
+pub(crate) fn settle(address: usize, bytes: usize) {
+    if trapped() {
+        trap::settle(address, bytes);
+    }
+}
+
+/// Forgets a range of the pool before it becomes a reservation again.
+pub(crate) fn forget(address: usize, bytes: usize) {
+    if trapped() {
+        trap::unlabel(address, bytes);
+    }
+}

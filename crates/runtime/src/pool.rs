@@ -1,0 +1,271 @@
+//! The pool: one reservation of address space, handed out in chunks of 2 MiB.
+//!
+//! ```text
+//! base                                                             base + bytes
+//! | arena 1 | arena 1 | arena 3 | mapping | mapping | free | free | ... |
+//!   2 MiB     owner 2   owner 4   CHUNK_MAPPING       0
+//! ```
+//!
+//! The owner of an address is found by a subtraction, a comparison, a shift and a load. The table
+//! of owners is private memory: a child made by fork or by a plain `clone` has its own.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+
+use isotherm_abi::session::CHUNK_FREE;
+use isotherm_abi::{CHUNK_BYTES, CHUNK_SHIFT};
+use isotherm_sys::memory;
+use rustix::process::Resource;
+
+use crate::config::POOL_BYTES_MIN;
+use crate::lock::Lock;
+use crate::session;
+use crate::tables::{self, part};
+
+/// Bytes of a chunk, as the type of addresses.
+pub(crate) const CHUNK: usize = CHUNK_BYTES as usize;
+
+static BASE: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+static OWNERS: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
+/// No chunk below this one is free.
+static LOWEST_FREE: AtomicUsize = AtomicUsize::new(0);
+/// No chunk from this one on was ever handed out.
+static EVER_USED: AtomicUsize = AtomicUsize::new(0);
+static LOCK: Lock = Lock::new();
+
+/// The address range of the pool; empty where there is none.
+pub(crate) fn range() -> Range<usize> {
+    let base = BASE.load(Ordering::Relaxed);
+    base..base + BYTES.load(Ordering::Relaxed)
+}
+
+/// Who owns the chunk of this address: [`CHUNK_FREE`] for an address outside the pool.
+#[inline]
+pub(crate) fn owner(address: usize) -> u32 {
+    let offset = address.wrapping_sub(BASE.load(Ordering::Relaxed));
+    if offset >= BYTES.load(Ordering::Relaxed) {
+        return CHUNK_FREE;
+    }
+    // SAFETY: the table has an entry for each chunk of the pool, and the offset lies within.
+    unsafe { &*OWNERS.load(Ordering::Relaxed).add(offset >> CHUNK_SHIFT) }.load(Ordering::Relaxed)
+}
+
+/// The part of a range that lies in the pool; empty where none does.
+pub(crate) fn overlap(address: usize, bytes: usize) -> Range<usize> {
+    let pool = range();
+    let start = address.max(pool.start);
+    let end = address.saturating_add(bytes).min(pool.end);
+    start..end.max(start)
+}
+
+/// Chunks from the first to the last that was ever handed out.
+pub(crate) fn chunks_ever_used() -> usize {
+    EVER_USED.load(Ordering::Acquire)
+}
+
+/// Calls `visit` with each run of chunks that the arena owns, lowest first. Lock-free; a chunk
+/// handed out meanwhile may or may not be seen.
+#[allow(
+    dead_code,
+    reason = "the trap, which moves arenas, may be left out of a build"
+)]
+pub(crate) fn for_each_chunk_of(arena: u32, mut visit: impl FnMut(Range<usize>)) {
+    let base = BASE.load(Ordering::Relaxed);
+    let used = chunks_ever_used();
+    let mut index = 0;
+    while index < used {
+        let first = index;
+        while index < used && owner(base + index * CHUNK) == arena + 1 {
+            index += 1;
+        }
+        if index > first {
+            visit(base + first * CHUNK..base + index * CHUNK);
+        }
+        index += 1;
+    }
+}
+
+/// Reserves the address space: `wanted` bytes, or half of it, and so on.
+///
+/// Where the address space is limited the program needs some of it itself, so the pool takes half
+/// of the limit at most. Returns the range.
+pub(crate) fn reserve(wanted: u64) -> Option<(usize, usize)> {
+    let limit = rustix::process::getrlimit(Resource::As).current;
+    let mut bytes = wanted.min(limit.map_or(u64::MAX, |limit| limit / 2));
+    bytes -= bytes % CHUNK_BYTES;
+    while bytes >= POOL_BYTES_MIN {
+        // One chunk more, to cut the range to whole chunks.
+        if let Ok(start) = memory::reserve(bytes as usize + CHUNK) {
+            let base = start.next_multiple_of(CHUNK);
+            // SAFETY: the ends were reserved just now and are not used.
+            unsafe {
+                let _ = memory::unmap(start, base - start);
+                let end = base + bytes as usize;
+                let _ = memory::unmap(end, start + CHUNK - base);
+            }
+            return Some((base, bytes as usize));
+        }
+        bytes = (bytes / 2) / CHUNK_BYTES * CHUNK_BYTES;
+    }
+    None
+}
+
+/// Makes the reserved range the pool. Called once, at start, after the private tables exist.
+pub(crate) fn open(base: usize, bytes: usize) {
+    let Some(private) = tables::private() else {
+        return;
+    };
+    OWNERS.store(
+        core::ptr::from_ref(private.chunk(0)).cast_mut(),
+        Ordering::Relaxed,
+    );
+    BASE.store(base, Ordering::Relaxed);
+    BYTES.store(bytes, Ordering::Release);
+}
+
+/// Takes `chunks` neighbouring chunks for `owner`; the first address is a multiple of
+/// `alignment`, a power of two. They are still closed.
+pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize> {
+    let guard = LOCK.lock()?;
+    let private = tables::private()?;
+    let base = BASE.load(Ordering::Relaxed);
+    let total = BYTES.load(Ordering::Relaxed) >> CHUNK_SHIFT;
+    let is_free = |index: usize| private.chunk(index).load(Ordering::Relaxed) == CHUNK_FREE;
+    let lowest = LOWEST_FREE.load(Ordering::Relaxed);
+    let first = find_run(base, lowest, total, chunks, alignment, is_free)?;
+    for index in first..first + chunks {
+        private.chunk(index).store(owner, Ordering::Release);
+    }
+    if first == lowest {
+        LOWEST_FREE.store(first + chunks, Ordering::Relaxed);
+    }
+    EVER_USED.fetch_max(first + chunks, Ordering::Release);
+    drop(guard);
+    publish(first, chunks, owner);
+    Some(base + first * CHUNK)
+}
+
+/// The first run of `chunks` free chunks at or after `lowest` whose address is aligned.
+fn find_run(
+    base: usize,
+    lowest: usize,
+    total: usize,
+    chunks: usize,
+    alignment: usize,
+    is_free: impl Fn(usize) -> bool,
+) -> Option<usize> {
+    let mut first = lowest;
+    loop {
+        let aligned = (base + first * CHUNK).checked_next_multiple_of(alignment.max(CHUNK))?;
+        first = (aligned - base) >> CHUNK_SHIFT;
+        let end = first.checked_add(chunks)?;
+        if end > total {
+            return None;
+        }
+        match (first..end).rev().find(|&index| !is_free(index)) {
+            None => return Some(first),
+            Some(taken) => first = taken + 1,
+        }
+    }
+}
+
+/// Takes the chunks that follow a range of the same owner, if all are free.
+pub(crate) fn extend(end: usize, chunks: usize, owner: u32) -> Option<()> {
+    let guard = LOCK.lock()?;
+    let private = tables::private()?;
+    let base = BASE.load(Ordering::Relaxed);
+    let total = BYTES.load(Ordering::Relaxed) >> CHUNK_SHIFT;
+    let first = (end - base) >> CHUNK_SHIFT;
+    let last = first.checked_add(chunks).filter(|&last| last <= total)?;
+    let free = |index| private.chunk(index).load(Ordering::Relaxed) == CHUNK_FREE;
+    if !(first..last).all(free) {
+        return None;
+    }
+    for index in first..last {
+        private.chunk(index).store(owner, Ordering::Release);
+    }
+    EVER_USED.fetch_max(last, Ordering::Release);
+    drop(guard);
+    publish(first, chunks, owner);
+    Some(())
+}
+
+/// Gives closed chunks back: the range is a reservation again and holds nothing.
+pub(crate) fn release(address: usize, bytes: usize) {
+    let Some(private) = tables::private() else {
+        return;
+    };
+    let first = (address - BASE.load(Ordering::Relaxed)) >> CHUNK_SHIFT;
+    let chunks = bytes >> CHUNK_SHIFT;
+    publish(first, chunks, CHUNK_FREE);
+    let _guard = LOCK.lock();
+    for index in first..first + chunks {
+        private.chunk(index).store(CHUNK_FREE, Ordering::Release);
+    }
+    LOWEST_FREE.fetch_min(first, Ordering::Relaxed);
+}
+
+/// Tells the observer who owns some chunks now.
+fn publish(first: usize, chunks: usize, owner: u32) {
+    session::ensure();
+    let Some(private) = tables::private() else {
+        return;
+    };
+    let offset = private.offset(part::CHUNKS) + first as u64 * 4;
+    if let Some(session) = session::writable(offset, chunks as u64 * 4) {
+        for index in first..first + chunks {
+            session.chunk(index).store(owner, Ordering::Release);
+        }
+    }
+}
+
+/// Takes the lock before a fork.
+pub(crate) fn before_fork() {
+    LOCK.acquire();
+}
+
+/// Releases the lock after a fork, in parent and child.
+pub(crate) fn after_fork() {
+    LOCK.release();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BASE_ADDRESS: usize = 0x7000_0000_0000;
+
+    fn run(lowest: usize, chunks: usize, alignment: usize, free: &[usize]) -> Option<usize> {
+        find_run(BASE_ADDRESS, lowest, 16, chunks, alignment, |index| {
+            free.contains(&index)
+        })
+    }
+
+    #[test]
+    fn the_first_run_that_is_long_enough_is_taken() {
+        // 0 1 2 3 4 5 6 7 ... 15
+        // . x . . x . . .
+        let free = [0, 2, 3, 5, 6, 7];
+        assert_eq!(run(0, 1, 0, &free), Some(0));
+        assert_eq!(run(0, 2, 0, &free), Some(2));
+        assert_eq!(run(0, 3, 0, &free), Some(5));
+        assert_eq!(run(0, 4, 0, &free), None);
+        assert_eq!(run(1, 1, 0, &free), Some(2));
+    }
+
+    #[test]
+    fn an_aligned_run_begins_at_a_multiple() {
+        let free: Vec<usize> = (1..16).collect();
+        assert_eq!(run(0, 2, 4 * CHUNK, &free), Some(4));
+        assert_eq!(run(5, 9, 4 * CHUNK, &free), None);
+    }
+
+    #[test]
+    fn a_run_never_reaches_past_the_end() {
+        let free: Vec<usize> = (0..16).collect();
+        assert_eq!(run(0, 16, 0, &free), Some(0));
+        assert_eq!(run(0, 17, 0, &free), None);
+        assert_eq!(run(0, usize::MAX, 0, &free), None);
+    }
+}

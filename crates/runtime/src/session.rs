@@ -1,0 +1,397 @@
+//! The session file: made, written and followed over forks.
+//!
+//! What must hold:
+//! - A child never writes into its parent's file. The address of the file's mapping lies in a
+//!   page that the kernel wipes in every child (`MADV_WIPEONFORK`), so even a child made by a
+//!   plain `clone` finds none; it makes its own at the first event that is worth a record.
+//! - A full disk never kills the program: a store into a hole of a mapped file would raise
+//!   SIGBUS, so room is taken with `fallocate` before a granule is first written.
+//! - The file size limit never kills the program: it is checked before the file is made long.
+
+use core::ffi::CStr;
+use core::fmt::Write;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use isotherm_abi::config::Mode;
+use isotherm_abi::session::{Counter, Layout, OffReason, SessionHeader};
+use isotherm_sys::memory;
+use rustix::fs::{self, FallocateFlags, OFlags};
+use rustix::process::Resource;
+use rustix::time::ClockId;
+
+use crate::config::Config;
+use crate::lock::Lock;
+use crate::say;
+use crate::tables::{self, Tables, part};
+
+/// The tables in the session file, as everybody else in this library knows them.
+pub(crate) type Session = Tables;
+
+/// Room in the file is taken in granules of this many bytes.
+const GRANULE_BYTES: u64 = 64 << 10;
+
+/// Granules that can be told apart; 4 GiB, a pool of 500 TiB.
+const GRANULES: usize = 1 << 16;
+
+/// Longest path of the directory.
+const DIRECTORY_BYTES: usize = 4096;
+
+/// Files that one process tries to make, by exec or by a recycled pid, before it gives up.
+const ATTEMPTS: u32 = 4096;
+
+static LOCK: Lock = Lock::new();
+/// The word in the wiped page that holds the address of the current tables.
+static CURRENT: AtomicPtr<AtomicUsize> = AtomicPtr::new(core::ptr::null_mut());
+static WANTED: AtomicBool = AtomicBool::new(false);
+static MODE: AtomicU32 = AtomicU32::new(0);
+static DEPTH: AtomicU32 = AtomicU32::new(0);
+static TRAPPING: AtomicBool = AtomicBool::new(false);
+static START_PID: AtomicU32 = AtomicU32::new(0);
+static FILE: AtomicU32 = AtomicU32::new(u32::MAX);
+static TAKEN: [AtomicU64; GRANULES / 64] = [const { AtomicU64::new(0) }; GRANULES / 64];
+static mut DIRECTORY: [u8; DIRECTORY_BYTES] = [0; DIRECTORY_BYTES];
+static mut PLACE: core::mem::MaybeUninit<Tables> = core::mem::MaybeUninit::uninit();
+
+/// The published tables of this process; `None` where nothing is published, and in a forked
+/// child that had no event yet. Lock-free.
+#[inline]
+pub(crate) fn current() -> Option<&'static Session> {
+    let word = CURRENT.load(Ordering::Acquire);
+    if word.is_null() {
+        return None;
+    }
+    // SAFETY: the word lies in a page that is never unmapped; it holds null or the address of
+    // `PLACE`, written before.
+    unsafe {
+        let address = (*word).load(Ordering::Acquire);
+        core::ptr::with_exposed_provenance::<Tables>(address).as_ref()
+    }
+}
+
+/// The published tables if `bytes` bytes at `offset` may be stored to; takes room for them.
+pub(crate) fn writable(offset: u64, bytes: u64) -> Option<&'static Session> {
+    let session = current()?;
+    let first = offset / GRANULE_BYTES;
+    let last = (offset + bytes.max(1) - 1) / GRANULE_BYTES;
+    for granule in first..=last {
+        let bit = 1 << (granule % 64);
+        let word = &TAKEN[(granule / 64) as usize];
+        if word.load(Ordering::Acquire) & bit == 0 {
+            take_room(session, granule)?;
+            word.fetch_or(bit, Ordering::Release);
+        }
+    }
+    Some(session)
+}
+
+/// Takes room for one granule; publication ends where there is none.
+fn take_room(session: &Session, granule: u64) -> Option<()> {
+    let file = FILE.load(Ordering::Acquire);
+    let end = session.offset(part::END);
+    let start = granule * GRANULE_BYTES;
+    let bytes = GRANULE_BYTES.min(end - start);
+    // SAFETY: the descriptor is only borrowed for this call. A program that closes descriptors it
+    // does not know makes it fail, which is handled.
+    let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(file as i32) };
+    if fs::fallocate(file, FallocateFlags::KEEP_SIZE, start, bytes).is_ok() {
+        return Some(());
+    }
+    say::off(OffReason::NoSession);
+    withdraw();
+    None
+}
+
+/// Ends publication for this process.
+fn withdraw() {
+    WANTED.store(false, Ordering::Release);
+    let word = CURRENT.load(Ordering::Acquire);
+    if !word.is_null() {
+        // SAFETY: the word's page is never unmapped.
+        unsafe { (*word).store(0, Ordering::Release) };
+    }
+}
+
+/// Adds to a counter, if anything is published.
+pub(crate) fn count(counter: Counter, amount: u64) {
+    if amount > 0
+        && let Some(session) = current()
+    {
+        session
+            .counter(counter)
+            .fetch_add(amount, Ordering::Relaxed);
+    }
+}
+
+/// Remembers where session files go, and makes the first. Called once, at start.
+pub(crate) fn start(directory: &CStr, config: &Config) {
+    let bytes = directory.to_bytes();
+    if bytes.is_empty() || bytes.len() + 32 > DIRECTORY_BYTES {
+        say::off(OffReason::NoSession);
+        return;
+    }
+    let Ok(page) = memory::fresh(4096) else {
+        return;
+    };
+    // SAFETY: the page was mapped just now. Kernels before 4.14 do not know the advice; there
+    // `drop_in_child` alone keeps a child out of the file.
+    let _ = unsafe { memory::advise(page, 4096, libc::MADV_WIPEONFORK) };
+    // SAFETY: `start` runs once, before anybody reads the directory.
+    unsafe { (&raw mut DIRECTORY).as_mut_unchecked()[..bytes.len()].copy_from_slice(bytes) };
+    MODE.store(config.mode as u32, Ordering::Relaxed);
+    DEPTH.store(config.depth as u32, Ordering::Relaxed);
+    TRAPPING.store(config.trapping.pages > 0, Ordering::Relaxed);
+    START_PID.store(process(), Ordering::Relaxed);
+    CURRENT.store(
+        core::ptr::with_exposed_provenance_mut(page),
+        Ordering::Release,
+    );
+    WANTED.store(true, Ordering::Release);
+    ensure();
+}
+
+/// Makes the session file of this process if it has none yet: at start, and in a forked child at
+/// its first event. Needs only the locks after `session`, which is none.
+pub(crate) fn ensure() {
+    if !WANTED.load(Ordering::Relaxed) || current().is_some() {
+        return;
+    }
+    let Some(_guard) = LOCK.lock() else { return };
+    if current().is_some() {
+        return;
+    }
+    let Some(private) = tables::private() else {
+        return;
+    };
+    if create(private).is_none() {
+        say::off(OffReason::NoSession);
+        withdraw();
+    }
+}
+
+/// Takes the lock before a fork.
+pub(crate) fn before_fork() {
+    LOCK.acquire();
+}
+
+/// Releases the lock after a fork, in the parent.
+pub(crate) fn after_fork_parent() {
+    LOCK.release();
+}
+
+/// Lets go of the parent's file in a child.
+pub(crate) fn after_fork_child() {
+    LOCK.release();
+    let word = CURRENT.load(Ordering::Acquire);
+    if !word.is_null() {
+        // SAFETY: the word's page is never unmapped.
+        unsafe { (*word).store(0, Ordering::Release) };
+    }
+    let file = FILE.swap(u32::MAX, Ordering::Relaxed);
+    if file != u32::MAX {
+        // SAFETY: the descriptor was made by `create` and is not used after this.
+        unsafe { rustix::io::close(file as i32) };
+    }
+}
+
+/// This process.
+fn process() -> u32 {
+    rustix::process::getpid().as_raw_nonzero().get() as u32
+}
+
+/// A path on the stack.
+struct Path {
+    bytes: [u8; DIRECTORY_BYTES],
+    used: usize,
+}
+
+impl Write for Path {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.push(text.as_bytes()).ok_or(core::fmt::Error)
+    }
+}
+
+impl Path {
+    fn push(&mut self, text: &[u8]) -> Option<()> {
+        // One byte stays free for the NUL.
+        let room = self.bytes.len() - 1 - self.used;
+        if text.len() > room {
+            return None;
+        }
+        self.bytes[self.used..self.used + text.len()].copy_from_slice(text);
+        self.used += text.len();
+        Some(())
+    }
+}
+
+/// Opens a new file `<directory>/<pid>.<n>` and returns it and n.
+fn open_new() -> Option<OwnedFd> {
+    for attempt in 0..ATTEMPTS {
+        let mut path = Path {
+            bytes: [0; DIRECTORY_BYTES],
+            used: 0,
+        };
+        // SAFETY: the directory was written by `start` before `WANTED` was set, and never again.
+        let directory = unsafe { &*(&raw const DIRECTORY) };
+        let directory = CStr::from_bytes_until_nul(directory).ok()?;
+        path.push(directory.to_bytes())?;
+        write!(path, "/{}.{attempt}", process()).ok()?;
+        let name = CStr::from_bytes_until_nul(&path.bytes).ok()?;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        match fs::open(name, flags, fs::Mode::from_raw_mode(0o600)) {
+            Ok(file) => return Some(high_descriptor(file)),
+            Err(rustix::io::Errno::EXIST) => {}
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+/// Moves the descriptor out of the way, because programs count on getting the lowest numbers.
+fn high_descriptor(file: OwnedFd) -> OwnedFd {
+    for lowest in [1000, 200, 64] {
+        if let Ok(moved) = rustix::io::fcntl_dupfd_cloexec(&file, lowest) {
+            return moved;
+        }
+    }
+    file
+}
+
+/// Makes, maps, fills and publishes the file.
+fn create(private: &'static Tables) -> Option<()> {
+    let layout = *private.layout();
+    let bytes = layout.offsets()[part::END];
+    let limit = rustix::process::getrlimit(Resource::Fsize).current;
+    if limit.is_some_and(|limit| limit < bytes) {
+        return None;
+    }
+    let file = open_new()?;
+    fs::ftruncate(&file, bytes).ok()?;
+    // SAFETY: without MAP_FIXED the kernel picks a range that nobody uses.
+    let base = unsafe {
+        memory::map(
+            0,
+            bytes as usize,
+            libc::PROT_READ | libc::PROT_WRITE,
+            libc::MAP_SHARED | libc::MAP_NORESERVE,
+            file.as_raw_fd(),
+            0,
+        )
+    }
+    .ok()?;
+    for word in &TAKEN {
+        word.store(0, Ordering::Relaxed);
+    }
+    let file = std::os::fd::IntoRawFd::into_raw_fd(file);
+    FILE.store(file as u32, Ordering::Release);
+    // SAFETY: the mapping is as long as the layout says and is never unmapped while it is
+    // current; the lock keeps other writers of the place away, and no reader comes before the
+    // address is stored below.
+    let session = unsafe {
+        (&raw mut PLACE)
+            .as_mut_unchecked()
+            .write(Tables::at(base, layout))
+    };
+    let header = new_header(private, &layout)?;
+    // What was fallocated before the header is stored cannot raise SIGBUS.
+    take_room(session, 0)?;
+    TAKEN[0].fetch_or(1, Ordering::Release);
+    // SAFETY: the header lies at the start of the fresh mapping.
+    unsafe { session.header_mut().write(header) };
+    let word = CURRENT.load(Ordering::Acquire);
+    // SAFETY: the word's page is never unmapped.
+    unsafe {
+        (*word).store(
+            core::ptr::from_mut(session).expose_provenance(),
+            Ordering::Release,
+        )
+    };
+    // Whoever changed a private record before the line above did not publish it, and the copy
+    // below comes after, so nothing is missed; whoever publishes meanwhile stores the same.
+    copy(private, session)
+}
+
+/// The header of a new file.
+fn new_header(private: &Tables, layout: &Layout) -> Option<SessionHeader> {
+    let mode = Mode::from_u32(MODE.load(Ordering::Relaxed))?;
+    let mut header = layout.header(mode, DEPTH.load(Ordering::Relaxed));
+    let known = private.header();
+    let now = rustix::time::clock_gettime(ClockId::Monotonic);
+    header.pid = process();
+    header.parent_pid = if header.pid == START_PID.load(Ordering::Relaxed) {
+        header.pid
+    } else {
+        rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get() as u32)
+    };
+    header.start_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+    header.pool_base = known.pool_base;
+    header.pool_bytes = known.pool_bytes;
+    header.shadow_offset.store(
+        known.shadow_offset.load(Ordering::Relaxed),
+        Ordering::Relaxed,
+    );
+    Some(header)
+}
+
+/// Copies the used records of the private tables into a new file.
+fn copy(private: &Tables, session: &Session) -> Option<()> {
+    let known = private.header();
+    let told = session.header();
+    let layout = private.layout();
+    let modules = known.module_count.load(Ordering::Acquire);
+    let sites = known.site_count.load(Ordering::Acquire);
+    let arenas = known.arena_count.load(Ordering::Acquire);
+    let mappings = known.mapping_count.load(Ordering::Acquire);
+    let text = known.text_bytes.load(Ordering::Acquire);
+    let parts = [
+        (part::TEXT, u64::from(text)),
+        (part::MODULES, u64::from(modules) * 64),
+        (part::SITES, u64::from(sites) * 184),
+        (part::ARENAS, u64::from(arenas) * 24),
+        (part::MAPPINGS, u64::from(mappings) * 32),
+    ];
+    for (part, bytes) in parts {
+        copy_words(private, session, private.offset(part), bytes)?;
+    }
+    copy_chunks(private, session, layout.chunk_slots as usize)?;
+    if TRAPPING.load(Ordering::Relaxed) {
+        let ring = layout.touch_slots * 16;
+        writable(session.offset(part::TOUCHES), ring)?;
+    }
+    // A thread that published more meanwhile has raised the counts already.
+    told.text_bytes.fetch_max(text, Ordering::Release);
+    told.module_count.fetch_max(modules, Ordering::Release);
+    told.site_count.fetch_max(sites, Ordering::Release);
+    told.arena_count.fetch_max(arenas, Ordering::Release);
+    told.mapping_count.fetch_max(mappings, Ordering::Release);
+    Some(())
+}
+
+/// Copies whole words, each atomically: another thread may be changing them.
+fn copy_words(private: &Tables, session: &Session, offset: u64, bytes: u64) -> Option<()> {
+    if bytes == 0 {
+        return Some(());
+    }
+    writable(offset, bytes)?;
+    for at in (offset..offset + bytes.next_multiple_of(8)).step_by(8) {
+        let from = core::ptr::from_ref(private.byte(at)).cast::<AtomicU64>();
+        let to = core::ptr::from_ref(session.byte(at)).cast::<AtomicU64>();
+        // SAFETY: parts begin on page boundaries and are whole pages long, so the eight bytes lie
+        // within both tables and are aligned.
+        unsafe { (*to).store((*from).load(Ordering::Acquire), Ordering::Release) };
+    }
+    Some(())
+}
+
+/// Publishes the owners of the chunks that have one.
+fn copy_chunks(private: &Tables, session: &Session, chunks: usize) -> Option<()> {
+    let used = crate::pool::chunks_ever_used().min(chunks);
+    for index in 0..used {
+        let owner = private.chunk(index).load(Ordering::Acquire);
+        if owner != 0 {
+            writable(session.offset(part::CHUNKS) + index as u64 * 4, 4)?;
+            session.chunk(index).store(owner, Ordering::Release);
+        }
+    }
+    Some(())
+}

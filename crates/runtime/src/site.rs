@@ -1,0 +1,270 @@
+//! Allocation sites: calling contexts by the name that stays the same across runs.
+
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use isotherm_abi::hash::{SiteHasher, SiteKind};
+use isotherm_abi::session::{Counter, FrameRecord, NO_MODULE, SiteRecord};
+use isotherm_sys::memory;
+
+use crate::arena;
+use crate::config::Config;
+use crate::lock::Lock;
+use crate::module;
+use crate::plan;
+use crate::session;
+use crate::tables::{self, Tables, part};
+use crate::unwind::Context;
+
+/// Slots of the index from names to sites: twice the sites, so that a search is short.
+const INDEX_SLOTS: usize = 1 << 21;
+
+/// Stands for "no record was free"; such a site stays in the shared arena.
+pub(crate) const NO_SITE: u32 = (1 << 20) - 1;
+
+static LOCK: Lock = Lock::new();
+/// Site + 1 in the slot that its name leads to, or the next.
+static INDEX: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Makes the index. Called once, at start.
+///
+/// # Errors
+/// The kernel has no address space for it.
+pub(crate) fn start() -> memory::Result<()> {
+    let base = memory::fresh(INDEX_SLOTS * size_of::<AtomicU32>())?;
+    INDEX.store(
+        core::ptr::with_exposed_provenance_mut(base),
+        Ordering::Release,
+    );
+    Ok(())
+}
+
+/// The name of a calling context.
+pub(crate) fn name(context: &Context, kind: SiteKind) -> u64 {
+    let mut hasher = SiteHasher::new(kind);
+    for &address in context.frames() {
+        hasher = match module::name(module::of(address)) {
+            Some((build_id, bias)) => hasher.frame(build_id, (address as u64).wrapping_sub(bias)),
+            None => hasher.frame(b"", address as u64),
+        };
+    }
+    hasher.finish()
+}
+
+/// The site of a calling context, made if it is new; [`NO_SITE`] if there is no room, or if this
+/// thread is making one already.
+pub(crate) fn of(context: &Context, kind: SiteKind) -> u32 {
+    let Some(private) = tables::private() else {
+        return NO_SITE;
+    };
+    let hash = name(context, kind);
+    if let Ok(site) = find(private, hash) {
+        return site;
+    }
+    // Modules are looked up before the lock is taken: the loader's lock comes first.
+    let record = describe(context, kind);
+    session::ensure();
+    let Some(_guard) = LOCK.lock() else {
+        return NO_SITE;
+    };
+    match find(private, hash) {
+        Ok(site) => site,
+        Err(slot) => insert(private, hash, slot, &record),
+    }
+}
+
+/// The site with this name, or the index slot where it belongs.
+fn find(private: &Tables, hash: u64) -> Result<u32, usize> {
+    let index = INDEX.load(Ordering::Acquire);
+    let mut slot = hash as usize & (INDEX_SLOTS - 1);
+    loop {
+        // SAFETY: the index has this many slots.
+        let site = unsafe { &*index.add(slot) }.load(Ordering::Acquire);
+        if site == 0 {
+            return Err(slot);
+        }
+        if private.site(site - 1).hash.load(Ordering::Relaxed) == hash {
+            return Ok(site - 1);
+        }
+        slot = (slot + 1) & (INDEX_SLOTS - 1);
+    }
+}
+
+/// A record with the frames of the context and no name yet.
+fn describe(context: &Context, kind: SiteKind) -> SiteRecord {
+    let mut record = SiteRecord {
+        hash: 0.into(),
+        kind: kind as u32,
+        depth: context.depth as u32,
+        frames: [FrameRecord::default(); isotherm_abi::MAX_DEPTH],
+        arena: 0.into(),
+        reserved: 0,
+        allocations: 0.into(),
+        requested_bytes: 0.into(),
+        live_bytes: 0.into(),
+        peak_bytes: 0.into(),
+    };
+    for (frame, &address) in record.frames.iter_mut().zip(context.frames()) {
+        let module = module::of(address);
+        let bias = module::name(module).map_or(0, |(_, bias)| bias);
+        *frame = FrameRecord {
+            module: if bias == 0 && module::name(module).is_none() {
+                NO_MODULE
+            } else {
+                module
+            },
+            reserved: 0,
+            offset: (address as u64).wrapping_sub(bias),
+        };
+    }
+    record
+}
+
+/// Appends a site; the caller holds the lock.
+fn insert(private: &Tables, hash: u64, slot: usize, record: &SiteRecord) -> u32 {
+    let site = private.header().site_count.load(Ordering::Relaxed);
+    if site >= private.layout().site_slots.min(NO_SITE) {
+        session::count(Counter::SitesLost, 1);
+        return NO_SITE;
+    }
+    let write = |tables: &Tables| {
+        // SAFETY: the place lies within the tables and is not published; the record holds only
+        // integers, so a bitwise copy is a value.
+        unsafe { tables.site_mut(site).copy_from_nonoverlapping(record, 1) };
+        tables.site(site).hash.store(hash, Ordering::Release);
+        tables
+            .header()
+            .site_count
+            .store(site + 1, Ordering::Release);
+    };
+    write(private);
+    if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
+        write(session);
+    }
+    // SAFETY: the slot lies within the index.
+    let place = unsafe { &*INDEX.load(Ordering::Acquire).add(slot) };
+    place.store(site + 1, Ordering::Release);
+    site
+}
+
+/// Bytes of a record.
+const SITE_BYTES: u64 = size_of::<SiteRecord>() as u64;
+
+/// Where the record lies in the session file.
+fn offset(private: &Tables, site: u32) -> u64 {
+    private.offset(part::SITES) + u64::from(site) * SITE_BYTES
+}
+
+/// Adds allocations to a site, gives it an arena of its own once it has grown, and returns the
+/// arena that serves it now.
+pub(crate) fn add(config: &Config, site: u32, allocations: u64, bytes: u64) -> u32 {
+    let Some(private) = tables::private() else {
+        return 0;
+    };
+    if site == NO_SITE {
+        return 0;
+    }
+    let record = private.site(site);
+    let allocations = record.allocations.fetch_add(allocations, Ordering::Relaxed) + allocations;
+    let requested = record.requested_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    let told = session::writable(offset(private, site), SITE_BYTES);
+    if let Some(session) = told {
+        let told = session.site(site);
+        told.allocations.store(allocations, Ordering::Relaxed);
+        told.requested_bytes.store(requested, Ordering::Relaxed);
+    }
+    let arena = record.arena.load(Ordering::Acquire);
+    if arena != 0 || requested < config.own_arena_bytes {
+        return arena;
+    }
+    give_arena(config, private, site)
+}
+
+/// Adds a mapping to its site.
+pub(crate) fn add_mapping(site: u32, bytes: u64) {
+    if site == NO_SITE {
+        return;
+    }
+    let Some(private) = tables::private() else {
+        return;
+    };
+    let record = private.site(site);
+    let mappings = record.allocations.fetch_add(1, Ordering::Relaxed) + 1;
+    let requested = record.requested_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
+        let told = session.site(site);
+        told.allocations.store(mappings, Ordering::Relaxed);
+        told.requested_bytes.store(requested, Ordering::Relaxed);
+    }
+}
+
+/// Gives the site an arena of its own, if one is left.
+fn give_arena(config: &Config, private: &Tables, site: u32) -> u32 {
+    let Some(_guard) = LOCK.lock() else { return 0 };
+    let record = private.site(site);
+    let arena = record.arena.load(Ordering::Acquire);
+    if arena != 0 {
+        return arena;
+    }
+    let tier = plan::tier_or_default(config, record.hash.load(Ordering::Relaxed));
+    let Some(arena) = arena::create(site + 1, tier) else {
+        return 0;
+    };
+    record.arena.store(arena, Ordering::Release);
+    if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
+        session.site(site).arena.store(arena, Ordering::Release);
+    }
+    arena
+}
+
+/// The site of an arena, if it has one.
+fn of_arena(private: &Tables, arena: u32) -> Option<u32> {
+    private
+        .arena(arena)
+        .site
+        .load(Ordering::Relaxed)
+        .checked_sub(1)
+}
+
+/// Adds to (or takes from) the live bytes of the site that owns an arena.
+pub(crate) fn add_live(arena: u32, bytes: i64) {
+    let Some(private) = tables::private() else {
+        return;
+    };
+    let Some(site) = of_arena(private, arena) else {
+        return;
+    };
+    let record = private.site(site);
+    let before = record.live_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    // Frees that other threads counted first can take the sum below zero for a moment.
+    let live = (before.wrapping_add(bytes as u64) as i64).max(0) as u64;
+    let peak = record
+        .peak_bytes
+        .fetch_max(live, Ordering::Relaxed)
+        .max(live);
+    if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
+        let told = session.site(site);
+        told.live_bytes.store(live, Ordering::Relaxed);
+        told.peak_bytes.store(peak, Ordering::Relaxed);
+    }
+}
+
+/// The tier that the plan or the observer gave to a site.
+pub(crate) fn tier(config: &Config, site: u32) -> u32 {
+    let Some(private) = tables::private() else {
+        return config.default_tier;
+    };
+    if site == NO_SITE {
+        return config.default_tier;
+    }
+    plan::tier_or_default(config, private.site(site).hash.load(Ordering::Relaxed))
+}
+
+/// Takes the lock before a fork.
+pub(crate) fn before_fork() {
+    LOCK.acquire();
+}
+
+/// Releases the lock after a fork, in parent and child.
+pub(crate) fn after_fork() {
+    LOCK.release();
+}

@@ -1,0 +1,183 @@
+//! From the environment to a working mode, once a process image.
+//!
+//! The first allocation may come from the loader, before the C library knows the environment.
+//! Until then everything goes to instance 0, outside the pool, where any mode can free it.
+
+use core::ffi::{CStr, c_char};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use isotherm_abi::config::Mode;
+use isotherm_abi::env;
+use isotherm_abi::session::{Layout, OffReason, State};
+
+use crate::arena;
+use crate::config::{self, Config};
+use crate::fork;
+use crate::heap::{STATE, state};
+use crate::instance;
+use crate::placement;
+use crate::pool;
+use crate::say;
+use crate::session;
+use crate::site;
+use crate::tables;
+use crate::thread;
+use crate::trap;
+
+unsafe extern "C" {
+    /// The program's environment; null before the C library has it.
+    static environ: *const *const c_char;
+}
+
+/// The value of an environment variable, read without the C library's lock.
+fn variable(name: &str) -> Option<&'static CStr> {
+    // SAFETY: the environment is a null-terminated list of strings; no other thread exists yet
+    // that could change it.
+    unsafe {
+        let mut entry = environ;
+        while !entry.is_null() && !(*entry).is_null() {
+            let text = CStr::from_ptr(*entry);
+            if let Some(rest) = text.to_bytes().strip_prefix(name.as_bytes())
+                && rest.first() == Some(&b'=')
+            {
+                return Some(CStr::from_ptr((*entry).add(name.len() + 1)));
+            }
+            entry = entry.add(1);
+        }
+    }
+    None
+}
+
+/// Decides the mode, if that is possible yet. Answers whether the mode is decided now.
+pub(crate) fn decide() -> bool {
+    static STARTED: AtomicBool = AtomicBool::new(false);
+    // SAFETY: reading the pointer is what the C library itself does.
+    if unsafe { environ.is_null() } {
+        return false;
+    }
+    // Whatever allocates while the mode is being decided goes to instance 0.
+    if STARTED.swap(true, Ordering::AcqRel) {
+        return STATE.load(Ordering::Acquire) != state::UNDECIDED;
+    }
+    let decided = match variable(env::CONFIG) {
+        None => state::DIRECT,
+        Some(path) => configure(path).unwrap_or_else(|reason| {
+            say::off(reason);
+            if pool::range().is_empty() {
+                state::DIRECT
+            } else {
+                state::OFF
+            }
+        }),
+    };
+    instance::start(instance::in_use());
+    fork::start();
+    STATE.store(decided, Ordering::Release);
+    if variable(env::VERBOSE).is_some_and(|value| value == c"1") {
+        let range = pool::range();
+        say::line(format_args!("isotherm: state {decided}, pool {range:x?}"));
+    }
+    true
+}
+
+/// Sets everything up for a configuration. Answers the state that follows.
+fn configure(path: &CStr) -> Result<u8, OffReason> {
+    let config = config::load(path).ok_or(OffReason::BadConfig)?;
+    if config.mode == Mode::PassThrough {
+        return Ok(state::DIRECT);
+    }
+    let (base, bytes) = pool::reserve(config.pool_bytes).ok_or(OffReason::NoAddressSpace)?;
+    let layout = Layout::for_pool(bytes as u64);
+    let private = tables::create_private(layout).map_err(|_| OffReason::NoAddressSpace)?;
+    // SAFETY: no other thread looks at the header yet.
+    unsafe {
+        (*private.header_mut()).pool_base = base as u64;
+        (*private.header_mut()).pool_bytes = bytes as u64;
+    }
+    site::start().map_err(|_| OffReason::NoAddressSpace)?;
+    thread::start().ok_or(OffReason::NoThread)?;
+    config::install(config);
+    pool::open(base, bytes);
+    register_arenas(&config);
+    if let Some(directory) = variable(env::SESSION) {
+        session::start(directory, &config);
+    }
+    start_trap(&config)?;
+    Ok(if config.mode == Mode::Guided {
+        state::GUIDED
+    } else {
+        state::PROFILE
+    })
+}
+
+/// Makes the arenas that are there from the start: the shared one, or one for each tier.
+fn register_arenas(config: &Config) {
+    if config.mode != Mode::Guided {
+        arena::register_instance(0, config.default_tier);
+        instance::start(1);
+        return;
+    }
+    let instances = config.tiers.len().clamp(1, instance::INSTANCES.len()) as u32;
+    for tier in 0..instances {
+        arena::register_instance(tier, tier);
+    }
+    instance::start(instances);
+    for tier in instances..config.tiers.len() as u32 {
+        // A tier without an arena is served by the default instance.
+        if arena::create(0, tier).is_none() {
+            break;
+        }
+    }
+}
+
+/// What the trap's service reads and writes.
+pub(crate) fn board() -> Option<trap::Board> {
+    session::current().map(|session| session.board())
+}
+
+/// Starts the trap, if anything is to be slowed, sampled or moved.
+fn start_trap(config: &Config) -> Result<(), OffReason> {
+    let wanted =
+        config.emulation.period_ns > 0 || config.trapping.pages > 0 || config.mode == Mode::Online;
+    if !wanted {
+        return Ok(());
+    }
+    let settings = trap::Settings {
+        emulation: config.emulation,
+        trapping: config.trapping,
+        tiers: config.tiers,
+        online: config.mode == Mode::Online,
+    };
+    trap::start(pool::range(), &settings, board())?;
+    placement::set_trapped();
+    Ok(())
+}
+
+/// Runs when the library is loaded: decides, if no allocation did.
+extern "C" fn loaded() {
+    decide();
+}
+
+/// Runs when the program leaves through `exit`.
+extern "C" fn unloaded() {
+    thread::finish();
+    if let Some(session) = session::current() {
+        // What was turned off stays said.
+        let _ = session.header().state.compare_exchange(
+            State::Running as u32,
+            State::Exited as u32,
+            Ordering::Release,
+            Ordering::Relaxed,
+        );
+    }
+}
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOADED: extern "C" fn() = loaded;
+
+#[cfg(not(test))]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static UNLOADED: extern "C" fn() = unloaded;

@@ -1,0 +1,193 @@
+//! The records of [`isotherm_abi::session`] in memory.
+//!
+//! They exist twice with the same layout: in private memory, which is what the runtime believes
+//! (a forked child, however it was made, has its own copy), and in the session file, which is
+//! what it tells the observer. Whoever changes a record changes the private one first and then
+//! the published one.
+
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use isotherm_abi::session::{
+    ArenaRecord, Counter, Layout, MappingRecord, ModuleRecord, SessionHeader, SiteRecord,
+};
+use isotherm_sys::memory::{self, Errno};
+
+use crate::trap::Board;
+
+/// Indices into [`Layout::offsets`].
+pub(crate) mod part {
+    pub(crate) const MODULES: usize = 0;
+    pub(crate) const SITES: usize = 1;
+    pub(crate) const ARENAS: usize = 2;
+    pub(crate) const CHUNKS: usize = 3;
+    pub(crate) const MAPPINGS: usize = 4;
+    pub(crate) const TOUCHES: usize = 5;
+    pub(crate) const TEXT: usize = 6;
+    pub(crate) const END: usize = 7;
+}
+
+/// One set of tables. Every method is lock-free, allocates nothing and needs no thread-local
+/// storage, so a thread that the C library does not know may call it.
+#[derive(Clone, Copy)]
+pub(crate) struct Tables {
+    base: *mut u8,
+    offsets: [u64; 8],
+    layout: Layout,
+}
+
+// SAFETY: the memory behind `base` stays mapped for the life of the process, and what several
+// threads touch in it are atomics, or records written before their index is published.
+unsafe impl Send for Tables {}
+// SAFETY: as above.
+unsafe impl Sync for Tables {}
+
+impl Tables {
+    /// Tables of this layout at `base`.
+    ///
+    /// # Safety
+    /// The memory is as long as the layout says, readable, writable, page-aligned, stays mapped,
+    /// and holds zeroes or such tables.
+    pub(crate) unsafe fn at(base: usize, layout: Layout) -> Self {
+        Self {
+            base: core::ptr::with_exposed_provenance_mut(base),
+            offsets: layout.offsets(),
+            layout,
+        }
+    }
+
+    /// The bounds.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Offset of a part from the start.
+    pub(crate) fn offset(&self, part: usize) -> u64 {
+        self.offsets[part]
+    }
+
+    /// Record `index` of a part.
+    fn record<T>(&self, part: usize, index: usize) -> *mut T {
+        let offset = self.offsets[part] as usize + index * size_of::<T>();
+        debug_assert!(offset + size_of::<T>() <= self.offsets[part::END] as usize);
+        // SAFETY: callers keep the index within the part (they check against the layout), so the
+        // record lies within the tables.
+        unsafe { self.base.add(offset).cast() }
+    }
+
+    /// The header. Its plain fields are written before the tables are published.
+    pub(crate) fn header(&self) -> &SessionHeader {
+        // SAFETY: the tables begin with a header and stay mapped.
+        unsafe { &*self.base.cast() }
+    }
+
+    /// The header, to be filled.
+    pub(crate) fn header_mut(&self) -> *mut SessionHeader {
+        self.base.cast()
+    }
+
+    /// One counter.
+    pub(crate) fn counter(&self, counter: Counter) -> &AtomicU64 {
+        &self.header().counters[counter as usize]
+    }
+
+    /// One module, to be filled.
+    pub(crate) fn module(&self, index: u32) -> *mut ModuleRecord {
+        self.record(part::MODULES, index as usize)
+    }
+
+    /// One site. Fields that are no atomics are written before its `hash`.
+    pub(crate) fn site(&self, index: u32) -> &SiteRecord {
+        // SAFETY: the record lies within the tables; zeroes are a valid record.
+        unsafe { &*self.record(part::SITES, index as usize) }
+    }
+
+    /// One site, to be filled.
+    pub(crate) fn site_mut(&self, index: u32) -> *mut SiteRecord {
+        self.record(part::SITES, index as usize)
+    }
+
+    /// One arena.
+    pub(crate) fn arena(&self, index: u32) -> &ArenaRecord {
+        // SAFETY: as for `site`; all fields are atomics.
+        unsafe { &*self.record(part::ARENAS, index as usize) }
+    }
+
+    /// The owner of one chunk of the pool.
+    pub(crate) fn chunk(&self, index: usize) -> &AtomicU32 {
+        // SAFETY: as for `site`.
+        unsafe { &*self.record(part::CHUNKS, index) }
+    }
+
+    /// One large mapping of the program.
+    pub(crate) fn mapping(&self, index: u32) -> &MappingRecord {
+        // SAFETY: as for `site`; all fields are atomics.
+        unsafe { &*self.record(part::MAPPINGS, index as usize) }
+    }
+
+    /// The text area.
+    pub(crate) fn text(&self) -> *mut u8 {
+        self.record(part::TEXT, 0)
+    }
+
+    /// What the trap's service works on.
+    pub(crate) fn board(&self) -> Board {
+        let layout = &self.layout;
+        // SAFETY: the parts are as long as the layout says, stay mapped, and hold atomics; the
+        // tables outlive every use, because they are never unmapped while they are current.
+        unsafe {
+            Board {
+                header: &*self.base.cast(),
+                arenas: slice(self.record(part::ARENAS, 0), layout.arena_slots as usize),
+                owners: slice(self.record(part::CHUNKS, 0), layout.chunk_slots as usize),
+                mappings: slice(
+                    self.record(part::MAPPINGS, 0),
+                    layout.mapping_slots as usize,
+                ),
+                touches: slice(self.record(part::TOUCHES, 0), layout.touch_slots as usize),
+            }
+        }
+    }
+
+    /// One byte of any part, for touching it.
+    pub(crate) fn byte(&self, offset: u64) -> &AtomicU8 {
+        debug_assert!(offset < self.offsets[part::END]);
+        // SAFETY: the offset lies within the tables.
+        unsafe { &*self.base.add(offset as usize).cast() }
+    }
+}
+
+/// A table of a part.
+///
+/// # Safety
+/// `count` records lie at `first` and stay there.
+unsafe fn slice<T>(first: *mut T, count: usize) -> &'static [T] {
+    // SAFETY: the caller's promise.
+    unsafe { core::slice::from_raw_parts(first, count) }
+}
+
+static PRIVATE: AtomicPtr<Tables> = AtomicPtr::new(core::ptr::null_mut());
+
+/// What the runtime believes; `None` in pass-through mode.
+#[inline]
+pub(crate) fn private() -> Option<&'static Tables> {
+    // SAFETY: null, or leads to a value that never changes or goes away.
+    unsafe { PRIVATE.load(Ordering::Acquire).as_ref() }
+}
+
+/// Makes the private tables. Called once, at start.
+///
+/// # Errors
+/// The kernel has no address space for them.
+pub(crate) fn create_private(layout: Layout) -> Result<&'static Tables, Errno> {
+    static mut PLACE: core::mem::MaybeUninit<Tables> = core::mem::MaybeUninit::uninit();
+    let base = memory::fresh(layout.offsets()[part::END] as usize)?;
+    // SAFETY: the memory is fresh, zeroed and as long as the layout says; `start` calls this
+    // once, so nobody else uses the place.
+    let place = unsafe {
+        (&raw mut PLACE)
+            .as_mut_unchecked()
+            .write(Tables::at(base, layout))
+    };
+    PRIVATE.store(place, Ordering::Release);
+    Ok(place)
+}

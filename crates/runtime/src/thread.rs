@@ -1,0 +1,303 @@
+//! What each thread keeps: its cache of contexts and its place in the arenas of sites.
+//!
+//! The word of a thread ([`crate::tls`]) is 0 before its first allocation, 1 while its state is
+//! being made and after it was given up, and the address of the state in between. States are
+//! mapped, never unmapped, and used again by later threads, caches warm: a later thread often has
+//! the same stack.
+
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+use isotherm_sys::memory;
+
+use crate::arena;
+use crate::config;
+use crate::context::Cache;
+use crate::instance::{self, INSTANCES};
+use crate::lock::Lock;
+use crate::site;
+use crate::tls;
+
+/// The word of a thread that has no state and gets none.
+const NONE: usize = 1;
+
+/// Places of a thread in arenas of sites; more arenas are used without a thread cache.
+const PLACES: usize = 64;
+/// Of these, occupied at most, so that a search ends soon.
+const PLACES_USED_MAX: u32 = 48;
+/// Explicit thread caches of jemalloc in the whole process; it has room for 4,094.
+const TCACHES_MAX: u32 = 3_500;
+/// Live bytes that a thread gathers before it counts them at the site.
+const LIVE_BYTES: i64 = 32 << 10;
+/// Destructor rounds in which the state is kept, for destructors that run later in a round;
+/// POSIX promises 4 rounds.
+const ROUNDS: u32 = 3;
+
+/// A thread's place in one arena.
+#[repr(C)]
+pub(crate) struct Place {
+    /// The arena; 0 marks an unused place.
+    arena: u32,
+    /// Flags that make jemalloc use the arena and the thread's own cache for it.
+    flags: c_int,
+    /// Bytes allocated less bytes freed, not yet counted at the site.
+    live: i64,
+}
+
+/// The state of a thread. Zeroes are a new one.
+#[repr(C)]
+pub(crate) struct Thread {
+    pub(crate) cache: Cache,
+    places: [Place; PLACES],
+    places_used: u32,
+    rounds: u32,
+    next_free: usize,
+}
+
+static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+static FREE: AtomicUsize = AtomicUsize::new(0);
+static LOCK: Lock = Lock::new();
+static TCACHES: AtomicU32 = AtomicU32::new(0);
+
+/// Makes the key whose destructor gives states back. Called once, at start.
+pub(crate) fn start() -> Option<()> {
+    let mut key = 0;
+    // SAFETY: the destructor is a function of this library, which is never unloaded.
+    let error = unsafe { libc::pthread_key_create(&raw mut key, Some(leave)) };
+    (error == 0).then(|| KEY.store(key, Ordering::Release))
+}
+
+/// The state of this thread; `None` where it has none.
+#[inline]
+pub(crate) fn current() -> Option<&'static mut Thread> {
+    let word = tls::get();
+    if word > NONE {
+        // SAFETY: the word is the address of a state that only this thread uses. A signal handler
+        // that comes in between finds the cache busy where that matters.
+        return Some(unsafe { &mut *core::ptr::with_exposed_provenance_mut(word) });
+    }
+    if word == NONE { None } else { enter() }
+}
+
+/// Gives a new thread its state.
+#[cold]
+fn enter() -> Option<&'static mut Thread> {
+    let key = KEY.load(Ordering::Acquire);
+    if key == u32::MAX {
+        return None;
+    }
+    // Whatever allocates in here (a large key does) is served without a state.
+    tls::set(NONE);
+    let address = take_free().or_else(|| memory::fresh(size_of::<Thread>()).ok())?;
+    let state = core::ptr::with_exposed_provenance_mut::<Thread>(address);
+    // SAFETY: the state belongs to this thread now. The value only needs to be non-null.
+    let error = unsafe { libc::pthread_setspecific(key, state.cast::<c_void>()) };
+    // SAFETY: as above.
+    let state = unsafe { &mut *state };
+    state.rounds = 0;
+    if error != 0 {
+        give_free(state);
+        return None;
+    }
+    tls::set(address);
+    Some(state)
+}
+
+/// A state that an ended thread left.
+fn take_free() -> Option<usize> {
+    let _guard = LOCK.lock()?;
+    let address = FREE.load(Ordering::Relaxed);
+    if address == 0 {
+        return None;
+    }
+    // SAFETY: states on the list are mapped and used by nobody.
+    let next = unsafe { (*core::ptr::with_exposed_provenance::<Thread>(address)).next_free };
+    FREE.store(next, Ordering::Relaxed);
+    Some(address)
+}
+
+/// Leaves a state for a later thread.
+fn give_free(state: &mut Thread) {
+    // A thread that holds the lock already is in a signal handler; the state is lost then.
+    if let Some(_guard) = LOCK.lock() {
+        state.next_free = FREE.load(Ordering::Relaxed);
+        FREE.store(
+            core::ptr::from_mut(state).expose_provenance(),
+            Ordering::Relaxed,
+        );
+    }
+}
+
+/// Called when a thread ends, once a round.
+unsafe extern "C" fn leave(state: *mut c_void) {
+    // SAFETY: the value of the key is this thread's state.
+    let state = unsafe { &mut *state.cast::<Thread>() };
+    state.rounds += 1;
+    if state.rounds <= ROUNDS {
+        let key = KEY.load(Ordering::Relaxed);
+        // SAFETY: the key exists. If this fails the state is never given back, which is only a
+        // loss of memory.
+        let kept = unsafe { libc::pthread_setspecific(key, core::ptr::from_mut(state).cast()) };
+        if kept == 0 {
+            return;
+        }
+    }
+    state.settle();
+    state.flush_tcaches();
+    tls::set(NONE);
+    give_free(state);
+}
+
+/// Counts what this thread has gathered: at exit of the process.
+pub(crate) fn finish() {
+    if tls::get() > NONE
+        && let Some(state) = current()
+    {
+        state.settle();
+    }
+}
+
+impl Thread {
+    /// Counts everything gathered at its sites.
+    fn settle(&mut self) {
+        if let Some(config) = config::current() {
+            self.cache.flush_all(config);
+        }
+        for place in &mut self.places {
+            if place.arena != 0 {
+                site::add_live(place.arena, core::mem::take(&mut place.live));
+            }
+        }
+    }
+
+    /// Empties the thread caches, so that what they hold does not wait for a later thread.
+    fn flush_tcaches(&mut self) {
+        for place in &mut self.places {
+            let tcache = ((place.flags >> 8) & 0xfff) - 2;
+            if place.arena != 0 && tcache >= 0 {
+                let number = tcache as u32;
+                let _ = instance::command(c"tcache.flush", &number);
+            }
+        }
+    }
+
+    /// This thread's place in an arena, made if there is room.
+    fn place(&mut self, arena: u32) -> Option<&mut Place> {
+        let mut slot = arena as usize % PLACES;
+        loop {
+            let known = self.places[slot].arena;
+            if known == arena {
+                return Some(&mut self.places[slot]);
+            }
+            if known == 0 {
+                break;
+            }
+            slot = (slot + 1) % PLACES;
+        }
+        if self.places_used >= PLACES_USED_MAX {
+            return None;
+        }
+        self.places_used += 1;
+        self.places[slot] = Place {
+            arena,
+            flags: bare_flags(arena, new_tcache()),
+            live: 0,
+        };
+        Some(&mut self.places[slot])
+    }
+}
+
+/// Flags for an arena and a thread cache, or none.
+fn bare_flags(arena: u32, tcache: Option<u32>) -> c_int {
+    instance::arena(arena::jemalloc_number(arena))
+        | tcache.map_or(instance::TCACHE_NONE, instance::tcache)
+}
+
+/// A new explicit thread cache, if there is room.
+fn new_tcache() -> Option<u32> {
+    if TCACHES.fetch_add(1, Ordering::Relaxed) < TCACHES_MAX {
+        let tcache = instance::control::<u32>(c"tcache.create");
+        if tcache.is_some() {
+            return tcache;
+        }
+    }
+    TCACHES.fetch_sub(1, Ordering::Relaxed);
+    None
+}
+
+/// Flags with which this thread uses an arena, and the change of its live bytes counted.
+fn flags_counting(arena: u32, bytes: i64) -> c_int {
+    let Some(place) = current().and_then(|state| state.place(arena)) else {
+        site::add_live(arena, bytes);
+        return bare_flags(arena, None);
+    };
+    place.live += bytes;
+    if place.live.abs() >= LIVE_BYTES {
+        let live = core::mem::take(&mut place.live);
+        let flags = place.flags;
+        site::add_live(arena, live);
+        return flags;
+    }
+    place.flags
+}
+
+/// Allocates from the arena of a site.
+pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
+    let bytes = bytes.max(1);
+    let place = flags_counting(arena, 0);
+    // SAFETY: the size is not 0 and the flags name an arena and a cache that exist.
+    let block = unsafe { instance::_je0_mallocx(bytes, flags | place) };
+    if !block.is_null() {
+        // SAFETY: as above.
+        let usable = unsafe { (INSTANCES[0].nallocx)(bytes, flags) };
+        flags_counting(arena, usable as i64);
+    }
+    block
+}
+
+/// Frees a block of the arena of a site.
+///
+/// # Safety
+/// The block is one of that arena and is not used any more.
+pub(crate) unsafe fn free(arena: u32, block: *mut c_void) {
+    // SAFETY: the caller's promise; the arena belongs to instance 0.
+    unsafe {
+        let usable = instance::_je0_sallocx(block, 0);
+        // Counted before the block is gone, so that the sum never counts somebody else's.
+        let place = flags_counting(arena, -(usable as i64));
+        instance::_je0_dallocx(block, place & instance::TCACHE_MASK);
+    }
+}
+
+/// Resizes a block of the arena of a site; it stays in that arena.
+///
+/// # Safety
+/// As for [`free`], unless the answer is null.
+pub(crate) unsafe fn reallocate(
+    arena: u32,
+    block: *mut c_void,
+    bytes: usize,
+    flags: c_int,
+) -> *mut c_void {
+    let place = flags_counting(arena, 0);
+    // SAFETY: the caller's promise; the arena belongs to instance 0.
+    unsafe {
+        let before = (INSTANCES[0].sallocx)(block, 0) as i64;
+        let moved = (INSTANCES[0].rallocx)(block, bytes.max(1), flags | place);
+        if !moved.is_null() {
+            let after = (INSTANCES[0].sallocx)(moved, 0) as i64;
+            flags_counting(arena, after - before);
+        }
+        moved
+    }
+}
+
+/// Takes the lock before a fork.
+pub(crate) fn before_fork() {
+    LOCK.acquire();
+}
+
+/// Releases the lock after a fork, in parent and child.
+pub(crate) fn after_fork() {
+    LOCK.release();
+}

@@ -1,0 +1,105 @@
+//! One word per thread, reached without a call.
+//!
+//! `thread_local!` in a shared object calls `__tls_get_addr` for each access and registers
+//! destructors that allocate. A preloaded object has room in the static block, so the word is
+//! reached relative to the thread pointer (the initial-exec model of the ELF TLS specification),
+//! as jemalloc reaches its own.
+
+use core::arch::{asm, global_asm};
+
+global_asm!(
+    ".section .tbss.isotherm_thread,\"awT\",@nobits",
+    ".globl isotherm_thread_word",
+    ".hidden isotherm_thread_word",
+    ".type isotherm_thread_word,@object",
+    ".p2align 3",
+    "isotherm_thread_word:",
+    ".zero 8",
+    ".size isotherm_thread_word, 8",
+    ".previous",
+);
+
+/// The thread pointer: a number that no other living thread has.
+#[inline]
+pub(crate) fn thread_pointer() -> usize {
+    let pointer: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the first word of the thread block holds its own address (System V ABI).
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(pure, readonly, nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reading the thread pointer changes nothing.
+    unsafe {
+        asm!("mrs {}, tpidr_el0", out(reg) pointer, options(pure, nomem, nostack, preserves_flags));
+    }
+    pointer
+}
+
+/// Offset of the word from the thread pointer.
+#[inline]
+fn offset() -> isize {
+    let offset: isize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: reads the slot of the global offset table that the loader filled.
+    unsafe {
+        asm!("mov {}, qword ptr [rip + isotherm_thread_word@GOTTPOFF]", out(reg) offset, options(pure, readonly, nostack, preserves_flags));
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: reads the slot of the global offset table that the loader filled.
+    unsafe {
+        asm!(
+            "adrp {0}, :gottprel:isotherm_thread_word",
+            "ldr {0}, [{0}, :gottprel_lo12:isotherm_thread_word]",
+            out(reg) offset,
+            options(pure, readonly, nostack, preserves_flags)
+        );
+    }
+    offset
+}
+
+/// This thread's word; 0 in a new thread.
+#[inline]
+pub(crate) fn get() -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let word: usize;
+        // SAFETY: the word lies in the static block of every thread of the C library.
+        unsafe {
+            asm!("mov {}, qword ptr fs:[{}]", out(reg) word, in(reg) offset(), options(readonly, nostack, preserves_flags));
+        }
+        word
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: the word lies in the static block of every thread of the C library.
+    unsafe {
+        core::ptr::with_exposed_provenance::<usize>(thread_pointer().wrapping_add_signed(offset()))
+            .read_volatile()
+    }
+}
+
+/// Sets this thread's word.
+pub(crate) fn set(word: usize) {
+    let address = thread_pointer().wrapping_add_signed(offset());
+    // SAFETY: the word lies in the static block of this thread and only this thread uses it.
+    unsafe { core::ptr::with_exposed_provenance_mut::<usize>(address).write_volatile(word) };
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn each_thread_has_its_own_word_that_starts_at_zero() {
+        super::set(7);
+        let other = std::thread::spawn(|| {
+            let first = super::get();
+            super::set(9);
+            (first, super::get(), super::thread_pointer())
+        })
+        .join()
+        .unwrap();
+        assert_eq!((other.0, other.1), (0, 9));
+        assert_eq!(super::get(), 7);
+        assert_ne!(other.2, super::thread_pointer());
+        super::set(0);
+    }
+}
