@@ -16,5 +16,6 @@ pub mod resident;
 pub mod session;
 pub mod sessions;
 pub mod sites;
+pub mod symbols;
 pub mod tiers;
 pub mod tracked;

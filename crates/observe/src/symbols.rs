@@ -1,0 +1,181 @@
+//! Names of code: function, file and line of the frames of sites.
+//!
+//! In this process, by the ELF symbols and debugging information of the module, where they are.
+//! What cannot be found stays unknown, and the frame prints as module and offset.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use blazesym::helper::read_elf_build_id;
+use blazesym::symbolize::source::{Elf, Source};
+use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use isotherm_model::site::{Frame, Site};
+
+/// What is known of one address of a module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Found {
+    function: Option<String>,
+    file: Option<String>,
+    line: Option<u32>,
+}
+
+/// Looks up names and remembers them.
+#[derive(Debug, Default)]
+pub struct Symbols {
+    symbolizer: Symbolizer,
+    known: HashMap<(String, u64), Found>,
+}
+
+impl Symbols {
+    /// Nothing looked up yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Fills in what can be found for frames that have no function yet.
+    pub fn symbolise(&mut self, sites: &mut [Site]) {
+        let mut wanted: HashMap<&str, Module<'_>> = HashMap::new();
+        for frame in sites.iter().flat_map(|site| &site.frames) {
+            let key = (frame.module.clone(), frame.offset);
+            if frame.function.is_some() || frame.module.is_empty() || self.known.contains_key(&key)
+            {
+                continue;
+            }
+            let module = wanted.entry(&frame.module).or_default();
+            module.offsets.push(frame.offset);
+            module.build_id = frame.build_id.as_deref();
+        }
+        for (path, mut module) in wanted {
+            module.offsets.sort_unstable();
+            module.offsets.dedup();
+            let found = self.look_up(path, &module);
+            let keys = module
+                .offsets
+                .iter()
+                .map(|offset| (path.to_owned(), *offset));
+            self.known.extend(keys.zip(found));
+        }
+        let frames = sites.iter_mut().flat_map(|site| &mut site.frames);
+        for frame in frames.filter(|frame| frame.function.is_none()) {
+            self.fill(frame);
+        }
+    }
+
+    fn fill(&self, frame: &mut Frame) {
+        let key = (frame.module.clone(), frame.offset);
+        if let Some(found) = self.known.get(&key) {
+            frame.function.clone_from(&found.function);
+            frame.file.clone_from(&found.file);
+            frame.line = found.line;
+        }
+    }
+
+    /// One entry for each offset, empty where nothing is known.
+    fn look_up(&self, path: &str, module: &Module<'_>) -> Vec<Found> {
+        let nothing = || vec![Found::default(); module.offsets.len()];
+        if !module.is_at(Path::new(path)) {
+            return nothing();
+        }
+        // A frame holds the address *after* the call, which may belong to the next line or even to
+        // the next function.
+        let calls: Vec<u64> = module
+            .offsets
+            .iter()
+            .map(|offset| offset.saturating_sub(1))
+            .collect();
+        let source = Source::Elf(Elf::new(PathBuf::from(path)));
+        match self
+            .symbolizer
+            .symbolize(&source, Input::VirtOffset(&calls))
+        {
+            Ok(symbols) if symbols.len() == calls.len() => symbols.iter().map(found).collect(),
+            _ => nothing(),
+        }
+    }
+}
+
+/// Names for the frames of these sites. Use [`Symbols`] to look up again without work.
+pub fn symbolise(sites: &mut [Site]) {
+    Symbols::new().symbolise(sites);
+}
+
+/// What is to be looked up in one module.
+#[derive(Debug, Default)]
+struct Module<'a> {
+    offsets: Vec<u64>,
+    build_id: Option<&'a str>,
+}
+
+impl Module<'_> {
+    /// True where this module lies at the path, and not another that replaced it since.
+    fn is_at(&self, path: &Path) -> bool {
+        if !path.is_file() {
+            return false;
+        }
+        let Some(wanted) = self.build_id else {
+            return true;
+        };
+        let found = read_elf_build_id(path).ok().flatten();
+        let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        found.is_some_and(|bytes| {
+            let found: String = hexadecimal(&bytes);
+            // The runtime keeps 32 bytes of a build-id.
+            found.starts_with(wanted)
+        })
+    }
+}
+
+fn found(symbol: &Symbolized<'_>) -> Found {
+    let Symbolized::Sym(symbol) = symbol else {
+        return Found::default();
+    };
+    // Of inlined calls, the function that the machine code belongs to is named, and the line in
+    // it: that is where its author looks, not the innards of a container's template.
+    let place = symbol.code_info.as_deref();
+    Found {
+        function: Some(symbol.name.to_string()),
+        file: place.map(|place| place.to_path().display().to_string()),
+        line: place.and_then(|place| place.line),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::symbolise;
+    use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+
+    fn site(module: &str, offset: u64, build_id: Option<&str>) -> Site {
+        Site {
+            frames: vec![Frame {
+                module: module.to_owned(),
+                offset,
+                build_id: build_id.map(str::to_owned),
+                ..Frame::default()
+            }],
+            ..Site::new(SiteId(9), SiteKind::Heap)
+        }
+    }
+
+    #[test]
+    fn what_is_not_there_or_is_no_module_stays_unknown() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let text = directory.path().join("text");
+        std::fs::write(&text, "not an ELF file").expect("writes");
+        let text = text.to_str().expect("a path");
+        for module in ["/nonexistent", "", "/dev/null", "/", text] {
+            let mut sites = [site(module, 0x1234, None)];
+            symbolise(&mut sites);
+            assert_eq!(sites[0].frames[0].function, None, "{module}");
+        }
+    }
+
+    #[test]
+    fn another_module_of_the_same_path_is_not_asked() {
+        let own = std::env::current_exe().expect("a path");
+        let own = own.to_str().expect("a path");
+        let mut sites = [site(own, 0x1234, Some("00112233"))];
+        symbolise(&mut sites);
+        assert_eq!(sites[0].frames[0].function, None);
+    }
+}

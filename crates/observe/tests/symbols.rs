@@ -1,0 +1,43 @@
+//! Function, file and line of a call in a program compiled here.
+
+use std::path::Path;
+use std::process::Command;
+
+use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+use isotherm_observe::symbols::symbolise;
+
+#[test]
+fn a_call_is_named_by_function_file_and_line() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = directory.path().join("symbols");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/symbols.c");
+    let compiled = Command::new("cc")
+        .args(["-O1", "-g", "-o"])
+        .args([&program, &source])
+        .status();
+    if !compiled.is_ok_and(|status| status.success()) {
+        return println!("skipped: no C compiler");
+    }
+    let output = Command::new(&program).output().expect("runs");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let offset = u64::from_str_radix(text.trim(), 16).expect("an offset");
+    let frame = Frame {
+        module: program.to_str().expect("a path").to_owned(),
+        offset,
+        ..Frame::default()
+    };
+    let mut sites = [Site {
+        frames: vec![frame],
+        ..Site::new(SiteId(9), SiteKind::Heap)
+    }];
+    symbolise(&mut sites);
+    let frame = &sites[0].frames[0];
+    assert_eq!(frame.function.as_deref(), Some("first_caller"));
+    assert!(
+        frame
+            .file
+            .as_deref()
+            .is_some_and(|file| file.ends_with("tests/programs/symbols.c"))
+    );
+    assert_eq!(frame.line, Some(14));
+}
