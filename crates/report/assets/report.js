@@ -11,13 +11,13 @@
   const text = (value) => String(value).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
   const percent = (share) => {
     const p = share * 100;
-    return p > 0 && p < 0.05 ? "under 0.1 %" : p > 0 && p < 9.95 ? `${p.toFixed(1)} %` : `${p.toFixed(0)} %`;
+    return p > 0 && p < 0.05 ? "<0.1 %" : p > 0 && p < 9.95 ? `${p.toFixed(1)} %` : `${p.toFixed(0)} %`;
   };
-  const bytes = (n) => {
+  const bytes = (n, decimals = 1) => {
     const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
     let i = 0;
     while (n >= 1024 && i < 5) { n /= 1024; i += 1; }
-    return `${Number.isInteger(n) ? n : n.toFixed(1)} ${units[i]}`;
+    return `${+n.toFixed(decimals)} ${units[i]}`;
   };
   const time = (ns) => ns >= 1e9 ? `${+(ns / 1e9).toFixed(1)} s` : `${+(ns / 1e6).toFixed(1)} ms`;
   const rate = (n) => n >= 100 ? Math.round(n).toLocaleString("en") : n.toPrecision(2);
@@ -89,7 +89,7 @@
           `<b>${text(site.location)}</b><br>${percent(site.accesses_share)} of accesses, ${bytes(site.peak_rss_bytes)}` +
           `${site.tier ? `, ${text(site.tier)}` : ""}<br>with all hotter: ${percent(site.accesses)} of accesses in ${percent(site.capacity)} of the footprint`,
       },
-      xAxis: axis({ type: "value", min: 0, max: end, name: narrow() ? "capacity, share of footprint" : "cumulative capacity, share of the footprint", nameLocation: "middle", nameGap: 30,
+      xAxis: axis({ type: "value", min: 0, max: end, ...(end < 2 && { interval: 0.25 }), name: narrow() ? "capacity, share of footprint" : "cumulative capacity, share of the footprint", nameLocation: "middle", nameGap: 30,
         axisLabel: { color: colour("--soft"), fontSize: 13, formatter: (v) => v === end && end !== 1 ? "" : `${Math.round(v * 100)} %` } }),
       yAxis: axis({ type: "value", min: 0, max: 1, interval: 0.25, name: "share of accesses", nameLocation: "end", nameGap: 10,
         nameTextStyle: { align: "left", color: colour("--soft"), fontSize: 13 }, axisLabel: { color: colour("--soft"), fontSize: 13, formatter: (v) => `${Math.round(v * 100)} %` } }),
@@ -99,7 +99,7 @@
           lineStyle: { color: colour("--accent"), width: 2 }, areaStyle: { color: colour("--accent"), opacity: 0.08 },
           markLine: mark > 0 && mark <= end ? { symbol: "none", silent: true, lineStyle: { color: colour("--ink"), type: "solid", width: 1 },
             label: { formatter: label, color: colour("--ink"), fontSize: 13, position: "insideEndBottom", rotate: 0, align: mark > end * 0.6 ? "right" : "left", verticalAlign: "bottom",
-              padding: [0, 8, 4, 8] }, data: [[{ coord: [mark, 1] }, { coord: [mark, 0] }]] } : undefined },
+              padding: [0, 8, 14, 8] }, data: [[{ coord: [mark, 1] }, { coord: [mark, 0] }]] } : undefined },
         { type: "scatter", symbolSize: (_, p) => 8 + 14 * Math.sqrt(p.data.site.accesses_share), data: points, cursor: "default" },
       ],
     };
@@ -166,7 +166,7 @@
           .map((p) => `<br>${p.marker}${text(cut(list[+p.seriesName].location, 40))}: ${bytes(p.value[1])}`).join(""),
       },
       xAxis: axis({ type: "value", min: 0, max: times[times.length - 1], splitLine: { show: false }, axisLabel: { color: colour("--soft"), fontSize: 13, hideOverlap: true, formatter: time, showMaxLabel: false } }),
-      yAxis: axis({ type: "value", ...binary(peak), axisLabel: { color: colour("--soft"), fontSize: 13, formatter: bytes } }),
+      yAxis: axis({ type: "value", ...binary(peak), axisLabel: { color: colour("--soft"), fontSize: 13, formatter: (n) => bytes(n, 2) } }),
       series: list.map((s, i) => ({
         name: `${i}`, type: "line", stack: "all", symbol: "none", lineStyle: { width: 0 }, areaStyle: { opacity: 1 }, emphasis: { disabled: true },
         color: colourOf(i), data: s.bytes.map((b, at) => [times[at], b]),

@@ -171,7 +171,7 @@ mod tests {
             ..bfs()
         };
         let text = render_all(&[bfs(), slower]);
-        assert!(text.contains("-320 %"), "{text}");
+        assert!(text.contains("-267 %"), "{text}");
         // sqrt(3.5/3 * 14/3) = 2.33
         assert!(text.lines().last().unwrap().contains("2.33x"), "{text}");
     }

@@ -328,14 +328,9 @@ fn next(summary: &Summary) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_bundled_charts_are_the_ones_named_in_the_assets_readme() {
-        // A full SHA-256 here would need a dependency for one assertion: `tests/pages` checks it.
-        assert!(
-            super::CHARTS.contains("6.1.0"),
-            "another version of ECharts"
-        );
+    fn no_script_of_the_page_ends_its_own_element() {
         for script in [super::CHARTS, super::SCRIPT] {
-            assert!(!script.contains("</script"), "it would end its own element");
+            assert!(!script.contains("</script") && !script.contains("<!--"));
         }
     }
 }

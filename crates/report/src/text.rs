@@ -25,7 +25,7 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
         text += &wrapped(&format!("! {note}"), columns, "  ");
     }
     if summary.totals.accesses > 0 {
-        text += "\nHow much capacity takes how much of the accesses, hottest first\n";
+        text += "\nShare of accesses by capacity, hottest sites first\n";
         text += &curve(summary, columns);
     }
     text += "\n";
@@ -117,43 +117,45 @@ fn curve(summary: &Summary, columns: usize) -> String {
 }
 
 fn sites(summary: &Summary, columns: usize) -> String {
-    const BAR: usize = 12;
+    // The location needs room most; a narrow terminal goes without the bar and the running sum.
+    let wide = columns >= 80;
+    let bar_cells = if columns >= 100 { 12 } else { 6 };
     let planned = summary.plan.is_some();
-    let rows: Vec<Vec<String>> = summary
-        .sites
-        .iter()
-        .take(SITES)
-        .map(|site| {
-            let mut row = vec![
-                percent(site.accesses_share),
-                bar(site.accesses_share, BAR),
-                Bytes(site.peak_rss_bytes).to_string(),
-                percent(site.cumulative_accesses_share),
-                site.site.clone(),
-            ];
-            if planned {
-                row.push(site.tier.clone().unwrap_or_default());
-            }
-            row
-        })
-        .collect();
-    let mut titles = vec![
-        right("share"),
-        left("of accesses"),
-        right("peak RSS"),
-        right("so far"),
-        left("site"),
-    ];
+    let mut titles = vec![right("share")];
+    if wide {
+        titles.push(left(""));
+    }
+    titles.push(right("peak RSS"));
+    if wide {
+        titles.push(right("so far"));
+    }
+    titles.push(left("site"));
     if planned {
         titles.push(left("tier"));
     }
+    let row = |site: &crate::sites::SiteRow| {
+        let mut row = vec![percent(site.accesses_share)];
+        if wide {
+            row.push(bar(site.accesses_share, bar_cells));
+        }
+        row.push(Bytes(site.peak_rss_bytes).to_string());
+        if wide {
+            row.push(percent(site.cumulative_accesses_share));
+        }
+        row.push(site.site.clone());
+        if planned {
+            row.push(site.tier.clone().unwrap_or_default());
+        }
+        row
+    };
+    let rows: Vec<Vec<String>> = summary.sites.iter().take(SITES).map(row).collect();
     let fixed = table(&titles, &rows);
     let used = fixed
         .lines()
         .map(|line| line.chars().count())
         .max()
         .unwrap_or(0);
-    let room = columns.saturating_sub(used + 2).max(16);
+    let room = columns.saturating_sub(used + 2).max(12);
     let locations = summary
         .sites
         .iter()
@@ -188,12 +190,13 @@ fn standing(plan: &crate::plan::PlanSummary, columns: usize) -> String {
     let line = |name: &str, share: f64| {
         format!("  {name:<12}{:>6}  {}\n", percent(share), bar(share, width))
     };
-    let mut text = format!(
-        "Plan by {}: share of the {} that {} of fast memory serves\n",
+    let title = format!(
+        "Plan by {}: share of the {} that {} of fast memory serves",
         plan.policy,
         plan.value,
         Bytes(plan.fast_capacity_bytes)
     );
+    let mut text = wrapped(&title, columns, "");
     text += &line("first touch", plan.first_touch_share);
     text += &line("this plan", plan.planned_share);
     text += &line("bound", plan.bound_share);
@@ -215,10 +218,11 @@ fn sources(summary: &Summary) -> String {
                 grouped(source.usable_samples),
                 grouped(source.lost_samples),
                 Nanos(source.cost_ns).to_string(),
-                match (source.silent, source.trouble.as_str()) {
-                    (true, "") => "DELIVERED NOTHING".to_owned(),
-                    (true, trouble) => format!("DELIVERED NOTHING: {trouble}"),
-                    (false, trouble) => trouble.to_owned(),
+                // Why a source is silent stands among the notes.
+                if source.silent {
+                    "DELIVERED NOTHING".to_owned()
+                } else {
+                    source.trouble.clone()
                 },
             ]
         })

@@ -1,11 +1,11 @@
 //! Numbers and names as people read them.
 
-/// A share as a percentage: `83 %`, `4.2 %` below ten, `under 0.1 %` where it would print as zero.
+/// A share as a percentage: `83 %`, `4.2 %` below ten, `<0.1 %` where it would print as zero.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     if percent > 0.0 && percent < 0.05 {
-        "under 0.1 %".to_owned()
+        "<0.1 %".to_owned()
     } else if percent > 0.0 && percent < 9.95 {
         format!("{percent:.1} %")
     } else {
@@ -68,15 +68,7 @@ mod tests {
         let texts = shares.map(percent);
         assert_eq!(
             texts,
-            [
-                "0 %",
-                "under 0.1 %",
-                "1.2 %",
-                "9.9 %",
-                "10 %",
-                "83 %",
-                "100 %"
-            ]
+            ["0 %", "<0.1 %", "1.2 %", "9.9 %", "10 %", "83 %", "100 %"]
         );
         assert!(share(1, 0).abs() < f64::EPSILON);
     }

@@ -25,7 +25,7 @@ pub(super) fn sites(summary: &Summary, limit: usize) -> String {
     let planned = summary.plan.is_some();
     let mut titles = vec![
         ("text", "Site"),
-        ("number", "Share of accesses"),
+        ("number", "Accesses"),
         ("number", "Peak RSS"),
         ("number", "Hotness"),
         ("number", "Allocations"),
@@ -47,7 +47,9 @@ pub(super) fn sites(summary: &Summary, limit: usize) -> String {
             "<tfoot><tr><th scope=\"row\">{}</th>{}<td class=\"n\">{}</td><td class=\"n\">{}</td><td></td><td></td></tr></tfoot>\n",
             counted(summary.sites.len() - limit, "other site"),
             if planned { "<td></td>" } else { "" },
-            percent(last.cumulative_accesses_share - drawn.cumulative_accesses_share),
+            escape(&percent(
+                last.cumulative_accesses_share - drawn.cumulative_accesses_share
+            )),
             Bytes(last.cumulative_bytes - drawn.cumulative_bytes),
         );
     }
@@ -55,7 +57,7 @@ pub(super) fn sites(summary: &Summary, limit: usize) -> String {
     if summary.totals.unattributed_accesses > 0 {
         html += &format!(
             "<p class=\"small\">{} of all accesses seen fell on stacks, program data and libraries, which have no site and are not in this table.</p>\n",
-            percent(summary.totals.unattributed_share())
+            escape(&percent(summary.totals.unattributed_share()))
         );
     }
     html + "</section>\n"
@@ -95,10 +97,10 @@ fn site_row(site: &SiteRow, plan: Option<&PlanSummary>) -> String {
         html += &format!("<td>{}</td>", badge(tier, plan));
     }
     html += &format!(
-        "<td class=\"n\" data-v=\"{}\"><span class=\"share\"><i style=\"width:{:.1}%\"></i></span>{}</td>",
+        "<td class=\"n\" data-v=\"{}\"><span class=\"share\"><i style=\"width:{:.1}%\"></i></span><span class=\"figure\">{}</span></td>",
         site.accesses,
         site.accesses_share * 100.0,
-        percent(site.accesses_share)
+        escape(&percent(site.accesses_share))
     );
     html += &format!(
         "<td class=\"n\" data-v=\"{}\">{}</td>",
