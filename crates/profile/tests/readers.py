@@ -1,10 +1,12 @@
-"""Reads a recorded profile with the module named in argv[1] and prints three sums.
+"""Reads the profile ./app.iso with the module named in argv[1] and prints three sums.
 
 The three must be what the Rust test computed from the same profile: accesses of the hottest site,
 with its name and label; most resident bytes in one epoch; number of callers with a source line.
-These are the queries of docs/formats.md.
+Then the query that docs/formats.md shows for this module is run as it stands there, and must agree.
 """
 import glob
+import pathlib
+import re
 import sys
 
 
@@ -49,14 +51,43 @@ def with_pandas(path):
     return (hottest["site"], hottest["accesses"], hottest["label"]), peak, lines
 
 
+def documented(module):
+    """The code block of docs/formats.md that uses this module."""
+    page = pathlib.Path(__file__).resolve().parents[3] / "docs/formats.md"
+    blocks = re.findall(r"```(?:sql|python)\n(.*?)```", page.read_text(), re.S)
+    mark = {"duckdb": "SELECT", "polars": "import polars", "pandas": "import pandas"}[module]
+    return next(block for block in blocks if mark in block)
+
+
+def check_documentation(module, hottest, peak):
+    block = documented(module)
+    if module == "duckdb":
+        import duckdb
+
+        first = duckdb.sql(block).fetchall()[0]
+        assert first[:3] == hottest, f"{first} is not {hottest}"
+        return
+    scope = {}
+    exec(block, scope)
+    answer = scope["answer"]
+    if module == "polars":
+        assert answer["resident_bytes"].max() == peak, answer
+    else:
+        heat = scope["table"]("app.iso/heat-*.parquet")
+        sites = scope["callers"]["site"]
+        assert answer.sum() == heat[heat["site"].isin(sites)]["accesses"].sum(), answer
+
+
 READERS = {"duckdb": with_duckdb, "polars": with_polars, "pandas": with_pandas}
 
+module = sys.argv[1]
 try:
-    __import__(sys.argv[1])
-    if sys.argv[1] == "pandas":
+    __import__(module)
+    if module == "pandas":
         __import__("pyarrow")
 except ImportError as error:
     print(f"absent: {error}")
     sys.exit(0)
-(site, accesses, label), peak, lines = READERS[sys.argv[1]](sys.argv[2])
+(site, accesses, label), peak, lines = READERS[module]("app.iso")
+check_documentation(module, (site, accesses, label), peak)
 print(f"{site}|{int(accesses)}|{label}|{int(peak)}|{int(lines)}")

@@ -61,14 +61,14 @@ fn expected(profile: &Profile) -> String {
 #[test]
 fn duckdb_polars_and_pandas_agree_with_us() {
     let scratch = Scratch::new("readers");
-    let path = scratch.path("a.iso");
+    let path = scratch.path("app.iso");
     let expected = expected(&recorded(&path));
     let python = std::env::var("ISOTHERM_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/readers.py");
     for reader in ["duckdb", "polars", "pandas"] {
         let output = match Command::new(&python)
             .args([script, reader])
-            .arg(&path)
+            .current_dir(scratch.path(""))
             .output()
         {
             Ok(output) => output,
