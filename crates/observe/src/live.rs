@@ -613,7 +613,7 @@ impl CpuTime {
 }
 
 /// The processors that are on: `0-3,8`.
-fn online_cpus(root: &Path) -> Vec<u32> {
+pub(crate) fn online_cpus(root: &Path) -> Vec<u32> {
     let text = std::fs::read_to_string(root.join("sys/devices/system/cpu/online"));
     let cpus = text.ok().and_then(|text| crate::list::parse(text.trim()));
     cpus.unwrap_or_else(|| {

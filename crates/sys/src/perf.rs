@@ -210,8 +210,9 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Opens the event for `pid` and whatever it forks from now on. Counting begins when the
-    /// process calls exec, or at [`Sampler::enable`].
+    /// Opens the event for the thread `pid` (0: the calling one; a process id is that of its first
+    /// thread) and whatever it starts or forks from now on. Counting begins when it calls exec, or
+    /// at [`Sampler::enable`].
     ///
     /// `ring_bytes` is rounded up to a power of two of pages; where the kernel refuses it for
     /// want of lockable memory (`perf_event_mlock_kb`), smaller rings are tried.

@@ -323,7 +323,7 @@ fn exact_time(time: Nanos) -> String {
 fn exact(value: u64, units: &[(&str, u64)]) -> String {
     let unit = units
         .iter()
-        .find(|(_, factor)| value % factor == 0 && value >= *factor);
+        .find(|(_, factor)| value.is_multiple_of(*factor) && value >= *factor);
     let (name, factor) = unit.or(units.last()).copied().unwrap_or(("", 1));
     format!("{}{name}", value / factor)
 }

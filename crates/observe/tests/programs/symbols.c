@@ -1,5 +1,6 @@
-/* Two functions whose call sites a test looks up by the addresses that `nm` and `objdump` would
- * give: it prints the offset of the return address of each call from the start of the module. */
+/* Two functions whose call sites a test looks up: it prints the return address of one as an ELF
+ * virtual address. */
+#define _GNU_SOURCE
 #include <link.h>
 #include <stdint.h>
 #include <stdio.h>

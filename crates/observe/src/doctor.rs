@@ -1,0 +1,413 @@
+//! What this machine can do, what is missing, why, and what would bring it.
+//!
+//! Settings and descriptions are read under a root directory; abilities of the kernel are tried
+//! for real through [`Probe`], so that what is said to work has worked.
+
+use std::fmt;
+use std::path::Path;
+
+use isotherm_model::units::Bytes;
+
+use crate::live::Source;
+use crate::pmu::Pmu;
+use crate::probe::{Machine, Probe};
+use crate::tiers;
+
+/// How well something works.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It works.
+    Available,
+    /// It works less well than it could.
+    Degraded {
+        /// In what way, and why.
+        why: String,
+        /// What would mend it.
+        remedy: String,
+    },
+    /// It does not work.
+    Missing {
+        /// Why.
+        why: String,
+        /// What would bring it.
+        remedy: String,
+    },
+}
+
+/// One thing that was looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What: `timer samples`, `transparent huge pages`.
+    pub feature: &'static str,
+    /// What was found, in a few words.
+    pub detail: String,
+    /// How well it works.
+    pub state: State,
+}
+
+impl fmt::Display for Finding {
+    /// `timer samples: missing: perf_event_open is not allowed. Remedy: ...`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (word, why, remedy) = match &self.state {
+            State::Available => return write!(f, "{}: available ({})", self.feature, self.detail),
+            State::Degraded { why, remedy } => ("degraded", why, remedy),
+            State::Missing { why, remedy } => ("missing", why, remedy),
+        };
+        write!(f, "{}: {word}: {why}. Remedy: {remedy}", self.feature)
+    }
+}
+
+/// A profile source in the order of preference.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranked {
+    /// Which.
+    pub source: Source,
+    /// It can be used here.
+    pub usable: bool,
+    /// What it gives, or why it cannot be used.
+    pub note: String,
+}
+
+/// All that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Examination {
+    /// One entry for each feature.
+    pub findings: Vec<Finding>,
+    /// Profile sources, best first.
+    pub ranking: Vec<Ranked>,
+}
+
+impl Examination {
+    /// The source that would be used: the first usable one, if any is.
+    #[must_use]
+    pub fn chosen(&self) -> Option<Source> {
+        self.ranking.iter().find(|it| it.usable).map(|it| it.source)
+    }
+}
+
+/// Examines the machine whose file system is mounted at `root` (`/`).
+#[must_use]
+pub fn examine(root: &Path) -> Examination {
+    examine_with(root, &Machine)
+}
+
+/// As [`examine`], with other answers from the kernel.
+#[must_use]
+pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
+    let hardware = [Source::Pebs, Source::Ibs, Source::Spe].map(|it| hardware(it, root, probe));
+    let timer = timer(probe);
+    let accessed = accessed_bits(probe);
+    let trapped = userfaultfd(probe);
+    let sources = hardware
+        .iter()
+        .zip([Source::Pebs, Source::Ibs, Source::Spe])
+        .chain([
+            (&timer, Source::Timer),
+            (&accessed, Source::AccessedBits),
+            (&trapped, Source::TrappedPages),
+        ]);
+    let ranking = sources
+        .map(|(finding, source)| ranked(source, finding))
+        .collect();
+    let [pebs, ibs, spe] = hardware;
+    let findings = vec![
+        pebs,
+        ibs,
+        spe,
+        timer,
+        paranoid(root),
+        accessed,
+        page_tables(probe),
+        trapped,
+        nodes(root),
+        huge_pages(root),
+        map_count(root),
+        memory_limit(root),
+        ptrace_scope(root),
+        address_space(root),
+    ];
+    Examination { findings, ranking }
+}
+
+fn ranked(source: Source, finding: &Finding) -> Ranked {
+    let (usable, note) = match &finding.state {
+        State::Available => (true, finding.detail.clone()),
+        State::Degraded { why, .. } => (true, why.clone()),
+        State::Missing { why, .. } => (false, why.clone()),
+    };
+    Ranked {
+        source,
+        usable,
+        note,
+    }
+}
+
+fn available(feature: &'static str, detail: impl Into<String>) -> Finding {
+    Finding {
+        feature,
+        detail: detail.into(),
+        state: State::Available,
+    }
+}
+
+fn degraded(feature: &'static str, why: impl Into<String>, remedy: &str) -> Finding {
+    let state = State::Degraded {
+        why: why.into(),
+        remedy: remedy.to_owned(),
+    };
+    Finding {
+        feature,
+        detail: "works in part".to_owned(),
+        state,
+    }
+}
+
+fn missing(feature: &'static str, why: impl Into<String>, remedy: &str) -> Finding {
+    let state = State::Missing {
+        why: why.into(),
+        remedy: remedy.to_owned(),
+    };
+    Finding {
+        feature,
+        detail: "not there".to_owned(),
+        state,
+    }
+}
+
+const ALLOW_PERF: &str = "set kernel.perf_event_paranoid to 2 or less, or give the command \
+                          CAP_PERFMON; in a container, allow perf_event_open in its seccomp profile";
+
+fn hardware(source: Source, root: &Path, probe: &dyn Probe) -> Finding {
+    let (feature, pmu) = match source {
+        Source::Ibs => ("AMD IBS", Pmu::Ibs),
+        Source::Spe => ("Arm SPE", Pmu::Spe),
+        _ => ("Intel PEBS", Pmu::Pebs),
+    };
+    let event = match pmu.event(root) {
+        Ok(event) => event,
+        Err(why) => {
+            let remedy = "a bare-metal machine, or a virtual machine that passes the PMU on";
+            return missing(feature, why, remedy);
+        }
+    };
+    match probe.event(&event) {
+        Ok(()) => available(feature, "precise data addresses from the hardware"),
+        Err(error) => missing(feature, crate::perf_source::refusal(&error), ALLOW_PERF),
+    }
+}
+
+fn timer(probe: &dyn Probe) -> Finding {
+    const NAME: &str = "timer samples";
+    match probe.timer() {
+        Err(error) => missing(NAME, crate::perf_source::refusal(&error), ALLOW_PERF),
+        Ok(found) if found.samples == 0 => missing(
+            NAME,
+            "the event opens but delivers no samples",
+            "look for a seccomp profile or a hypervisor that fakes perf",
+        ),
+        Ok(found) if found.with_registers == 0 => missing(
+            NAME,
+            "samples come without the program's registers",
+            "a kernel with CONFIG_HAVE_PERF_REGS",
+        ),
+        Ok(found) => available(
+            NAME,
+            format!(
+                "data addresses by decoding, works on every machine ({} of {} trial samples with \
+                 registers)",
+                found.with_registers, found.samples
+            ),
+        ),
+    }
+}
+
+fn paranoid(root: &Path) -> Finding {
+    const NAME: &str = "kernel.perf_event_paranoid";
+    match sysctl(root, "kernel/perf_event_paranoid") {
+        None => missing(
+            NAME,
+            "the kernel has no perf events",
+            "a kernel with CONFIG_PERF_EVENTS",
+        ),
+        Some(level) if level > 2 => degraded(
+            NAME,
+            format!("{level}: perf events are for privileged users only"),
+            ALLOW_PERF,
+        ),
+        Some(level) => available(NAME, format!("{level}: own programs may be sampled")),
+    }
+}
+
+fn accessed_bits(probe: &dyn Probe) -> Finding {
+    const NAME: &str = "accessed bits";
+    match probe.clear_refs() {
+        Ok(()) => available(NAME, "coarse: kilobytes for each mapping, in short windows"),
+        Err(error) => missing(
+            NAME,
+            format!("/proc/self/clear_refs: {error}"),
+            "a kernel with CONFIG_PROC_PAGE_MONITOR, and a writable /proc",
+        ),
+    }
+}
+
+fn page_tables(probe: &dyn Probe) -> Finding {
+    const NAME: &str = "resident pages";
+    match probe.page_tables() {
+        Ok(crate::resident::Method::Scan) => available(NAME, "by PAGEMAP_SCAN"),
+        Ok(crate::resident::Method::Read) => degraded(
+            NAME,
+            "by reading pagemap, about 0.05 us for each page, absent ones too",
+            "Linux 6.7, which has PAGEMAP_SCAN",
+        ),
+        Err(error) => missing(
+            NAME,
+            format!("/proc/self/pagemap: {error}"),
+            "a kernel with CONFIG_PROC_PAGE_MONITOR",
+        ),
+    }
+}
+
+fn userfaultfd(probe: &dyn Probe) -> Finding {
+    use isotherm_sys::userfaultfd::OpenError;
+    const NAME: &str = "trapped pages and emulated tiers (userfaultfd)";
+    match probe.userfaultfd() {
+        Ok(()) => available(NAME, "kernel accesses are served, UFFDIO_MOVE is there"),
+        Err(OpenError::NoMove) => missing(NAME, "the kernel has no UFFDIO_MOVE", "Linux 6.8"),
+        Err(OpenError::Unavailable(error)) => missing(
+            NAME,
+            format!("userfaultfd that serves the kernel's own accesses is not allowed ({error})"),
+            "set vm.unprivileged_userfaultfd to 1, or give the user access to /dev/userfaultfd, \
+             or the program CAP_SYS_PTRACE",
+        ),
+    }
+}
+
+fn nodes(root: &Path) -> Finding {
+    const NAME: &str = "memory tiers";
+    const PAIR: &str = "use the emulated pair, or name the tiers in a file (--tiers)";
+    match tiers::detect(root) {
+        Err(error) => missing(NAME, error.to_string(), PAIR),
+        Ok(_) if !root.join("proc/self/numa_maps").exists() => missing(
+            NAME,
+            "the kernel cannot place memory by node",
+            "a kernel with CONFIG_NUMA, or the emulated pair",
+        ),
+        Ok(tiers) if tiers.all().len() == 1 => {
+            degraded(NAME, "this machine has one kind of memory", PAIR)
+        }
+        Ok(tiers) => {
+            let names = tiers
+                .all()
+                .iter()
+                .map(|tier| format!("{} ({})", tier.name, tier.reason));
+            available(NAME, names.collect::<Vec<_>>().join("; "))
+        }
+    }
+}
+
+fn huge_pages(root: &Path) -> Finding {
+    const NAME: &str = "transparent huge pages";
+    const ADVISE: &str = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
+    let path = root.join("sys/kernel/mm/transparent_hugepage/enabled");
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let chosen = text
+        .split_ascii_whitespace()
+        .find_map(|word| word.strip_prefix('[')?.strip_suffix(']'));
+    match chosen {
+        None => missing(NAME, "the kernel has none", "CONFIG_TRANSPARENT_HUGEPAGE"),
+        Some("never") => degraded(
+            NAME,
+            "never: moving memory takes several times longer",
+            ADVISE,
+        ),
+        Some(mode) => available(NAME, mode),
+    }
+}
+
+/// Below this, a few thousand moved ranges exhaust the mappings of a process.
+const MAPS_WANTED: i64 = 65_530;
+
+fn map_count(root: &Path) -> Finding {
+    const NAME: &str = "vm.max_map_count";
+    match sysctl(root, "vm/max_map_count") {
+        Some(count) if count < MAPS_WANTED => degraded(
+            NAME,
+            format!("{count}: programs with many arenas may run out of mappings"),
+            "sysctl vm.max_map_count=1048576",
+        ),
+        Some(count) => available(NAME, count.to_string()),
+        None => degraded(NAME, "it cannot be read", "mount /proc"),
+    }
+}
+
+fn ptrace_scope(root: &Path) -> Finding {
+    const NAME: &str = "reading a program's memory";
+    match sysctl(root, "kernel/yama/ptrace_scope") {
+        Some(scope) if scope >= 2 => degraded(
+            NAME,
+            format!("kernel.yama.ptrace_scope is {scope}: just-in-time code cannot be decoded"),
+            "sysctl kernel.yama.ptrace_scope=1, or CAP_SYS_PTRACE (not at 3)",
+        ),
+        Some(scope) => available(NAME, format!("kernel.yama.ptrace_scope is {scope}")),
+        None => available(NAME, "not restricted by Yama"),
+    }
+}
+
+/// Follows the control group of this process and its parents; the tightest limit counts.
+fn memory_limit(root: &Path) -> Finding {
+    const NAME: &str = "memory limit";
+    let text = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+    let group = text.lines().find_map(|line| line.strip_prefix("0::/"));
+    let mount = root.join("sys/fs/cgroup");
+    let path = mount.join(group.unwrap_or_default());
+    let limit = path
+        .ancestors()
+        .take_while(|path| path.starts_with(&mount))
+        .filter_map(|path| std::fs::read_to_string(path.join("memory.max")).ok())
+        .filter_map(|text| text.trim().parse().ok())
+        .min();
+    match limit {
+        Some(limit) => degraded(
+            NAME,
+            format!("the control group allows {}", Bytes(limit)),
+            "count it as the size of all tiers together, or raise memory.max",
+        ),
+        None => available(NAME, "none by control group"),
+    }
+}
+
+/// The runtime reserves this much address space and uses what it needs of it.
+const POOL: u64 = 1 << 40;
+
+fn address_space(root: &Path) -> Finding {
+    const NAME: &str = "address space";
+    let limits = std::fs::read_to_string(root.join("proc/self/limits")).unwrap_or_default();
+    let limit: Option<u64> = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max address space"))
+        .and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+    match limit {
+        Some(limit) if limit < POOL => degraded(
+            NAME,
+            format!(
+                "`ulimit -v` allows {}; the pool wants {}",
+                Bytes(limit),
+                Bytes(POOL)
+            ),
+            "ulimit -v unlimited; else the runtime makes do with a smaller pool or passes through",
+        ),
+        _ => match sysctl(root, "vm/overcommit_memory") {
+            Some(2) => degraded(
+                NAME,
+                "vm.overcommit_memory is 2: what is mapped counts as used",
+                "sysctl vm.overcommit_memory=0",
+            ),
+            _ => available(NAME, "not limited"),
+        },
+    }
+}
+
+fn sysctl(root: &Path, name: &str) -> Option<i64> {
+    let text = std::fs::read_to_string(root.join("proc/sys").join(name)).ok()?;
+    text.trim().parse().ok()
+}
