@@ -35,6 +35,7 @@ impl Account {
         self.counter(counter).store(value, Ordering::Relaxed);
     }
 
+    #[cfg(test)]
     pub(crate) fn get(&self, counter: Counter) -> u64 {
         self.counter(counter).load(Ordering::Relaxed)
     }

@@ -25,8 +25,11 @@ impl Keeper {
         }
         match self.table.state(page) {
             State::Untouched => self.first_touch(page, now_ns),
-            State::Away => self.slow_access(page, now_ns, self.trapping.pages == 0),
-            State::AwaySampled => self.slow_access(page, now_ns, true),
+            State::Away => self.slow_access(page, now_ns),
+            State::AwaySampled => {
+                self.record_touch(page, now_ns);
+                self.slow_access(page, now_ns);
+            }
             State::FastSampled | State::SlowSampled => self.sampled_access(page, now_ns),
             State::ToSlow => self.become_state(page, State::ToSlowWaited),
             // They wait already, and all of them are woken together.
@@ -89,10 +92,7 @@ impl Keeper {
         populate_length(before, free, POPULATE_PAGES)
     }
 
-    fn slow_access(&mut self, page: u32, now_ns: u64, record: bool) {
-        if record {
-            self.record_touch(page, now_ns);
-        }
+    fn slow_access(&mut self, page: u32, now_ns: u64) {
         self.account.add(Counter::SlowAccesses, 1);
         let mut delay_ns = self.emulation.access_ns;
         if self.table.word(page).touched_just_before(self.period) {

@@ -25,7 +25,7 @@
 //!
 //! - `fork`: [`before_fork`] brings every page home; the child starts with a service of its own
 //!   ([`after_fork_child`]). Pages that both share cannot be moved until one of them writes; they
-//!   are counted as [`Counter::Unslowed`] and tried again later.
+//!   are counted as `Counter::Unslowed` and tried again later.
 //! - `vfork`, `posix_spawn`, and any `clone` that shares the memory: served by the parent's thread.
 //! - A `clone` without `CLONE_VM` that goes past our hooks (a raw system call) makes a child in
 //!   which pages that were away read as zeroes. The runtime must hook every such way.
@@ -66,9 +66,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
 use isotherm_abi::config::{Emulation, TierKind, TierRecord, Trapping};
-use isotherm_abi::session::{
-    ArenaRecord, Counter, MappingRecord, OffReason, SessionHeader, TouchRecord,
-};
+use isotherm_abi::session::{ArenaRecord, MappingRecord, OffReason, SessionHeader, TouchRecord};
 use isotherm_sys::thread::Stack;
 use isotherm_sys::userfaultfd::{OpenError, Userfaultfd};
 use rustix::mm::Advice;
@@ -462,6 +460,7 @@ impl Trap {
 
     fn settle(&self, address: usize, bytes: usize) {
         if self.chunks_outward(address, bytes).is_some() {
+            self.recycled.store(true, Ordering::Relaxed);
             self.ask(Wish::Settle, address..address.saturating_add(bytes));
         }
     }
@@ -514,13 +513,6 @@ impl Trap {
             .checked_sub(self.pool.start)?;
         let chunks = start.div_ceil(CHUNK_BYTES)..end / CHUNK_BYTES;
         (!chunks.is_empty()).then_some(chunks)
-    }
-
-    /// A counter's value, from the session or from the process's own memory.
-    #[cfg(test)]
-    fn counter(&self, counter: Counter) -> u64 {
-        // SAFETY: `account` changes only while no service thread runs, and is copied here.
-        unsafe { (*self.keeper.get()).account }.get(counter)
     }
 }
 

@@ -132,7 +132,7 @@ impl Keeper {
         match self.table.state(page) {
             State::SlowSampled => self.become_state(page, State::AwaySampled),
             // In a settled chunk: asked again like a page that the kernel will not move.
-            State::Slow | State::Stuck => self.stuck.push(page),
+            State::Slow | State::Stuck => self.give_up_for_now(page),
             _ => {}
         }
     }
@@ -148,6 +148,11 @@ impl Keeper {
             self.find(page);
             return;
         }
+        self.give_up_for_now(page);
+    }
+
+    /// Leaves a page at home and lists it to be tried again.
+    fn give_up_for_now(&mut self, page: u32) {
         if self.table.state(page) != State::Stuck {
             self.account.add(Counter::Unslowed, 1);
             self.become_state(page, State::Stuck);

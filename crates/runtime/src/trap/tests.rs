@@ -152,6 +152,14 @@ fn wait_until(what: &str, done: impl Fn() -> bool) {
     panic!("waited 30 s until {what}");
 }
 
+impl Trap {
+    /// A counter's value, from the session.
+    fn counter(&self, counter: Counter) -> u64 {
+        // SAFETY: `account` changes only while no service thread runs, and is copied here.
+        unsafe { (*self.keeper.get()).account }.get(counter)
+    }
+}
+
 fn in_shadow(trap: &Trap) -> usize {
     (0..trap.table.pages() as u32)
         .filter(|&page| trap.table.state(page).in_shadow())
