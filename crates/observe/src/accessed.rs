@@ -17,8 +17,11 @@ use crate::clock::Clock;
 use crate::perf_source::empty_report;
 use crate::resident::Span;
 
-/// How long a window is open.
+/// How long a window is open at first, and at most.
 const WINDOW: Nanos = Nanos(50_000_000);
+
+/// How short it may get.
+const SHORTEST: Nanos = Nanos(1_000_000);
 
 /// How often it is looked again which processes are worth a window.
 const RECHECK: Nanos = Nanos(1_000_000_000);
@@ -36,8 +39,24 @@ pub struct Vma {
     pub start: u64,
     /// First address past it.
     pub end: u64,
+    /// Bytes that are resident.
+    pub resident_bytes: u64,
     /// Bytes whose accessed bit is set.
     pub referenced_bytes: u64,
+}
+
+/// The length of the next window, given what the last one saw: half, where more than half of the
+/// resident bytes were touched (hot and cold look the same), twice, where less than a twentieth
+/// were.
+fn next_window(window: Nanos, referenced: u64, resident: u64) -> Nanos {
+    let share = |parts: u64| resident / parts;
+    if referenced > share(2) {
+        Nanos((window.0 / 2).max(SHORTEST.0))
+    } else if referenced < share(20) {
+        Nanos((window.0 * 2).min(WINDOW.0))
+    } else {
+        window
+    }
 }
 
 /// Reads the mappings out of the text of `smaps`. Lines that make no sense are skipped.
@@ -49,26 +68,28 @@ pub fn parse_smaps(text: impl BufRead, mut take: impl FnMut(Vma)) -> std::io::Re
     for line in text.split(b'\n') {
         let line = line?;
         let line = String::from_utf8_lossy(&line);
-        if let Some(value) = line.strip_prefix("Referenced:") {
-            let kib = value
-                .trim()
-                .strip_suffix("kB")
-                .unwrap_or(value)
-                .trim()
-                .parse::<u64>();
-            if let (Some(mut vma), Ok(kib)) = (vma.take(), kib) {
-                vma.referenced_bytes = kib.saturating_mul(1024).min(vma.end - vma.start);
+        if let (Some(bytes), Some(vma)) = (bytes_after(&line, "Rss:"), &mut vma) {
+            vma.resident_bytes = bytes.min(vma.end - vma.start);
+        } else if let Some(bytes) = bytes_after(&line, "Referenced:") {
+            if let Some(mut vma) = vma.take() {
+                vma.referenced_bytes = bytes.min(vma.end - vma.start);
                 take(vma);
             }
         } else if let Some(range) = range_of(&line) {
             vma = Some(Vma {
                 start: range.start,
                 end: range.end,
-                referenced_bytes: 0,
+                ..Vma::default()
             });
         }
     }
     Ok(())
+}
+
+/// The size in a line such as `Rss:  512 kB`.
+fn bytes_after(line: &str, name: &str) -> Option<u64> {
+    let value = line.strip_prefix(name)?.trim().strip_suffix("kB")?;
+    value.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
 /// The range at the start of `7f00-7f10 rw-p ...`.
@@ -120,6 +141,7 @@ pub fn spread(vma: Vma, extents: &[Span], page_bytes: u64, mut take: impl FnMut(
 pub struct AccessedBits {
     /// What it did so far.
     pub report: SourceReport,
+    window: Nanos,
     checked: Option<Nanos>,
     cpu: HashMap<u32, u64>,
     active: Vec<u32>,
@@ -140,6 +162,7 @@ impl AccessedBits {
                     times (2-core EPYC virtual machine, Linux 6.18, 1 GiB)";
         Self {
             report: empty_report("accessed-bits", note.to_owned()),
+            window: WINDOW,
             checked: None,
             cpu: HashMap::new(),
             active: Vec::new(),
@@ -173,17 +196,22 @@ impl AccessedBits {
         if open.is_empty() {
             return;
         }
-        clock.sleep(WINDOW);
+        clock.sleep(self.window);
+        let (mut referenced, mut resident) = (0, 0);
         for pid in open {
             let smaps = proc_root.join(pid.to_string()).join("smaps");
             let Ok(smaps) = std::fs::File::open(smaps) else {
                 continue;
             };
             // A process that ends while it is read is read as far as it goes.
-            let _ = parse_smaps(BufReader::with_capacity(256 << 10, smaps), |vma| {
-                take(pid, vma)
+            let smaps = BufReader::with_capacity(256 << 10, smaps);
+            let _ = parse_smaps(smaps, |vma| {
+                referenced += vma.referenced_bytes;
+                resident += vma.resident_bytes;
+                take(pid, vma);
             });
         }
+        self.window = next_window(self.window, referenced, resident);
     }
 
     /// Chooses the processes that are worth a window, once a second.
@@ -238,7 +266,7 @@ pub(crate) fn usage(proc_root: &Path, pid: u32) -> Option<(u64, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Vma, is_worth, parse_smaps, spread};
+    use super::{SHORTEST, Vma, WINDOW, is_worth, next_window, parse_smaps, spread};
     use isotherm_model::units::Nanos;
 
     const SMAPS: &str = "\
@@ -259,16 +287,17 @@ Referenced:  1 kB
     fn mappings_are_read_and_nonsense_is_skipped() {
         let mut vmas = Vec::new();
         parse_smaps(SMAPS.as_bytes(), |vma| vmas.push(vma)).expect("reads");
-        let vma = |start, end, referenced_bytes| Vma {
+        let vma = |start, end, resident_bytes, referenced_bytes| Vma {
             start,
             end,
+            resident_bytes,
             referenced_bytes,
         };
         assert_eq!(
             vmas,
             [
-                vma(0x55d0_c0a0_0000, 0x55d0_c0c0_0000, 512 << 10),
-                vma(0x7f00_0000_0000, 0x7f00_0040_0000, 4 << 20)
+                vma(0x55d0_c0a0_0000, 0x55d0_c0c0_0000, 1 << 20, 512 << 10),
+                vma(0x7f00_0000_0000, 0x7f00_0040_0000, 0, 4 << 20)
             ]
         );
     }
@@ -279,6 +308,7 @@ Referenced:  1 kB
         let vma = Vma {
             start: 0,
             end: 8 * MIB,
+            resident_bytes: 8 * MIB,
             referenced_bytes: 7 * 4096,
         };
         let mut found = Vec::new();
@@ -303,6 +333,16 @@ Referenced:  1 kB
         assert!(is_worth(cpu(5), 9, 100));
         assert!(is_worth(cpu(4), 10, 100));
         assert!(is_worth(None, 0, 100), "not looked at before");
+    }
+
+    #[test]
+    fn windows_shorten_where_all_is_touched_and_lengthen_where_little_is() {
+        let half = Nanos(WINDOW.0 / 2);
+        assert_eq!(next_window(WINDOW, 60, 100), half);
+        assert_eq!(next_window(half, 30, 100), half);
+        assert_eq!(next_window(half, 4, 100), WINDOW);
+        assert_eq!(next_window(WINDOW, 0, 100), WINDOW);
+        assert_eq!(next_window(SHORTEST, 100, 100), SHORTEST);
     }
 
     proptest::proptest! {

@@ -10,7 +10,7 @@ use isotherm_observe::symbols::symbolise;
 #[test]
 fn a_call_is_named_by_function_file_and_line() {
     let directory = tempfile::tempdir().expect("a directory");
-    let Some(program) = support::compile("symbols", directory.path()) else {
+    let Some(program) = support::program::compile("symbols", directory.path()) else {
         return;
     };
     let output = Command::new(&program).output().expect("runs");

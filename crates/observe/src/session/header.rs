@@ -13,6 +13,19 @@ use super::SessionError;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = size_of::<SessionHeader>();
 
+/// Most records of each table that are believed, a few times what the runtime makes. A sparse file
+/// may claim any size, and what is read is kept in memory.
+mod at_most {
+    pub(super) const MODULES: u64 = 1 << 16;
+    pub(super) const SITES: u64 = 1 << 22;
+    pub(super) const ARENAS: u64 = 1 << 16;
+    /// A pool of 32 TiB.
+    pub(super) const CHUNKS: u64 = 1 << 24;
+    pub(super) const MAPPINGS: u64 = 1 << 20;
+    pub(super) const TOUCHES: u64 = 1 << 20;
+    pub(super) const TEXT: u64 = 1 << 28;
+}
+
 /// A table of the file: where it begins and how many records it has room for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
@@ -126,7 +139,9 @@ impl Header {
                 "its pool of {pool_bytes} bytes at {pool_base:#x} cannot be"
             )));
         }
-        let table = |name, offset, slots, record| checked(name, offset, slots, record, file_bytes);
+        let table = |name, offset, slots, record, most| {
+            checked(name, offset, slots, record, most, file_bytes)
+        };
         let slots = |number: u32| u64::from(number);
         Ok(Self {
             pid: field!(bytes, u32, pid),
@@ -139,42 +154,49 @@ impl Header {
                 field!(bytes, u64, modules_offset),
                 slots(field!(bytes, u32, module_slots)),
                 size_of::<ModuleRecord>(),
+                at_most::MODULES,
             )?,
             sites: table(
                 "sites",
                 field!(bytes, u64, sites_offset),
                 slots(field!(bytes, u32, site_slots)),
                 size_of::<SiteRecord>(),
+                at_most::SITES,
             )?,
             arenas: table(
                 "arenas",
                 field!(bytes, u64, arenas_offset),
                 slots(field!(bytes, u32, arena_slots)),
                 size_of::<ArenaRecord>(),
+                at_most::ARENAS,
             )?,
             chunks: table(
                 "chunks",
                 field!(bytes, u64, chunks_offset),
                 pool_bytes >> CHUNK_SHIFT,
                 size_of::<u32>(),
+                at_most::CHUNKS,
             )?,
             mappings: table(
                 "mappings",
                 field!(bytes, u64, mappings_offset),
                 slots(field!(bytes, u32, mapping_slots)),
                 size_of::<MappingRecord>(),
+                at_most::MAPPINGS,
             )?,
             touches: table(
                 "touches",
                 field!(bytes, u64, touches_offset),
                 touch_slots,
                 size_of::<TouchRecord>(),
+                at_most::TOUCHES,
             )?,
             text: table(
                 "text",
                 field!(bytes, u64, text_offset),
                 slots(field!(bytes, u32, text_slots)),
                 1,
+                at_most::TEXT,
             )?,
         })
     }
@@ -204,12 +226,16 @@ fn checked(
     offset: u64,
     slots: u64,
     record_bytes: usize,
+    at_most: u64,
     file_bytes: u64,
 ) -> Result<Table, SessionError> {
     let end = slots
         .checked_mul(record_bytes as u64)
         .and_then(|bytes| bytes.checked_add(offset));
     match end {
+        Some(_) if slots > at_most => Err(SessionError::Wrong(format!(
+            "its table of {name} has {slots} records, more than {at_most}"
+        ))),
         Some(end) if end <= file_bytes && offset >= HEADER_BYTES as u64 => {
             Ok(Table { offset, slots })
         }

@@ -37,6 +37,9 @@ pub struct Owned {
     pub tier: Option<u32>,
 }
 
+/// Most ranges of one process. More would be a pool whose every second chunk is another's.
+const RANGES_AT_MOST: usize = 1 << 20;
+
 /// How often mappings that are being rewritten are looked at again.
 const ATTEMPTS: usize = 4;
 
@@ -162,7 +165,8 @@ impl Run {
     /// Ends before chunk `to`. An owner that is no arena (the table and the count of arenas are
     /// not read at one instant) is taken for the shared one.
     fn close(&self, to: u64, base: u64, arenas: &[(Owner, Option<u32>)], owned: &mut Vec<Owned>) {
-        if matches!(self.owner, CHUNK_FREE | CHUNK_MAPPING) || self.from == to {
+        let empty = matches!(self.owner, CHUNK_FREE | CHUNK_MAPPING) || self.from == to;
+        if empty || owned.len() >= RANGES_AT_MOST {
             return;
         }
         let (owner, tier) = match self.owner - 1 {

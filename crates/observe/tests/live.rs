@@ -1,0 +1,211 @@
+//! A real program under the real sources, with a session file written by hand.
+//!
+//! Where perf events are not allowed the tests say so and stop: what is missing is the subject of
+//! `doctor`.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use isotherm_model::batch::{Batch, Epoch, Process, SourceReport};
+use isotherm_model::port::Observer;
+use isotherm_model::site::SiteId;
+use isotherm_observe::live::{LiveConfig, LiveRun, Source};
+use isotherm_observe::probe::{Machine, Probe};
+use isotherm_sys::spawn::spawn_held;
+use support::session::SessionBytes;
+
+const HOT: u64 = 0x1000_0000_0000;
+const COLD: u64 = 0x1100_0000_0000;
+const BYTES: u64 = 64 << 20;
+const HOT_SITE: SiteId = SiteId(111);
+const COLD_SITE: SiteId = SiteId(222);
+
+/// Runs `hot` with these arguments under these sources, with a session file that names its two
+/// arrays. The batches of all epochs, the last of them from after its end.
+fn observe(sources: Vec<Source>, arguments: &[&str]) -> Option<(u32, Vec<Batch>)> {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = support::program::compile("hot", directory.path())?;
+    let sessions = directory.path().join("sessions");
+    std::fs::create_dir(&sessions).expect("makes");
+    let mut command = Command::new(program);
+    command.args(arguments);
+    let held = spawn_held(command).expect("forks");
+    let pid = held.pid;
+    write_session(&sessions, pid);
+    let mut run = LiveRun::new(LiveConfig::new(&sessions, sources));
+    run.attach(pid).expect("attaches");
+    let mut child = held.release().expect("runs");
+    let mut batches = Vec::new();
+    loop {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        run.drain();
+        let over = child.try_wait().expect("waits").is_some();
+        let epoch = Epoch(batches.len() as u32);
+        if over {
+            batches.push(run.finish(epoch).expect("finishes"));
+            return Some((pid, batches));
+        }
+        if batches.len() < 3 {
+            batches.push(run.observe(epoch).expect("observes"));
+        }
+    }
+}
+
+fn write_session(directory: &Path, pid: u32) {
+    let mut file = SessionBytes::new(pid, 1, 0);
+    file.site(0, HOT_SITE.0, &[], 1);
+    file.site(1, COLD_SITE.0, &[], 1);
+    file.mapping(0, 0, HOT, BYTES, 2);
+    file.mapping(1, 1, COLD, BYTES, 2);
+    // Started after the exec that begins the run, as the runtime would.
+    let now = isotherm_observe::clock::Clock::now(&isotherm_observe::clock::MachineClock);
+    let start = std::mem::offset_of!(isotherm_abi::session::SessionHeader, start_ns);
+    file.put(start as u64, &(now.0 + 5_000_000_000).to_ne_bytes());
+    file.save(&directory.join(format!("{pid}.0")));
+}
+
+fn report<'a>(batches: &'a [Batch], name: &str) -> &'a SourceReport {
+    let last = batches.last().expect("there is one");
+    let found = last.sources.iter().find(|report| report.name == name);
+    found.expect("the source reports")
+}
+
+/// Weight of the samples in the hot and in the cold array, and all together, of this process.
+fn weights(batches: &[Batch], process: Process) -> (u64, u64, u64) {
+    let samples = batches.iter().flat_map(|batch| &batch.samples);
+    samples.filter(|sample| sample.process == process).fold(
+        (0, 0, 0),
+        |(hot, cold, all), sample| {
+            let within = |base: u64| (base..base + BYTES).contains(&sample.address);
+            (
+                hot + sample.weight * u64::from(within(HOT)),
+                cold + sample.weight * u64::from(within(COLD)),
+                all + sample.weight,
+            )
+        },
+    )
+}
+
+fn perf_is_allowed() -> bool {
+    let allowed = Machine.timer();
+    if let Err(error) = &allowed {
+        println!("skipped: perf events are not allowed: {error}");
+    }
+    allowed.is_ok()
+}
+
+#[test]
+fn the_timer_finds_the_hot_array() {
+    if !perf_is_allowed() {
+        return;
+    }
+    let Some((pid, batches)) = observe(vec![Source::Timer], &["600"]) else {
+        return;
+    };
+    let timer = report(&batches, "timer");
+    println!("{timer:?}");
+    assert!(timer.taken > 100 && timer.trouble.is_empty(), "{timer:?}");
+    assert!(
+        timer.usable * 10 > timer.taken * 8,
+        "eight in ten decode: {timer:?}"
+    );
+    let (hot, cold, all) = weights(&batches, Process { pid, image: 0 });
+    println!("hot {hot}, cold {cold}, all {all}");
+    assert!(
+        hot * 2 > all && hot > 3 * cold,
+        "hot {hot}, cold {cold}, all {all}"
+    );
+}
+
+#[test]
+fn a_forked_child_without_a_file_counts_for_its_parent() {
+    if !perf_is_allowed() {
+        return;
+    }
+    let Some((pid, batches)) = observe(vec![Source::Timer], &["400", "fork"]) else {
+        return;
+    };
+    let (hot, _, all) = weights(&batches, Process { pid, image: 0 });
+    assert!(hot > 50 && hot * 2 > all, "hot {hot} of {all}");
+}
+
+#[test]
+fn page_faults_tell_each_page_once() {
+    if !perf_is_allowed() {
+        return;
+    }
+    let sources = vec![Source::PageFaults];
+    let Some((pid, batches)) = observe(sources, &["100"]) else {
+        return;
+    };
+    let (hot, cold, _) = weights(&batches, Process { pid, image: 0 });
+    let faults = report(&batches, "page-faults");
+    // Written once each; what a slow reader lost is counted. Huge pages fault once for all.
+    let pages = 2 * BYTES / 4096;
+    assert!(
+        hot + cold + faults.lost <= pages + 4096,
+        "{hot} + {cold}: {faults:?}"
+    );
+    assert!(hot > 0 && cold > 0, "{hot}, {cold}: {faults:?}");
+}
+
+#[test]
+fn resident_bytes_and_sites_come_with_the_batch() {
+    let Some((pid, batches)) = observe(vec![], &["700"]) else {
+        return;
+    };
+    let first = &batches[0];
+    let ids: Vec<SiteId> = first.sites.iter().map(|site| site.id).collect();
+    assert_eq!(ids, [HOT_SITE, COLD_SITE]);
+    let most = |site| {
+        let extents = batches.iter().flat_map(|batch| &batch.extents);
+        let own = extents.filter(|extent| extent.process == Process { pid, image: 0 });
+        own.filter(|extent| extent.site == site)
+            .map(|extent| extent.resident.0)
+            .max()
+    };
+    assert_eq!(
+        (most(HOT_SITE), most(COLD_SITE)),
+        (Some(BYTES), Some(BYTES))
+    );
+    let cpu = batches
+        .last()
+        .and_then(|batch| batch.counts.iter().find(|it| it.name == "cpu_ns"));
+    assert!(
+        cpu.is_some_and(|count| count.value > 100_000_000),
+        "{cpu:?}"
+    );
+}
+
+#[test]
+fn accessed_bits_are_attributed_to_the_arrays() {
+    if let Err(error) = Machine.clear_refs() {
+        return println!("skipped: clear_refs: {error}");
+    }
+    let Some((pid, batches)) = observe(vec![Source::AccessedBits], &["900"]) else {
+        return;
+    };
+    let bits = report(&batches, "accessed-bits");
+    println!("{bits:?}");
+    let (hot, cold, all) = weights(&batches, Process { pid, image: 0 });
+    assert!(bits.trouble.is_empty() && bits.taken > 0, "{bits:?}");
+    // Within a window every page of both may be touched, so they need not differ.
+    assert!(hot > 0 && cold > 0, "hot {hot}, cold {cold}");
+    assert!(
+        (hot + cold) * 10 > all * 9,
+        "hot {hot}, cold {cold}, all {all}"
+    );
+}
+
+#[test]
+fn a_source_that_is_not_there_says_so() {
+    let sources = vec![Source::Spe, Source::TrappedPages];
+    let Some((_, batches)) = observe(sources, &["300"]) else {
+        return;
+    };
+    assert!(!report(&batches, "spe").trouble.is_empty());
+    let trapped = report(&batches, "trapped-pages");
+    assert!(trapped.trouble.contains("delivered nothing"), "{trapped:?}");
+}
