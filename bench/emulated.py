@@ -1,0 +1,77 @@
+"""Section `emulated`: guided placement between first touch and all fast, on the emulated pair."""
+import os
+
+from measure import Contender, Program, geometric_mean, interleave, run_once
+from table import Table
+from tools import Tools, must
+
+PLACEMENTS = ["all-slow", "first-touch", "thermos", "all-fast"]
+FAST = "25%"
+
+
+def programs(tools: Tools, quick: bool, graph_file: str | None) -> list[Program]:
+    chosen = []
+    if graph_file:
+        chosen.append(Program("graph (web)", [*tools.workload("graph").command, "--input",
+                                              os.path.abspath(graph_file), "--copies", "4"]))
+    chosen += [
+        Program("graph (R-MAT)", [*tools.workload("graph").command, "--rmat", "18" if quick else "19"]),
+        tools.workload("triad", *(["--iterations", "500"] if quick else [])),
+        tools.workload("gups", *(["--updates", "20000000"] if quick else [])),
+        tools.workload("stencil", *(["--iterations", "200"] if quick else [])),
+    ]
+    return chosen
+
+
+def contenders(tools: Tools, program: Program, folder: str, seconds: float) -> tuple[list[Contender], str]:
+    """One profile of a plain run; from it a plan for every placement."""
+    stem = os.path.join(folder, program.name.replace(" ", "-"))
+    run_once(program, Contender("record", tools.record(f"{stem}.iso")), seconds)
+    ways = []
+    for policy in PLACEMENTS:
+        plan = f"{stem}.{policy}.plan"
+        tools.plan(f"{stem}.iso", policy, FAST, plan)
+        ways.append(Contender(policy, tools.guided(plan)))
+    return ways, share_of_bound(f"{stem}.thermos.plan")
+
+
+def share_of_bound(plan: str) -> str:
+    """What the plan says of itself: accesses it serves fast over those of the fractional bound."""
+    with open(plan, encoding="utf-8") as file:
+        for line in file:
+            words = line.split()
+            if words[:1] == ["standing"]:
+                values = dict(zip(words[1::2], (float(word) for word in words[2::2])))
+                if values.get("bound"):
+                    return f"{values['planned'] / values['bound']:.1%}"
+    return "unknown"
+
+
+def closed(first_touch: float, guided: float, all_fast: float) -> float:
+    """Share of the way from first touch to all fast."""
+    gap = first_touch - all_fast
+    return (first_touch - guided) / gap if gap > 0 else float("nan")
+
+
+def run(tools: Tools, options, folder: str, say) -> list[Table]:
+    table = Table(f"Emulated pair, fast memory {FAST} of the footprint: seconds of the kernels (median)",
+                  ["program", *PLACEMENTS, "spread", "gap closed", "plan / bound"])
+    slowdowns: dict[str, list[float]] = {name: [] for name in PLACEMENTS}
+    for program in programs(tools, options.quick, options.graph):
+        ways, bound = contenders(tools, program, folder, options.limit)
+        samples = interleave(program, ways, options.rounds, options.limit, say)
+        medians = {way.name: samples.median(way.name, "kernel_seconds") for way in ways}
+        for name in PLACEMENTS:
+            slowdowns[name].append(samples.ratio(name, "all-fast", "kernel_seconds"))
+        share = closed(medians["first-touch"], medians["thermos"], medians["all-fast"])
+        spread = max(samples.spread(way.name, "kernel_seconds") for way in ways)
+        table.row(program.name, *medians.values(), f"{spread:.1%}", f"{share:.0%}", bound)
+    means = {name: geometric_mean(values) for name, values in slowdowns.items()}
+    share = closed(means["first-touch"], means["thermos"], means["all-fast"])
+    table.row("over all-fast, geometric mean", *means.values(), "", f"{share:.0%}", "")
+    table.note("The slow tier is emulated: same memory, pages protected periodically, the first access in a period "
+               "pays a delay. Ratios between placements mean something, absolute times do not.")
+    table.note("Promised: thermos closes at least half of the gap between first touch and all fast on the geometric "
+               f"mean. Measured: {share:.0%}: {'reached' if share >= 0.5 else 'not reached'}.")
+    table.note(must([tools.isotherm, "tiers", "--tiers", "emulated"], "asking for the tiers").strip())
+    return [table]

@@ -1,0 +1,136 @@
+"""Runs contenders side by side and sums up: interleaved rounds, medians, paired ratios.
+
+    round 1:  A B C      Every round starts with another contender, so that a slow spell of the
+    round 2:  B C A      machine falls on all of them, and the ratios are taken within a round.
+    round 3:  C A B
+"""
+import dataclasses
+import os
+import shlex
+import statistics
+import subprocess
+import tempfile
+import time
+
+
+class Problem(Exception):
+    """A run that failed or printed something else: the benchmark says so and ends with status 1."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """A program to measure. Scripts put the contender's prefix before the program under test themselves."""
+
+    name: str
+    command: list[str]
+    is_script: bool = False
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True)
+class Contender:
+    """A way to run a program: what to put before it, and options of its own for the program."""
+
+    name: str
+    prefix: list[str]
+    options: list[str] = dataclasses.field(default_factory=list)
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One run: wall seconds, the measures it printed (`name value` on standard error), its output."""
+
+    wall: float
+    measures: dict[str, float]
+    out: bytes
+
+
+def read_measures(text: str) -> dict[str, float]:
+    measures = {}
+    for line in text.splitlines():
+        words = line.split()
+        if len(words) == 2:
+            try:
+                measures[words[0]] = float(words[1])
+            except ValueError:
+                continue
+    return measures
+
+
+def run_once(program: Program, contender: Contender, seconds: float) -> Run:
+    """Runs in an empty folder; raises Problem where it fails."""
+    # Waiting threads sleep: where cores are shared with others, spinning ones measure the scheduler.
+    environment = dict(os.environ, OMP_WAIT_POLICY="passive", **program.environment)
+    command = program.command + contender.options
+    if program.is_script:
+        environment["ISOTHERM_WRAP"] = shlex.join(contender.prefix)
+    else:
+        command = contender.prefix + command
+    where = f"{program.name}, {contender.name}"
+    with tempfile.TemporaryDirectory(prefix="isotherm-bench-") as folder:
+        begin = time.monotonic()
+        try:
+            done = subprocess.run(command, capture_output=True, cwd=folder, env=environment,
+                                  timeout=seconds, stdin=subprocess.DEVNULL, check=False)
+        except subprocess.TimeoutExpired:
+            raise Problem(f"{where}: took more than {seconds:g} s") from None
+        wall = time.monotonic() - begin
+    errors = done.stderr.decode(errors="replace")
+    if done.returncode != 0:
+        last = " | ".join(errors.strip().splitlines()[-3:])
+        raise Problem(f"{where}: ended with status {done.returncode}: {last}")
+    return Run(wall, read_measures(errors), done.stdout)
+
+
+class Samples:
+    """What the rounds of one program gave, per contender, in the order of the rounds."""
+
+    def __init__(self, program: str, contenders: list[str]):
+        self.program = program
+        self.runs: dict[str, list[Run]] = {name: [] for name in contenders}
+
+    def values(self, contender: str, measure: str) -> list[float]:
+        runs = self.runs[contender]
+        if measure == "wall":
+            return [run.wall for run in runs]
+        missing = [run for run in runs if measure not in run.measures]
+        if missing:
+            raise Problem(f"{self.program}, {contender}: printed no {measure}")
+        return [run.measures[measure] for run in runs]
+
+    def median(self, contender: str, measure: str) -> float:
+        return statistics.median(self.values(contender, measure))
+
+    def ratio(self, contender: str, base: str, measure: str) -> float:
+        """Median of the ratios within the rounds."""
+        pairs = zip(self.values(contender, measure), self.values(base, measure))
+        return statistics.median(a / b for a, b in pairs)
+
+    def spread(self, contender: str, measure: str) -> float:
+        """Half the range of the middle runs over their median: how far to trust the last digits."""
+        values = sorted(self.values(contender, measure))
+        if len(values) >= 5:
+            values = values[1:-1]
+        return (values[-1] - values[0]) / 2 / statistics.median(values)
+
+
+def interleave(program: Program, contenders: list[Contender], rounds: int, seconds: float,
+               say=lambda text: None) -> Samples:
+    """Runs every contender once a round. All must print what the first run printed."""
+    samples = Samples(program.name, [contender.name for contender in contenders])
+    reference: dict[tuple[str, ...], bytes] = {}
+    for turn in range(rounds):
+        for place in range(len(contenders)):
+            contender = contenders[(turn + place) % len(contenders)]
+            say(f"{program.name}: round {turn + 1} of {rounds}: {contender.name}")
+            run = run_once(program, contender, seconds)
+            expected = reference.setdefault(tuple(contender.options), run.out)
+            if run.out != expected:
+                raise Problem(f"{program.name}, {contender.name}: printed another result: "
+                              f"{run.out[:200]!r} instead of {expected[:200]!r}")
+            samples.runs[contender.name].append(run)
+    return samples
+
+
+def geometric_mean(values: list[float]) -> float:
+    return statistics.geometric_mean(values)

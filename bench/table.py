@@ -1,0 +1,37 @@
+"""Prints tables: a heading, columns, and a note below that says what the numbers mean."""
+
+
+class Table:
+    """Rows of words and numbers; the first column is left-aligned, the others right-aligned."""
+
+    def __init__(self, title: str, columns: list[str]):
+        self.title, self.columns = title, columns
+        self.rows: list[list[str]] = []
+        self.notes: list[str] = []
+
+    def row(self, *cells: object) -> None:
+        self.rows.append([f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in cells])
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def text(self) -> str:
+        lines = [self.columns, *self.rows]
+        widths = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
+
+        def format_line(cells: list[str]) -> str:
+            first = cells[0].ljust(widths[0])
+            return "  ".join([first] + [c.rjust(w) for c, w in zip(cells[1:], widths[1:])]).rstrip()
+
+        rule = "  ".join("-" * width for width in widths)
+        body = [format_line(self.columns), rule] + [format_line(row) for row in self.rows]
+        return "\n".join([self.title, ""] + body + [""] + self.notes + [""])
+
+    def value(self) -> dict:
+        """The same for JSON."""
+        return {
+            "title": self.title,
+            "columns": self.columns,
+            "rows": self.rows,
+            "notes": self.notes,
+        }

@@ -1,0 +1,79 @@
+"""Where the things under test are, how they are called, and how the peer allocator is built.
+
+The only file that knows the command line of `isotherm`.
+"""
+import glob
+import os
+import shlex
+import subprocess
+
+from machine import jemalloc_version
+from measure import Problem, Program
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+LIBC = "/lib/x86_64-linux-gnu/libc.so.6"
+
+
+def must(command: list[str], what: str, **options) -> str:
+    """Runs a command and returns its output; raises Problem with its last words where it fails."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    except OSError as error:
+        raise Problem(f"{what}: {error}") from None
+    if done.returncode != 0:
+        last = " | ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
+        raise Problem(f"{what}: {shlex.join(command)} ended with status {done.returncode}: {last}")
+    return done.stdout
+
+
+class Tools:
+    """The built files."""
+
+    def __init__(self, isotherm: str, library: str, build: str):
+        self.isotherm, self.library, self.build = isotherm, library, build
+        for path in (isotherm, library):
+            if not os.path.isfile(path):
+                raise Problem(f"there is no {path}; build it with cargo build --release, or name another one")
+        os.makedirs(build, exist_ok=True)
+        must(["make", "-s", "-C", os.path.join(ROOT, "workloads")], "building the workloads")
+
+    def workload(self, name: str, *options: str) -> Program:
+        return Program(name, [os.path.join(ROOT, "workloads", "build", name), *options])
+
+    def script(self, name: str, **environment: str) -> Program:
+        path = os.path.join(ROOT, "workloads", "debian", name, "run.sh")
+        return Program(name, [path], is_script=True, environment=environment)
+
+    def peer(self) -> str:
+        """Plain jemalloc to preload; builds it on the first call (minutes)."""
+        library = os.path.join(self.build, "libjemalloc-peer.so")
+        crate = os.path.join(HERE, "peer-jemalloc")
+        ours = jemalloc_version(os.path.join(ROOT, "Cargo.lock"))
+        theirs = jemalloc_version(os.path.join(crate, "Cargo.lock"))
+        if ours != theirs:
+            raise Problem(f"the peer's jemalloc is {theirs} but libisotherm.so has {ours}; run cargo update -p "
+                          "tikv-jemalloc-sys in bench/peer-jemalloc")
+        if os.path.isfile(library):
+            return library
+        target = os.path.join(self.build, "peer-target")
+        must(["cargo", "build", "--release", "--locked"], "building the peer allocator", cwd=crate,
+             env=dict(os.environ, CARGO_TARGET_DIR=target))
+        archives = glob.glob(os.path.join(target, "release/build/tikv-jemalloc-sys-*/out/lib/libjemalloc_pic.a"))
+        if len(archives) != 1:
+            raise Problem(f"{len(archives)} archives of jemalloc below {target}; remove it and try again")
+        must(["cc", "-shared", "-o", library, "-Wl,--whole-archive", archives[0], "-Wl,--no-whole-archive",
+              "-lpthread", "-ldl"], "linking the peer allocator")
+        return library
+
+    def record(self, profile: str) -> list[str]:
+        """Prefix that profiles a program."""
+        return [self.isotherm, "--quiet", "record", "--force", "-o", profile, "--"]
+
+    def plan(self, profile: str, policy: str, fast: str, output: str) -> None:
+        must([self.isotherm, "plan", profile, "--tiers", "emulated", "--fast", fast, "--policy", policy,
+              "-o", output], f"planning by {policy}")
+
+    def guided(self, plan: str) -> list[str]:
+        """Prefix that runs a program by a plan."""
+        return [self.isotherm, "--quiet", "run", "--plan", plan, "--"]
