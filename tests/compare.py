@@ -235,7 +235,7 @@ def run_all(cases: list[Case], options: argparse.Namespace) -> int:
         if name not in names:
             sys.exit(f"compare: there is no case {name}")
     modes = choose_modes(read_modes(options.modes_file), options.mode, bool(options.isotherm))
-    values = {"lib": os.path.abspath(options.library)}
+    values = {"lib": os.path.abspath(options.library), "tests": HERE}
     if options.isotherm:
         values["isotherm"] = os.path.abspath(options.isotherm)
     with tempfile.TemporaryDirectory(prefix="isotherm-compare-", ignore_cleanup_errors=True) as folder:
