@@ -155,7 +155,8 @@ impl Service<'_> {
     }
 }
 
-fn now_ns() -> u64 {
+/// Monotonic time.
+pub(crate) fn now_ns() -> u64 {
     nanos(ClockId::Monotonic)
 }
 
