@@ -1,1 +1,50 @@
-fn main() {}
+//! The command line. Each command is a thin file under `commands`: it reads arguments, calls the
+//! stages, and prints; what is decided is decided elsewhere.
+#![forbid(unsafe_code)]
+
+mod aftermath;
+mod cli;
+mod commands;
+mod launch;
+mod notes;
+mod program;
+mod recording;
+mod tiers_choice;
+
+use std::process::{ExitCode, ExitStatus};
+
+use anyhow::Result;
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::notes::Notes;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let notes = Notes::new(cli.quiet);
+    match dispatch(&cli.command, notes) {
+        Ok(None) => ExitCode::SUCCESS,
+        Ok(Some(status)) => launch::end_as(status),
+        Err(error) => {
+            eprintln!("isotherm: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs a command; those that run a program return how it ended.
+fn dispatch(command: &Command, notes: Notes) -> Result<Option<ExitStatus>> {
+    match command {
+        Command::Doctor(args) => commands::doctor::run(args, notes)?,
+        Command::Tiers(args) => commands::tiers::run(args, notes)?,
+        Command::Record(args) => return commands::record::run(args, notes).map(Some),
+        Command::Plan(args) => commands::plan::run(args, notes)?,
+        Command::Run(args) => return commands::run::run(args, notes).map(Some),
+        Command::Explain(args) => commands::explain::run(args)?,
+        Command::Report(args) => commands::report::run(args, notes)?,
+        Command::Compare(args) => commands::compare::run(args, notes)?,
+        Command::Completions(args) => commands::handbook::completions(args)?,
+        Command::Man(args) => commands::handbook::man(args)?,
+    }
+    Ok(None)
+}

@@ -1,0 +1,161 @@
+//! What the runtime left behind in its session files when the program had ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_abi::session::{Counter, OffReason, State};
+use isotherm_model::site::{Site, SiteId};
+use isotherm_observe::session::{SessionFile, parse_name};
+
+use crate::launch::Session;
+
+/// The processes of a run, as their runtimes last told.
+#[derive(Debug, Default)]
+pub(crate) struct Aftermath {
+    /// Process images that had the runtime.
+    pub images: usize,
+    /// Why the runtime turned itself off, by pid.
+    pub off: BTreeMap<u32, &'static str>,
+    /// Every site that was seen.
+    pub sites: BTreeMap<SiteId, Site>,
+    counters: BTreeMap<usize, u64>,
+}
+
+/// The counters that a summary shows, with their names in it.
+const SHOWN: [(Counter, &str); 12] = [
+    (Counter::Allocations, "allocations"),
+    (Counter::ContextHits, "context_hits"),
+    (Counter::ContextMisses, "context_misses"),
+    (Counter::ContextMismatches, "context_mismatches"),
+    (Counter::SlowAccesses, "slow_accesses"),
+    (Counter::HotSlowAccesses, "hot_slow_accesses"),
+    (Counter::DelayNanos, "delay_ns"),
+    (Counter::FirstTouches, "first_touches"),
+    (Counter::Spilled, "spilled_first_touches"),
+    (Counter::PagesPromoted, "pages_promoted"),
+    (Counter::PagesDemoted, "pages_demoted"),
+    (Counter::Unslowed, "unslowed_pages"),
+];
+
+impl Aftermath {
+    /// Reads every session file. One that cannot be read is left out: its process was killed
+    /// before it had written its header.
+    pub(crate) fn read(session: &Session) -> Self {
+        let mut seen = Self::default();
+        let entries = std::fs::read_dir(session.path())
+            .into_iter()
+            .flatten()
+            .flatten();
+        for entry in entries {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some((pid, _)) = parse_name(&name)
+                && let Ok(file) = SessionFile::open(&entry.path())
+            {
+                seen.add(pid, &file);
+            }
+        }
+        seen
+    }
+
+    fn add(&mut self, pid: u32, file: &SessionFile) {
+        let Ok(progress) = file.progress() else {
+            return;
+        };
+        self.images += 1;
+        if progress.state == State::Off as u32 {
+            self.off.insert(pid, reason(progress.off_reason));
+        }
+        for (counter, value) in progress.counters.iter().enumerate() {
+            *self.counters.entry(counter).or_default() += value;
+        }
+        let mut modules = Vec::new();
+        let _ = file.read_modules(&progress, &mut modules);
+        let _ = file.read_sites(&progress, |_, row| {
+            let frames = row.frames_in(&modules);
+            self.sites.entry(row.id).or_insert_with(|| Site {
+                frames,
+                ..Site::new(row.id, row.kind)
+            });
+        });
+    }
+
+    /// Names of the sites seen.
+    pub(crate) fn site_ids(&self) -> BTreeSet<SiteId> {
+        self.sites.keys().copied().collect()
+    }
+
+    /// A counter, summed over all processes.
+    pub(crate) fn counter(&self, counter: Counter) -> u64 {
+        self.counters
+            .get(&(counter as usize))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// The counters as JSON.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let counters: serde_json::Map<String, serde_json::Value> = SHOWN
+            .iter()
+            .map(|(counter, name)| ((*name).to_owned(), self.counter(*counter).into()))
+            .collect();
+        serde_json::json!({
+            "images": self.images,
+            "runtime_off": self.off.iter().map(|(pid, why)| format!("process {pid}: {why}"))
+                .collect::<Vec<_>>(),
+            "sites": self.sites.len(),
+            "counters": counters,
+        })
+    }
+}
+
+/// The reason in words, with what would help.
+fn reason(number: u32) -> &'static str {
+    let reasons = [
+        (
+            OffReason::NoAddressSpace,
+            "no address space for the pool; raise `ulimit -v`",
+        ),
+        (
+            OffReason::BadConfig,
+            "the configuration file could not be used",
+        ),
+        (
+            OffReason::NoSession,
+            "no session file; the disk is full or `ulimit -f` is too low",
+        ),
+        (
+            OffReason::NoUserfaultfd,
+            "userfaultfd may not serve the kernel's accesses; run as root, set \
+             vm.unprivileged_userfaultfd=1, or give access to /dev/userfaultfd",
+        ),
+        (
+            OffReason::NoUffdMove,
+            "the kernel lacks UFFDIO_MOVE; Linux 6.8 brings it",
+        ),
+        (
+            OffReason::NoThread,
+            "the service thread could not be started",
+        ),
+        (
+            OffReason::NoPlacement,
+            "the kernel refused the tier's nodes; see `isotherm tiers`",
+        ),
+    ];
+    let known = reasons.iter().find(|(reason, _)| *reason as u32 == number);
+    known.map_or("for a reason this version does not know", |(_, words)| {
+        words
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::reason;
+    use isotherm_abi::session::OffReason;
+
+    #[test]
+    fn every_reason_for_being_off_names_a_remedy_or_a_cause() {
+        for number in 1..=OffReason::NoPlacement as u32 {
+            assert!(!reason(number).contains("does not know"), "reason {number}");
+        }
+        assert!(reason(999).contains("does not know"));
+    }
+}

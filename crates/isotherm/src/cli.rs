@@ -1,0 +1,245 @@
+//! The flag table. Help, man pages and completions all come from here.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_observe::live::Source;
+
+/// Decides which data lives in which memory.
+///
+/// Isotherm learns which data of a program is hot, decides which memory each piece should live in,
+/// and puts it there. Try: isotherm record -o app.iso -- ./app
+#[derive(Debug, Parser)]
+#[command(
+    name = "isotherm",
+    version,
+    max_term_width = 100,
+    disable_help_subcommand = true
+)]
+pub(crate) struct Cli {
+    /// Say nothing on standard error but errors and warnings.
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands, in the order in which people need them.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what this machine can do, what is missing and what would bring it
+    Doctor(DoctorArgs),
+    /// Show the tiers: detected, from a file, or the emulated pair
+    Tiers(TiersArgs),
+    /// Profile a program
+    Record(RecordArgs),
+    /// Decide what goes where, from a profile
+    Plan(PlanArgs),
+    /// Run a program: by a plan, or profiling and placing in one run
+    Run(RunArgs),
+    /// Say why a site is where a plan puts it
+    Explain(ExplainArgs),
+    /// Show a profile: one self-contained page, text or JSON
+    Report(ReportArgs),
+    /// Time a program all slow, by first touch, guided and all fast, in turn
+    Compare(CompareArgs),
+    /// Print a shell completion script
+    Completions(CompletionArgs),
+    /// Write the man pages into a directory
+    Man(ManArgs),
+}
+
+fn source(name: &str) -> Result<Source, String> {
+    let known = || Source::ALL.map(Source::name).join(", ");
+    Source::from_name(name)
+        .ok_or_else(|| format!("there is no source \"{name}\"; there are {}", known()))
+}
+
+/// A program and its arguments.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Program {
+    /// The program to run and its arguments, after `--`
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub words: Vec<OsString>,
+}
+
+/// Flags of `isotherm doctor`.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `isotherm tiers`.
+#[derive(Debug, Args)]
+pub(crate) struct TiersArgs {
+    #[command(flatten)]
+    pub tiers: TiersChoice,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write the tiers to a file that `--tiers` reads
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Which tiers to use.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TiersChoice {
+    /// `detect`, `emulated`, `emulated:PRESET` (paper, cxl, nvm, remote) or a tiers file. With one
+    /// kind of memory `detect` falls back to the emulated pair
+    #[arg(long, value_name = "TIERS", default_value = "detect")]
+    pub tiers: String,
+    /// Fast memory: a size (4GiB) or a share of the footprint (25%)
+    #[arg(long, value_name = "SIZE")]
+    pub fast: Option<Capacity>,
+    /// Emulated pair: time between two protections of the slow tier
+    #[arg(long, value_name = "TIME")]
+    pub slow_period: Option<Nanos>,
+    /// Emulated pair: what the first access to a slow page in a period costs
+    #[arg(long, value_name = "TIME")]
+    pub slow_access: Option<Nanos>,
+}
+
+/// How to observe a run.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Observing {
+    /// Length of an epoch
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub epoch: Nanos,
+    /// Callers in a calling context, 1 to 8
+    #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=8))]
+    pub depth: u32,
+    /// Profile sources, joined by commas [default: the best that `isotherm doctor` finds]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = source)]
+    pub source: Vec<Source>,
+    /// Samples a second and processor
+    #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub frequency: u32,
+    /// Size of the chunks in which heat is kept; a power of two of at least 4 KiB
+    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    pub chunk: Bytes,
+}
+
+/// Flags of `isotherm record`.
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Where to write the profile
+    #[arg(short, long, value_name = "PROFILE", default_value = "app.iso")]
+    pub output: PathBuf,
+    /// Replace a profile that is already there
+    #[arg(long)]
+    pub force: bool,
+    #[command(flatten)]
+    pub observing: Observing,
+    #[command(flatten)]
+    pub program: Program,
+}
+
+/// Flags of `isotherm plan`.
+#[derive(Debug, Args)]
+pub(crate) struct PlanArgs {
+    /// The profile
+    pub profile: PathBuf,
+    #[command(flatten)]
+    pub tiers: TiersChoice,
+    /// The policy
+    #[arg(long, default_value = "thermos")]
+    pub policy: String,
+    /// What makes a site valuable: `accesses` or `bandwidth`
+    #[arg(long, default_value = "accesses")]
+    pub value: String,
+    /// What makes a site big: `peak-rss` or `peak-requested`
+    #[arg(long, default_value = "peak-rss")]
+    pub weight: String,
+    /// Where to write the plan; `-` for standard output [default: the profile's name with .plan]
+    #[arg(short, long, value_name = "PLAN")]
+    pub output: Option<PathBuf>,
+}
+
+/// Flags of `isotherm run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// Place by this plan; without it the program is profiled and placed in one run
+    #[arg(long, value_name = "PLAN")]
+    pub plan: Option<PathBuf>,
+    /// Keep what was seen as a profile (runs without a plan)
+    #[arg(short, long, value_name = "PROFILE", conflicts_with = "plan")]
+    pub output: Option<PathBuf>,
+    /// Replace a profile that is already there
+    #[arg(long)]
+    pub force: bool,
+    /// Say what would be moved, but move nothing (runs without a plan)
+    #[arg(long, conflicts_with = "plan")]
+    pub dry_run: bool,
+    /// Write what the run cost and how it was placed to this file, as JSON
+    #[arg(long, value_name = "FILE")]
+    pub summary: Option<PathBuf>,
+    #[command(flatten)]
+    pub tiers: TiersChoice,
+    #[command(flatten)]
+    pub observing: Observing,
+    #[command(flatten)]
+    pub program: Program,
+}
+
+/// Flags of `isotherm explain`.
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// The plan
+    pub plan: PathBuf,
+    /// A site: its name (hexadecimal) or a part of its code location
+    pub site: String,
+}
+
+/// Flags of `isotherm report`.
+#[derive(Debug, Args)]
+pub(crate) struct ReportArgs {
+    /// The profile
+    pub profile: PathBuf,
+    /// Show this plan beside it
+    #[arg(long, value_name = "PLAN")]
+    pub plan: Option<PathBuf>,
+    /// Print text for a terminal
+    #[arg(long, conflicts_with = "json")]
+    pub text: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Where to write the page [default: the profile's name with .html]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// Flags of `isotherm compare`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    /// The plan of the guided runs; its tiers are used for all runs
+    pub plan: PathBuf,
+    /// Rounds; in each every placement runs once
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub rounds: u32,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub program: Program,
+}
+
+/// Flags of `isotherm completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionArgs {
+    /// The shell
+    pub shell: clap_complete::Shell,
+}
+
+/// Flags of `isotherm man`.
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The directory
+    pub directory: PathBuf,
+}

@@ -1,0 +1,241 @@
+//! `isotherm compare`: one program under four placements in turn, so that a guided run is seen
+//! between its bounds.
+
+use std::fs::File;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use isotherm_act::configuration::Configuration;
+use isotherm_model::plan::Plan;
+use isotherm_model::tier::{Tier, TierIndex, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_report::comparison::Comparison;
+
+use crate::aftermath::Aftermath;
+use crate::cli::CompareArgs;
+use crate::launch::{self, Output};
+use crate::notes::Notes;
+
+/// The placements, slowest first by expectation.
+const PLACEMENTS: [Placement; 4] = [
+    Placement::AllSlow,
+    Placement::FirstTouch,
+    Placement::Guided,
+    Placement::AllFast,
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placement {
+    AllSlow,
+    FirstTouch,
+    Guided,
+    AllFast,
+}
+
+impl Placement {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::AllSlow => "all slow",
+            Self::FirstTouch => "first touch",
+            Self::Guided => "guided",
+            Self::AllFast => "all fast",
+        }
+    }
+
+    /// How the runtime is told. The bounds name no site: everything goes one way, and first touch
+    /// spills when the fast tier is full.
+    fn configuration(self, plan: &Plan) -> Configuration {
+        let mut configuration = Configuration::guided(plan);
+        if self == Self::Guided {
+            return configuration;
+        }
+        configuration.entries.clear();
+        configuration.default_tier = match self {
+            Self::AllSlow => plan.tiers.slowest(),
+            Self::FirstTouch | Self::AllFast | Self::Guided => TierIndex::FASTEST,
+        };
+        if self == Self::AllFast {
+            configuration.tiers = Some(without_limit(&plan.tiers));
+        }
+        configuration
+    }
+}
+
+/// The same tiers with an unbounded emulated fast tier. The kernel bounds real ones.
+fn without_limit(tiers: &Tiers) -> Tiers {
+    let lifted = |tier: &Tier| match tier.kind {
+        TierKind::EmulatedFast => Tier {
+            capacity: Bytes(u64::MAX),
+            ..tier.clone()
+        },
+        TierKind::EmulatedSlow(_) | TierKind::Nodes(_) => tier.clone(),
+    };
+    let all = tiers.all().iter().map(lifted).collect();
+    Tiers::new(all).unwrap_or_else(|_| tiers.clone())
+}
+
+/// Runs and prints the comparison.
+///
+/// # Errors
+/// A plan that cannot be read, a program that fails, a run whose output differs.
+pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<()> {
+    let plan = super::read_plan(&args.plan)?;
+    let directory = tempfile::tempdir().context("no temporary directory")?;
+    let mut times = vec![Vec::new(); PLACEMENTS.len()];
+    let mut expected: Option<Vec<u8>> = None;
+    let progress = notes.progress("running");
+    for round in 0..args.rounds {
+        for (index, placement) in PLACEMENTS.iter().enumerate() {
+            progress.set_message(format!(
+                "round {} of {}: {}",
+                round + 1,
+                args.rounds,
+                placement.name()
+            ));
+            let path = directory.path().join("output");
+            let took = time_one(
+                args,
+                &placement.configuration(&plan),
+                &path,
+                placement.name(),
+            )?;
+            times[index].push(took);
+            let output = std::fs::read(&path).context("the program's output cannot be read")?;
+            match &expected {
+                None => expected = Some(output),
+                Some(first) if *first == output => {}
+                Some(_) => bail!(
+                    "round {}, {}: the program's output differs from its first run, so its times \
+                     cannot be compared; leave times and other changing text out of its output",
+                    round + 1,
+                    placement.name()
+                ),
+            }
+        }
+    }
+    progress.finish_and_clear();
+    print(&plan, &times, args.json);
+    notes.next(&format!("isotherm explain {} SITE", args.plan.display()));
+    Ok(())
+}
+
+fn time_one(
+    args: &CompareArgs,
+    configuration: &Configuration,
+    output: &std::path::Path,
+    name: &str,
+) -> Result<Duration> {
+    let file = File::create(output).context("the program's output cannot be kept")?;
+    let ready = launch::prepare(&args.program.words, configuration, Output::File(file))?;
+    let (session, running) = ready.start()?;
+    let (status, took) = running.finish()?;
+    let aftermath = Aftermath::read(&session);
+    if let Some((pid, why)) = aftermath.off.first_key_value() {
+        bail!("in the {name} run Isotherm was off in process {pid}: {why}");
+    }
+    if !status.success() {
+        bail!("the {name} run ended with {status}; its time cannot be compared");
+    }
+    Ok(took)
+}
+
+fn median(times: &[Duration]) -> Nanos {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let middle = sorted.len() / 2;
+    let nanos = |at: usize| sorted[at].as_nanos() as u64;
+    if sorted.len() % 2 == 1 {
+        Nanos(nanos(middle))
+    } else {
+        Nanos(u64::midpoint(nanos(middle - 1), nanos(middle)))
+    }
+}
+
+/// What a run would take if as much of its value were fast as the fractional bound allows, in
+/// proportion between all slow and all fast.
+fn bound(plan: &Plan, slow: Nanos, fast: Nanos) -> Nanos {
+    let standing = &plan.standing;
+    let share = if standing.total == 0 {
+        1.0
+    } else {
+        standing.bound as f64 / standing.total as f64
+    };
+    Nanos((slow.0 as f64 - (slow.0 as f64 - fast.0 as f64) * share).max(0.0) as u64)
+}
+
+fn comparison(plan: &Plan, times: &[Vec<Duration>]) -> Comparison {
+    let of = |placement| {
+        let index = PLACEMENTS.iter().position(|known| *known == placement)?;
+        Some(median(&times[index]))
+    };
+    let (slow, fast) = (of(Placement::AllSlow), of(Placement::AllFast));
+    Comparison {
+        workload: plan.command.join(" "),
+        all_slow: slow,
+        first_touch: of(Placement::FirstTouch),
+        guided: of(Placement::Guided),
+        all_fast: fast,
+        bound: slow.zip(fast).map(|(slow, fast)| bound(plan, slow, fast)),
+    }
+}
+
+/// The table as JSON: every run's time in seconds, the medians, the gap that guiding closed.
+fn to_json(plan: &Plan, comparison: &Comparison, times: &[Vec<Duration>]) -> serde_json::Value {
+    let seconds = |nanos: Option<Nanos>| nanos.map(|nanos| nanos.0 as f64 / 1e9);
+    let runs: serde_json::Map<String, serde_json::Value> = PLACEMENTS
+        .iter()
+        .zip(times)
+        .map(|(placement, times)| {
+            let times: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
+            (placement.name().to_owned(), times.into())
+        })
+        .collect();
+    serde_json::json!({
+        "command": plan.command,
+        "emulated": plan.tiers.emulates(),
+        "fast_bytes": plan.tiers.all()[0].capacity.0,
+        "runs_seconds": runs,
+        "median_seconds": {
+            "all_slow": seconds(comparison.all_slow),
+            "first_touch": seconds(comparison.first_touch),
+            "guided": seconds(comparison.guided),
+            "all_fast": seconds(comparison.all_fast),
+        },
+        "modelled_bound_seconds": seconds(comparison.bound),
+        "gap_closed": comparison.gap_closed(),
+    })
+}
+
+fn print(plan: &Plan, times: &[Vec<Duration>], json: bool) {
+    let comparison = comparison(plan, times);
+    if json {
+        println!("{:#}", to_json(plan, &comparison, times));
+        return;
+    }
+    let emulated = if plan.tiers.emulates() {
+        " (emulated)"
+    } else {
+        ""
+    };
+    println!("{}", plan.command.join(" "));
+    println!(
+        "fast tier {}{emulated}, medians of {} rounds; the bound is modelled",
+        plan.tiers.all()[0].capacity,
+        times[0].len()
+    );
+    println!("{}", comparison.render().trim_end());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::median;
+    use isotherm_model::units::Nanos;
+    use std::time::Duration;
+
+    #[test]
+    fn the_median_of_an_even_number_lies_between_the_middle_two() {
+        let times = [4, 1, 3, 2].map(Duration::from_nanos);
+        assert_eq!(median(&times[..3]), Nanos(3));
+        assert_eq!(median(&times), Nanos(2));
+    }
+}

@@ -1,0 +1,112 @@
+//! `isotherm doctor`: what this machine can do, what is missing and what would bring it.
+
+use std::path::Path;
+
+use anyhow::Result;
+use isotherm_observe::doctor::{Examination, Finding, Ranked, State, examine};
+use isotherm_report::table::{left, render};
+
+use crate::cli::DoctorArgs;
+use crate::notes::Notes;
+
+/// Prints the findings.
+///
+/// # Errors
+/// None today; the signature is that of every command.
+pub(crate) fn run(args: &DoctorArgs, notes: Notes) -> Result<()> {
+    let examination = examine(Path::new("/"));
+    if args.json {
+        println!("{:#}", to_json(&examination));
+        return Ok(());
+    }
+    print!("{}", findings(&examination));
+    println!();
+    print!("{}", ranking(&examination));
+    notes.next("isotherm record -o app.iso -- PROGRAM");
+    Ok(())
+}
+
+const fn word(state: &State) -> &'static str {
+    match state {
+        State::Available => "available",
+        State::Degraded { .. } => "degraded",
+        State::Missing { .. } => "missing",
+    }
+}
+
+fn findings(examination: &Examination) -> String {
+    let row = |finding: &Finding| {
+        let words = match &finding.state {
+            State::Available => finding.detail.clone(),
+            State::Degraded { why, remedy } | State::Missing { why, remedy } => {
+                format!("{why}; {remedy}")
+            }
+        };
+        vec![
+            finding.feature.to_owned(),
+            word(&finding.state).to_owned(),
+            words,
+        ]
+    };
+    let rows: Vec<_> = examination.findings.iter().map(row).collect();
+    render(
+        &[
+            left("feature"),
+            left("state"),
+            left("what was found, and what would help"),
+        ],
+        &rows,
+    )
+}
+
+fn ranking(examination: &Examination) -> String {
+    let chosen = examination.chosen();
+    let row = |ranked: &Ranked| {
+        let state = match (chosen == Some(ranked.source), ranked.usable) {
+            (true, _) => "used by default",
+            (false, true) => "usable",
+            (false, false) => "not usable",
+        };
+        vec![
+            ranked.source.name().to_owned(),
+            state.to_owned(),
+            ranked.note.clone(),
+        ]
+    };
+    let rows: Vec<_> = examination.ranking.iter().map(row).collect();
+    render(
+        &[left("profile source"), left("state"), left("note")],
+        &rows,
+    )
+}
+
+fn to_json(examination: &Examination) -> serde_json::Value {
+    let finding = |finding: &Finding| {
+        let (why, remedy) = match &finding.state {
+            State::Available => (None, None),
+            State::Degraded { why, remedy } | State::Missing { why, remedy } => {
+                (Some(why), Some(remedy))
+            }
+        };
+        serde_json::json!({
+            "feature": finding.feature,
+            "state": word(&finding.state),
+            "detail": finding.detail,
+            "why": why,
+            "remedy": remedy,
+        })
+    };
+    let chosen = examination.chosen();
+    let source = |ranked: &Ranked| {
+        serde_json::json!({
+            "source": ranked.source.name(),
+            "usable": ranked.usable,
+            "used_by_default": chosen == Some(ranked.source),
+            "note": ranked.note,
+        })
+    };
+    serde_json::json!({
+        "findings": examination.findings.iter().map(finding).collect::<Vec<_>>(),
+        "sources": examination.ranking.iter().map(source).collect::<Vec<_>>(),
+    })
+}

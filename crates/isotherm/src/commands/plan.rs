@@ -1,0 +1,97 @@
+//! `isotherm plan`: decides what goes where, from a profile.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use isotherm_model::plan::{Plan, Value, Weight};
+use isotherm_model::plan_text;
+use isotherm_model::profile::Profile;
+use isotherm_policy::{PlanRequest, by_name, names};
+
+use crate::cli::PlanArgs;
+use crate::notes::Notes;
+use crate::tiers_choice;
+
+/// Makes and writes the plan.
+///
+/// # Errors
+/// An unreadable profile, an unknown word, a profile without samples.
+pub(crate) fn run(args: &PlanArgs, notes: Notes) -> Result<()> {
+    let profile = super::read_profile(&args.profile, notes)?;
+    let plan = decide(args, &profile, notes)?;
+    let target = args
+        .output
+        .clone()
+        .unwrap_or_else(|| super::beside(&args.profile, "plan"));
+    if target == Path::new("-") {
+        print!("{}", plan_text::write(&plan));
+        return Ok(());
+    }
+    std::fs::write(&target, plan_text::write(&plan))
+        .with_context(|| format!("{}: cannot be written", target.display()))?;
+    announce(&plan, notes);
+    let program = plan.command.first().map_or("PROGRAM", String::as_str);
+    notes.next(&format!(
+        "isotherm run --plan {} -- {program} ...",
+        target.display()
+    ));
+    Ok(())
+}
+
+fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
+    let policy = by_name(&args.policy).with_context(|| {
+        format!(
+            "there is no policy \"{}\"; there are {}",
+            args.policy,
+            names().collect::<Vec<_>>().join(", ")
+        )
+    })?;
+    let value = Value::from_word(&args.value)
+        .with_context(|| format!("--value {}: must be `accesses` or `bandwidth`", args.value))?;
+    let weight = Weight::from_word(&args.weight).with_context(|| {
+        format!(
+            "--weight {}: must be `peak-rss` or `peak-requested`",
+            args.weight
+        )
+    })?;
+    let shown = args.profile.display();
+    if profile.sites.is_empty() {
+        bail!("{shown}: holds no allocation site; was the program stopped at once?");
+    }
+    let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), notes)?;
+    let items = isotherm_pipeline::items(profile, value, weight);
+    if items.iter().all(|item| item.value == 0) {
+        bail!(
+            "{shown}: holds no access to any site, so nothing can be called hot; record longer, or \
+             see `isotherm doctor` for the sources this machine has"
+        );
+    }
+    let labels = isotherm_pipeline::labels(profile);
+    Ok(isotherm_policy::plan(&PlanRequest {
+        value,
+        weight,
+        command: &profile.meta.command,
+        depth: profile.meta.depth,
+        labels: Some(&labels),
+        ..PlanRequest::new(policy, &items, &tiers)
+    }))
+}
+
+fn announce(plan: &Plan, notes: Notes) {
+    let emulated = if plan.tiers.emulates() {
+        ", emulated"
+    } else {
+        ""
+    };
+    for (index, tier) in plan.tiers.all().iter().enumerate() {
+        let index = isotherm_model::tier::TierIndex(index as u32);
+        let sites = plan.assignments.iter().filter(|a| a.tier == index).count();
+        notes.say(&format!(
+            "{} gets {sites} sites, {} of {}{emulated}",
+            tier.name,
+            plan.bytes_in(index),
+            tier.capacity
+        ));
+    }
+    notes.say(&format!("{} reaches {}", plan.policy, plan.standing));
+}

@@ -1,0 +1,89 @@
+//! `isotherm record`: profiles a program.
+
+use std::process::ExitStatus;
+
+use anyhow::Result;
+use isotherm_act::configuration::Configuration;
+use isotherm_act::wrap::DryRun;
+use isotherm_model::profile::Segment;
+use isotherm_pipeline::Step;
+use isotherm_profile::{Existing, Writer};
+
+use crate::aftermath::Aftermath;
+use crate::cli::RecordArgs;
+use crate::launch::{self, Output};
+use crate::notes::Notes;
+use crate::recording::{self, Troubles};
+
+/// Records, and returns how the program ended.
+///
+/// # Errors
+/// The program cannot be started or watched, the profile cannot be written.
+pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
+    let (words, observing) = (&args.program.words, &args.observing);
+    recording::check(observing)?;
+    let configuration =
+        recording::with_trapping(Configuration::profile(observing.depth), observing);
+    let ready = launch::prepare(words, &configuration, Output::Ours)?;
+    let observer = recording::attach(&ready, observing)?;
+    let meta = recording::meta(words, observing, false);
+    let existing = if args.force {
+        Existing::Overwrite
+    } else {
+        Existing::Refuse
+    };
+    let writer = Writer::create(&args.output, &meta, existing)?;
+    let mut step = Step::new(observer, DryRun, writer, &meta, None);
+    let (session, mut running) = ready.start()?;
+
+    let mut troubles = Troubles::default();
+    let mut totals = Totals::default();
+    let status = recording::watch(
+        &mut step,
+        &mut running,
+        observing.epoch,
+        |report| match report {
+            Ok(report) => {
+                totals.add(&report.segment);
+                troubles.say(&report.segment, notes);
+                if let Err(error) = report.recorded {
+                    troubles.once(&format!("{error:#}"), notes);
+                }
+            }
+            Err(error) => troubles.once(&format!("nothing could be observed: {error}"), notes),
+        },
+    )?;
+    launch::warn_of(&Aftermath::read(&session), notes);
+    let progress = notes.progress("naming the sites");
+    let sites = recording::symbolised(&step);
+    progress.finish_and_clear();
+    step.recorder.finish(launch::ending(status), &sites)?;
+    let shown = args.output.display();
+    notes.say(&format!(
+        "recorded {} sites, {} accesses in {} epochs to {shown}",
+        sites.len(),
+        totals.accesses,
+        totals.epochs
+    ));
+    if totals.accesses == 0 {
+        notes.warn(
+            "no access was seen, so this profile cannot tell hot from cold; a longer run, a higher \
+             --frequency or another --source may (see `isotherm doctor`)",
+        );
+    }
+    notes.next(&format!("isotherm report {shown}"));
+    Ok(status)
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    epochs: usize,
+    accesses: u64,
+}
+
+impl Totals {
+    fn add(&mut self, segment: &Segment) {
+        self.epochs += 1;
+        self.accesses += segment.heat.iter().map(|heat| heat.accesses.0).sum::<u64>();
+    }
+}

@@ -1,0 +1,51 @@
+//! `isotherm report`: shows a profile.
+
+use anyhow::{Context, Result};
+
+use isotherm_report::Report;
+
+use crate::cli::ReportArgs;
+use crate::notes::Notes;
+
+/// Writes the page, or prints text or JSON.
+///
+/// # Errors
+/// The profile or plan cannot be read, the page cannot be written.
+pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
+    let profile = super::read_profile(&args.profile, notes)?;
+    let plan = args.plan.as_deref().map(super::read_plan).transpose()?;
+    let plan_name = args.plan.as_ref().map(|path| path.display().to_string());
+    let report = Report::new(&profile, plan.as_ref())
+        .named(&args.profile.display().to_string(), plan_name.as_deref());
+    if args.text || args.json {
+        let text = if args.json {
+            report.json()
+        } else {
+            report.text(terminal_width())
+        };
+        println!("{}", text.trim_end());
+        return Ok(());
+    }
+    let target = args
+        .output
+        .clone()
+        .unwrap_or_else(|| super::beside(&args.profile, "html"));
+    let page = report.html();
+    std::fs::write(&target, page)
+        .with_context(|| format!("{}: cannot be written", target.display()))?;
+    notes.say(&format!("open {} in a browser", target.display()));
+    if plan.is_none() {
+        let shown = args.profile.display();
+        notes.next(&format!("isotherm plan {shown} --fast 25%"));
+    }
+    Ok(())
+}
+
+/// Columns of the terminal; 100 in a pipe.
+fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .unwrap_or(100)
+}

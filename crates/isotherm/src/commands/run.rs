@@ -1,0 +1,232 @@
+//! `isotherm run`: by a plan, or profiling and placing in one run.
+
+use std::process::ExitStatus;
+
+use anyhow::{Context, Result};
+use isotherm_act::configuration::Configuration;
+use isotherm_act::wishes::Wishes;
+use isotherm_act::wrap::{DryRun, Recording};
+use isotherm_model::outcome::{Action, Fate, Outcome};
+use isotherm_model::plan::Plan;
+use isotherm_model::port::{Executor, Recorder};
+use isotherm_model::profile::{Profile, Segment};
+use isotherm_model::tier::Tiers;
+use isotherm_model::units::Nanos;
+use isotherm_pipeline::{Online, OnlineConfig, Step, coverage};
+use isotherm_profile::{Existing, Writer};
+
+use crate::aftermath::Aftermath;
+use crate::cli::RunArgs;
+use crate::launch::{self, Output};
+use crate::notes::Notes;
+use crate::recording::{self, InMemory, Troubles};
+use crate::tiers_choice;
+
+/// Share of a plan's value that must be found in the run, below which the plan is called foreign.
+const FOREIGN_BELOW: f64 = 0.5;
+
+/// Runs, and returns how the program ended.
+///
+/// # Errors
+/// The plan or the tiers cannot be used, the program cannot be started or watched.
+pub(crate) fn run(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
+    match &args.plan {
+        Some(path) => guided(args, &super::read_plan(path)?, notes),
+        None => online(args, notes),
+    }
+}
+
+fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
+    let configuration = Configuration::guided(plan);
+    let ready = launch::prepare(&args.program.words, &configuration, Output::Ours)?;
+    let (session, running) = ready.start()?;
+    let (status, took) = running.finish()?;
+    let aftermath = Aftermath::read(&session);
+    launch::warn_of(&aftermath, notes);
+    say_coverage(plan, &aftermath, notes);
+    let took = Nanos(took.as_nanos() as u64);
+    notes.say(&format!("guided run took {took}{}", emulated(&plan.tiers)));
+    let coverage = coverage(plan, aftermath.site_ids());
+    let summary = serde_json::json!({
+        "mode": "guided",
+        "emulated": plan.tiers.emulates(),
+        "seconds": took.0 as f64 / 1e9,
+        "sites_matched": coverage.matched.len(),
+        "sites_only_in_plan": coverage.only_in_plan.len(),
+        "value_matched_share": coverage.value_share(),
+        "runtime": aftermath.to_json(),
+    });
+    write_summary(args, &summary)?;
+    Ok(status)
+}
+
+fn emulated(tiers: &Tiers) -> &'static str {
+    if tiers.emulates() {
+        " (emulated tiers)"
+    } else {
+        ""
+    }
+}
+
+fn say_coverage(plan: &Plan, aftermath: &Aftermath, notes: Notes) {
+    let seen = coverage(plan, aftermath.site_ids());
+    let planned = seen.matched.len() + seen.only_in_plan.len();
+    if planned == 0 {
+        return;
+    }
+    let share = seen.value_share();
+    notes.say(&format!(
+        "{} of the plan's {planned} sites were made by this run ({:.0} % of its value); {} other \
+         sites went to the default tier",
+        seen.matched.len(),
+        share * 100.0,
+        seen.only_in_run.len()
+    ));
+    if share < FOREIGN_BELOW {
+        let missing = seen.only_in_plan.iter().take(3).map(ToString::to_string);
+        notes.warn(&format!(
+            "this plan was made for another program or another version ({}): sites {} were never \
+             made; record and plan again",
+            plan.command.join(" "),
+            missing.collect::<Vec<_>>().join(", ")
+        ));
+    }
+}
+
+fn write_summary(args: &RunArgs, summary: &serde_json::Value) -> Result<()> {
+    let Some(path) = &args.summary else {
+        return Ok(());
+    };
+    std::fs::write(path, format!("{summary:#}\n"))
+        .with_context(|| format!("{}: cannot be written", path.display()))
+}
+
+/// Where an online run's segments go.
+enum Sink {
+    File(Box<Writer>),
+    Memory(Box<InMemory>),
+}
+
+impl Recorder for Sink {
+    type Error = isotherm_profile::Error;
+
+    fn record(&mut self, segment: &Segment) -> Result<(), Self::Error> {
+        match self {
+            Self::File(writer) => writer.record(segment),
+            Self::Memory(memory) => {
+                let Ok(()) = memory.record(segment);
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Who obeys an online run's actions.
+enum Hand {
+    Dry(DryRun),
+    Wishes(Wishes),
+}
+
+impl Executor for Hand {
+    fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
+        match self {
+            Self::Dry(dry) => dry.execute(actions),
+            Self::Wishes(wishes) => wishes.execute(actions),
+        }
+    }
+}
+
+fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
+    let (words, observing) = (&args.program.words, &args.observing);
+    recording::check(observing)?;
+    let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
+    let default_tier = isotherm_model::tier::TierIndex::FASTEST;
+    let configuration = recording::with_trapping(
+        Configuration::online(observing.depth, tiers.clone(), default_tier),
+        observing,
+    );
+    let ready = launch::prepare(words, &configuration, Output::Ours)?;
+    let observer = recording::attach(&ready, observing)?;
+    let meta = recording::meta(words, observing, tiers.emulates());
+    let sink = match &args.output {
+        Some(path) => {
+            let existing = if args.force {
+                Existing::Overwrite
+            } else {
+                Existing::Refuse
+            };
+            Sink::File(Box::new(Writer::create(path, &meta, existing)?))
+        }
+        None => Sink::Memory(Box::new(InMemory(Profile::new(meta.clone())))),
+    };
+    let hand = if args.dry_run {
+        Hand::Dry(DryRun)
+    } else {
+        Hand::Wishes(Wishes::new(ready.session.path().to_owned()))
+    };
+    let mut config = OnlineConfig::for_tiers(tiers.clone())
+        .sampled_every(Nanos(1_000_000_000 / u64::from(observing.frequency)));
+    config.command.clone_from(&meta.command);
+    config.depth = observing.depth;
+    let online = Online::new(config);
+    let mut step = Step::new(observer, Recording::new(hand), sink, &meta, Some(online));
+    let (session, mut running) = ready.start()?;
+
+    let mut troubles = Troubles::default();
+    let status = recording::watch(
+        &mut step,
+        &mut running,
+        observing.epoch,
+        |report| match report {
+            Ok(report) => {
+                troubles.say(&report.segment, notes);
+                if let Err(error) = report.recorded {
+                    troubles.once(&format!("{error:#}"), notes);
+                }
+            }
+            Err(error) => troubles.once(&format!("nothing could be observed: {error}"), notes),
+        },
+    )?;
+    let took = Nanos(running.elapsed().as_nanos() as u64);
+    let aftermath = Aftermath::read(&session);
+    launch::warn_of(&aftermath, notes);
+    let sites = recording::symbolised(&step);
+    say_moves(&step.executor.outcomes, &tiers, took, notes);
+    let summary = serde_json::json!({
+        "mode": "online",
+        "emulated": tiers.emulates(),
+        "seconds": took.0 as f64 / 1e9,
+        "actions": step.executor.outcomes.len(),
+        "actions_requested": requested(&step.executor.outcomes),
+        "runtime": aftermath.to_json(),
+    });
+    write_summary(args, &summary)?;
+    if let (Sink::File(writer), Some(path)) = (step.recorder, &args.output) {
+        writer.finish(launch::ending(status), &sites)?;
+        notes.next(&format!("isotherm report {}", path.display()));
+    } else {
+        notes.next("isotherm record -o app.iso -- PROGRAM, to see what was hot");
+    }
+    Ok(status)
+}
+
+fn requested(outcomes: &[Outcome]) -> usize {
+    outcomes
+        .iter()
+        .filter(|outcome| outcome.fate == Fate::Requested)
+        .count()
+}
+
+fn say_moves(outcomes: &[Outcome], tiers: &Tiers, took: Nanos, notes: Notes) {
+    let bytes: isotherm_model::units::Bytes = outcomes
+        .iter()
+        .filter(|outcome| outcome.fate == Fate::Requested)
+        .map(|outcome| outcome.action.bytes)
+        .sum();
+    let refused = outcomes.len() - requested(outcomes);
+    notes.say(&format!(
+        "online run took {took}{}: {} moves of {bytes} asked for, {refused} not attempted",
+        emulated(tiers),
+        requested(outcomes)
+    ));
+}

@@ -1,0 +1,309 @@
+//! Starts a program with the runtime preloaded, waits for it, and ends as it ended.
+
+use std::ffi::OsString;
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use isotherm_abi::env;
+use isotherm_act::configuration::Configuration;
+use isotherm_model::profile::Ending;
+use isotherm_sys::spawn::{Held, spawn_held};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
+use tempfile::TempDir;
+
+use crate::aftermath::Aftermath;
+use crate::notes::Notes;
+use crate::program;
+
+/// Name of the runtime's file.
+const LIBRARY: &str = "libisotherm.so";
+
+/// Memory-backed directory for session files; the temporary directory serves where it is missing.
+const SHARED_MEMORY: &str = "/dev/shm";
+
+/// Everything that must outlive a run: its directory of session files.
+#[derive(Debug)]
+pub(crate) struct Session {
+    directory: TempDir,
+}
+
+/// Where the program's standard output goes.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// Where ours goes.
+    Ours,
+    /// Into a file, to be compared.
+    File(std::fs::File),
+}
+
+/// A program that is held before its exec.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// Its directory of session files.
+    pub session: Session,
+    held: Held,
+    name: String,
+}
+
+/// A program that runs.
+#[derive(Debug)]
+pub(crate) struct Running {
+    child: Child,
+    handle: OwnedFd,
+    signals: Signals,
+    started: Instant,
+}
+
+/// Signals that would end us before the profile is closed.
+#[derive(Debug)]
+struct Signals {
+    terminate: Arc<AtomicBool>,
+    hang_up: Arc<AtomicBool>,
+}
+
+impl Session {
+    fn new() -> Result<Self> {
+        let shared = Path::new(SHARED_MEMORY);
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("isotherm-");
+        let directory = builder
+            .tempdir_in(shared)
+            .or_else(|_| builder.tempdir())
+            .context("no directory for session files could be made in /dev/shm or $TMPDIR")?;
+        Ok(Self { directory })
+    }
+
+    /// Where the session files are.
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+/// Finds the runtime: beside this program, or in `../lib` of it.
+fn library() -> Result<PathBuf> {
+    let own = std::env::current_exe().context("cannot find this program's own file")?;
+    let beside = own.parent().unwrap_or(Path::new("/"));
+    let places = [beside.join(LIBRARY), beside.join("../lib").join(LIBRARY)];
+    places
+        .iter()
+        .find(|path| path.is_file())
+        .cloned()
+        .with_context(|| {
+            format!(
+                "{LIBRARY} is neither at {} nor at {}; `make build` puts it beside this program",
+                places[0].display(),
+                places[1].display()
+            )
+        })
+}
+
+/// `LD_PRELOAD` separates by spaces and colons, so a path that holds one is reached by a link.
+fn preload(library: &Path, session: &Session) -> Result<OsString> {
+    let bytes = library.as_os_str().as_bytes();
+    let plain = !bytes
+        .iter()
+        .any(|byte| *byte == b':' || byte.is_ascii_whitespace());
+    let mut value = if plain {
+        library.as_os_str().to_owned()
+    } else {
+        let link = session.path().join(LIBRARY);
+        std::os::unix::fs::symlink(library, &link).context("cannot link to the runtime")?;
+        link.into_os_string()
+    };
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        value.push(":");
+        value.push(others);
+    }
+    Ok(value)
+}
+
+/// Checks the program, writes the configuration and holds the program before its exec.
+///
+/// # Errors
+/// One sentence on what is wrong with the program, the runtime or the machine.
+pub(crate) fn prepare(
+    words: &[OsString],
+    configuration: &Configuration,
+    output: Output,
+) -> Result<Ready> {
+    let (name, arguments) = words.split_first().context("no program was named")?;
+    let path = program::check(name)?;
+    let session = Session::new()?;
+    let library = library()?;
+    let file = session.path().join("configuration");
+    std::fs::write(&file, configuration.to_bytes()?)
+        .with_context(|| format!("{}: cannot be written", file.display()))?;
+    let mut command = Command::new(&path);
+    std::os::unix::process::CommandExt::arg0(&mut command, name);
+    command
+        .args(arguments)
+        .env("LD_PRELOAD", preload(&library, &session)?)
+        .env(env::CONFIG, &file)
+        .env(env::SESSION, session.path());
+    if let Output::File(file) = output {
+        command.stdout(file);
+    }
+    let name = name.to_string_lossy().into_owned();
+    let held = spawn_held(command).with_context(|| format!("{name}: cannot be started"))?;
+    Ok(Ready {
+        session,
+        held,
+        name,
+    })
+}
+
+impl Ready {
+    /// The process id the program will have.
+    pub(crate) const fn pid(&self) -> u32 {
+        self.held.pid
+    }
+
+    /// Lets the program run.
+    ///
+    /// # Errors
+    /// The exec failed.
+    pub(crate) fn start(self) -> Result<(Session, Running)> {
+        let signals = Signals::catch()?;
+        let started = Instant::now();
+        let child = self
+            .held
+            .release()
+            .with_context(|| format!("{}: cannot be run", self.name))?;
+        let pid = Pid::from_child(&child);
+        let handle = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch the program")?;
+        Ok((
+            self.session,
+            Running {
+                child,
+                handle,
+                signals,
+                started,
+            },
+        ))
+    }
+}
+
+impl Signals {
+    /// From here on an interrupt from the terminal reaches the program, which shares our process
+    /// group, and we go on to close the profile. Termination and hang-up are passed on.
+    fn catch() -> Result<Self> {
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+        let caught = |signal| -> Result<Arc<AtomicBool>> {
+            let flag = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal, Arc::clone(&flag))
+                .context("cannot catch signals")?;
+            Ok(flag)
+        };
+        caught(SIGINT)?;
+        caught(SIGQUIT)?;
+        Ok(Self {
+            terminate: caught(SIGTERM)?,
+            hang_up: caught(SIGHUP)?,
+        })
+    }
+
+    fn pass_on(&self, child: &Child) {
+        let pid = Pid::from_child(child);
+        for (flag, signal) in [
+            (&self.terminate, Signal::TERM),
+            (&self.hang_up, Signal::HUP),
+        ] {
+            if flag.swap(false, Ordering::Relaxed) {
+                // The program may have gone meanwhile; then there is nothing to pass on to.
+                let _ = kill_process(pid, signal);
+            }
+        }
+    }
+}
+
+impl Running {
+    /// Waits at most `span` for the program to end.
+    ///
+    /// # Errors
+    /// The kernel refused to wait.
+    pub(crate) fn wait(&mut self, span: Duration) -> Result<Option<ExitStatus>> {
+        let end = Instant::now() + span;
+        loop {
+            self.signals.pass_on(&self.child);
+            let left = end.saturating_duration_since(Instant::now());
+            let timeout = rustix::event::Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            };
+            let mut watched = [PollFd::new(&self.handle, PollFlags::IN)];
+            match poll(&mut watched, Some(&timeout)) {
+                Ok(0) => return Ok(None),
+                Ok(_) => {
+                    return self
+                        .child
+                        .wait()
+                        .map(Some)
+                        .context("cannot wait for the program");
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => bail!("cannot wait for the program: {error}"),
+            }
+        }
+    }
+
+    /// Waits until the program ends.
+    ///
+    /// # Errors
+    /// The kernel refused to wait.
+    pub(crate) fn finish(mut self) -> Result<(ExitStatus, Duration)> {
+        loop {
+            if let Some(status) = self.wait(Duration::from_secs(3600))? {
+                return Ok((status, self.started.elapsed()));
+            }
+        }
+    }
+
+    /// Time since the program was let go.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+}
+
+/// How the program ended, as the profile notes it.
+pub(crate) fn ending(status: ExitStatus) -> Ending {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, Some(signal)) => Ending::Signalled(signal),
+        (None, None) => Ending::Unknown,
+    }
+}
+
+/// Ends as the program ended: with its exit status, or of its signal.
+pub(crate) fn end_as(status: ExitStatus) -> ! {
+    if let Some(signal) = status.signal() {
+        // A core file of ours would only overwrite the program's.
+        let none = rustix::process::Rlimit {
+            current: Some(0),
+            maximum: Some(0),
+        };
+        let _ = rustix::process::setrlimit(rustix::process::Resource::Core, none);
+        let _ = signal_hook::low_level::emulate_default_handler(signal);
+        std::process::exit(128 + signal);
+    }
+    std::process::exit(status.code().unwrap_or(1));
+}
+
+/// Says which processes ran without the runtime.
+pub(crate) fn warn_of(aftermath: &Aftermath, notes: Notes) {
+    for (pid, why) in &aftermath.off {
+        notes.warn(&format!("Isotherm was off in process {pid}: {why}"));
+    }
+    if aftermath.images == 0 {
+        notes.warn(
+            "the runtime left no trace in the program; does it clear LD_PRELOAD or its environment?",
+        );
+    }
+}

@@ -1,0 +1,51 @@
+//! What the tool itself says, on standard error, so that a program's own output stays its own.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How talkative to be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notes {
+    quiet: bool,
+}
+
+impl Notes {
+    /// Quiet notes say only warnings.
+    pub(crate) const fn new(quiet: bool) -> Self {
+        Self { quiet }
+    }
+
+    /// Says something useful that may be left out.
+    pub(crate) fn say(self, text: &str) {
+        if !self.quiet {
+            eprintln!("isotherm: {text}");
+        }
+    }
+
+    /// Names the next useful command.
+    pub(crate) fn next(self, command: &str) {
+        self.say(&format!("next: {command}"));
+    }
+
+    /// Says something that must not be missed.
+    pub(crate) fn warn(self, text: &str) {
+        eprintln!("isotherm: warning: {text}");
+    }
+
+    /// A spinner on a terminal, nothing in a pipe. It stays off while a program shares the
+    /// terminal; callers use it only for work of our own.
+    pub(crate) fn progress(self, text: &'static str) -> ProgressBar {
+        if self.quiet || !std::io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let bar = ProgressBar::new_spinner().with_message(text);
+        let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(100));
+        bar
+    }
+}

@@ -1,0 +1,120 @@
+//! Turns `--tiers` and `--fast` into tiers.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use isotherm_model::tier::{Emulation, Tier, Tiers};
+use isotherm_model::units::{Bytes, Capacity};
+
+use crate::cli::TiersChoice;
+use crate::notes::Notes;
+
+/// Share of the footprint that is fast where nothing was said: the middle one of MemBrain's three
+/// (1/8, 1/4, 1/2, section V).
+const DEFAULT_SHARE: f64 = 0.25;
+
+/// The tiers that the flags ask for. `footprint` is what a share is of: the profile's, where there
+/// is one, else the machine's memory.
+///
+/// # Errors
+/// An unknown name, a bad tiers file, a fast tier larger than the machine.
+pub(crate) fn resolve(
+    choice: &TiersChoice,
+    footprint: Option<Bytes>,
+    notes: Notes,
+) -> Result<Tiers> {
+    let tiers = match choice.tiers.split_once(':').unwrap_or((&choice.tiers, "")) {
+        ("emulated", preset) => emulated(choice, preset, footprint)?,
+        ("detect", "") => detected(choice, footprint, notes)?,
+        _ => from_file(Path::new(&choice.tiers))?,
+    };
+    check_capacity(choice, &tiers)?;
+    Ok(tiers)
+}
+
+fn memory() -> Bytes {
+    let info = rustix::system::sysinfo();
+    Bytes(info.totalram as u64 * u64::from(info.mem_unit))
+}
+
+fn fast_bytes(choice: &TiersChoice, footprint: Option<Bytes>) -> Bytes {
+    let fast = choice.fast.unwrap_or(Capacity::Share(DEFAULT_SHARE));
+    fast.of(footprint.unwrap_or_else(memory))
+}
+
+fn emulated(choice: &TiersChoice, preset: &str, footprint: Option<Bytes>) -> Result<Tiers> {
+    let name = if preset.is_empty() {
+        Emulation::DEFAULT_PRESET
+    } else {
+        preset
+    };
+    let mut emulation = Emulation::preset(name).with_context(|| {
+        let known: Vec<&str> = Emulation::PRESETS.iter().map(|(name, _)| *name).collect();
+        format!(
+            "there is no preset \"{name}\" of the emulated pair; there are {}",
+            known.join(", ")
+        )
+    })?;
+    emulation.period = choice.slow_period.unwrap_or(emulation.period);
+    emulation.access = choice.slow_access.unwrap_or(emulation.access);
+    if emulation.period.0 == 0 {
+        bail!("--slow-period 0: the slow tier would never be slowed; give a time above zero");
+    }
+    Ok(Tiers::emulated(
+        fast_bytes(choice, footprint),
+        memory(),
+        emulation,
+    ))
+}
+
+fn detected(choice: &TiersChoice, footprint: Option<Bytes>, notes: Notes) -> Result<Tiers> {
+    let tiers = isotherm_observe::tiers::detect(Path::new("/"))?;
+    if tiers.all().len() == 1 {
+        notes.say(
+            "this machine has one kind of memory, so the emulated pair stands in for two \
+             (results are emulated)",
+        );
+        return emulated(choice, "", footprint);
+    }
+    let Some(fast) = choice.fast else {
+        return Ok(tiers);
+    };
+    let mut all = tiers.all().to_vec();
+    let bytes = fast.of(footprint.unwrap_or_else(memory));
+    if bytes > all[0].capacity {
+        bail!(
+            "--fast {fast}: the fast tier \"{}\" of this machine holds {}",
+            all[0].name,
+            all[0].capacity
+        );
+    }
+    all[0] = Tier {
+        capacity: bytes,
+        ..all[0].clone()
+    };
+    Ok(Tiers::new(all)?)
+}
+
+fn from_file(path: &Path) -> Result<Tiers> {
+    if !path.exists() {
+        bail!(
+            "--tiers {}: is neither `detect`, `emulated`, `emulated:PRESET` nor a file that exists",
+            path.display()
+        );
+    }
+    Ok(isotherm_observe::tiers::read_file(path)?)
+}
+
+fn check_capacity(choice: &TiersChoice, tiers: &Tiers) -> Result<()> {
+    let (fast, memory) = (&tiers.all()[0], memory());
+    if fast.is_emulated() && fast.capacity > memory {
+        let asked = choice
+            .fast
+            .map_or_else(|| fast.capacity.to_string(), |fast| fast.to_string());
+        bail!("a fast tier of {asked} is larger than this machine's memory ({memory})");
+    }
+    if fast.capacity == Bytes::ZERO {
+        bail!("a fast tier of zero bytes holds nothing; give --fast a size or a larger share");
+    }
+    Ok(())
+}

@@ -1,0 +1,364 @@
+//! The command line as its users meet it: the main job, bad input and bad luck. The library
+//! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there).
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+fn isotherm() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_isotherm"))
+}
+
+fn run(arguments: &[&str]) -> Output {
+    isotherm()
+        .args(arguments)
+        .output()
+        .expect("isotherm starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// A program with one hot and one cold array, each from a function of its own, that runs for about
+/// the given number of seconds of processor time and prints one line that never changes.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+enum { COLD = 32 << 20, HOT = 4 << 20 };
+__attribute__((noinline)) char *make_cold(void) { char *p = malloc(COLD); memset(p, 1, COLD); return p; }
+__attribute__((noinline)) char *make_hot(void) { char *p = malloc(HOT); memset(p, 2, HOT); return p; }
+int main(int argc, char **argv) {
+    double seconds = argc > 1 ? atof(argv[1]) : 1;
+    char *cold = make_cold(), *hot = make_hot();
+    unsigned x = 1, sum = 0;
+    while ((double)clock() / CLOCKS_PER_SEC < seconds)
+        for (int i = 0; i < 100000; i++) { x = x * 1664525u + 1013904223u; sum += hot[x % HOT]++; }
+    printf("cold %d hot %zu\n", cold[7], (size_t)HOT);
+    return argc > 2 ? atoi(argv[2]) : 0;
+}
+"#;
+
+fn compile(directory: &Path) -> PathBuf {
+    let source = directory.join("program.c");
+    let binary = directory.join("program");
+    std::fs::write(&source, PROGRAM).unwrap();
+    let status = Command::new("cc")
+        .args(["-O1", "-g", "-o"])
+        .arg(&binary)
+        .arg(&source)
+        .status()
+        .expect("a C compiler");
+    assert!(status.success(), "the test program does not compile");
+    binary
+}
+
+fn path(directory: &TempDir, name: &str) -> String {
+    directory.path().join(name).to_string_lossy().into_owned()
+}
+
+/// Records the program and returns the profile's path.
+fn recorded(directory: &TempDir, seconds: &str) -> String {
+    let binary = compile(directory.path());
+    let profile = path(directory, "app.iso");
+    let binary = binary.to_string_lossy().into_owned();
+    let output = run(&[
+        "record", "--epoch", "100ms", "-o", &profile, "--", &binary, seconds, "5",
+    ]);
+    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "cold 1 hot 4194304\n");
+    profile
+}
+
+#[test]
+fn the_hot_array_is_found_planned_into_the_fast_tier_and_the_guided_run_is_the_same_program() {
+    let directory = tempfile::tempdir().unwrap();
+    let profile = recorded(&directory, "1.5");
+    let plan = path(&directory, "app.plan");
+    let output = run(&[
+        "plan", &profile, "--tiers", "emulated", "--fast", "6MiB", "-o", &plan,
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+
+    let text = std::fs::read_to_string(&plan).unwrap();
+    assert!(text.starts_with("isotherm-plan 1"), "{text}");
+    let explained = run(&["explain", &plan, "make_hot"]);
+    assert!(explained.status.success(), "{}", stderr(&explained));
+    assert!(
+        stdout(&explained).contains("fast"),
+        "{}",
+        stdout(&explained)
+    );
+
+    let json = run(&["report", "--json", &profile, "--plan", &plan]);
+    assert!(json.status.success(), "{}", stderr(&json));
+    assert!(stdout(&json).contains("make_hot"), "{}", stdout(&json));
+
+    let page = path(&directory, "app.html");
+    let report = run(&["report", &profile, "--plan", &plan, "-o", &page]);
+    assert!(report.status.success(), "{}", stderr(&report));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(
+        page.contains("make_hot") && page.contains("emulated"),
+        "the page lacks its content"
+    );
+
+    let binary = path(&directory, "program");
+    let plain = Command::new(&binary).args(["0.2", "5"]).output().unwrap();
+    let guided = run(&["-q", "run", "--plan", &plan, "--", &binary, "0.2", "5"]);
+    assert_eq!(
+        guided.status.code(),
+        plain.status.code(),
+        "{}",
+        stderr(&guided)
+    );
+    assert_eq!(guided.stdout, plain.stdout);
+}
+
+#[test]
+fn a_plan_of_another_program_is_called_foreign_and_the_program_still_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let profile = recorded(&directory, "0.6");
+    let plan = path(&directory, "app.plan");
+    let output = run(&[
+        "plan", &profile, "--tiers", "emulated", "--fast", "6MiB", "-o", &plan,
+    ]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let other = run(&["run", "--plan", &plan, "--", "sh", "-c", "echo hi; exit 3"]);
+    assert_eq!(other.status.code(), Some(3), "{}", stderr(&other));
+    assert_eq!(stdout(&other), "hi\n");
+    assert!(
+        stderr(&other).contains("another program"),
+        "{}",
+        stderr(&other)
+    );
+}
+
+#[test]
+fn an_interrupt_in_the_middle_keeps_the_profile() {
+    let directory = tempfile::tempdir().unwrap();
+    let binary = compile(directory.path());
+    let profile = path(&directory, "app.iso");
+    let mut child = isotherm()
+        .args(["record", "--epoch", "100ms", "-o", &profile, "--"])
+        .arg(&binary)
+        .arg("30")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for_epochs(Path::new(&profile));
+    // A terminal sends the interrupt to the whole process group; here both get it by name.
+    for pid in descendants(child.id()) {
+        Command::new("kill")
+            .args(["-INT", &pid.to_string()])
+            .status()
+            .unwrap();
+    }
+    let status = child.wait().unwrap();
+    assert_eq!(status.signal(), Some(2), "{status}");
+    let report = run(&["report", "--text", &profile]);
+    assert!(report.status.success(), "{}", stderr(&report));
+}
+
+#[test]
+fn a_killed_recorder_leaves_a_readable_profile() {
+    let directory = tempfile::tempdir().unwrap();
+    let binary = compile(directory.path());
+    let profile = path(&directory, "app.iso");
+    let mut child = isotherm()
+        .args(["record", "--epoch", "100ms", "-o", &profile, "--"])
+        .arg(&binary)
+        .arg("3")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    wait_for_epochs(Path::new(&profile));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let report = run(&["report", "--text", &profile]);
+    assert!(report.status.success(), "{}", stderr(&report));
+    assert!(stdout(&report).contains("program"), "{}", stdout(&report));
+}
+
+fn wait_for_epochs(profile: &Path) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !profile.join("epochs-000000.parquet").exists() {
+        assert!(Instant::now() < end, "no epoch was written within 30 s");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+}
+
+/// The process and its children.
+fn descendants(pid: u32) -> Vec<u32> {
+    let path = format!("/proc/{pid}/task/{pid}/children");
+    let children = std::fs::read_to_string(path).unwrap_or_default();
+    let mut all = vec![pid];
+    all.extend(
+        children
+            .split_whitespace()
+            .filter_map(|child| child.parse::<u32>().ok()),
+    );
+    all
+}
+
+#[test]
+fn a_crash_of_the_program_is_our_own_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let profile = path(&directory, "app.iso");
+    let output = run(&[
+        "-q",
+        "record",
+        "-o",
+        &profile,
+        "--",
+        "sh",
+        "-c",
+        "kill -SEGV $$",
+    ]);
+    assert_eq!(output.status.signal(), Some(11), "{}", stderr(&output));
+    assert!(run(&["report", "--text", &profile]).status.success());
+}
+
+/// Each of these must fail with one sentence that holds the words.
+#[test]
+fn bad_input_is_one_clear_sentence_and_a_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    let profile = recorded(&directory, "0.6");
+    let text = path(&directory, "text");
+    std::fs::write(&text, "not a plan\n").unwrap();
+    let empty = path(&directory, "empty.iso");
+    std::fs::create_dir(&empty).unwrap();
+    let cases: [(&[&str], &str); 15] = [
+        (&["record", "--", "/no/such/program"], "no such program"),
+        (&["record", "--", "no-such-program-at-all"], "on the PATH"),
+        (&["record", "-o", &profile, "--", "true"], "exist"),
+        (&["record", "--depth", "99", "--", "true"], "99"),
+        (
+            &["record", "--epoch", "5", "--", "true"],
+            "a unit is required",
+        ),
+        (
+            &["record", "--chunk", "5000B", "--", "true"],
+            "power of two",
+        ),
+        (
+            &["record", "--source", "magic", "--", "true"],
+            "there is no source",
+        ),
+        (&["plan", "/no/such.iso"], "/no/such.iso"),
+        (&["plan", &empty], "not a profile"),
+        (&["plan", &profile, "--policy", "best"], "thermos"),
+        (
+            &["plan", &profile, "--tiers", "emulated", "--fast", "9000TiB"],
+            "larger than this machine",
+        ),
+        (&["plan", &profile, "--fast", "12parsec"], "12parsec"),
+        (&["run", "--plan", &text, "--", "true"], "line 1"),
+        (
+            &["run", "--plan", "/no/such.plan", "--", "true"],
+            "/no/such.plan",
+        ),
+        (
+            &["run", "--tiers", "/no/such.toml", "--", "true"],
+            "nor a file that exists",
+        ),
+    ];
+    for (arguments, words) in cases {
+        let output = run(arguments);
+        assert!(!output.status.success(), "{arguments:?} succeeded");
+        assert!(
+            stderr(&output).contains(words),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            !stderr(&output).contains("panicked"),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_static_program_is_refused_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let source = directory.path().join("s.c");
+    let binary = directory.path().join("s");
+    std::fs::write(&source, "int main(void) { return 0; }").unwrap();
+    let built = Command::new("cc")
+        .arg("-static")
+        .arg("-o")
+        .arg(&binary)
+        .arg(&source)
+        .status();
+    if !built.is_ok_and(|status| status.success()) {
+        eprintln!("skipped: this machine cannot link a static program");
+        return;
+    }
+    let output = run(&["record", "--", &binary.to_string_lossy()]);
+    assert!(!output.status.success());
+    assert!(
+        stderr(&output).contains("statically linked"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn an_online_run_is_the_same_program_and_keeps_its_profile() {
+    let directory = tempfile::tempdir().unwrap();
+    let binary = compile(directory.path()).to_string_lossy().into_owned();
+    let profile = path(&directory, "online.iso");
+    let summary = path(&directory, "summary.json");
+    let flags = ["--tiers", "emulated", "--fast", "6MiB", "--epoch", "200ms"];
+    let output = isotherm()
+        .arg("run")
+        .args(flags)
+        .args([
+            "-o",
+            &profile,
+            "--summary",
+            &summary,
+            "--",
+            &binary,
+            "2",
+            "4",
+        ])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert_eq!(stdout(&output), "cold 1 hot 4194304\n");
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(summary).unwrap()).unwrap();
+    assert_eq!(json["mode"], "online");
+    assert_eq!(json["emulated"], true);
+    assert!(run(&["report", "--text", &profile]).status.success());
+}
+
+#[test]
+fn what_programs_read_is_json_and_what_shells_read_is_a_script() {
+    for command in ["doctor", "tiers"] {
+        let output = run(&["-q", command, "--json"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let parsed = serde_json::from_str::<serde_json::Value>(&stdout(&output));
+        assert!(parsed.is_ok(), "{command}: {}", stdout(&output));
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(stdout(&run(&["completions", shell])).contains("isotherm"));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    assert!(run(&["man", &path(&directory, "man")]).status.success());
+    assert!(directory.path().join("man/isotherm-record.1").is_file());
+}
