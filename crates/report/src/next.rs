@@ -47,6 +47,14 @@ pub(crate) fn commands(summary: &Summary, profile: &str, plan: Option<&str>) -> 
                 quoted(&plan_path)
             ),
         ));
+        list.push(next(
+            "See the plan beside first touch and the bound",
+            format!(
+                "isotherm report {} --plan {}",
+                quoted(profile),
+                quoted(&plan_path)
+            ),
+        ));
     }
     if !summary.run.command.is_empty() {
         list.push(next(
