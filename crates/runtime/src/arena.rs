@@ -31,6 +31,13 @@ pub(crate) fn jemalloc_number(number: u32) -> u32 {
     JEMALLOC_NUMBERS[number as usize % JEMALLOC_NUMBERS.len()].load(Ordering::Relaxed)
 }
 
+/// Arenas so far.
+pub(crate) fn count() -> u32 {
+    tables::private().map_or(1, |private| {
+        private.header().arena_count.load(Ordering::Relaxed)
+    })
+}
+
 /// Tier that new memory of the arena gets; [`NO_TIER`] where no placement is wanted.
 ///
 /// The trap's service obeys the observer's wishes in the session's records, so those come first.

@@ -22,6 +22,7 @@ use isotherm_abi::hash::SiteKind;
 use isotherm_abi::session::Counter;
 
 use crate::config::Config;
+use crate::hot::HOT;
 use crate::plan;
 use crate::session;
 use crate::site;
@@ -36,18 +37,18 @@ const CHECKED: usize = 3;
 /// Hits after which one is unwound again.
 const CHECK_PERIOD: u32 = 1024;
 
-/// One known context.
+/// One known context: a cache line.
 #[derive(Clone, Copy)]
-#[repr(C)]
+#[repr(C, align(64))]
 struct Way {
     /// Hash of return address and stack pointer; 0 marks an unused way.
     key: u64,
     /// Hash of the checked words.
     check: u64,
+    /// All ones, or 0 where no word is checked.
+    mask: u64,
     /// Where the checked words lie, in words above the stack pointer.
     slots: [u16; CHECKED],
-    /// How many words are checked.
-    checked: u16,
     /// Tier or site.
     value: u32,
     /// Arena that serves the site, as of the last count; 0 is the shared one.
@@ -63,8 +64,8 @@ struct Way {
 const UNUSED: Way = Way {
     key: 0,
     check: 0,
+    mask: 0,
     slots: [0; CHECKED],
-    checked: 0,
     value: 0,
     arena: 0,
     allocations: 0,
@@ -75,11 +76,11 @@ const UNUSED: Way = Way {
 /// A thread's cache. Zeroes are an empty one.
 #[repr(C)]
 pub(crate) struct Cache {
-    sets: [[Way; WAYS]; SETS],
-    /// The way of each set that is replaced next.
-    next: [u8; SETS],
-    /// Hits until one is checked; counted down.
+    /// Hits until one is checked; counted down. 0 while a slow way is under way, too, so that the
+    /// quick way asks no second question.
     until_check: u32,
+    /// What `until_check` was when the slow way began.
+    suspended: u32,
     /// Set while a slow way is under way: whatever allocates meanwhile (the unwinder, a signal
     /// handler) is served without looking here.
     busy: bool,
@@ -87,13 +88,12 @@ pub(crate) struct Cache {
     reported: bool,
     /// Misses since the last report.
     misses: u64,
+    /// The way of each set that is replaced next.
+    next: [u8; SETS],
+    sets: [[Way; WAYS]; SETS],
     /// Used where a context may not be kept.
     spare: Way,
 }
-
-/// Mixed into every key. Raised when a module is unloaded, so that addresses that are used again
-/// are not taken for the old ones.
-static GENERATION: AtomicU64 = AtomicU64::new(0);
 
 /// Slots of the shared table.
 const SHARED_SLOTS: usize = 1 << 16;
@@ -106,7 +106,7 @@ static UNSTABLE: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 
 /// Forgets all cached contexts, because addresses may mean something else now.
 pub(crate) fn forget_all() {
-    GENERATION.fetch_add(1, Ordering::Release);
+    HOT.generation.fetch_add(1, Ordering::Release);
 }
 
 /// Spreads the bits (the finaliser of `SplitMix64`, cut to one round, which is enough for tables
@@ -117,28 +117,31 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 32)
 }
 
+/// The key of a caller, and the set where it is looked for.
 #[inline]
-fn key_of(caller: Caller) -> u64 {
-    let generation = GENERATION.load(Ordering::Relaxed);
-    let mixed =
-        (caller.address as u64).rotate_left(32) ^ (caller.stack as u64) ^ (generation << 56);
+fn key_of(caller: Caller) -> (u64, usize) {
+    let generation = HOT.generation.load(Ordering::Relaxed);
+    let stack = caller.stack & HOT.stack_mask.load(Ordering::Relaxed);
+    let mixed = (caller.address as u64).rotate_left(32) ^ (stack as u64) ^ (generation << 56);
     // An unused way has key 0.
-    mix(mixed) | 1
+    let key = mix(mixed) | 1;
+    (key, (key >> 40) as usize % SETS)
 }
 
-/// Hash of the words at some slots above the stack pointer.
+/// Hash of the words at some slots above the stack pointer. No branch: a context that cannot be
+/// checked reads the word at the stack pointer and masks it away.
 ///
 /// # Safety
-/// Each slot was accepted by [`visible_slot`] for this stack pointer, which is live.
+/// The stack pointer is live, and each slot was accepted by [`visible_slot`] for it or is 0.
 #[inline]
-unsafe fn check_of(stack: usize, slots: &[u16; CHECKED], checked: u16) -> u64 {
+unsafe fn check_of(stack: usize, slots: &[u16; CHECKED], mask: u64) -> u64 {
     let base = core::ptr::with_exposed_provenance::<u64>(stack);
     let mut check = 0u64;
-    for &slot in &slots[..(checked as usize).min(CHECKED)] {
+    for &slot in slots {
         // SAFETY: the word lies in the page of the live stack pointer.
         check = check.rotate_left(21) ^ unsafe { base.add(slot as usize).read_volatile() };
     }
-    check
+    check & mask
 }
 
 /// The slot of an address above the stack pointer, if it lies in the same page.
@@ -155,24 +158,92 @@ fn unstable_bit(address: usize) -> (&'static AtomicU64, u64) {
 }
 
 impl Cache {
+    /// The first way of the caller's set, if it is the caller's context. This, inlined, is what
+    /// almost every allocation pays.
+    #[inline(always)]
+    fn quick(&mut self, caller: Caller) -> Option<&mut Way> {
+        let (key, set) = key_of(caller);
+        let known = &mut self.sets[set][0];
+        // SAFETY: the slots were made for this very key, so for this stack pointer, in whose page
+        // they lie.
+        let same = known.key == key
+            && unsafe { check_of(caller.stack, &known.slots, known.mask) } == known.check;
+        if !same || self.until_check == 0 {
+            return None;
+        }
+        self.until_check -= 1;
+        Some(known)
+    }
+
+    /// The value of an allocation's context, if it is found at once: in guided mode, the tier.
+    #[inline(always)]
+    pub(crate) fn quick_value(&mut self, caller: Caller) -> Option<u32> {
+        self.quick(caller).map(|way| way.value)
+    }
+
+    /// Counts an allocation at its site and returns the arena that serves it, if both can be done
+    /// at once.
+    #[inline(always)]
+    pub(crate) fn quick_arena(&mut self, caller: Caller, bytes: usize) -> Option<u32> {
+        let way = self.quick(caller)?;
+        if way.allocations >= way.patience || way.bytes >= PATIENCE_BYTES {
+            return None;
+        }
+        way.allocations += 1;
+        way.bytes = way.bytes.saturating_add(bytes as u64);
+        Some(way.arena)
+    }
+
+    /// The value of an allocation's context. `None` while a slow way is under way.
+    #[inline(never)]
+    pub(crate) fn value(&mut self, config: &Config, caller: Caller) -> Option<u32> {
+        if self.busy {
+            return None;
+        }
+        Some(self.find(config, caller).value)
+    }
+
+    /// Counts an allocation at its site and returns the arena that serves it. `None` while a slow
+    /// way is under way.
+    #[inline(never)]
+    pub(crate) fn arena(&mut self, config: &Config, caller: Caller, bytes: usize) -> Option<u32> {
+        if self.busy {
+            return None;
+        }
+        let way = self.find(config, caller);
+        way.allocations += 1;
+        way.bytes = way.bytes.saturating_add(bytes as u64);
+        if way.allocations < way.patience && way.bytes < PATIENCE_BYTES {
+            return Some(way.arena);
+        }
+        let way = core::ptr::from_mut(way);
+        self.begin();
+        // SAFETY: the way lies in this cache, and nothing else uses the cache while it is busy.
+        let arena = flush(config, unsafe { &mut *way });
+        self.end();
+        Some(arena)
+    }
+
+    /// Begins a slow way.
+    fn begin(&mut self) {
+        self.busy = true;
+        self.suspended = core::mem::take(&mut self.until_check);
+    }
+
+    /// Ends a slow way.
+    fn end(&mut self) {
+        self.until_check = self.suspended;
+        self.busy = false;
+    }
+
     /// The context of an allocation. Finds it in the cache, or unwinds.
-    ///
-    /// The inlined part is what every allocation pays.
-    #[inline]
     fn find(&mut self, config: &Config, caller: Caller) -> &mut Way {
-        let caller = if config.depth == 1 {
-            Caller { stack: 0, ..caller }
-        } else {
-            caller
-        };
-        let key = key_of(caller);
-        let set = (key >> 40) as usize % SETS;
+        let (key, set) = key_of(caller);
         for way in 0..WAYS {
             let known = &self.sets[set][way];
             if known.key == key
-                // SAFETY: the slots were made for this very key, so for this stack pointer, in
-                // whose page they lie.
-                && unsafe { check_of(caller.stack, &known.slots, known.checked) } == known.check
+                // SAFETY: as in `quick`.
+                && unsafe { check_of(caller.stack, &known.slots, known.mask) } == known.check
             {
                 if self.until_check == 0 {
                     return self.verify(config, caller, set, way);
@@ -184,37 +255,6 @@ impl Cache {
         self.miss(config, caller, key, set)
     }
 
-    /// The value of an allocation's context: in guided mode, the tier. `None` while a slow way
-    /// is under way.
-    #[inline]
-    pub(crate) fn value(&mut self, config: &Config, caller: Caller) -> Option<u32> {
-        if self.busy {
-            return None;
-        }
-        Some(self.find(config, caller).value)
-    }
-
-    /// Counts an allocation at its site and returns the arena that serves it. `None` while a slow
-    /// way is under way.
-    #[inline]
-    pub(crate) fn arena(&mut self, config: &Config, caller: Caller, bytes: usize) -> Option<u32> {
-        if self.busy {
-            return None;
-        }
-        let way = self.find(config, caller);
-        way.allocations += 1;
-        way.bytes = way.bytes.saturating_add(bytes as u64);
-        if way.allocations <= way.patience && way.bytes < PATIENCE_BYTES {
-            return Some(way.arena);
-        }
-        let way = core::ptr::from_mut(way);
-        self.busy = true;
-        // SAFETY: the way lies in this cache, and nothing else uses the cache while it is busy.
-        let arena = flush(config, unsafe { &mut *way });
-        self.busy = false;
-        Some(arena)
-    }
-
     /// Unwinds a hit again.
     #[cold]
     fn verify(&mut self, config: &Config, caller: Caller, set: usize, way: usize) -> &mut Way {
@@ -222,11 +262,11 @@ impl Cache {
         if config.depth == 1 {
             return &mut self.sets[set][way];
         }
-        self.busy = true;
+        self.begin();
         session::count(Counter::ContextChecks, 1);
         let context = unwind(caller, config.depth);
         let value = value_of(config, &context, SiteKind::Heap);
-        self.busy = false;
+        self.end();
         if value == self.sets[set][way].value {
             return &mut self.sets[set][way];
         }
@@ -241,13 +281,13 @@ impl Cache {
     /// Unwinds, and remembers what was found.
     #[cold]
     fn miss(&mut self, config: &Config, caller: Caller, key: u64, set: usize) -> &mut Way {
-        self.busy = true;
+        self.begin();
         self.misses += 1;
         let context = unwind(caller, config.depth);
         let value = value_of(config, &context, SiteKind::Heap);
         let (word, bit) = unstable_bit(caller.address);
         if word.load(Ordering::Relaxed) & bit != 0 {
-            self.busy = false;
+            self.end();
             return self.keep_aside(config, value);
         }
         let mut found = Way {
@@ -264,27 +304,29 @@ impl Cache {
         self.sets[set][next] = found;
         // The newest context moves to the front, where it is found first.
         self.sets[set].swap(0, next);
-        self.busy = false;
+        self.end();
         &mut self.sets[set][0]
     }
 
     /// A context that is not cached: counted at once.
     fn keep_aside(&mut self, config: &Config, value: u32) -> &mut Way {
+        self.begin();
         flush(config, &mut self.spare);
+        self.end();
         self.spare = Way { value, ..UNUSED };
         &mut self.spare
     }
 
     /// Counts at the sites whatever is not counted yet.
     pub(crate) fn flush_all(&mut self, config: &Config) {
-        self.busy = true;
+        self.begin();
         for set in &mut self.sets {
             for way in set {
                 flush(config, way);
             }
         }
         flush(config, &mut self.spare);
-        self.busy = false;
+        self.end();
         self.report();
     }
 
@@ -324,10 +366,7 @@ fn flush(config: &Config, way: &mut Way) -> u32 {
 /// Notes where the callers' return addresses lie, as far as they can be seen.
 fn see_callers(way: &mut Way, caller: Caller, context: &Context) {
     let mut checked = 0;
-    for frame in 1..context.depth {
-        if usize::from(checked) == CHECKED {
-            break;
-        }
+    for frame in 1..context.depth.min(CHECKED + 1) {
         let (below, above) = (context.stacks[frame - 1], context.stacks[frame]);
         let Some(place) = saved_address(below, above, context.addresses[frame]) else {
             break;
@@ -335,12 +374,18 @@ fn see_callers(way: &mut Way, caller: Caller, context: &Context) {
         let Some(slot) = visible_slot(caller.stack, place) else {
             break;
         };
-        way.slots[usize::from(checked)] = slot;
+        way.slots[checked] = slot;
         checked += 1;
     }
-    way.checked = checked;
+    if checked == 0 {
+        return;
+    }
+    // Slots that are not needed repeat the last.
+    let last = way.slots[checked - 1];
+    way.slots[checked..].fill(last);
+    way.mask = u64::MAX;
     // SAFETY: every slot was accepted for this stack pointer, which is live.
-    way.check = unsafe { check_of(caller.stack, &way.slots, checked) };
+    way.check = unsafe { check_of(caller.stack, &way.slots, way.mask) };
 }
 
 /// Where in a frame (from its stack pointer to the next frame's) a return address is saved.
@@ -360,7 +405,7 @@ fn saved_address(below: usize, above: usize, address: usize) -> Option<usize> {
 
 /// The value of a context, from the shared table or newly made.
 pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteKind) -> u32 {
-    let generation = GENERATION.load(Ordering::Relaxed);
+    let generation = HOT.generation.load(Ordering::Relaxed);
     let mut hash = mix(generation ^ ((kind as u64) << 63));
     for &address in context.frames() {
         hash = mix(hash.rotate_left(5) ^ address as u64);
@@ -405,7 +450,7 @@ mod tests {
             for (slot, value) in slots.iter().zip(values) {
                 words.add(*slot as usize).write(value);
             }
-            check_of(page, &slots, 3)
+            check_of(page, &slots, u64::MAX)
         };
         let first = sum([10, 20, 30]);
         assert_ne!(first, sum([11, 20, 30]));

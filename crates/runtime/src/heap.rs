@@ -2,59 +2,66 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicU8, Ordering};
 
-use isotherm_abi::session::CHUNK_MAPPING;
+use isotherm_abi::session::SHARED_ARENA;
 
-use crate::config;
+use crate::arena;
+use crate::config::{self, Config};
 use crate::instance::{self, INSTANCES, Instance};
 use crate::kernel::set_errno;
 use crate::pool;
 use crate::start;
+use crate::state;
 use crate::thread;
 use crate::unwind::Caller;
-
-/// What the hooks do, from the moment of the first allocation on.
-pub(crate) mod state {
-    /// Pass everything to instance 0; the entry shims jump there without coming here.
-    pub(crate) const DIRECT: u8 = 0;
-    /// The configuration was not looked at yet.
-    pub(crate) const UNDECIDED: u8 = 1;
-    /// The plan's table places each allocation.
-    pub(crate) const GUIDED: u8 = 2;
-    /// Sites are told apart and grow into arenas of their own.
-    pub(crate) const PROFILE: u8 = 3;
-    /// Turned off after the pool was in use: as `DIRECT`, but blocks have owners.
-    pub(crate) const OFF: u8 = 4;
-}
-
-/// A [`state`]. The entry shims read it.
-pub(crate) static STATE: AtomicU8 = AtomicU8::new(state::UNDECIDED);
 
 /// The instance that holds nothing but shared and unowned data.
 const PLAIN: &Instance = &INSTANCES[0];
 
+/// The arena that serves an allocation, if it is found without a call: what almost every
+/// allocation pays, so it is part of each hook.
+#[inline(always)]
+fn quick_arena(caller: Caller, bytes: usize) -> Option<u32> {
+    let thread = thread::existing()?;
+    match state::get() {
+        state::GUIDED => thread.cache.quick_value(caller),
+        state::PROFILE => thread.cache.quick_arena(caller, bytes),
+        _ => None,
+    }
+}
+
 /// The arena that serves an allocation.
 #[inline]
 fn arena_for(caller: Caller, bytes: usize) -> u32 {
-    match STATE.load(Ordering::Relaxed) {
-        state::GUIDED => {
-            let (Some(config), Some(thread)) = (config::current(), thread::current()) else {
-                return config::current().map_or(0, |config| config.default_tier);
-            };
-            thread
-                .cache
-                .value(config, caller)
-                .unwrap_or(config.default_tier)
-        }
-        state::PROFILE => {
-            let (Some(config), Some(thread)) = (config::current(), thread::current()) else {
-                return 0;
-            };
-            thread.cache.arena(config, caller, bytes).unwrap_or(0)
-        }
-        state::UNDECIDED => decide(caller, bytes),
-        _ => 0,
+    quick_arena(caller, bytes).unwrap_or_else(|| slow_arena(caller, bytes))
+}
+
+/// As [`arena_for`], for the other cases.
+#[inline(never)]
+fn slow_arena(caller: Caller, bytes: usize) -> u32 {
+    if state::get() == state::UNDECIDED {
+        return decide(caller, bytes);
+    }
+    let Some(config) = config::current() else {
+        return 0;
+    };
+    let Some(thread) = thread::current() else {
+        return unplaced(config);
+    };
+    match state::get() {
+        state::GUIDED => thread.cache.value(config, caller),
+        state::PROFILE => thread.cache.arena(config, caller, bytes),
+        _ => None,
+    }
+    .unwrap_or(unplaced(config))
+}
+
+/// The arena of data that has no place of its own.
+fn unplaced(config: &Config) -> u32 {
+    if state::get() == state::GUIDED {
+        config.default_tier
+    } else {
+        0
     }
 }
 
@@ -71,21 +78,14 @@ fn decide(caller: Caller, bytes: usize) -> u32 {
 /// The arena that owns a block: 0 for one outside the pool.
 #[inline]
 pub(crate) fn arena_of(block: *const c_void) -> u32 {
-    match pool::owner(block.addr()) {
-        // The program freed something that is no block; jemalloc may complain.
-        CHUNK_MAPPING => 0,
-        owner => owner.saturating_sub(1),
-    }
+    pool::owner_or(block.addr(), SHARED_ARENA + 1).wrapping_sub(1)
 }
 
 /// The instance of an arena that is a whole one.
 #[inline]
 pub(crate) fn instance_of(arena: u32) -> Option<&'static Instance> {
-    if arena < instance::in_use() {
-        INSTANCES.get(arena as usize)
-    } else {
-        None
-    }
+    // The remainder spares a second comparison.
+    (arena < instance::in_use()).then(|| &INSTANCES[arena as usize % INSTANCES.len()])
 }
 
 /// Allocates from an arena; where that fails, from the plain instance. Sets `errno`.
@@ -96,8 +96,18 @@ fn allocate_in(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
         Some(instance) if flags == 0 => unsafe { (instance.malloc)(bytes) },
         // SAFETY: the size is not 0.
         Some(instance) => unsafe { (instance.mallocx)(bytes.max(1), flags) },
-        None => thread::allocate(arena, bytes, flags),
+        None => return allocate_in_arena(arena, bytes, flags),
     };
+    if block.is_null() {
+        return allocate_anywhere(arena, bytes, flags);
+    }
+    block
+}
+
+/// As [`allocate_in`], for an arena that is no instance.
+#[inline(never)]
+fn allocate_in_arena(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
+    let block = thread::allocate(arena, bytes, flags);
     if block.is_null() {
         return allocate_anywhere(arena, bytes, flags);
     }
@@ -106,6 +116,7 @@ fn allocate_in(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
 
 /// The last resort of [`allocate_in`].
 #[cold]
+#[inline(never)]
 fn allocate_anywhere(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     if arena != 0 {
         // SAFETY: the size is not 0.
@@ -126,7 +137,25 @@ pub(crate) fn allocate(bytes: usize, flags: c_int, caller: Caller) -> *mut c_voi
 
 /// `malloc`.
 pub(crate) extern "C" fn malloc(bytes: usize, address: usize, stack: usize) -> *mut c_void {
-    allocate(bytes, 0, Caller { address, stack })
+    let caller = Caller { address, stack };
+    let Some(arena) = quick_arena(caller, bytes) else {
+        return slow_malloc(bytes, caller);
+    };
+    let Some(instance) = instance_of(arena) else {
+        return allocate_in_arena(arena, bytes, 0);
+    };
+    // SAFETY: any size may be asked for.
+    let block = unsafe { (instance.malloc)(bytes) };
+    if block.is_null() {
+        return allocate_anywhere(arena, bytes, 0);
+    }
+    block
+}
+
+/// As [`malloc`], for the other cases.
+#[inline(never)]
+fn slow_malloc(bytes: usize, caller: Caller) -> *mut c_void {
+    allocate_in(slow_arena(caller, bytes), bytes, 0)
 }
 
 /// `calloc`.
@@ -162,7 +191,26 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     unsafe {
         match instance_of(arena) {
             Some(instance) => (instance.free)(block),
-            None => thread::free(arena, block),
+            None => free_in(arena, block),
+        }
+    }
+}
+
+/// Frees a block of an arena that is no instance.
+///
+/// # Safety
+/// As for [`free`].
+#[inline(never)]
+pub(crate) unsafe fn free_in(arena: u32, block: *mut c_void) {
+    // A chunk in use has a number; what is free or a mapping of the program holds no block. The
+    // program's error is jemalloc's to answer.
+    let known = arena < arena::count();
+    // SAFETY: the caller's promise, and the block belongs to the arena.
+    unsafe {
+        if known {
+            thread::free(arena, block);
+        } else {
+            (PLAIN.free)(block);
         }
     }
 }
@@ -211,11 +259,7 @@ pub(crate) unsafe fn resize(
         // SAFETY: the caller's promise, and the block belongs to the arena.
         return unsafe { thread::reallocate(arena, block, bytes, flags) };
     };
-    let unplaced = match STATE.load(Ordering::Relaxed) {
-        state::GUIDED => config::current().map_or(0, |config| config.default_tier),
-        _ => 0,
-    };
-    if arena == unplaced {
+    if arena == config::current().map_or(0, unplaced) {
         let wanted = arena_for(caller, bytes);
         if wanted != arena {
             // SAFETY: the caller's promise.

@@ -7,7 +7,8 @@
 
 use core::ffi::c_void;
 
-use crate::heap::{self, STATE};
+use crate::heap;
+use crate::hot::HOT;
 use crate::instance;
 use crate::jemalloc_api;
 use crate::mapping_hooks;
@@ -58,7 +59,7 @@ macro_rules! hooks {
                 concat!("mov ", $address, ", qword ptr [rsp]"),
                 concat!("lea ", $stack, ", [rsp + 8]"),
                 "jmp {body}",
-                state = sym STATE,
+                state = sym HOT,
                 plain = sym $plain,
                 body = sym $body,
             );
@@ -72,7 +73,7 @@ macro_rules! hooks {
                 concat!("mov ", $arm_address, ", x30"),
                 concat!("mov ", $arm_stack, ", sp"),
                 "b {body}",
-                state = sym STATE,
+                state = sym HOT,
                 plain = sym $plain,
                 body = sym $body,
             );

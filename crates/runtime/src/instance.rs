@@ -5,7 +5,9 @@
 //! declarations, so that they cannot differ.
 
 use core::ffi::{c_char, c_int, c_void};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
+
+use crate::hot::HOT;
 
 include!(concat!(env!("OUT_DIR"), "/instances.rs"));
 
@@ -33,13 +35,10 @@ pub(crate) const fn arena(arena: u32) -> c_int {
 /// Bits of the flags that name an arena or a thread cache.
 pub(crate) const PLACE_FLAGS: c_int = !0xff;
 
-/// How many instances serve tiers; 1 but in guided mode.
-static IN_USE: AtomicU32 = AtomicU32::new(1);
-
-/// Instances that serve tiers.
+/// Instances that serve tiers; 1 but in guided mode.
 #[inline]
 pub(crate) fn in_use() -> u32 {
-    IN_USE.load(Ordering::Relaxed)
+    HOT.instances.load(Ordering::Relaxed)
 }
 
 /// Starts the first `count` instances and lets them serve.
@@ -47,7 +46,7 @@ pub(crate) fn start(count: u32) {
     let count = count.clamp(1, INSTANCES.len() as u32);
     // First, so that everything the instances ever hand out lies in the pool, where its owner can
     // be found.
-    IN_USE.store(count, Ordering::Release);
+    HOT.instances.store(count, Ordering::Release);
     for instance in &INSTANCES[..count as usize] {
         // SAFETY: a block of one byte is asked for and given back; the first call starts the
         // instance.

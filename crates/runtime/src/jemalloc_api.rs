@@ -8,7 +8,6 @@ use core::ffi::{c_char, c_int, c_void};
 
 use crate::heap;
 use crate::instance::{self, INSTANCES, PLACE_FLAGS};
-use crate::thread;
 use crate::unwind::Caller;
 
 /// `mallocx`.
@@ -87,7 +86,7 @@ pub(crate) unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
             // Thread caches of the program are those of the plain instance.
             Some(instance) if arena == 0 => (instance.dallocx)(block, flags),
             Some(instance) => (instance.dallocx)(block, flags & !PLACE_FLAGS),
-            None => thread::free(arena, block),
+            None => heap::free_in(arena, block),
         }
     }
 }

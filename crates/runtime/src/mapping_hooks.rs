@@ -9,12 +9,12 @@ use isotherm_abi::session::{CHUNK_MAPPING, NO_TIER};
 use isotherm_sys::memory::{self, Errno};
 
 use crate::config::{self, Config};
-use crate::heap::{STATE, state};
 use crate::kernel::{answer, answer_address};
 use crate::mapping::{self, Mapping};
 use crate::placement;
 use crate::pool::{self, CHUNK};
 use crate::site;
+use crate::state;
 use crate::unwind::{Caller, unwind};
 
 const PAGE: usize = 4096;
@@ -81,10 +81,7 @@ fn serve(bytes: usize, flags: i32) -> Option<usize> {
 
 /// The configuration, if a mapping of this size is to be served.
 fn large_enough(bytes: usize, flags: i32) -> Option<&'static Config> {
-    let working = matches!(
-        STATE.load(Ordering::Relaxed),
-        state::GUIDED | state::PROFILE
-    );
+    let working = matches!(state::get(), state::GUIDED | state::PROFILE);
     let config = config::current().filter(|_| working)?;
     // The pool is not counted as memory; what the kernel would refuse as too much, it shall.
     let believable = flags & libc::MAP_NORESERVE != 0 || bytes as u64 <= memory_bytes();

@@ -10,7 +10,7 @@
 //! of owners is private memory: a child made by fork or by a plain `clone` has its own.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
 use isotherm_abi::session::CHUNK_FREE;
 use isotherm_abi::{CHUNK_BYTES, CHUNK_SHIFT};
@@ -18,6 +18,7 @@ use isotherm_sys::memory;
 use rustix::process::Resource;
 
 use crate::config::POOL_BYTES_MIN;
+use crate::hot::HOT;
 use crate::lock::Lock;
 use crate::session;
 use crate::tables::{self, part};
@@ -25,9 +26,6 @@ use crate::tables::{self, part};
 /// Bytes of a chunk, as the type of addresses.
 pub(crate) const CHUNK: usize = CHUNK_BYTES as usize;
 
-static BASE: AtomicUsize = AtomicUsize::new(0);
-static BYTES: AtomicUsize = AtomicUsize::new(0);
-static OWNERS: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
 /// No chunk below this one is free.
 static LOWEST_FREE: AtomicUsize = AtomicUsize::new(0);
 /// No chunk from this one on was ever handed out.
@@ -36,19 +34,31 @@ static LOCK: Lock = Lock::new();
 
 /// The address range of the pool; empty where there is none.
 pub(crate) fn range() -> Range<usize> {
-    let base = BASE.load(Ordering::Relaxed);
-    base..base + BYTES.load(Ordering::Relaxed)
+    let base = HOT.base.load(Ordering::Relaxed);
+    base..base + HOT.bytes.load(Ordering::Relaxed)
 }
 
 /// Who owns the chunk of this address: [`CHUNK_FREE`] for an address outside the pool.
 #[inline]
 pub(crate) fn owner(address: usize) -> u32 {
-    let offset = address.wrapping_sub(BASE.load(Ordering::Relaxed));
-    if offset >= BYTES.load(Ordering::Relaxed) {
-        return CHUNK_FREE;
+    owner_or(address, CHUNK_FREE)
+}
+
+/// Who owns the chunk of this address, or `outside` for an address outside the pool.
+#[inline]
+pub(crate) fn owner_or(address: usize, outside: u32) -> u32 {
+    let offset = address.wrapping_sub(HOT.base.load(Ordering::Relaxed));
+    if offset >= HOT.bytes.load(Ordering::Relaxed) {
+        return outside;
     }
     // SAFETY: the table has an entry for each chunk of the pool, and the offset lies within.
-    unsafe { &*OWNERS.load(Ordering::Relaxed).add(offset >> CHUNK_SHIFT) }.load(Ordering::Relaxed)
+    unsafe {
+        &*HOT
+            .owners
+            .load(Ordering::Relaxed)
+            .add(offset >> CHUNK_SHIFT)
+    }
+    .load(Ordering::Relaxed)
 }
 
 /// The part of a range that lies in the pool; empty where none does.
@@ -71,7 +81,7 @@ pub(crate) fn chunks_ever_used() -> usize {
     reason = "the trap, which moves arenas, may be left out of a build"
 )]
 pub(crate) fn for_each_chunk_of(arena: u32, mut visit: impl FnMut(Range<usize>)) {
-    let base = BASE.load(Ordering::Relaxed);
+    let base = HOT.base.load(Ordering::Relaxed);
     let used = chunks_ever_used();
     let mut index = 0;
     while index < used {
@@ -116,12 +126,12 @@ pub(crate) fn open(base: usize, bytes: usize) {
     let Some(private) = tables::private() else {
         return;
     };
-    OWNERS.store(
+    HOT.owners.store(
         core::ptr::from_ref(private.chunk(0)).cast_mut(),
         Ordering::Relaxed,
     );
-    BASE.store(base, Ordering::Relaxed);
-    BYTES.store(bytes, Ordering::Release);
+    HOT.base.store(base, Ordering::Relaxed);
+    HOT.bytes.store(bytes, Ordering::Release);
 }
 
 /// Takes `chunks` neighbouring chunks for `owner`; the first address is a multiple of
@@ -129,8 +139,8 @@ pub(crate) fn open(base: usize, bytes: usize) {
 pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize> {
     let guard = LOCK.lock()?;
     let private = tables::private()?;
-    let base = BASE.load(Ordering::Relaxed);
-    let total = BYTES.load(Ordering::Relaxed) >> CHUNK_SHIFT;
+    let base = HOT.base.load(Ordering::Relaxed);
+    let total = HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT;
     let is_free = |index: usize| private.chunk(index).load(Ordering::Relaxed) == CHUNK_FREE;
     let lowest = LOWEST_FREE.load(Ordering::Relaxed);
     let first = find_run(base, lowest, total, chunks, alignment, is_free)?;
@@ -174,8 +184,8 @@ fn find_run(
 pub(crate) fn extend(end: usize, chunks: usize, owner: u32) -> Option<()> {
     let guard = LOCK.lock()?;
     let private = tables::private()?;
-    let base = BASE.load(Ordering::Relaxed);
-    let total = BYTES.load(Ordering::Relaxed) >> CHUNK_SHIFT;
+    let base = HOT.base.load(Ordering::Relaxed);
+    let total = HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT;
     let first = (end - base) >> CHUNK_SHIFT;
     let last = first.checked_add(chunks).filter(|&last| last <= total)?;
     let free = |index| private.chunk(index).load(Ordering::Relaxed) == CHUNK_FREE;
@@ -196,7 +206,7 @@ pub(crate) fn release(address: usize, bytes: usize) {
     let Some(private) = tables::private() else {
         return;
     };
-    let first = (address - BASE.load(Ordering::Relaxed)) >> CHUNK_SHIFT;
+    let first = (address - HOT.base.load(Ordering::Relaxed)) >> CHUNK_SHIFT;
     let chunks = bytes >> CHUNK_SHIFT;
     publish(first, chunks, CHUNK_FREE);
     let _guard = LOCK.lock();

@@ -13,13 +13,14 @@ use isotherm_abi::session::{Layout, OffReason, State};
 use crate::arena;
 use crate::config::{self, Config};
 use crate::fork;
-use crate::heap::{STATE, state};
+use crate::hot::HOT;
 use crate::instance;
 use crate::placement;
 use crate::pool;
 use crate::say;
 use crate::session;
 use crate::site;
+use crate::state;
 use crate::tables;
 use crate::thread;
 use crate::trap;
@@ -57,7 +58,7 @@ pub(crate) fn decide() -> bool {
     }
     // Whatever allocates while the mode is being decided goes to instance 0.
     if STARTED.swap(true, Ordering::AcqRel) {
-        return STATE.load(Ordering::Acquire) != state::UNDECIDED;
+        return state::get() != state::UNDECIDED;
     }
     let decided = match variable(env::CONFIG) {
         None => state::DIRECT,
@@ -72,7 +73,7 @@ pub(crate) fn decide() -> bool {
     };
     instance::start(instance::in_use());
     fork::start();
-    STATE.store(decided, Ordering::Release);
+    state::set(decided);
     if variable(env::VERBOSE).is_some_and(|value| value == c"1") {
         let range = pool::range();
         say::line(format_args!("isotherm: state {decided}, pool {range:x?}"));
@@ -98,6 +99,9 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     thread::start().ok_or(OffReason::NoThread)?;
     config::install(config);
     pool::open(base, bytes);
+    if config.depth == 1 {
+        HOT.stack_mask.store(0, Ordering::Relaxed);
+    }
     register_arenas(&config);
     if let Some(directory) = variable(env::SESSION) {
         session::start(directory, &config);

@@ -67,16 +67,18 @@ pub(crate) fn start() -> Option<()> {
     (error == 0).then(|| KEY.store(key, Ordering::Release))
 }
 
-/// The state of this thread; `None` where it has none.
+/// The state of this thread, if it has one already.
 #[inline]
-pub(crate) fn current() -> Option<&'static mut Thread> {
+pub(crate) fn existing() -> Option<&'static mut Thread> {
     let word = tls::get();
-    if word > NONE {
-        // SAFETY: the word is the address of a state that only this thread uses. A signal handler
-        // that comes in between finds the cache busy where that matters.
-        return Some(unsafe { &mut *core::ptr::with_exposed_provenance_mut(word) });
-    }
-    if word == NONE { None } else { enter() }
+    // SAFETY: the word is the address of a state that only this thread uses. A signal handler that
+    // comes in between finds the cache busy where that matters.
+    (word > NONE).then(|| unsafe { &mut *core::ptr::with_exposed_provenance_mut(word) })
+}
+
+/// The state of this thread; `None` where it gets none.
+pub(crate) fn current() -> Option<&'static mut Thread> {
+    existing().or_else(|| if tls::get() == NONE { None } else { enter() })
 }
 
 /// Gives a new thread its state.
