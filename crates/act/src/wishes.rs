@@ -45,6 +45,28 @@ struct Tables {
     mappings: u64,
 }
 
+impl Tables {
+    /// True where every record lies behind the header and before the end of a file of this size:
+    /// whoever can write the session directory could else have us write anywhere in the file, the
+    /// header included, or make it longer.
+    fn lie_within(&self, file_bytes: u64) -> bool {
+        let lies = |start: u64, slots: u32, record: usize| {
+            let bytes = u64::from(slots) * record as u64;
+            start >= size_of::<SessionHeader>() as u64
+                && start
+                    .checked_add(bytes)
+                    .is_some_and(|end| end <= file_bytes)
+        };
+        lies(self.sites, self.site_slots, size_of::<SiteRecord>())
+            && lies(self.arenas, self.arena_slots, size_of::<ArenaRecord>())
+            && lies(
+                self.mappings,
+                self.mapping_slots,
+                size_of::<MappingRecord>(),
+            )
+    }
+}
+
 fn read_u32(file: &File, at: u64) -> io::Result<u32> {
     let mut bytes = [0; 4];
     file.read_exact_at(&mut bytes, at)?;
@@ -81,6 +103,9 @@ impl Session {
             arenas: place(offset_of!(SessionHeader, arenas_offset))?,
             mappings: place(offset_of!(SessionHeader, mappings_offset))?,
         };
+        if !tables.lie_within(file.metadata()?.len()) {
+            return Err(io::Error::other("its tables do not lie within the file"));
+        }
         Ok(Self {
             file,
             tables,
@@ -115,6 +140,9 @@ impl Session {
         self.learn_sites()?;
         let wanted = offset_of!(ArenaRecord, wanted_tier);
         if site == SiteId::SHARED {
+            if self.tables.arena_slots == 0 {
+                return Ok(false);
+            }
             self.write_u32(field::<ArenaRecord>(self.tables.arenas, 0, wanted), tier)?;
             return Ok(true);
         }
@@ -285,6 +313,42 @@ mod tests {
             super::read_u32(&file, at).unwrap()
         };
         assert_eq!((wanted(3), wanted(0), wanted(4)), (1, 0, 0));
+    }
+
+    #[test]
+    fn a_table_that_does_not_lie_within_the_file_is_not_written_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = session_file(&dir.path().join("7.0"));
+        let bytes = file.metadata().unwrap().len();
+        let [_, _, arenas, ..] = Layout::for_pool(1 << 30).offsets();
+        let at = offset_of!(SessionHeader, arenas_offset) as u64;
+        // The header, just past the end, far past it, and around the end of all numbers.
+        for offset in [0, bytes, 1 << 60, u64::MAX - 8] {
+            file.write_all_at(&offset.to_ne_bytes(), at).unwrap();
+            let mut wishes = Wishes::new(dir.path().to_owned());
+            for outcome in wishes.execute(&[action(7, 0x55), action(7, SiteId::SHARED.0)]) {
+                assert!(matches!(outcome.fate, Fate::NotAttempted(_)), "{outcome:?}");
+            }
+            assert_eq!(file.metadata().unwrap().len(), bytes);
+        }
+        file.write_all_at(&arenas.to_ne_bytes(), at).unwrap();
+        let mut wishes = Wishes::new(dir.path().to_owned());
+        assert_eq!(wishes.execute(&[action(7, 0x55)])[0].fate, Fate::Requested);
+    }
+
+    #[test]
+    fn a_file_without_room_for_arenas_gets_no_wish_for_the_shared_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = session_file(&dir.path().join("7.0"));
+        let bytes = file.metadata().unwrap().len();
+        let offset = offset_of!(SessionHeader, arenas_offset) as u64;
+        let slots = offset_of!(SessionHeader, arena_slots) as u64;
+        file.write_all_at(&bytes.to_ne_bytes(), offset).unwrap();
+        file.write_all_at(&0_u32.to_ne_bytes(), slots).unwrap();
+        let mut wishes = Wishes::new(dir.path().to_owned());
+        let outcome = wishes.execute(&[action(7, SiteId::SHARED.0)]);
+        assert!(matches!(outcome[0].fate, Fate::NotAttempted(_)));
+        assert_eq!(file.metadata().unwrap().len(), bytes);
     }
 
     #[test]
