@@ -1,0 +1,72 @@
+//! The targets, one a file.
+
+mod canary;
+mod cpu_list;
+mod decode;
+mod perf_records;
+mod plan_text;
+mod profile;
+mod quantities;
+mod runtime_config;
+mod session;
+mod site_id;
+mod smaps;
+mod tiers_file;
+mod wishes;
+
+/// Inputs that a target brings along, by name.
+pub type Seeds = Vec<(&'static str, Vec<u8>)>;
+
+/// A reader and what must hold of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, also that of its folder in the corpus.
+    pub name: &'static str,
+    /// Hands bytes to the reader and panics where something is wrong. True where the reader took
+    /// them as sound, so that a corpus of which everything is refused can be told.
+    pub check: fn(&[u8]) -> bool,
+    /// Seeds in binary formats, written by the format's own types. Text seeds are files only.
+    pub seeds: fn() -> Seeds,
+}
+
+/// All targets but the canary.
+pub const TARGETS: &[Target] = &[
+    Target::text("cpu_list", cpu_list::check),
+    Target::binary("decode", decode::check, decode::seeds),
+    Target::binary("perf_records", perf_records::check, perf_records::seeds),
+    Target::text("plan_text", plan_text::check),
+    Target::binary("profile", profile::check, profile::seeds),
+    Target::text("quantities", quantities::check),
+    Target::binary(
+        "runtime_config",
+        runtime_config::check,
+        runtime_config::seeds,
+    ),
+    Target::binary("session", session::check, session::seeds),
+    Target::text("site_id", site_id::check),
+    Target::text("smaps", smaps::check),
+    Target::text("tiers_file", tiers_file::check),
+    Target::binary("wishes", wishes::check, session::seeds),
+];
+
+/// The target that must fail.
+pub const CANARY: Target = Target::text("canary", canary::check);
+
+impl Target {
+    const fn text(name: &'static str, check: fn(&[u8]) -> bool) -> Self {
+        Self::binary(name, check, Vec::new)
+    }
+
+    const fn binary(name: &'static str, check: fn(&[u8]) -> bool, seeds: fn() -> Seeds) -> Self {
+        Self { name, check, seeds }
+    }
+}
+
+/// The target with this name, the canary included.
+#[must_use]
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS
+        .iter()
+        .chain([&CANARY])
+        .find(|target| target.name == name)
+}

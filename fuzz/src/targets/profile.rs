@@ -1,0 +1,211 @@
+//! Files of a profile, and what the rest of the flow makes of them. The first byte chooses the file
+//! of a small sound profile that the other bytes replace.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
+use isotherm_model::plan::{Value, Weight};
+use isotherm_model::plan_text;
+use isotherm_model::port::Recorder;
+use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, Segment};
+use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+use isotherm_model::tier::{Emulation, Tiers};
+use isotherm_model::units::{Accesses, Bytes, Nanos};
+use isotherm_policy::{POLICIES, PlanRequest};
+use isotherm_profile::{Existing, Writer, read_files};
+use isotherm_report::Report;
+
+use super::Seeds;
+
+/// Set in the first byte: the file keeps its checksum, so that a change must be noticed.
+const AS_IT_IS: u8 = 0x80;
+
+type Files = Vec<(String, Vec<u8>)>;
+
+static SOUND: LazyLock<Files> = LazyLock::new(sound);
+
+pub(crate) fn check(data: &[u8]) -> bool {
+    let Some((choice, content)) = data.split_first() else {
+        return false;
+    };
+    let mut files = SOUND.clone();
+    let victim = usize::from(choice & !AS_IT_IS) % files.len();
+    let whole = files[victim].1 == content;
+    files[victim].1 = content.to_vec();
+    if choice & AS_IT_IS == 0 {
+        seal(&mut files[victim].1);
+    }
+    let Ok((profile, warnings)) = read_files(Path::new("app.iso"), files) else {
+        return false;
+    };
+    assert!(warnings.iter().all(|warning| !warning.what.is_empty()));
+    assert!(!whole || warnings.is_empty(), "{warnings:?}");
+    use_up(&profile);
+    warnings.is_empty()
+}
+
+/// Every policy plans with it, each plan is read back as written, and the report is made in all of
+/// its forms.
+fn use_up(profile: &Profile) {
+    let tiers = Tiers::emulated(Bytes(64 << 10), Bytes(1 << 30), Emulation::PAPER);
+    let labels = isotherm_pipeline::labels(profile);
+    let mut last = None;
+    for (value, weight) in [
+        (Value::Accesses, Weight::PeakRss),
+        (Value::Bandwidth, Weight::PeakRequested),
+    ] {
+        let items = isotherm_pipeline::items(profile, value, weight);
+        for entry in &POLICIES {
+            let plan = isotherm_policy::plan(&PlanRequest {
+                value,
+                weight,
+                command: &profile.meta.command,
+                depth: profile.meta.depth,
+                labels: Some(&labels),
+                ..PlanRequest::new(entry.policy, &items, &tiers)
+            });
+            let standing = plan.standing;
+            assert!(
+                standing.planned <= standing.bound,
+                "{entry:?}: {standing:?}"
+            );
+            assert!(standing.first_touch <= standing.bound, "{standing:?}");
+            assert!(standing.bound <= standing.total, "{standing:?}");
+            let text = plan_text::write(&plan);
+            assert_eq!(
+                plan_text::read(&text).as_ref(),
+                Ok(&plan),
+                "written as {text}"
+            );
+            last = Some(plan);
+        }
+    }
+    for plan in [None, last.as_ref()] {
+        let report = Report::new(profile, plan).named("app.iso", Some("app.plan"));
+        for form in [report.text(80), report.json(), report.html()] {
+            assert!(!form.is_empty());
+        }
+    }
+}
+
+/// Gives a changed file the checksum that fits it, as an attacker would: the decoder is reached.
+fn seal(file: &mut [u8]) {
+    /// The key of the checksum, and Thrift's mark of a text of 16 bytes.
+    const KEY: &[u8] = b"isotherm.checksum\x18\x10";
+    let found = file.windows(KEY.len()).rposition(|window| window == KEY);
+    let Some(at) = found
+        .map(|at| at + KEY.len())
+        .filter(|at| at + 16 <= file.len())
+    else {
+        return;
+    };
+    file[at..at + 16].fill(b'0');
+    let digits = format!("{:016x}", twox_hash::XxHash64::oneshot(0, file));
+    file[at..at + 16].copy_from_slice(digits.as_bytes());
+}
+
+/// The files of a profile with a row or two in each table.
+fn sound() -> Files {
+    let directory = tempfile::tempdir().expect("a directory for the profile");
+    let path = directory.path().join("app.iso");
+    let meta = Meta {
+        command: vec!["./bfs".into(), "graph.bin".into()],
+        started: "2026-01-02T03:04:05Z".into(),
+        machine: vec![("kernel".into(), "6.18".into())],
+        depth: 4,
+        epoch_length: Nanos(1_000_000_000),
+        chunk: Bytes(2 << 20),
+        ..Meta::default()
+    };
+    let mut writer = Writer::create(&path, &meta, Existing::Refuse).expect("is made");
+    for epoch in 0..2 {
+        writer.record(&segment(Epoch(epoch))).expect("is written");
+    }
+    writer.finish(Ending::Exited(0), &[]).expect("is finished");
+    let mut files: Files = std::fs::read_dir(&path)
+        .expect("is there")
+        .flatten()
+        .map(|entry| {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            (name, std::fs::read(entry.path()).expect("is readable"))
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+fn segment(epoch: Epoch) -> Segment {
+    let process = Process { pid: 7, image: 0 };
+    let frame = Frame {
+        module: "/bin/bfs".into(),
+        build_id: Some("ab12".into()),
+        offset: 0x1234,
+        function: Some("main".into()),
+        file: Some("bfs.cc".into()),
+        line: Some(7),
+    };
+    let site = |id: u64| Site {
+        frames: vec![frame.clone()],
+        allocations: 9,
+        requested: Bytes(4096),
+        peak_requested: Bytes(4096),
+        peak_rss: Bytes(8192 * id),
+        first_seen: epoch.0,
+        ..Site::new(SiteId(id), SiteKind::Heap)
+    };
+    let extent = |site: u64| Extent {
+        process,
+        site: SiteId(site),
+        address: site << 21,
+        bytes: Bytes(2 << 20),
+        resident: Bytes(8192),
+        tier: None,
+    };
+    let heat = |site: u64| Heat {
+        epoch,
+        process,
+        site: SiteId(site),
+        address: site << 21,
+        accesses: Accesses(10 * site),
+    };
+    let resident = |site: u64| Resident {
+        epoch,
+        site: SiteId(site),
+        bytes: Bytes(8192),
+    };
+    Segment {
+        epoch: EpochSpan {
+            epoch,
+            span: Nanos(1_000_000_000),
+        },
+        sites: vec![site(5), site(6)],
+        extents: vec![extent(5), extent(6)],
+        heat: vec![heat(5), heat(6)],
+        resident: vec![resident(5), resident(6)],
+        counts: vec![Count {
+            process: Some(process),
+            name: "allocations".into(),
+            value: 9,
+        }],
+        sources: vec![SourceReport {
+            name: "timer".into(),
+            taken: 40,
+            usable: 30,
+            lost: 1,
+            cost: Nanos(1000),
+            cost_note: "little".into(),
+            trouble: String::new(),
+        }],
+    }
+}
+
+/// Each file of the sound profile, unchanged.
+pub(crate) fn seeds() -> Seeds {
+    const NAMES: [&str; 9] = [
+        "counts", "epochs", "extents", "frames", "heat", "meta", "resident", "sites", "sources",
+    ];
+    let with_choice = |(choice, content): (u8, &Vec<u8>)| [&[choice], &content[..]].concat();
+    let files = (0..).zip(SOUND.iter().map(|(_, content)| content));
+    NAMES.into_iter().zip(files.map(with_choice)).collect()
+}

@@ -1,0 +1,171 @@
+//! Session files, as the observer reads them.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+use isotherm_abi::config::Mode;
+use isotherm_abi::session::{Layout, SessionHeader};
+use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH};
+use isotherm_model::batch::Process;
+use isotherm_observe::processes::Processes;
+use isotherm_observe::session::SessionFile;
+use isotherm_observe::sessions::Sessions;
+
+use super::Seeds;
+
+/// A file of this process, so that what it claims to own is looked up in real page tables.
+pub(super) fn name() -> (Process, String) {
+    let process = Process {
+        pid: std::process::id(),
+        image: 0,
+    };
+    (process, format!("{}.0", process.pid))
+}
+
+pub(crate) fn check(data: &[u8]) -> bool {
+    let directory = tempfile::tempdir().expect("a directory for the file");
+    let (process, name) = name();
+    let path = directory.path().join(&name);
+    std::fs::write(&path, data).expect("the file can be written");
+    let sound = read(&path);
+    follow(directory.path(), process);
+    let length = std::fs::metadata(&path).expect("is there").len();
+    assert_eq!(length, data.len() as u64, "reading changes no length");
+    sound
+}
+
+/// Each table by itself. True where all of them can be read.
+fn read(path: &Path) -> bool {
+    let Ok(mut file) = SessionFile::open(path) else {
+        return false;
+    };
+    let Ok(progress) = file.progress() else {
+        return false;
+    };
+    let mut modules = Vec::new();
+    let read = file.read_modules(&progress, &mut modules);
+    let owned = file.read_owned(&progress).unwrap_or_default();
+    for range in &owned {
+        assert!(range.bytes > 0 && range.address.checked_add(range.bytes).is_some());
+    }
+    let sites = file.read_sites(&progress, |_, row| {
+        assert!(row.frames.len() <= MAX_DEPTH);
+        assert_eq!(row.frames_in(&modules).len(), row.frames.len());
+    });
+    let mut taken = 0;
+    let lost = file.read_touches(&progress, |_, _| taken += 1);
+    if let (Ok(lost), true) = (&lost, file.header().touches.slots > 0) {
+        assert_eq!(
+            lost + taken,
+            progress.touches_written,
+            "each is read or lost"
+        );
+    }
+    read.is_ok() && sites.is_ok() && lost.is_ok()
+}
+
+/// As a run follows the file: found, read, measured, and told, twice.
+fn follow(directory: &Path, process: Process) {
+    let proc_root = Path::new("/proc");
+    let processes = Processes::new(process.pid, proc_root);
+    let mut sessions = Sessions::new(directory, proc_root);
+    for _ in 0..2 {
+        sessions.discover().expect("the directory can be read");
+        sessions.refresh(&processes);
+        sessions.read_touches(|_, _, _| ());
+        sessions.read_sites();
+        sessions.measure();
+        for extent in sessions.extents(&BTreeSet::new()) {
+            assert!(extent.resident <= extent.bytes, "{extent:?}");
+        }
+        sessions.take_changed_sites();
+        let _ = sessions.counts();
+        let ranges = sessions.ranges(process);
+        assert!(ranges.iter().all(|range| range.start < range.end));
+        assert!(ranges.is_sorted_by(|a, b| a.end <= b.start), "{ranges:?}");
+        let _ = sessions.image_at(&processes, process.pid, u64::MAX);
+    }
+}
+
+/// A file as the runtime makes it, but of a few kilobytes: two modules, two sites, one arena of the
+/// second, a mapping, touches.
+pub(crate) fn seeds() -> Seeds {
+    let offset = |table: usize| (size_of::<SessionHeader>() + 512 * table) as u64;
+    let layout = Layout {
+        module_slots: 2,
+        site_slots: 2,
+        arena_slots: 3,
+        mapping_slots: 2,
+        touch_slots: 4,
+        text_slots: 16,
+        chunk_slots: 8,
+    };
+    let mut header = layout.header(Mode::Online, 4);
+    (header.pid, header.parent_pid) = (7, 7);
+    header.pool_base = 64 * CHUNK_BYTES;
+    for count in [
+        &header.module_count,
+        &header.site_count,
+        &header.mapping_count,
+    ] {
+        count.store(2, Relaxed);
+    }
+    header.arena_count.store(3, Relaxed);
+    header.touches.written.store(6, Relaxed);
+    header.modules_offset = offset(0);
+    header.sites_offset = offset(1);
+    header.arenas_offset = offset(2);
+    header.chunks_offset = offset(3);
+    header.mappings_offset = offset(4);
+    header.touches_offset = offset(5);
+    header.text_offset = offset(6);
+    let mut file = header_bytes(&header);
+    file.resize(offset(7) as usize, 0);
+    fill(
+        &mut file,
+        offset(0),
+        &[0x40_0000, 0x50_0000, 0xab, 0, 0, 0, 1 << 32 | 1, 8 << 32],
+    );
+    // Two sites of 23 longs: name, kind and depth, eight frames, arena, four numbers.
+    fill(&mut file, offset(1), &[0x55, 1 << 32, 0, 0x1234]);
+    fill(&mut file, offset(1) + 18 * 8, &[0, 9, 900, 90, 90]);
+    fill(
+        &mut file,
+        offset(1) + 23 * 8,
+        &[0x66, 2 << 32, 0, 0x1234, 1, 0x99],
+    );
+    fill(&mut file, offset(1) + 41 * 8, &[2, 9, 900, 90, 90]);
+    // Arenas: site + 1 and tier, wished tier, bytes. The third is the second site's.
+    fill(
+        &mut file,
+        offset(2) + 2 * 24,
+        &[1 << 32 | 2, u64::from(u32::MAX), 4 << 20],
+    );
+    fill(&mut file, offset(3), &[1 << 32 | 1, 0, 3 << 32 | 3, 3]);
+    fill(
+        &mut file,
+        offset(4),
+        &[0, 0x7f00_0000_0000, 1 << 20, 1 << 32],
+    );
+    fill(
+        &mut file,
+        offset(5),
+        &[0x7f00_0000_0000, 1, 0x7f00_0000_1000, 2],
+    );
+    file[offset(6) as usize..][..8].copy_from_slice(b"/bin/abc");
+    vec![("small", file)]
+}
+
+fn fill(file: &mut [u8], offset: u64, longs: &[u64]) {
+    for (place, long) in file[offset as usize..].chunks_exact_mut(8).zip(longs) {
+        place.copy_from_slice(&long.to_ne_bytes());
+    }
+}
+
+fn header_bytes(header: &SessionHeader) -> Vec<u8> {
+    let first = (&raw const *header).cast::<u8>();
+    // SAFETY: needed because the layout's own type is the best writer of it. The header is borrowed
+    // for as long as the slice, and has no padding: its fields add up to its size.
+    unsafe { std::slice::from_raw_parts(first, size_of::<SessionHeader>()) }.to_vec()
+}
