@@ -417,6 +417,11 @@ pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteKind) -> u3
         return (word & VALUE_MASK) as u32;
     }
     let value = if config.mode == Mode::Guided {
+        if session::current().is_some() {
+            // Told so that a plan of another program or version can be called foreign; once for
+            // each context, and the allocation does not need the number.
+            let _ = site::of(context, kind);
+        }
         plan::tier_or_default(config, site::name(context, kind))
     } else {
         site::of(context, kind)
