@@ -147,14 +147,20 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
         command: request.command.to_vec(),
         depth: request.depth,
         tiers: request.tiers.clone(),
-        default_tier: if request.policy.unnamed_sites_go_fast() {
-            TierIndex::FASTEST
-        } else {
-            request.tiers.slowest()
-        },
+        default_tier: default_tier(request, &assignments),
         standing: standing(items, &taken, capacity),
         assignments,
     }
+}
+
+/// Where data goes that no assignment names. Small and rare sites were profiled as one, so they
+/// follow the arena they shared; without it they are unknown and go to the slowest tier.
+fn default_tier(request: &PlanRequest<'_>, assignments: &[Assignment]) -> TierIndex {
+    if request.policy.unnamed_sites_go_fast() {
+        return TierIndex::FASTEST;
+    }
+    let shared = assignments.iter().find(|a| a.site == SiteId::SHARED);
+    shared.map_or(request.tiers.slowest(), |shared| shared.tier)
 }
 
 #[cfg(test)]
@@ -168,6 +174,27 @@ mod tests {
     use isotherm_model::units::Bytes;
 
     const KIB: u64 = 4096;
+
+    #[test]
+    fn unnamed_sites_follow_the_arena_they_shared() {
+        let item = |site, value| Item {
+            site,
+            value,
+            weight: Bytes(KIB),
+            order: 0,
+        };
+        let tiers = node_tiers(&[2 * KIB, 99 * KIB]);
+        let hot = [item(SiteId::SHARED, 9), item(SiteId(5), 1)];
+        assert_eq!(
+            plan(&PlanRequest::new(&Hotset, &hot, &tiers)).default_tier,
+            TierIndex::FASTEST
+        );
+        let none = [item(SiteId(5), 1)];
+        assert_eq!(
+            plan(&PlanRequest::new(&Hotset, &none, &tiers)).default_tier,
+            TierIndex(1)
+        );
+    }
 
     #[test]
     fn three_tiers_are_filled_by_speed_with_what_the_faster_left() {
