@@ -37,14 +37,21 @@ class Outcome:
         return f"signal {-self.status}" if self.status < 0 else f"status {self.status}"
 
 
+def as_it_is(text: bytes) -> bytes:
+    return text
+
+
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A command with a name. `clean` takes out of the output what may differ, such as times."""
+    """A command with a name. `clean` and `clean_errors` take out of what it prints what may differ, such as times."""
 
     name: str
     command: list[str]
-    clean: Callable[[bytes], bytes] = lambda text: text
+    clean: Callable[[bytes], bytes] = as_it_is
     seconds: float = 120
+    clean_errors: Callable[[bytes], bytes] = as_it_is
+    # Whether a plain run that ends in failure is a failure of the test: it would compare little.
+    must_succeed: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,10 +120,12 @@ def differences(plain: Outcome, other: Outcome, case: Case) -> list[str]:
     found = []
     if other.timed_out != plain.timed_out or other.status != plain.status:
         found.append(f"ended by {other.ending()}, plain by {plain.ending()}")
-    for name, left, right in (("output", plain.out, other.out), ("errors", plain.err, other.err)):
-        left, right = case.clean(left), case.clean(right)
+    streams = (("output differs", case.clean, plain.out, other.out),
+               ("error differs", case.clean_errors, plain.err, other.err))
+    for what, clean, left, right in streams:
+        left, right = clean(left), clean(right)
         if left != right:
-            found.append(f"standard {name} differ{'s' if name == 'output' else ''}: {first_difference(left, right)}")
+            found.append(f"standard {what}: {first_difference(left, right)}")
     return found
 
 
@@ -158,6 +167,10 @@ class Comparison:
         if plain.timed_out:
             for mode in modes:
                 self.report("skipped", mode.name, case.name, f"plain takes more than {case.seconds:g} s")
+            return
+        if case.must_succeed and plain.status != 0:
+            last = b" | ".join(plain.err.strip().splitlines()[-2:])
+            self.report("failed", "plain", case.name, f"ended by {plain.ending()}: {show(last)}")
             return
         for mode in modes:
             self.run_mode(case, mode, plain)
