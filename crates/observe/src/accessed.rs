@@ -124,7 +124,10 @@ pub fn spread(vma: Vma, extents: &[Span], page_bytes: u64, mut take: impl FnMut(
     for part in inside() {
         let mut at = part.start;
         while at < part.end {
-            let end = ((at / CHUNK_BYTES + 1) * CHUNK_BYTES).min(part.end);
+            // The last chunk of the address space has no end that fits.
+            let end = (at / CHUNK_BYTES + 1)
+                .saturating_mul(CHUNK_BYTES)
+                .min(part.end);
             covered += end - at;
             let due = (u128::from(pages) * u128::from(covered) / u128::from(total)) as u64;
             if due > given {
@@ -323,6 +326,21 @@ Referenced:  1 kB
             found.push((address, pages))
         });
         assert_eq!(found, [(0, 7)]);
+    }
+
+    #[test]
+    fn pages_in_the_last_chunk_of_the_address_space_are_spread_too() {
+        let vma = Vma {
+            start: u64::MAX - 0xffff,
+            end: u64::MAX,
+            referenced_bytes: 0x3000,
+        };
+        let mut found = Vec::new();
+        let extents = std::slice::from_ref(&(vma.start..vma.end));
+        spread(vma, extents, 4096, |address, pages| {
+            found.push((address, pages))
+        });
+        assert_eq!(found, [(vma.start, 3)]);
     }
 
     #[test]

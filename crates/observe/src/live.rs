@@ -157,6 +157,8 @@ pub struct LiveRun {
     perf: Vec<PerfSource>,
     accessed: Option<AccessedBits>,
     touches: Option<SourceReport>,
+    /// The session files; no source of samples, but its cost and its troubles count.
+    files: SourceReport,
     resident: SourceReport,
     resident_next: Nanos,
     sessions: Sessions,
@@ -194,6 +196,10 @@ impl LiveRun {
             accessed: wants(Source::AccessedBits).then(AccessedBits::new),
             touches: wants(Source::TrappedPages)
                 .then(|| empty_report(Source::TrappedPages.name(), touches_note.to_owned())),
+            files: empty_report(
+                "session-files",
+                "written by the runtime as it works".to_owned(),
+            ),
             resident: empty_report("resident-set", resident_note.to_owned()),
             resident_next: Nanos::ZERO,
             sessions: Sessions::new(&config.session_dir, &config.root.join("proc")),
@@ -305,9 +311,14 @@ impl LiveRun {
         let Some(attached) = &self.attached else {
             return;
         };
+        let begin = self.clock.busy();
         // An unreadable directory is an error of `observe`.
         let _ = self.sessions.discover();
         self.sessions.refresh(&attached.processes);
+        self.files.taken = self.sessions.len() as u64;
+        self.files.usable = self.files.taken;
+        self.files.lost = self.sessions.refused().len() as u64;
+        self.files.cost += self.clock.busy().saturating_sub(begin);
         self.read_touches();
         self.measure();
     }
@@ -486,9 +497,13 @@ impl LiveRun {
             }
             report
         });
-        let mut resident = self.resident.clone();
-        resident.trouble = self.session_trouble(cpu);
-        perf.chain(others).chain([resident]).collect()
+        let files = SourceReport {
+            trouble: self.session_trouble(cpu),
+            ..self.files.clone()
+        };
+        perf.chain(others)
+            .chain([files, self.resident.clone()])
+            .collect()
     }
 
     fn session_trouble(&self, cpu: Nanos) -> String {
@@ -539,7 +554,9 @@ impl Observer for LiveRun {
         self.drain();
         self.look_at_accessed_bits();
         self.gate_hardware();
+        let begin = self.clock.busy();
         self.sessions.read_sites();
+        self.files.cost += self.clock.busy().saturating_sub(begin);
         let Some(attached) = &mut self.attached else {
             return Err(LiveError::Order("observe was called before attach"));
         };

@@ -74,6 +74,48 @@ fn owners_sites_and_modules_are_read_as_written() {
 }
 
 #[test]
+fn owners_beyond_holes_of_a_sparse_file_are_found() {
+    use std::os::unix::fs::FileExt;
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("7.0");
+    let mut bytes = SessionBytes::new(7, 1, 55);
+    bytes.arena(0, None, None);
+    // The table of a pool of 64 GiB, put behind everything else, with owners at both ends only.
+    let slots: u64 = 32 << 10;
+    let table = bytes.bytes.len() as u64;
+    let offset = |field: usize| field as u64;
+    use isotherm_abi::session::SessionHeader as Header;
+    let pool_bytes = (slots * CHUNK_BYTES).to_ne_bytes();
+    bytes.put(
+        offset(std::mem::offset_of!(Header, pool_bytes)),
+        &pool_bytes,
+    );
+    bytes.put(
+        offset(std::mem::offset_of!(Header, chunks_offset)),
+        &table.to_ne_bytes(),
+    );
+    bytes.save(&path);
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .expect("opens");
+    file.set_len(table + 4 * slots).expect("grows");
+    for chunk in [0, 1, slots - 1] {
+        file.write_all_at(&1u32.to_ne_bytes(), table + 4 * chunk)
+            .expect("writes");
+    }
+    let file = SessionFile::open(&path).expect("opens");
+    let owned = file
+        .read_owned(&file.progress().expect("reads"))
+        .expect("reads");
+    let ranges: Vec<_> = owned
+        .iter()
+        .map(|it| ((it.address - POOL) / CHUNK_BYTES, it.bytes / CHUNK_BYTES))
+        .collect();
+    assert_eq!(ranges, [(0, 2), (slots - 1, 1)]);
+}
+
+#[test]
 fn a_mapping_that_is_being_rewritten_is_left_out() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut bytes = good();
