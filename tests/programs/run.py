@@ -92,8 +92,11 @@ def main() -> int:
     parser.add_argument("--set", choices=["short", "long", "redis"], default="short",
                         help="short: under three minutes a mode; long: more; redis: its whole test suite")
     parser.add_argument("--sources", default=os.path.join(HERE, "build"), help="where fetched sources are kept")
+    parser.add_argument("--long", action="store_true", help="the long set and redis's whole suite")
     options = parser.parse_args()
-    return run_all(cases(options.set, os.path.abspath(options.sources)), options)
+    folder = os.path.abspath(options.sources)
+    chosen = cases("long", folder) + cases("redis", folder) if options.long else cases(options.set, folder)
+    return run_all(chosen, options)
 
 
 sys.exit(main())
