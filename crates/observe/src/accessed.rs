@@ -334,10 +334,11 @@ Referenced:  1 kB
             start: u64::MAX - 0xffff,
             end: u64::MAX,
             referenced_bytes: 0x3000,
+            ..Vma::default()
         };
         let mut found = Vec::new();
-        let extents = std::slice::from_ref(&(vma.start..vma.end));
-        spread(vma, extents, 4096, |address, pages| {
+        let whole = vma.start..vma.end;
+        spread(vma, std::slice::from_ref(&whole), 4096, |address, pages| {
             found.push((address, pages))
         });
         assert_eq!(found, [(vma.start, 3)]);

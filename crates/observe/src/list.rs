@@ -14,6 +14,11 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
             return None;
         }
         numbers.extend(first..=last);
+        // A list that names each number once is never longer; one that repeats them grows by a
+        // quarter of a megabyte for eight letters.
+        if numbers.len() > LARGEST as usize + 1 {
+            return None;
+        }
     }
     Some(numbers)
 }
@@ -21,6 +26,12 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
 #[cfg(test)]
 mod tests {
     use super::parse;
+
+    #[test]
+    fn a_list_that_repeats_the_largest_range_is_refused_before_it_fills_the_memory() {
+        assert_eq!(parse("0-65536").map(|list| list.len()), Some(65_537));
+        assert_eq!(parse(&"0-65536,".repeat(1 << 20)), None);
+    }
 
     #[test]
     fn ranges_and_gaps_are_read_and_nonsense_is_refused() {
