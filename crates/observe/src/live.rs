@@ -501,9 +501,13 @@ impl LiveRun {
             trouble: self.session_trouble(cpu),
             ..self.files.clone()
         };
-        perf.chain(others)
-            .chain([files, self.resident.clone()])
-            .collect()
+        let mut resident = self.resident.clone();
+        if resident.taken == 0 && !self.sessions.is_empty() {
+            resident.trouble = "the program ended before its memory was measured: sizes are those \
+                                of the mapped memory, an upper bound"
+                .to_owned();
+        }
+        perf.chain(others).chain([files, resident]).collect()
     }
 
     fn session_trouble(&self, cpu: Nanos) -> String {

@@ -201,10 +201,28 @@ impl Sessions {
         self.ledger.take_changed()
     }
 
-    /// Counters of all images, those that ended included.
+    /// Counters of the live images, and under no process the sums of those that ended, so that all
+    /// counts of one name add up to the whole run; once all have ended, that is one count a name.
+    /// Gauges (`*_bytes`) of what ended are gone with it.
     #[must_use]
     pub fn counts(&self) -> Vec<Count> {
-        self.tracked.values().flat_map(Tracked::counts).collect()
+        let (ended, live): (Vec<_>, Vec<_>) = self.tracked.values().partition(|it| it.told);
+        let mut sums = BTreeMap::<String, u64>::new();
+        for count in ended.into_iter().flat_map(Tracked::counts) {
+            if !count.name.ends_with("_bytes") {
+                let sum = sums.entry(count.name).or_default();
+                *sum = sum.saturating_add(count.value);
+            }
+        }
+        let sums = sums.into_iter().map(|(name, value)| Count {
+            process: None,
+            name,
+            value,
+        });
+        live.into_iter()
+            .flat_map(Tracked::counts)
+            .chain(sums)
+            .collect()
     }
 
     /// What an image owns, sorted, without overlap.

@@ -191,8 +191,8 @@ fn accessed_bits_are_attributed_to_the_arrays() {
     println!("{bits:?}");
     let (hot, cold, all) = weights(&batches, Process { pid, image: 0 });
     assert!(bits.trouble.is_empty() && bits.taken > 0, "{bits:?}");
-    // Within a window every page of both may be touched, so they need not differ.
-    assert!(hot > 0 && cold > 0, "hot {hot}, cold {cold}");
+    // One window may see every page of both, or fall into the writing of one of them.
+    assert!(hot + cold > 0, "hot {hot}, cold {cold}");
     assert!(
         (hot + cold) * 10 > all * 9,
         "hot {hot}, cold {cold}, all {all}"

@@ -106,39 +106,9 @@ impl Header {
     /// [`SessionError::NotYet`] while it is all zero (the runtime is still making it); else what
     /// is wrong with it.
     pub fn check(bytes: &[u8; HEADER_BYTES], file_bytes: u64) -> Result<Self, SessionError> {
-        let magic: [u8; 8] = at(bytes, offset_of!(SessionHeader, magic));
-        if magic == [0; 8] {
-            return Err(SessionError::NotYet);
-        }
-        if magic != MAGIC {
-            return Err(SessionError::Wrong(
-                "it does not begin with ISOTHERM".into(),
-            ));
-        }
-        let version = field!(bytes, u32, version);
-        if version != VERSION {
-            return Err(SessionError::Wrong(format!(
-                "it is of version {version}, this program reads version {VERSION}; use the \
-                 libisotherm.so that came with it"
-            )));
-        }
-        if (field!(bytes, u32, header_bytes) as usize) < HEADER_BYTES {
-            return Err(SessionError::Wrong("its header is too short".into()));
-        }
-        let ring = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, slots);
-        let touch_slots = u64::from_ne_bytes(at(bytes, ring));
-        if touch_slots != 0 && !touch_slots.is_power_of_two() {
-            return Err(SessionError::Wrong(format!(
-                "its ring of touches has {touch_slots} slots, not a power of two"
-            )));
-        }
-        let pool_base = field!(bytes, u64, pool_base);
-        let pool_bytes = field!(bytes, u64, pool_bytes);
-        if pool_base.checked_add(pool_bytes).is_none() || !pool_base.is_multiple_of(CHUNK_BYTES) {
-            return Err(SessionError::Wrong(format!(
-                "its pool of {pool_bytes} bytes at {pool_base:#x} cannot be"
-            )));
-        }
+        check_version(bytes)?;
+        let touch_slots = touch_slots(bytes)?;
+        let (pool_base, pool_bytes) = pool(bytes)?;
         let table = |name, offset, slots, record, most| {
             checked(name, offset, slots, record, most, file_bytes)
         };
@@ -219,6 +189,54 @@ impl Header {
             counters: std::array::from_fn(|i| u64::from_ne_bytes(at(bytes, counters + 8 * i))),
         }
     }
+}
+
+/// Whether it is the header of a session file that this program can read.
+fn check_version(bytes: &[u8; HEADER_BYTES]) -> Result<(), SessionError> {
+    let magic: [u8; 8] = at(bytes, offset_of!(SessionHeader, magic));
+    if magic == [0; 8] {
+        return Err(SessionError::NotYet);
+    }
+    if magic != MAGIC {
+        return Err(SessionError::Wrong(
+            "it does not begin with ISOTHERM".into(),
+        ));
+    }
+    let version = field!(bytes, u32, version);
+    if version != VERSION {
+        return Err(SessionError::Wrong(format!(
+            "it is of version {version}, this program reads version {VERSION}; use the \
+             libisotherm.so that came with it"
+        )));
+    }
+    if (field!(bytes, u32, header_bytes) as usize) < HEADER_BYTES {
+        return Err(SessionError::Wrong("its header is too short".into()));
+    }
+    Ok(())
+}
+
+/// Slots of the ring of touches, a power of two or none.
+fn touch_slots(bytes: &[u8; HEADER_BYTES]) -> Result<u64, SessionError> {
+    let ring = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, slots);
+    let touch_slots = u64::from_ne_bytes(at(bytes, ring));
+    if touch_slots != 0 && !touch_slots.is_power_of_two() {
+        return Err(SessionError::Wrong(format!(
+            "its ring of touches has {touch_slots} slots, not a power of two"
+        )));
+    }
+    Ok(touch_slots)
+}
+
+/// First address and bytes of the pool.
+fn pool(bytes: &[u8; HEADER_BYTES]) -> Result<(u64, u64), SessionError> {
+    let pool_base = field!(bytes, u64, pool_base);
+    let pool_bytes = field!(bytes, u64, pool_bytes);
+    if pool_base.checked_add(pool_bytes).is_none() || !pool_base.is_multiple_of(CHUNK_BYTES) {
+        return Err(SessionError::Wrong(format!(
+            "its pool of {pool_bytes} bytes at {pool_base:#x} cannot be"
+        )));
+    }
+    Ok((pool_base, pool_bytes))
 }
 
 fn checked(
