@@ -14,8 +14,8 @@ use core::ffi::c_void;
 use isotherm_abi::session::{Counter, OffReason};
 use isotherm_sys::userfaultfd::Message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::time::{ClockId, clock_gettime};
 
+use crate::trap::progress::{now_ns, thread_ns};
 use crate::trap::{Keeper, Trap};
 
 /// Faults read in one call.
@@ -106,9 +106,7 @@ impl Service<'_> {
         }
         if now_ns >= self.next_publish_ns {
             self.keeper.publish();
-            self.keeper
-                .account
-                .set(Counter::ServiceNanos, processor_ns());
+            self.keeper.account.set(Counter::ServiceNanos, thread_ns());
             self.next_publish_ns = now_ns + PUBLISH_NS;
         }
     }
@@ -153,19 +151,4 @@ impl Service<'_> {
             None => poll(&mut [], timeout.as_ref()),
         };
     }
-}
-
-/// Monotonic time.
-pub(crate) fn now_ns() -> u64 {
-    nanos(ClockId::Monotonic)
-}
-
-/// Processor time of the calling thread.
-fn processor_ns() -> u64 {
-    nanos(ClockId::ThreadCPUTime)
-}
-
-fn nanos(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }

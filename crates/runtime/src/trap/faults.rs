@@ -18,11 +18,16 @@ const POPULATE_PAGES: usize = 32;
 const RETRY_NS: u64 = 1_000_000;
 
 impl Keeper {
-    /// Somebody waits for the page.
-    pub(crate) fn fault(&mut self, page: u32, now_ns: u64) {
+    /// Somebody waits for the page; the fault was read at `read_ns`.
+    ///
+    /// The access is taken to have begun a round trip before that, so that the whole of it takes as
+    /// long as the settings say.
+    pub(crate) fn fault(&mut self, page: u32, read_ns: u64) {
         if page as usize >= self.table.pages() {
             return;
         }
+        self.progress.count_fault();
+        let now_ns = read_ns.saturating_sub(self.costs.round_trip_ns());
         match self.table.state(page) {
             State::Untouched => self.first_touch(page, now_ns),
             State::Away => self.slow_access(page, now_ns),
@@ -150,7 +155,7 @@ impl Keeper {
             return;
         }
         self.account
-            .add(Counter::DelayNanos, now_ns - waiting.seen_ns);
+            .add(Counter::DelayNanos, now_ns.saturating_sub(waiting.seen_ns));
     }
 
     /// Makes the page of a first touch in the slow tier. `false` where there is no memory.

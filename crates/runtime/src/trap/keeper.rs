@@ -14,6 +14,7 @@ use super::due::DueQueue;
 use super::migrate::Migration;
 use super::moves::{BATCH_PAGES, Mover, Rescue};
 use super::page::{Side, State, Word};
+use super::progress::{FaultCosts, Progress};
 use super::sample::Sample;
 use super::sparse::PageList;
 use super::table::{PAGE_BYTES, Table};
@@ -40,6 +41,9 @@ pub(crate) struct Keeper {
     /// Slow pages that the kernel would not move.
     pub(crate) stuck: PageList,
     pub(crate) period: u64,
+    /// The clock that periods are counted by.
+    pub(crate) progress: Progress,
+    pub(crate) costs: &'static FaultCosts,
     pub(crate) sample: Sample,
     pub(crate) migration: Migration,
     /// While not 0, pages stay at home: a fork is under way.
@@ -252,6 +256,8 @@ impl Keeper {
         self.sample.clear();
         self.migration = Migration::new();
         self.held = 0;
+        self.progress = Progress::new();
+        self.period = 0;
         (self.fast_bytes, self.slow_bytes) = (0, 0);
         self.table.rebuild();
         for index in 0..self.table.high() {

@@ -20,12 +20,15 @@ const RUNS_PER_STEP: usize = 8;
 const STUCK_PERIODS: u64 = 16;
 
 impl Keeper {
-    /// Whether a new period has begun since pages were last taken away.
+    /// Begins a new period if it is time: the slow pages that came home in the last one leave.
     pub(crate) fn advance_period(&mut self, now_ns: u64) {
-        if !self.emulates() {
+        if !self.emulates() || !self.progress.is_due(now_ns) {
             return;
         }
-        let period = now_ns / self.emulation.period_ns;
+        let done_ns = self.progress.read(self.costs.processor_ns());
+        let period = done_ns / self.emulation.period_ns;
+        let left_ns = (period + 1) * self.emulation.period_ns - done_ns;
+        self.progress.look_again(now_ns, left_ns);
         if period == self.period {
             return;
         }
@@ -46,11 +49,10 @@ impl Keeper {
         self.leaving_done < self.leaving.len()
     }
 
-    /// When the next period needs the service thread; `None` while nothing waits for it.
+    /// When to look whether a new period has begun; `None` while nothing waits for it.
     pub(crate) fn next_period_ns(&self) -> Option<u64> {
         let waits = !self.returned.is_empty() || !self.stuck.is_empty();
-        (self.emulates() && waits && self.held == 0)
-            .then(|| (self.period + 1) * self.emulation.period_ns)
+        (self.emulates() && waits && self.held == 0).then(|| self.progress.next_look_ns())
     }
 
     fn retry_stuck(&mut self) {

@@ -141,15 +141,22 @@ fn read(address: usize) -> u64 {
     unsafe { (address as *const u64).read_volatile() }
 }
 
-/// Waits until `done`; a service that never gets there fails the test after a long time.
+/// Works until `done`, because periods pass only while the program works. A service that never
+/// gets there fails the test after a long time.
 fn wait_until(what: &str, done: impl Fn() -> bool) {
-    for _ in 0..3000 {
-        if done() {
-            return;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+    let start = std::time::Instant::now();
+    while !done() {
+        assert!(start.elapsed().as_secs() < 60, "waited 60 s until {what}");
+        work(1);
     }
-    panic!("waited 30 s until {what}");
+}
+
+/// Keeps a processor busy for this many milliseconds.
+fn work(milliseconds: u128) {
+    let start = std::time::Instant::now();
+    while start.elapsed().as_millis() < milliseconds {
+        core::hint::spin_loop();
+    }
 }
 
 impl Trap {
@@ -225,14 +232,14 @@ fn system_calls_on_trapped_buffers_wait_and_never_fail() {
     let (mut here, mut there) = std::os::unix::net::UnixStream::pair().expect("socket pair");
     for round in 0..20_u8 {
         buffer.fill(round);
-        std::thread::sleep(std::time::Duration::from_millis(3));
+        work(3);
         file.rewind().expect("rewind");
         file.write_all(buffer).expect("write from trapped pages");
         file.rewind().expect("rewind");
-        std::thread::sleep(std::time::Duration::from_millis(3));
+        work(3);
         file.read_exact(buffer).expect("read into trapped pages");
         assert!(buffer.iter().all(|&byte| byte == round));
-        std::thread::sleep(std::time::Duration::from_millis(3));
+        work(3);
         here.write_all(&[round ^ 0xff; 6 * PAGE_BYTES])
             .expect("send");
         there
@@ -283,10 +290,7 @@ fn fork_and_check(prepare: impl Fn(&Trap), finish: impl Fn(&Trap)) {
                     wrong += i32::from(read(at(page)) != value);
                     write(at(page), value + 1);
                 }
-                let _ = rustix::thread::nanosleep(&rustix::thread::Timespec {
-                    tv_sec: 0,
-                    tv_nsec: 4_000_000,
-                });
+                work(4);
             }
             // SAFETY: leaving without running the parent's exit handlers.
             unsafe { libc::_exit(i32::from(wrong != 0)) };
@@ -548,7 +552,7 @@ fn settled_pages_stay_until_they_are_labelled_again() {
     let chunk = pool.start..pool.start + CHUNK;
     protect(chunk.clone(), MprotectFlags::READ);
     for _ in 0..50 {
-        std::thread::sleep(std::time::Duration::from_millis(1));
+        work(1);
         assert_eq!(in_shadow(trap), 0);
     }
     assert_eq!(read(pool.start), 5);
