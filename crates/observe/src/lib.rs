@@ -1,9 +1,31 @@
 //! Turns what the kernel and the runtime know of a running program into batches.
+//!
+//! ```text
+//! live     one run: joins everything below into a Batch an epoch
+//!  |- source, pmu     sources by name, and the perf events behind them
+//!  |- perf_source     rings -> records -> happenings; code + decode -> data addresses
+//!  |- accessed, gate  accessed bits in short windows; TMP's rule for resting
+//!  |- sessions        all session files: tracked (one image), session (one file), sites
+//!  |- resident        resident pages of ranges
+//!  `- processes       who forked whom, who ran what when
+//! tiers     kinds of memory, from sysfs or a file
+//! doctor    what works here and what would bring the rest; probe asks the kernel
+//! symbols   names of frames
+//! ```
+//!
+//! What is read from outside is not trusted: perf records ([`isotherm_sys::perf::record`]),
+//! session files ([`session`]), the text of smaps ([`accessed::parse_smaps`]), tiers files
+//! ([`tiers::parse`]) and machine code ([`decode::operand`]) may hold anything without a panic or
+//! an allocation beyond a named bound.
+//!
+//! File-system root and clock are arguments, so that recorded machines and set clocks test what
+//! reads them.
 #![forbid(unsafe_code)]
 
 pub mod accessed;
 pub mod clock;
 pub mod code;
+pub mod cpu_time;
 pub mod decode;
 pub mod doctor;
 pub mod gate;
@@ -18,6 +40,7 @@ pub mod resident;
 pub mod session;
 pub mod sessions;
 pub mod sites;
+pub mod source;
 pub mod symbols;
 pub mod tiers;
 pub mod tracked;

@@ -23,6 +23,18 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
+/// The processors that are on, as sysfs lists them under this root; where it does not, as many as
+/// this program may use.
+#[must_use]
+pub fn online_cpus(root: &std::path::Path) -> Vec<u32> {
+    let text = std::fs::read_to_string(root.join("sys/devices/system/cpu/online"));
+    let cpus = text.ok().and_then(|text| parse(text.trim()));
+    cpus.unwrap_or_else(|| {
+        let count = std::thread::available_parallelism().map_or(1, usize::from);
+        (0..count as u32).collect()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::parse;

@@ -27,67 +27,17 @@ use isotherm_model::port::Observer;
 use isotherm_model::units::Nanos;
 use isotherm_sys::perf::{Counter, Event};
 
-use crate::accessed::{AccessedBits, spread, usage};
+use crate::accessed::{AccessedBits, spread};
 use crate::clock::{Clock, MachineClock};
 use crate::code::Code;
+use crate::cpu_time::CpuTime;
 use crate::decode::Architecture;
 use crate::gate::Gate;
-use crate::perf_source::{Addressing, Happening, PerfSource, What, empty_report};
-use crate::pmu::Pmu;
+use crate::list;
+use crate::perf_source::{Happening, PerfSource, What, empty_report};
 use crate::processes::Processes;
 use crate::sessions::Sessions;
-
-/// Where samples may come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
-    /// Intel's precise load samples.
-    Pebs,
-    /// AMD's instruction-based sampling.
-    Ibs,
-    /// Arm's statistical profiling extension.
-    Spe,
-    /// A timer whose samples are decoded.
-    Timer,
-    /// Accessed bits of the page tables.
-    AccessedBits,
-    /// Pages that the runtime traps.
-    TrappedPages,
-    /// Page faults: first touches only. Works everywhere; for tests of the path.
-    PageFaults,
-}
-
-impl Source {
-    /// All of them, best first where they are available.
-    pub const ALL: [Self; 7] = [
-        Self::Pebs,
-        Self::Ibs,
-        Self::Spe,
-        Self::Timer,
-        Self::AccessedBits,
-        Self::TrappedPages,
-        Self::PageFaults,
-    ];
-
-    /// Its name in reports and on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pebs => "pebs",
-            Self::Ibs => "ibs",
-            Self::Spe => "spe",
-            Self::Timer => "timer",
-            Self::AccessedBits => "accessed-bits",
-            Self::TrappedPages => "trapped-pages",
-            Self::PageFaults => "page-faults",
-        }
-    }
-
-    /// The source with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|source| source.name() == name)
-    }
-}
+pub use crate::source::Source;
 
 /// How to observe.
 #[derive(Clone, Debug)]
@@ -226,7 +176,7 @@ impl LiveRun {
             ));
         }
         let proc_root = self.config.root.join("proc");
-        let cpus = online_cpus(&self.config.root);
+        let cpus = list::online_cpus(&self.config.root);
         for source in self.config.sources.clone() {
             let tasks = !self.perf.iter().any(PerfSource::is_attached);
             self.perf.extend(self.open(source, pid, &cpus, tasks));
@@ -255,28 +205,7 @@ impl LiveRun {
     /// Opens a source if it is one of perf's. Only one of them records forks and mappings.
     fn open(&self, source: Source, pid: u32, cpus: &[u32], tasks: bool) -> Option<PerfSource> {
         let hz = self.config.sample_hz.clamp(1, 100_000);
-        let hardware = |pmu: Pmu| {
-            (
-                pmu.event(&self.config.root),
-                Addressing::Given,
-                HARDWARE_COST,
-            )
-        };
-        let (event, addressing, note) = match source {
-            Source::Timer => {
-                let period = 1_000_000_000 / u64::from(hz);
-                (
-                    Ok(Event::cpu_clock(period)),
-                    Addressing::Decoded,
-                    TIMER_COST,
-                )
-            }
-            Source::Pebs => hardware(Pmu::Pebs),
-            Source::Ibs => hardware(Pmu::Ibs),
-            Source::Spe => hardware(Pmu::Spe),
-            Source::PageFaults => (Ok(Event::page_faults(1)), Addressing::Given, FAULT_COST),
-            Source::AccessedBits | Source::TrappedPages => return None,
-        };
+        let (event, addressing, note) = source.event(&self.config.root, hz)?;
         let mut perf = PerfSource::new(source.name(), addressing, note.to_owned());
         match event {
             Ok(event) => {
@@ -481,7 +410,10 @@ impl LiveRun {
     /// The reports of all sources so far.
     #[must_use]
     pub fn reports(&self) -> Vec<SourceReport> {
-        let cpu = self.attached.as_ref().map_or(Nanos::ZERO, |it| it.cpu.used);
+        let cpu = self
+            .attached
+            .as_ref()
+            .map_or(Nanos::ZERO, |it| it.cpu.used());
         let period = Nanos(1_000_000_000 / u64::from(self.config.sample_hz.max(1)));
         let perf = self.perf.iter().map(|source| SourceReport {
             trouble: source.trouble(cpu, period),
@@ -581,7 +513,7 @@ impl Observer for LiveRun {
         counts.push(Count {
             process: None,
             name: "cpu_ns".to_owned(),
-            value: attached.cpu.used.0,
+            value: attached.cpu.used().0,
         });
         let now = self.clock.now();
         let span = now.saturating_sub(std::mem::replace(&mut self.since, now));
@@ -599,46 +531,3 @@ impl Observer for LiveRun {
 
 /// Processor time after which a source that delivers nothing is in trouble.
 const A_WHILE: Nanos = Nanos(100_000_000);
-
-const TIMER_COST: &str = "at 1 kHz about 1.00 times the run time, at 4 kHz 1.08 to 1.13, at 10 kHz \
-                          1.4 (2-core EPYC virtual machine, Linux 6.18, 1 GiB, Zipf 0.99)";
-const HARDWARE_COST: &str = "1.22 to 1.32 times the run time for PEBS with allocation sites \
-                             (MemBrain, Olson et al. 2018); not measured here";
-const FAULT_COST: &str = "one record for each page fault; not measured";
-
-/// Processor time that the program used.
-struct CpuTime {
-    counter: Option<Counter>,
-    used: Nanos,
-}
-
-impl CpuTime {
-    fn new(pid: u32) -> Self {
-        Self {
-            counter: Counter::open(Counter::CPU_CLOCK, pid).ok(),
-            used: Nanos::ZERO,
-        }
-    }
-
-    /// By the counter, else by the processes that live now, which forgets those that ended but
-    /// never goes back.
-    fn update(&mut self, processes: &Processes, root: &Path) {
-        let counted = self.counter.as_mut().and_then(|it| it.value().ok());
-        let proc_root = root.join("proc");
-        let now = counted.unwrap_or_else(|| {
-            let used = processes.pids().filter_map(|pid| usage(&proc_root, pid));
-            used.map(|(nanos, _)| nanos).sum()
-        });
-        self.used = self.used.max(Nanos(now));
-    }
-}
-
-/// The processors that are on: `0-3,8`.
-pub(crate) fn online_cpus(root: &Path) -> Vec<u32> {
-    let text = std::fs::read_to_string(root.join("sys/devices/system/cpu/online"));
-    let cpus = text.ok().and_then(|text| crate::list::parse(text.trim()));
-    cpus.unwrap_or_else(|| {
-        let count = std::thread::available_parallelism().map_or(1, usize::from);
-        (0..count as u32).collect()
-    })
-}

@@ -64,7 +64,7 @@ const THIS_THREAD: u32 = 0;
 
 impl Probe for Machine {
     fn timer(&self) -> io::Result<TimerTrial> {
-        let cpus = crate::live::online_cpus(Path::new("/"));
+        let cpus = crate::list::online_cpus(Path::new("/"));
         let event = Event::cpu_clock(1_000_000);
         let mut sampler = Sampler::open(&event, THIS_THREAD, &cpus, 0)?;
         sampler.enable()?;
@@ -89,7 +89,7 @@ impl Probe for Machine {
     }
 
     fn event(&self, event: &Event) -> io::Result<()> {
-        let cpus = crate::live::online_cpus(Path::new("/"));
+        let cpus = crate::list::online_cpus(Path::new("/"));
         let first = cpus.first().copied().unwrap_or(0);
         Sampler::open(event, THIS_THREAD, &[first], 0).map(drop)
     }

@@ -1,0 +1,46 @@
+//! Processor time that the program used: what tells a source that delivers nothing from a program
+//! that does nothing.
+
+use std::path::Path;
+
+use isotherm_model::units::Nanos;
+use isotherm_sys::perf::Counter;
+
+use crate::accessed::usage;
+use crate::processes::Processes;
+
+/// The processor time of a program and what it forked.
+#[derive(Debug)]
+pub struct CpuTime {
+    counter: Option<Counter>,
+    used: Nanos,
+}
+
+impl CpuTime {
+    /// Counts from the exec of this process on.
+    #[must_use]
+    pub fn new(pid: u32) -> Self {
+        Self {
+            counter: Counter::open(Counter::CPU_CLOCK, pid).ok(),
+            used: Nanos::ZERO,
+        }
+    }
+
+    /// How much so far.
+    #[must_use]
+    pub const fn used(&self) -> Nanos {
+        self.used
+    }
+
+    /// By the counter, else by the processes that live now, which forgets those that ended but
+    /// never goes back.
+    pub fn update(&mut self, processes: &Processes, root: &Path) {
+        let counted = self.counter.as_mut().and_then(|it| it.value().ok());
+        let proc_root = root.join("proc");
+        let now = counted.unwrap_or_else(|| {
+            let used = processes.pids().filter_map(|pid| usage(&proc_root, pid));
+            used.map(|(nanos, _)| nanos).sum()
+        });
+        self.used = self.used.max(Nanos(now));
+    }
+}
