@@ -36,6 +36,8 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
 	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
 	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
+	$(PART) 'report page' tests/pages/run
+	$(PART) 'hostile input' fuzz/check
 
 test-long: build  ## the long test sets: other projects' own test suites with Isotherm preloaded
 	$(PART) 'real programs, long set' tests/programs/run.sh $(PRELOADED) --long

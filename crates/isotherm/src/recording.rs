@@ -183,7 +183,7 @@ pub(crate) struct Troubles {
 
 impl Troubles {
     /// Says those of a segment.
-    pub(crate) fn say(&mut self, segment: &Segment, notes: Notes) {
+    fn say(&mut self, segment: &Segment, notes: Notes) {
         for source in segment
             .sources
             .iter()
@@ -196,8 +196,29 @@ impl Troubles {
         }
     }
 
+    /// Says what went wrong in a step, and returns what it learnt.
+    pub(crate) fn hear<F: std::error::Error>(
+        &mut self,
+        report: Result<StepReport<F>, LiveError>,
+        notes: Notes,
+    ) -> Option<Segment> {
+        match report {
+            Ok(report) => {
+                self.say(&report.segment, notes);
+                if let Err(error) = report.recorded {
+                    self.once(&error.to_string(), notes);
+                }
+                Some(report.segment)
+            }
+            Err(error) => {
+                self.once(&format!("nothing could be observed: {error}"), notes);
+                None
+            }
+        }
+    }
+
     /// Says a sentence unless it was said before.
-    pub(crate) fn once(&mut self, sentence: &str, notes: Notes) {
+    fn once(&mut self, sentence: &str, notes: Notes) {
         if self.said.insert(sentence.to_owned()) {
             notes.warn(sentence);
         }

@@ -243,7 +243,7 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
     let cases: [(&[&str], &str); 15] = [
         (&["record", "--", "/no/such/program"], "no such program"),
         (&["record", "--", "no-such-program-at-all"], "on the PATH"),
-        (&["record", "-o", &profile, "--", "true"], "exist"),
+        (&["record", "-o", &profile, "--", "true"], "--force"),
         (&["record", "--depth", "99", "--", "true"], "99"),
         (
             &["record", "--epoch", "5", "--", "true"],

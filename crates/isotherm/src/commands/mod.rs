@@ -12,10 +12,11 @@ pub(crate) mod tiers;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use isotherm_model::plan::Plan;
 use isotherm_model::plan_text;
-use isotherm_model::profile::Profile;
+use isotherm_model::profile::{Meta, Profile};
+use isotherm_profile::{Existing, Writer};
 
 use crate::notes::Notes;
 
@@ -26,15 +27,32 @@ fn read_plan(path: &Path) -> Result<Plan> {
     plan_text::read(&text).with_context(|| shown.to_string())
 }
 
-/// Reads a profile and passes its warnings on.
-fn read_profile(path: &Path, notes: Notes) -> Result<Profile> {
+/// Reads a profile and says what could not be read of it.
+fn read_profile(path: &Path, notes: Notes) -> Result<(Profile, Vec<String>)> {
     let progress = notes.progress("reading the profile");
     let (profile, warnings) = isotherm_profile::read(path)?;
     progress.finish_and_clear();
-    for warning in warnings {
-        notes.warn(&warning.to_string());
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    for warning in &warnings {
+        notes.warn(warning);
     }
-    Ok(profile)
+    Ok((profile, warnings))
+}
+
+/// Begins a profile; one that is there is replaced only by `--force`.
+fn create_profile(path: &Path, meta: &Meta, force: bool) -> Result<Writer> {
+    let existing = if force {
+        Existing::Overwrite
+    } else {
+        Existing::Refuse
+    };
+    Writer::create(path, meta, existing).map_err(|error| match error {
+        isotherm_profile::Error::Exists(path) => anyhow!(
+            "there is a profile at {} already; choose another path, or replace it with --force",
+            path.display()
+        ),
+        other => other.into(),
+    })
 }
 
 /// `app.iso` with another ending: `app.plan`, `app.html`.

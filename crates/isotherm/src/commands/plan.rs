@@ -17,7 +17,7 @@ use crate::tiers_choice;
 /// # Errors
 /// An unreadable profile, an unknown word, a profile without samples.
 pub(crate) fn run(args: &PlanArgs, notes: Notes) -> Result<()> {
-    let profile = super::read_profile(&args.profile, notes)?;
+    let (profile, _) = super::read_profile(&args.profile, notes)?;
     let plan = decide(args, &profile, notes)?;
     let target = args
         .output

@@ -7,7 +7,6 @@ use isotherm_act::configuration::Configuration;
 use isotherm_act::wrap::DryRun;
 use isotherm_model::profile::Segment;
 use isotherm_pipeline::Step;
-use isotherm_profile::{Existing, Writer};
 
 use crate::aftermath::Aftermath;
 use crate::cli::RecordArgs;
@@ -27,32 +26,17 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, false);
-    let existing = if args.force {
-        Existing::Overwrite
-    } else {
-        Existing::Refuse
-    };
-    let writer = Writer::create(&args.output, &meta, existing)?;
+    let writer = super::create_profile(&args.output, &meta, args.force)?;
     let mut step = Step::new(observer, DryRun, writer, &meta, None);
     let (session, mut running) = ready.start()?;
 
     let mut troubles = Troubles::default();
     let mut totals = Totals::default();
-    let status = recording::watch(
-        &mut step,
-        &mut running,
-        observing.epoch,
-        |report| match report {
-            Ok(report) => {
-                totals.add(&report.segment);
-                troubles.say(&report.segment, notes);
-                if let Err(error) = report.recorded {
-                    troubles.once(&format!("{error:#}"), notes);
-                }
-            }
-            Err(error) => troubles.once(&format!("nothing could be observed: {error}"), notes),
-        },
-    )?;
+    let status = recording::watch(&mut step, &mut running, observing.epoch, |report| {
+        if let Some(segment) = troubles.hear(report, notes) {
+            totals.add(&segment);
+        }
+    })?;
     launch::warn_of(&Aftermath::read(&session), notes);
     let progress = notes.progress("naming the sites");
     let sites = recording::symbolised(&step);

@@ -12,11 +12,12 @@ use crate::notes::Notes;
 /// # Errors
 /// The profile or plan cannot be read, the page cannot be written.
 pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
-    let profile = super::read_profile(&args.profile, notes)?;
+    let (profile, warnings) = super::read_profile(&args.profile, notes)?;
     let plan = args.plan.as_deref().map(super::read_plan).transpose()?;
     let plan_name = args.plan.as_ref().map(|path| path.display().to_string());
     let report = Report::new(&profile, plan.as_ref())
-        .named(&args.profile.display().to_string(), plan_name.as_deref());
+        .named(&args.profile.display().to_string(), plan_name.as_deref())
+        .with_notes(warnings);
     if args.text || args.json {
         let text = if args.json {
             report.json()

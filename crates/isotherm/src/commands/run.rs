@@ -9,15 +9,15 @@ use isotherm_act::wrap::{DryRun, Recording};
 use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::plan::Plan;
 use isotherm_model::port::{Executor, Recorder};
-use isotherm_model::profile::{Profile, Segment};
+use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::Nanos;
 use isotherm_pipeline::{Online, OnlineConfig, Step, coverage};
-use isotherm_profile::{Existing, Writer};
+use isotherm_profile::Writer;
 
 use crate::aftermath::Aftermath;
 use crate::cli::RunArgs;
-use crate::launch::{self, Output};
+use crate::launch::{self, Output, Ready};
 use crate::notes::Notes;
 use crate::recording::{self, InMemory, Troubles};
 use crate::tiers_choice;
@@ -148,22 +148,8 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, tiers.emulates());
-    let sink = match &args.output {
-        Some(path) => {
-            let existing = if args.force {
-                Existing::Overwrite
-            } else {
-                Existing::Refuse
-            };
-            Sink::File(Box::new(Writer::create(path, &meta, existing)?))
-        }
-        None => Sink::Memory(Box::new(InMemory(Profile::new(meta.clone())))),
-    };
-    let hand = if args.dry_run {
-        Hand::Dry(DryRun)
-    } else {
-        Hand::Wishes(Wishes::new(ready.session.path().to_owned()))
-    };
+    let sink = sink(args, &meta)?;
+    let hand = hand(args, &ready);
     let mut config = OnlineConfig::for_tiers(tiers.clone())
         .sampled_every(Nanos(1_000_000_000 / u64::from(observing.frequency)));
     config.command.clone_from(&meta.command);
@@ -173,20 +159,9 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let (session, mut running) = ready.start()?;
 
     let mut troubles = Troubles::default();
-    let status = recording::watch(
-        &mut step,
-        &mut running,
-        observing.epoch,
-        |report| match report {
-            Ok(report) => {
-                troubles.say(&report.segment, notes);
-                if let Err(error) = report.recorded {
-                    troubles.once(&format!("{error:#}"), notes);
-                }
-            }
-            Err(error) => troubles.once(&format!("nothing could be observed: {error}"), notes),
-        },
-    )?;
+    let status = recording::watch(&mut step, &mut running, observing.epoch, |report| {
+        troubles.hear(report, notes);
+    })?;
     let took = Nanos(running.elapsed().as_nanos() as u64);
     let aftermath = Aftermath::read(&session);
     launch::warn_of(&aftermath, notes);
@@ -208,6 +183,23 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
         notes.next("isotherm record -o app.iso -- PROGRAM, to see what was hot");
     }
     Ok(status)
+}
+
+/// A profile on disk where one was asked for.
+fn sink(args: &RunArgs, meta: &Meta) -> Result<Sink> {
+    let Some(path) = &args.output else {
+        return Ok(Sink::Memory(Box::new(InMemory(Profile::new(meta.clone())))));
+    };
+    let writer = super::create_profile(path, meta, args.force)?;
+    Ok(Sink::File(Box::new(writer)))
+}
+
+fn hand(args: &RunArgs, ready: &Ready) -> Hand {
+    if args.dry_run {
+        Hand::Dry(DryRun)
+    } else {
+        Hand::Wishes(Wishes::new(ready.session.path().to_owned()))
+    }
 }
 
 fn requested(outcomes: &[Outcome]) -> usize {
