@@ -110,7 +110,9 @@ impl PageTables {
 
     fn scan(&self, span: Span, mut found: impl FnMut(Span)) -> io::Result<()> {
         let mut regions = [Region::default(); REGIONS];
-        let end = span.end.next_multiple_of(self.page_bytes);
+        // The last page of the address space has no end that fits; nothing of a program is there.
+        let end = span.end.checked_next_multiple_of(self.page_bytes);
+        let end = end.unwrap_or(u64::MAX - u64::MAX % self.page_bytes);
         let mut start = span.start - span.start % self.page_bytes;
         while start < end {
             let (count, walked) = present_regions(&self.pagemap, start, end, &mut regions)?;
@@ -168,6 +170,21 @@ mod tests {
             tables.set_method(method);
             let resident = tables.resident(&ranges).expect("reads");
             assert_eq!(resident, [10 * page, 6 * page, page], "{method:?}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_address_space_is_looked_at_and_empty() {
+        let mut tables = PageTables::open(Path::new("/proc"), std::process::id()).expect("opens");
+        let last = u64::MAX - 3 * 4096..u64::MAX;
+        for method in [tables.method(), Method::Read] {
+            tables.set_method(method);
+            let resident = tables.resident(std::slice::from_ref(&last));
+            // The kernel refuses to scan what no program can have.
+            assert!(
+                resident.is_err() || resident.is_ok_and(|bytes| bytes == [0]),
+                "{method:?}"
+            );
         }
     }
 
