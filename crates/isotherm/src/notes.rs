@@ -1,9 +1,26 @@
 //! What the tool itself says, on standard error, so that a program's own output stays its own.
 
-use std::io::IsTerminal;
+use std::io::{ErrorKind, IsTerminal, Write};
 use std::time::Duration;
 
+use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+
+/// Prints a result on standard output. Whoever reads it may stop reading (`| head`): that is no
+/// failure, and there is nothing left to say to them.
+///
+/// # Errors
+/// Standard output cannot be written for another reason, a full disk say.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let mut output = std::io::stdout().lock();
+    let written = output
+        .write_all(text.as_bytes())
+        .and_then(|()| output.flush());
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        written => written.context("standard output cannot be written"),
+    }
+}
 
 /// How talkative to be.
 #[derive(Clone, Copy, Debug)]

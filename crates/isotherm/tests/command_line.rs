@@ -292,6 +292,36 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
 }
 
 #[test]
+fn a_reader_that_stops_reading_is_no_failure() {
+    let directory = tempfile::tempdir().unwrap();
+    let profile = recorded(&directory, "0.6");
+    for arguments in [
+        vec!["doctor"],
+        vec!["report", "--json", &profile],
+        vec!["completions", "zsh"],
+    ] {
+        let mut child = isotherm()
+            .args(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            !stderr(&output).contains("panicked"),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
 fn a_static_program_is_refused_by_name() {
     let directory = tempfile::tempdir().unwrap();
     let source = directory.path().join("s.c");

@@ -14,7 +14,7 @@ use isotherm_report::comparison::Comparison;
 use crate::aftermath::Aftermath;
 use crate::cli::CompareArgs;
 use crate::launch::{self, Output};
-use crate::notes::Notes;
+use crate::notes::{Notes, print};
 
 /// The placements, slowest first by expectation.
 const PLACEMENTS: [Placement; 4] = [
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<()> {
         }
     }
     progress.finish_and_clear();
-    print(&plan, &times, args.json);
+    print(&shown(&plan, &times, args.json))?;
     notes.next(&format!("isotherm explain {} SITE", args.plan.display()));
     Ok(())
 }
@@ -206,24 +206,23 @@ fn to_json(plan: &Plan, comparison: &Comparison, times: &[Vec<Duration>]) -> ser
     })
 }
 
-fn print(plan: &Plan, times: &[Vec<Duration>], json: bool) {
+fn shown(plan: &Plan, times: &[Vec<Duration>], json: bool) -> String {
     let comparison = comparison(plan, times);
     if json {
-        println!("{:#}", to_json(plan, &comparison, times));
-        return;
+        return format!("{:#}\n", to_json(plan, &comparison, times));
     }
     let emulated = if plan.tiers.emulates() {
         " (emulated)"
     } else {
         ""
     };
-    println!("{}", plan.command.join(" "));
-    println!(
-        "fast tier {}{emulated}, medians of {} rounds; the bound is modelled",
+    format!(
+        "{}\nfast tier {}{emulated}, medians of {} rounds; the bound is modelled\n{}\n",
+        plan.command.join(" "),
         plan.tiers.all()[0].capacity,
-        times[0].len()
-    );
-    println!("{}", comparison.render().trim_end());
+        times[0].len(),
+        comparison.render().trim_end()
+    )
 }
 
 #[cfg(test)]

@@ -7,21 +7,22 @@ use isotherm_observe::doctor::{Examination, Finding, Ranked, State, examine};
 use isotherm_report::table::{left, render};
 
 use crate::cli::DoctorArgs;
-use crate::notes::Notes;
+use crate::notes::{Notes, print};
 
 /// Prints the findings.
 ///
 /// # Errors
-/// None today; the signature is that of every command.
+/// Standard output cannot be written.
 pub(crate) fn run(args: &DoctorArgs, notes: Notes) -> Result<()> {
     let examination = examine(Path::new("/"));
     if args.json {
-        println!("{:#}", to_json(&examination));
-        return Ok(());
+        return print(&format!("{:#}\n", to_json(&examination)));
     }
-    print!("{}", findings(&examination));
-    println!();
-    print!("{}", ranking(&examination));
+    print(&format!(
+        "{}\n{}",
+        findings(&examination),
+        ranking(&examination)
+    ))?;
     notes.next("isotherm record -o app.iso -- PROGRAM");
     Ok(())
 }

@@ -4,6 +4,7 @@ use anyhow::{Context, Result};
 use isotherm_model::explain::explain;
 
 use crate::cli::ExplainArgs;
+use crate::notes::print;
 
 /// Prints the explanation.
 ///
@@ -12,6 +13,5 @@ use crate::cli::ExplainArgs;
 pub(crate) fn run(args: &ExplainArgs) -> Result<()> {
     let plan = super::read_plan(&args.plan)?;
     let text = explain(&plan, &args.site).with_context(|| args.plan.display().to_string())?;
-    println!("{}", text.trim_end());
-    Ok(())
+    print(&format!("{}\n", text.trim_end()))
 }

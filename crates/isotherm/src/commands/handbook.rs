@@ -1,11 +1,10 @@
 //! `isotherm completions` and `isotherm man`: made from the flag table, so they cannot drift.
 
-use std::io::Write;
-
 use anyhow::{Context, Result};
 use clap::CommandFactory;
 
 use crate::cli::{Cli, CompletionArgs, ManArgs};
+use crate::notes::print;
 
 /// Prints the completion script.
 ///
@@ -14,9 +13,7 @@ use crate::cli::{Cli, CompletionArgs, ManArgs};
 pub(crate) fn completions(args: &CompletionArgs) -> Result<()> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "isotherm", &mut script);
-    std::io::stdout()
-        .write_all(&script)
-        .context("standard output")
+    print(&String::from_utf8_lossy(&script))
 }
 
 /// Writes one page a command.

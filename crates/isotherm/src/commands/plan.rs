@@ -9,7 +9,7 @@ use isotherm_model::profile::Profile;
 use isotherm_policy::{PlanRequest, by_name, names};
 
 use crate::cli::PlanArgs;
-use crate::notes::Notes;
+use crate::notes::{Notes, print};
 use crate::tiers_choice;
 
 /// Makes and writes the plan.
@@ -24,8 +24,7 @@ pub(crate) fn run(args: &PlanArgs, notes: Notes) -> Result<()> {
         .clone()
         .unwrap_or_else(|| super::beside(&args.profile, "plan"));
     if target == Path::new("-") {
-        print!("{}", plan_text::write(&plan));
-        return Ok(());
+        return print(&plan_text::write(&plan));
     }
     std::fs::write(&target, plan_text::write(&plan))
         .with_context(|| format!("{}: cannot be written", target.display()))?;

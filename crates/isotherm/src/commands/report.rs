@@ -5,7 +5,7 @@ use anyhow::{Context, Result};
 use isotherm_report::Report;
 
 use crate::cli::ReportArgs;
-use crate::notes::Notes;
+use crate::notes::{Notes, print};
 
 /// Writes the page, or prints text or JSON.
 ///
@@ -24,8 +24,7 @@ pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
         } else {
             report.text(terminal_width())
         };
-        println!("{}", text.trim_end());
-        return Ok(());
+        return print(&format!("{}\n", text.trim_end()));
     }
     let target = args
         .output

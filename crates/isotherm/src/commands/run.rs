@@ -43,7 +43,9 @@ fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
     let (status, took) = running.finish()?;
     let aftermath = Aftermath::read(&session);
     launch::warn_of(&aftermath, notes);
-    say_coverage(plan, &aftermath, notes);
+    if aftermath.off.is_empty() {
+        say_coverage(plan, &aftermath, notes);
+    }
     let took = Nanos(took.as_nanos() as u64);
     notes.say(&format!("guided run took {took}{}", emulated(&plan.tiers)));
     let coverage = coverage(plan, aftermath.site_ids());

@@ -6,7 +6,7 @@ use isotherm_model::units::Nanos;
 use isotherm_report::table::{left, render, right};
 
 use crate::cli::TiersArgs;
-use crate::notes::Notes;
+use crate::notes::{Notes, print};
 use crate::tiers_choice;
 
 /// Prints the tiers, or writes them to a file.
@@ -23,21 +23,18 @@ pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<()> {
     }
     if args.json {
         let list: Vec<_> = tiers.all().iter().map(to_json).collect();
-        println!(
-            "{:#}",
-            serde_json::json!({ "emulated": tiers.emulates(), "tiers": list })
-        );
+        let json = serde_json::json!({ "emulated": tiers.emulates(), "tiers": list });
+        return print(&format!("{json:#}\n"));
+    }
+    print(&table(&tiers))?;
+    let Some(costs) = tiers.all().iter().find_map(emulation) else {
         return Ok(());
-    }
-    print!("{}", table(&tiers));
-    if let Some(costs) = tiers.all().iter().find_map(emulation) {
-        println!(
-            "emulated: every {} the first access to a slow page takes {}, {} more if it is hot; a \
-             moved page {}",
-            costs.period, costs.access, costs.hot, costs.migrate
-        );
-    }
-    Ok(())
+    };
+    print(&format!(
+        "emulated: every {} the first access to a slow page takes {}, {} more if it is hot; a \
+         moved page {}\n",
+        costs.period, costs.access, costs.hot, costs.migrate
+    ))
 }
 
 const fn emulation(tier: &Tier) -> Option<Emulation> {
