@@ -2,7 +2,7 @@
 //! environment.
 #![no_main]
 
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex};
 
 use isotherm_fuzz::campaign::survive;
 use isotherm_fuzz::{Target, target};
@@ -16,13 +16,21 @@ static CHOSEN: LazyLock<&'static Target> = LazyLock::new(|| {
     });
     // libfuzzer-sys ends the program at every panic. The reader of profiles catches those of the
     // Parquet decoder, and that is no fault.
-    std::panic::set_hook(Box::new(|_| ()));
+    std::panic::set_hook(Box::new(|panic| {
+        if let Ok(mut last) = LAST_PANIC.lock() {
+            *last = panic.to_string();
+        }
+    }));
     chosen
 });
 
+/// What the last panic said, with its place in the source.
+static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
+
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    if let Err(failure) = survive(*CHOSEN, data) {
-        eprintln!("{}: {}", CHOSEN.name, failure.what);
+    if survive(*CHOSEN, data).is_err() {
+        let last = LAST_PANIC.lock().map(|last| last.clone());
+        eprintln!("{}: {}", CHOSEN.name, last.unwrap_or_default());
         std::process::abort();
     }
 });
