@@ -69,12 +69,33 @@ impl PageTables {
 
     /// Resident bytes of each range. The ranges are sorted and do not overlap.
     ///
+    /// With a `shadow` other than 0, a page is also there while its content lies at its address
+    /// plus the shadow. The two places are looked at one after the other, so a page that is moved
+    /// meanwhile may be seen at both: it counts once.
+    ///
     /// # Errors
     /// The process is gone.
-    pub fn resident(&self, ranges: &[Span]) -> io::Result<Vec<u64>> {
-        let mut bytes = vec![0; ranges.len()];
+    pub fn resident(&self, ranges: &[Span], shadow: u64) -> io::Result<Vec<u64>> {
+        let mut present = self.present(ranges)?;
+        if shadow != 0 {
+            let shifted: Vec<Span> = ranges.iter().map(|range| moved(range, shadow)).collect();
+            if shifted.iter().any(|range| range.start >= range.end) {
+                return Ok(covered(ranges, &present));
+            }
+            let away = self.present(&shifted)?;
+            let back = away.iter().map(|span| moved(span, shadow.wrapping_neg()));
+            present.extend(back);
+            present = union(present);
+        }
+        Ok(covered(ranges, &present))
+    }
+
+    /// The runs of resident pages in the ranges, in order where the ranges are.
+    fn present(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
+        let mut present: Vec<Span> = Vec::new();
         let mut first = 0;
         while first < ranges.len() {
+            // Ranges that touch are walked in one go.
             let mut last = first;
             while ranges
                 .get(last + 1)
@@ -83,22 +104,13 @@ impl PageTables {
                 last += 1;
             }
             let whole = ranges[first].start..ranges[last].end;
-            let mut at = first;
-            self.walk(whole, |present| {
-                while at <= last && ranges[at].end <= present.start {
-                    at += 1;
-                }
-                let mut part = at;
-                while part <= last && ranges[part].start < present.end {
-                    let range = &ranges[part];
-                    let overlap = range.end.min(present.end) - range.start.max(present.start);
-                    bytes[part] += overlap;
-                    part += 1;
-                }
+            self.walk(whole, |span| match present.last_mut() {
+                Some(before) if before.end == span.start => before.end = span.end,
+                _ => present.push(span),
             })?;
             first = last + 1;
         }
-        Ok(bytes)
+        Ok(present)
     }
 
     fn walk(&self, span: Span, found: impl FnMut(Span)) -> io::Result<()> {
@@ -149,9 +161,42 @@ impl PageTables {
     }
 }
 
+fn moved(span: &Span, by: u64) -> Span {
+    span.start.wrapping_add(by)..span.end.wrapping_add(by)
+}
+
+/// The same addresses in order and without overlap.
+fn union(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable_by_key(|span| span.start);
+    let mut apart: Vec<Span> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match apart.last_mut() {
+            Some(before) if span.start <= before.end => before.end = before.end.max(span.end),
+            _ => apart.push(span),
+        }
+    }
+    apart
+}
+
+/// Bytes of each range that the spans cover. Both are sorted and do not overlap.
+fn covered(ranges: &[Span], spans: &[Span]) -> Vec<u64> {
+    let mut first = 0;
+    let of_range = |range: &Span| {
+        while spans.get(first).is_some_and(|span| span.end <= range.start) {
+            first += 1;
+        }
+        spans[first..]
+            .iter()
+            .take_while(|span| span.start < range.end)
+            .map(|span| span.end.min(range.end) - span.start.max(range.start))
+            .sum()
+    };
+    ranges.iter().map(of_range).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Method, PageTables};
+    use super::{Method, PageTables, covered, union};
     use std::path::Path;
 
     #[test]
@@ -168,7 +213,7 @@ mod tests {
         let mut tables = PageTables::open(Path::new("/proc"), std::process::id()).expect("opens");
         for method in [tables.method(), Method::Read] {
             tables.set_method(method);
-            let resident = tables.resident(&ranges).expect("reads");
+            let resident = tables.resident(&ranges, 0).expect("reads");
             assert_eq!(resident, [10 * page, 6 * page, page], "{method:?}");
         }
     }
@@ -179,13 +224,44 @@ mod tests {
         let last = u64::MAX - 3 * 4096..u64::MAX;
         for method in [tables.method(), Method::Read] {
             tables.set_method(method);
-            let resident = tables.resident(std::slice::from_ref(&last));
+            let resident = tables.resident(std::slice::from_ref(&last), 0);
             // The kernel refuses to scan what no program can have.
             assert!(
                 resident.is_err() || resident.is_ok_and(|bytes| bytes == [0]),
                 "{method:?}"
             );
         }
+    }
+
+    #[test]
+    fn a_page_at_its_place_or_in_the_shadow_counts_once() {
+        let page = rustix::param::page_size() as u64;
+        let data = vec![1u8; 64 * page as usize];
+        let start = (data.as_ptr() as u64).next_multiple_of(page);
+        let tables = PageTables::open(Path::new("/proc"), std::process::id()).expect("opens");
+        // The shadow of the first ten pages are the next ten, which are there as well.
+        let place = start..start + 10 * page;
+        let ranges = std::slice::from_ref(&place);
+        let resident = tables.resident(ranges, 10 * page).expect("reads");
+        assert_eq!(resident, [10 * page]);
+        // A place where nothing is, with a shadow that is there.
+        let nowhere = 1 << 20;
+        let place = nowhere..nowhere + 10 * page;
+        let ranges = std::slice::from_ref(&place);
+        let resident = tables
+            .resident(ranges, start.wrapping_sub(nowhere))
+            .expect("reads");
+        assert_eq!(resident, [10 * page]);
+    }
+
+    #[test]
+    fn spans_are_united_and_cut_to_the_ranges() {
+        let united = union(vec![30..40, 0..10, 5..20, 20..25]);
+        assert_eq!(united, [0..25, 30..40]);
+        assert_eq!(
+            covered(&[0..5, 5..7, 24..31, 50..60], &united),
+            [5, 2, 2, 0]
+        );
     }
 
     #[test]

@@ -153,28 +153,13 @@ impl Tracked {
     pub fn measure(&mut self, proc_root: &Path) -> std::io::Result<()> {
         let tables = PageTables::open(proc_root, self.process.pid)?;
         let ranges = self.ranges();
-        let mut bytes = tables.resident(&ranges)?;
-        let shadow = self.progress.shadow_offset;
-        if shadow != 0 {
-            let shift = |range: &Span| {
-                let start = range.start.wrapping_add(shadow);
-                start..start.saturating_add(range.end - range.start)
-            };
-            let shifted: Vec<_> = ranges.iter().map(shift).collect();
-            if shifted.is_sorted_by_key(|range| range.start) {
-                let more = tables.resident(&shifted)?;
-                bytes
-                    .iter_mut()
-                    .zip(more)
-                    .for_each(|(sum, more)| *sum += more);
-            }
-        }
+        let bytes = tables.resident(&ranges, self.progress.shadow_offset)?;
         for (range, bytes) in ranges.iter().zip(bytes) {
             let length = range.end - range.start;
             let known = self.resident.entry((range.start, length)).or_default();
             let before = if known.fresh { known.bytes } else { 0 };
             *known = Measured {
-                bytes: before.max(bytes.min(length)),
+                bytes: before.max(bytes),
                 fresh: true,
             };
         }
