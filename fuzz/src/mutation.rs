@@ -25,7 +25,7 @@ pub struct Random(pub u64);
 
 impl Random {
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,14 +37,14 @@ impl Random {
     pub fn below(&mut self, limit: usize) -> usize {
         match limit {
             0 => 0,
-            limit => (self.next() % limit as u64) as usize,
+            limit => (self.number() % limit as u64) as usize,
         }
     }
 
     /// Bytes without any structure.
     pub fn bytes(&mut self) -> Vec<u8> {
         let length = self.below(256);
-        (0..length).map(|_| self.next() as u8).collect()
+        (0..length).map(|_| self.number() as u8).collect()
     }
 }
 
@@ -87,7 +87,7 @@ fn change(random: &mut Random, bytes: &mut Vec<u8>, other: &[u8]) {
             let edge = EDGES[random.below(EDGES.len())].to_string();
             insert(bytes, at, edge.as_bytes());
         }
-        6 => overwrite(bytes, at, &[random.next() as u8]),
+        6 => overwrite(bytes, at, &[random.number() as u8]),
         _ => {
             if let Some(byte) = bytes.get_mut(at) {
                 *byte ^= 1 << random.below(8);
