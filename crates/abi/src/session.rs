@@ -277,7 +277,9 @@ pub struct ArenaRecord {
     /// Tier that new memory of the arena gets; an index into the configuration's tiers, or
     /// [`NO_TIER`].
     pub tier: AtomicU32,
-    /// Tier that the observer wants; the runtime's service thread obeys. [`NO_TIER`]: no wish.
+    /// Tier that the observer wants. The runtime's service thread takes the wish up and stores
+    /// [`NO_TIER`] in its place. A wish for the tier that the arena has is no empty one: it brings
+    /// back what spilled for want of room.
     pub wanted_tier: AtomicU32,
     /// Zero.
     pub reserved: u32,

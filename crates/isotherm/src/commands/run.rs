@@ -175,6 +175,7 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
         "seconds": took.0 as f64 / 1e9,
         "actions": step.executor.outcomes.len(),
         "actions_requested": requested(&step.executor.outcomes),
+        "outcomes": step.executor.outcomes.iter().map(outcome).collect::<Vec<_>>(),
         "runtime": aftermath.to_json(),
     });
     write_summary(args, &summary)?;
@@ -202,6 +203,26 @@ fn hand(args: &RunArgs, ready: &Ready) -> Hand {
     } else {
         Hand::Wishes(Wishes::new(ready.session.path().to_owned()))
     }
+}
+
+/// An outcome by its action, so that a bare success is never all that is said.
+fn outcome(outcome: &Outcome) -> serde_json::Value {
+    let (fate, why) = match &outcome.fate {
+        Fate::Moved => ("moved", None),
+        Fate::Requested => ("requested", None),
+        Fate::AlreadyThere => ("already there", None),
+        Fate::Busy => ("busy", None),
+        Fate::Denied(why) => ("denied", Some(why)),
+        Fate::NotAttempted(why) => ("not attempted", Some(why)),
+    };
+    serde_json::json!({
+        "pid": outcome.action.process.pid,
+        "site": outcome.action.site.to_string(),
+        "tier": outcome.action.tier.0,
+        "bytes": outcome.action.bytes.0,
+        "fate": fate,
+        "why": why,
+    })
 }
 
 fn requested(outcomes: &[Outcome]) -> usize {

@@ -40,10 +40,10 @@ impl Wishes {
     /// room for promotions.
     pub(crate) fn first(&self, tiers: u32) -> Option<Wish> {
         let mut best: Option<Wish> = None;
-        let mut consider = |subject, tier: &AtomicU32, wanted: &AtomicU32| {
-            let (tier, wanted) = (tier.load(Ordering::Relaxed), wanted.load(Ordering::Relaxed));
-            let open = wanted != NO_TIER && wanted != tier && wanted < tiers;
-            if open && best.is_none_or(|best| wanted > best.tier) {
+        let mut consider = |subject, wanted: &AtomicU32| {
+            // A wish for the tier that the subject has is open too: its pages may have spilled.
+            let wanted = wanted.load(Ordering::Relaxed);
+            if wanted < tiers && best.is_none_or(|best| wanted > best.tier) {
                 best = Some(Wish {
                     subject,
                     tier: wanted,
@@ -52,32 +52,32 @@ impl Wishes {
         };
         let arenas = self.header.arena_count.load(Ordering::Acquire) as usize;
         for (index, arena) in self.arenas.iter().take(arenas).enumerate() {
-            consider(
-                Subject::Arena(index as u32),
-                &arena.tier,
-                &arena.wanted_tier,
-            );
+            consider(Subject::Arena(index as u32), &arena.wanted_tier);
         }
         let mappings = self.header.mapping_count.load(Ordering::Acquire) as usize;
         for (index, mapping) in self.mappings.iter().take(mappings).enumerate() {
             if mapping.bytes.load(Ordering::Relaxed) > 0 {
-                consider(
-                    Subject::Mapping(index as u32),
-                    &mapping.tier,
-                    &mapping.wanted_tier,
-                );
+                consider(Subject::Mapping(index as u32), &mapping.wanted_tier);
             }
         }
         best
     }
 
-    /// Says that the wish is obeyed: new memory of the subject belongs to its tier from now on.
+    /// Says that the wish is obeyed: new memory of the subject belongs to its tier from now on. The
+    /// wish is taken back, unless the observer has written another one since.
     pub(crate) fn accept(&self, wish: &Wish) {
-        let tier = match wish.subject {
-            Subject::Arena(index) => &self.arenas[index as usize].tier,
-            Subject::Mapping(index) => &self.mappings[index as usize].tier,
+        let (tier, wanted) = match wish.subject {
+            Subject::Arena(index) => {
+                let arena = &self.arenas[index as usize];
+                (&arena.tier, &arena.wanted_tier)
+            }
+            Subject::Mapping(index) => {
+                let mapping = &self.mappings[index as usize];
+                (&mapping.tier, &mapping.wanted_tier)
+            }
         };
         tier.store(wish.tier, Ordering::Release);
+        let _ = wanted.compare_exchange(wish.tier, NO_TIER, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// The addresses of a mapping; `None` where its slot is empty or being written.
