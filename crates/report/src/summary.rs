@@ -252,7 +252,8 @@ impl Source {
             cost_ns: report.cost.0,
             cost_note: report.cost_note.clone(),
             trouble: report.trouble.clone(),
-            silent: report.usable == 0,
+            // A row that only tells a cost (session files, resident set) has nothing to deliver.
+            silent: report.usable == 0 && !report.trouble.is_empty(),
         }
     }
 }
@@ -296,11 +297,10 @@ fn notes(summary: &Summary) -> Vec<String> {
         );
     }
     for source in summary.sources.iter().filter(|source| source.silent) {
-        let why = match source.trouble.as_str() {
-            "" => "it gave no reason; `isotherm doctor` looks for one",
-            trouble => trouble,
-        };
-        notes.push(format!("Source {} delivered nothing: {why}.", source.name));
+        notes.push(format!(
+            "Source {} delivered nothing: {}.",
+            source.name, source.trouble
+        ));
     }
     if let Some(plan) = &summary.plan {
         notes.extend(plan.doubts(&summary.totals));
