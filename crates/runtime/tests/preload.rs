@@ -1,0 +1,398 @@
+//! Programs of every kind run the same with the library preloaded as without it, in every mode.
+//!
+//! The programs in `programs/` are built with the machine's C and C++ compilers and run plain, then
+//! under each configuration; output, error output and exit status must be the same. Modes that
+//! need what the kernel does not allow here are left out with a printed reason.
+
+use std::ffi::OsStr;
+use std::io::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use isotherm_abi::config::{ConfigHeader, Emulation, Mode, PlanEntry, TierKind, TierRecord};
+use isotherm_abi::env;
+use isotherm_abi::session::SessionHeader;
+
+/// Where the tests put what they build.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    std::fs::create_dir_all(&folder).expect("the build folder is writable");
+    folder
+}
+
+/// The library under test, built beside this test.
+fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("a test has a path");
+    let folder = test.parent().expect("a test lies in a folder");
+    let library = folder.join("libisotherm.so");
+    assert!(library.exists(), "{} was not built", library.display());
+    library
+}
+
+/// Builds a program of `programs/` once.
+fn build(name: &str, options: &[&str]) -> PathBuf {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/programs")
+        .join(name);
+    let program = folder("programs").join(format!("{name}{}", options.concat().replace('/', "_")));
+    let compiler = if name.ends_with(".cc") { "c++" } else { "cc" };
+    let built = Command::new(compiler)
+        .args(["-O1", "-w"])
+        .args(options)
+        .arg("-o")
+        .arg(&program)
+        .arg(&source)
+        .args(["-lpthread", "-ldl"])
+        .output()
+        .unwrap_or_else(|error| panic!("{compiler} does not start: {error}"));
+    let complaint = String::from_utf8_lossy(&built.stderr);
+    assert!(built.status.success(), "{name} is not built: {complaint}");
+    program
+}
+
+/// One way to run.
+struct Way {
+    name: &'static str,
+    mode: Mode,
+    depth: u32,
+    tiers: &'static [TierKind],
+    emulation: Emulation,
+}
+
+const NO_EMULATION: Emulation = Emulation {
+    period_ns: 0,
+    access_ns: 0,
+    hot_ns: 0,
+    migrate_ns: 0,
+};
+
+const EMULATION: Emulation = Emulation {
+    period_ns: 50_000_000,
+    access_ns: 10_000,
+    hot_ns: 13_000,
+    migrate_ns: 50_000,
+};
+
+const NODES: TierKind = TierKind::Nodes;
+const PAIR: &[TierKind] = &[TierKind::EmulatedFast, TierKind::EmulatedSlow];
+
+const fn way(name: &'static str, mode: Mode, tiers: &'static [TierKind]) -> Way {
+    Way {
+        name,
+        mode,
+        depth: 4,
+        tiers,
+        emulation: NO_EMULATION,
+    }
+}
+
+/// Ways that any machine can go.
+fn plain_ways() -> Vec<Way> {
+    let direct = Way {
+        depth: 1,
+        ..way("profile, one caller", Mode::Profile, &[NODES])
+    };
+    let deep = Way {
+        depth: 8,
+        ..way("profile, eight callers", Mode::Profile, &[])
+    };
+    vec![
+        way("pass-through", Mode::PassThrough, &[]),
+        way("profile", Mode::Profile, &[NODES]),
+        direct,
+        deep,
+        way("guided", Mode::Guided, &[NODES, NODES]),
+        way("guided, six tiers", Mode::Guided, &[NODES; 6]),
+        way("online", Mode::Online, &[NODES, NODES]),
+    ]
+}
+
+/// Ways that need userfaultfd with `UFFDIO_MOVE`.
+fn emulated_ways() -> Vec<Way> {
+    [
+        way("profile, emulated", Mode::Profile, PAIR),
+        way("guided, emulated", Mode::Guided, PAIR),
+        way("online, emulated", Mode::Online, PAIR),
+    ]
+    .into_iter()
+    .map(|way| Way {
+        emulation: EMULATION,
+        ..way
+    })
+    .collect()
+}
+
+/// Bytes of a value that holds only integers.
+fn bytes_of<T>(value: &T) -> &[u8] {
+    // SAFETY: the records of the configuration have no padding (their sizes are asserted where
+    // they are defined), and the value lives as long as the slice.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>())
+    }
+}
+
+impl Way {
+    /// Writes the configuration file. The plan names a site that is not there, so that guided runs
+    /// have a table to look in.
+    fn configuration(&self) -> PathBuf {
+        let entry = PlanEntry {
+            hash: 5,
+            tier: 0,
+            reserved: 0,
+        };
+        let entries = if self.tiers.is_empty() {
+            Vec::new()
+        } else {
+            let mut entries = vec![PlanEntry::default(); 4];
+            entries[1] = entry;
+            entries
+        };
+        let tiers_bytes = self.tiers.len() * size_of::<TierRecord>();
+        let mut header = ConfigHeader::new(self.mode);
+        header.depth = self.depth;
+        header.default_tier = self.tiers.len().saturating_sub(1) as u32;
+        header.own_arena_bytes = 64 << 10;
+        header.tier_count = self.tiers.len() as u32;
+        header.entry_slots = entries.len() as u32;
+        header.entries_offset = header.tiers_offset + tiers_bytes as u64;
+        header.file_bytes = header.entries_offset + std::mem::size_of_val(&entries[..]) as u64;
+        header.emulation = self.emulation;
+        let path = folder("configurations").join(self.name);
+        let mut file = std::fs::File::create(&path).expect("the folder is writable");
+        file.write_all(bytes_of(&header)).expect("room");
+        for &kind in self.tiers {
+            let mut record = TierRecord {
+                kind: kind as u32,
+                policy: 1,
+                capacity_bytes: 1 << 30,
+                nodes: [0; 16],
+            };
+            record.nodes[0] = 1;
+            file.write_all(bytes_of(&record)).expect("room");
+        }
+        for entry in &entries {
+            file.write_all(bytes_of(entry)).expect("room");
+        }
+        path
+    }
+
+    /// Runs a program this way.
+    fn run(&self, program: &Path, arguments: &[&OsStr], sessions: &Path) -> Output {
+        Command::new(program)
+            .args(arguments)
+            .env("LD_PRELOAD", library())
+            .env(env::CONFIG, self.configuration())
+            .env(env::SESSION, sessions)
+            .output()
+            .expect("the program starts")
+    }
+}
+
+/// Whether the emulation works here.
+fn emulation_works() -> bool {
+    static WORKS: OnceLock<bool> = OnceLock::new();
+    *WORKS.get_or_init(|| {
+        let sessions = folder("sessions of the trial");
+        let way = &emulated_ways()[0];
+        let output = way.run(Path::new("/bin/true"), &[], &sessions);
+        let reason = String::from_utf8_lossy(&output.stderr);
+        if !reason.is_empty() {
+            println!("skipped: emulated ways, because {}", reason.trim());
+        }
+        reason.is_empty()
+    })
+}
+
+/// What a run printed and how it ended.
+fn story(output: &Output) -> String {
+    format!(
+        "{}{}exit {:?}, signal {:?}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr),
+        output.status.code(),
+        output.status.signal()
+    )
+}
+
+/// Runs a program plain and in every way, and compares.
+fn same_in_every_way(program: &Path, arguments: &[&OsStr]) {
+    let plain = Command::new(program)
+        .args(arguments)
+        .output()
+        .expect("the program starts");
+    assert!(
+        !plain.stdout.is_empty(),
+        "a program that says nothing tests nothing"
+    );
+    let mut ways = plain_ways();
+    if emulation_works() {
+        ways.extend(emulated_ways());
+    }
+    let sessions = folder("sessions");
+    for way in ways {
+        let output = way.run(program, arguments, &sessions);
+        assert_eq!(
+            story(&plain),
+            story(&output),
+            "{} differs: {}",
+            program.display(),
+            way.name
+        );
+    }
+}
+
+#[test]
+fn every_edge_of_the_interface_is_as_without() {
+    same_in_every_way(&build("edges.cc", &["-std=c++17"]), &[]);
+}
+
+#[test]
+fn threads_come_and_go_and_hand_over_their_blocks() {
+    same_in_every_way(&build("threads.c", &[]), &[]);
+}
+
+#[test]
+fn forks_of_a_program_whose_threads_allocate_work() {
+    same_in_every_way(&build("forks.c", &[]), &[]);
+}
+
+#[test]
+fn handlers_of_signals_may_allocate() {
+    same_in_every_way(&build("signals.c", &[]), &[]);
+}
+
+#[test]
+fn modules_exceptions_and_late_destructors_work() {
+    let first = build("module.c", &["-shared", "-fPIC", "-DMARK=1"]);
+    let second = build("module.c", &["-shared", "-fPIC", "-DMARK=2"]);
+    let program = build("modules.cc", &["-std=c++17"]);
+    same_in_every_way(&program, &[first.as_os_str(), second.as_os_str()]);
+}
+
+#[test]
+fn mappings_keep_their_contents() {
+    same_in_every_way(&build("mappings.c", &[]), &[]);
+}
+
+/// A configuration that is cut short is said in one sentence, and the program runs on.
+#[test]
+fn a_bad_configuration_is_said_once_and_the_program_runs() {
+    let path = folder("configurations").join("cut short");
+    let whole = std::fs::read(plain_ways()[1].configuration()).expect("it was just written");
+    std::fs::write(&path, &whole[..whole.len() - 1]).expect("the folder is writable");
+    let output = Command::new("/bin/echo")
+        .arg("here")
+        .env("LD_PRELOAD", library())
+        .env(env::CONFIG, &path)
+        .output()
+        .expect("echo starts");
+    assert_eq!(output.stdout, b"here\n");
+    assert!(output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.starts_with("isotherm: off in process "), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+}
+
+/// A program that may not write large files is profiled without a session, and is not killed.
+#[test]
+fn a_file_size_limit_only_ends_publication() {
+    let way = &plain_ways()[1];
+    let output = Command::new("/bin/sh")
+        .args([
+            "-c",
+            "ulimit -f 100; LD_PRELOAD=$1 exec /bin/echo here",
+            "sh",
+        ])
+        .arg(library())
+        .env(env::CONFIG, way.configuration())
+        .env(env::SESSION, folder("sessions"))
+        .output()
+        .expect("sh starts");
+    assert_eq!(output.stdout, b"here\n");
+    assert!(output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("session file could not be written"), "{said}");
+}
+
+/// Where address space is scarce the library turns itself off.
+#[test]
+fn a_limit_of_the_address_space_turns_the_library_off() {
+    let way = &plain_ways()[1];
+    let output = Command::new("/bin/sh")
+        .args([
+            "-c",
+            "ulimit -v 4000000; LD_PRELOAD=$1 exec /bin/echo here",
+            "sh",
+        ])
+        .arg(library())
+        .env(env::CONFIG, way.configuration())
+        .output()
+        .expect("sh starts");
+    assert_eq!(output.stdout, b"here\n");
+    assert!(output.status.success());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("address space"), "{said}");
+}
+
+/// The names of the sites of a run, in their order.
+fn site_names(sessions: &Path) -> Vec<u64> {
+    let file = std::fs::read_dir(sessions)
+        .expect("the folder is there")
+        .map(|entry| entry.expect("it is readable").path())
+        .next()
+        .expect("the run left a session");
+    let bytes = std::fs::read(file).expect("it is readable");
+    let number = |offset: usize, bytes_wide: usize| {
+        let mut value = [0; 8];
+        value[..bytes_wide].copy_from_slice(&bytes[offset..offset + bytes_wide]);
+        u64::from_le_bytes(value)
+    };
+    let count = number(std::mem::offset_of!(SessionHeader, site_count), 4) as usize;
+    let sites = number(std::mem::offset_of!(SessionHeader, sites_offset), 8) as usize;
+    (0..count)
+        .map(|site| number(sites + site * 184, 8))
+        .collect()
+}
+
+/// Sites keep their names from run to run, wherever the modules lie.
+#[test]
+fn the_names_of_sites_are_the_same_in_each_run() {
+    let program = build("edges.cc", &["-std=c++17"]);
+    let runs: Vec<Vec<u64>> = ["names of run 1", "names of run 2"]
+        .iter()
+        .map(|name| {
+            let sessions = folder(name);
+            for entry in std::fs::read_dir(&sessions).expect("the folder is there") {
+                let _ = std::fs::remove_file(entry.expect("it is readable").path());
+            }
+            let output = plain_ways()[1].run(&program, &[], &sessions);
+            assert_eq!(output.status.code(), Some(3));
+            let mut names = site_names(&sessions);
+            names.sort_unstable();
+            names
+        })
+        .collect();
+    assert!(runs[0].len() > 10, "only {} sites", runs[0].len());
+    assert_eq!(runs[0], runs[1]);
+}
+
+/// The exported names are the reviewed ones.
+#[test]
+fn the_library_exports_the_reviewed_names_and_no_other() {
+    let listing = Command::new("nm")
+        .args(["-D", "--defined-only", "--format=posix"])
+        .arg(library())
+        .output()
+        .expect("nm starts");
+    let listing = String::from_utf8_lossy(&listing.stdout);
+    let mut names: Vec<&str> = listing
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .collect();
+    names.sort_unstable();
+    let reviewed: Vec<&str> = include_str!("../exports.txt").lines().collect();
+    assert_eq!(names, reviewed);
+}
