@@ -37,15 +37,19 @@ pub(super) fn sites(summary: &Summary, limit: usize) -> String {
         html += &format!("<th scope=\"col\" data-kind=\"{kind}\">{title}</th>");
     }
     html += "</tr></thead>\n<tbody>\n";
-    for site in summary.sites.iter().take(limit) {
+    // A site that shared an arena has neither accesses nor RSS of its own; rows of zeroes tell
+    // nothing.
+    let telling = |site: &&SiteRow| site.accesses > 0 || site.peak_rss_bytes > 0;
+    let drawn: Vec<&SiteRow> = summary.sites.iter().filter(telling).take(limit).collect();
+    for site in &drawn {
         html += &site_row(site, summary.plan.as_ref());
     }
     html += "</tbody>\n";
-    if let Some(last) = summary.sites.get(limit..).and_then(<[_]>::last) {
-        let drawn = &summary.sites[limit - 1];
+    let others = summary.sites.len() - drawn.len();
+    if let (true, Some(last), Some(drawn)) = (others > 0, summary.sites.last(), drawn.last()) {
         html += &format!(
             "<tfoot><tr><th scope=\"row\">{}</th>{}<td class=\"n\">{}</td><td class=\"n\">{}</td><td></td><td></td></tr></tfoot>\n",
-            counted(summary.sites.len() - limit, "other site"),
+            counted(others, "other site"),
             if planned { "<td></td>" } else { "" },
             escape(&percent(
                 last.cumulative_accesses_share - drawn.cumulative_accesses_share
