@@ -13,6 +13,7 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 
+use super::progress::{now_ns, thread_ns};
 use super::sparse::map_zeroes;
 use super::table::PAGE_BYTES;
 
@@ -122,13 +123,42 @@ impl Doorbell {
 
     /// Touches the slot's page and takes it away again, for the next time.
     fn touch(&self, index: usize) {
+        self.fault(index);
+        self.reset(index);
+    }
+
+    /// Reads the slot's page. Blocks until the service thread has done what the slot asks, which
+    /// is the point.
+    fn fault(&self, index: usize) {
         let page = self.pages + index * PAGE_BYTES;
-        // SAFETY: a readable page of our own mapping. The read blocks until the service thread
-        // has done what the slot asks, which is the point.
+        // SAFETY: a readable page of our own mapping.
         unsafe { (page as *const u8).read_volatile() };
+    }
+
+    /// Takes the slot's page away.
+    fn reset(&self, index: usize) {
+        let page = self.pages + index * PAGE_BYTES;
         // SAFETY: the page holds nothing. Where this fails, the next touch returns at once and
         // `ask` tries again.
         let _ = unsafe { rustix::mm::madvise(page as *mut _, PAGE_BYTES, Advice::LinuxDontNeed) };
+    }
+
+    /// What a fault that asks for nothing costs: time by the clock and processor time, the least of
+    /// `rounds`. (0, 0) where every slot is taken.
+    pub(crate) fn time_fault(&self, rounds: usize) -> (u64, u64) {
+        let Some(index) = self.claim() else {
+            return (0, 0);
+        };
+        let (mut shortest, mut cheapest) = (u64::MAX, u64::MAX);
+        for _ in 0..rounds {
+            let (begin_ns, begin_processor_ns) = (now_ns(), thread_ns());
+            self.fault(index);
+            cheapest = cheapest.min(thread_ns() - begin_processor_ns);
+            shortest = shortest.min(now_ns() - begin_ns);
+            self.reset(index);
+        }
+        self.slots[index].state.store(FREE, Ordering::Release);
+        (shortest, cheapest)
     }
 
     /// The request behind a fault at `address`. Service thread only.

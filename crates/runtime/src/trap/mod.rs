@@ -99,9 +99,9 @@ const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 /// Most tiers. The file may name more; the rest is not looked at.
 const MOST_TIERS: usize = 16;
 
-/// Rings to measure the round trip: 64 take about half a millisecond, and one of them is not
+/// Faults to measure their cost by: 64 take about half a millisecond, and one of them is not
 /// disturbed.
-const CALIBRATION_RINGS: u64 = 64;
+const CALIBRATION_FAULTS: usize = 64;
 
 /// Stack of the service thread. Its deepest call is a sort of a few kilobytes.
 const STACK_BYTES: usize = 128 << 10;
@@ -263,20 +263,12 @@ impl Trap {
         Ok(Some(trap))
     }
 
-    /// Measures what a fault costs without any delay, by ringing at the doorbell: the shortest time
-    /// by the clock, and the mean of the processor time.
+    /// Measures what a fault costs without any delay.
     fn calibrate(&self) {
-        let begin_processor_ns = progress::thread_ns();
-        let shortest = (0..CALIBRATION_RINGS)
-            .map(|_| {
-                let begin_ns = progress::now_ns();
-                self.ask(Wish::Settle, 0..0);
-                progress::now_ns() - begin_ns
-            })
-            .min();
-        let processor_ns = progress::thread_ns() - begin_processor_ns;
-        self.costs
-            .set(shortest.unwrap_or(0), processor_ns / CALIBRATION_RINGS);
+        if self.traps {
+            let (round_trip_ns, processor_ns) = self.doorbell.time_fault(CALIBRATION_FAULTS);
+            self.costs.set(round_trip_ns, processor_ns);
+        }
     }
 
     fn build(
