@@ -1,0 +1,183 @@
+//! The preloaded library on a program that works on trapped memory in every way that could lose a
+//! page: the program checks every byte itself, and its output must be what it prints alone.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use isotherm_abi::config::{
+    ConfigHeader, Emulation, Mode, NODE_WORDS, TierKind, TierRecord, Trapping,
+};
+use isotherm_abi::env;
+use isotherm_abi::session::{Counter, SessionHeader};
+
+const FAST: u32 = 0;
+const SLOW: u32 = 1;
+
+const PERIOD_NS: u64 = 1_000_000;
+const ACCESS_NS: u64 = 10_000;
+const HOT_NS: u64 = 1_000;
+const MIGRATE_NS: u64 = 1_000;
+
+/// The library under test, which cargo builds beside the test programs.
+fn library() -> PathBuf {
+    let this = std::env::current_exe().expect("path of this test");
+    let directory = this.parent().expect("directory of this test");
+    [directory, directory.parent().expect("build directory")]
+        .into_iter()
+        .map(|directory| directory.join("libisotherm.so"))
+        .find(|path| path.exists())
+        .expect("libisotherm.so beside the tests")
+}
+
+/// A directory of its own for one test, removed at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("isotherm-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(path.join("session")).expect("temporary directory");
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Compiles the program; `None`, with the reason printed, where there is no C compiler.
+fn compile(directory: &Directory) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/trapped.c");
+    let program = directory.0.join("trapped");
+    let compiler = Command::new("cc")
+        .args(["-O1", "-pthread", "-o"])
+        .args([&program, &source])
+        .output();
+    match compiler {
+        Ok(output) if output.status.success() => Some(program),
+        Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
+        Err(error) => {
+            println!("skipped: no C compiler: {error}");
+            None
+        }
+    }
+}
+
+/// The bytes of a configuration for the emulated pair, field by field as `abi` lays them out.
+fn configuration(mode: Mode, default_tier: u32, fast_bytes: u64, trapping: Trapping) -> Vec<u8> {
+    let tiers_offset = size_of::<ConfigHeader>();
+    let end = tiers_offset + 2 * size_of::<TierRecord>();
+    let header = ConfigHeader::new(mode);
+    let mut file = header.magic.to_vec();
+    let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+    let words = [
+        pair(header.version, header.mode),
+        end as u64,
+        pair(header.depth, default_tier),
+        header.own_arena_bytes,
+        header.mapping_bytes,
+        header.pool_bytes,
+        pair(2, 0),
+        tiers_offset as u64,
+        end as u64,
+        PERIOD_NS,
+        ACCESS_NS,
+        HOT_NS,
+        MIGRATE_NS,
+        trapping.pages,
+        trapping.period_ns,
+        trapping.seed,
+    ];
+    for word in words {
+        file.extend_from_slice(&word.to_le_bytes());
+    }
+    for (kind, capacity_bytes) in [
+        (TierKind::EmulatedFast, fast_bytes),
+        (TierKind::EmulatedSlow, u64::MAX),
+    ] {
+        file.extend_from_slice(&pair(kind as u32, 1).to_le_bytes());
+        file.extend_from_slice(&capacity_bytes.to_le_bytes());
+        file.extend_from_slice(&[0; NODE_WORDS * 8]);
+    }
+    assert_eq!(file.len(), end, "the layout of `abi` has changed");
+    file
+}
+
+fn run(program: &Path, variables: &[(&str, OsString)]) -> Output {
+    Command::new(program)
+        .envs(variables.iter().map(|(name, value)| (name, value)))
+        .output()
+        .expect("the program starts")
+}
+
+/// A counter of the program's own session: that of the process with the lowest number.
+fn counter(directory: &Directory, counter: Counter) -> Option<u64> {
+    let sessions = std::fs::read_dir(directory.0.join("session")).expect("session directory");
+    let first = sessions
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .min_by_key(|path| {
+            path.file_stem()
+                .and_then(|name| name.to_str()?.parse::<u32>().ok())
+        })?;
+    let file = std::fs::read(first).expect("session file");
+    let at = core::mem::offset_of!(SessionHeader, counters) + counter as usize * 8;
+    Some(u64::from_ne_bytes(
+        file[at..at + 8].try_into().expect("eight bytes"),
+    ))
+}
+
+/// Runs the program alone and under this configuration, and compares.
+fn compare(name: &str, mode: Mode, default_tier: u32, fast_bytes: u64, trapping: Trapping) {
+    let directory = Directory::new(name);
+    let Some(program) = compile(&directory) else {
+        return;
+    };
+    let path = directory.0.join("configuration");
+    let bytes = configuration(mode, default_tier, fast_bytes, trapping);
+    std::fs::write(&path, bytes).expect("configuration");
+    let alone = run(&program, &[]);
+    assert!(alone.status.success(), "{alone:?}");
+    let guided = run(
+        &program,
+        &[
+            ("LD_PRELOAD", library().into()),
+            (env::CONFIG, path.into()),
+            (env::SESSION, directory.0.join("session").into()),
+        ],
+    );
+    assert_eq!(guided.status, alone.status, "{guided:?}");
+    assert_eq!(
+        String::from_utf8_lossy(&guided.stdout),
+        String::from_utf8_lossy(&alone.stdout)
+    );
+    let touches = counter(&directory, Counter::FirstTouches);
+    if touches == Some(0) {
+        println!("not trapped: {}", String::from_utf8_lossy(&guided.stderr));
+        assert!(!guided.stderr.is_empty(), "an untrapped run says why");
+    } else {
+        assert_eq!(String::from_utf8_lossy(&guided.stderr), "");
+        assert!(counter(&directory, Counter::FastBytes) <= Some(fast_bytes));
+    }
+}
+
+#[test]
+fn nothing_is_lost_in_a_guided_run_with_all_data_in_the_slow_tier() {
+    compare("all-slow", Mode::Guided, SLOW, 0, Trapping::default());
+}
+
+#[test]
+fn nothing_is_lost_in_a_profile_run_with_a_small_fast_tier_and_a_sample() {
+    let trapping = Trapping {
+        pages: 64,
+        period_ns: 2_000_000,
+        seed: 7,
+    };
+    compare("sampled", Mode::Profile, FAST, 4 << 20, trapping);
+}
+
+#[test]
+fn nothing_is_lost_in_an_online_run() {
+    compare("online", Mode::Online, FAST, 8 << 20, Trapping::default());
+}
