@@ -4,8 +4,8 @@
 //! the process.
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicPtr, Ordering};
 use std::os::fd::AsRawFd;
+use std::sync::OnceLock;
 
 use isotherm_abi::config::{ConfigHeader, Emulation, MAGIC, Mode, PlanEntry, TierRecord, Trapping};
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
@@ -43,22 +43,18 @@ pub(crate) struct Config {
     pub(crate) entries: &'static [PlanEntry],
 }
 
-static CURRENT: AtomicPtr<Config> = AtomicPtr::new(core::ptr::null_mut());
+static CURRENT: OnceLock<Config> = OnceLock::new();
 
 /// The configuration of this process; `None` before it was read and in pass-through mode.
 #[inline]
 pub(crate) fn current() -> Option<&'static Config> {
-    // SAFETY: the pointer is null or leads to a value that is written before it is stored here
-    // and never changed or freed.
-    unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+    CURRENT.get()
 }
 
-/// Makes this the configuration of the process. Called once, before any other thread looks.
+/// Makes this the configuration of the process. Called once.
 pub(crate) fn install(config: Config) {
-    static mut PLACE: core::mem::MaybeUninit<Config> = core::mem::MaybeUninit::uninit();
-    // SAFETY: `start` calls this once, so nobody else reads or writes the place meanwhile.
-    let place = unsafe { (&raw mut PLACE).as_mut_unchecked().write(config) };
-    CURRENT.store(place, Ordering::Release);
+    // A second call would change nothing.
+    let _ = CURRENT.set(config);
 }
 
 /// Maps the file and checks it. `None` if it is missing, cut short, hostile or of another
@@ -97,7 +93,7 @@ fn table<T>(file: &'static [u64], offset: u64, count: u64) -> Option<&'static [T
     const { assert!(align_of::<T>() <= 8) };
     let bytes = count.checked_mul(size_of::<T>() as u64)?;
     let end = offset.checked_add(bytes)?;
-    if offset % 8 != 0 || end > file.len() as u64 * 8 {
+    if !offset.is_multiple_of(8) || end > file.len() as u64 * 8 {
         return None;
     }
     let first = file.as_ptr().cast::<u8>();
@@ -116,7 +112,7 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
         && header.version == VERSION
         && header.file_bytes == bytes
         && (1..=MAX_DEPTH as u32).contains(&header.depth)
-        && header.pool_bytes % CHUNK_BYTES == 0
+        && header.pool_bytes.is_multiple_of(CHUNK_BYTES)
         && (tiers.is_empty() || (header.default_tier as usize) < tiers.len())
         && tiers.len() <= TIERS_MAX
         && tiers.iter().all(|tier| tier.kind <= 2)

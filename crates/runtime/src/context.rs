@@ -147,7 +147,7 @@ unsafe fn check_of(stack: usize, slots: &[u16; CHECKED], mask: u64) -> u64 {
 /// The slot of an address above the stack pointer, if it lies in the same page.
 fn visible_slot(stack: usize, address: usize) -> Option<u16> {
     let page = 4096;
-    (address >= stack && address / page == stack / page && address % 8 == 0)
+    (address >= stack && address / page == stack / page && address.is_multiple_of(8))
         .then(|| ((address - stack) / 8) as u16)
 }
 
@@ -391,7 +391,7 @@ fn see_callers(way: &mut Way, caller: Caller, context: &Context) {
 /// Where in a frame (from its stack pointer to the next frame's) a return address is saved.
 fn saved_address(below: usize, above: usize, address: usize) -> Option<usize> {
     // Frames larger than a page cannot be seen anyway.
-    if below == 0 || above <= below || above - below > 4096 || above % 8 != 0 {
+    if below == 0 || above <= below || above - below > 4096 || !above.is_multiple_of(8) {
         return None;
     }
     (below.next_multiple_of(8)..above)

@@ -368,7 +368,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(
     address: usize,
     stack: usize,
 ) -> c_int {
-    if !alignment.is_power_of_two() || alignment % size_of::<usize>() != 0 {
+    if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<usize>()) {
         return libc::EINVAL;
     }
     let before = crate::kernel::errno();

@@ -29,6 +29,7 @@ macro_rules! hooks {
     (@make $name:ident $body:path, $address:literal, $stack:literal, $arm_address:literal, $arm_stack:literal) => {
         #[unsafe(naked)]
         #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[allow(non_snake_case, reason = "C++ names the operators")]
         unsafe extern "C" fn $name() {
             #[cfg(target_arch = "x86_64")]
             core::arch::naked_asm!(
@@ -49,6 +50,7 @@ macro_rules! hooks {
     (@make $name:ident $body:path, $address:literal, $stack:literal, $arm_address:literal, $arm_stack:literal, $plain:path) => {
         #[unsafe(naked)]
         #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[allow(non_snake_case, reason = "C++ names the operators")]
         unsafe extern "C" fn $name() {
             #[cfg(target_arch = "x86_64")]
             core::arch::naked_asm!(

@@ -22,6 +22,13 @@
 //! Isotherm. The order of the locks: `mapping`, then `site`, then `arena`, then `thread`, then
 //! jemalloc's own, then `pool`, then `module`, then `session`.
 #![allow(unsafe_code)]
+#![cfg_attr(
+    test,
+    allow(
+        dead_code,
+        reason = "a test is no allocator: the hooks are left out of it"
+    )
+)]
 
 mod arena;
 mod config;

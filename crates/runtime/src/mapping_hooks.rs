@@ -131,7 +131,8 @@ fn settle_overlap(address: usize, bytes: usize) {
 /// The part of a range that holds mappings served from the pool.
 fn served(address: usize, bytes: usize) -> Option<Range<usize>> {
     let inside = pool::overlap(address, bytes);
-    (!inside.is_empty() && address % PAGE == 0 && mapping::any_in(&inside)).then_some(inside)
+    (!inside.is_empty() && address.is_multiple_of(PAGE) && mapping::any_in(&inside))
+        .then_some(inside)
 }
 
 /// `munmap`.
@@ -361,7 +362,7 @@ pub(crate) unsafe extern "C" fn mprotect(address: usize, bytes: usize, protectio
 pub(crate) unsafe extern "C" fn madvise(address: usize, bytes: usize, advice: i32) -> i32 {
     let rounded = bytes.next_multiple_of(PAGE);
     let inside = pool::overlap(address, rounded);
-    if placement::trapped() && !inside.is_empty() && address % PAGE == 0 {
+    if placement::trapped() && !inside.is_empty() && address.is_multiple_of(PAGE) {
         match advice {
             // Contents may lie elsewhere, where the kernel's own way would not find them.
             libc::MADV_DONTNEED | libc::MADV_FREE if inside.len() == rounded => {

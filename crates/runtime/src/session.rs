@@ -8,10 +8,13 @@
 //!   SIGBUS, so room is taken with `fallocate` before a granule is first written.
 //! - The file size limit never kills the program: it is checked before the file is made long.
 
+use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::fmt::Write;
+use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
 
 use isotherm_abi::config::Mode;
 use isotherm_abi::session::{Counter, Layout, OffReason, SessionHeader};
@@ -34,15 +37,15 @@ const GRANULE_BYTES: u64 = 64 << 10;
 /// Granules that can be told apart; 4 GiB, a pool of 500 TiB.
 const GRANULES: usize = 1 << 16;
 
-/// Longest path of the directory.
-const DIRECTORY_BYTES: usize = 4096;
+/// Longest path.
+const PATH_BYTES: usize = 4096;
 
 /// Files that one process tries to make, by exec or by a recycled pid, before it gives up.
 const ATTEMPTS: u32 = 4096;
 
 static LOCK: Lock = Lock::new();
-/// The word in the wiped page that holds the address of the current tables.
-static CURRENT: AtomicPtr<AtomicUsize> = AtomicPtr::new(core::ptr::null_mut());
+/// The page that the kernel wipes in every child.
+static CURRENT: AtomicPtr<Current> = AtomicPtr::new(core::ptr::null_mut());
 static WANTED: AtomicBool = AtomicBool::new(false);
 static MODE: AtomicU32 = AtomicU32::new(0);
 static DEPTH: AtomicU32 = AtomicU32::new(0);
@@ -50,23 +53,37 @@ static TRAPPING: AtomicBool = AtomicBool::new(false);
 static START_PID: AtomicU32 = AtomicU32::new(0);
 static FILE: AtomicU32 = AtomicU32::new(u32::MAX);
 static TAKEN: [AtomicU64; GRANULES / 64] = [const { AtomicU64::new(0) }; GRANULES / 64];
-static mut DIRECTORY: [u8; DIRECTORY_BYTES] = [0; DIRECTORY_BYTES];
-static mut PLACE: core::mem::MaybeUninit<Tables> = core::mem::MaybeUninit::uninit();
+static DIRECTORY: OnceLock<Path> = OnceLock::new();
+
+/// What lies in the wiped page.
+struct Current {
+    /// Address of `tables` once they are there; 0 where nothing is published.
+    address: AtomicUsize,
+    tables: UnsafeCell<MaybeUninit<Tables>>,
+}
+
+impl Current {
+    fn get() -> Option<&'static Self> {
+        // SAFETY: null, or a page that is never unmapped; zeroes are a valid value.
+        unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// Publishes nothing any more.
+    fn clear() {
+        if let Some(current) = Self::get() {
+            current.address.store(0, Ordering::Release);
+        }
+    }
+}
 
 /// The published tables of this process; `None` where nothing is published, and in a forked
 /// child that had no event yet. Lock-free.
 #[inline]
 pub(crate) fn current() -> Option<&'static Session> {
-    let word = CURRENT.load(Ordering::Acquire);
-    if word.is_null() {
-        return None;
-    }
-    // SAFETY: the word lies in a page that is never unmapped; it holds null or the address of
-    // `PLACE`, written before.
-    unsafe {
-        let address = (*word).load(Ordering::Acquire);
-        core::ptr::with_exposed_provenance::<Tables>(address).as_ref()
-    }
+    let address = Current::get()?.address.load(Ordering::Acquire);
+    // SAFETY: 0, or the address of tables that were written before it was stored and change only
+    // in a child, before it has a second thread.
+    unsafe { core::ptr::with_exposed_provenance::<Tables>(address).as_ref() }
 }
 
 /// The published tables if `bytes` bytes at `offset` may be stored to; takes room for them.
@@ -105,11 +122,7 @@ fn take_room(session: &Session, granule: u64) -> Option<()> {
 /// Ends publication for this process.
 fn withdraw() {
     WANTED.store(false, Ordering::Release);
-    let word = CURRENT.load(Ordering::Acquire);
-    if !word.is_null() {
-        // SAFETY: the word's page is never unmapped.
-        unsafe { (*word).store(0, Ordering::Release) };
-    }
+    Current::clear();
 }
 
 /// Adds to a counter, if anything is published.
@@ -125,8 +138,11 @@ pub(crate) fn count(counter: Counter, amount: u64) {
 
 /// Remembers where session files go, and makes the first. Called once, at start.
 pub(crate) fn start(directory: &CStr, config: &Config) {
-    let bytes = directory.to_bytes();
-    if bytes.is_empty() || bytes.len() + 32 > DIRECTORY_BYTES {
+    let mut path = Path::new();
+    // 32 bytes of room for the name of the file.
+    let fits =
+        directory.count_bytes() + 32 <= PATH_BYTES && path.push(directory.to_bytes()).is_some();
+    if !fits || directory.is_empty() || DIRECTORY.set(path).is_err() {
         say::off(OffReason::NoSession);
         return;
     }
@@ -136,8 +152,6 @@ pub(crate) fn start(directory: &CStr, config: &Config) {
     // SAFETY: the page was mapped just now. Kernels before 4.14 do not know the advice; there
     // `drop_in_child` alone keeps a child out of the file.
     let _ = unsafe { memory::advise(page, 4096, libc::MADV_WIPEONFORK) };
-    // SAFETY: `start` runs once, before anybody reads the directory.
-    unsafe { (&raw mut DIRECTORY).as_mut_unchecked()[..bytes.len()].copy_from_slice(bytes) };
     MODE.store(config.mode as u32, Ordering::Relaxed);
     DEPTH.store(config.depth as u32, Ordering::Relaxed);
     TRAPPING.store(config.trapping.pages > 0, Ordering::Relaxed);
@@ -182,11 +196,7 @@ pub(crate) fn after_fork_parent() {
 /// Lets go of the parent's file in a child.
 pub(crate) fn after_fork_child() {
     LOCK.release();
-    let word = CURRENT.load(Ordering::Acquire);
-    if !word.is_null() {
-        // SAFETY: the word's page is never unmapped.
-        unsafe { (*word).store(0, Ordering::Release) };
-    }
+    Current::clear();
     let file = FILE.swap(u32::MAX, Ordering::Relaxed);
     if file != u32::MAX {
         // SAFETY: the descriptor was made by `create` and is not used after this.
@@ -199,9 +209,10 @@ fn process() -> u32 {
     rustix::process::getpid().as_raw_nonzero().get() as u32
 }
 
-/// A path on the stack.
+/// A path without an allocation.
+#[derive(Clone, Copy)]
 struct Path {
-    bytes: [u8; DIRECTORY_BYTES],
+    bytes: [u8; PATH_BYTES],
     used: usize,
 }
 
@@ -212,6 +223,13 @@ impl Write for Path {
 }
 
 impl Path {
+    const fn new() -> Self {
+        Self {
+            bytes: [0; PATH_BYTES],
+            used: 0,
+        }
+    }
+
     fn push(&mut self, text: &[u8]) -> Option<()> {
         // One byte stays free for the NUL.
         let room = self.bytes.len() - 1 - self.used;
@@ -224,17 +242,10 @@ impl Path {
     }
 }
 
-/// Opens a new file `<directory>/<pid>.<n>` and returns it and n.
+/// Opens a new file `<directory>/<pid>.<n>`.
 fn open_new() -> Option<OwnedFd> {
     for attempt in 0..ATTEMPTS {
-        let mut path = Path {
-            bytes: [0; DIRECTORY_BYTES],
-            used: 0,
-        };
-        // SAFETY: the directory was written by `start` before `WANTED` was set, and never again.
-        let directory = unsafe { &*(&raw const DIRECTORY) };
-        let directory = CStr::from_bytes_until_nul(directory).ok()?;
-        path.push(directory.to_bytes())?;
+        let mut path = *DIRECTORY.get()?;
         write!(path, "/{}.{attempt}", process()).ok()?;
         let name = CStr::from_bytes_until_nul(&path.bytes).ok()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
@@ -284,28 +295,19 @@ fn create(private: &'static Tables) -> Option<()> {
     }
     let file = std::os::fd::IntoRawFd::into_raw_fd(file);
     FILE.store(file as u32, Ordering::Release);
+    let current = Current::get()?;
     // SAFETY: the mapping is as long as the layout says and is never unmapped while it is
     // current; the lock keeps other writers of the place away, and no reader comes before the
     // address is stored below.
-    let session = unsafe {
-        (&raw mut PLACE)
-            .as_mut_unchecked()
-            .write(Tables::at(base, layout))
-    };
+    let session = unsafe { (*current.tables.get()).write(Tables::at(base, layout)) };
     let header = new_header(private, &layout)?;
     // What was fallocated before the header is stored cannot raise SIGBUS.
     take_room(session, 0)?;
     TAKEN[0].fetch_or(1, Ordering::Release);
     // SAFETY: the header lies at the start of the fresh mapping.
     unsafe { session.header_mut().write(header) };
-    let word = CURRENT.load(Ordering::Acquire);
-    // SAFETY: the word's page is never unmapped.
-    unsafe {
-        (*word).store(
-            core::ptr::from_mut(session).expose_provenance(),
-            Ordering::Release,
-        )
-    };
+    let address = core::ptr::from_mut(session).expose_provenance();
+    current.address.store(address, Ordering::Release);
     // Whoever changed a private record before the line above did not publish it, and the copy
     // below comes after, so nothing is missed; whoever publishes meanwhile stores the same.
     copy(private, session)

@@ -5,7 +5,8 @@
 //! what it tells the observer. Whoever changes a record changes the private one first and then
 //! the published one.
 
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use std::sync::OnceLock;
 
 use isotherm_abi::session::{
     ArenaRecord, Counter, Layout, MappingRecord, ModuleRecord, SessionHeader, SiteRecord,
@@ -165,13 +166,12 @@ unsafe fn slice<T>(first: *mut T, count: usize) -> &'static [T] {
     unsafe { core::slice::from_raw_parts(first, count) }
 }
 
-static PRIVATE: AtomicPtr<Tables> = AtomicPtr::new(core::ptr::null_mut());
+static PRIVATE: OnceLock<Tables> = OnceLock::new();
 
 /// What the runtime believes; `None` in pass-through mode.
 #[inline]
 pub(crate) fn private() -> Option<&'static Tables> {
-    // SAFETY: null, or leads to a value that never changes or goes away.
-    unsafe { PRIVATE.load(Ordering::Acquire).as_ref() }
+    PRIVATE.get()
 }
 
 /// Makes the private tables. Called once, at start.
@@ -179,15 +179,7 @@ pub(crate) fn private() -> Option<&'static Tables> {
 /// # Errors
 /// The kernel has no address space for them.
 pub(crate) fn create_private(layout: Layout) -> Result<&'static Tables, Errno> {
-    static mut PLACE: core::mem::MaybeUninit<Tables> = core::mem::MaybeUninit::uninit();
     let base = memory::fresh(layout.offsets()[part::END] as usize)?;
-    // SAFETY: the memory is fresh, zeroed and as long as the layout says; `start` calls this
-    // once, so nobody else uses the place.
-    let place = unsafe {
-        (&raw mut PLACE)
-            .as_mut_unchecked()
-            .write(Tables::at(base, layout))
-    };
-    PRIVATE.store(place, Ordering::Release);
-    Ok(place)
+    // SAFETY: the memory is fresh, zeroed and as long as the layout says.
+    Ok(PRIVATE.get_or_init(|| unsafe { Tables::at(base, layout) }))
 }
