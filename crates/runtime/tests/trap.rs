@@ -5,9 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use isotherm_abi::config::{
-    ConfigHeader, Emulation, Mode, NODE_WORDS, TierKind, TierRecord, Trapping,
-};
+use isotherm_abi::config::{ConfigHeader, Mode, NODE_WORDS, TierKind, TierRecord, Trapping};
 use isotherm_abi::env;
 use isotherm_abi::session::{Counter, SessionHeader};
 

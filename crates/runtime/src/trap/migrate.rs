@@ -8,6 +8,7 @@ use core::ops::Range;
 
 use isotherm_abi::config::{TierKind, TierRecord};
 use isotherm_abi::session::Counter;
+use isotherm_sys::memory::{MPOL_PREFERRED, MPOL_PREFERRED_MANY};
 
 use super::keeper::Keeper;
 use super::page::{Side, State};
@@ -229,18 +230,31 @@ impl Keeper {
     /// seen from outside (`numa_maps`), so nothing is counted here.
     fn bind(&self, chunk: usize, tier: &TierRecord) {
         let start = self.pool.start + Table::pages_of(chunk).start as usize * PAGE_BYTES;
-        // SAFETY: mbind changes where the pages of the pool lie, never what they hold; the mask is
-        // as long as it says.
-        unsafe {
-            libc::syscall(
-                libc::SYS_mbind,
-                start,
-                isotherm_abi::CHUNK_BYTES as usize,
-                tier.policy,
-                tier.nodes.as_ptr(),
-                tier.nodes.len() * 64,
-                MOVE_PAGES,
-            );
+        let nodes: u32 = tier.nodes.iter().map(|word| word.count_ones()).sum();
+        let many = tier.policy == MPOL_PREFERRED && nodes > 1;
+        // Kernels before 5.15 do not know how to prefer several nodes; one of them is next best.
+        if !(many && mbind(start, MPOL_PREFERRED_MANY, tier)) {
+            mbind(start, tier.policy, tier);
         }
     }
+}
+
+/// Gives a chunk's policy to the kernel and moves its pages.
+fn mbind(start: usize, policy: u32, tier: &TierRecord) -> bool {
+    // The kernel reads one bit less than it is told.
+    let bits = tier.nodes.len() * 64 + 1;
+    // SAFETY: mbind changes where the pages of the pool lie, never what they hold; the mask is as
+    // long as said (the last bit is never read).
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_mbind,
+            start,
+            isotherm_abi::CHUNK_BYTES as usize,
+            policy,
+            tier.nodes.as_ptr(),
+            bits,
+            MOVE_PAGES,
+        )
+    };
+    answer == 0
 }
