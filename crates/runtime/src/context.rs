@@ -346,6 +346,8 @@ impl Cache {
 
 /// Bytes after which a way is counted at its site, however few the allocations.
 const PATIENCE_BYTES: u64 = 32 << 10;
+/// More bytes than any machine has memory.
+const BELIEVABLE_BYTES: u64 = 1 << 46;
 /// Allocations after which a way is counted at its site. The first are counted sooner, so that a
 /// site that allocates rarely is seen, and a count lags by half at most.
 const PATIENCE_MAX: u32 = 64;
@@ -354,7 +356,9 @@ const PATIENCE_MAX: u32 = 64;
 /// nothing is gathered.
 fn flush(config: &Config, way: &mut Way) -> u32 {
     if way.allocations > 0 {
-        let (allocations, bytes) = (way.allocations, way.bytes);
+        // A size that no machine has was refused and says nothing about the site.
+        let believable = way.bytes <= BELIEVABLE_BYTES;
+        let (allocations, bytes) = (way.allocations, if believable { way.bytes } else { 0 });
         way.allocations = 0;
         way.bytes = 0;
         way.patience = (way.patience * 2 + 1).min(PATIENCE_MAX);

@@ -13,6 +13,7 @@ use crate::instance;
 use crate::jemalloc_api;
 use crate::mapping_hooks;
 use crate::operators;
+use crate::stack;
 
 /// Makes the shim of one function: `name, arguments => body`, or with the direct way.
 macro_rules! hooks {
@@ -167,6 +168,7 @@ plain_hooks! {
     mprotect => mapping_hooks::mprotect;
     madvise => mapping_hooks::madvise;
     dlclose => dlclose_and_forget;
+    pthread_create => stack::pthread_create;
 
     xallocx => jemalloc_api::xallocx;
     sallocx => jemalloc_api::sallocx;

@@ -53,6 +53,7 @@ mod say;
 mod service;
 mod session;
 mod site;
+mod stack;
 mod start;
 mod state;
 mod tables;

@@ -165,7 +165,10 @@ pub(crate) fn add(config: &Config, site: u32, allocations: u64, bytes: u64) -> u
     }
     let record = private.site(site);
     let allocations = record.allocations.fetch_add(allocations, Ordering::Relaxed) + allocations;
-    let requested = record.requested_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    let requested = record
+        .requested_bytes
+        .fetch_add(bytes, Ordering::Relaxed)
+        .wrapping_add(bytes);
     let told = session::writable(offset(private, site), SITE_BYTES);
     if let Some(session) = told {
         let told = session.site(site);
@@ -189,7 +192,10 @@ pub(crate) fn add_mapping(site: u32, bytes: u64) {
     };
     let record = private.site(site);
     let mappings = record.allocations.fetch_add(1, Ordering::Relaxed) + 1;
-    let requested = record.requested_bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+    let requested = record
+        .requested_bytes
+        .fetch_add(bytes, Ordering::Relaxed)
+        .wrapping_add(bytes);
     if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
         let told = session.site(site);
         told.allocations.store(mappings, Ordering::Relaxed);

@@ -51,7 +51,7 @@ int main(void) {
     char *kept = malloc(5 << 20);
     memset(kept, 9, 5 << 20);
     int good = 0;
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 40; i++) {
         pid_t child = fork();
         if (child == 0) {
             if (i % 10 == 0) {

@@ -1,0 +1,93 @@
+//! Room on the stacks of threads.
+//!
+//! The C library takes a thread's static thread-local storage from its stack, and the four
+//! instances need 8 KiB of it. jemalloc's slow ways use more stack than the C library's. A program
+//! that asks for the smallest stack therefore gets some more; one that brings its own stack, or
+//! asks for a usual size, gets what it wants.
+
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+/// A stack smaller than this is given more room.
+const SMALL_BYTES: usize = 256 << 10;
+
+/// The room that it is given.
+const ROOM_BYTES: usize = 128 << 10;
+
+/// The C library's `pthread_create`.
+type Create = unsafe extern "C" fn(
+    *mut libc::pthread_t,
+    *const libc::pthread_attr_t,
+    *mut c_void,
+    *mut c_void,
+) -> c_int;
+
+/// Looks the C library's function up once.
+fn next() -> Option<Create> {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let mut address = NEXT.load(Ordering::Relaxed);
+    if address == 0 {
+        // SAFETY: the name ends in NUL.
+        let found = unsafe { libc::dlsym(libc::RTLD_NEXT, c"pthread_create".as_ptr()) };
+        address = found.expose_provenance();
+        NEXT.store(address, Ordering::Relaxed);
+    }
+    let function = core::ptr::with_exposed_provenance::<c_void>(address);
+    // SAFETY: null, or the function that the C library has under this name, of this type.
+    unsafe { core::mem::transmute::<*const c_void, Option<Create>>(function) }
+}
+
+/// A copy of the attributes with more room, if they ask for a small stack of the C library's.
+///
+/// # Safety
+/// The attributes are initialised, and live as long as the copy, which shares what they point to.
+unsafe fn roomier(attributes: *const libc::pthread_attr_t) -> Option<libc::pthread_attr_t> {
+    let mut bytes = 0;
+    let mut stack = core::ptr::null_mut();
+    let mut same = 0;
+    // SAFETY: the caller's promise. Attributes without a stack of the program answer the address
+    // that lies their size below 0.
+    unsafe {
+        if libc::pthread_attr_getstacksize(attributes, &raw mut bytes) != 0
+            || libc::pthread_attr_getstack(attributes, &raw mut stack, &raw mut same) != 0
+        {
+            return None;
+        }
+    }
+    let own = stack.addr().wrapping_add(same) != 0;
+    if bytes == 0 || bytes >= SMALL_BYTES || own {
+        return None;
+    }
+    let mut copy = MaybeUninit::uninit();
+    // SAFETY: both are valid for one value; the copy is only read, and never destroyed.
+    unsafe {
+        core::ptr::copy_nonoverlapping(attributes, copy.as_mut_ptr(), 1);
+        let set = libc::pthread_attr_setstacksize(copy.as_mut_ptr(), bytes + ROOM_BYTES);
+        (set == 0).then(|| copy.assume_init())
+    }
+}
+
+/// `pthread_create`.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: *mut c_void,
+    argument: *mut c_void,
+) -> c_int {
+    let Some(create) = next() else {
+        return libc::EAGAIN;
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        if !attributes.is_null()
+            && let Some(roomier) = roomier(attributes)
+        {
+            return create(thread, &raw const roomier, start, argument);
+        }
+        create(thread, attributes, start, argument)
+    }
+}
