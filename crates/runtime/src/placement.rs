@@ -31,13 +31,14 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
     let Some(config) = config::current() else {
         return;
     };
+    if trapped() {
+        // Whatever the tier is made of: only labelled chunks are sampled.
+        trap::label(address, bytes, tier);
+    }
     let Some(record) = config.tiers.get(tier as usize) else {
         return;
     };
     if record.kind != TierKind::Nodes as u32 {
-        if trapped() {
-            trap::label(address, bytes, tier);
-        }
         return;
     }
     if REFUSED.load(Ordering::Relaxed) {

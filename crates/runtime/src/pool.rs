@@ -74,28 +74,6 @@ pub(crate) fn chunks_ever_used() -> usize {
     EVER_USED.load(Ordering::Acquire)
 }
 
-/// Calls `visit` with each run of chunks that the arena owns, lowest first. Lock-free; a chunk
-/// handed out meanwhile may or may not be seen.
-#[allow(
-    dead_code,
-    reason = "the trap, which moves arenas, may be left out of a build"
-)]
-pub(crate) fn for_each_chunk_of(arena: u32, mut visit: impl FnMut(Range<usize>)) {
-    let base = HOT.base.load(Ordering::Relaxed);
-    let used = chunks_ever_used();
-    let mut index = 0;
-    while index < used {
-        let first = index;
-        while index < used && owner(base + index * CHUNK) == arena + 1 {
-            index += 1;
-        }
-        if index > first {
-            visit(base + first * CHUNK..base + index * CHUNK);
-        }
-        index += 1;
-    }
-}
-
 /// Reserves the address space: `wanted` bytes, or half of it, and so on.
 ///
 /// Where the address space is limited the program needs some of it itself, so the pool takes half
@@ -132,6 +110,11 @@ pub(crate) fn open(base: usize, bytes: usize) {
     );
     HOT.base.store(base, Ordering::Relaxed);
     HOT.bytes.store(bytes, Ordering::Release);
+}
+
+/// Undoes [`open`], before anything was taken.
+pub(crate) fn close() {
+    HOT.bytes.store(0, Ordering::Release);
 }
 
 /// Takes `chunks` neighbouring chunks for `owner`; the first address is a multiple of

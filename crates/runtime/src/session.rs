@@ -6,6 +6,7 @@
 //!   plain `clone` finds none; it makes its own at the first event that is worth a record.
 //! - A full disk never kills the program: a store into a hole of a mapped file would raise
 //!   SIGBUS, so room is taken with `fallocate` before a granule is first written.
+//! - No descriptor stays open, because programs close and count theirs.
 //! - The file size limit never kills the program: it is checked before the file is made long.
 
 use core::cell::UnsafeCell;
@@ -51,7 +52,10 @@ static MODE: AtomicU32 = AtomicU32::new(0);
 static DEPTH: AtomicU32 = AtomicU32::new(0);
 static TRAPPING: AtomicBool = AtomicBool::new(false);
 static START_PID: AtomicU32 = AtomicU32::new(0);
-static FILE: AtomicU32 = AtomicU32::new(u32::MAX);
+/// Pid and n in the name of the current file. A `vfork` child, which shares all this, has another
+/// pid of its own.
+static FILE_PID: AtomicU32 = AtomicU32::new(0);
+static FILE_NUMBER: AtomicU32 = AtomicU32::new(0);
 static TAKEN: [AtomicU64; GRANULES / 64] = [const { AtomicU64::new(0) }; GRANULES / 64];
 static DIRECTORY: OnceLock<Path> = OnceLock::new();
 
@@ -104,19 +108,31 @@ pub(crate) fn writable(offset: u64, bytes: u64) -> Option<&'static Session> {
 
 /// Takes room for one granule; publication ends where there is none.
 fn take_room(session: &Session, granule: u64) -> Option<()> {
-    let file = FILE.load(Ordering::Acquire);
     let end = session.offset(part::END);
     let start = granule * GRANULE_BYTES;
     let bytes = GRANULE_BYTES.min(end - start);
-    // SAFETY: the descriptor is only borrowed for this call. A program that closes descriptors it
-    // does not know makes it fail, which is handled.
-    let file = unsafe { std::os::fd::BorrowedFd::borrow_raw(file as i32) };
-    if fs::fallocate(file, FallocateFlags::KEEP_SIZE, start, bytes).is_ok() {
+    let Some(file) = open_again() else {
+        // The program changed its root or its user. Its output is not ours to disturb.
+        withdraw();
+        return None;
+    };
+    if fs::fallocate(&file, FallocateFlags::KEEP_SIZE, start, bytes).is_ok() {
         return Some(());
     }
     say::off(OffReason::NoSession);
     withdraw();
     None
+}
+
+/// The file of this process. It is opened each time room is needed, which is rare: a descriptor
+/// that stayed open could be closed by the program and mean another file afterwards.
+fn open_again() -> Option<OwnedFd> {
+    let path = path_of(
+        FILE_PID.load(Ordering::Acquire),
+        FILE_NUMBER.load(Ordering::Acquire),
+    )?;
+    let name = CStr::from_bytes_until_nul(&path.bytes).ok()?;
+    fs::open(name, OFlags::RDWR | OFlags::CLOEXEC, fs::Mode::empty()).ok()
 }
 
 /// Ends publication for this process.
@@ -197,11 +213,6 @@ pub(crate) fn after_fork_parent() {
 pub(crate) fn after_fork_child() {
     LOCK.release();
     Current::clear();
-    let file = FILE.swap(u32::MAX, Ordering::Relaxed);
-    if file != u32::MAX {
-        // SAFETY: the descriptor was made by `create` and is not used after this.
-        unsafe { rustix::io::close(file as i32) };
-    }
 }
 
 /// This process.
@@ -242,30 +253,31 @@ impl Path {
     }
 }
 
-/// Opens a new file `<directory>/<pid>.<n>`.
+/// The path `<directory>/<pid>.<n>`.
+fn path_of(pid: u32, number: u32) -> Option<Path> {
+    let mut path = *DIRECTORY.get()?;
+    write!(path, "/{pid}.{number}").ok()?;
+    Some(path)
+}
+
+/// Opens a new file.
 fn open_new() -> Option<OwnedFd> {
-    for attempt in 0..ATTEMPTS {
-        let mut path = *DIRECTORY.get()?;
-        write!(path, "/{}.{attempt}", process()).ok()?;
+    let pid = process();
+    for number in 0..ATTEMPTS {
+        let path = path_of(pid, number)?;
         let name = CStr::from_bytes_until_nul(&path.bytes).ok()?;
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match fs::open(name, flags, fs::Mode::from_raw_mode(0o600)) {
-            Ok(file) => return Some(high_descriptor(file)),
+            Ok(file) => {
+                FILE_PID.store(pid, Ordering::Release);
+                FILE_NUMBER.store(number, Ordering::Release);
+                return Some(file);
+            }
             Err(rustix::io::Errno::EXIST) => {}
             Err(_) => return None,
         }
     }
     None
-}
-
-/// Moves the descriptor out of the way, because programs count on getting the lowest numbers.
-fn high_descriptor(file: OwnedFd) -> OwnedFd {
-    for lowest in [1000, 200, 64] {
-        if let Ok(moved) = rustix::io::fcntl_dupfd_cloexec(&file, lowest) {
-            return moved;
-        }
-    }
-    file
 }
 
 /// Makes, maps, fills and publishes the file.
@@ -293,8 +305,6 @@ fn create(private: &'static Tables) -> Option<()> {
     for word in &TAKEN {
         word.store(0, Ordering::Relaxed);
     }
-    let file = std::os::fd::IntoRawFd::into_raw_fd(file);
-    FILE.store(file as u32, Ordering::Release);
     let current = Current::get()?;
     // SAFETY: the mapping is as long as the layout says and is never unmapped while it is
     // current; the lock keeps other writers of the place away, and no reader comes before the

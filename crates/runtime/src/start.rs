@@ -64,11 +64,9 @@ pub(crate) fn decide() -> bool {
         None => state::DIRECT,
         Some(path) => configure(path).unwrap_or_else(|reason| {
             say::off(reason);
-            if pool::range().is_empty() {
-                state::DIRECT
-            } else {
-                state::OFF
-            }
+            // Nothing came from the pool yet.
+            pool::close();
+            state::DIRECT
         }),
     };
     instance::start(instance::in_use());
@@ -102,11 +100,12 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     if config.depth == 1 {
         HOT.stack_mask.store(0, Ordering::Relaxed);
     }
-    register_arenas(&config);
     if let Some(directory) = variable(env::SESSION) {
         session::start(directory, &config);
     }
     start_trap(&config)?;
+    // Last, because the instances take their first chunks: the trap must see them.
+    register_arenas(&config);
     Ok(if config.mode == Mode::Guided {
         state::GUIDED
     } else {

@@ -12,8 +12,6 @@ pub(crate) const UNDECIDED: u8 = 1;
 pub(crate) const GUIDED: u8 = 2;
 /// Sites are told apart and grow into arenas of their own.
 pub(crate) const PROFILE: u8 = 3;
-/// Turned off after the pool was in use: as [`DIRECT`], but blocks have owners.
-pub(crate) const OFF: u8 = 4;
 
 /// The state now.
 #[inline]
