@@ -230,6 +230,17 @@ pub unsafe fn bind(
     unsafe { call(libc::SYS_mbind, arguments) }.map(|_| ())
 }
 
+/// Whether the page that holds `address` is resident (`mincore(2)`). An address that is not mapped
+/// is not.
+#[must_use]
+pub fn is_resident(address: usize) -> bool {
+    let mut resident = 0_u8;
+    let page = core::ptr::with_exposed_provenance_mut::<libc::c_void>(address & !4095);
+    // SAFETY: mincore reads no memory of the range; it writes one byte for one page.
+    let answer = unsafe { libc::mincore(page, 4096, &raw mut resident) };
+    answer == 0 && resident & 1 != 0
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

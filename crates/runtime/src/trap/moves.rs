@@ -3,6 +3,7 @@
 use core::mem::ManuallyDrop;
 use core::ops::Range;
 
+use isotherm_sys::memory;
 use isotherm_sys::userfaultfd::Userfaultfd;
 use rustix::io::Errno;
 use rustix::mm::Advice;
@@ -118,6 +119,11 @@ impl Mover {
     }
 
     fn copy_home(&self, page: u32) -> Rescue {
+        if !memory::is_resident(self.shadow(page)) {
+            // Nothing of ours was ever away: the program has put another mapping in this place by
+            // a raw system call. Reading the shadow would make this thread wait for itself.
+            return self.make_missing(page);
+        }
         // SAFETY: the home is missing (its content is in the shadow), and the shadow page is
         // there: only this thread takes pages out of it.
         let copied = unsafe {
