@@ -14,7 +14,7 @@ def read_cases(build: str) -> list[Case]:
         for line in file:
             words = line.split("#")[0].split()
             if words:
-                cases.append(Case(words[0], [os.path.join(build, words[1]), *words[2:]]))
+                cases.append(Case(words[0], [os.path.join(build, words[1]), *words[2:]], seconds=30))
     return cases
 
 
