@@ -9,7 +9,8 @@ use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use isotherm_abi::config::{ConfigHeader, Emulation, Mode, PlanEntry, TierKind, TierRecord};
 use isotherm_abi::env;
@@ -31,8 +32,10 @@ fn library() -> PathBuf {
     library
 }
 
-/// Builds a program of `programs/` once.
+/// Builds a program of `programs/`; tests that need the same one build it one after the other.
 fn build(name: &str, options: &[&str]) -> PathBuf {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/programs")
         .join(name);
@@ -160,7 +163,10 @@ impl Way {
         header.entries_offset = header.tiers_offset + tiers_bytes as u64;
         header.file_bytes = header.entries_offset + std::mem::size_of_val(&entries[..]) as u64;
         header.emulation = self.emulation;
-        let path = folder("configurations").join(self.name);
+        // A file of its own for each call: another test may be reading the last one.
+        static CALLS: AtomicU32 = AtomicU32::new(0);
+        let call = CALLS.fetch_add(1, Ordering::Relaxed);
+        let path = folder("configurations").join(format!("{call}"));
         let mut file = std::fs::File::create(&path).expect("the folder is writable");
         file.write_all(bytes_of(&header)).expect("room");
         for &kind in self.tiers {

@@ -21,6 +21,9 @@ static void *churn(void *seed) {
         size_t bytes = 1 + (state >> 16) % 30000;
         blocks[slot] = malloc(bytes);
         blocks[slot][bytes - 1] = 1;
+        // Leaves the processors to the forks now and then.
+        if ((state >> 8) % 512 == 0)
+            usleep(1000);
     }
     for (int i = 0; i < 256; i++)
         free(blocks[i]);
