@@ -3,7 +3,7 @@ import os
 
 from measure import Contender, Program, geometric_mean, interleave, run_once
 from table import Table
-from tools import LIBC, Tools
+from tools import LIBC, Tools, without_limit
 
 PEER = "jemalloc"
 
@@ -24,6 +24,7 @@ def contenders(tools: Tools, program: Program, folder: str, seconds: float) -> l
     plan = os.path.join(folder, f"{program.name}.plan")
     run_once(program, Contender("record", tools.record(profile)), seconds)
     tools.plan(profile, "all-fast", "100%", plan)
+    plan = without_limit(plan)
     return [
         # Named, because redis is linked with a jemalloc of its own.
         Contender("glibc", ["env", f"LD_PRELOAD={LIBC}"]),

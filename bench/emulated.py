@@ -3,7 +3,7 @@ import os
 
 from measure import Contender, Program, geometric_mean, interleave, run_once
 from table import Table
-from tools import Tools, must
+from tools import Tools, must, without_limit, without_sites
 
 PLACEMENTS = ["all-slow", "first-touch", "thermos", "all-fast"]
 FAST = "25%"
@@ -24,15 +24,22 @@ def programs(tools: Tools, quick: bool, graph_file: str | None) -> list[Program]
 
 
 def contenders(tools: Tools, program: Program, folder: str, seconds: float) -> tuple[list[Contender], str]:
-    """One profile of a plain run; from it a plan for every placement."""
+    """One profile of a plain run and one plan from it; the bounds are that plan without its sites.
+
+    First touch is then what the machine does by itself: memory is fast until the tier is full, in the
+    order in which the program asks for it.
+    """
     stem = os.path.join(folder, program.name.replace(" ", "-"))
     run_once(program, Contender("record", tools.record(f"{stem}.iso")), seconds)
-    ways = []
-    for policy in PLACEMENTS:
-        plan = f"{stem}.{policy}.plan"
-        tools.plan(f"{stem}.iso", policy, FAST, plan)
-        ways.append(Contender(policy, tools.guided(plan)))
-    return ways, share_of_bound(f"{stem}.thermos.plan")
+    guided = f"{stem}.thermos.plan"
+    tools.plan(f"{stem}.iso", "thermos", FAST, guided)
+    plans = {
+        "all-slow": without_sites(guided, "slow"),
+        "first-touch": without_sites(guided, "fast"),
+        "thermos": guided,
+        "all-fast": without_limit(without_sites(guided, "fast")),
+    }
+    return [Contender(name, tools.guided(plans[name])) for name in PLACEMENTS], share_of_bound(guided)
 
 
 def share_of_bound(plan: str) -> str:

@@ -4,6 +4,7 @@ The only file that knows the command line of `isotherm`.
 """
 import glob
 import os
+import re
 import shlex
 import subprocess
 
@@ -25,6 +26,38 @@ def must(command: list[str], what: str, **options) -> str:
         last = " | ".join((done.stderr or done.stdout).strip().splitlines()[-3:])
         raise Problem(f"{what}: {shlex.join(command)} ended with status {done.returncode}: {last}")
     return done.stdout
+
+
+def rewrite(plan: str, suffix: str, change) -> str:
+    """Writes a plan of which every line went through `change` (None leaves it out); returns its name."""
+    with open(plan, encoding="utf-8") as file:
+        lines = [change(line) for line in file]
+    output = plan.removesuffix(".plan") + f".{suffix}.plan"
+    with open(output, "w", encoding="utf-8") as file:
+        file.writelines(line for line in lines if line is not None)
+    return output
+
+
+def without_sites(plan: str, tier: str) -> str:
+    """The same tiers, but no site is named: all memory goes to one tier, or spills from it."""
+
+    def change(line: str) -> str | None:
+        if line.startswith("site "):
+            return None
+        return f"default {tier}\n" if line.startswith("default ") else line
+
+    return rewrite(plan, f"all-{tier}", change)
+
+
+def without_limit(plan: str) -> str:
+    """The same plan with a fast tier that holds everything."""
+
+    def change(line: str) -> str:
+        if line.startswith("tier fast "):
+            return re.sub(r" capacity \S+", " capacity 1024GiB", line)
+        return line
+
+    return rewrite(plan, "unlimited", change)
 
 
 class Tools:
