@@ -41,7 +41,7 @@ const CHECK_PERIOD: u32 = 1024;
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 struct Way {
-    /// Hash of return address and stack pointer; 0 marks an unused way.
+    /// Return address, stack pointer and generation; 0 marks an unused way.
     key: u64,
     /// Hash of the checked words.
     check: u64,
@@ -123,9 +123,10 @@ fn key_of(caller: Caller) -> (u64, usize) {
     let generation = HOT.generation.load(Ordering::Relaxed);
     let stack = caller.stack & HOT.stack_mask.load(Ordering::Relaxed);
     let mixed = (caller.address as u64).rotate_left(32) ^ (stack as u64) ^ (generation << 56);
-    // An unused way has key 0.
-    let key = mix(mixed) | 1;
-    (key, (key >> 40) as usize % SETS)
+    // No hash: the pair itself is the key (never 0, which marks an unused way), and its low bits,
+    // which differ between calls and between depths of the stack, choose the set.
+    let set = (caller.address ^ (stack >> 4)) % SETS;
+    (mixed, set)
 }
 
 /// Hash of the words at some slots above the stack pointer. No branch: a context that cannot be
