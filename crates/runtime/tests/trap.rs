@@ -110,20 +110,18 @@ fn run(program: &Path, variables: &[(&str, OsString)]) -> Output {
         .expect("the program starts")
 }
 
-/// A counter of the program's own session: that of the process with the lowest number.
+/// The highest value that a counter has in any process of the run. Which of the session files is
+/// the program's own cannot be told by the numbers of the processes, which wrap around.
 fn counter(directory: &Directory, counter: Counter) -> Option<u64> {
     let sessions = std::fs::read_dir(directory.0.join("session")).expect("session directory");
-    let first = sessions
-        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-        .min_by_key(|path| {
-            path.file_stem()
-                .and_then(|name| name.to_str()?.parse::<u32>().ok())
-        })?;
-    let file = std::fs::read(first).expect("session file");
     let at = core::mem::offset_of!(SessionHeader, counters) + counter as usize * 8;
-    Some(u64::from_ne_bytes(
-        file[at..at + 8].try_into().expect("eight bytes"),
-    ))
+    let value = |entry: std::io::Result<std::fs::DirEntry>| {
+        let mut bytes = [0; 8];
+        let file = std::fs::File::open(entry.ok()?.path()).ok()?;
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut bytes, at as u64).ok()?;
+        Some(u64::from_ne_bytes(bytes))
+    };
+    sessions.filter_map(value).max()
 }
 
 /// Runs the program alone and under this configuration, and compares.
