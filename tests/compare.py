@@ -63,6 +63,7 @@ class Mode:
     prepare: list[str]
     quiet: str
     known: dict[str, str]  # case -> why it may differ
+    omit: dict[str, str]  # case -> why it is not run
 
     def words(self, text: str, values: dict[str, str], command: list[str]) -> list[str]:
         words = []
@@ -82,10 +83,15 @@ def read_modes(path: str) -> list[Mode]:
     for name in parser.sections():
         section = parser[name]
         prepare = [line for line in section.get("prepare", "").splitlines() if line.strip()]
-        known = [line.split(":", 1) for line in section.get("known", "").splitlines() if line.strip()]
-        known = {case.strip(): why.strip() for case, why in known}
-        modes.append(Mode(name, section["run"], prepare, section.get("quiet", ""), known))
+        known, omit = reasons(section.get("known", "")), reasons(section.get("omit", ""))
+        modes.append(Mode(name, section["run"], prepare, section.get("quiet", ""), known, omit))
     return modes
+
+
+def reasons(text: str) -> dict[str, str]:
+    """Cases and why, one `case: why` a line."""
+    pairs = [line.split(":", 1) for line in text.splitlines() if line.strip()]
+    return {case.strip(): why.strip() for case, why in pairs}
 
 
 def execute(command: list[str], seconds: float, folder: str) -> Outcome:
@@ -179,6 +185,9 @@ class Comparison:
             self.run_mode(case, mode, plain)
 
     def run_mode(self, case: Case, mode: Mode, plain: Outcome) -> None:
+        if case.name in mode.omit:
+            self.report("skipped", mode.name, case.name, f"not run: {mode.omit[case.name]}")
+            return
         work = self.work(mode.name)
         values = dict(self.values, work=work)
         for line in mode.prepare:
