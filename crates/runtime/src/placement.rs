@@ -51,11 +51,11 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
         record.policy
     };
     // SAFETY: the range belongs to the caller; a policy changes no contents.
-    let mut bound = unsafe { memory::bind(address, bytes, policy, &record.nodes) };
+    let mut bound = unsafe { memory::bind(address, bytes, policy, &record.nodes, 0) };
     if bound.is_err() && policy == MPOL_PREFERRED_MANY {
         // Kernels before 5.15 do not know the policy; one preferred node is next best.
         // SAFETY: as above.
-        bound = unsafe { memory::bind(address, bytes, MPOL_PREFERRED, &record.nodes) };
+        bound = unsafe { memory::bind(address, bytes, MPOL_PREFERRED, &record.nodes, 0) };
     }
     if bound.is_err() && !REFUSED.swap(true, Ordering::Relaxed) {
         say::off(OffReason::NoPlacement);

@@ -20,6 +20,9 @@ pub const NODE_WORDS: usize = 16;
 /// Prefer one node of the mask, fall back to the others (`MPOL_PREFERRED`).
 pub const MPOL_PREFERRED: u32 = 1;
 
+/// Also move the pages that are there already, those that no other process shares (`MPOL_MF_MOVE`).
+pub const MPOL_MF_MOVE: u32 = 1 << 1;
+
 /// Prefer all nodes of the mask, Linux 5.15 (`MPOL_PREFERRED_MANY`).
 pub const MPOL_PREFERRED_MANY: u32 = 5;
 
@@ -202,7 +205,7 @@ pub unsafe fn advise(address: usize, bytes: usize, advice: i32) -> Result<()> {
 }
 
 /// Sets the memory policy of a range (`mbind(2)`): where its pages go when they are first
-/// touched. Pages that are there already stay.
+/// touched. Pages that are there already stay, unless `flags` has [`MPOL_MF_MOVE`].
 ///
 /// # Errors
 /// The kernel's error number; `EINVAL` for a node that is not there, `ENOSYS` without NUMA.
@@ -214,6 +217,7 @@ pub unsafe fn bind(
     bytes: usize,
     policy: u32,
     nodes: &[u64; NODE_WORDS],
+    flags: u32,
 ) -> Result<()> {
     // The kernel reads one bit less than it is told.
     let bits = NODE_WORDS * 64 + 1;
@@ -223,7 +227,7 @@ pub unsafe fn bind(
         policy as usize,
         nodes.as_ptr() as usize,
         bits,
-        0,
+        flags as usize,
     ];
     // SAFETY: the mask is as long as said (the last bit is never read); the rest is the caller's
     // promise.

@@ -8,7 +8,7 @@ use core::ops::Range;
 
 use isotherm_abi::config::{TierKind, TierRecord};
 use isotherm_abi::session::Counter;
-use isotherm_sys::memory::{MPOL_PREFERRED, MPOL_PREFERRED_MANY};
+use isotherm_sys::memory::{self, MPOL_MF_MOVE, MPOL_PREFERRED, MPOL_PREFERRED_MANY};
 
 use super::keeper::Keeper;
 use super::page::{Side, State};
@@ -21,8 +21,7 @@ const BATCH: usize = 16;
 /// Chunks looked at in one step, after which faults are served.
 const CHUNKS_PER_STEP: usize = 4;
 
-/// `MPOL_MF_MOVE` of `mbind(2)`.
-const MOVE_PAGES: u32 = 1 << 1;
+const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 
 /// A migration under way.
 pub(crate) struct Migration {
@@ -90,10 +89,9 @@ impl Keeper {
     }
 
     fn chunks_of(&self, range: &Range<usize>) -> Range<usize> {
-        let chunk_bytes = isotherm_abi::CHUNK_BYTES as usize;
         let start = range.start.clamp(self.pool.start, self.pool.end) - self.pool.start;
         let end = range.end.clamp(self.pool.start, self.pool.end) - self.pool.start;
-        start / chunk_bytes..end.div_ceil(chunk_bytes)
+        start / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES)
     }
 
     /// Takes the migration one step further, if its time has come.
@@ -241,20 +239,6 @@ impl Keeper {
 
 /// Gives a chunk's policy to the kernel and moves its pages.
 fn mbind(start: usize, policy: u32, tier: &TierRecord) -> bool {
-    // The kernel reads one bit less than it is told.
-    let bits = tier.nodes.len() * 64 + 1;
-    // SAFETY: mbind changes where the pages of the pool lie, never what they hold; the mask is as
-    // long as said (the last bit is never read).
-    let answer = unsafe {
-        libc::syscall(
-            libc::SYS_mbind,
-            start,
-            isotherm_abi::CHUNK_BYTES as usize,
-            policy,
-            tier.nodes.as_ptr(),
-            bits,
-            MOVE_PAGES,
-        )
-    };
-    answer == 0
+    // SAFETY: a policy changes where the pages of the pool lie, never what they hold.
+    unsafe { memory::bind(start, CHUNK_BYTES, policy, &tier.nodes, MPOL_MF_MOVE) }.is_ok()
 }

@@ -172,18 +172,26 @@ impl Mover {
     }
 
     /// Repeats a transfer while it gets on, and a few times while the kernel says "try again".
+    ///
+    /// The kernel refuses a range that spans two of its mappings as a whole (`ENOENT` for a copy,
+    /// `EINVAL` for a move), and the program splits mappings where it likes (`mprotect`, `madvise`,
+    /// `munmap`): what is refused is tried in halves, down to the one page that somebody waits for.
     fn repeat(
         &self,
         pages: usize,
         transfer: impl Fn(usize, usize) -> isotherm_sys::userfaultfd::Transfer,
     ) -> Moved {
         let bytes = pages * PAGE_BYTES;
-        let (mut done, mut idle) = (0, 0);
+        let (mut done, mut idle, mut most) = (0, 0, pages);
         while done < bytes {
-            let step = transfer(done, bytes - done);
+            let step = transfer(done, (bytes - done).min(most * PAGE_BYTES));
             done += step.bytes;
-            let Some(error) = step.error else { break };
+            let Some(error) = step.error else { continue };
             if step.bytes > 0 {
+                continue;
+            }
+            if matches!(error, Errno::NOENT | Errno::INVAL) && most > 1 {
+                most = (most / 2).min((bytes - done) / PAGE_BYTES).max(1);
                 continue;
             }
             idle += 1;

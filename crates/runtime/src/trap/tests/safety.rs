@@ -273,3 +273,35 @@ fn many_threads_ask_at_the_same_time_and_all_are_served() {
     });
     assert_eq!(trap.counter(Counter::SlowBytes), 0);
 }
+
+/// A program splits the kernel's mapping (`mprotect` of a guard page, a thread's stack), and both a
+/// walk that makes many pages at once and a period's end come to the split.
+#[test]
+fn a_mapping_that_the_program_has_split_is_made_and_taken_away_across_the_split() {
+    const GUARD: usize = 13;
+    const PAGES: usize = 64;
+    let _forks = no_forks();
+    for tier in [FAST, SLOW] {
+        let pool = pool(4 * CHUNK, CHUNK);
+        let Some((trap, _)) = start(&pool, emulation(1000, 1), Trapping::default(), u64::MAX)
+        else {
+            return;
+        };
+        let page = move |number| pool.start + number * PAGE_BYTES;
+        trap.label(page(0), CHUNK, tier);
+        protect(page(GUARD)..page(GUARD + 1), MprotectFlags::READ);
+        let walk = std::thread::spawn(move || {
+            for number in (0..PAGES).filter(|&number| number != GUARD) {
+                write(page(number), number as u64);
+            }
+        });
+        wait_until("the walk has come over the split", || walk.is_finished());
+        if tier == SLOW {
+            wait_until("the pages are away", || in_shadow(trap) >= PAGES - 1);
+            assert_eq!(trap.counter(Counter::Unslowed), 0);
+        }
+        for number in (0..PAGES).filter(|&number| number != GUARD) {
+            assert_eq!(read(page(number)), number as u64);
+        }
+    }
+}
