@@ -141,7 +141,7 @@ unsafe extern "C" fn extent_alloc<const N: usize>(
     zero: *mut bool,
     commit: *mut bool,
 ) -> *mut c_void {
-    if pool::range().is_empty() || N as u32 >= instance::in_use().max(1) {
+    if pool::range().is_empty() || N as u32 >= instance::running() {
         // SAFETY: the arguments are passed on as they came.
         return unsafe { PLAIN_SOURCES[N](new, bytes, alignment, zero, commit) };
     }

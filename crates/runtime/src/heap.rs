@@ -5,7 +5,6 @@ use core::ptr::null_mut;
 
 use isotherm_abi::session::SHARED_ARENA;
 
-use crate::arena;
 use crate::config::{self, Config};
 use crate::instance::{self, INSTANCES, Instance};
 use crate::kernel::set_errno;
@@ -14,6 +13,7 @@ use crate::start;
 use crate::state;
 use crate::thread;
 use crate::unwind::Caller;
+use crate::visit;
 
 /// The instance that holds nothing but shared and unowned data.
 const PLAIN: &Instance = &INSTANCES[0];
@@ -50,7 +50,11 @@ fn slow_arena(caller: Caller, bytes: usize) -> u32 {
     };
     match state::get() {
         state::GUIDED => thread.cache.value(config, caller),
-        state::PROFILE => thread.cache.arena(config, caller, bytes),
+        // A handler that came in between must not make arenas.
+        state::PROFILE if visit::level() == 0 => {
+            let _visit = visit::enter(0);
+            thread.cache.arena(config, caller, bytes)
+        }
         _ => None,
     }
     .unwrap_or(unplaced(config))
@@ -81,7 +85,7 @@ pub(crate) fn arena_of(block: *const c_void) -> u32 {
     pool::owner_or(block.addr(), SHARED_ARENA + 1).wrapping_sub(1)
 }
 
-/// The instance of an arena that is a whole one.
+/// The instance of an arena that is one, to be called straight away.
 #[inline]
 pub(crate) fn instance_of(arena: u32) -> Option<&'static Instance> {
     // The remainder spares a second comparison.
@@ -104,12 +108,12 @@ fn allocate_in(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     block
 }
 
-/// As [`allocate_in`], for an arena that is no instance.
+/// As [`allocate_in`], for an arena that is not called straight away.
 #[inline(never)]
 fn allocate_in_arena(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
-    let block = thread::allocate(arena, bytes, flags);
+    let block = visit::allocate(arena, bytes, flags);
     if block.is_null() {
-        return allocate_anywhere(arena, bytes, flags);
+        set_errno(libc::ENOMEM);
     }
     block
 }
@@ -191,26 +195,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     unsafe {
         match instance_of(arena) {
             Some(instance) => (instance.free)(block),
-            None => free_in(arena, block),
-        }
-    }
-}
-
-/// Frees a block of an arena that is no instance.
-///
-/// # Safety
-/// As for [`free`].
-#[inline(never)]
-pub(crate) unsafe fn free_in(arena: u32, block: *mut c_void) {
-    // A chunk in use has a number; what is free or a mapping of the program holds no block. The
-    // program's error is jemalloc's to answer.
-    let known = arena < arena::count();
-    // SAFETY: the caller's promise, and the block belongs to the arena.
-    unsafe {
-        if known {
-            thread::free(arena, block);
-        } else {
-            (PLAIN.free)(block);
+            None => visit::free(arena, block),
         }
     }
 }
@@ -255,26 +240,22 @@ pub(crate) unsafe fn resize(
     caller: Caller,
 ) -> *mut c_void {
     let arena = arena_of(block);
-    let Some(instance) = instance_of(arena) else {
-        // SAFETY: the caller's promise, and the block belongs to the arena.
-        return unsafe { thread::reallocate(arena, block, bytes, flags) };
-    };
     if arena == config::current().map_or(0, unplaced) {
         let wanted = arena_for(caller, bytes);
         if wanted != arena {
             // SAFETY: the caller's promise.
-            let moved = unsafe { move_block(instance, block, wanted, bytes, flags) };
+            let moved = unsafe { move_block(block, wanted, bytes, flags) };
             if !moved.is_null() {
                 return moved;
             }
         }
     }
-    // SAFETY: the caller's promise, and the block belongs to the instance.
+    // SAFETY: the caller's promise, and the block belongs to the arena.
     unsafe {
-        if flags == 0 {
-            (instance.realloc)(block, bytes)
-        } else {
-            (instance.rallocx)(block, bytes.max(1), flags)
+        match instance_of(arena) {
+            Some(instance) if flags == 0 => (instance.realloc)(block, bytes),
+            Some(instance) => (instance.rallocx)(block, bytes.max(1), flags),
+            None => visit::reallocate(arena, block, bytes, flags),
         }
     }
 }
@@ -282,9 +263,8 @@ pub(crate) unsafe fn resize(
 /// Copies a block into another arena and frees the old one.
 ///
 /// # Safety
-/// As for [`resize`]; the block belongs to the instance.
-unsafe fn move_block(
-    instance: &Instance,
+/// As for [`resize`].
+pub(crate) unsafe fn move_block(
     block: *mut c_void,
     arena: u32,
     bytes: usize,
@@ -296,9 +276,9 @@ unsafe fn move_block(
     }
     // SAFETY: both blocks are at least as long as what is copied, and they do not overlap.
     unsafe {
-        let held = (instance.usable_size)(block);
+        let held = usable_size(block);
         core::ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast::<u8>(), held.min(bytes));
-        (instance.free)(block);
+        free(block);
     }
     moved
 }
@@ -404,14 +384,24 @@ pub(crate) extern "C" fn pvalloc(bytes: usize, address: usize, stack: usize) -> 
 /// # Safety
 /// As for the C function.
 pub(crate) unsafe extern "C" fn usable_size(block: *mut c_void) -> usize {
-    let instance = instance_of(arena_of(block)).unwrap_or(PLAIN);
-    // SAFETY: the caller's promise; an arena that is no instance belongs to the plain one.
-    unsafe { (instance.usable_size)(block) }
+    // SAFETY: the caller's promise.
+    unsafe { (holder(block).usable_size)(block) }
+}
+
+/// The instance that holds a block; an arena that is none belongs to the plain one.
+#[inline]
+pub(crate) fn holder(block: *const c_void) -> &'static Instance {
+    let arena = arena_of(block);
+    if arena < instance::running() {
+        &INSTANCES[arena as usize % INSTANCES.len()]
+    } else {
+        PLAIN
+    }
 }
 
 /// `malloc_trim`: gives freed memory back to the system. Answers 1 as if some had been.
 pub(crate) extern "C" fn trim(_: usize) -> c_int {
-    for instance in &INSTANCES[..instance::in_use() as usize] {
+    for instance in &INSTANCES[..instance::running() as usize] {
         // 4096 is MALLCTL_ARENAS_ALL.
         // SAFETY: the name is a command without values.
         unsafe {

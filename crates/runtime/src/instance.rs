@@ -5,7 +5,7 @@
 //! declarations, so that they cannot differ.
 
 use core::ffi::{c_char, c_int, c_void};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::hot::HOT;
 
@@ -35,22 +35,48 @@ pub(crate) const fn arena(arena: u32) -> c_int {
 /// Bits of the flags that name an arena or a thread cache.
 pub(crate) const PLACE_FLAGS: c_int = !0xff;
 
-/// Instances that serve tiers; 1 but in guided mode.
+/// How many instances were started.
+static RUNNING: AtomicU32 = AtomicU32::new(1);
+
+/// Arenas, from number 0 on, that are instances to be called straight away: one, one for each tier
+/// in guided mode, and none while profiling, where each call is a [`crate::visit`].
 #[inline]
 pub(crate) fn in_use() -> u32 {
     HOT.instances.load(Ordering::Relaxed)
 }
 
-/// Starts the first `count` instances and lets them serve.
-pub(crate) fn start(count: u32) {
+/// Instances that were started: arenas with numbers below this are instances.
+#[inline]
+pub(crate) fn running() -> u32 {
+    RUNNING.load(Ordering::Relaxed)
+}
+
+/// Starts the first `count` instances and lets them serve, called straight away or not.
+pub(crate) fn start(count: u32, straight: bool) {
     let count = count.clamp(1, INSTANCES.len() as u32);
     // First, so that everything the instances ever hand out lies in the pool, where its owner can
     // be found.
-    HOT.instances.store(count, Ordering::Release);
+    RUNNING.store(count, Ordering::Release);
+    HOT.instances
+        .store(if straight { count } else { 0 }, Ordering::Release);
     for instance in &INSTANCES[..count as usize] {
-        // SAFETY: a block of one byte is asked for and given back; the first call starts the
-        // instance.
-        unsafe { (instance.free)((instance.malloc)(1)) };
+        start_one(instance);
+    }
+}
+
+/// Starts an instance by asking for its version, which takes no memory of the pool.
+fn start_one(instance: &Instance) {
+    let mut version: *const c_char = core::ptr::null();
+    let mut bytes = size_of_val(&version);
+    // SAFETY: the name ends in NUL, and the value is as long as said.
+    unsafe {
+        (instance.mallctl)(
+            c"version".as_ptr(),
+            (&raw mut version).cast(),
+            &raw mut bytes,
+            core::ptr::null_mut(),
+            0,
+        );
     }
 }
 

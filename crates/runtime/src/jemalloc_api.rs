@@ -9,6 +9,7 @@ use core::ffi::{c_char, c_int, c_void};
 use crate::heap;
 use crate::instance::{self, INSTANCES, PLACE_FLAGS};
 use crate::unwind::Caller;
+use crate::visit;
 
 /// `mallocx`.
 ///
@@ -59,9 +60,8 @@ pub(crate) unsafe extern "C" fn xallocx(
     extra: usize,
     flags: c_int,
 ) -> usize {
-    let instance = heap::instance_of(heap::arena_of(block)).unwrap_or(&INSTANCES[0]);
     // SAFETY: the caller's promise.
-    unsafe { (instance.xallocx)(block, bytes, extra, flags & !PLACE_FLAGS) }
+    unsafe { visit::resize_in_place(block, bytes, extra, flags & !PLACE_FLAGS) }
 }
 
 /// `sallocx`.
@@ -69,9 +69,8 @@ pub(crate) unsafe extern "C" fn xallocx(
 /// # Safety
 /// As for jemalloc's function.
 pub(crate) unsafe extern "C" fn sallocx(block: *const c_void, _: c_int) -> usize {
-    let instance = heap::instance_of(heap::arena_of(block)).unwrap_or(&INSTANCES[0]);
     // SAFETY: the caller's promise.
-    unsafe { (instance.sallocx)(block, 0) }
+    unsafe { (heap::holder(block).sallocx)(block, 0) }
 }
 
 /// `dallocx`.
@@ -86,7 +85,7 @@ pub(crate) unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
             // Thread caches of the program are those of the plain instance.
             Some(instance) if arena == 0 => (instance.dallocx)(block, flags),
             Some(instance) => (instance.dallocx)(block, flags & !PLACE_FLAGS),
-            None => heap::free_in(arena, block),
+            None => visit::free(arena, block),
         }
     }
 }

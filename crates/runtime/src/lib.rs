@@ -61,3 +61,4 @@ mod thread;
 mod tls;
 mod trap;
 mod unwind;
+mod visit;

@@ -69,7 +69,9 @@ pub(crate) fn decide() -> bool {
             state::DIRECT
         }),
     };
-    instance::start(instance::in_use());
+    if decided == state::DIRECT {
+        instance::start(1, true);
+    }
     fork::start();
     state::set(decided);
     if variable(env::VERBOSE).is_some_and(|value| value == c"1") {
@@ -113,18 +115,22 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     })
 }
 
-/// Makes the arenas that are there from the start: the shared one, or one for each tier.
+/// Makes the arenas that are there from the start: the shared one and the spare ones of
+/// [`crate::visit`], or one for each tier.
 fn register_arenas(config: &Config) {
     if config.mode != Mode::Guided {
-        arena::register_instance(0, config.default_tier);
-        instance::start(1);
+        let instances = instance::INSTANCES.len() as u32;
+        for number in 0..instances {
+            arena::register_instance(number, config.default_tier);
+        }
+        instance::start(instances, false);
         return;
     }
     let instances = config.tiers.len().clamp(1, instance::INSTANCES.len()) as u32;
     for tier in 0..instances {
         arena::register_instance(tier, tier);
     }
-    instance::start(instances);
+    instance::start(instances, true);
     for tier in instances..config.tiers.len() as u32 {
         // A tier without an arena is served by the default instance.
         if arena::create(0, tier).is_none() {

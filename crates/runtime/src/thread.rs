@@ -17,6 +17,7 @@ use crate::instance::{self, INSTANCES};
 use crate::lock::Lock;
 use crate::site;
 use crate::tls;
+use crate::visit;
 
 /// The word of a thread that has no state and gets none.
 const NONE: usize = 1;
@@ -144,9 +145,11 @@ unsafe extern "C" fn leave(state: *mut c_void) {
             return;
         }
     }
+    let visit = visit::enter(0);
     state.settle();
     state.flush_tcaches();
     tls::set(NONE);
+    drop(visit);
     give_free(state);
 }
 
@@ -155,6 +158,7 @@ pub(crate) fn finish() {
     if tls::get() > NONE
         && let Some(state) = current()
     {
+        let _visit = visit::enter(0);
         state.settle();
     }
 }

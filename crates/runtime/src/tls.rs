@@ -1,4 +1,4 @@
-//! One word per thread, reached without a call.
+//! A few words per thread, reached without a call.
 //!
 //! `thread_local!` in a shared object calls `__tls_get_addr` for each access and registers
 //! destructors that allocate. A preloaded object has room in the static block, so the word is
@@ -7,6 +7,8 @@
 
 use core::arch::{asm, global_asm};
 
+use crate::visit::Inside;
+
 global_asm!(
     ".section .tbss.isotherm_thread,\"awT\",@nobits",
     ".globl isotherm_thread_word",
@@ -14,8 +16,8 @@ global_asm!(
     ".type isotherm_thread_word,@object",
     ".p2align 3",
     "isotherm_thread_word:",
-    ".zero 8",
-    ".size isotherm_thread_word, 8",
+    ".zero 24",
+    ".size isotherm_thread_word, 24",
     ".previous",
 );
 
@@ -35,6 +37,9 @@ pub(crate) fn thread_pointer() -> usize {
     }
     pointer
 }
+
+// The word, and [`Inside`] behind it.
+const _: () = assert!(size_of::<Inside>() == 16);
 
 /// Offset of the word from the thread pointer.
 #[inline]
@@ -83,6 +88,15 @@ pub(crate) fn set(word: usize) {
     let address = thread_pointer().wrapping_add_signed(offset());
     // SAFETY: the word lies in the static block of this thread and only this thread uses it.
     unsafe { core::ptr::with_exposed_provenance_mut::<usize>(address).write_volatile(word) };
+}
+
+/// Which instances this thread is in. Valid while the thread lives.
+#[inline]
+pub(crate) fn inside() -> &'static Inside {
+    let address = thread_pointer().wrapping_add_signed(offset()) + size_of::<usize>();
+    // SAFETY: the place lies behind the word in the static block of this thread, is zero at first,
+    // and is made of atomics.
+    unsafe { &*core::ptr::with_exposed_provenance(address) }
 }
 
 #[cfg(test)]

@@ -269,15 +269,28 @@ fn forks_of_a_program_whose_threads_allocate_work() {
     same_in_every_way(&build("forks.c", &[]), &[]);
 }
 
-/// Where a site has an arena of its own (profile, online, tiers beyond the fourth), a handler that
-/// allocates can wait for an arena's lock that the program it interrupted holds: seen once in a
-/// debug build under load. README.md says so; those ways are left out here.
+/// A plan of more than four tiers has arenas that take locks and no instance to spare for handlers:
+/// README.md says so.
 #[test]
 fn handlers_of_signals_may_allocate() {
-    same_in(&build("signals.c", &[]), &[], |way| {
-        let own_arenas = matches!(way.mode, Mode::Profile | Mode::Online);
-        !own_arenas && way.tiers.len() <= 4
-    });
+    same_in(&build("signals.c", &[]), &[], |way| way.tiers.len() <= 4);
+}
+
+/// Where sites have arenas of their own a handler is served by an instance of its own.
+#[test]
+fn handlers_are_served_in_the_middle_of_an_allocation() {
+    let program = build("handlers.c", &[]);
+    let sessions = folder("sessions of handlers");
+    let mut ways = plain_ways();
+    if emulation_works() {
+        ways.extend(emulated_ways());
+    }
+    let own_arenas = |way: &Way| matches!(way.mode, Mode::Profile | Mode::Online);
+    for way in ways.into_iter().filter(own_arenas) {
+        let output = way.run(&program, &[], &sessions);
+        let expected = "0 blocks changed\nexit Some(0), signal None";
+        assert_eq!(story(&output), expected, "{}", way.name);
+    }
 }
 
 #[test]
