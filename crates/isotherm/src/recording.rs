@@ -219,8 +219,33 @@ impl Troubles {
 
     /// Says a sentence unless it was said before.
     fn once(&mut self, sentence: &str, notes: Notes) {
-        if self.said.insert(sentence.to_owned()) {
+        if self.is_new(sentence) {
             notes.warn(sentence);
         }
+    }
+
+    /// Notes a sentence and answers whether it was not said before. The same sentence with other
+    /// figures is no news: many a trouble grows with every epoch.
+    fn is_new(&mut self, sentence: &str) -> bool {
+        let is_figure = |letter: char| letter.is_ascii_digit() || letter == '.';
+        self.said.insert(
+            sentence
+                .chars()
+                .filter(|&letter| !is_figure(letter))
+                .collect(),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Troubles;
+
+    #[test]
+    fn a_trouble_that_only_grows_is_said_once() {
+        let mut troubles = Troubles::default();
+        assert!(troubles.is_new("source timer: no samples in 10.1 ms"));
+        assert!(!troubles.is_new("source timer: no samples in 12 ms"));
+        assert!(troubles.is_new("source timer: throttled 3 times"));
     }
 }

@@ -278,7 +278,7 @@ mod tests {
         let mut nodes = [0; NODE_WORDS];
         nodes[0] = 1;
         // SAFETY: the range was mapped here.
-        let bound = unsafe { bind(base, 1 << 21, MPOL_PREFERRED, &nodes) };
+        let bound = unsafe { bind(base, 1 << 21, MPOL_PREFERRED, &nodes, 0) };
         // A kernel without NUMA says so; a container may forbid the call.
         assert!(matches!(
             bound,

@@ -26,7 +26,7 @@ impl Keeper {
         if page as usize >= self.table.pages() {
             return;
         }
-        self.progress.count_fault();
+        self.progress.count_fault(read_ns);
         let now_ns = read_ns.saturating_sub(self.costs.round_trip_ns());
         match self.table.state(page) {
             State::Untouched => self.first_touch(page, now_ns),
