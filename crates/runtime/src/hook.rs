@@ -13,6 +13,7 @@ use crate::instance;
 use crate::jemalloc_api;
 use crate::mapping_hooks;
 use crate::operators;
+use crate::process_hooks;
 use crate::stack;
 
 /// Makes the shim of one function: `name, arguments => body`, or with the direct way.
@@ -150,6 +151,7 @@ macro_rules! plain_hooks {
         $(
             #[unsafe(naked)]
             #[cfg_attr(not(test), unsafe(no_mangle))]
+            #[allow(non_snake_case, reason = "the C library names it so")]
             unsafe extern "C" fn $name() {
                 #[cfg(target_arch = "x86_64")]
                 core::arch::naked_asm!("jmp {body}", body = sym $body);
@@ -169,6 +171,8 @@ plain_hooks! {
     madvise => mapping_hooks::madvise;
     dlclose => dlclose_and_forget;
     pthread_create => stack::pthread_create;
+    _Fork => process_hooks::fork_without_handlers;
+    clone => process_hooks::clone;
 
     xallocx => jemalloc_api::xallocx;
     sallocx => jemalloc_api::sallocx;

@@ -49,6 +49,7 @@ mod operators;
 mod placement;
 mod plan;
 mod pool;
+mod process_hooks;
 mod say;
 mod service;
 mod session;

@@ -11,7 +11,7 @@ use crate::say;
 use crate::trap;
 
 /// Set once the trap runs: ranges of the pool may be protected or lie in a shadow area.
-static TRAPPED: AtomicBool = AtomicBool::new(false);
+pub(crate) static TRAPPED: AtomicBool = AtomicBool::new(false);
 /// Set once the kernel refused a tier's nodes; placement is not tried again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 

@@ -8,5 +8,6 @@ pub mod memory;
 pub mod pagemap;
 pub mod perf;
 pub mod spawn;
+pub mod system_call;
 pub mod thread;
 pub mod userfaultfd;

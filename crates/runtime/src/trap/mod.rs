@@ -35,8 +35,9 @@
 //!   ([`after_fork_child`]). Pages that both share cannot be moved until one of them writes; they
 //!   are counted as `Counter::Unslowed` and tried again later.
 //! - `vfork`, `posix_spawn`, and any `clone` that shares the memory: served by the parent's thread.
-//! - A `clone` without `CLONE_VM` that goes past our hooks (a raw system call) makes a child in
-//!   which pages that were away read as zeroes. The runtime must hook every such way.
+//! - `_Fork`, `clone` without `CLONE_VM`, and `syscall` with either: as for `fork`
+//!   ([`crate::process_hooks`]). Only a program that holds its own `syscall` instruction goes past
+//!   that: in its child, pages that were away read as zeroes.
 //! - `exec`, exit, fatal signals: the service thread ends with the process.
 //!
 //! # What is not covered

@@ -1,0 +1,271 @@
+//! Ways to make a process that go past the C library's fork handlers: `syscall` with a `fork` or
+//! `clone`, `clone` without shared memory, and `_Fork`.
+//!
+//! The kernel gives such a child a copy of the memory, in which pages that the trap has taken away
+//! would read as zeroes, with nobody to serve them. So every page is brought home before, and the
+//! child starts a service of its own, as over a `fork`. The locks are not taken: the child of a
+//! program of several threads may not allocate here without Isotherm either, and a signal handler
+//! may come this way.
+
+use core::ffi::{CStr, c_int, c_long, c_void};
+
+use isotherm_sys::system_call::{Errno, Result, call};
+
+use crate::kernel::set_errno;
+use crate::placement;
+use crate::session;
+use crate::start;
+use crate::trap;
+
+/// The first fields of `clone3`'s argument.
+const CLONE3_BYTES: usize = 64;
+
+/// `syscall`, as the C library has it, but for the calls that make a process while the trap runs.
+/// Those that share the memory go straight on, because their child may return first on this very
+/// stack.
+#[unsafe(naked)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn syscall() {
+    #[cfg(target_arch = "x86_64")]
+    core::arch::naked_asm!(
+        "cmp rdi, {clone3}",
+        "je 3f",
+        "cmp rdi, {fork}",
+        "je 3f",
+        "cmp rdi, {clone}",
+        "jne 2f",
+        "test esi, {shares_memory}",
+        "jz 3f",
+        "2:",
+        "mov rax, rdi",
+        "mov rdi, rsi",
+        "mov rsi, rdx",
+        "mov rdx, rcx",
+        "mov r10, r8",
+        "mov r8, r9",
+        "mov r9, qword ptr [rsp + 8]",
+        "syscall",
+        "cmp rax, -4095",
+        "jae 4f",
+        "ret",
+        "4:",
+        "mov rdi, rax",
+        "jmp {fail}",
+        "3:",
+        "cmp byte ptr [rip + {trapped}], 0",
+        "je 2b",
+        "jmp {make}",
+        clone3 = const libc::SYS_clone3,
+        fork = const libc::SYS_fork,
+        clone = const libc::SYS_clone,
+        shares_memory = const libc::CLONE_VM,
+        trapped = sym placement::TRAPPED,
+        fail = sym fail,
+        make = sym make_process,
+    );
+    #[cfg(target_arch = "aarch64")]
+    core::arch::naked_asm!(
+        "cmp x0, {clone3}",
+        "b.eq 3f",
+        "cmp x0, {clone}",
+        "b.ne 2f",
+        "tst w1, {shares_memory}",
+        "b.eq 3f",
+        "2:",
+        "mov x8, x0",
+        "mov x0, x1",
+        "mov x1, x2",
+        "mov x2, x3",
+        "mov x3, x4",
+        "mov x4, x5",
+        "mov x5, x6",
+        "svc 0",
+        "cmn x0, 4095",
+        "b.hs 4f",
+        "ret",
+        "4:",
+        "b {fail}",
+        "3:",
+        "adrp x9, {trapped}",
+        "ldrb w9, [x9, :lo12:{trapped}]",
+        "cbz w9, 2b",
+        "b {make}",
+        clone3 = const libc::SYS_clone3,
+        clone = const libc::SYS_clone,
+        shares_memory = const libc::CLONE_VM,
+        trapped = sym placement::TRAPPED,
+        fail = sym fail,
+        make = sym make_process,
+    );
+}
+
+/// The C library's way to answer a refusal.
+extern "C" fn fail(answer: isize) -> isize {
+    set_errno(-answer as c_int);
+    -1
+}
+
+/// Makes a process by a system call.
+///
+/// # Safety
+/// As for the system call.
+unsafe extern "C" fn make_process(
+    number: c_long,
+    first: usize,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+) -> isize {
+    let arguments = [first, second, third, fourth, fifth, 0];
+    // SAFETY: the caller's promise.
+    let make = || unsafe { call(number, arguments) };
+    // SAFETY: the program passes an argument of the size that it says.
+    let made = if unsafe { copies_memory(number, first, second) } {
+        at_home(make)
+    } else {
+        make()
+    };
+    made.map_or_else(|Errno(error)| fail(-error as isize), |pid| pid as isize)
+}
+
+/// Whether the child gets a copy of the memory and returns on a copy of this stack.
+///
+/// # Safety
+/// The argument of `clone3` is as long as `second` says.
+unsafe fn copies_memory(number: c_long, first: usize, second: usize) -> bool {
+    if number != libc::SYS_clone3 {
+        return true;
+    }
+    if first == 0 || second < CLONE3_BYTES {
+        return false;
+    }
+    let arguments = core::ptr::with_exposed_provenance::<u64>(first);
+    // SAFETY: the caller's promise. Flags are the first of eight fields, the stack is the sixth.
+    unsafe {
+        arguments.read_unaligned() & libc::CLONE_VM as u64 == 0
+            && arguments.add(5).read_unaligned() == 0
+    }
+}
+
+/// Makes a process while every page is at home, and gives a child a service of its own.
+fn at_home(make: impl FnOnce() -> Result<usize>) -> Result<usize> {
+    if !placement::trapped() {
+        return make();
+    }
+    trap::before_fork();
+    let made = make();
+    if made == Ok(0) {
+        start_over();
+    } else {
+        trap::after_fork_parent();
+    }
+    made
+}
+
+/// In the child: lets go of the parent's session, and starts a service.
+fn start_over() {
+    session::after_fork_child();
+    session::ensure();
+    trap::after_fork_child(start::board());
+}
+
+/// What the C library has under a name; null if nothing.
+fn next(name: &CStr) -> *mut c_void {
+    // SAFETY: the name ends in NUL.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+/// `_Fork`, Linux with the GNU C library 2.34.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn fork_without_handlers() -> c_int {
+    let next = next(c"_Fork");
+    if next.is_null() {
+        return fail(-(libc::ENOSYS as isize)) as c_int;
+    }
+    // SAFETY: the C library gives the symbol this type.
+    let fork: unsafe extern "C" fn() -> c_int = unsafe { core::mem::transmute(next) };
+    // SAFETY: the caller's promise. The C library sets `errno` itself.
+    let made = at_home(|| match unsafe { fork() } {
+        -1 => Err(Errno(crate::kernel::errno())),
+        pid => Ok(pid as usize),
+    });
+    made.map_or_else(
+        |Errno(error)| fail(-error as isize) as c_int,
+        |pid| pid as c_int,
+    )
+}
+
+/// What the child of [`clone`] runs.
+type Entry = unsafe extern "C" fn(*mut c_void) -> c_int;
+
+/// What it needs to know for that.
+struct Start {
+    function: Entry,
+    argument: *mut c_void,
+}
+
+/// Starts the service in a child that has a copy of the memory, and then the program's function.
+unsafe extern "C" fn start_child(start: *mut c_void) -> c_int {
+    start_over();
+    // SAFETY: it lies on the parent's stack, of which the child has a copy.
+    let Start { function, argument } = unsafe { start.cast::<Start>().read() };
+    // SAFETY: the program's own function and argument.
+    unsafe { function(argument) }
+}
+
+/// The C library's `clone`, which takes the last three arguments if flags say so.
+type Clone = unsafe extern "C" fn(
+    Option<Entry>,
+    *mut c_void,
+    c_int,
+    *mut c_void,
+    usize,
+    usize,
+    usize,
+) -> c_int;
+
+/// `clone`.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn clone(
+    function: Option<Entry>,
+    stack: *mut c_void,
+    flags: c_int,
+    argument: *mut c_void,
+    parent: usize,
+    storage: usize,
+    child: usize,
+) -> c_int {
+    let next = next(c"clone");
+    if next.is_null() {
+        return fail(-(libc::ENOSYS as isize)) as c_int;
+    }
+    // SAFETY: the C library gives the symbol this type.
+    let clone: Clone = unsafe { core::mem::transmute(next) };
+    let copies = flags & libc::CLONE_VM == 0 && placement::trapped();
+    let Some(function) = function.filter(|_| copies) else {
+        // SAFETY: the caller's promise.
+        return unsafe { clone(function, stack, flags, argument, parent, storage, child) };
+    };
+    let mut start = Start { function, argument };
+    trap::before_fork();
+    let start = (&raw mut start).cast();
+    // SAFETY: the caller's promise; the child has a copy of this frame.
+    let pid = unsafe {
+        clone(
+            Some(start_child),
+            stack,
+            flags,
+            start,
+            parent,
+            storage,
+            child,
+        )
+    };
+    trap::after_fork_parent();
+    pid
+}

@@ -1,0 +1,78 @@
+//! System calls, without the C library: no symbol is looked up, nothing is allocated, and `errno`
+//! is left alone.
+
+use core::arch::asm;
+
+/// An error number of the kernel (`errno.h`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Errno(pub i32);
+
+/// Result of a system call.
+pub type Result<T> = core::result::Result<T, Errno>;
+
+/// Makes system call `number`. Returns what the kernel answers.
+///
+/// # Errors
+/// The kernel's error number.
+///
+/// # Safety
+/// As the system call itself.
+#[cfg(target_arch = "x86_64")]
+pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize> {
+    let answer: isize;
+    // SAFETY: the kernel clobbers only rax, rcx and r11, all named; what the call does to memory
+    // is the caller's promise.
+    unsafe {
+        asm!(
+            "syscall",
+            inlateout("rax") number as isize => answer,
+            in("rdi") arguments[0],
+            in("rsi") arguments[1],
+            in("rdx") arguments[2],
+            in("r10") arguments[3],
+            in("r8") arguments[4],
+            in("r9") arguments[5],
+            lateout("rcx") _,
+            lateout("r11") _,
+            options(nostack),
+        );
+    }
+    check(answer)
+}
+
+/// Makes system call `number`. Returns what the kernel answers.
+///
+/// # Errors
+/// The kernel's error number.
+///
+/// # Safety
+/// As the system call itself.
+#[cfg(target_arch = "aarch64")]
+pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize> {
+    let answer: isize;
+    // SAFETY: the kernel keeps every register but x0; what the call does to memory is the
+    // caller's promise.
+    unsafe {
+        asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") arguments[0] as isize => answer,
+            in("x1") arguments[1],
+            in("x2") arguments[2],
+            in("x3") arguments[3],
+            in("x4") arguments[4],
+            in("x5") arguments[5],
+            options(nostack),
+        );
+    }
+    check(answer)
+}
+
+/// The kernel answers an error as a number from -4,095 to -1.
+fn check(answer: isize) -> Result<usize> {
+    if (-4095..0).contains(&answer) {
+        Err(Errno(-answer as i32))
+    } else {
+        Ok(answer as usize)
+    }
+}
