@@ -131,10 +131,13 @@ impl PageTables {
             regions[..count]
                 .iter()
                 .for_each(|region| found(region.start..region.end));
-            if walked <= start {
+            // Linux 6.18 says that the walk came as far as the 512th run where it found more.
+            let last = regions[..count].last().map_or(0, |region| region.end);
+            let reached = walked.max(last);
+            if reached <= start {
                 break;
             }
-            start = walked;
+            start = reached;
         }
         Ok(())
     }
@@ -215,6 +218,30 @@ mod tests {
             tables.set_method(method);
             let resident = tables.resident(&ranges, 0).expect("reads");
             assert_eq!(resident, [10 * page, 6 * page, page], "{method:?}");
+        }
+    }
+
+    /// The kernel gathers 512 runs at a time, and we ask for more.
+    #[test]
+    fn more_runs_than_the_kernel_gathers_at_a_time_are_each_counted_once() {
+        let page = rustix::param::page_size();
+        for runs in [500, 600, 1000, 1100, 3000] {
+            // Zeroes that nobody wrote have no pages.
+            let mut data = vec![0u8; (2 * runs + 1) * page];
+            data.iter_mut().step_by(2 * page).for_each(|byte| *byte = 1);
+            let start = (data.as_ptr() as u64).next_multiple_of(page as u64);
+            let range = start..start + (2 * runs * page) as u64;
+            let mut tables =
+                PageTables::open(Path::new("/proc"), std::process::id()).expect("opens");
+            let by_scan = tables
+                .resident(std::slice::from_ref(&range), 0)
+                .expect("scans");
+            tables.set_method(Method::Read);
+            let by_reading = tables
+                .resident(std::slice::from_ref(&range), 0)
+                .expect("reads");
+            assert_eq!(by_scan, by_reading, "{runs} runs");
+            assert!(by_scan[0] >= (runs * page) as u64, "{runs} runs");
         }
     }
 
