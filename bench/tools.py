@@ -49,6 +49,17 @@ def without_sites(plan: str, tier: str) -> str:
     return rewrite(plan, f"all-{tier}", change)
 
 
+def on_node_0(plan: str) -> str:
+    """A copy of a plan of the emulated pair for the machine's first node alone, where nothing is slowed."""
+
+    def place(line: str) -> str | None:
+        if line.startswith("tier fast "):
+            return "tier fast nodes 0 capacity 1GiB placement preferred\n"
+        return None if line.startswith("tier slow ") else re.sub(r"^(site \S+|default) slow", r"\1 fast", line)
+
+    return rewrite(plan, "node-0", place)
+
+
 def without_limit(plan: str) -> str:
     """The same plan with a fast tier that holds everything."""
 

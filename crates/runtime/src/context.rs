@@ -6,8 +6,9 @@
 //!                                                       the same
 //! ```
 //!
-//! Two contexts with the same return address and stack pointer are told apart by those words. The
-//! words are read only where they lie in the page of the stack pointer, which is certainly mapped;
+//! Two contexts with the same return address and stack pointer are told apart by those words. Where
+//! there are more of them than a set has ways, the rest lie in a second table, which is looked up by
+//! the words as well; the first table tells where the words are. The words are read only where they lie in the page of the stack pointer, which is certainly mapped;
 //! a caller further up is not looked at, so the answer stays a guess. Therefore each 1,024th
 //! hit of a thread is unwound again; a return address that was guessed wrong is unwound always.
 //!
@@ -32,6 +33,9 @@ use crate::unwind::{Caller, Context, unwind};
 const SETS: usize = 256;
 /// Contexts with one (return address, stack pointer) that are kept side by side.
 const WAYS: usize = 4;
+/// Sets of the second table, which is looked up by the checked words as well. 2,048 contexts are
+/// what a thread knows beside the first table's 1,024; a line of 64 bytes each, where one is used.
+const FURTHER_SETS: usize = 512;
 /// Callers beyond the direct one that are checked on the stack.
 const CHECKED: usize = 3;
 /// Hits after which one is unwound again.
@@ -90,9 +94,20 @@ pub(crate) struct Cache {
     misses: u64,
     /// The way of each set that is replaced next.
     next: [u8; SETS],
+    further_next: [u8; FURTHER_SETS],
     sets: [[Way; WAYS]; SETS],
+    further: [[Way; WAYS]; FURTHER_SETS],
     /// Used where a context may not be kept.
     spare: Way,
+}
+
+/// Where a context is cached.
+#[derive(Clone, Copy)]
+enum Place {
+    /// Set and way of the first table.
+    First(usize, usize),
+    /// Set and way of the second.
+    Further(usize, usize),
 }
 
 /// Slots of the shared table.
@@ -127,6 +142,12 @@ fn key_of(caller: Caller) -> (u64, usize) {
     // which differ between calls and between depths of the stack, choose the set.
     let set = (caller.address ^ (stack >> 4)) % SETS;
     (mixed, set)
+}
+
+/// The set of the second table where a context lies.
+#[inline]
+fn further_set(key: u64, check: u64) -> usize {
+    mix(key ^ check.rotate_left(29)) as usize % FURTHER_SETS
 }
 
 /// Hash of the words at some slots above the stack pointer. No branch: a context that cannot be
@@ -240,36 +261,59 @@ impl Cache {
     /// The context of an allocation. Finds it in the cache, or unwinds.
     fn find(&mut self, config: &Config, caller: Caller) -> &mut Way {
         let (key, set) = key_of(caller);
-        for way in 0..WAYS {
-            let known = &self.sets[set][way];
-            if known.key == key
-                // SAFETY: as in `quick`.
-                && unsafe { check_of(caller.stack, &known.slots, known.mask) } == known.check
-            {
-                if self.until_check == 0 {
-                    return self.verify(config, caller, set, way);
-                }
-                self.until_check -= 1;
-                return &mut self.sets[set][way];
+        let Some(place) = self.place_of(caller, key, set) else {
+            return self.miss(config, caller, key, set);
+        };
+        if self.until_check == 0 {
+            return self.verify(config, caller, place);
+        }
+        self.until_check -= 1;
+        self.at(place)
+    }
+
+    /// Where the caller's context is cached.
+    fn place_of(&self, caller: Caller, key: u64, set: usize) -> Option<Place> {
+        for (way, known) in self.sets[set].iter().enumerate() {
+            if known.key != key {
+                continue;
+            }
+            // SAFETY: as in `quick`.
+            let check = unsafe { check_of(caller.stack, &known.slots, known.mask) };
+            if check == known.check {
+                return Some(Place::First(set, way));
+            }
+            let further = further_set(key, check);
+            let same = |other: &Way| {
+                other.key == key && other.check == check && other.slots == known.slots
+            };
+            if let Some(way) = self.further[further].iter().position(same) {
+                return Some(Place::Further(further, way));
             }
         }
-        self.miss(config, caller, key, set)
+        None
+    }
+
+    fn at(&mut self, place: Place) -> &mut Way {
+        match place {
+            Place::First(set, way) => &mut self.sets[set][way],
+            Place::Further(set, way) => &mut self.further[set][way],
+        }
     }
 
     /// Unwinds a hit again.
     #[cold]
-    fn verify(&mut self, config: &Config, caller: Caller, set: usize, way: usize) -> &mut Way {
+    fn verify(&mut self, config: &Config, caller: Caller, place: Place) -> &mut Way {
         self.report();
         if config.depth == 1 {
-            return &mut self.sets[set][way];
+            return self.at(place);
         }
         self.begin();
         session::count(Counter::ContextChecks, 1);
         let context = unwind(caller, config.depth);
         let value = value_of(config, &context, SiteKind::Heap);
         self.end();
-        if value == self.sets[set][way].value {
-            return &mut self.sets[set][way];
+        if value == self.at(place).value {
+            return self.at(place);
         }
         session::count(Counter::ContextMismatches, 1);
         let (word, bit) = unstable_bit(caller.address);
@@ -301,12 +345,26 @@ impl Cache {
         }
         let next = usize::from(self.next[set]) % WAYS;
         self.next[set] = self.next[set].wrapping_add(1);
-        flush(config, &mut self.sets[set][next]);
-        self.sets[set][next] = found;
+        let old = core::mem::replace(&mut self.sets[set][next], found);
+        self.keep_further(config, old);
         // The newest context moves to the front, where it is found first.
         self.sets[set].swap(0, next);
         self.end();
         &mut self.sets[set][0]
+    }
+
+    /// Moves a context that had to make room to the second table, if its words tell it from others
+    /// there.
+    fn keep_further(&mut self, config: &Config, mut old: Way) {
+        if old.mask == 0 {
+            flush(config, &mut old);
+            return;
+        }
+        let set = further_set(old.key, old.check);
+        let next = usize::from(self.further_next[set]) % WAYS;
+        self.further_next[set] = self.further_next[set].wrapping_add(1);
+        flush(config, &mut self.further[set][next]);
+        self.further[set][next] = old;
     }
 
     /// A context that is not cached: counted at once.
@@ -321,10 +379,8 @@ impl Cache {
     /// Counts at the sites whatever is not counted yet.
     pub(crate) fn flush_all(&mut self, config: &Config) {
         self.begin();
-        for set in &mut self.sets {
-            for way in set {
-                flush(config, way);
-            }
+        for way in self.sets.iter_mut().chain(&mut self.further).flatten() {
+            flush(config, way);
         }
         flush(config, &mut self.spare);
         self.end();
