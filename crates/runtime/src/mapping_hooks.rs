@@ -5,7 +5,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use isotherm_abi::hash::SiteKind;
-use isotherm_abi::session::{CHUNK_MAPPING, NO_TIER};
+use isotherm_abi::session::{CHUNK_FREE, CHUNK_MAPPING, NO_TIER};
 use isotherm_sys::memory::{self, Errno};
 
 use crate::config::{self, Config};
@@ -135,6 +135,12 @@ fn served(address: usize, bytes: usize) -> Option<Range<usize>> {
         .then_some(inside)
 }
 
+/// Whether an address lies in a chunk of the pool that nobody has: for the program there is no
+/// mapping.
+fn is_free(address: usize) -> bool {
+    pool::range().contains(&address) && pool::owner(address) == CHUNK_FREE
+}
+
 /// `munmap`.
 ///
 /// # Safety
@@ -185,6 +191,9 @@ pub(crate) unsafe extern "C" fn mremap(
         settle_overlap(new_address, new_bytes);
     }
     let Some(inside) = served(address, bytes.next_multiple_of(PAGE)) else {
+        if is_free(address) {
+            return answer_address(Err(Errno(libc::EFAULT)));
+        }
         // SAFETY: the caller's promise.
         return answer_address(unsafe {
             memory::remap(address, bytes, new_bytes, flags, new_address)

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use isotherm_abi::session::{COUNTERS, Counter, OffReason, SessionHeader, TouchRecord};
+use isotherm_abi::session::{COUNTERS, Counter, OffReason, SessionHeader, State, TouchRecord};
 
 /// Counters of a process that publishes nothing.
 static UNPUBLISHED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
@@ -50,7 +50,8 @@ impl Account {
     /// Says in the session that the service is gone, and why.
     pub(crate) fn gave_up(&self, reason: OffReason) {
         if let Some(header) = self.header {
-            header.off_reason.store(reason as u32, Ordering::Release);
+            header.off_reason.store(reason as u32, Ordering::Relaxed);
+            header.state.store(State::Off as u32, Ordering::Release);
         }
     }
 
@@ -70,5 +71,24 @@ impl Account {
         if written.saturating_sub(ring.read.load(Ordering::Relaxed)) >= slots {
             self.add(Counter::TouchesLost, 1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Account;
+    use core::sync::atomic::Ordering;
+    use isotherm_abi::config::Mode;
+    use isotherm_abi::session::{Layout, OffReason, SessionHeader, State};
+
+    /// The command looks at the state first; with the reason alone it would say nothing.
+    #[test]
+    fn a_service_that_gave_up_is_off_in_the_session() {
+        let header: &'static SessionHeader =
+            Box::leak(Box::new(Layout::for_pool(1 << 30).header(Mode::Online, 4)));
+        Account::new(Some(header), &[]).gave_up(OffReason::NoUserfaultfd);
+        assert_eq!(header.state.load(Ordering::Relaxed), State::Off as u32);
+        let reason = header.off_reason.load(Ordering::Relaxed);
+        assert_eq!(reason, OffReason::NoUserfaultfd as u32);
     }
 }

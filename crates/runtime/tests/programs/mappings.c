@@ -103,6 +103,8 @@ static void refusals(void) {
     errno = 0;
     check("length 0 unmap", munmap(area, 0) == -1 && errno == EINVAL);
     munmap(area, 2 * MIB);
+    errno = 0;
+    check("what was unmapped", mremap(area, 2 * MIB, 4 * MIB, MREMAP_MAYMOVE) == MAP_FAILED && errno == EFAULT);
 }
 
 int main(void) {
