@@ -95,14 +95,8 @@ impl fmt::Display for Error {
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Read { source, .. } | Self::Write { source, .. } => Some(source),
-            _ => None,
-        }
-    }
-}
+// No `source`: the text names the cause already, and whoever prints a chain would say it twice.
+impl std::error::Error for Error {}
 
 /// A part of a profile that could not be used, while the rest could.
 #[derive(Clone, Debug, PartialEq, Eq)]

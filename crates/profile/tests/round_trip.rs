@@ -91,6 +91,11 @@ fn what_cannot_be_written_says_so_and_what_is_there_stays_readable() {
         refused.to_string().contains("nothing was recorded yet"),
         "{refused}"
     );
+    let cause = std::error::Error::source(&refused);
+    assert!(
+        cause.is_none(),
+        "the text has the cause; a chain would repeat it"
+    );
 
     let path = scratch.path("a.iso");
     let mut writer = Writer::create(&path, &meta, Existing::Refuse).unwrap();

@@ -23,10 +23,10 @@ const CLONE3_BYTES: usize = 64;
 /// `syscall`, as the C library has it, but for the calls that make a process while the trap runs.
 /// Those that share the memory go straight on, because their child may return first on this very
 /// stack.
+#[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[cfg_attr(not(test), unsafe(no_mangle))]
 unsafe extern "C" fn syscall() {
-    #[cfg(target_arch = "x86_64")]
     core::arch::naked_asm!(
         "cmp rdi, {clone3}",
         "je 3f",
@@ -63,7 +63,13 @@ unsafe extern "C" fn syscall() {
         fail = sym fail,
         make = sym make_process,
     );
-    #[cfg(target_arch = "aarch64")]
+}
+
+/// As on the other architecture.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+#[cfg_attr(not(test), unsafe(no_mangle))]
+unsafe extern "C" fn syscall() {
     core::arch::naked_asm!(
         "cmp x0, {clone3}",
         "b.eq 3f",
