@@ -17,6 +17,7 @@ pub mod plan;
 pub mod plan_text;
 pub mod port;
 pub mod profile;
+pub mod sharing;
 pub mod site;
 pub mod tier;
 pub mod units;

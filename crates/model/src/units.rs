@@ -52,6 +52,14 @@ quantity!(
     /// Accesses to memory, as many as the source saw (samples count once each).
     Accesses
 );
+quantity!(
+    /// An energy in nanojoules. 64 bits hold 18 GJ, 200 W for three years.
+    Nanojoules
+);
+quantity!(
+    /// A power in nanowatts: microamperes times millivolts.
+    Nanowatts
+);
 
 /// A text that is no quantity: what was wrong with it and what would be right.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -190,14 +198,32 @@ impl fmt::Display for Bytes {
 impl fmt::Display for Nanos {
     /// `850 ns`, `13.0 us`, `1.25 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let nanos = self.0 as f64;
-        let text = match self.0 {
-            0..1_000 => format!("{} ns", self.0),
-            1_000..1_000_000 => format!("{:.1} us", nanos / 1e3),
-            1_000_000..1_000_000_000 => format!("{:.1} ms", nanos / 1e6),
-            _ => format!("{:.2} s", nanos / 1e9),
-        };
-        f.pad(&text)
+        engineering(f, self.0, ["ns", "us", "ms", "s"])
+    }
+}
+
+/// A number in the largest of the units, each a thousand of the one before, that leaves at least 1.
+fn engineering(f: &mut fmt::Formatter<'_>, value: u64, units: [&str; 4]) -> fmt::Result {
+    let text = match value {
+        0..1_000 => format!("{value} {}", units[0]),
+        1_000..1_000_000 => format!("{:.1} {}", value as f64 / 1e3, units[1]),
+        1_000_000..1_000_000_000 => format!("{:.1} {}", value as f64 / 1e6, units[2]),
+        _ => format!("{:.2} {}", value as f64 / 1e9, units[3]),
+    };
+    f.pad(&text)
+}
+
+impl fmt::Display for Nanojoules {
+    /// `850 nJ`, `13.0 uJ`, `1.25 J`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        engineering(f, self.0, ["nJ", "uJ", "mJ", "J"])
+    }
+}
+
+impl fmt::Display for Nanowatts {
+    /// `850 nW`, `40.8 mW`, `1.25 W`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        engineering(f, self.0, ["nW", "uW", "mW", "W"])
     }
 }
 
@@ -260,7 +286,15 @@ impl fmt::Display for Capacity {
 
 #[cfg(test)]
 mod tests {
-    use super::{Bytes, Capacity, Nanos};
+    use super::{Bytes, Capacity, Nanojoules, Nanos, Nanowatts};
+
+    #[test]
+    fn energy_and_power_are_printed_in_a_unit_that_leaves_at_least_one() {
+        assert_eq!(Nanowatts(40_800_000).to_string(), "40.8 mW");
+        assert_eq!(Nanowatts(999).to_string(), "999 nW");
+        assert_eq!(Nanojoules(13_000).to_string(), "13.0 uJ");
+        assert_eq!(Nanojoules(1_250_000_000).to_string(), "1.25 J");
+    }
 
     #[test]
     fn sizes_are_read_with_their_unit_and_printed_back() {

@@ -32,6 +32,7 @@ mod knapsack;
 mod minknap;
 mod plan;
 mod registry;
+pub mod sharing;
 mod standing;
 mod thermos;
 

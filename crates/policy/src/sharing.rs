@@ -1,0 +1,84 @@
+//! Sharing one fast tier among programs that run beside each other (CoMerge, Doudali and
+//! Gavrilovska, MEMSYS 2017).
+//!
+//! ```text
+//! measured runs --Colocation--> a sharing policy --SharedPlan--> which bytes of which object
+//! ```
+//!
+//! The paper's policies place whole objects in an order of their own and skip what does not fit.
+//! [`EqualSplit`] and [`ProportionalSplit`] give each program a part of the tier; [`FairMerge`],
+//! [`BlindMerge`] and [`CoMerge`] merge the objects of all programs into one order. [`LeastSlowdown`]
+//! is ours: it splits objects into chunks, minimises the summed slowdown, and can keep a floor for
+//! each program.
+//!
+//! ```
+//! use isotherm_model::sharing::{Colocation, MeasuredObject, MeasuredProgram};
+//! use isotherm_model::units::{Bytes, Nanos};
+//! use isotherm_policy::sharing::{BlindMerge, SharingPolicy};
+//!
+//! let object = |name: &str, alone| MeasuredObject {
+//!     name: name.to_owned(),
+//!     size: Bytes(100),
+//!     alone: Nanos(alone),
+//! };
+//! let objects = vec![object("grid", 30), object("log", 90)];
+//! let program = MeasuredProgram::new("sim", Nanos(20), Nanos(100), objects).unwrap();
+//! let colocation = Colocation::new(vec![program]).unwrap();
+//! let plan = BlindMerge.share(&colocation, Bytes(150)).unwrap();
+//! assert_eq!(plan.fast_bytes("sim", "grid"), Bytes(100));
+//! assert_eq!(plan.fast_bytes("sim", "log"), Bytes(0));
+//! ```
+
+mod benefit;
+mod blind_merge;
+mod comerge;
+mod equal_split;
+mod fair_merge;
+mod floor;
+mod increment;
+mod least_slowdown;
+mod proportional_split;
+mod slowdown;
+mod whole_objects;
+
+pub use benefit::Benefit;
+pub use blind_merge::BlindMerge;
+pub use comerge::CoMerge;
+pub use equal_split::EqualSplit;
+pub use fair_merge::FairMerge;
+pub use floor::FloorError;
+pub use least_slowdown::{DEFAULT_CHUNK, LeastSlowdown, least_possible};
+pub use proportional_split::ProportionalSplit;
+pub use slowdown::{slowdowns, summed_slowdown};
+
+use isotherm_model::sharing::{Colocation, SharedPlan};
+use isotherm_model::units::Bytes;
+
+/// A way to share a fast tier.
+///
+/// The implementer guarantees that every object is named once in the plan, that no more bytes are
+/// granted than the capacity, and that the plan is the same for the same programs and capacity.
+pub trait SharingPolicy {
+    /// Its name on the command line: `comerge`.
+    fn name(&self) -> &'static str;
+
+    /// Shares a fast tier of this capacity.
+    ///
+    /// # Errors
+    /// A floor that cannot be kept. The paper's policies know no floors and never fail.
+    fn share(&self, colocation: &Colocation, capacity: Bytes) -> Result<SharedPlan, FloorError>;
+}
+
+/// The paper's policies, in its order (table 4).
+pub static PAPER_POLICIES: [&(dyn SharingPolicy + Sync); 5] = [
+    &EqualSplit,
+    &ProportionalSplit,
+    &FairMerge,
+    &BlindMerge,
+    &CoMerge,
+];
+
+#[cfg(test)]
+mod golden;
+#[cfg(test)]
+mod properties;

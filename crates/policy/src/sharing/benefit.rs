@@ -1,0 +1,130 @@
+//! What one object in the fast tier brings to its program (CoMerge, section 3.2), and the same
+//! weighed by how much the program needs it (section 4.2).
+//!
+//! With S and F the times with all data slow and fast, and t the time with only this object fast:
+//!
+//! ```text
+//!     benefit = (t - S) / (F - S)        co-benefit = factor of the sensitivity class * benefit
+//!
+//!     F                      t                        S     time
+//!     |----------------------|------------------------|
+//!                            |<------- saved -------->|     benefit = saved / (S - F)
+//! ```
+//!
+//! The benefits of one program need not add up to 1 (STREAM's add up to 1.38) and are not
+//! normalised.
+
+use std::cmp::Ordering;
+
+use isotherm_model::sharing::{MeasuredObject, MeasuredProgram};
+
+/// A benefit or co-benefit as an exact fraction: the paper orders objects by values that differ in
+/// the third digit, so nothing is rounded before it is compared.
+#[derive(Clone, Copy, Debug)]
+pub struct Benefit {
+    /// Time saved, times the factor.
+    saved: i128,
+    /// S - F, above 0.
+    whole: i128,
+}
+
+impl Benefit {
+    /// The benefit of this object of this program. It is 0 where all fast is no faster than all
+    /// slow, negative where the object made the program slower, and may exceed 1.
+    #[must_use]
+    pub fn of(program: &MeasuredProgram, object: &MeasuredObject) -> Self {
+        let all_slow = i128::from(program.all_slow().0);
+        let whole = all_slow - i128::from(program.all_fast().0);
+        if whole <= 0 {
+            return Self { saved: 0, whole: 1 };
+        }
+        Self {
+            saved: all_slow - i128::from(object.alone.0),
+            whole,
+        }
+    }
+
+    /// The co-benefit: the benefit times the factor of the program's sensitivity class, so that it
+    /// is 0 for a program that does not suffer from slow memory.
+    #[must_use]
+    pub fn co_benefit(program: &MeasuredProgram, object: &MeasuredObject) -> Self {
+        let benefit = Self::of(program, object);
+        Self {
+            saved: benefit.saved * i128::from(program.class().factor()),
+            ..benefit
+        }
+    }
+
+    /// The fraction as a number, for people and for models.
+    #[must_use]
+    pub fn value(self) -> f64 {
+        self.saved as f64 / self.whole as f64
+    }
+
+    /// True where the object made its program slower.
+    #[must_use]
+    pub const fn is_harm(self) -> bool {
+        self.saved < 0
+    }
+}
+
+impl Ord for Benefit {
+    /// By cross products: times are at most 2^60 and factors at most 3, so they fit 128 bits.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.saved * other.whole).cmp(&(other.saved * self.whole))
+    }
+}
+
+impl PartialOrd for Benefit {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Benefit {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Benefit {}
+
+#[cfg(test)]
+mod tests {
+    use super::Benefit;
+    use isotherm_model::sharing::{LONGEST_RUN, MeasuredObject, MeasuredProgram};
+    use isotherm_model::units::{Bytes, Nanos};
+
+    fn benefit(fast: u64, slow: u64, alone: u64) -> Benefit {
+        let object = MeasuredObject {
+            name: "o".to_owned(),
+            size: Bytes(1),
+            alone: Nanos(alone),
+        };
+        let program =
+            MeasuredProgram::new("p", Nanos(fast), Nanos(slow), vec![object.clone()]).unwrap();
+        Benefit::of(&program, &object)
+    }
+
+    #[test]
+    fn a_benefit_is_the_share_of_the_gap_that_the_object_closes() {
+        assert!((benefit(20, 100, 100).value() - 0.0).abs() < 1e-12);
+        assert!((benefit(20, 100, 20).value() - 1.0).abs() < 1e-12);
+        assert!((benefit(20, 100, 80).value() - 0.25).abs() < 1e-12);
+        assert!(benefit(20, 100, 101).is_harm());
+        assert!(benefit(20, 100, 10) > benefit(20, 100, 20));
+    }
+
+    #[test]
+    fn a_program_that_gains_nothing_from_fast_memory_has_no_benefit() {
+        assert_eq!(benefit(100, 100, 50), benefit(20, 100, 100));
+        assert_eq!(benefit(120, 100, 50), benefit(20, 100, 100));
+    }
+
+    #[test]
+    fn equal_fractions_are_equal_and_the_longest_times_do_not_overflow() {
+        assert_eq!(benefit(20, 100, 60), benefit(1, 3, 2));
+        let longest = LONGEST_RUN.0;
+        assert!(benefit(1, longest, 1) > benefit(1, longest, 2));
+    }
+}

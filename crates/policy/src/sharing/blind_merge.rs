@@ -1,0 +1,28 @@
+//! Blind merge (CoMerge, section 4.2): the objects of all programs in one order, by benefit
+//! descending, blind to which program they belong to.
+
+use std::cmp::Reverse;
+
+use isotherm_model::sharing::{Colocation, SharedPlan};
+use isotherm_model::units::Bytes;
+
+use super::SharingPolicy;
+use super::floor::FloorError;
+use super::whole_objects::{candidates, in_order};
+
+/// One order by benefit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlindMerge;
+
+impl SharingPolicy for BlindMerge {
+    fn name(&self) -> &'static str {
+        "blind-merge"
+    }
+
+    fn share(&self, colocation: &Colocation, capacity: Bytes) -> Result<SharedPlan, FloorError> {
+        let mut order = candidates(colocation);
+        // A stable sort: equal benefits keep the order of the names.
+        order.sort_by_key(|candidate| Reverse(candidate.benefit()));
+        Ok(in_order(self.name(), &order, capacity))
+    }
+}

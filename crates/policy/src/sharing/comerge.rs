@@ -1,0 +1,32 @@
+//! CoMerge (section 4.2): the objects of all programs in one order, by co-benefit descending, so
+//! that what a sensitive program needs comes before what an insensitive one could use. Among
+//! programs of one sensitivity class it is blind merge.
+//!
+//! The objects of a program of the class none all have co-benefit 0. They come last, by benefit,
+//! into what room is left.
+
+use std::cmp::Reverse;
+
+use isotherm_model::sharing::{Colocation, SharedPlan};
+use isotherm_model::units::Bytes;
+
+use super::SharingPolicy;
+use super::floor::FloorError;
+use super::whole_objects::{candidates, in_order};
+
+/// One order by co-benefit.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct CoMerge;
+
+impl SharingPolicy for CoMerge {
+    fn name(&self) -> &'static str {
+        "comerge"
+    }
+
+    fn share(&self, colocation: &Colocation, capacity: Bytes) -> Result<SharedPlan, FloorError> {
+        let mut order = candidates(colocation);
+        // A stable sort: where both are equal the order of the names is kept.
+        order.sort_by_key(|candidate| Reverse((candidate.co_benefit(), candidate.benefit())));
+        Ok(in_order(self.name(), &order, capacity))
+    }
+}

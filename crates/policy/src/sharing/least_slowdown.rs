@@ -1,0 +1,162 @@
+//! Least slowdown, our own policy: objects may be fast in part, the sum of the slowdowns is made as
+//! small as the model of [`super::slowdown`] knows, and no program falls under its floor.
+//!
+//! The paper's policies place whole objects, which leaves holes (0.45 to 0.96 of the tier used on
+//! its own example), rank by benefit and not by benefit per byte, and may leave a program with
+//! nothing. Here:
+//!
+//! 1. Each program with a floor gets the fewest chunks that keep it, or the plan is refused.
+//! 2. The rest goes to the bytes that save the most of the summed slowdown, chunk by chunk.
+//! 3. A plan of the paper's that does better by the same model and keeps the floors is taken
+//!    instead: with chunks as large as objects the second step alone could lose to it.
+//!
+//! ```text
+//!     STREAM |cccccccccc|aaaaaaaa..|..........|      fast: c, a part of a
+//!     CLOMP  |zzzzzzzzzzzzzzzzzzzz|....|             fast: zones
+//!     XSBench|n|..................|                  fast: nuclide
+//! ```
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+
+use isotherm_model::sharing::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
+use isotherm_model::units::Bytes;
+
+use super::floor::{self, FloorError};
+use super::increment::{Increment, increments};
+use super::slowdown::{Allotment, all_slow, allotment, avoidable, gain, summed, useful_benefit};
+use super::whole_objects::{Candidate, candidates};
+use super::{PAPER_POLICIES, SharingPolicy};
+
+/// Bytes of a chunk where nothing else is said: a huge page, which the kernel moves as one.
+pub const DEFAULT_CHUNK: NonZeroU64 = NonZeroU64::new(2 << 20).unwrap();
+
+/// Objects in chunks, the least summed slowdown, a floor for each program that wants one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeastSlowdown {
+    /// Bytes of a chunk. An object is fast in whole chunks from its first byte on; its last chunk
+    /// may be shorter.
+    pub chunk: NonZeroU64,
+    /// The least that a program must get, by its name: percent from 0 to 100 of what fast memory
+    /// can bring to it. A program to which fast memory brings nothing keeps every floor.
+    pub floors: BTreeMap<String, u32>,
+}
+
+impl Default for LeastSlowdown {
+    fn default() -> Self {
+        Self {
+            chunk: DEFAULT_CHUNK,
+            floors: BTreeMap::new(),
+        }
+    }
+}
+
+impl SharingPolicy for LeastSlowdown {
+    fn name(&self) -> &'static str {
+        "least-slowdown"
+    }
+
+    fn share(&self, colocation: &Colocation, capacity: Bytes) -> Result<SharedPlan, FloorError> {
+        let chunk = self.chunk.get();
+        let targets = floor::targets(colocation, &self.floors)?;
+        let mut fast = floor::reserve(colocation, &targets, capacity, chunk)?;
+        fill(&mut fast, &increments(colocation, chunk), capacity, chunk);
+        for policy in PAPER_POLICIES {
+            let other = allotment(colocation, &policy.share(colocation, capacity)?);
+            let is_better = summed(colocation, &other) < summed(colocation, &fast);
+            if is_better && floor::are_kept(colocation, &targets, &other) {
+                fast = other;
+            }
+        }
+        Ok(SharedPlan {
+            policy: self.name().to_owned(),
+            capacity,
+            grants: grants(colocation, &fast),
+        })
+    }
+}
+
+/// Takes the steps in order while there is room; one that does not fit is taken in whole chunks.
+fn fill(fast: &mut Allotment, steps: &[Increment], capacity: Bytes, chunk: u64) {
+    let used: Bytes = fast.iter().flatten().copied().sum();
+    let mut room = capacity.saturating_sub(used);
+    for step in steps {
+        let taken = &mut fast[step.program][step.object];
+        let wanted = step.upto.saturating_sub(*taken);
+        let bytes = if wanted <= room {
+            wanted
+        } else {
+            Bytes(room.0 / chunk * chunk)
+        };
+        *taken += bytes;
+        room = room.saturating_sub(bytes);
+    }
+}
+
+/// Every object with its bytes, those first that are worth most for each byte.
+fn grants(colocation: &Colocation, fast: &Allotment) -> Vec<Grant> {
+    let worth = |program: &MeasuredProgram, object: &MeasuredObject| {
+        avoidable(program) * useful_benefit(program, object)
+    };
+    let mut order = candidates(colocation);
+    order.sort_by(|a, b| {
+        let density = |c: &Candidate<'_>| worth(c.program, c.object) / c.object.size.0 as f64;
+        density(b).total_cmp(&density(a))
+    });
+    let grant = |candidate: &Candidate<'_>| {
+        let (program, object) = (candidate.program, candidate.object);
+        let of_program = &fast[candidate.at.0];
+        let fast = of_program[candidate.at.1];
+        let is_at_its_best = gain(program, of_program) >= 1.0;
+        Grant {
+            program: program.name().to_owned(),
+            object: object.name.clone(),
+            size: object.size,
+            fast,
+            reason: reason(object, fast, worth(program, object), is_at_its_best),
+        }
+    };
+    order.iter().map(grant).collect()
+}
+
+fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, is_at_its_best: bool) -> String {
+    if fast == Bytes::ZERO && worth <= 0.0 {
+        return "left out: alone in the fast tier it did not make its program faster".to_owned();
+    }
+    let worth = format!("all of it saves up to {worth:.3} of the summed slowdown");
+    if fast == object.size {
+        return format!("placed whole: {worth}");
+    }
+    let end = if is_at_its_best {
+        "its program is as fast as it can be with what is placed"
+    } else {
+        "the room went to bytes that save more"
+    };
+    if fast == Bytes::ZERO {
+        format!("left out: {worth}, but {end}")
+    } else {
+        format!("placed in part, {fast}: {worth}, but {end}")
+    }
+}
+
+/// The least summed slowdown that any plan without floors can reach by the model: what every
+/// result is shown beside. Bytes are taken by worth with nothing rounded to chunks.
+#[must_use]
+pub fn least_possible(colocation: &Colocation, capacity: Bytes) -> f64 {
+    let mut taken: Allotment = colocation
+        .programs()
+        .iter()
+        .map(|program| vec![Bytes::ZERO; program.objects().len()])
+        .collect();
+    let mut room = capacity;
+    let mut saved = 0.0;
+    for step in increments(colocation, 1) {
+        let taken = &mut taken[step.program][step.object];
+        let bytes = step.upto.saturating_sub(*taken).min(room);
+        saved += step.worth * bytes.0 as f64;
+        *taken += bytes;
+        room = room.saturating_sub(bytes);
+    }
+    let all_slow: f64 = colocation.programs().iter().map(all_slow).sum();
+    all_slow - saved
+}

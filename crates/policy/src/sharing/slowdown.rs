@@ -1,0 +1,139 @@
+//! How slow each program is under a plan, by a model of its measured runs.
+//!
+//! An object that is fast in part brings that part of its benefit, and a program is never faster
+//! than with all its data fast:
+//!
+//! ```text
+//!     gain     = min(1, sum over objects of benefit * fast bytes / size)
+//!     slowdown = (S - (S - F) * gain) / F
+//!
+//!     slowdown  S/F |.
+//!                   |  .           each object a straight line, its slope benefit / size
+//!                   |     .
+//!                 1 |        -------------   the floor of the model: all fast
+//!                   +--------------------- fast bytes, by slope
+//! ```
+//!
+//! The model agrees with every run that was measured: all slow, each object alone, and all fast
+//! where the benefits add up to 1 or more. Where they add up to less it is pessimistic about the
+//! last bytes, because no run says which objects belong together. It knows nothing of what
+//! programs do to each other's bandwidth. A harmful object brings nothing.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::sharing::{Colocation, MeasuredObject, MeasuredProgram, SharedPlan};
+use isotherm_model::units::Bytes;
+
+use super::benefit::Benefit;
+
+/// Fast bytes of every object, by program and object as the colocation has them.
+pub(super) type Allotment = Vec<Vec<Bytes>>;
+
+/// What the object brings when all of it is fast; at least 0.
+pub(super) fn useful_benefit(program: &MeasuredProgram, object: &MeasuredObject) -> f64 {
+    Benefit::of(program, object).value().max(0.0)
+}
+
+/// The part of all that fast memory can bring to the program, from 0 to 1. It is 1 for a program
+/// to which fast memory brings nothing: it is as fast as it can be.
+pub(super) fn gain(program: &MeasuredProgram, fast: &[Bytes]) -> f64 {
+    if program.all_slow() <= program.all_fast() {
+        return 1.0;
+    }
+    let part = |(object, fast): (&MeasuredObject, &Bytes)| {
+        useful_benefit(program, object) * (fast.0 as f64 / object.size.0 as f64)
+    };
+    let sum: f64 = program.objects().iter().zip(fast).map(part).sum();
+    sum.min(1.0)
+}
+
+/// The slowdown that goes when the gain rises from 0 to 1.
+pub(super) fn avoidable(program: &MeasuredProgram) -> f64 {
+    let gap = program.all_slow().saturating_sub(program.all_fast());
+    gap.0 as f64 / program.all_fast().0 as f64
+}
+
+/// The slowdown with nothing in the fast tier.
+pub(super) fn all_slow(program: &MeasuredProgram) -> f64 {
+    program.all_slow().0 as f64 / program.all_fast().0 as f64
+}
+
+/// The slowdowns added up. Programs count alike, however long they run.
+pub(super) fn summed(colocation: &Colocation, fast: &Allotment) -> f64 {
+    each(colocation, fast).iter().sum()
+}
+
+fn each(colocation: &Colocation, fast: &Allotment) -> Vec<f64> {
+    let programs = colocation.programs().iter().zip(fast);
+    programs
+        .map(|(program, fast)| all_slow(program) - avoidable(program) * gain(program, fast))
+        .collect()
+}
+
+/// What a plan makes fast. Objects that it does not name are slow, and none is fast beyond its size.
+pub(super) fn allotment(colocation: &Colocation, plan: &SharedPlan) -> Allotment {
+    let granted: BTreeMap<(&str, &str), Bytes> = plan
+        .grants
+        .iter()
+        .map(|grant| ((grant.program.as_str(), grant.object.as_str()), grant.fast))
+        .collect();
+    let fast = |program: &MeasuredProgram, object: &MeasuredObject| {
+        let granted = granted.get(&(program.name(), object.name.as_str()));
+        granted.copied().unwrap_or(Bytes::ZERO).min(object.size)
+    };
+    let of_program = |program: &MeasuredProgram| {
+        let objects = program.objects().iter();
+        objects.map(|object| fast(program, object)).collect()
+    };
+    colocation.programs().iter().map(of_program).collect()
+}
+
+/// The slowdown of each program, by name, under a plan: its time by its time with all data fast.
+#[must_use]
+pub fn slowdowns(colocation: &Colocation, plan: &SharedPlan) -> Vec<f64> {
+    each(colocation, &allotment(colocation, plan))
+}
+
+/// The slowdowns of all programs added up.
+#[must_use]
+pub fn summed_slowdown(colocation: &Colocation, plan: &SharedPlan) -> f64 {
+    summed(colocation, &allotment(colocation, plan))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{avoidable, gain, summed};
+    use isotherm_model::sharing::{Colocation, MeasuredObject, MeasuredProgram};
+    use isotherm_model::units::{Bytes, Nanos};
+
+    fn program(fast: u64, slow: u64, alone: &[u64]) -> MeasuredProgram {
+        let object = |(i, &alone): (usize, &u64)| MeasuredObject {
+            name: format!("o{i}"),
+            size: Bytes(100),
+            alone: Nanos(alone),
+        };
+        let objects = alone.iter().enumerate().map(object).collect();
+        MeasuredProgram::new("p", Nanos(fast), Nanos(slow), objects).unwrap()
+    }
+
+    #[test]
+    fn half_an_object_brings_half_its_benefit_and_all_fast_is_the_best_there_is() {
+        let p = program(20, 100, &[60, 40]);
+        assert!((gain(&p, &[Bytes(50), Bytes(0)]) - 0.25).abs() < 1e-12);
+        assert!((gain(&p, &[Bytes(100), Bytes(0)]) - 0.5).abs() < 1e-12);
+        assert!((gain(&p, &[Bytes(100), Bytes(100)]) - 1.0).abs() < 1e-12);
+        assert!((avoidable(&p) - 4.0).abs() < 1e-12);
+        let alone = Colocation::new(vec![p]).unwrap();
+        assert!((summed(&alone, &vec![vec![Bytes(0); 2]]) - 5.0).abs() < 1e-12);
+        assert!((summed(&alone, &vec![vec![Bytes(100); 2]]) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_harmful_object_brings_nothing_and_a_program_that_is_slower_fast_has_all_it_can_have() {
+        let p = program(20, 100, &[120]);
+        assert!(gain(&p, &[Bytes(100)]).abs() < 1e-12);
+        let p = program(100, 90, &[80]);
+        assert!((gain(&p, &[Bytes(0)]) - 1.0).abs() < 1e-12);
+        assert!(avoidable(&p).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,111 @@
+//! What the paper's policies have in common: whole objects, in an order, while they fit. One that
+//! does not fit is skipped and the next one tried (CoMerge, section 4).
+//!
+//! Section 4 also says that benefits lie between 0 and 1. An object whose run was slower than all
+//! slow lies outside of that; it is left out, whatever room there is.
+
+use isotherm_model::sharing::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
+use isotherm_model::units::Bytes;
+
+use super::benefit::Benefit;
+
+/// An object of a program, and where both stand in the colocation.
+#[derive(Clone, Copy)]
+pub(super) struct Candidate<'a> {
+    pub(super) program: &'a MeasuredProgram,
+    pub(super) object: &'a MeasuredObject,
+    pub(super) at: (usize, usize),
+}
+
+impl Candidate<'_> {
+    pub(super) fn benefit(&self) -> Benefit {
+        Benefit::of(self.program, self.object)
+    }
+
+    pub(super) fn co_benefit(&self) -> Benefit {
+        Benefit::co_benefit(self.program, self.object)
+    }
+}
+
+/// Every object of every program, by program and object name.
+pub(super) fn candidates(colocation: &Colocation) -> Vec<Candidate<'_>> {
+    let programs = colocation.programs().iter().enumerate();
+    let objects = programs.flat_map(|(p, program)| {
+        let objects = program.objects().iter().enumerate();
+        objects.map(move |(o, object)| Candidate {
+            program,
+            object,
+            at: (p, o),
+        })
+    });
+    objects.collect()
+}
+
+/// The objects of each program, by benefit descending. Objects of the same benefit keep the order
+/// of their names.
+pub(super) fn by_program(colocation: &Colocation) -> Vec<Vec<Candidate<'_>>> {
+    let mut lists = vec![Vec::new(); colocation.programs().len()];
+    for candidate in candidates(colocation) {
+        lists[candidate.at.0].push(candidate);
+    }
+    for list in &mut lists {
+        list.sort_by_key(|candidate| std::cmp::Reverse(candidate.benefit()));
+    }
+    lists
+}
+
+/// Places objects in this order while they fit into the room, and notes each with its reason.
+pub(super) fn fill(order: &[Candidate<'_>], room: Bytes, grants: &mut Vec<Grant>) {
+    let mut left = room;
+    for candidate in order {
+        let size = candidate.object.size;
+        let benefit = candidate.benefit();
+        let worth = format!("its benefit is {:.3}", benefit.value());
+        let (fast, reason) = if benefit.is_harm() {
+            let reason = "left out: its program was slower with it in the fast tier".to_owned();
+            (Bytes::ZERO, reason)
+        } else if size <= left {
+            (size, format!("placed: {worth}, and it fits"))
+        } else {
+            let reason = format!("left out: {worth}, but it does not fit into the {left} left");
+            (Bytes::ZERO, reason)
+        };
+        left = left.saturating_sub(fast);
+        grants.push(Grant {
+            program: candidate.program.name().to_owned(),
+            object: candidate.object.name.clone(),
+            size,
+            fast,
+            reason,
+        });
+    }
+}
+
+/// One order for all programs.
+pub(super) fn in_order(policy: &str, order: &[Candidate<'_>], capacity: Bytes) -> SharedPlan {
+    let mut grants = Vec::new();
+    fill(order, capacity, &mut grants);
+    SharedPlan {
+        policy: policy.to_owned(),
+        capacity,
+        grants,
+    }
+}
+
+/// A part of the tier for each program, filled by benefit.
+pub(super) fn in_parts(
+    policy: &str,
+    colocation: &Colocation,
+    capacity: Bytes,
+    part: impl Fn(&MeasuredProgram) -> Bytes,
+) -> SharedPlan {
+    let mut grants = Vec::new();
+    for (program, list) in colocation.programs().iter().zip(by_program(colocation)) {
+        fill(&list, part(program), &mut grants);
+    }
+    SharedPlan {
+        policy: policy.to_owned(),
+        capacity,
+        grants,
+    }
+}
