@@ -25,6 +25,7 @@
 
 mod all_fast;
 mod all_slow;
+pub mod energy;
 mod first_touch;
 mod fractional;
 mod hotset;

@@ -61,7 +61,7 @@ impl<'a> PlanRequest<'a> {
 
 /// Sites by id, each once, without the one that cannot be placed: from here on the order in which
 /// they were given is forgotten.
-fn canonical(items: &[Item]) -> Vec<Item> {
+pub(crate) fn canonical(items: &[Item]) -> Vec<Item> {
     let mut sites = BTreeMap::<SiteId, Item>::new();
     for item in items.iter().filter(|i| i.site != SiteId::UNATTRIBUTED) {
         sites

@@ -1,0 +1,39 @@
+//! Saving DRAM energy by keeping cold data away from the devices that stay awake (Cross-Layer,
+//! Olson et al., TACO 2018).
+//!
+//! ```text
+//!     profile --- cold_set ---------> which sites are cold          (offline, section 7.1.1)
+//!     stacks  --- Temperatures -----> which new objects are cold    (online, section 7.1.2)
+//!     counters -- Remapper ---------> how many devices hold hot data (section 7.2)
+//!     accesses -- DramRank ---------> what it costs                 (section 3.2)
+//! ```
+//!
+//! A *colour* is a label that says how data is used; what the label means for the placement is
+//! decided elsewhere. A *device* is what holds a colour, a DIMM in the paper. A *rank* is the
+//! smallest part of a device that sleeps by itself.
+
+mod bandwidth_model;
+mod cold_set;
+mod dram_chip;
+mod dram_power;
+mod power_state;
+mod remapper;
+mod temperature;
+
+pub use bandwidth_model::{BandwidthModel, BandwidthModelError, LoadRun};
+pub use cold_set::{AccessShare, ColdSet, cold_set};
+pub use dram_chip::{DDR4_2400_8GBIT, DDR5_4800_16GBIT, DramChip};
+pub use dram_power::{Activity, DramEnergy, DramRank};
+pub use power_state::{PowerState, Residency, Thresholds, ThresholdsError};
+pub use remapper::{Remap, RemapSettings, Remapper};
+pub use temperature::{COOL_DOWN, ClassId, MethodId, Temperatures};
+
+/// What is expected of data (section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Colour {
+    /// Used often; orange in the paper. Data of which nothing is known is hot, so that what turns
+    /// out to be hot does not wake a sleeping device (section 7.1.1).
+    Hot,
+    /// Used rarely; blue in the paper.
+    Cold,
+}

@@ -1,0 +1,283 @@
+//! How many devices the hot data needs for a bandwidth (Cross-Layer, section 7.2 and table 2).
+//!
+//! Fewer devices cost less energy, but hot data on too few of them is slowed by their channels. So a
+//! load whose bandwidth can be varied is run on the machine once with each number of devices, and
+//! the fewest devices that do not slow it are recommended for that bandwidth and lower ones.
+//!
+//! ```text
+//!     devices  1  |  2  |  3  |  4
+//!     GB/s       10.1  12.5  16.3         table 2, the authors' machine with four DIMMs
+//! ```
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Bandwidths from which on more devices are needed, in bytes a second.
+///
+/// The table prints `<10.1`, `10.1-12.5`, `12.5-16.3`, `>16.3`. By these signs the first bound
+/// belongs to the range above it and the last to the range below. One between two middle ranges is
+/// printed in both; here it belongs to the one with more devices, and so does a single bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BandwidthModel {
+    bounds: Vec<u64>,
+}
+
+/// One run of the variable load with its hot data on so many devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LoadRun {
+    /// Devices that held the hot data, at least 1.
+    pub devices: u32,
+    /// Which setting of the load: runs of one setting are compared with each other.
+    pub load: u32,
+    /// Bandwidth of the machine during the run, in bytes a second.
+    pub bandwidth: u64,
+    /// What the load got done, in any unit; more is better.
+    pub work: u64,
+}
+
+/// Why there is no model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BandwidthModelError {
+    /// There is no run.
+    NoRuns,
+    /// A bound lies below the one before it.
+    Falling {
+        /// The bound before.
+        before: u64,
+        /// The lower one.
+        bound: u64,
+    },
+    /// A run says that no device held the hot data.
+    NoDevices {
+        /// The setting of the load.
+        load: u32,
+    },
+    /// There is no run of this load with this number of devices.
+    Missing {
+        /// The setting of the load.
+        load: u32,
+        /// The number of devices.
+        devices: u32,
+    },
+    /// There are two.
+    Twice {
+        /// The setting of the load.
+        load: u32,
+        /// The number of devices.
+        devices: u32,
+    },
+}
+
+impl fmt::Display for BandwidthModelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoRuns => write!(f, "there is no run of the load; measure some first"),
+            Self::Falling { before, bound } => write!(
+                f,
+                "the bound of {bound} B/s comes after {before} B/s; give the bounds from the lowest \
+                 to the highest"
+            ),
+            Self::NoDevices { load } => write!(
+                f,
+                "a run of load {load} has its hot data on 0 devices; it must be on 1 at least"
+            ),
+            Self::Missing { load, devices } => write!(
+                f,
+                "there is no run of load {load} with a device count of {devices}; run each load with \
+                 each count"
+            ),
+            Self::Twice { load, devices } => write!(
+                f,
+                "there are two runs of load {load} with a device count of {devices}; give one, or their \
+                 mean"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BandwidthModelError {}
+
+impl BandwidthModel {
+    /// A model of so many devices as there are bounds, and one more. Between equal bounds a number
+    /// of devices is never recommended.
+    ///
+    /// # Errors
+    /// A bound lower than the one before it.
+    pub fn new(bounds: Vec<u64>) -> Result<Self, BandwidthModelError> {
+        if let Some(pair) = bounds.windows(2).find(|pair| pair[1] < pair[0]) {
+            return Err(BandwidthModelError::Falling {
+                before: pair[0],
+                bound: pair[1],
+            });
+        }
+        Ok(Self { bounds })
+    }
+
+    /// Table 2 of the paper: its machine with four DIMMs, each on a channel of its own.
+    #[must_use]
+    pub fn paper() -> Self {
+        let bounds = vec![10_100_000_000, 12_500_000_000, 16_300_000_000];
+        Self { bounds }
+    }
+
+    /// A model from runs on a machine: every load with every number of devices from 1 to the most
+    /// that any run has. A number of devices slows a load where the load gets less done than with
+    /// all of them by more than `tolerance` percent; the lowest bandwidth (with all devices) of a
+    /// load that is slowed is the bound above that number.
+    ///
+    /// # Errors
+    /// No runs, runs without devices, a load that lacks a number of devices or has one twice.
+    pub fn fitted(runs: &[LoadRun], tolerance: u32) -> Result<Self, BandwidthModelError> {
+        let most = runs.iter().map(|run| run.devices).max();
+        let most = most.ok_or(BandwidthModelError::NoRuns)?;
+        let mut by_load = BTreeMap::<u32, BTreeMap<u32, LoadRun>>::new();
+        for run in runs {
+            let LoadRun { devices, load, .. } = *run;
+            if devices == 0 {
+                return Err(BandwidthModelError::NoDevices { load });
+            }
+            if by_load
+                .entry(load)
+                .or_default()
+                .insert(devices, *run)
+                .is_some()
+            {
+                return Err(BandwidthModelError::Twice { load, devices });
+            }
+        }
+        let run = |load: u32, devices: u32| {
+            let found = by_load.get(&load).and_then(|runs| runs.get(&devices));
+            found.ok_or(BandwidthModelError::Missing { load, devices })
+        };
+        let mut bounds = Vec::new();
+        let mut below = 0;
+        for devices in 1..most {
+            let mut bound = u64::MAX;
+            for &load in by_load.keys() {
+                let all = run(load, most)?;
+                let kept = u128::from(run(load, devices)?.work) * 100;
+                let wanted = u128::from(all.work) * u128::from(100_u32.saturating_sub(tolerance));
+                if kept < wanted {
+                    bound = bound.min(all.bandwidth);
+                }
+            }
+            // More devices sustain at least as much; a measurement that says otherwise is noise.
+            below = bound.max(below);
+            bounds.push(below);
+        }
+        Ok(Self { bounds })
+    }
+
+    /// The most devices that the model knows.
+    #[must_use]
+    pub fn most(&self) -> u32 {
+        self.bounds.len() as u32 + 1
+    }
+
+    /// Devices for hot data at this bandwidth, in bytes a second: from 1 to [`Self::most`].
+    #[must_use]
+    pub fn devices(&self, bandwidth: u64) -> u32 {
+        let last = self.bounds.len().saturating_sub(1);
+        let is_passed = |(index, bound): (usize, &u64)| {
+            let is_last_of_several = last > 0 && index == last;
+            bandwidth > *bound || bandwidth == *bound && !is_last_of_several
+        };
+        let passed = self
+            .bounds
+            .iter()
+            .enumerate()
+            .filter(|bound| is_passed(*bound));
+        passed.count() as u32 + 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BandwidthModel, BandwidthModelError, LoadRun};
+
+    /// Tenths of a GB/s, the digits of table 2.
+    const TENTH: u64 = 100_000_000;
+
+    #[test]
+    fn table_2_ranges_to_devices_with_each_bound_on_the_side_that_its_sign_says() {
+        let model = BandwidthModel::paper();
+        let devices = |tenths: u64| model.devices(tenths * TENTH);
+        assert_eq!([devices(0), devices(50), devices(100)], [1, 1, 1]);
+        assert_eq!([devices(101), devices(110), devices(124)], [2, 2, 2]);
+        assert_eq!([devices(125), devices(140), devices(163)], [3, 3, 3]);
+        assert_eq!([devices(164), devices(400), devices(10_000)], [4, 4, 4]);
+        // To the byte.
+        assert_eq!(model.devices(101 * TENTH - 1), 1);
+        assert_eq!(model.devices(163 * TENTH + 1), 4);
+        assert_eq!(model.most(), 4);
+    }
+
+    #[test]
+    fn one_device_has_no_bounds_and_a_single_bound_belongs_to_more_devices() {
+        let one = BandwidthModel::new(vec![]).unwrap();
+        assert_eq!((one.devices(u64::MAX), one.most()), (1, 1));
+        let two = BandwidthModel::new(vec![10]).unwrap();
+        assert_eq!([9, 10, 11].map(|b| two.devices(b)), [1, 2, 2]);
+    }
+
+    fn run(devices: u32, load: u32, bandwidth: u64, work: u64) -> LoadRun {
+        LoadRun {
+            devices,
+            load,
+            bandwidth,
+            work,
+        }
+    }
+
+    #[test]
+    fn a_fitted_bound_is_the_lowest_bandwidth_at_which_fewer_devices_slow_the_load() {
+        // Loads of 5, 11 and 20 with all three devices. One device slows the second by 9 %, two
+        // slow the third by half.
+        let runs = [
+            run(1, 0, 5, 100),
+            run(2, 0, 5, 100),
+            run(3, 0, 5, 100),
+            run(1, 1, 10, 200),
+            run(2, 1, 11, 219),
+            run(3, 1, 11, 220),
+            run(1, 2, 10, 200),
+            run(2, 2, 12, 250),
+            run(3, 2, 20, 500),
+        ];
+        let model = BandwidthModel::fitted(&runs, 1).unwrap();
+        assert_eq!(model, BandwidthModel::new(vec![11, 20]).unwrap());
+        // With a tolerance of 10 % one device is good enough for the second load.
+        let model = BandwidthModel::fitted(&runs, 10).unwrap();
+        assert_eq!(model, BandwidthModel::new(vec![20, 20]).unwrap());
+    }
+
+    #[test]
+    fn where_no_load_is_slowed_one_device_is_enough() {
+        let runs = [run(1, 0, 5, 100), run(2, 0, 5, 100)];
+        let model = BandwidthModel::fitted(&runs, 0).unwrap();
+        assert_eq!(model.devices(1 << 40), 1);
+    }
+
+    #[test]
+    fn runs_that_are_missing_double_or_without_devices_and_falling_bounds_are_refused() {
+        let fitted = |runs: &[LoadRun]| BandwidthModel::fitted(runs, 0).unwrap_err();
+        assert_eq!(fitted(&[]), BandwidthModelError::NoRuns);
+        let missing = fitted(&[run(2, 7, 5, 1)]);
+        assert_eq!(
+            missing.to_string(),
+            "there is no run of load 7 with a device count of 1; run each load with each count"
+        );
+        assert!(matches!(
+            fitted(&[run(1, 7, 5, 1), run(1, 7, 5, 1)]),
+            BandwidthModelError::Twice { .. }
+        ));
+        assert_eq!(
+            fitted(&[run(0, 7, 5, 1)]),
+            BandwidthModelError::NoDevices { load: 7 }
+        );
+        assert!(matches!(
+            BandwidthModel::new(vec![5, 4]),
+            Err(BandwidthModelError::Falling { .. })
+        ));
+    }
+}

@@ -1,0 +1,295 @@
+//! The cold set (Cross-Layer, section 7.1.1): the sites with the most bytes in all whose accesses
+//! together stay within a share of all accesses. The more bytes are cold, the more devices sleep.
+//!
+//! It is a 0/1 knapsack with the roles exchanged: bytes are the value and accesses the weight. The
+//! same exact search as for the fast tier solves it (`minknap`), where the paper approximates.
+//!
+//! ```text
+//!     bytes    |=============== cold ===============|=== hot ===|     as many as possible
+//!     accesses |= 5 % =|================ hot ===================|     the share, at most
+//! ```
+
+use isotherm_model::plan::{Item, hotter_first};
+use isotherm_model::site::SiteId;
+use isotherm_model::units::{Accesses, Bytes};
+
+use crate::minknap::{Effort, Packable, Packing, pack};
+use crate::plan::canonical;
+
+/// The same as the knapsack of the fast tier: some seconds and 200 MB at the worst.
+const EFFORT: Effort = Effort {
+    steps: 600_000_000,
+    states: 1_500_000,
+    links: 8_000_000,
+};
+
+/// Weights are kept below this, so that no product in the search overflows.
+const HEAVIEST: u128 = 1 << 52;
+
+/// A share of all accesses, from 0 to 100 %, in hundredths of a percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AccessShare(u32);
+
+impl AccessShare {
+    /// The shares of the paper (section 8.2): 1, 2, 5, 10 and 20 %.
+    pub const PAPER: [Self; 5] = [Self(100), Self(200), Self(500), Self(1_000), Self(2_000)];
+
+    /// So many hundredths of a percent; none above 10,000.
+    #[must_use]
+    pub fn hundredths_of_percent(hundredths: u32) -> Option<Self> {
+        (hundredths <= 10_000).then_some(Self(hundredths))
+    }
+
+    /// This share of so many accesses, rounded down.
+    fn of(self, accesses: u128) -> u128 {
+        // At most 2^32 sites of 2^64 accesses each, so the product fits.
+        accesses * u128::from(self.0) / 10_000
+    }
+}
+
+/// Which sites are cold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColdSet {
+    /// The cold sites, by id.
+    pub cold: Vec<SiteId>,
+    /// All others, by id.
+    pub hot: Vec<SiteId>,
+    /// Bytes of the cold sites.
+    pub cold_bytes: Bytes,
+    /// Accesses to the cold sites.
+    pub cold_accesses: Accesses,
+    /// Accesses that the share allows.
+    pub allowed: Accesses,
+    /// Where the search met its limit: bytes that a better set could have more, at most. None
+    /// where the set is proved best.
+    pub missing: Option<Bytes>,
+}
+
+/// Chooses the cold set. The value of an item is its accesses, its weight its bytes; an item given
+/// twice counts as one with both, and memory of no site cannot be placed and is left out.
+///
+/// Sites that are never accessed are cold whatever the share; sites without bytes are hot, since
+/// nothing is gained by calling them cold.
+#[must_use]
+pub fn cold_set(items: &[Item], share: AccessShare) -> ColdSet {
+    let items = canonical(items);
+    let total: u128 = items.iter().map(|item| u128::from(item.value)).sum();
+    let allowed = share.of(total);
+    // Accesses are counted in units of 2^shift, the allowance rounded down and each site's up, so
+    // that what is chosen stays within the share also when counted one by one.
+    let shift = (0..128)
+        .find(|shift| allowed >> shift < HEAVIEST)
+        .unwrap_or(0);
+    let weight = |item: &Item| u128::from(item.value).div_ceil(1_u128 << shift);
+    let capacity = allowed >> shift;
+    let mut is_cold: Vec<bool> = items
+        .iter()
+        .map(|item| item.value == 0 && item.weight > Bytes::ZERO)
+        .collect();
+    let mut candidates: Vec<usize> = (0..items.len())
+        .filter(|&i| items[i].value > 0 && items[i].weight > Bytes::ZERO)
+        .filter(|&i| weight(&items[i]) <= capacity)
+        .collect();
+    candidates.sort_unstable_by(|&a, &b| {
+        let key = |i: usize| {
+            (
+                items[i].weight.0,
+                Bytes(weight(&items[i]) as u64),
+                items[i].site,
+            )
+        };
+        hotter_first(key(a), key(b))
+    });
+    let weights: Vec<i64> = candidates
+        .iter()
+        .map(|&i| weight(&items[i]) as i64)
+        .collect();
+    let bytes: Vec<u64> = candidates.iter().map(|&i| items[i].weight.0).collect();
+    let (taken, missing) = solve(&bytes, &weights, capacity as i64);
+    for (index, taken) in candidates.into_iter().zip(taken) {
+        is_cold[index] = taken;
+    }
+    assemble(&items, &is_cold, allowed, missing)
+}
+
+/// Packs as many bytes as the capacity of accesses allows. Values of 64 bits where they all fit.
+fn solve(bytes: &[u64], weights: &[i64], capacity: i64) -> (Vec<bool>, Option<u128>) {
+    let total: u128 = bytes.iter().map(|&bytes| u128::from(bytes)).sum();
+    if total < 1 << 62 {
+        let pairs = bytes.iter().zip(weights);
+        let items: Vec<Packable<i64>> = pairs
+            .map(|(&bytes, &weight)| Packable {
+                value: bytes as i64,
+                weight,
+            })
+            .collect();
+        let packing = pack(&items, capacity, EFFORT);
+        let missing = missing(bytes, &packing, |at_most| at_most as u128);
+        (packing.taken, missing)
+    } else {
+        let pairs = bytes.iter().zip(weights);
+        let items: Vec<Packable<i128>> = pairs
+            .map(|(&bytes, &weight)| Packable {
+                value: i128::from(bytes),
+                weight,
+            })
+            .collect();
+        let packing = pack(&items, capacity, EFFORT);
+        let missing = missing(bytes, &packing, |at_most| at_most as u128);
+        (packing.taken, missing)
+    }
+}
+
+fn missing<V: Copy>(
+    bytes: &[u64],
+    packing: &Packing<V>,
+    number: impl Fn(V) -> u128,
+) -> Option<u128> {
+    let taken = bytes
+        .iter()
+        .zip(&packing.taken)
+        .filter(|(_, taken)| **taken);
+    let packed: u128 = taken.map(|(&bytes, _)| u128::from(bytes)).sum();
+    (!packing.proved).then(|| number(packing.at_most).saturating_sub(packed))
+}
+
+fn assemble(items: &[Item], is_cold: &[bool], allowed: u128, missing: Option<u128>) -> ColdSet {
+    let sites = |wanted: bool| {
+        let chosen = items
+            .iter()
+            .zip(is_cold)
+            .filter(move |(_, cold)| **cold == wanted);
+        chosen.map(|(item, _)| *item)
+    };
+    let saturate = |number: u128| u64::try_from(number).unwrap_or(u64::MAX);
+    ColdSet {
+        cold: sites(true).map(|item| item.site).collect(),
+        hot: sites(false).map(|item| item.site).collect(),
+        cold_bytes: sites(true).map(|item| item.weight).sum(),
+        cold_accesses: sites(true).map(|item| Accesses(item.value)).sum(),
+        allowed: Accesses(saturate(allowed)),
+        missing: missing.map(|bytes| Bytes(saturate(bytes))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AccessShare, cold_set};
+    use crate::properties::items;
+    use isotherm_model::plan::Item;
+    use isotherm_model::units::{Accesses, Bytes};
+    use proptest::prelude::*;
+
+    fn share(hundredths: u32) -> AccessShare {
+        AccessShare::hundredths_of_percent(hundredths).unwrap()
+    }
+
+    /// Cold sites by their position.
+    fn cold(items: &[Item], share: AccessShare) -> Vec<u64> {
+        cold_set(items, share)
+            .cold
+            .iter()
+            .map(|site| site.0 - 2)
+            .collect()
+    }
+
+    #[test]
+    fn the_cold_set_grows_with_the_shares_of_the_paper() {
+        // (accesses, bytes): 1000 accesses in all, so 10, 20, 50, 100 and 200 are allowed.
+        let sites = items(&[
+            (600, 10),
+            (250, 900),
+            (90, 500),
+            (45, 400),
+            (15, 300),
+            (0, 7),
+        ]);
+        let cold = AccessShare::PAPER.map(|share| cold(&sites, share));
+        assert_eq!(cold[0], [5]);
+        assert_eq!(cold[1], [4, 5]);
+        // 45 or 15, not both: 60 is more than 50, and the larger of the two counts.
+        assert_eq!(cold[2], [3, 5]);
+        // 90 alone has 500 bytes, 45 and 15 together 700.
+        assert_eq!(cold[3], [3, 4, 5]);
+        assert_eq!(cold[4], [2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_large_site_with_many_accesses_may_be_cold_where_small_ones_with_few_are_not() {
+        // The densest by bytes for each access would be taken first, and would block the others.
+        let sites = items(&[(60, 660), (50, 500), (50, 490), (840, 1)]);
+        assert_eq!(cold(&sites, share(1_000)), [1, 2]);
+    }
+
+    #[test]
+    fn no_accesses_make_everything_with_bytes_cold_and_no_share_nothing_that_is_used() {
+        let unused = items(&[(0, 5), (0, 0), (0, 9)]);
+        assert_eq!(cold(&unused, share(0)), [0, 2]);
+        let used = items(&[(1, 5), (2, 9)]);
+        assert!(cold(&used, share(0)).is_empty());
+        assert_eq!(cold(&used, share(10_000)), [0, 1]);
+        assert!(cold_set(&[], share(500)).cold.is_empty());
+        assert_eq!(AccessShare::hundredths_of_percent(10_001), None);
+    }
+
+    /// The most bytes within the allowance, by trying every set.
+    fn best(items: &[Item], allowed: u64) -> u64 {
+        let sets = 0..1_u32 << items.len();
+        let sum = |set: u32, of: fn(&Item) -> u64| -> u64 {
+            let chosen = items
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| (set >> i) & 1 == 1);
+            chosen.map(|(_, item)| of(item)).sum()
+        };
+        sets.filter(|&set| sum(set, |item| item.value) <= allowed)
+            .map(|set| sum(set, |item| item.weight.0))
+            .max()
+            .unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn no_set_within_the_share_has_more_bytes_and_the_order_of_sites_does_not_matter(
+            list in prop::collection::vec((0_u64..50, 0_u64..50), 0..10),
+            hundredths in 0_u32..=10_000
+        ) {
+            let sites = items(&list);
+            let set = cold_set(&sites, share(hundredths));
+            let total: u64 = list.iter().map(|(accesses, _)| accesses).sum();
+            let allowed = total * u64::from(hundredths) / 10_000;
+            prop_assert_eq!(set.allowed, Accesses(allowed));
+            prop_assert!(set.cold_accesses <= set.allowed);
+            prop_assert_eq!(set.cold_bytes, Bytes(best(&sites, allowed)));
+            prop_assert_eq!(set.cold.len() + set.hot.len(), sites.len());
+            prop_assert_eq!(set.missing, None);
+            let mut turned = sites;
+            turned.reverse();
+            prop_assert_eq!(set, cold_set(&turned, share(hundredths)));
+        }
+
+        #[test]
+        fn a_larger_share_never_makes_fewer_bytes_cold(
+            list in prop::collection::vec((0_u64..50, 0_u64..50), 0..14),
+            hundredths in 0_u32..=10_000, more in 0_u32..=10_000
+        ) {
+            let sites = items(&list);
+            let bytes = |hundredths: u32| {
+                cold_set(&sites, share(hundredths.min(10_000))).cold_bytes
+            };
+            prop_assert!(bytes(hundredths) <= bytes(hundredths + more));
+        }
+
+        #[test]
+        fn huge_counts_and_sizes_stay_within_the_share_and_never_panic(
+            list in prop::collection::vec((any::<u64>(), any::<u64>()), 0..20),
+            hundredths in 0_u32..=10_000
+        ) {
+            let set = cold_set(&items(&list), share(hundredths));
+            let cold = |id: &isotherm_model::site::SiteId| u128::from(list[id.0 as usize - 2].0);
+            let accesses: u128 = set.cold.iter().map(cold).sum();
+            let total: u128 = list.iter().map(|(accesses, _)| u128::from(*accesses)).sum();
+            prop_assert!(accesses <= total * u128::from(hundredths) / 10_000);
+        }
+    }
+}

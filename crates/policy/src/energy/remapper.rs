@@ -1,0 +1,360 @@
+//! When hot data is remapped to more or fewer devices (Cross-Layer, section 7.2), and when that is
+//! undone (its section 8.2.3 names this as future work).
+//!
+//! Bandwidth is sampled once a second. A remap costs 0.75 to 1.15 seconds a gigabyte, so it is made
+//! only when two samples in a row lie in the range of the same other number of devices:
+//!
+//! ```text
+//!     GB/s      8    11     9    11    11    14    14    14
+//!     devices   1     1     1     1     2     2     3     3
+//!     range     1     2     1     2     2     3     3     3
+//!                     one         two: remap      two: remap
+//! ```
+//!
+//! A program that is itself the limit (`sparse` with one thread in the paper) does not get faster
+//! with more devices. So after a remap to more of them the same number of samples is awaited; where
+//! none is higher by the least gain than the highest before, the remap is undone and not tried
+//! again until a higher bandwidth is seen, or the bandwidth has fallen below half of it in the
+//! meantime: then it is another phase of the program.
+
+use super::bandwidth_model::BandwidthModel;
+
+/// How careful the remapper is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemapSettings {
+    /// Samples in a row, in one range, that it takes to remap; 0 counts as 1.
+    pub consecutive: u32,
+    /// By how many percent bandwidth must rise for a remap to more devices to be kept; none to
+    /// keep every remap, as the paper's implementation does.
+    pub least_gain: Option<u32>,
+}
+
+impl RemapSettings {
+    /// The paper's implementation: two samples, nothing undone.
+    pub const PAPER: Self = Self {
+        consecutive: 2,
+        least_gain: None,
+    };
+}
+
+impl Default for RemapSettings {
+    /// Two samples; a remap is undone that did not bring 5 %. The number is ours: it is above what
+    /// the bandwidth of a steady program varies by from second to second.
+    fn default() -> Self {
+        Self {
+            consecutive: 2,
+            least_gain: Some(5),
+        }
+    }
+}
+
+/// What to do after a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remap {
+    /// Nothing.
+    Stay,
+    /// Move hot data from so many devices to so many.
+    To {
+        /// Devices that hold it.
+        from: u32,
+        /// Devices that shall.
+        to: u32,
+    },
+    /// The last remap brought nothing: move back.
+    Undo {
+        /// Devices that hold the data.
+        from: u32,
+        /// Devices that shall again.
+        to: u32,
+    },
+}
+
+/// A remap to more devices whose effect is not known yet.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    from: u32,
+    before: u64,
+    highest: u64,
+    samples: u32,
+}
+
+/// Samples in a row that lie in one range.
+#[derive(Clone, Copy, Debug)]
+struct Streak {
+    devices: u32,
+    samples: u32,
+    highest: u64,
+}
+
+/// Follows the bandwidth of one machine.
+#[derive(Clone, Debug)]
+pub struct Remapper {
+    model: BandwidthModel,
+    settings: RemapSettings,
+    devices: u32,
+    streak: Streak,
+    trial: Option<Trial>,
+    /// The highest bandwidth at which more devices brought nothing.
+    refused: Option<u64>,
+}
+
+impl Remapper {
+    /// Starts with hot data on this many devices, held between 1 and what the model knows.
+    #[must_use]
+    pub fn new(model: BandwidthModel, settings: RemapSettings, devices: u32) -> Self {
+        let devices = devices.clamp(1, model.most());
+        let settings = RemapSettings {
+            consecutive: settings.consecutive.max(1),
+            ..settings
+        };
+        Self {
+            model,
+            settings,
+            devices,
+            streak: Streak {
+                devices,
+                samples: 0,
+                highest: 0,
+            },
+            trial: None,
+            refused: None,
+        }
+    }
+
+    /// Devices that hold the hot data now.
+    #[must_use]
+    pub const fn devices(&self) -> u32 {
+        self.devices
+    }
+
+    /// Takes a sample of the machine's bandwidth, in bytes a second. The caller carries out what is
+    /// returned before the next sample, and takes none while data is being moved.
+    pub fn sample(&mut self, bandwidth: u64) -> Remap {
+        self.extend_streak(bandwidth);
+        if let Some(undo) = self.judge_trial(bandwidth) {
+            return undo;
+        }
+        self.forget_refusal();
+        let Streak {
+            devices: to,
+            samples,
+            highest,
+        } = self.streak;
+        let is_refused = to > self.devices
+            && self
+                .refused
+                .is_some_and(|refused| !self.is_gain(refused, highest));
+        if self.trial.is_some()
+            || to == self.devices
+            || samples < self.settings.consecutive
+            || is_refused
+        {
+            return Remap::Stay;
+        }
+        let from = self.devices;
+        if to > from && self.settings.least_gain.is_some() {
+            self.trial = Some(Trial {
+                from,
+                before: highest,
+                highest: 0,
+                samples: 0,
+            });
+        }
+        self.move_to(to);
+        Remap::To { from, to }
+    }
+
+    fn extend_streak(&mut self, bandwidth: u64) {
+        let devices = self.model.devices(bandwidth);
+        if devices == self.streak.devices {
+            self.streak.samples = self.streak.samples.saturating_add(1);
+            self.streak.highest = self.streak.highest.max(bandwidth);
+        } else {
+            self.streak = Streak {
+                devices,
+                samples: 1,
+                highest: bandwidth,
+            };
+        }
+    }
+
+    /// Ends a trial that has seen its samples: returns the undo where it brought nothing.
+    fn judge_trial(&mut self, bandwidth: u64) -> Option<Remap> {
+        let trial = self.trial.as_mut()?;
+        trial.samples += 1;
+        trial.highest = trial.highest.max(bandwidth);
+        let trial = *trial;
+        if trial.samples < self.settings.consecutive {
+            return None;
+        }
+        self.trial = None;
+        if self.is_gain(trial.before, trial.highest) {
+            return None;
+        }
+        let from = self.devices;
+        self.refused = Some(trial.before.max(trial.highest));
+        self.move_to(trial.from);
+        Some(Remap::Undo {
+            from,
+            to: trial.from,
+        })
+    }
+
+    fn is_gain(&self, before: u64, after: u64) -> bool {
+        let percent = self.settings.least_gain.unwrap_or(0);
+        let wanted = u128::from(before) * (100 + u128::from(percent));
+        u128::from(after) * 100 > wanted
+    }
+
+    /// A bandwidth below half of what was refused, for as long as it takes to remap, is another
+    /// phase of the program.
+    fn forget_refusal(&mut self) {
+        let is_low = |refused: u64| self.streak.highest < refused / 2;
+        if self.streak.samples >= self.settings.consecutive && self.refused.is_some_and(is_low) {
+            self.refused = None;
+        }
+    }
+
+    /// Samples from before a move say nothing about after it.
+    fn move_to(&mut self, devices: u32) {
+        self.devices = devices;
+        self.streak = Streak {
+            devices,
+            samples: 0,
+            highest: 0,
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Remap::{Stay, To, Undo};
+    use super::{BandwidthModel, Remap, RemapSettings, Remapper};
+    use proptest::prelude::*;
+
+    /// The decisions for samples in tenths of a GB/s, with the paper's table.
+    fn decisions(settings: RemapSettings, tenths: &[u64]) -> Vec<Remap> {
+        let mut remapper = Remapper::new(BandwidthModel::paper(), settings, 1);
+        let samples = tenths.iter();
+        samples
+            .map(|&tenths| remapper.sample(tenths * 100_000_000))
+            .collect()
+    }
+
+    #[test]
+    fn table_2_on_a_written_sequence_remaps_after_two_samples_in_a_row_in_the_same_new_range() {
+        let to = |from, to| To { from, to };
+        let written: [(u64, Remap); 17] = [
+            (80, Stay),
+            (110, Stay),     // one sample in the range of 2
+            (90, Stay),      // back in 1
+            (110, Stay),     // one again
+            (124, to(1, 2)), // two in a row
+            (115, Stay),
+            (140, Stay),     // one in 3
+            (200, Stay),     // one in 4: not the same range
+            (200, to(2, 4)), // two in 4: straight there
+            (380, Stay),
+            (50, Stay),      // a lull
+            (390, Stay),     // over
+            (150, Stay),     // one in 3
+            (163, to(4, 3)), // still in 3, by the sign in the table
+            (164, Stay),     // one in 4
+            (50, Stay),      // one in 1
+            (60, to(3, 1)),  // two in 1
+        ];
+        let samples: Vec<u64> = written.iter().map(|(sample, _)| *sample).collect();
+        let wanted: Vec<Remap> = written.iter().map(|(_, remap)| *remap).collect();
+        assert_eq!(decisions(RemapSettings::PAPER, &samples), wanted);
+    }
+
+    #[test]
+    fn brief_spikes_never_remap_where_a_less_careful_remapper_would_each_time() {
+        // lusearch in the paper: spikes of one sample.
+        let spikes = [50, 300, 50, 300, 50, 300, 50];
+        assert_eq!(decisions(RemapSettings::PAPER, &spikes), [Stay; 7]);
+        let eager = RemapSettings {
+            consecutive: 1,
+            least_gain: None,
+        };
+        let remaps = decisions(eager, &spikes);
+        assert_eq!(remaps.iter().filter(|remap| **remap != Stay).count(), 6);
+    }
+
+    #[test]
+    fn a_remap_that_does_not_raise_bandwidth_is_undone_and_not_tried_again_at_that_bandwidth() {
+        // sparse with one thread in the paper, 10.8 GB/s whatever it is given.
+        let sequence = [108, 108, 109, 108, 108, 108, 107, 108];
+        let undone = [
+            Stay,
+            To { from: 1, to: 2 },
+            Stay,
+            Undo { from: 2, to: 1 },
+            Stay,
+            Stay,
+            Stay,
+            Stay,
+        ];
+        assert_eq!(decisions(RemapSettings::default(), &sequence), undone);
+        // The paper's implementation keeps it.
+        let kept = decisions(RemapSettings::PAPER, &sequence);
+        assert_eq!(kept.iter().filter(|remap| **remap != Stay).count(), 1);
+    }
+
+    #[test]
+    fn a_remap_that_raises_bandwidth_is_kept() {
+        let sequence = [108, 108, 120, 118, 118, 118];
+        let mut wanted = [Stay; 6];
+        wanted[1] = To { from: 1, to: 2 };
+        assert_eq!(decisions(RemapSettings::default(), &sequence), wanted);
+    }
+
+    #[test]
+    fn a_higher_bandwidth_or_another_phase_ends_a_refusal() {
+        let refused = [108, 108, 108, 108];
+        let higher = [&refused[..], &[120, 120]].concat();
+        assert_eq!(
+            decisions(RemapSettings::default(), &higher)[5],
+            To { from: 1, to: 2 }
+        );
+        let same = [&refused[..], &[60, 60, 108, 108]].concat();
+        assert_eq!(decisions(RemapSettings::default(), &same)[7], Stay);
+        let phase = [&refused[..], &[50, 50, 108, 108]].concat();
+        assert_eq!(
+            decisions(RemapSettings::default(), &phase)[7],
+            To { from: 1, to: 2 }
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn devices_stay_in_range_moves_are_told_and_samples_in_the_own_range_move_nothing(
+            samples in prop::collection::vec(0_u64..300, 0..80), start in 0_u32..9,
+            consecutive in 0_u32..4, least_gain in prop::option::of(0_u32..20)
+        ) {
+            let settings = RemapSettings { consecutive, least_gain };
+            let mut remapper = Remapper::new(BandwidthModel::paper(), settings, start);
+            let mut devices = remapper.devices();
+            for tenths in samples {
+                let bandwidth = tenths * 100_000_000;
+                let remap = remapper.sample(bandwidth);
+                match remap {
+                    Stay => {}
+                    To { from, to } => {
+                        prop_assert_eq!(from, devices);
+                        prop_assert_eq!(to, BandwidthModel::paper().devices(bandwidth));
+                        prop_assert!(from != to);
+                        devices = to;
+                    }
+                    Undo { from, to } => {
+                        prop_assert_eq!(from, devices);
+                        prop_assert!(to < from && least_gain.is_some());
+                        devices = to;
+                    }
+                }
+                prop_assert_eq!(remapper.devices(), devices);
+                prop_assert!((1..=4).contains(&devices));
+            }
+        }
+    }
+}
