@@ -46,6 +46,21 @@ pub trait SitePolicy {
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice>;
 }
 
+/// A borrowed policy is one too, so that a list of policies can hold its own and others'.
+impl<P: SitePolicy + ?Sized> SitePolicy for &P {
+    fn name(&self) -> &'static str {
+        (**self).name()
+    }
+
+    fn unnamed_sites_go_fast(&self) -> bool {
+        (**self).unnamed_sites_go_fast()
+    }
+
+    fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
+        (**self).choose(items, capacity)
+    }
+}
+
 /// A site that a policy puts into the tier at hand, or leaves out, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {

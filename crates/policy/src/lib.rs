@@ -32,9 +32,12 @@ mod hotset;
 mod knapsack;
 mod minknap;
 mod plan;
+mod policy_text;
 mod registry;
 pub mod sharing;
+mod size_threshold;
 mod standing;
+mod static_ratio;
 mod thermos;
 
 pub use all_fast::AllFast;
@@ -44,8 +47,11 @@ pub use fractional::Fractional;
 pub use hotset::Hotset;
 pub use knapsack::{Knapsack, PAGE};
 pub use plan::{PlanRequest, plan};
+pub use policy_text::{PolicyTextError, policy_from_text};
 pub use registry::{POLICIES, PolicyEntry, by_name, names};
+pub use size_threshold::{FastSide, SizeThreshold};
 pub use standing::{bound, first_touch_value, standing};
+pub use static_ratio::{Ratio, StaticRatio};
 pub use thermos::{Displaced, Thermos};
 
 #[cfg(test)]

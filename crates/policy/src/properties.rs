@@ -8,9 +8,10 @@ use isotherm_model::units::Bytes;
 use proptest::prelude::*;
 
 use crate::knapsack::PAGE;
+use crate::standing::by_hotness;
 use crate::{
-    FirstTouch, Fractional, Hotset, Knapsack, POLICIES, PlanRequest, Thermos, bound, by_name,
-    names, plan,
+    AllFast, AllSlow, FirstTouch, Fractional, Hotset, Knapsack, POLICIES, PlanRequest, Ratio,
+    SizeThreshold, StaticRatio, Thermos, bound, by_name, names, plan,
 };
 
 /// Sites from (value, weight in bytes); ids and order by position.
@@ -118,10 +119,18 @@ proptest! {
     fn whole_sites_fit_where_the_definition_says_so_and_no_standing_passes_the_bound(
         sites in sites(), capacity in capacity()
     ) {
-        for policy in [&Knapsack::DEFAULT as &dyn SitePolicy, &Fractional] {
+        // The three that may go past the capacity, and the one that ignores it, have their own rule.
+        let as_defined = ["thermos", "thermos-density", "hotset", "first-touch", "all-fast"];
+        let ratio: &'static dyn SitePolicy = &StaticRatio {
+            ratio: Some(Ratio { fast: 2, slow: 1 }),
+        };
+        let others = names().filter(|name| !as_defined.contains(name)).filter_map(by_name);
+        for policy in others.chain([ratio]) {
             let (_, weight) = sums(&sites, &taken(policy, &sites, capacity));
             prop_assert!(weight <= u128::from(capacity.0), "{}", policy.name());
         }
+        let (_, weight) = sums(&sites, &taken(ratio, &sites, capacity));
+        prop_assert!(weight * 3 <= sums(&sites, &(0..sites.len()).collect::<Vec<_>>()).1 * 2);
         let tiers = node_tiers(&[capacity.0, u64::MAX]);
         for policy in names().filter_map(by_name) {
             let standing = plan(&PlanRequest::new(policy, &sites, &tiers)).standing;
@@ -169,9 +178,89 @@ proptest! {
         prop_assert!(bound(&sites, small) <= bound(&sites, large));
         let value = |policy: &dyn SitePolicy, at| sums(&sites, &taken(policy, &sites, at)).0;
         prop_assert!(value(&Knapsack::DEFAULT, small) <= value(&Knapsack::DEFAULT, large));
-        for policy in [&Hotset as &dyn SitePolicy, &Fractional, &FirstTouch] {
+        let names = [
+            "hotset", "fractional", "first-touch", "all-fast", "all-slow", "size-threshold",
+            "size-threshold-larger",
+        ];
+        for policy in names.into_iter().filter_map(by_name) {
             let (few, many) = (taken(policy, &sites, small), taken(policy, &sites, large));
             prop_assert!(few.iter().all(|i| many.contains(i)), "{}", policy.name());
+        }
+        // The walk of a static ratio is not monotone, only its allowance is: a site that now fits
+        // may keep out smaller ones behind it.
+        let ratio = |fast| Ratio { fast, slow: 3 }.of(large);
+        prop_assert!(ratio(1) <= ratio(2) && ratio(2) <= large);
+    }
+
+    #[test]
+    fn hotset_and_first_touch_go_past_the_capacity_by_less_than_the_last_site_they_take(
+        sites in sites(), capacity in capacity()
+    ) {
+        let limit = u128::from(capacity.0);
+        for policy in [&Hotset as &dyn SitePolicy, &FirstTouch] {
+            let choices = policy.choose(&sites, capacity);
+            let taken: Vec<usize> = choices.iter().filter(|c| c.taken).map(|c| c.item).collect();
+            // Sites without weight come after the tier is full too, and change nothing.
+            let heavy = taken.iter().rposition(|&i| sites[i].weight > Bytes(0));
+            let before_last = sums(&sites, &taken[..heavy.unwrap_or(0)]).1;
+            prop_assert!(before_last <= limit, "{}", policy.name());
+        }
+        let everything: Vec<usize> = (0..sites.len()).collect();
+        prop_assert_eq!(taken(&AllFast, &sites, capacity), everything);
+        prop_assert!(taken(&AllSlow, &sites, capacity).is_empty());
+    }
+
+    #[test]
+    fn thermos_is_its_definition_site_by_site(
+        list in prop::collection::vec((0_u64..100, 0_u64..40), 0..24), capacity in 0_u64..200
+    ) {
+        let sites = items(&list);
+        let mut fast: Vec<usize> = Vec::new();
+        for site in by_hotness(&sites) {
+            let used = sums(&sites, &fast).1;
+            let weight = u128::from(sites[site].weight.0);
+            let over = (used + weight).saturating_sub(u128::from(capacity));
+            // The value of the hottest bytes already taken, as many as overflow.
+            let (mut left, mut displaced) = (over, 0);
+            for &i in &fast {
+                let (value, bytes) = sums(&sites, &[i]);
+                let part = bytes.min(left);
+                displaced += if part == bytes { value } else { value * part / bytes };
+                left -= part;
+            }
+            let fits = over == 0 || weight == 0;
+            if fits || u128::from(sites[site].value) > displaced {
+                fast.push(site);
+            }
+        }
+        fast.sort_unstable();
+        prop_assert_eq!(taken(&Thermos::default(), &sites, Bytes(capacity)), fast);
+    }
+
+    #[test]
+    fn every_site_has_one_of_any_number_of_tiers_and_two_runs_agree(
+        sites in sites(), capacities in prop::collection::vec(0..100 * PAGE, 1..6)
+    ) {
+        let tiers = node_tiers(&capacities);
+        for policy in names().filter_map(by_name) {
+            let plan = || plan(&PlanRequest::new(policy, &sites, &tiers));
+            let first = plan();
+            prop_assert_eq!(&first, &plan());
+            let mut placed: Vec<SiteId> = first.assignments.iter().map(|a| a.site).collect();
+            placed.sort_unstable();
+            prop_assert_eq!(placed, sites.iter().map(|s| s.site).collect::<Vec<_>>());
+            prop_assert!(first.assignments.iter().all(|a| a.tier <= tiers.slowest()));
+            prop_assert!(first.assignments.iter().all(|a| !a.reason.is_empty()));
+        }
+        // Policies that never overfill the tier at hand fit into every tier but the last.
+        for name in ["knapsack", "static-ratio", "size-threshold", "size-threshold-larger"] {
+            let plan = plan(&PlanRequest::new(by_name(name).unwrap(), &sites, &tiers));
+            let faster = tiers.all().iter().zip(0..tiers.slowest().0);
+            for (tier, index) in faster {
+                let assigned = plan.assignments.iter().filter(|a| a.tier.0 == index);
+                let bytes: u128 = assigned.map(|a| u128::from(a.weight.0)).sum();
+                prop_assert!(bytes <= u128::from(tier.capacity.0), "{name} in tier {index}");
+            }
         }
     }
 
@@ -217,6 +306,42 @@ fn thermos_takes_a_large_site_that_knapsack_must_refuse_because_a_part_of_it_is_
     assert_eq!(taken(&Knapsack::DEFAULT, &sites, capacity), [0, 2]);
     assert_eq!(taken(&Thermos::default(), &sites, capacity), [0, 1]);
     assert_eq!(taken(&Hotset, &sites, capacity), [0, 1]);
+}
+
+#[test]
+fn all_three_differ_because_hotset_overfills_thermos_keeps_to_the_order_and_knapsack_does_not() {
+    // Ten pages. All take A, the hottest. B goes past the capacity by four pages, and the hottest
+    // four of A are worth more (66), so thermos refuses what hotset takes. C fits and is next by
+    // hotness, so thermos takes it; D, colder but worth more, then no longer fits. Knapsack leaves
+    // C out for D.
+    let sites = items(&[
+        (100, 6 * PAGE),
+        (40, 8 * PAGE),
+        (14, 3 * PAGE),
+        (15, 4 * PAGE),
+    ]);
+    let capacity = Bytes(10 * PAGE);
+    assert_eq!(taken(&Hotset, &sites, capacity), [0, 1]);
+    assert_eq!(taken(&Thermos::default(), &sites, capacity), [0, 2]);
+    assert_eq!(taken(&Knapsack::DEFAULT, &sites, capacity), [0, 3]);
+}
+
+#[test]
+fn static_ratio_and_size_threshold_fill_three_tiers_with_what_the_faster_left() {
+    let sites = items(&[(1, 3), (1, 1), (1, 2), (1, 9)]);
+    let tiers = node_tiers(&[3, 3, 99]);
+    let tier_of = |policy: &dyn SitePolicy| -> Vec<u32> {
+        let plan = plan(&PlanRequest::new(policy, &sites, &tiers));
+        sites.iter().map(|s| plan.tier_of(s.site).0).collect()
+    };
+    assert_eq!(tier_of(&SizeThreshold::default()), [1, 0, 0, 2]);
+    // Half of the 15 bytes is more than a tier holds, so the tiers bound it: 3 bytes each.
+    let half = StaticRatio {
+        ratio: Some(Ratio { fast: 1, slow: 1 }),
+    };
+    let tiers_used = tier_of(&half);
+    assert_eq!(tiers_used[3], 2);
+    assert_eq!(tiers_used.iter().filter(|&&tier| tier < 2).count(), 3);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use isotherm_model::port::SitePolicy;
 
+use crate::size_threshold::{FastSide, SizeThreshold};
 use crate::thermos::Displaced;
-use crate::{AllFast, AllSlow, FirstTouch, Fractional, Hotset, Knapsack, Thermos};
+use crate::{AllFast, AllSlow, FirstTouch, Fractional, Hotset, Knapsack, StaticRatio, Thermos};
 
 /// A policy and one line about it.
 pub struct PolicyEntry {
@@ -20,7 +21,7 @@ impl std::fmt::Debug for PolicyEntry {
 }
 
 /// Every site policy, the recommended one first.
-pub static POLICIES: [PolicyEntry; 8] = [
+pub static POLICIES: [PolicyEntry; 11] = [
     PolicyEntry {
         policy: &Thermos {
             displaced: Displaced::Hottest,
@@ -40,6 +41,24 @@ pub static POLICIES: [PolicyEntry; 8] = [
     PolicyEntry {
         policy: &Hotset,
         summary: "hottest sites until just past the capacity",
+    },
+    PolicyEntry {
+        policy: &StaticRatio { ratio: None },
+        summary: "sites by a hash of their id up to a share of the bytes, whatever is hot",
+    },
+    PolicyEntry {
+        policy: &SizeThreshold {
+            side: FastSide::Smaller,
+            threshold: None,
+        },
+        summary: "sites up to a size, the largest at which they fit together",
+    },
+    PolicyEntry {
+        policy: &SizeThreshold {
+            side: FastSide::Larger,
+            threshold: None,
+        },
+        summary: "sites from a size on, the smallest at which they fit together",
     },
     PolicyEntry {
         policy: &FirstTouch,
