@@ -2,6 +2,7 @@
 //!
 //! One policy a file, each with its definition, steps and tests. [`plan`](plan()) runs one of them
 //! over any number of tiers and sets the result between first touch and the fractional bound.
+//! [`chunks`] looks inside large objects and selects ranges of them.
 //!
 //! ```
 //! use isotherm_model::plan::{Item, Value, Weight};
@@ -25,6 +26,7 @@
 
 mod all_fast;
 mod all_slow;
+pub mod chunks;
 pub mod energy;
 mod first_touch;
 mod fractional;

@@ -1,0 +1,138 @@
+//! Hybrid local selection (ATMem, section 4.2): which chunks of one object are critical by what was
+//! sampled in it, and how much the object weighs among the others.
+
+use super::granularity::Chunks;
+use super::parameters::ChunkParameters;
+
+/// What a chunk is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Category {
+    /// Not critical.
+    Cold,
+    /// Critical by its samples (the paper's sampled selection).
+    Sampled,
+    /// Critical by its neighbours (the paper's estimated selection).
+    Estimated,
+}
+
+/// What local selection found in one object.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Local {
+    /// θ (equation 2).
+    pub(super) threshold: f64,
+    /// W (equation 4); none where no chunk is critical, because a mean of nothing says nothing.
+    pub(super) weight: Option<f64>,
+}
+
+/// θ (equation 2): the highest of three lower bounds. `priorities` are those of all chunks of the
+/// object and come back in another order.
+///
+/// - P_n, the priority of the last chunk among the top N per cent (their number rounded up);
+/// - α times the highest priority, so that the long tail of a skewed object is left out;
+/// - min PR / Freq. The paper calls min PR the least priority that a chunk of this size can have, so
+///   it is one missed read in a chunk, and divided by the sampling frequency the priority that a
+///   single sample gives. A chunk without a sample is therefore never critical.
+fn threshold(priorities: &mut [f64], chunk_bytes: f64, parameters: &ChunkParameters) -> f64 {
+    let one_sample = parameters.sample_period as f64 / chunk_bytes;
+    if priorities.is_empty() {
+        return one_sample;
+    }
+    let highest = priorities.iter().copied().fold(0.0, f64::max);
+    // Multiplied before it is divided: whole per cent of a whole number come out exact.
+    let top = (parameters.top_percent * priorities.len() as f64 / 100.0).ceil() as usize;
+    let last = top.clamp(1, priorities.len()) - 1;
+    let (_, percentile, _) = priorities.select_nth_unstable_by(last, |a, b| b.total_cmp(a));
+    percentile.max(parameters.alpha * highest).max(one_sample)
+}
+
+/// Marks the critical chunks (equation 3) by appending a category for each; `scratch` is emptied.
+///
+/// W (equation 4) is the mean priority of the critical chunks, computed as their missed reads
+/// divided by their bytes. For equal chunks this is the same number; a short last chunk counts by
+/// its size. The sums are whole numbers, so equal weights come out equal, which equation 5 needs.
+pub(super) fn select(
+    chunks: Chunks<'_>,
+    parameters: &ChunkParameters,
+    categories: &mut Vec<Category>,
+    scratch: &mut Vec<f64>,
+) -> Local {
+    scratch.clear();
+    scratch.extend(chunks.priorities());
+    let threshold = threshold(scratch, chunks.chunk.0 as f64, parameters);
+    let (mut reads, mut bytes) = (0_u128, 0_u128);
+    for (index, priority) in chunks.priorities().enumerate() {
+        let is_critical = priority >= threshold;
+        if is_critical {
+            reads += u128::from(chunks.reads[index]);
+            bytes += u128::from(chunks.bytes_between(index, index + 1).0);
+        }
+        categories.push(if is_critical {
+            Category::Sampled
+        } else {
+            Category::Cold
+        });
+    }
+    Local {
+        threshold,
+        weight: (bytes > 0).then(|| reads as f64 / bytes as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Category, select};
+    use crate::chunks::granularity::Chunks;
+    use crate::chunks::parameters::ChunkParameters;
+    use isotherm_model::units::Bytes;
+
+    fn critical(reads: &[u64], parameters: &ChunkParameters) -> Vec<usize> {
+        let chunks = Chunks {
+            reads,
+            chunk: Bytes(4096),
+            bytes: Bytes(4096 * reads.len() as u64),
+        };
+        let mut categories = Vec::new();
+        select(chunks, parameters, &mut categories, &mut Vec::new());
+        (0..reads.len())
+            .filter(|&i| categories[i] == Category::Sampled)
+            .collect()
+    }
+
+    const ALL: ChunkParameters = ChunkParameters {
+        arity: 2,
+        alpha: 0.0,
+        top_percent: 100.0,
+        epsilon: 0.5,
+        tree_ratio: 0.0,
+        sample_period: 1,
+        most_chunks: u32::MAX,
+    };
+
+    #[test]
+    fn each_of_the_three_bounds_is_the_threshold_where_it_is_the_highest() {
+        let reads = [100, 60, 50, 40, 30, 20, 10, 2, 1, 0];
+        assert_eq!(critical(&reads, &ALL), [0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let top = ChunkParameters {
+            top_percent: 30.0,
+            ..ALL
+        };
+        assert_eq!(critical(&reads, &top), [0, 1, 2]);
+        let steep = ChunkParameters { alpha: 0.55, ..top };
+        assert_eq!(critical(&reads, &steep), [0, 1]);
+        let sparse = ChunkParameters {
+            sample_period: 61,
+            ..steep
+        };
+        assert_eq!(critical(&reads, &sparse), [0]);
+    }
+
+    #[test]
+    fn chunks_that_tie_with_the_last_of_the_top_are_critical_too() {
+        let top = ChunkParameters {
+            top_percent: 10.0,
+            ..ALL
+        };
+        assert_eq!(critical(&[5; 7], &top), [0, 1, 2, 3, 4, 5, 6]);
+        assert_eq!(critical(&[1, 5, 5, 1], &top), [1, 2]);
+    }
+}

@@ -1,0 +1,39 @@
+//! Chunk selection inside data objects (ATMem, section 4): which ranges of large objects go fast.
+//!
+//! A *data object* is one contiguous range of a process, say an extent, with a count of missed
+//! reads for each of its pages. It is cut into equal *chunks*. Chunks that were sampled much are
+//! *critical*; because sampling misses some, a tree over the chunks promotes those that lie among
+//! many critical ones. What is critical in the end leaves as contiguous ranges.
+//!
+//! ```text
+//! counts  | 9 0 8 7 0 0 0 0 |     counts of chunks            granularity, equation 1
+//! sampled | # . # # . . . . |     priority >= theta           local, equations 2 and 3
+//! tree    |  3/4  |   0/4   |     critical leaves / leaves    tree; theta' by equations 4 and 5
+//! fast    | # + # # . . . . |     a node with ratio >= theta' has its other leaves promoted
+//! range   |=======|               one range, with its reason  ranges, capacity
+//! ```
+//!
+//! Every stage is linear in the number of chunks, but for sorting the objects by address. Where the
+//! ranges are more than the fast tier holds, the best are kept.
+//!
+//! Left out on purpose: where the counts come from, and moving anything.
+
+mod capacity;
+mod global;
+mod granularity;
+mod local;
+mod object;
+mod parameters;
+mod ranges;
+mod selection;
+mod tree;
+
+pub use object::{DataObject, ObjectError};
+pub use parameters::{ChunkParameters, ParameterError};
+pub use ranges::{FastRange, Fit};
+pub use selection::{ObjectSelection, Selection, select};
+
+#[cfg(test)]
+mod golden_tests;
+#[cfg(test)]
+mod property_tests;

@@ -1,0 +1,233 @@
+//! The stages of chunk selection, one after another over all objects.
+
+use std::fmt;
+
+use isotherm_model::batch::Process;
+use isotherm_model::site::SiteId;
+use isotherm_model::units::Bytes;
+
+use super::capacity;
+use super::global::WeightSpace;
+use super::granularity::{Chunks, add_chunks, chunk_bytes};
+use super::local::{self, Category, Local};
+use super::object::{DataObject, ObjectError, in_order};
+use super::parameters::{ChunkParameters, ParameterError};
+use super::ranges::{Categorised, FastRange, Fit};
+use super::tree::Tree;
+
+/// Priorities are shown per MiB: per byte they would be a row of zeros.
+const MIB: f64 = 1_048_576.0;
+
+/// What was found in one object.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ObjectSelection {
+    /// In whose address space.
+    pub process: Process,
+    /// Who made it.
+    pub site: SiteId,
+    /// First address.
+    pub address: u64,
+    /// Length.
+    pub bytes: Bytes,
+    /// Size of its chunks; the last may be shorter.
+    pub chunk: Bytes,
+    /// Number of its chunks.
+    pub chunks: u32,
+    /// θ (equation 2): missed reads a byte from which a chunk is critical.
+    pub threshold: f64,
+    /// W (equation 4): missed reads a byte of its critical chunks; none without any.
+    pub weight: Option<f64>,
+    /// θ' (equation 5): tree ratio from which it promotes; none without a weight.
+    pub tree_threshold: Option<f64>,
+}
+
+/// Which ranges go fast, and what led to them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Selection {
+    /// The objects, by process and address.
+    pub objects: Vec<ObjectSelection>,
+    /// The ranges, by process and address; none touches another of the same object.
+    pub ranges: Vec<FastRange>,
+    /// Critical bytes for which the capacity had no room.
+    pub left_out: Bytes,
+}
+
+/// Why nothing was selected.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SelectionError {
+    /// A parameter has no meaning.
+    Parameter(ParameterError),
+    /// The objects contradict themselves.
+    Object(ObjectError),
+}
+
+impl fmt::Display for SelectionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Parameter(error) => error.fmt(f),
+            Self::Object(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for SelectionError {}
+
+impl From<ParameterError> for SelectionError {
+    fn from(error: ParameterError) -> Self {
+        Self::Parameter(error)
+    }
+}
+
+impl From<ObjectError> for SelectionError {
+    fn from(error: ObjectError) -> Self {
+        Self::Object(error)
+    }
+}
+
+impl Selection {
+    /// Bytes of all ranges.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
+        self.ranges.iter().map(|range| range.bytes).sum()
+    }
+
+    /// One sentence: why this range of the selection goes fast.
+    #[must_use]
+    pub fn reason(&self, range: &FastRange) -> String {
+        let Some(object) = self.objects.get(range.object) else {
+            return "its object is not in this selection".to_owned();
+        };
+        let FastRange {
+            sampled, estimated, ..
+        } = range;
+        let chunk = object.chunk;
+        let per_mib = object.threshold * MIB;
+        let mut reason =
+            format!("{sampled} chunks of {chunk} have at least {per_mib:.3} missed reads a MiB");
+        if let (1.., Some(ratio)) = (*estimated, object.tree_threshold) {
+            reason += &format!(
+                "; promoted beside them: {estimated}, where at least {ratio:.3} of the chunks are \
+                 critical"
+            );
+        }
+        if let Fit::Cut { of } = range.fit {
+            reason += &format!("; of {of} the part with the most missed reads that had room");
+        }
+        reason
+    }
+}
+
+/// The chunks of all objects in a few arrays.
+#[derive(Default)]
+struct AllChunks {
+    reads: Vec<u64>,
+    categories: Vec<Category>,
+    /// Where each object begins, and the end.
+    starts: Vec<usize>,
+}
+
+impl AllChunks {
+    fn of<'a>(&'a self, object: usize, facts: &'a ObjectSelection) -> Categorised<'a> {
+        let all = self.starts[object]..self.starts[object + 1];
+        Categorised {
+            object,
+            facts,
+            chunks: Chunks {
+                reads: &self.reads[all.clone()],
+                chunk: facts.chunk,
+                bytes: facts.bytes,
+            },
+            categories: &self.categories[all],
+        }
+    }
+}
+
+/// Selects the ranges of these objects that go into a fast tier of this capacity.
+///
+/// The result does not depend on the order of the objects, and is the same in every run.
+///
+/// # Errors
+/// A parameter out of its range, or an object whose address, grain or counts contradict each other
+/// or that overlaps another.
+pub fn select(
+    objects: &[DataObject<'_>],
+    parameters: &ChunkParameters,
+    capacity: Bytes,
+) -> Result<Selection, SelectionError> {
+    parameters.check()?;
+    let objects = in_order(objects)?;
+    let mut all = AllChunks::default();
+    let mut facts = sampled(&objects, parameters, &mut all);
+    promote(&mut facts, parameters, &mut all);
+    let mut ranges = Vec::new();
+    for (object, facts) in facts.iter().enumerate() {
+        all.of(object, facts).add_runs(&mut ranges);
+    }
+    let (ranges, left_out) = capacity::bound(ranges, capacity, |range, room| {
+        let facts = &facts[range.object];
+        all.of(range.object, facts).cut(range, room)
+    });
+    Ok(Selection {
+        objects: facts,
+        ranges,
+        left_out,
+    })
+}
+
+/// The first stage: chunks, and the critical ones of each object by its own samples.
+fn sampled(
+    objects: &[&DataObject<'_>],
+    parameters: &ChunkParameters,
+    all: &mut AllChunks,
+) -> Vec<ObjectSelection> {
+    let mut scratch = Vec::new();
+    let mut facts = Vec::with_capacity(objects.len());
+    for object in objects {
+        let chunk = chunk_bytes(object.bytes, object.grain, parameters.most_chunks);
+        let start = all.reads.len();
+        all.starts.push(start);
+        add_chunks(object, chunk, &mut all.reads);
+        let chunks = Chunks {
+            reads: &all.reads[start..],
+            chunk,
+            bytes: object.bytes,
+        };
+        let Local { threshold, weight } =
+            local::select(chunks, parameters, &mut all.categories, &mut scratch);
+        facts.push(ObjectSelection {
+            process: object.process,
+            site: object.site,
+            address: object.address,
+            bytes: object.bytes,
+            chunk,
+            // Bounded by `most_chunks`.
+            chunks: (all.reads.len() - start) as u32,
+            threshold,
+            weight,
+            tree_threshold: None,
+        });
+    }
+    all.starts.push(all.reads.len());
+    facts
+}
+
+/// The second stage: chunks that lie among many critical ones, by thresholds that compare all
+/// objects.
+fn promote(facts: &mut [ObjectSelection], parameters: &ChunkParameters, all: &mut AllChunks) {
+    let space = WeightSpace::of(facts.iter().filter_map(|object| object.weight));
+    let mut tree = Tree::default();
+    for (object, facts) in facts.iter_mut().enumerate() {
+        let Some(weight) = facts.weight else { continue };
+        let threshold = space.threshold(weight, parameters);
+        facts.tree_threshold = Some(threshold);
+        let categories = &mut all.categories[all.starts[object]..all.starts[object + 1]];
+        let critical = categories.iter().map(|c| *c == Category::Sampled);
+        tree.build(parameters.arity, critical);
+        tree.promote(threshold, |leaves| {
+            let cold = categories[leaves]
+                .iter_mut()
+                .filter(|c| **c == Category::Cold);
+            cold.for_each(|category| *category = Category::Estimated);
+        });
+    }
+}
