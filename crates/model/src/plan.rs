@@ -14,6 +14,9 @@ pub enum Value {
     Accesses,
     /// Accesses per second over the site's own life.
     Bandwidth,
+    /// Time lost in accesses, in the unit of the source: each weighted by its measured latency, or
+    /// samples taken by time, which stalls attract. Only for profiles whose sources all weigh so.
+    Latency,
 }
 
 impl Value {
@@ -23,13 +26,14 @@ impl Value {
         match self {
             Self::Accesses => "accesses",
             Self::Bandwidth => "bandwidth",
+            Self::Latency => "latency",
         }
     }
 
     /// The value with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Accesses, Self::Bandwidth]
+        [Self::Accesses, Self::Bandwidth, Self::Latency]
             .into_iter()
             .find(|value| value.word() == word)
     }

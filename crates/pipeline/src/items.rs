@@ -8,16 +8,20 @@ use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 
+use crate::latency::is_latency_weighted;
+
 /// One item for each site of the profile that has value or weight, in the order of first
 /// allocation. The shared arena is one of them; unattributed memory, which nothing can place, is
-/// not.
+/// not. By [`Value::Latency`] no site has a value where the profile knows no latencies
+/// ([`is_latency_weighted`]).
 #[must_use]
 pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
     let accesses = profile.accesses_by_site();
     let lives = match value {
-        Value::Accesses => BTreeMap::new(),
+        Value::Accesses | Value::Latency => BTreeMap::new(),
         Value::Bandwidth => lives(profile),
     };
+    let knows_latency = is_latency_weighted(&profile.sources);
     let mut sites: Vec<_> = profile
         .sites
         .iter()
@@ -33,6 +37,8 @@ pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
                 site: site.id,
                 value: match value {
                     Value::Accesses => accesses.0,
+                    Value::Latency if knows_latency => accesses.0,
+                    Value::Latency => 0,
                     Value::Bandwidth => {
                         let life = lives.get(&site.id).copied();
                         per_second(accesses, life.unwrap_or_else(|| profile.span()))
@@ -90,7 +96,7 @@ fn per_second(accesses: Accesses, life: Nanos) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::{items, labels};
-    use isotherm_model::batch::{Epoch, Process};
+    use isotherm_model::batch::{Epoch, Process, SourceReport};
     use isotherm_model::plan::{Value, Weight};
     use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile, Resident};
     use isotherm_model::site::{Site, SiteId, SiteKind};
@@ -159,6 +165,29 @@ mod tests {
             .map(|i| (i.site.0, i.value, i.weight.0))
             .collect();
         assert_eq!(facts, [(7, 1, 5), (5, 40, 50), (1, 0, 20)]);
+    }
+
+    #[test]
+    fn latency_is_what_the_sources_weighed_and_nothing_where_they_counted() {
+        let by = |source: &str| {
+            let source = SourceReport {
+                name: source.to_owned(),
+                taken: 41,
+                usable: 41,
+                lost: 0,
+                cost: Nanos(0),
+                cost_note: String::new(),
+                trouble: String::new(),
+            };
+            let profile = Profile {
+                sources: vec![source],
+                ..profile()
+            };
+            let items = items(&profile, Value::Latency, Weight::PeakRss).into_iter();
+            items.map(|item| item.value).collect::<Vec<_>>()
+        };
+        assert_eq!(by("pebs"), [1, 40, 0]);
+        assert_eq!(by("trapped-pages"), [0, 0, 0]);
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod attribute;
 mod coverage;
 mod gap;
 mod items;
+mod latency;
 mod online;
 mod step;
 
@@ -24,5 +25,6 @@ pub use attribute::Attribution;
 pub use coverage::{Coverage, coverage};
 pub use gap::{gap_closed, geometric_mean};
 pub use items::{items, labels};
+pub use latency::is_latency_weighted;
 pub use online::{Online, OnlineConfig};
 pub use step::{Step, StepReport};

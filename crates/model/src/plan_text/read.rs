@@ -114,7 +114,11 @@ impl Draft {
         let default = header("default")?;
         Ok(Plan {
             policy: header("policy")?.only()?.to_owned(),
-            value: word(header("value")?, Value::from_word, "accesses, bandwidth")?,
+            value: word(
+                header("value")?,
+                Value::from_word,
+                "accesses, bandwidth, latency",
+            )?,
             weight: word(
                 header("weight")?,
                 Weight::from_word,
