@@ -74,6 +74,20 @@ pub(crate) fn canonical(items: &[Item]) -> Vec<Item> {
             .or_insert(*item);
     }
     sites.into_values().collect()
+fn canonical(items: &[Item]) -> Vec<Item> {
+    let placeable = items.iter().filter(|i| i.site != SiteId::UNATTRIBUTED);
+    let mut sites: Vec<Item> = placeable.copied().collect();
+    sites.sort_unstable_by_key(|item| item.site);
+    sites.dedup_by(|item, known| {
+        let is_known = item.site == known.site;
+        if is_known {
+            known.value = known.value.saturating_add(item.value);
+            known.weight = known.weight.saturating_add(item.weight);
+            known.order = known.order.min(item.order);
+        }
+        is_known
+    });
+    sites
 }
 
 /// Decides what goes where.
@@ -194,6 +208,28 @@ mod tests {
             plan(&PlanRequest::new(&Hotset, &none, &tiers)).default_tier,
             TierIndex(1)
         );
+    }
+
+    #[test]
+    fn a_site_given_twice_counts_once_with_both_values_and_weights() {
+        let one = items(&[(7, 2), (1, 1)]);
+        let [a, b] = [one[0], one[1]];
+        let half = Item {
+            value: 3,
+            weight: Bytes(1),
+            ..a
+        };
+        let rest = Item {
+            value: 4,
+            weight: Bytes(1),
+            order: 9,
+            ..a
+        };
+        let tiers = node_tiers(&[2, 9]);
+        let whole = plan(&PlanRequest::new(&Hotset, &one, &tiers));
+        let split = plan(&PlanRequest::new(&Hotset, &[rest, b, half], &tiers));
+        assert_eq!(split, whole);
+        assert_eq!(whole.assignments.len(), 2);
     }
 
     #[test]

@@ -1,0 +1,292 @@
+//! The figures that the policies are held to, measured on this machine, one line each.
+//!
+//!     cargo run --release -p isotherm-policy --example figures [SECTION ...]
+//!
+//! Sections: `knapsack`, `hotness`, `chunks`, `share`; without one, all, in this order. Times are
+//! medians of three runs. The peak memory is that of the whole process so far, generated input
+//! included, so ask for `knapsack` first or alone.
+
+use std::time::{Duration, Instant};
+
+use isotherm_model::batch::Process;
+use isotherm_model::plan::Item;
+use isotherm_model::port::SitePolicy;
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::{Emulation, Tiers};
+use isotherm_model::units::Bytes;
+use isotherm_policy::chunks::{ChunkParameters, DataObject, select};
+use isotherm_policy::{Hotset, Knapsack, PAGE, PlanRequest, Thermos, plan, standing};
+
+const SEED: u64 = 2018;
+const RUNS: usize = 3;
+
+fn main() {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    let sections: [(&str, fn()); 4] = [
+        ("knapsack", knapsack),
+        ("hotness", hotness),
+        ("chunks", chunks),
+        ("share", share),
+    ];
+    let known = |name: &String| sections.iter().any(|(section, _)| section == name);
+    if let Some(unknown) = asked.iter().find(|name| !known(name)) {
+        eprintln!("there is no section \"{unknown}\"; there are knapsack, hotness, chunks, share");
+        std::process::exit(2);
+    }
+    println!("seed {SEED}, {}", processor());
+    for (name, section) in sections {
+        if asked.is_empty() || asked.iter().any(|asked| asked == name) {
+            section();
+        }
+    }
+}
+
+/// SplitMix64: small, seeded, the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// From 0 up to and without 1.
+    fn unit(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn below(&mut self, end: u64) -> u64 {
+        (self.unit() * end as f64) as u64
+    }
+
+    /// Every factor between the two as likely as any other: sizes and hotness of real sites span
+    /// decades.
+    fn log_uniform(&mut self, low: f64, high: f64) -> f64 {
+        low * (high / low).powf(self.unit())
+    }
+}
+
+/// Sites whose size and value come from this function.
+fn sites(
+    random: &mut Random,
+    count: usize,
+    mut pages_and_value: impl FnMut(&mut Random) -> (u64, u64),
+) -> Vec<Item> {
+    let site = |order: usize| {
+        let (pages, value) = pages_and_value(random);
+        Item {
+            site: SiteId(random.next() | 2),
+            value,
+            weight: Bytes(pages * PAGE),
+            order: order as u32,
+        }
+    };
+    (0..count).map(site).collect()
+}
+
+/// Median time of some runs, and the last result.
+fn timed<T>(mut run: impl FnMut() -> T) -> (Duration, T) {
+    let mut once = || {
+        let begin = Instant::now();
+        let result = run();
+        (begin.elapsed(), result)
+    };
+    let (first, mut result) = once();
+    let mut times = vec![first];
+    for _ in 1..RUNS {
+        let (time, next) = once();
+        times.push(time);
+        result = next;
+    }
+    times.sort_unstable();
+    (times[RUNS / 2], result)
+}
+
+fn size(random: &mut Random) -> u64 {
+    random.log_uniform(1.0, 8192.0) as u64
+}
+
+/// 100,000 sites, 64 GiB of fast memory, about 350 GiB of footprint, by how value goes with size.
+fn knapsack() {
+    const SITES: usize = 100_000;
+    let capacity = Bytes(64 << 30);
+    type Kind = fn(&mut Random) -> (u64, u64);
+    let kinds: [(&str, Kind); 3] = [
+        ("value independent of size", |random| {
+            let pages = size(random);
+            (pages, random.log_uniform(1.0, 1e6) as u64)
+        }),
+        ("value within 10 % of size", |random| {
+            let pages = size(random);
+            (pages, pages * (900 + random.below(201)))
+        }),
+        ("value is size and a constant", |random| {
+            let pages = size(random);
+            (pages, pages + 100)
+        }),
+    ];
+    for (name, kind) in kinds {
+        let items = sites(&mut Random(SEED), SITES, kind);
+        let footprint: Bytes = items.iter().map(|item| item.weight).sum();
+        let (time, choices) = timed(|| Knapsack::DEFAULT.choose(&items, capacity));
+        let unproved = choices.iter().any(|c| c.reason.contains("not proved"));
+        println!(
+            "knapsack  {SITES} sites of {footprint}, {capacity} fast, {name}: {:.3} s, {}, peak {}",
+            time.as_secs_f64(),
+            if unproved { "not proved" } else { "proved" },
+            peak_memory()
+        );
+    }
+}
+
+/// A million sites, a quarter of their footprint fast: the walk alone, and the whole plan.
+fn hotness() {
+    const SITES: usize = 1_000_000;
+    let items = sites(&mut Random(SEED), SITES, any_site);
+    let footprint: Bytes = items.iter().map(|item| item.weight).sum();
+    let capacity = Bytes(footprint.0 / 4);
+    let tiers = Tiers::emulated(capacity, footprint, Emulation::PAPER);
+    let thermos = Thermos::default();
+    let policies: [&dyn SitePolicy; 2] = [&thermos, &Hotset];
+    for policy in policies {
+        let (walk, _) = timed(|| policy.choose(&items, capacity));
+        let (whole, _) = timed(|| plan(&PlanRequest::new(policy, &items, &tiers)));
+        println!(
+            "{:<9} {SITES} sites: {:.3} s for the choice with its reasons, {:.3} s for the whole plan",
+            policy.name(),
+            walk.as_secs_f64(),
+            whole.as_secs_f64()
+        );
+    }
+}
+
+/// Sizes from a page to 64 MiB and accesses a page over four decades, both log-uniform.
+fn any_site(random: &mut Random) -> (u64, u64) {
+    let pages = random.log_uniform(1.0, 16384.0);
+    let accesses = pages * random.log_uniform(0.01, 100.0);
+    (pages as u64, accesses as u64)
+}
+
+/// Chunks of an object, and objects, for ten million chunks.
+const CHUNKS: usize = 4096;
+const OBJECTS: usize = 2442;
+
+fn chunks() {
+    let footprint = Bytes((CHUNKS * OBJECTS) as u64 * PAGE);
+    let part = |parts: u64| Bytes(footprint.0 / parts);
+    let usual = ChunkParameters::default();
+    let counts = stretches();
+    select_chunks("hot stretches that fit", &counts, &usual, footprint);
+    select_chunks("hot stretches, 1 % fast", &counts, &usual, part(100));
+    // The most ranges there can be, none promoted, and a capacity for which they must be sorted.
+    let single = ChunkParameters {
+        epsilon: 1.0,
+        ..ChunkParameters::of_arity(2)
+    };
+    select_chunks(
+        "every other chunk, 25 % fast",
+        &alternating(),
+        &single,
+        part(4),
+    );
+}
+
+/// A hot stretch in each object, and single samples all over.
+fn stretches() -> Vec<u64> {
+    let mut random = Random(SEED);
+    let mut counts = vec![0_u64; CHUNKS * OBJECTS];
+    for object in counts.chunks_mut(CHUNKS) {
+        let first = random.below(CHUNKS as u64) as usize;
+        let length = random.log_uniform(1.0, 1024.0) as usize;
+        let heat = random.log_uniform(2.0, 1000.0);
+        for (index, count) in object.iter_mut().enumerate() {
+            let in_stretch = (first..first + length).contains(&index);
+            let expected = if in_stretch { heat } else { 0.1 };
+            *count = (expected * 2.0 * random.unit()) as u64 + u64::from(random.unit() < 0.05);
+        }
+    }
+    counts
+}
+
+fn alternating() -> Vec<u64> {
+    let mut random = Random(SEED);
+    let count = |index: usize| (1 + random.below(1000)) * (index % 2) as u64;
+    (0..CHUNKS * OBJECTS).map(count).collect()
+}
+
+fn select_chunks(name: &str, counts: &[u64], parameters: &ChunkParameters, capacity: Bytes) {
+    let object = |(number, missed_reads)| DataObject {
+        process: Process::default(),
+        site: SiteId(number as u64 + 2),
+        address: (number as u64 + 1) << 32,
+        bytes: Bytes(CHUNKS as u64 * PAGE),
+        grain: Bytes(PAGE),
+        missed_reads,
+    };
+    let objects: Vec<DataObject<'_>> = counts.chunks(CHUNKS).enumerate().map(object).collect();
+    let (time, selection) = timed(|| select(&objects, parameters, capacity));
+    match selection {
+        Ok(selection) => println!(
+            "chunks    {} chunks, {name}: {:.1} million chunks/s; {} ranges of {}",
+            counts.len(),
+            counts.len() as f64 / time.as_secs_f64() / 1e6,
+            selection.ranges.len(),
+            selection.bytes()
+        ),
+        Err(error) => eprintln!("chunks    {name}: {error}"),
+    }
+}
+
+/// Share of the fractional bound that thermos serves, over 1,000 profiles of 16 to 1,024 sites.
+fn share() {
+    const PROFILES: u64 = 1000;
+    let policies: [(&str, &dyn SitePolicy); 3] = [
+        ("thermos", &Thermos::default()),
+        ("hotset", &Hotset),
+        ("knapsack", &Knapsack::DEFAULT),
+    ];
+    for (name, policy) in policies {
+        let mut shares: Vec<f64> = (0..PROFILES)
+            .map(|number| {
+                let mut random = Random(SEED.wrapping_mul(1_000_003) + number);
+                let count = random.log_uniform(16.0, 1024.0) as usize;
+                let items = sites(&mut random, count, any_site);
+                let footprint: Bytes = items.iter().map(|item| item.weight).sum();
+                let capacity = Bytes(footprint.0 / 4);
+                let choices = policy.choose(&items, capacity);
+                let taken = choices.iter().filter(|choice| choice.taken);
+                let taken: Vec<Item> = taken.map(|choice| items[choice.item]).collect();
+                standing(&items, &taken, capacity).share_of_bound()
+            })
+            .collect();
+        shares.sort_unstable_by(f64::total_cmp);
+        let at = |share: f64| shares[(share * (shares.len() - 1) as f64) as usize];
+        println!(
+            "share     {name} of the fractional bound at 25 %, {PROFILES} profiles: median {:.4}, \
+             tenth {:.4}, lowest {:.4}",
+            at(0.5),
+            at(0.1),
+            at(0.0)
+        );
+    }
+}
+
+/// Peak resident memory of this process, where the kernel tells.
+fn peak_memory() -> String {
+    proc_line("/proc/self/status", "VmHWM:").unwrap_or_else(|| "unknown".to_owned())
+}
+
+fn processor() -> String {
+    let name = proc_line("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned());
+    let count = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{name}, {count} processors, one used")
+}
+
+fn proc_line(path: &str, key: &str) -> Option<String> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(key))?;
+    let value = line.trim_start_matches([' ', '\t', ':']);
+    Some(value.split_whitespace().collect::<Vec<_>>().join(" "))
+}
