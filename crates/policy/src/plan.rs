@@ -62,19 +62,6 @@ impl<'a> PlanRequest<'a> {
 /// Sites by id, each once, without the one that cannot be placed: from here on the order in which
 /// they were given is forgotten.
 pub(crate) fn canonical(items: &[Item]) -> Vec<Item> {
-    let mut sites = BTreeMap::<SiteId, Item>::new();
-    for item in items.iter().filter(|i| i.site != SiteId::UNATTRIBUTED) {
-        sites
-            .entry(item.site)
-            .and_modify(|known| {
-                known.value = known.value.saturating_add(item.value);
-                known.weight = known.weight.saturating_add(item.weight);
-                known.order = known.order.min(item.order);
-            })
-            .or_insert(*item);
-    }
-    sites.into_values().collect()
-fn canonical(items: &[Item]) -> Vec<Item> {
     let placeable = items.iter().filter(|i| i.site != SiteId::UNATTRIBUTED);
     let mut sites: Vec<Item> = placeable.copied().collect();
     sites.sort_unstable_by_key(|item| item.site);
