@@ -147,10 +147,11 @@ pub(crate) struct PlanArgs {
     pub profile: PathBuf,
     #[command(flatten)]
     pub tiers: TiersChoice,
-    /// The policy
+    /// The policy: thermos, thermos-density, knapsack, hotset, static-ratio[=FAST:SLOW],
+    /// size-threshold[=SIZE], size-threshold-larger[=SIZE], first-touch, all-fast, all-slow, fractional
     #[arg(long, default_value = "thermos")]
     pub policy: String,
-    /// What makes a site valuable: `accesses` or `bandwidth`
+    /// What makes a site valuable: `accesses`, `bandwidth`, or `latency` (time lost in accesses)
     #[arg(long, default_value = "accesses")]
     pub value: String,
     /// What makes a site big: `peak-rss` or `peak-requested`
@@ -242,4 +243,26 @@ pub(crate) struct CompletionArgs {
 pub(crate) struct ManArgs {
     /// The directory
     pub directory: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_help_of_plan_names_every_policy_and_no_other() {
+        let command = Cli::command();
+        let plan = command.find_subcommand("plan").expect("a command");
+        let mut arguments = plan.get_arguments();
+        let policy = arguments
+            .find(|argument| argument.get_id() == "policy")
+            .expect("a flag");
+        let help = policy.get_help().expect("a help text").to_string();
+        let listed = help.trim_start_matches("The policy:").split(',');
+        let listed: Vec<&str> = listed
+            .map(|name| name.trim().split('[').next().unwrap_or_default())
+            .collect();
+        assert_eq!(listed, isotherm_policy::names().collect::<Vec<_>>());
+    }
 }

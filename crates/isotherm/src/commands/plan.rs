@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use isotherm_model::plan::{Plan, Value, Weight};
 use isotherm_model::plan_text;
 use isotherm_model::profile::Profile;
-use isotherm_policy::{PlanRequest, by_name, names};
+use isotherm_policy::{PlanRequest, policy_from_text};
 
 use crate::cli::PlanArgs;
 use crate::notes::{Notes, print};
@@ -38,15 +38,13 @@ pub(crate) fn run(args: &PlanArgs, notes: Notes) -> Result<()> {
 }
 
 fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
-    let policy = by_name(&args.policy).with_context(|| {
+    let policy = policy_from_text(&args.policy).context("--policy")?;
+    let value = Value::from_word(&args.value).with_context(|| {
         format!(
-            "there is no policy \"{}\"; there are {}",
-            args.policy,
-            names().collect::<Vec<_>>().join(", ")
+            "--value {}: must be `accesses`, `bandwidth` or `latency`",
+            args.value
         )
     })?;
-    let value = Value::from_word(&args.value)
-        .with_context(|| format!("--value {}: must be `accesses` or `bandwidth`", args.value))?;
     let weight = Weight::from_word(&args.weight).with_context(|| {
         format!(
             "--weight {}: must be `peak-rss` or `peak-requested`",
@@ -56,6 +54,12 @@ fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
     let shown = args.profile.display();
     if profile.sites.is_empty() {
         bail!("{shown}: holds no allocation site; was the program stopped at once?");
+    }
+    if value == Value::Latency && !isotherm_pipeline::is_latency_weighted(&profile.sources) {
+        bail!(
+            "{shown}: --value latency needs samples that all weigh by latency (pebs, ibs, spe) or all \
+             by time (timer), and this profile's do not; record with --source timer"
+        );
     }
     let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), notes)?;
     let items = isotherm_pipeline::items(profile, value, weight);
@@ -72,7 +76,7 @@ fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
         command: &profile.meta.command,
         depth: profile.meta.depth,
         labels: Some(&labels),
-        ..PlanRequest::new(policy, &items, &tiers)
+        ..PlanRequest::new(&*policy, &items, &tiers)
     }))
 }
 
