@@ -173,6 +173,8 @@ plain_hooks! {
     pthread_create => stack::pthread_create;
     _Fork => process_hooks::fork_without_handlers;
     clone => process_hooks::clone;
+    unshare => process_hooks::unshare;
+    setns => process_hooks::setns;
 
     xallocx => jemalloc_api::xallocx;
     sallocx => jemalloc_api::sallocx;

@@ -1,5 +1,6 @@
 //! Ways to make a process that go past the C library's fork handlers: `syscall` with a `fork` or
-//! `clone`, `clone` without shared memory, and `_Fork`.
+//! `clone`, `clone` without shared memory, and `_Fork`; and `unshare` and `setns`, which the kernel
+//! refuses a process of several threads.
 //!
 //! The kernel gives such a child a copy of the memory, in which pages that the trap has taken away
 //! would read as zeroes, with nobody to serve them. So every page is brought home before, and the
@@ -11,7 +12,7 @@ use core::ffi::{CStr, c_int, c_long, c_void};
 
 use isotherm_sys::system_call::{Errno, Result, call};
 
-use crate::kernel::set_errno;
+use crate::kernel::{answer, errno, set_errno};
 use crate::placement;
 use crate::session;
 use crate::start;
@@ -176,6 +177,44 @@ fn start_over() {
     trap::after_fork_child(start::board());
 }
 
+/// What the kernel grants to a process of one thread alone.
+const ALONE: c_int =
+    libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD | libc::CLONE_NEWUSER;
+
+/// `unshare`.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn unshare(flags: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    let work = || unsafe { call(libc::SYS_unshare, [flags as usize, 0, 0, 0, 0, 0]) };
+    answer_alone(flags & ALONE != 0, work)
+}
+
+/// `setns`: the namespace may be one of users, whatever the kind says.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn setns(descriptor: c_int, kind: c_int) -> c_int {
+    let arguments = [descriptor as usize, kind as usize, 0, 0, 0, 0];
+    // SAFETY: the caller's promise.
+    let work = || unsafe { call(libc::SYS_setns, arguments) };
+    answer_alone(kind == 0 || kind & ALONE != 0, work)
+}
+
+/// Makes a system call, if need be while the program's only thread is the process's only one.
+fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
+    // Ours is the second; with more the kernel refuses, as it does without Isotherm.
+    let alone = needs && placement::trapped() && isotherm_sys::thread::count() == 2;
+    if !alone {
+        return answer(work().map(|_| ()));
+    }
+    let before = errno();
+    let done = trap::pause_for(start::board(), work);
+    set_errno(before);
+    answer(done.map(|_| ()))
+}
+
 /// What the C library has under a name; null if nothing.
 fn next(name: &CStr) -> *mut c_void {
     // SAFETY: the name ends in NUL.
@@ -195,7 +234,7 @@ pub(crate) unsafe extern "C" fn fork_without_handlers() -> c_int {
     let fork: unsafe extern "C" fn() -> c_int = unsafe { core::mem::transmute(next) };
     // SAFETY: the caller's promise. The C library sets `errno` itself.
     let made = at_home(|| match unsafe { fork() } {
-        -1 => Err(Errno(crate::kernel::errno())),
+        -1 => Err(Errno(errno())),
         pid => Ok(pid as usize),
     });
     made.map_or_else(

@@ -49,7 +49,9 @@ pub(crate) extern "C" fn run(argument: *mut c_void) {
             next_publish_ns: 0,
         }
         .serve();
-        trap.give_up(keeper, reason);
+        if let Some(reason) = reason {
+            trap.give_up(keeper, reason);
+        }
     }
 }
 
@@ -61,12 +63,12 @@ struct Service<'a> {
 }
 
 impl Service<'_> {
-    /// Serves until something goes wrong that cannot be lived with.
-    fn serve(&mut self) -> OffReason {
+    /// Serves until it is asked to end, or something goes wrong that cannot be lived with.
+    fn serve(&mut self) -> Option<OffReason> {
         let mut messages = [Message::default(); MESSAGES];
-        loop {
+        while !self.trap.ends() {
             let Ok(count) = self.read(&mut messages) else {
-                return OffReason::NoUserfaultfd;
+                return Some(OffReason::NoUserfaultfd);
             };
             let seen_ns = now_ns();
             for message in &messages[..count] {
@@ -80,6 +82,7 @@ impl Service<'_> {
                 self.pause(now_ns);
             }
         }
+        None
     }
 
     fn read(&self, messages: &mut [Message]) -> rustix::io::Result<usize> {

@@ -130,6 +130,20 @@ pub fn settle_bare(name: &core::ffi::CStr) -> Result<(), Errno> {
     Ok(())
 }
 
+/// Whether a process has a thread (`tgkill(2)` with no signal).
+#[must_use]
+pub fn is_there(process: i32, thread: i32) -> bool {
+    // SAFETY: only integers are passed, and no signal is sent.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) == 0 }
+}
+
+/// How many threads this process has; 1 where `/proc` does not say.
+#[must_use]
+pub fn count() -> u64 {
+    // A directory of directories has a link from each, one from its parent, and one from itself.
+    rustix::fs::stat(c"/proc/self/task").map_or(1, |task| task.st_nlink.saturating_sub(2).max(1))
+}
+
 fn set_signal_mask(mask: &u64, before: Option<&mut u64>) {
     let before = before.map_or(core::ptr::null_mut(), core::ptr::from_mut);
     // SAFETY: the kernel's signal set is eight bytes on every 64-bit Linux; both pointers are null

@@ -35,11 +35,14 @@ bool before(const timespec& now, const timespec& end) {
   return now.tv_sec < end.tv_sec || (now.tv_sec == end.tv_sec && now.tv_nsec < end.tv_nsec);
 }
 
-/// Allocates, and between two allocations leaves a window in which the handler may.
+/// Allocates, and between two allocations leaves a window in which the handler may. For a second, and on a busy
+/// machine for as long as it takes until some handlers did.
 void churn(timespec end) {
   std::vector<std::pair<unsigned char*, size_t>> blocks(64);
   timespec now{};
-  for (unsigned turn = 0; (turn % 64 != 0) || (clock_gettime(CLOCK_MONOTONIC, &now), before(now, end)); ++turn) {
+  for (unsigned turn = 0; (turn % 64 != 0) || allocated <= 10 ||
+                          (clock_gettime(CLOCK_MONOTONIC, &now), before(now, end));
+       ++turn) {
     auto& [block, size] = blocks[turn % blocks.size()];
     if (block != nullptr) CHECK(block[0] == 9 && block[size - 1] == 9);
     std::free(block);

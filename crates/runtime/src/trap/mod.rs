@@ -175,6 +175,15 @@ pub(crate) fn before_fork() {
     }
 }
 
+/// Does what the kernel refuses a process of several threads (`unshare`, `setns`): the service ends
+/// before and starts again after. The caller's thread must be the program's only one.
+pub(crate) fn pause_for<R>(board: Option<Board>, work: impl FnOnce() -> R) -> R {
+    match trap() {
+        Some(trap) => trap.pause_for(board, work),
+        None => work(),
+    }
+}
+
 /// The fork is over, or failed.
 pub(crate) fn after_fork_parent() {
     if let Some(trap) = trap() {

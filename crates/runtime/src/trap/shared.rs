@@ -57,6 +57,10 @@ pub(crate) struct Trap {
     stack: Stack,
     status: AtomicU32,
     process: AtomicU32,
+    /// The service thread's number.
+    thread: AtomicU32,
+    /// The service is asked to end; see [`Self::pause_for`].
+    ends: AtomicBool,
     costs: &'static FaultCosts,
     /// Some chunk was taken back, so that its mapping may have been replaced since.
     recycled: AtomicBool,
@@ -129,6 +133,8 @@ impl Trap {
             stack: Stack::map(STACK_BYTES)?,
             status: AtomicU32::new(STARTING),
             process: AtomicU32::new(0),
+            thread: AtomicU32::new(0),
+            ends: AtomicBool::new(false),
             costs,
             recycled: AtomicBool::new(false),
             tiers,
@@ -149,11 +155,12 @@ impl Trap {
         // rules of bare threads; `self` is never freed.
         let spawned =
             unsafe { isotherm_sys::thread::spawn(&self.stack, crate::service::run, argument) };
-        if spawned.is_err() {
+        let Ok(thread) = spawned else {
             self.status
                 .store(OFF + OffReason::NoThread as u32, Ordering::Release);
             return Err(OffReason::NoThread);
-        }
+        };
+        self.thread.store(thread as u32, Ordering::Relaxed);
         loop {
             match self.status.load(Ordering::Acquire) {
                 STARTING => {
@@ -331,13 +338,49 @@ impl Trap {
         if self.status.load(Ordering::Relaxed) != RUNNING {
             return;
         }
+        self.launch_again(board);
+    }
+
+    /// Does what the kernel refuses a process of several threads, without a service meanwhile. The
+    /// caller's thread is the program's only one.
+    pub(super) fn pause_for<R>(&'static self, board: Option<Board>, work: impl FnOnce() -> R) -> R {
+        if self.status.load(Ordering::Acquire) != RUNNING {
+            return work();
+        }
+        // Every page comes home and stays there; the second request only wakes the service.
+        self.hold();
+        self.ends.store(true, Ordering::Release);
+        self.hold();
+        let process = self.process.load(Ordering::Relaxed) as i32;
+        let thread = self.thread.load(Ordering::Relaxed) as i32;
+        while isotherm_sys::thread::is_there(process, thread) {
+            rustix::thread::sched_yield();
+        }
+        self.ends.store(false, Ordering::Relaxed);
+        let answer = work();
+        self.launch_again(board);
+        answer
+    }
+
+    /// Service thread: whether it is asked to end. It says so by the status, so that nobody asks it
+    /// for anything more.
+    pub(crate) fn ends(&self) -> bool {
+        let ends = self.ends.load(Ordering::Acquire);
+        if ends {
+            self.status.store(STARTING, Ordering::Release);
+        }
+        ends
+    }
+
+    fn launch_again(&'static self, board: Option<Board>) {
         self.doorbell.clear();
-        // SAFETY: a forked child has one thread, this one, and no service thread yet.
+        // SAFETY: the caller's thread is the only one: in a forked child, or since the service
+        // ended.
         let (keeper, wishes) = unsafe { (&mut *self.keeper.get(), &mut *self.wishes.get()) };
         *wishes = wishes.and(board.map(wishes_of));
         keeper.start_over(account_of(board));
-        // A child without a service is a child whose slow tier is not slowed; its session, where
-        // it has one, says so, and the program goes on.
+        // A process without a service is one whose slow tier is not slowed; its session, where it
+        // has one, says so, and the program goes on.
         if let Err(reason) = self.launch() {
             keeper.account.gave_up(reason);
         }

@@ -305,3 +305,29 @@ fn a_mapping_that_the_program_has_split_is_made_and_taken_away_across_the_split(
         }
     }
 }
+
+#[test]
+fn the_service_ends_for_a_moment_and_serves_again() {
+    let _forks = no_forks();
+    let pool = pool(4 * CHUNK, CHUNK);
+    let Some((trap, board)) = start(&pool, emulation(1000, 1), Trapping::default(), u64::MAX)
+    else {
+        return;
+    };
+    trap.label(pool.start, CHUNK, SLOW);
+    for page in 0..64 {
+        write(pool.start + page * PAGE_BYTES, page as u64);
+    }
+    wait_until("the pages are away", || in_shadow(trap) == 64);
+    let sum = trap.pause_for(Some(board), || {
+        assert_eq!(in_shadow(trap), 0, "everything is at home");
+        (0..64)
+            .map(|page| read(pool.start + page * PAGE_BYTES))
+            .sum::<u64>()
+    });
+    assert_eq!(sum, 63 * 64 / 2);
+    wait_until("the pages are away again", || in_shadow(trap) == 64);
+    for page in 0..64 {
+        assert_eq!(read(pool.start + page * PAGE_BYTES), page as u64);
+    }
+}
