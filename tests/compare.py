@@ -178,7 +178,7 @@ class Comparison:
                 self.report("skipped", mode.name, case.name, f"plain takes more than {case.seconds:g} s")
             return
         if case.must_succeed and plain.status != 0:
-            last = b" | ".join(plain.err.strip().splitlines()[-2:])
+            last = b" | ".join((plain.err.strip() or plain.out.strip()).splitlines()[-2:])
             self.report("failed", "plain", case.name, f"ended by {plain.ending()}: {show(last)}")
             return
         for mode in modes:

@@ -50,7 +50,7 @@ def source(what: str, folder: str) -> str:
 def python_case(name: str, tests: list[str], folder: str, settings: list[str]) -> Case:
     path = source("python", folder)
     command = ["env", f"PYTHONPATH={path}", *settings, "/usr/bin/python3", "-m", "test", "-v", *tests]
-    return Case(name, command, python_summary, 90 + 60 * len(tests) // 4, clean_errors=nothing, must_succeed=True)
+    return Case(name, command, python_summary, 300 + 60 * len(tests) // 4, clean_errors=nothing, must_succeed=True)
 
 
 def redis_case(name: str, tests: list[str], folder: str) -> Case:
@@ -58,7 +58,7 @@ def redis_case(name: str, tests: list[str], folder: str) -> Case:
     command = ["env", "-C", path, "./runtest", "--clients", "2", "--baseport", REDIS_PORT]
     for test in tests:
         command += ["--single", test]
-    return Case(name, command, redis_summary, 3600 if not tests else 90, clean_errors=nothing, must_succeed=True)
+    return Case(name, command, redis_summary, 3600 if not tests else 300, clean_errors=nothing, must_succeed=True)
 
 
 def cases(which: str, folder: str) -> list[Case]:
