@@ -6,13 +6,14 @@
 //!
 //! Each arrow is a type of this crate; a stage depends on `model` and never on its neighbour.
 //! Nothing here does I/O, reads a clock or is unsafe. Overloaded words are defined where their type
-//! stands: *tier* in [`tier`], *site* in [`site`], *epoch* and *batch* in [`batch`], *plan* in
-//! [`plan`].
+//! stands: *tier* in [`tier`], *site* in [`site`], *epoch* and *batch* in [`batch`], *page* in
+//! [`page`], *plan* in [`plan`].
 #![forbid(unsafe_code)]
 
 pub mod batch;
 pub mod explain;
 pub mod outcome;
+pub mod page;
 pub mod plan;
 pub mod plan_text;
 pub mod port;
@@ -20,4 +21,5 @@ pub mod profile;
 pub mod sharing;
 pub mod site;
 pub mod tier;
+pub mod trace;
 pub mod units;

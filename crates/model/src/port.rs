@@ -2,6 +2,7 @@
 
 use crate::batch::{Batch, Epoch};
 use crate::outcome::{Action, Outcome};
+use crate::page::{EpochView, PageIndex};
 use crate::plan::{Item, Plan};
 use crate::profile::Segment;
 use crate::tier::TierIndex;
@@ -70,6 +71,21 @@ pub struct Choice {
     pub taken: bool,
     /// One sentence.
     pub reason: String,
+}
+
+/// A way to decide, at the turn of every epoch, which pages the fast tier holds (TMP, section IV).
+///
+/// The implementer guarantees that its answers depend on nothing but the views it was given, in
+/// their order.
+pub trait EpochPolicy {
+    /// Its name on the command line: `history`.
+    fn name(&self) -> &'static str;
+
+    /// Writes the pages that should be fast in the epoch that begins into `wanted`, whatever it held
+    /// before: each once, in any order, at most [`EpochView::capacity`]. Pages that are fast and not
+    /// wanted are demoted, so a page that shall stay must be named again. New pages enter the fast
+    /// tier as they are touched while it has room, whatever the policy.
+    fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>);
 }
 
 /// A sink for what a step did, one call an epoch.

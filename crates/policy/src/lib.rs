@@ -20,14 +20,16 @@
 //! assert_eq!(plan.tier_of(SiteId(2)), TierIndex(1));
 //! ```
 //!
-//! Left out on purpose: reading profiles (the pipeline turns one into items), page-level policies
-//! (they decide by epoch, not by site), and moving anything.
+//! [`epoch`] holds the policies that decide by page and epoch instead of by site.
+//!
+//! Left out on purpose: reading profiles (the pipeline turns one into items), and moving anything.
 #![forbid(unsafe_code)]
 
 mod all_fast;
 mod all_slow;
 pub mod chunks;
 pub mod energy;
+pub mod epoch;
 mod first_touch;
 mod fractional;
 mod hotset;

@@ -11,6 +11,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("policy", &["model"]),
     ("pipeline", &["model", "policy"]),
+    ("sim", &["model", "policy", "pipeline"]),
     ("sys", &[]),
     ("observe", &["model", "abi", "sys"]),
     ("act", &["model", "abi", "sys"]),

@@ -7,7 +7,7 @@ use crate::repository::Repository;
 use crate::tokens;
 
 /// The crates that must be pure.
-const PURE: &[&str] = &["model", "policy", "pipeline"];
+const PURE: &[&str] = &["model", "policy", "pipeline", "sim"];
 
 /// What they must not name. `std::time` itself is here because importing the module hides which of
 /// its items are used; `std::time::Duration` is a plain value and welcome.

@@ -1,0 +1,37 @@
+//! Pages as epoch policies see them: dense numbers, in the order of first touch.
+//!
+//! *Page* is here any equal-sized piece of memory that is moved as a whole: a page of the kernel in
+//! a trace, a chunk of a recorded profile. Numbers are dense so that ranks and tiers are flat lists
+//! and no decision hashes anything.
+//!
+//! ```text
+//! page                       0   1   2   3   4 | 5   6 .     5 and 6 are touched first in this epoch
+//! rank in the epoch before   9   0   4   4   1 | 0   0 .
+//! fast                       y   y   n   y   n | n   n .
+//! ```
+
+/// Number of a page, from 0, in the order of first touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PageIndex(pub u32);
+
+impl PageIndex {
+    /// Position in a list of pages.
+    #[must_use]
+    pub const fn at(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What an epoch policy is given at the turn of an epoch. All lists are by page and of one length;
+/// pages that nobody has touched yet have rank 0 and are not fast.
+#[derive(Clone, Copy, Debug)]
+pub struct EpochView<'a> {
+    /// Rank of each page in the epoch that ended: what the sources saw of it, summed.
+    pub ended: &'a [u64],
+    /// Rank of each page in the epoch that begins. A replay knows it; a live run does not.
+    pub coming: Option<&'a [u64]>,
+    /// Which pages are in the fast tier.
+    pub fast: &'a [bool],
+    /// How many pages the fast tier holds.
+    pub capacity: u32,
+}

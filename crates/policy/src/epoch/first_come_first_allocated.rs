@@ -1,0 +1,45 @@
+//! First come first allocated (TMP, section VI): pages enter the fast tier in the order of first
+//! touch while it has room, and never move.
+//!
+//! What the kernel does without a policy, the paper's baseline, and the lower bound that every other
+//! policy is shown beside.
+
+use isotherm_model::page::{EpochView, PageIndex};
+use isotherm_model::port::EpochPolicy;
+
+/// What is fast stays fast; nothing moves.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FirstComeFirstAllocated;
+
+impl EpochPolicy for FirstComeFirstAllocated {
+    fn name(&self) -> &'static str {
+        "first-come-first-allocated"
+    }
+
+    fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
+        stay(view, wanted);
+    }
+}
+
+/// The pages that are fast now.
+pub(super) fn stay(view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
+    wanted.clear();
+    let pages = view.fast.iter().zip(0_u32..);
+    wanted.extend(pages.filter(|(fast, _)| **fast).map(|(_, i)| PageIndex(i)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::FirstComeFirstAllocated;
+    use crate::epoch::registry::decided;
+
+    #[test]
+    fn what_came_first_stays_however_cold() {
+        let fast = [true, false, true];
+        let mut policy = FirstComeFirstAllocated;
+        assert_eq!(
+            decided(&mut policy, &[0, 9, 0], Some(&[0, 9, 0]), &fast, 2),
+            [0, 2]
+        );
+    }
+}

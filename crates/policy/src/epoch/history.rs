@@ -1,0 +1,57 @@
+//! History (TMP, table II): the fast tier holds the pages of highest rank in the epoch that ended.
+//!
+//! It assumes that what was hot stays hot for one more epoch. It pays nothing for noise but moves:
+//! ranks that differ by chance reorder the pages every epoch, and each reordering moves pages.
+
+use isotherm_model::page::{EpochView, PageIndex};
+use isotherm_model::port::EpochPolicy;
+
+use super::hottest::Hottest;
+
+/// The hottest pages of the epoch that ended.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    hottest: Hottest,
+}
+
+impl EpochPolicy for History {
+    fn name(&self) -> &'static str {
+        "history"
+    }
+
+    fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
+        self.hottest
+            .choose(view.ended, view.fast, view.capacity, wanted);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::History;
+    use crate::epoch::registry::decided;
+
+    #[test]
+    fn the_hottest_of_the_epoch_that_ended_are_wanted_whatever_comes() {
+        let wanted = decided(
+            &mut History::default(),
+            &[4, 0, 9, 5],
+            Some(&[9, 9, 0, 0]),
+            &[true, true, false, false],
+            2,
+        );
+        assert_eq!(wanted, [2, 3]);
+    }
+
+    #[test]
+    fn a_page_that_cooled_stays_while_nobody_needs_its_room() {
+        let fast = [true, true, false];
+        assert_eq!(
+            decided(&mut History::default(), &[0, 1, 1], None, &fast, 3),
+            [0, 1, 2]
+        );
+        assert_eq!(
+            decided(&mut History::default(), &[0, 1, 1], None, &fast, 2),
+            [1, 2]
+        );
+    }
+}

@@ -1,0 +1,33 @@
+//! Epoch policies: which pages the fast tier holds, decided anew at the turn of every epoch.
+//!
+//! TMP (section IV) moves pages in batches at the turn of an epoch, because one shootdown of the
+//! TLBs then serves all of them, and ranks pages by what was seen of them in a whole epoch. One
+//! policy a file, each an [`EpochPolicy`]; which sources a rank sums is the caller's choice.
+//!
+//! ```
+//! use isotherm_model::{page::{EpochView, PageIndex}, port::EpochPolicy};
+//! use isotherm_policy::epoch::History;
+//!
+//! let view = EpochView {
+//!     ended: &[1, 7, 5],
+//!     coming: None,
+//!     fast: &[true, false, false],
+//!     capacity: 1,
+//! };
+//! let mut wanted = Vec::new();
+//! History::default().decide(&view, &mut wanted);
+//! assert_eq!(wanted, [PageIndex(1)]);
+//! ```
+
+mod first_come_first_allocated;
+mod history;
+mod hottest;
+mod oracle;
+mod payback;
+mod registry;
+
+pub use first_come_first_allocated::FirstComeFirstAllocated;
+pub use history::History;
+pub use oracle::Oracle;
+pub use payback::{MoveCosts, Payback};
+pub use registry::{EpochPolicyEntry, POLICIES, by_name, names};

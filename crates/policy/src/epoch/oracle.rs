@@ -1,0 +1,52 @@
+//! Oracle (TMP, table II): the fast tier holds the pages of highest rank in the epoch that begins.
+//!
+//! Only a replay can run it. No placement that is fixed within an epoch serves more accesses of
+//! that epoch, so its hit rate bounds every other; what it moves to get there bounds nothing.
+
+use isotherm_model::page::{EpochView, PageIndex};
+use isotherm_model::port::EpochPolicy;
+
+use super::hottest::Hottest;
+
+/// The hottest pages of the epoch that begins.
+#[derive(Clone, Debug, Default)]
+pub struct Oracle {
+    hottest: Hottest,
+}
+
+impl EpochPolicy for Oracle {
+    fn name(&self) -> &'static str {
+        "oracle"
+    }
+
+    /// Without the coming ranks, in a live run, what is fast stays fast.
+    fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
+        match view.coming {
+            Some(coming) => self
+                .hottest
+                .choose(coming, view.fast, view.capacity, wanted),
+            None => super::first_come_first_allocated::stay(view, wanted),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Oracle;
+    use crate::epoch::registry::decided;
+
+    #[test]
+    fn the_hottest_of_the_epoch_that_begins_are_wanted_even_before_their_first_touch() {
+        let fast = [true, true, false];
+        let coming = Some([1, 0, 9].as_slice());
+        let mut oracle = Oracle::default();
+        assert_eq!(decided(&mut oracle, &[9, 9, 0], coming, &fast, 2), [0, 2]);
+    }
+
+    #[test]
+    fn without_a_future_nothing_moves() {
+        let fast = [true, false, true];
+        let mut oracle = Oracle::default();
+        assert_eq!(decided(&mut oracle, &[0, 9, 0], None, &fast, 2), [0, 2]);
+    }
+}

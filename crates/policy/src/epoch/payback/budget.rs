@@ -1,0 +1,84 @@
+//! The budget of moves: as many pages as History would have moved by now.
+//!
+//! History runs in the shadow, on the same ranks and from the same beginnings. Whatever the
+//! averages promise, no more is moved than it would have moved.
+
+use isotherm_model::page::{EpochView, PageIndex};
+
+use super::super::hottest::Hottest;
+
+/// What History would have moved and we did not.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Budget {
+    left: u64,
+    hottest: Hottest,
+    /// History's fast tier, and how many pages it holds.
+    fast: Vec<bool>,
+    held: u64,
+    chosen: Vec<PageIndex>,
+}
+
+impl Budget {
+    /// Adds what History moves at this turn of an epoch. `is_new` says of a page that it was not
+    /// accessed before the epoch that ended; such pages entered while there was room, as in every
+    /// fast tier.
+    pub(super) fn grow(&mut self, view: &EpochView<'_>, is_new: impl Fn(usize) -> bool) {
+        self.fast.resize(view.ended.len(), false);
+        for (page, &rank) in view.ended.iter().enumerate() {
+            if rank > 0 && self.held < u64::from(view.capacity) && is_new(page) {
+                self.fast[page] = true;
+                self.held += 1;
+            }
+        }
+        self.hottest
+            .choose(view.ended, &self.fast, view.capacity, &mut self.chosen);
+        let is_slow = |page: &&PageIndex| !self.fast[page.at()];
+        let promoted = self.chosen.iter().filter(is_slow).count() as u64;
+        let chosen = self.chosen.len() as u64;
+        let demoted = (self.held + promoted).saturating_sub(chosen);
+        self.left = self.left.saturating_add(promoted + demoted);
+        self.fast.fill(false);
+        for page in &self.chosen {
+            self.fast[page.at()] = true;
+        }
+        self.held = chosen;
+    }
+
+    /// Takes moves from the budget, or says that they are too many.
+    pub(super) const fn allows(&mut self, moves: u64) -> bool {
+        if self.left < moves {
+            return false;
+        }
+        self.left -= moves;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Budget;
+    use isotherm_model::page::EpochView;
+
+    fn grow(budget: &mut Budget, ended: &[u64], is_new: bool) {
+        let view = EpochView {
+            ended,
+            coming: None,
+            fast: &[false; 3],
+            capacity: 1,
+        };
+        budget.grow(&view, |_| is_new);
+    }
+
+    #[test]
+    fn what_history_would_have_moved_may_be_moved_once() {
+        let mut budget = Budget::default();
+        // Page 0 entered first, page 1 is hotter: one is demoted, one promoted.
+        grow(&mut budget, &[1, 5, 2], true);
+        assert!(budget.allows(2) && !budget.allows(1));
+        grow(&mut budget, &[1, 5, 2], false);
+        assert!(!budget.allows(1));
+        grow(&mut budget, &[9, 5, 2], false);
+        grow(&mut budget, &[9, 5, 20], false);
+        assert!(budget.allows(3) && !budget.allows(2) && budget.allows(1));
+    }
+}

@@ -1,0 +1,148 @@
+//! The epoch policies by name, for the command line, its help and the simulator.
+
+use isotherm_model::port::EpochPolicy;
+
+use super::{FirstComeFirstAllocated, History, MoveCosts, Oracle, Payback};
+
+/// A policy and one line about it.
+#[derive(Clone, Copy, Debug)]
+pub struct EpochPolicyEntry {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// One line of help.
+    pub summary: &'static str,
+    /// Makes one that has seen nothing yet. The costs are for policies that weigh them.
+    pub make: fn(MoveCosts) -> Box<dyn EpochPolicy>,
+}
+
+/// Every epoch policy, the recommended one first.
+pub static POLICIES: [EpochPolicyEntry; 4] = [
+    EpochPolicyEntry {
+        name: "payback",
+        summary: "moves a page only where the move pays for itself; two moving averages",
+        make: |costs| Box::new(Payback::new(costs)),
+    },
+    EpochPolicyEntry {
+        name: "history",
+        summary: "the hottest pages of the epoch that ended",
+        make: |_| Box::new(History::default()),
+    },
+    EpochPolicyEntry {
+        name: "oracle",
+        summary: "the hottest pages of the epoch that begins: the upper bound, in replays only",
+        make: |_| Box::new(Oracle::default()),
+    },
+    EpochPolicyEntry {
+        name: "first-come-first-allocated",
+        summary: "pages as they are first touched, until full; nothing moves",
+        make: |_| Box::new(FirstComeFirstAllocated),
+    },
+];
+
+/// The policy with this name, fresh.
+#[must_use]
+pub fn by_name(name: &str, costs: MoveCosts) -> Option<Box<dyn EpochPolicy>> {
+    POLICIES
+        .iter()
+        .find(|entry| entry.name == name)
+        .map(|entry| (entry.make)(costs))
+}
+
+/// All names, in the order of [`POLICIES`].
+pub fn names() -> impl Iterator<Item = &'static str> {
+    POLICIES.iter().map(|entry| entry.name)
+}
+
+/// The pages that a policy wants, ascending.
+#[cfg(test)]
+pub(super) fn decided(
+    policy: &mut dyn EpochPolicy,
+    ended: &[u64],
+    coming: Option<&[u64]>,
+    fast: &[bool],
+    capacity: u32,
+) -> Vec<u32> {
+    let view = isotherm_model::page::EpochView {
+        ended,
+        coming,
+        fast,
+        capacity,
+    };
+    let mut wanted = Vec::new();
+    policy.decide(&view, &mut wanted);
+    let mut pages: Vec<u32> = wanted.iter().map(|page| page.0).collect();
+    pages.sort_unstable();
+    pages
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{POLICIES, by_name, names};
+    use crate::epoch::MoveCosts;
+    use isotherm_model::page::EpochView;
+    use proptest::prelude::*;
+
+    /// Eight epochs of ranks of twelve pages.
+    fn epochs() -> impl Strategy<Value = Vec<Vec<u64>>> {
+        let rank = prop_oneof![4 => 0_u64..60, 1 => Just(0), 1 => Just(u64::MAX)];
+        prop::collection::vec(prop::collection::vec(rank, 12), 8)
+    }
+
+    #[test]
+    fn every_policy_has_the_name_it_is_found_by() {
+        for name in names() {
+            assert_eq!(
+                by_name(name, MoveCosts::TYPICAL).map(|p| p.name()),
+                Some(name)
+            );
+        }
+        assert!(by_name("clairvoyance", MoveCosts::TYPICAL).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn no_policy_wants_more_than_fits_a_page_twice_or_a_page_nobody_touched(
+            epochs in epochs(), capacity in 0_u32..14
+        ) {
+            for entry in &POLICIES {
+                let mut policy = (entry.make)(MoveCosts::TYPICAL);
+                let mut fast = vec![false; 12];
+                let mut wanted = Vec::new();
+                for pair in epochs.windows(2) {
+                    let coming = Some(pair[1].as_slice());
+                    let view = EpochView { ended: &pair[0], coming, fast: &fast, capacity };
+                    policy.decide(&view, &mut wanted);
+                    prop_assert!(wanted.len() <= capacity as usize, "{}", entry.name);
+                    let once: BTreeSet<_> = wanted.iter().collect();
+                    prop_assert_eq!(once.len(), wanted.len(), "{}", entry.name);
+                    prop_assert!(wanted.iter().all(|page| page.0 < 12), "{}", entry.name);
+                    fast.fill(false);
+                    for page in &wanted {
+                        fast[page.at()] = true;
+                    }
+                }
+            }
+        }
+
+        #[test]
+        fn the_same_epochs_give_the_same_answers(epochs in epochs(), capacity in 0_u32..14) {
+            for entry in &POLICIES {
+                let run = || {
+                    let mut policy = (entry.make)(MoveCosts::TYPICAL);
+                    let mut answers = Vec::new();
+                    for ended in &epochs {
+                        let fast = [false; 12];
+                        let view = EpochView { ended, coming: None, fast: &fast, capacity };
+                        let mut wanted = Vec::new();
+                        policy.decide(&view, &mut wanted);
+                        answers.push(wanted);
+                    }
+                    answers
+                };
+                prop_assert_eq!(run(), run(), "{}", entry.name);
+            }
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! Energy: a port, and the simplest model behind it.
+//!
+//! [`FlatPower`] charges every tier its background power by capacity and time, and every line by a
+//! fixed energy. Its numbers are round ones to compare placements by, not a machine's; a model with
+//! power states per device takes its place through [`EnergyModel`].
+
+use isotherm_model::tier::TierIndex;
+use isotherm_model::units::{Bytes, Nanos};
+
+/// Energy in picojoules. 128 bits hold every product of the model without rounding.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Picojoules(pub u128);
+
+impl Picojoules {
+    /// In joules, for people.
+    #[must_use]
+    pub const fn joules(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+}
+
+impl std::ops::AddAssign for Picojoules {
+    fn add_assign(&mut self, other: Self) {
+        self.0 = self.0.saturating_add(other.0);
+    }
+}
+
+/// What one tier did in one epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Activity {
+    /// Which tier: 0 is the fast one.
+    pub tier: TierIndex,
+    /// How large it is.
+    pub capacity: Bytes,
+    /// How much of it holds data.
+    pub used: Bytes,
+    /// How long the epoch took.
+    pub span: Nanos,
+    /// Lines read by the program.
+    pub reads: u64,
+    /// Lines written by the program.
+    pub writes: u64,
+    /// Bytes read to move pages elsewhere.
+    pub moved_out: Bytes,
+    /// Bytes written to move pages here.
+    pub moved_in: Bytes,
+}
+
+/// How much energy memory takes.
+pub trait EnergyModel {
+    /// Energy of one tier in one epoch. The implementer guarantees that it depends on nothing else.
+    fn energy(&self, activity: &Activity) -> Picojoules;
+}
+
+/// Power of one tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlatTier {
+    /// Background power in milliwatts for each GiB of capacity.
+    pub background_mw_per_gib: u64,
+    /// Energy in picojoules to read a line of 64 bytes.
+    pub read_pj: u64,
+    /// Energy in picojoules to write one.
+    pub write_pj: u64,
+}
+
+/// Background power and a fixed energy for each line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlatPower {
+    /// The fast tier.
+    pub fast: FlatTier,
+    /// The slow tier.
+    pub slow: FlatTier,
+}
+
+impl FlatPower {
+    /// DRAM at 20 pJ a bit and 100 mW a GiB, beside memory behind a link at 30 pJ a bit and 50 mW a
+    /// GiB: round numbers.
+    pub const ROUND: Self = Self {
+        fast: FlatTier {
+            background_mw_per_gib: 100,
+            read_pj: 10_240,
+            write_pj: 10_240,
+        },
+        slow: FlatTier {
+            background_mw_per_gib: 50,
+            read_pj: 15_360,
+            write_pj: 15_360,
+        },
+    };
+}
+
+impl EnergyModel for FlatPower {
+    /// A milliwatt is a picojoule a nanosecond. The background is rounded down to a picojoule.
+    fn energy(&self, activity: &Activity) -> Picojoules {
+        let tier = if activity.tier == TierIndex::FASTEST {
+            self.fast
+        } else {
+            self.slow
+        };
+        let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        // Capacity times power times time may pass 128 bits only past any machine there can be.
+        let background = product(activity.capacity.0, activity.span.0)
+            .saturating_mul(u128::from(tier.background_mw_per_gib))
+            >> 30;
+        let line = crate::machine::LINE.0;
+        let operations = [
+            product(activity.reads, tier.read_pj),
+            product(activity.writes, tier.write_pj),
+            product(activity.moved_out.0 / line, tier.read_pj),
+            product(activity.moved_in.0 / line, tier.write_pj),
+        ];
+        let operations = operations.into_iter().fold(0_u128, u128::saturating_add);
+        Picojoules(background.saturating_add(operations))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Activity, EnergyModel, FlatPower, Picojoules};
+    use isotherm_model::tier::TierIndex;
+    use isotherm_model::units::{Bytes, Nanos};
+
+    const IDLE: Activity = Activity {
+        tier: TierIndex(0),
+        capacity: Bytes(1 << 30),
+        used: Bytes(0),
+        span: Nanos(1_000),
+        reads: 0,
+        writes: 0,
+        moved_out: Bytes(0),
+        moved_in: Bytes(0),
+    };
+
+    #[test]
+    fn an_idle_tier_takes_its_background_power() {
+        assert_eq!(FlatPower::ROUND.energy(&IDLE), Picojoules(100_000));
+        let slow = Activity {
+            tier: TierIndex(1),
+            ..IDLE
+        };
+        assert_eq!(FlatPower::ROUND.energy(&slow), Picojoules(50_000));
+    }
+
+    #[test]
+    fn a_moved_page_costs_its_lines() {
+        let moved = Activity {
+            moved_in: Bytes(4096),
+            reads: 1,
+            ..IDLE
+        };
+        let lines = Picojoules(100_000 + 65 * 10_240);
+        assert_eq!(FlatPower::ROUND.energy(&moved), lines);
+    }
+
+    #[test]
+    fn huge_numbers_saturate() {
+        let all = Activity {
+            capacity: Bytes(u64::MAX),
+            span: Nanos(u64::MAX),
+            reads: u64::MAX,
+            writes: u64::MAX,
+            ..IDLE
+        };
+        assert!(FlatPower::ROUND.energy(&all).joules().is_finite());
+    }
+}

@@ -1,0 +1,179 @@
+//! Generators of traces, seeded: the same settings give the same accesses, on every machine.
+//!
+//! One pattern a file. They compute in integers only, so that no mathematics library has a say.
+
+mod graph_walk;
+mod pcg;
+mod phases;
+mod registry;
+mod rmat;
+mod scan_and_hot_set;
+mod sliding_window;
+mod stencil_sweep;
+mod uniform;
+mod zipf;
+
+use isotherm_model::trace::Access;
+use isotherm_model::units::{Bytes, Nanos};
+
+use pcg::Pcg32;
+pub use registry::{GENERATORS, GeneratorEntry, by_name, names};
+
+/// First address of every generated trace.
+const BASE: u64 = 1 << 36;
+
+/// Bytes of a page: the grain at which patterns are hot or cold.
+const PAGE: u64 = 4096;
+
+/// Bytes of a cache line: the grain of an access.
+const LINE: u64 = 64;
+
+/// What every generator is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// Where chance begins; another seed gives another trace of the same pattern.
+    pub seed: u64,
+    /// Memory that the program has; accesses stay below it. At least 16 pages, fewer count as 16.
+    pub footprint: Bytes,
+    /// Accesses of the trace.
+    pub accesses: u64,
+    /// Time from one access to the next.
+    pub interval: Nanos,
+}
+
+impl Default for Settings {
+    /// 16 MiB, four million accesses, one every 10 ns.
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            footprint: Bytes(16 << 20),
+            accesses: 1 << 22,
+            interval: Nanos(10),
+        }
+    }
+}
+
+impl Settings {
+    /// Pages of the footprint.
+    const fn pages(&self) -> u64 {
+        let pages = self.footprint.0 / PAGE;
+        if pages < 16 { 16 } else { pages }
+    }
+}
+
+/// What a pattern accesses next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    /// Bytes from the first address.
+    offset: u64,
+    write: bool,
+}
+
+/// Chooses what is accessed.
+trait Pattern {
+    /// The place of access number `at`, from 0.
+    fn place(&mut self, at: u64, random: &mut Pcg32) -> Place;
+}
+
+/// A trace as it is generated: an iterator of accesses.
+pub struct Generated {
+    pattern: Box<dyn Pattern>,
+    random: Pcg32,
+    settings: Settings,
+    at: u64,
+}
+
+impl std::fmt::Debug for Generated {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "access {} of {:?}", self.at, self.settings)
+    }
+}
+
+impl Iterator for Generated {
+    type Item = Access;
+
+    fn next(&mut self) -> Option<Access> {
+        if self.at >= self.settings.accesses {
+            return None;
+        }
+        let place = self.pattern.place(self.at, &mut self.random);
+        let time = Nanos(self.at.saturating_mul(self.settings.interval.0));
+        self.at += 1;
+        Some(Access {
+            time,
+            address: BASE + place.offset,
+            write: place.write,
+        })
+    }
+}
+
+/// A random line of a page, one access in four a write.
+fn somewhere_in(page: u64, random: &mut Pcg32) -> Place {
+    Place {
+        offset: page * PAGE + random.below(PAGE / LINE) * LINE,
+        write: random.below(4) == 0,
+    }
+}
+
+/// All pages in random order: what is hot need not lie together.
+fn shuffled(pages: u64, random: &mut Pcg32) -> Vec<u64> {
+    let mut order: Vec<u64> = (0..pages).collect();
+    for last in (1..order.len()).rev() {
+        order.swap(last, random.below(last as u64 + 1) as usize);
+    }
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::{BASE, Settings, by_name, names};
+    use isotherm_model::trace::Access;
+    use isotherm_model::units::{Bytes, Nanos};
+
+    fn trace(name: &str, seed: u64) -> Vec<Access> {
+        let settings = Settings {
+            seed,
+            footprint: Bytes(1 << 20),
+            accesses: 20_000,
+            interval: Nanos(3),
+        };
+        by_name(name, settings).unwrap().collect()
+    }
+
+    #[test]
+    fn every_trace_is_as_long_as_asked_for_in_order_and_within_its_footprint() {
+        for name in names() {
+            let trace = trace(name, 5);
+            assert_eq!(trace.len(), 20_000, "{name}");
+            assert!(trace.is_sorted_by_key(|access| access.time), "{name}");
+            let inside = |access: &Access| (BASE..BASE + (1 << 20)).contains(&access.address);
+            assert!(trace.iter().all(inside), "{name}");
+            assert!(trace.iter().any(|access| access.write), "{name}");
+            let pages: BTreeSet<u64> = trace.iter().map(|a| a.address >> 12).collect();
+            assert!(pages.len() > 64, "{name}: {} pages", pages.len());
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_trace_and_chance_follows_the_seed() {
+        for name in names() {
+            assert_eq!(trace(name, 5), trace(name, 5), "{name}");
+            let by_chance = name != "stencil-sweep";
+            assert_eq!(trace(name, 5) != trace(name, 6), by_chance, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_smallest_settings_generate() {
+        for name in names() {
+            let settings = Settings {
+                footprint: Bytes(0),
+                accesses: 100,
+                ..Settings::default()
+            };
+            assert_eq!(by_name(name, settings).unwrap().count(), 100, "{name}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! Phases: two kinds that take turns, as the steps of a simulation do, twice each and for about as
+//! long. Each has a hot sixteenth of the pages of its own, scattered, that takes nine accesses in
+//! ten. The others go anywhere.
+
+use super::pcg::Pcg32;
+use super::{Pattern, Place, Settings, shuffled, somewhere_in};
+
+const PHASES: u64 = 4;
+
+pub(super) struct Phases {
+    pages: Vec<u64>,
+    /// The access at which each phase but the first begins. A phase begins up to an eighth of its
+    /// length late, so that phases and epochs do not turn together.
+    turns: Vec<u64>,
+}
+
+impl Phases {
+    pub(super) fn new(settings: &Settings, random: &mut Pcg32) -> Self {
+        let length = settings.accesses / PHASES;
+        Self {
+            pages: shuffled(settings.pages(), random),
+            turns: (1..PHASES)
+                .map(|phase| phase * length + random.below(length / 8))
+                .collect(),
+        }
+    }
+}
+
+impl Pattern for Phases {
+    fn place(&mut self, at: u64, random: &mut Pcg32) -> Place {
+        let phase = self.turns.partition_point(|&turn| turn <= at);
+        let (kind, hot) = (phase % 2, self.pages.len() / 16);
+        let of = if random.below(10) > 0 {
+            &self.pages[kind * hot..][..hot]
+        } else {
+            &self.pages
+        };
+        let page = of[random.below(of.len() as u64) as usize];
+        somewhere_in(page, random)
+    }
+}

@@ -1,0 +1,33 @@
+//! Scan and hot set: every other access goes to a random line of the first sixteenth of the pages;
+//! the ones between scan the rest line by line, over and over. The scanned pages are as hot as any
+//! for a moment, and then cold for long.
+
+use super::pcg::Pcg32;
+use super::{LINE, PAGE, Pattern, Place, Settings, somewhere_in};
+
+pub(super) struct ScanAndHotSet {
+    pages: u64,
+}
+
+impl ScanAndHotSet {
+    pub(super) const fn new(settings: &Settings) -> Self {
+        Self {
+            pages: settings.pages(),
+        }
+    }
+}
+
+impl Pattern for ScanAndHotSet {
+    fn place(&mut self, at: u64, random: &mut Pcg32) -> Place {
+        let hot = self.pages / 16;
+        if at.is_multiple_of(2) {
+            let page = random.below(hot);
+            return somewhere_in(page, random);
+        }
+        let line = at / 2 % ((self.pages - hot) * (PAGE / LINE));
+        Place {
+            offset: hot * PAGE + line * LINE,
+            write: false,
+        }
+    }
+}

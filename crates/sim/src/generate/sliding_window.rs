@@ -1,0 +1,29 @@
+//! Sliding window: a sixteenth of the pages is accessed at random, and the window moves over all
+//! pages, from the first to the last, once in the trace. What became hot last stays hot longest.
+
+use super::pcg::Pcg32;
+use super::{Pattern, Place, Settings, somewhere_in};
+
+pub(super) struct SlidingWindow {
+    pages: u64,
+    accesses: u64,
+}
+
+impl SlidingWindow {
+    pub(super) fn new(settings: &Settings) -> Self {
+        Self {
+            pages: settings.pages(),
+            accesses: settings.accesses.max(1),
+        }
+    }
+}
+
+impl Pattern for SlidingWindow {
+    fn place(&mut self, at: u64, random: &mut Pcg32) -> Place {
+        let window = self.pages / 16;
+        let way = u128::from(self.pages - window + 1);
+        // Below the way, since `at` is below the number of accesses.
+        let start = (u128::from(at) * way / u128::from(self.accesses)) as u64;
+        somewhere_in(start + random.below(window), random)
+    }
+}

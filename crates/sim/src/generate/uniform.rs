@@ -1,0 +1,24 @@
+//! Uniform: every line as likely as any other, as in GUPS. Whatever a policy thinks it has learnt
+//! of such a trace is chance.
+
+use super::pcg::Pcg32;
+use super::{Pattern, Place, Settings, somewhere_in};
+
+pub(super) struct Uniform {
+    pages: u64,
+}
+
+impl Uniform {
+    pub(super) const fn new(settings: &Settings) -> Self {
+        Self {
+            pages: settings.pages(),
+        }
+    }
+}
+
+impl Pattern for Uniform {
+    fn place(&mut self, _: u64, random: &mut Pcg32) -> Place {
+        let page = random.below(self.pages);
+        somewhere_in(page, random)
+    }
+}

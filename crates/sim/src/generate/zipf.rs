@@ -1,0 +1,74 @@
+//! Zipf: the page of rank r is accessed in proportion to 1/r, as keys of a store are. The ranks are
+//! spread over the pages at random.
+
+use super::pcg::Pcg32;
+use super::{Pattern, Place, Settings, shuffled, somewhere_in};
+
+pub(super) struct Zipf {
+    /// Pages, most accessed first.
+    ranked: Vec<u64>,
+    /// Sums of 2^32/r up to each rank, rounded down.
+    sums: Vec<u64>,
+}
+
+impl Zipf {
+    pub(super) fn new(settings: &Settings, random: &mut Pcg32) -> Self {
+        let ranked = shuffled(settings.pages(), random);
+        let mut sum = 0;
+        let sums = (1..=settings.pages())
+            .map(|rank| {
+                sum += (1 << 32) / rank;
+                sum
+            })
+            .collect();
+        Self { ranked, sums }
+    }
+}
+
+impl Pattern for Zipf {
+    fn place(&mut self, _: u64, random: &mut Pcg32) -> Place {
+        let total = self.sums[self.sums.len() - 1];
+        let pick = random.below(total);
+        let rank = self.sums.partition_point(|&sum| sum <= pick);
+        somewhere_in(self.ranked[rank], random)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::Zipf;
+    use crate::generate::pcg::Pcg32;
+    use crate::generate::{PAGE, Pattern, Settings};
+    use isotherm_model::units::Bytes;
+
+    #[test]
+    fn the_second_page_has_half_of_the_first_and_the_tenth_a_tenth() {
+        let settings = Settings {
+            footprint: Bytes(256 * PAGE),
+            ..Settings::default()
+        };
+        let mut random = Pcg32::new(3);
+        let mut zipf = Zipf::new(&settings, &mut random);
+        let mut counts = BTreeMap::<u64, u64>::new();
+        for at in 0..200_000 {
+            *counts
+                .entry(zipf.place(at, &mut random).offset / PAGE)
+                .or_default() += 1;
+        }
+        let count = |rank: usize| counts[&zipf.ranked[rank - 1]];
+        assert!(
+            count(1).abs_diff(2 * count(2)) < count(1) / 20,
+            "{} {}",
+            count(1),
+            count(2)
+        );
+        assert!(
+            count(1).abs_diff(10 * count(10)) < count(1) / 10,
+            "{} {}",
+            count(1),
+            count(10)
+        );
+    }
+}

@@ -1,0 +1,54 @@
+//! A modelled machine: replays a trace or a recorded profile under every policy, at any capacity of
+//! fast memory. Pure: no I/O, clock or threads.
+//!
+//! ```text
+//! accesses --+
+//!            +--> Workload --tally--> ranks --EpochPolicy--> fast pages --account--> Report
+//! Profile ---+    (dense pages,       (one epoch)            (at its turn)
+//!                  epochs)
+//! ```
+//!
+//! [`simulate`] is the one entry point: a [`Request`] in, a [`Report`] out. A workload is counted
+//! once an epoch, and every policy at every capacity is replayed on the same counts. Each is shown
+//! between two bounds, first come first allocated and the oracle that knows the exact counts of the
+//! epoch to come.
+//!
+//! ```
+//! use isotherm_model::units::{Bytes, Capacity};
+//! use isotherm_sim::generate::{self, Settings};
+//! use isotherm_sim::{EpochLength, Request, Workload, simulate};
+//!
+//! let settings = Settings { footprint: Bytes(1 << 20), accesses: 100_000, ..Settings::default() };
+//! let accesses = generate::by_name("zipf", settings).unwrap();
+//! let workload = Workload::of_trace(accesses, Bytes(4096), EpochLength::Accesses(10_000)).unwrap();
+//! let mut request = Request::new(&workload);
+//! request.capacities = vec![Capacity::Share(0.25)];
+//! let report = simulate(&request).unwrap();
+//! let at = &report.capacities[0];
+//! assert!(at.oracle.hit_rate() >= at.first_touch.hit_rate());
+//! ```
+//!
+//! Two tiers are modelled, fast and slow, as in every paper that Isotherm unites.
+//!
+//! Left out on purpose: reading traces and profiles (their own crates do), caches (a trace holds the
+//! accesses that reach memory), and the detailed power of DRAM, which stands behind [`EnergyModel`].
+#![forbid(unsafe_code)]
+
+mod energy;
+pub mod generate;
+mod machine;
+mod monitor;
+mod report;
+mod request;
+mod residency;
+mod run;
+mod simulate;
+mod workload;
+
+pub use energy::{Activity, EnergyModel, FlatPower, FlatTier, Picojoules};
+pub use machine::{LINE, Machine, ModelledTier};
+pub use monitor::{Monitor, Source};
+pub use report::{AtCapacity, CurvePoint, PolicyResult, Report};
+pub use request::{HALVINGS, Request, SimulateError};
+pub use simulate::{replay, simulate};
+pub use workload::{EpochLength, Workload, WorkloadError};

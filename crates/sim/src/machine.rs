@@ -1,0 +1,246 @@
+//! The modelled machine: what an access, a byte and a moved page cost.
+//!
+//! The time of an epoch is the longest of three: its accesses one after the other at their latency, divided by
+//! how many are under way at once; and for either tier its traffic at its bandwidth. Moved pages
+//! are added, because the program waits for them.
+
+use isotherm_model::tier::{Emulation, Tier, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_policy::epoch::MoveCosts;
+
+/// Bytes that one access brings from memory: a cache line.
+pub const LINE: Bytes = Bytes(64);
+
+/// Latency of ordinary DRAM, where nothing told.
+const DRAM: Nanos = Nanos(100);
+
+/// One kind of memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ModelledTier {
+    /// Time of a load that reaches it.
+    pub read: Nanos,
+    /// Time of a store that reaches it.
+    pub write: Nanos,
+    /// Bytes a second that can be read; 0 for no limit.
+    pub read_bandwidth: u64,
+    /// Bytes a second that can be written; 0 for no limit.
+    pub write_bandwidth: u64,
+}
+
+/// A fast and a slow tier, and what lies between.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// The fast tier; its capacity is what a simulation varies.
+    pub fast: ModelledTier,
+    /// The slow tier, large enough for everything.
+    pub slow: ModelledTier,
+    /// Time that moving one page takes, in either direction.
+    pub move_page: Nanos,
+    /// Accesses under way at once, at least 1: what the processors overlap.
+    pub overlap: u64,
+}
+
+/// Accesses of one epoch to one tier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Traffic {
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+}
+
+impl Machine {
+    /// DRAM beside CXL memory: round numbers of the published range. A page is 4 KiB copied at
+    /// 2 GB/s.
+    pub const CXL: Self = Self {
+        fast: ModelledTier {
+            read: DRAM,
+            write: DRAM,
+            read_bandwidth: 100_000_000_000,
+            write_bandwidth: 100_000_000_000,
+        },
+        slow: ModelledTier {
+            read: Nanos(250),
+            write: Nanos(250),
+            read_bandwidth: 25_000_000_000,
+            write_bandwidth: 25_000_000_000,
+        },
+        move_page: Nanos(2_000),
+        overlap: 1,
+    };
+
+    /// DRAM beside non-volatile memory: round numbers of the published range, stores slower than
+    /// loads.
+    pub const NVM: Self = Self {
+        slow: ModelledTier {
+            read: Nanos(350),
+            write: Nanos(500),
+            read_bandwidth: 30_000_000_000,
+            write_bandwidth: 10_000_000_000,
+        },
+        ..Self::CXL
+    };
+
+    /// HBM beside DRAM: the same latency, four times the bandwidth, 16 accesses under way.
+    pub const HBM: Self = Self {
+        fast: ModelledTier {
+            read: DRAM,
+            write: DRAM,
+            read_bandwidth: 400_000_000_000,
+            write_bandwidth: 400_000_000_000,
+        },
+        slow: ModelledTier {
+            read: DRAM,
+            write: DRAM,
+            read_bandwidth: 100_000_000_000,
+            write_bandwidth: 100_000_000_000,
+        },
+        move_page: Nanos(2_000),
+        overlap: 512,
+    };
+
+    /// The presets by name.
+    pub const PRESETS: [(&'static str, Self); 3] =
+        [("cxl", Self::CXL), ("nvm", Self::NVM), ("hbm", Self::HBM)];
+
+    /// The preset with this name.
+    #[must_use]
+    pub fn preset(name: &str) -> Option<Self> {
+        Self::PRESETS
+            .iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, machine)| *machine)
+    }
+
+    /// The fastest and the slowest tier of a real or emulated machine, by what is known of them.
+    /// Where nothing told, the fastest is ordinary DRAM, the slowest takes as long as CXL memory,
+    /// and there is no limit of bandwidth.
+    #[must_use]
+    pub fn of_tiers(tiers: &Tiers) -> Self {
+        let (fast, slow) = (&tiers.all()[0], &tiers.all()[tiers.all().len() - 1]);
+        let move_page = match slow.kind {
+            TierKind::EmulatedSlow(Emulation { migrate, .. }) => migrate,
+            _ => Self::CXL.move_page,
+        };
+        Self {
+            fast: known(fast, Self::CXL.fast.read),
+            slow: known(slow, Self::CXL.slow.read),
+            move_page,
+            overlap: 1,
+        }
+    }
+
+    /// What a policy that weighs moves is told, where a counted access stands for `accesses`.
+    #[must_use]
+    pub const fn move_costs(&self, accesses: u64) -> MoveCosts {
+        let saved = self.slow.read.saturating_sub(self.fast.read).0 / at_least_one(self.overlap);
+        MoveCosts {
+            saved: Nanos(saved.saturating_mul(accesses)),
+            moved_page: self.move_page,
+        }
+    }
+
+    /// Time of an epoch, moved pages included. In 128 bits: a count times a latency fits.
+    pub(crate) fn time(&self, fast: Traffic, slow: Traffic, moved_pages: u64) -> Nanos {
+        let waiting =
+            (self.fast.waiting(fast) + self.slow.waiting(slow)) / u128::from(self.overlap.max(1));
+        let busiest = self.fast.transfer(fast).max(self.slow.transfer(slow));
+        let moves = u128::from(moved_pages) * u128::from(self.move_page.0);
+        let total = waiting.max(busiest).saturating_add(moves);
+        Nanos(u64::try_from(total).unwrap_or(u64::MAX))
+    }
+}
+
+const fn at_least_one(number: u64) -> u64 {
+    if number == 0 { 1 } else { number }
+}
+
+/// A tier by what its firmware, a measurement or its emulation told.
+fn known(tier: &Tier, latency: Nanos) -> ModelledTier {
+    let latency = match tier.kind {
+        TierKind::EmulatedFast => DRAM,
+        TierKind::EmulatedSlow(emulation) => DRAM.saturating_add(emulation.access),
+        TierKind::Nodes(_) => tier.latency.unwrap_or(latency),
+    };
+    ModelledTier {
+        read: latency,
+        write: latency,
+        read_bandwidth: tier.read_bandwidth.unwrap_or(0),
+        write_bandwidth: tier.write_bandwidth.unwrap_or(0),
+    }
+}
+
+impl ModelledTier {
+    /// Nanoseconds of all accesses one after the other.
+    fn waiting(&self, traffic: Traffic) -> u128 {
+        u128::from(traffic.reads) * u128::from(self.read.0)
+            + u128::from(traffic.writes) * u128::from(self.write.0)
+    }
+
+    /// Nanoseconds to bring their lines at full bandwidth.
+    fn transfer(&self, traffic: Traffic) -> u128 {
+        let time = |accesses: u64, bandwidth: u64| {
+            let bytes = u128::from(accesses) * u128::from(LINE.0);
+            (bytes * 1_000_000_000)
+                .checked_div(u128::from(bandwidth))
+                .unwrap_or(0)
+        };
+        time(traffic.reads, self.read_bandwidth) + time(traffic.writes, self.write_bandwidth)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Machine, Traffic};
+    use isotherm_model::tier::{Emulation, Tiers};
+    use isotherm_model::units::{Bytes, Nanos};
+
+    const NONE: Traffic = Traffic {
+        reads: 0,
+        writes: 0,
+    };
+
+    fn traffic(reads: u64, writes: u64) -> Traffic {
+        Traffic { reads, writes }
+    }
+
+    #[test]
+    fn an_epoch_takes_its_latencies_and_its_moves() {
+        let machine = Machine::NVM;
+        assert_eq!(machine.time(traffic(3, 1), NONE, 0), Nanos(400));
+        assert_eq!(machine.time(NONE, traffic(3, 1), 2), Nanos(1_550 + 4_000));
+    }
+
+    #[test]
+    fn where_bandwidth_runs_out_it_and_not_latency_is_the_time() {
+        let machine = Machine {
+            overlap: 1_000_000,
+            ..Machine::CXL
+        };
+        // 25 million lines of 64 bytes at 25 GB/s take 64 ms, whatever is under way.
+        assert_eq!(
+            machine.time(NONE, traffic(25_000_000, 0), 0),
+            Nanos(64_000_000)
+        );
+        assert_eq!(
+            machine.time(traffic(25_000_000, 0), NONE, 0),
+            Nanos(16_000_000)
+        );
+    }
+
+    #[test]
+    fn huge_counts_saturate() {
+        let all = traffic(u64::MAX, u64::MAX);
+        assert_eq!(Machine::CXL.time(all, all, u64::MAX), Nanos(u64::MAX));
+    }
+
+    #[test]
+    fn the_emulated_pair_has_the_costs_of_its_emulation() {
+        let tiers = Tiers::emulated(Bytes(1), Bytes(2), Emulation::PAPER);
+        let machine = Machine::of_tiers(&tiers);
+        assert_eq!(
+            (machine.fast.read, machine.slow.read),
+            (Nanos(100), Nanos(10_100))
+        );
+        assert_eq!(machine.move_page, Nanos(50_000));
+        assert_eq!(machine.move_costs(3).saved, Nanos(30_000));
+    }
+}

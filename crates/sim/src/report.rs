@@ -1,0 +1,125 @@
+//! What a simulation found out.
+
+use isotherm_model::units::{Bytes, Nanos};
+
+use crate::energy::Picojoules;
+use crate::monitor::Source;
+
+/// One policy at one capacity of fast memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyResult {
+    /// Its name.
+    pub policy: String,
+    /// All accesses.
+    pub accesses: u64,
+    /// Accesses that the fast tier served.
+    pub hits: u64,
+    /// Modelled time of all accesses and moves.
+    pub time: Nanos,
+    /// Modelled energy of both tiers.
+    pub energy: Picojoules,
+    /// Bytes moved between the tiers, in both directions.
+    pub moved: Bytes,
+    /// The most bytes of fast memory that held data at one time.
+    pub fast_used: Bytes,
+}
+
+impl PolicyResult {
+    /// Share of the accesses that the fast tier served, 0 to 1.
+    #[must_use]
+    pub fn hit_rate(&self) -> f64 {
+        if self.accesses == 0 {
+            0.0
+        } else {
+            self.hits as f64 / self.accesses as f64
+        }
+    }
+}
+
+/// Every policy at one capacity of fast memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AtCapacity {
+    /// The capacity, in whole pages.
+    pub fast: Bytes,
+    /// The lower bound: first come first allocated.
+    pub first_touch: PolicyResult,
+    /// The upper bound of the hit rate: the oracle, given exact counts whatever the source.
+    pub oracle: PolicyResult,
+    /// The policies asked for, in that order.
+    pub policies: Vec<PolicyResult>,
+}
+
+/// All of a simulation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// Size of a page.
+    pub page: Bytes,
+    /// Bytes of all pages.
+    pub footprint: Bytes,
+    /// Number of epochs.
+    pub epochs: usize,
+    /// Accesses replayed, weighted as their source weighs.
+    pub accesses: u64,
+    /// Accesses left out because no site made what they reach.
+    pub left_out: u64,
+    /// What the policies saw.
+    pub source: Source,
+    /// Modelled time with everything in the fast tier.
+    pub all_fast: Nanos,
+    /// Modelled time with everything in the slow tier.
+    pub all_slow: Nanos,
+    /// Results by capacity, in the order asked for.
+    pub capacities: Vec<AtCapacity>,
+}
+
+/// A point of the curve of fast memory against time lost.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CurvePoint {
+    /// Fast memory.
+    pub fast: Bytes,
+    /// Modelled time.
+    pub time: Nanos,
+    /// Time lost against all fast, as a share of it: 0.25 is a quarter longer. Negative where
+    /// two tiers together have more bandwidth than the fast one.
+    pub lost: f64,
+}
+
+impl AtCapacity {
+    /// The result of a policy, the bounds included.
+    #[must_use]
+    pub fn policy(&self, name: &str) -> Option<&PolicyResult> {
+        self.policies
+            .iter()
+            .chain([&self.oracle, &self.first_touch])
+            .find(|result| result.policy == name)
+    }
+}
+
+impl Report {
+    /// How much fast memory costs how much time under a policy, smallest memory first. Empty where
+    /// the policy was not simulated.
+    #[must_use]
+    pub fn curve(&self, policy: &str) -> Vec<CurvePoint> {
+        let all_fast = self.all_fast.0.max(1) as f64;
+        let point = |at: &AtCapacity| {
+            at.policy(policy).map(|result| CurvePoint {
+                fast: at.fast,
+                time: result.time,
+                lost: result.time.0 as f64 / all_fast - 1.0,
+            })
+        };
+        let mut points: Vec<CurvePoint> = self.capacities.iter().filter_map(point).collect();
+        points.sort_by_key(|point| point.fast);
+        points
+    }
+
+    /// The least fast memory, of the capacities simulated, with which the policy loses at most this
+    /// share of the all-fast time.
+    #[must_use]
+    pub fn fast_needed(&self, policy: &str, most_lost: f64) -> Option<Bytes> {
+        self.curve(policy)
+            .iter()
+            .find(|point| point.lost <= most_lost)
+            .map(|point| point.fast)
+    }
+}

@@ -1,0 +1,118 @@
+//! What is to be simulated.
+
+use std::fmt;
+
+use isotherm_model::units::Capacity;
+use isotherm_policy::epoch;
+
+use crate::energy::{EnergyModel, FlatPower};
+use crate::machine::Machine;
+use crate::monitor::{Monitor, Source};
+use crate::workload::Workload;
+
+/// The shares of the footprint that are swept where nobody names any: 1/2 to 1/128. TMP, section
+/// VI-C, uses those from 1/8 on.
+pub const HALVINGS: [Capacity; 7] = [
+    Capacity::Share(0.5),
+    Capacity::Share(0.25),
+    Capacity::Share(0.125),
+    Capacity::Share(0.0625),
+    Capacity::Share(0.031_25),
+    Capacity::Share(0.015_625),
+    Capacity::Share(0.007_812_5),
+];
+
+/// All that a simulation is made from.
+#[derive(Clone)]
+pub struct Request<'a> {
+    /// What was accessed.
+    pub workload: &'a Workload,
+    /// What accesses and moves cost in time.
+    pub machine: Machine,
+    /// What they cost in energy.
+    pub energy: &'a dyn EnergyModel,
+    /// Capacities of the fast tier; shares are of the workload's footprint.
+    pub capacities: Vec<Capacity>,
+    /// Names of epoch policies, and of site policies where the workload has sites.
+    pub policies: Vec<String>,
+    /// What the epoch policies see.
+    pub monitor: Monitor,
+    /// Accesses for which one counted access stands, at least 1: times, energy and the worth of a
+    /// move are of so many.
+    pub accesses_per_count: u64,
+}
+
+impl fmt::Debug for Request<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} at {:?}", self.policies, self.capacities)
+    }
+}
+
+impl<'a> Request<'a> {
+    /// Every policy that can be replayed and is not a bound already, from 1/2 to 1/128 of the
+    /// footprint, on DRAM beside CXL memory, by exact counts. Change the fields to suit.
+    #[must_use]
+    pub fn new(workload: &'a Workload) -> Self {
+        let bounds = ["oracle", "first-come-first-allocated"];
+        let epoch_policies = epoch::names().filter(|name| !bounds.contains(name));
+        let site_policies = isotherm_policy::names().filter(|_| workload.has_sites());
+        Self {
+            workload,
+            machine: Machine::CXL,
+            energy: &FlatPower::ROUND,
+            capacities: HALVINGS.to_vec(),
+            policies: epoch_policies
+                .chain(site_policies)
+                .map(str::to_owned)
+                .collect(),
+            monitor: Monitor::default(),
+            accesses_per_count: 1,
+        }
+    }
+}
+
+/// Why nothing was simulated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SimulateError {
+    /// The list of capacities is empty.
+    NoCapacity,
+    /// No policy has this name.
+    UnknownPolicy(String),
+    /// This policy places sites, and the workload knows none.
+    NeedsSites(String),
+    /// This source sees accesses in their order, which the workload does not know.
+    NeedsTrace(Source),
+}
+
+impl fmt::Display for SimulateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCapacity => write!(f, "no capacity was named; name one, such as 25%"),
+            Self::UnknownPolicy(name) => {
+                let known: Vec<_> = epoch::names().chain(isotherm_policy::names()).collect();
+                write!(
+                    f,
+                    "no policy is named \"{name}\"; there are {}",
+                    known.join(", ")
+                )
+            }
+            Self::NeedsSites(name) => {
+                let known: Vec<_> = epoch::names().collect();
+                write!(
+                    f,
+                    "{name} places allocation sites, and a trace names none; simulate a recorded \
+                     profile, or choose from {}",
+                    known.join(", ")
+                )
+            }
+            Self::NeedsTrace(source) => write!(
+                f,
+                "the source \"{}\" needs the order of accesses, which a profile does not keep; use \
+                 \"exact\" or simulate a trace",
+                source.word()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for SimulateError {}

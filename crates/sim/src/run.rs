@@ -1,0 +1,160 @@
+//! One policy at one capacity, epoch by epoch.
+
+use std::ops::Range;
+
+use isotherm_model::page::{EpochView, PageIndex};
+use isotherm_model::port::EpochPolicy;
+use isotherm_model::tier::TierIndex;
+use isotherm_model::units::{Bytes, Nanos};
+
+use crate::energy::{Activity, Picojoules};
+use crate::machine::Traffic;
+use crate::report::PolicyResult;
+use crate::request::Request;
+use crate::residency::{Moves, Residency};
+
+/// How pages get to their tier.
+pub(crate) enum Rule {
+    /// Decided anew at every turn of an epoch.
+    Epoch(Box<dyn EpochPolicy>),
+    /// By a plan of sites: these pages enter while there is room, the others never.
+    Sites(Vec<bool>),
+}
+
+/// What all runs are told of one epoch. Lists are by page; counts hold reads and writes in turn.
+pub(crate) struct Turn<'a> {
+    pub(crate) counts: &'a [u64],
+    pub(crate) all: Traffic,
+    pub(crate) new: Range<u32>,
+    pub(crate) exact: Ranks<'a>,
+    pub(crate) seen: Ranks<'a>,
+}
+
+/// Ranks of two epochs.
+#[derive(Clone, Copy)]
+pub(crate) struct Ranks<'a> {
+    pub(crate) ended: &'a [u64],
+    pub(crate) coming: &'a [u64],
+}
+
+/// A policy at work.
+pub(crate) struct Run {
+    name: String,
+    rule: Rule,
+    /// Ranks by exact counts, whatever the source.
+    exact: bool,
+    residency: Residency,
+    wanted: Vec<PageIndex>,
+    hits: u64,
+    time: Nanos,
+    energy: Picojoules,
+    moved_pages: u64,
+}
+
+impl Run {
+    pub(crate) fn new(name: &str, rule: Rule, exact: bool, pages: usize, capacity: u32) -> Self {
+        Self {
+            name: name.to_owned(),
+            rule,
+            exact,
+            residency: Residency::new(pages, capacity),
+            wanted: Vec::new(),
+            hits: 0,
+            time: Nanos::ZERO,
+            energy: Picojoules::default(),
+            moved_pages: 0,
+        }
+    }
+
+    /// Decides, moves, lets new pages in, and accounts for the accesses of the epoch.
+    pub(crate) fn step(&mut self, turn: &Turn<'_>, request: &Request<'_>) {
+        let moves = self.place(turn);
+        self.moved_pages += moves.promoted + moves.demoted;
+        let mut fast = Traffic::default();
+        for page in self.residency.pages() {
+            let at = page.at() * 2;
+            fast.reads = fast.reads.saturating_add(turn.counts[at]);
+            fast.writes = fast.writes.saturating_add(turn.counts[at + 1]);
+        }
+        self.hits = self
+            .hits
+            .saturating_add(fast.reads)
+            .saturating_add(fast.writes);
+        let slow = Traffic {
+            reads: turn.all.reads.saturating_sub(fast.reads),
+            writes: turn.all.writes.saturating_sub(fast.writes),
+        };
+        self.account(fast, slow, moves, request);
+    }
+
+    fn place(&mut self, turn: &Turn<'_>) -> Moves {
+        let ranks = if self.exact { turn.exact } else { turn.seen };
+        match &mut self.rule {
+            Rule::Epoch(policy) => {
+                let view = EpochView {
+                    ended: ranks.ended,
+                    coming: Some(ranks.coming),
+                    fast: self.residency.marks(),
+                    capacity: self.residency.capacity(),
+                };
+                policy.decide(&view, &mut self.wanted);
+                let moves = self.residency.adopt(&self.wanted, turn.new.start);
+                self.residency.allocate(turn.new.clone(), |_| true);
+                moves
+            }
+            Rule::Sites(fast) => {
+                let may_enter = |page: PageIndex| fast[page.at()];
+                self.residency.allocate(turn.new.clone(), may_enter);
+                Moves::default()
+            }
+        }
+    }
+
+    fn account(&mut self, fast: Traffic, slow: Traffic, moves: Moves, request: &Request<'_>) {
+        let scale = request.accesses_per_count.max(1);
+        let scaled = |traffic: Traffic| Traffic {
+            reads: traffic.reads.saturating_mul(scale),
+            writes: traffic.writes.saturating_mul(scale),
+        };
+        let (fast, slow) = (scaled(fast), scaled(slow));
+        let span = request
+            .machine
+            .time(fast, slow, moves.promoted + moves.demoted);
+        self.time += span;
+        let page = request.workload.page().0;
+        let bytes = |pages: u64| Bytes(pages.saturating_mul(page));
+        let used = self.residency.pages().len() as u64;
+        let footprint = request.workload.footprint();
+        let activity = |tier, traffic: Traffic, capacity, used, moved_in, moved_out| Activity {
+            tier: TierIndex(tier),
+            capacity,
+            used,
+            span,
+            reads: traffic.reads,
+            writes: traffic.writes,
+            moved_out: bytes(moved_out),
+            moved_in: bytes(moved_in),
+        };
+        let capacity = bytes(u64::from(self.residency.capacity()));
+        let (up, down) = (moves.promoted, moves.demoted);
+        let fast = activity(0, fast, capacity, bytes(used), up, down);
+        let others = footprint.saturating_sub(bytes(used));
+        let slow = activity(1, slow, footprint, others, down, up);
+        self.energy += request.energy.energy(&fast);
+        self.energy += request.energy.energy(&slow);
+    }
+
+    /// What came of it.
+    pub(crate) fn result(self, request: &Request<'_>) -> PolicyResult {
+        let page = request.workload.page().0;
+        PolicyResult {
+            policy: self.name,
+            accesses: request.workload.accesses(),
+            hits: self.hits,
+            time: self.time,
+            energy: self.energy,
+            moved: Bytes(self.moved_pages.saturating_mul(page)),
+            fast_used: Bytes((self.residency.most() as u64).saturating_mul(page)),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! The replay: a workload's epochs under policies and capacities.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_policy::{PlanRequest, epoch, plan};
+
+use crate::machine::Traffic;
+use crate::monitor::{Source, Watch};
+use crate::report::{AtCapacity, PolicyResult, Report};
+use crate::request::{Request, SimulateError};
+use crate::run::{Ranks, Rule, Run, Turn};
+use crate::workload::Workload;
+
+/// Replays the workload under every policy asked for and both bounds, at every capacity. The same
+/// request gives the same report, byte for byte.
+///
+/// # Errors
+/// No capacity; a policy nobody knows, or one of sites for a workload without; a source that needs
+/// a trace.
+pub fn simulate(request: &Request<'_>) -> Result<Report, SimulateError> {
+    if request.capacities.is_empty() {
+        return Err(SimulateError::NoCapacity);
+    }
+    if request.monitor.source != Source::Exact && !request.workload.is_trace() {
+        return Err(SimulateError::NeedsTrace(request.monitor.source));
+    }
+    let capacities = request
+        .capacities
+        .iter()
+        .map(|capacity| at_capacity(request, *capacity))
+        .collect::<Result<Vec<_>, _>>()?;
+    let workload = request.workload;
+    let (all_fast, all_slow) = bounds_of_time(request);
+    Ok(Report {
+        page: workload.page(),
+        footprint: workload.footprint(),
+        epochs: workload.epochs(),
+        accesses: workload.accesses(),
+        left_out: workload.left_out(),
+        source: request.monitor.source,
+        all_fast,
+        all_slow,
+        capacities,
+    })
+}
+
+/// Replays the workload under one policy at one capacity, without the bounds.
+///
+/// # Errors
+/// As [`simulate`].
+pub fn replay(
+    request: &Request<'_>,
+    policy: &str,
+    capacity: Capacity,
+) -> Result<PolicyResult, SimulateError> {
+    let mut run = fresh(request, policy, capacity, false)?;
+    run_all(request, &mut [&mut run]);
+    Ok(run.result(request))
+}
+
+fn at_capacity(request: &Request<'_>, capacity: Capacity) -> Result<AtCapacity, SimulateError> {
+    let mut first_touch = fresh(request, "first-come-first-allocated", capacity, true)?;
+    let mut oracle = fresh(request, "oracle", capacity, true)?;
+    let mut policies = request
+        .policies
+        .iter()
+        .map(|name| fresh(request, name, capacity, false))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut runs = vec![&mut first_touch, &mut oracle];
+    runs.extend(&mut policies);
+    run_all(request, &mut runs);
+    let pages = u64::from(pages_of(request.workload, capacity));
+    Ok(AtCapacity {
+        fast: Bytes(request.workload.page().0.saturating_mul(pages)),
+        first_touch: first_touch.result(request),
+        oracle: oracle.result(request),
+        policies: policies
+            .into_iter()
+            .map(|run| run.result(request))
+            .collect(),
+    })
+}
+
+/// A run that has seen nothing yet; `exact` where it is given exact counts whatever the source.
+fn fresh(
+    request: &Request<'_>,
+    name: &str,
+    capacity: Capacity,
+    exact: bool,
+) -> Result<Run, SimulateError> {
+    let pages = pages_of(request.workload, capacity);
+    let rule = rule(request, name, pages)?;
+    let size = request.workload.pages() as usize;
+    Ok(Run::new(name, rule, exact, size, pages))
+}
+
+/// Whole pages of a capacity.
+fn pages_of(workload: &Workload, capacity: Capacity) -> u32 {
+    let pages = capacity.of(workload.footprint()).0 / workload.page().0;
+    u32::try_from(pages).unwrap_or(u32::MAX)
+}
+
+/// The policy with this name, at work at this capacity.
+fn rule(request: &Request<'_>, name: &str, pages: u32) -> Result<Rule, SimulateError> {
+    let costs = request
+        .machine
+        .move_costs(request.accesses_per_count.max(1));
+    if let Some(policy) = epoch::by_name(name, costs) {
+        return Ok(Rule::Epoch(policy));
+    }
+    let Some(policy) = isotherm_policy::by_name(name) else {
+        return Err(SimulateError::UnknownPolicy(name.to_owned()));
+    };
+    let workload = request.workload;
+    if !workload.has_sites() {
+        return Err(SimulateError::NeedsSites(name.to_owned()));
+    }
+    let fast = Bytes(workload.page().0.saturating_mul(u64::from(pages)));
+    // Of these tiers only the capacities matter: the plan is replayed, not carried out.
+    let tiers = Tiers::emulated(fast, workload.footprint(), Emulation::PAPER);
+    let items = workload.items();
+    let plan = plan(&PlanRequest::new(policy, &items, &tiers));
+    let tier_of: BTreeMap<SiteId, TierIndex> =
+        plan.assignments.iter().map(|a| (a.site, a.tier)).collect();
+    let is_fast = |site| tier_of.get(site) == Some(&TierIndex::FASTEST);
+    Ok(Rule::Sites(workload.sites().iter().map(is_fast).collect()))
+}
+
+/// Takes every run through every epoch, on the same counts.
+fn run_all(request: &Request<'_>, runs: &mut [&mut Run]) {
+    let workload = request.workload;
+    let size = workload.pages() as usize;
+    let mut counts = vec![0; size * 2];
+    let mut exact = Pair::new(size);
+    let mut seen = Pair::new(size);
+    let mut watch =
+        (request.monitor.source != Source::Exact).then(|| Watch::new(request.monitor, size));
+    for epoch in 0..workload.epochs() {
+        let all = workload.tally(epoch, &mut counts);
+        for (rank, count) in exact.turn().iter_mut().zip(counts.chunks_exact(2)) {
+            *rank = count[0].saturating_add(count[1]);
+        }
+        if let Some(watch) = &mut watch {
+            watch.rank(workload.accessed(epoch), seen.turn());
+        }
+        let exact = exact.ranks();
+        let turn = Turn {
+            counts: &counts,
+            all,
+            new: workload.new_pages(epoch),
+            exact,
+            seen: if watch.is_some() { seen.ranks() } else { exact },
+        };
+        for run in runs.iter_mut() {
+            run.step(&turn, request);
+        }
+    }
+}
+
+/// Ranks of the epoch that ended and of the one that begins.
+struct Pair {
+    ended: Vec<u64>,
+    coming: Vec<u64>,
+}
+
+impl Pair {
+    fn new(pages: usize) -> Self {
+        Self {
+            ended: vec![0; pages],
+            coming: vec![0; pages],
+        }
+    }
+
+    /// What was coming has ended; the list for what comes now is handed out to be written.
+    fn turn(&mut self) -> &mut [u64] {
+        std::mem::swap(&mut self.ended, &mut self.coming);
+        &mut self.coming
+    }
+
+    fn ranks(&self) -> Ranks<'_> {
+        Ranks {
+            ended: &self.ended,
+            coming: &self.coming,
+        }
+    }
+}
+
+/// Modelled time with everything in the fast tier, and with everything in the slow one.
+fn bounds_of_time(request: &Request<'_>) -> (Nanos, Nanos) {
+    let none = Traffic::default();
+    let scale = request.accesses_per_count.max(1);
+    let mut counts = vec![0; request.workload.pages() as usize * 2];
+    let (mut all_fast, mut all_slow) = (Nanos::ZERO, Nanos::ZERO);
+    for epoch in 0..request.workload.epochs() {
+        let all = request.workload.tally(epoch, &mut counts);
+        let all = Traffic {
+            reads: all.reads.saturating_mul(scale),
+            writes: all.writes.saturating_mul(scale),
+        };
+        all_fast += request.machine.time(all, none, 0);
+        all_slow += request.machine.time(none, all, 0);
+    }
+    (all_fast, all_slow)
+}

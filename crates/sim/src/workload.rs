@@ -1,0 +1,268 @@
+//! A workload: what a program accessed, page by page and epoch by epoch, ready to be replayed.
+//!
+//! Addresses become dense page numbers once, here, in the order of first touch; a replay then
+//! counts into a flat list and hashes nothing. Since numbers follow first touch, the pages that an
+//! epoch touches for the first time are those from the number known before it to the one after.
+//!
+//! ```text
+//! addresses   0x7000 0x2000 0x7008 | 0x9000 0x2000
+//! pages            0      1      0 |      2      1
+//! known                          2 |             3
+//! ```
+
+mod of_profile;
+mod of_trace;
+
+use std::fmt;
+use std::ops::Range;
+
+use isotherm_model::batch::Epoch;
+use isotherm_model::plan::Item;
+use isotherm_model::site::SiteId;
+use isotherm_model::units::{Bytes, Nanos};
+
+use crate::machine::Traffic;
+
+/// The most pages of a workload: a page and a bit for writes share 32 bits.
+const MOST_PAGES: usize = 1 << 31;
+
+/// The most epochs of a trace. More are a sign of a wrong unit of time, and each costs a pass over
+/// all pages.
+const MOST_EPOCHS: u64 = 1 << 20;
+
+/// Where a trace is cut into epochs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EpochLength {
+    /// By time, counted from the first access.
+    Time(Nanos),
+    /// By accesses.
+    Accesses(u64),
+}
+
+/// What a program accessed. See the module's description.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    page: Bytes,
+    touches: Touches,
+    epochs: Vec<EpochEnd>,
+    /// Who made each page; empty for a trace, which knows no sites.
+    sites: Vec<SiteId>,
+    accesses: u64,
+    left_out: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Touches {
+    /// Accesses in order: page times two, plus one for a write.
+    Trace(Vec<u32>),
+    /// Page and count, by epoch.
+    Heat(Vec<(u32, u64)>),
+}
+
+/// Where an epoch ends in the touches, and how many pages are known then.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct EpochEnd {
+    touches: usize,
+    known: u32,
+}
+
+/// Why no workload could be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkloadError {
+    /// Nothing was accessed.
+    Empty,
+    /// The size of a page is no power of two, or zero.
+    PageSize(Bytes),
+    /// The length of an epoch is zero.
+    EpochLength,
+    /// An access is earlier than the one before it.
+    Order {
+        /// Number of the access, from 1.
+        access: u64,
+        /// Its time.
+        time: Nanos,
+        /// The time of the one before.
+        before: Nanos,
+    },
+    /// The trace is longer than the most epochs that are replayed.
+    TooManyEpochs {
+        /// Number of the access that lies past them, from 1.
+        access: u64,
+        /// Time from the first access to this one.
+        after: Nanos,
+    },
+    /// More than 2^31 pages.
+    TooManyPages,
+    /// Heat of an epoch that the profile does not list.
+    UnknownEpoch(Epoch),
+}
+
+impl fmt::Display for WorkloadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => write!(
+                f,
+                "there is no access to replay; record with a sampler that sees memory accesses"
+            ),
+            Self::PageSize(bytes) => write!(
+                f,
+                "a page of {bytes} is not possible; its size must be a power of two, such as 4KiB"
+            ),
+            Self::EpochLength => write!(f, "an epoch of length 0 is not possible; try 1s"),
+            Self::Order {
+                access,
+                time,
+                before,
+            } => write!(
+                f,
+                "access {access} is at {time}, before its predecessor at {before}; sort the trace \
+                 by time"
+            ),
+            Self::TooManyEpochs { access, after } => write!(
+                f,
+                "access {access} comes {after} after the first, more than {MOST_EPOCHS} epochs; \
+                 choose a longer epoch, or correct the trace's unit of time"
+            ),
+            Self::TooManyPages => write!(
+                f,
+                "the accesses reach more than {MOST_PAGES} pages; choose a larger page"
+            ),
+            Self::UnknownEpoch(epoch) => write!(
+                f,
+                "the profile has heat of epoch {}, which it does not list; it is damaged",
+                epoch.0
+            ),
+        }
+    }
+}
+
+impl std::error::Error for WorkloadError {}
+
+impl Workload {
+    /// Size of a page, or of a chunk of the profile it was made from.
+    #[must_use]
+    pub const fn page(&self) -> Bytes {
+        self.page
+    }
+
+    /// Pages that were accessed.
+    #[must_use]
+    pub fn pages(&self) -> u32 {
+        self.epochs.last().map_or(0, |end| end.known)
+    }
+
+    /// Bytes of all pages that were accessed: what a share of fast memory is a share of.
+    #[must_use]
+    pub fn footprint(&self) -> Bytes {
+        Bytes(self.page.0.saturating_mul(u64::from(self.pages())))
+    }
+
+    /// Number of epochs.
+    #[must_use]
+    pub fn epochs(&self) -> usize {
+        self.epochs.len()
+    }
+
+    /// Accesses, weighted as their source weighs.
+    #[must_use]
+    pub const fn accesses(&self) -> u64 {
+        self.accesses
+    }
+
+    /// Accesses of a profile that were left out because no site made what they reach: nothing can
+    /// place it.
+    #[must_use]
+    pub const fn left_out(&self) -> u64 {
+        self.left_out
+    }
+
+    /// True where sites are known, so that site policies can be replayed.
+    #[must_use]
+    pub fn has_sites(&self) -> bool {
+        !self.sites.is_empty()
+    }
+
+    /// True where the order of accesses is known, so that what a real source sees of them can be
+    /// told.
+    #[must_use]
+    pub const fn is_trace(&self) -> bool {
+        matches!(self.touches, Touches::Trace(_))
+    }
+
+    /// The sites as a site policy is given them: all accesses, the bytes of all pages that were
+    /// accessed, in the order of first touch. Empty for a trace.
+    ///
+    /// The bytes are those of the modelled machine, in which memory that nobody was seen to access
+    /// takes no room; a plan for a real run weighs by RSS instead.
+    #[must_use]
+    pub fn items(&self) -> Vec<Item> {
+        let mut items = std::collections::BTreeMap::<SiteId, Item>::new();
+        for (site, order) in self.sites.iter().zip(0..) {
+            let item = items.entry(*site).or_insert(Item {
+                site: *site,
+                value: 0,
+                weight: Bytes::ZERO,
+                order,
+            });
+            item.weight += self.page;
+        }
+        if let Touches::Heat(heat) = &self.touches {
+            for &(page, count) in heat {
+                if let Some(item) = items.get_mut(&self.sites[page as usize]) {
+                    item.value = item.value.saturating_add(count);
+                }
+            }
+        }
+        items.into_values().collect()
+    }
+
+    pub(crate) fn sites(&self) -> &[SiteId] {
+        &self.sites
+    }
+
+    fn touches_of(&self, epoch: usize) -> Range<usize> {
+        let start = epoch.checked_sub(1).map_or(0, |e| self.epochs[e].touches);
+        start..self.epochs[epoch].touches
+    }
+
+    /// Pages touched for the first time in an epoch.
+    pub(crate) fn new_pages(&self, epoch: usize) -> Range<u32> {
+        let start = epoch.checked_sub(1).map_or(0, |e| self.epochs[e].known);
+        start..self.epochs[epoch].known
+    }
+
+    /// Writes how often each page was read (even places) and written (odd places) in an epoch, and
+    /// gives the sums.
+    pub(crate) fn tally(&self, epoch: usize, counts: &mut [u64]) -> Traffic {
+        counts.fill(0);
+        let range = self.touches_of(epoch);
+        let mut all = Traffic::default();
+        match &self.touches {
+            Touches::Trace(accesses) => {
+                let accesses = &accesses[range];
+                for &access in accesses {
+                    counts[access as usize] += 1;
+                }
+                all.writes = counts.iter().skip(1).step_by(2).sum();
+                all.reads = accesses.len() as u64 - all.writes;
+            }
+            Touches::Heat(heat) => {
+                for &(page, count) in &heat[range] {
+                    let sum = &mut counts[page as usize * 2];
+                    *sum = sum.saturating_add(count);
+                    all.reads = all.reads.saturating_add(count);
+                }
+            }
+        }
+        all
+    }
+
+    /// The pages of an epoch in the order of access; none where the order is not known.
+    pub(crate) fn accessed(&self, epoch: usize) -> impl ExactSizeIterator<Item = usize> + '_ {
+        let accesses: &[u32] = match &self.touches {
+            Touches::Trace(accesses) => &accesses[self.touches_of(epoch)],
+            Touches::Heat(_) => &[],
+        };
+        accesses.iter().map(|access| (access >> 1) as usize)
+    }
+}

@@ -1,0 +1,89 @@
+//! What is promised of our own policy, on every generator and several seeds: a hit rate no lower than
+//! History's, nine tenths of the oracle's on phases, no more bytes moved than by History.
+
+use isotherm_model::units::{Bytes, Capacity};
+use isotherm_sim::generate::{self, Settings};
+use isotherm_sim::{AtCapacity, EpochLength, Report, Request, Workload, simulate};
+
+const SEEDS: [u64; 3] = [1, 2, 3];
+
+/// What counts as chance, as a share of all accesses: two policies that choose between equally good
+/// pages differ by a few hundred of a million.
+const CHANCE: f64 = 0.002;
+
+fn report(generator: &str, seed: u64) -> Report {
+    let settings = Settings {
+        seed,
+        footprint: Bytes(4 << 20),
+        accesses: 1 << 20,
+        ..Settings::default()
+    };
+    let accesses = generate::by_name(generator, settings).unwrap();
+    let epoch = EpochLength::Accesses(settings.accesses / 64);
+    let workload = Workload::of_trace(accesses, Bytes(4096), epoch).unwrap();
+    let mut request = Request::new(&workload);
+    request.capacities = [0.25, 0.125, 0.0625].map(Capacity::Share).to_vec();
+    request.policies = vec!["history".to_owned(), "payback".to_owned()];
+    simulate(&request).unwrap()
+}
+
+/// Runs `check` on every capacity of every generator and seed, and names all three.
+fn on_every_trace(check: impl Fn(&AtCapacity, &str)) {
+    for generator in generate::names() {
+        for seed in SEEDS {
+            for at in report(generator, seed).capacities {
+                check(&at, &format!("{generator}, seed {seed}, {} fast", at.fast));
+            }
+        }
+    }
+}
+
+#[test]
+fn payback_serves_no_less_than_history_and_moves_no_more_in_no_more_time_on_every_trace() {
+    on_every_trace(|at, trace| {
+        let [history, payback] = &at.policies[..] else {
+            panic!("two policies were asked for");
+        };
+        let (of_history, of_payback) = (history.hit_rate(), payback.hit_rate());
+        assert!(
+            of_payback >= of_history - CHANCE,
+            "{trace}: payback {of_payback:.4}, history {of_history:.4}"
+        );
+        assert!(
+            payback.moved <= history.moved,
+            "{trace}: {payback:?} {history:?}"
+        );
+        let (of_history, of_payback) = (history.time.0 as f64, payback.time.0 as f64);
+        assert!(
+            of_payback <= of_history * (1.0 + CHANCE),
+            "{trace}: payback {of_payback} ns, history {of_history} ns"
+        );
+    });
+}
+
+#[test]
+fn payback_serves_nine_tenths_of_what_the_oracle_does_on_phases() {
+    for seed in SEEDS {
+        for at in report("phases", seed).capacities {
+            let (oracle, payback) = (at.oracle.hit_rate(), at.policies[1].hit_rate());
+            let trace = format!("seed {seed}, {} fast", at.fast);
+            assert!(
+                payback >= 0.9 * oracle,
+                "{trace}: {payback:.4} of {oracle:.4}"
+            );
+        }
+    }
+}
+
+#[test]
+fn payback_wins_much_where_history_runs_after_a_sweep() {
+    for seed in SEEDS {
+        let report = report("stencil-sweep", seed);
+        let at = &report.capacities[0];
+        let (history, payback) = (at.policies[0].hit_rate(), at.policies[1].hit_rate());
+        assert!(
+            payback > history + 0.05,
+            "seed {seed}: {payback:.4} {history:.4}"
+        );
+    }
+}

@@ -1,0 +1,242 @@
+//! Replays that can be followed by hand, and what holds for every replay.
+
+use isotherm_model::batch::{Epoch, Process};
+use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile};
+use isotherm_model::site::SiteId;
+use isotherm_model::trace::Access;
+use isotherm_model::units::{Accesses, Bytes, Capacity, Nanos};
+use isotherm_policy::epoch;
+use isotherm_sim::{
+    EpochLength, Monitor, PolicyResult, Request, SimulateError, Source, Workload, replay, simulate,
+};
+use proptest::prelude::*;
+
+const PAGE: Bytes = Bytes(4096);
+
+/// A trace of epochs of pages, each access a load.
+fn trace(epochs: &[Vec<u64>]) -> Workload {
+    let accesses = epochs.iter().zip(0..).flat_map(|(pages, epoch)| {
+        pages.iter().map(move |page| Access {
+            time: Nanos(epoch * 10),
+            address: page * PAGE.0,
+            write: false,
+        })
+    });
+    Workload::of_trace(accesses, PAGE, EpochLength::Time(Nanos(10))).unwrap()
+}
+
+fn result(workload: &Workload, policy: &str, pages: u64) -> PolicyResult {
+    let capacity = Capacity::Bytes(Bytes(pages * PAGE.0));
+    replay(&Request::new(workload), policy, capacity).unwrap()
+}
+
+fn hits_and_moves(workload: &Workload, policy: &str, pages: u64) -> (u64, u64) {
+    let result = result(workload, policy, pages);
+    (result.hits, result.moved.0 / PAGE.0)
+}
+
+#[test]
+fn three_epochs_by_hand_under_every_policy_but_ours() {
+    // Room for one page. Page 1 is touched first and enters.
+    //   epoch 0: 1 2 2     epoch 1: 2 2 1     epoch 2: 1 1 2
+    let workload = trace(&[vec![1, 2, 2], vec![2, 2, 1], vec![1, 1, 2]]);
+    // 1 stays: 1 + 1 + 2 hits.
+    assert_eq!(
+        hits_and_moves(&workload, "first-come-first-allocated", 1),
+        (4, 0)
+    );
+    // 1, then the hottest of the epoch before: 2 and 2. Hits 1 + 2 + 1; one swap.
+    assert_eq!(hits_and_moves(&workload, "history", 1), (4, 2));
+    // 2 before its first touch, which moves nothing, 2, then 1. Hits 2 + 2 + 2; one swap.
+    assert_eq!(hits_and_moves(&workload, "oracle", 1), (6, 2));
+}
+
+#[test]
+fn time_and_energy_are_those_of_the_accesses_and_the_moves() {
+    let workload = trace(&[vec![1, 2, 2], vec![2, 2, 1], vec![1, 1, 2]]);
+    // CXL: 4 hits at 100 ns, 5 misses at 250 ns, and for history 2 moved pages at 2 us.
+    let first = result(&workload, "first-come-first-allocated", 1);
+    assert_eq!(first.time, Nanos(4 * 100 + 5 * 250));
+    let history = result(&workload, "history", 1);
+    assert_eq!(history.time, Nanos(4 * 100 + 5 * 250 + 2 * 2_000));
+    assert!(history.energy > first.energy);
+    assert_eq!(history.fast_used, PAGE);
+}
+
+#[test]
+fn history_is_the_oracle_one_epoch_late_on_a_periodic_trace() {
+    let period = vec![1, 2, 3, 4, 4, 3, 3, 4, 4];
+    let first = trace(std::slice::from_ref(&period));
+    let whole = trace(&vec![period; 6]);
+    for pages in 0..5 {
+        let after_first =
+            |policy: &str| result(&whole, policy, pages).hits - result(&first, policy, pages).hits;
+        assert_eq!(
+            after_first("history"),
+            after_first("oracle"),
+            "{pages} pages"
+        );
+    }
+}
+
+#[test]
+fn the_bounds_stand_beside_every_policy_and_the_curve_falls_between_them() {
+    let workload = trace(&vec![(0..64).chain(0..8).chain(0..8).collect(); 4]);
+    let report = simulate(&Request::new(&workload)).unwrap();
+    assert_eq!(report.capacities.len(), 7);
+    assert_eq!(report.capacities[0].fast, Bytes(32 * PAGE.0));
+    assert_eq!(report.capacities[6].fast, Bytes(0));
+    assert!(report.all_fast < report.all_slow);
+    let curve = report.curve("first-come-first-allocated");
+    assert!(
+        curve.is_sorted_by(|a, b| a.fast < b.fast && a.lost >= b.lost),
+        "{curve:?}"
+    );
+    // 80 accesses an epoch; with 32 pages fast 32 are misses: 80 * 100 + 32 * 150 ns.
+    assert!((curve[6].lost - 0.6).abs() < 1e-9, "{curve:?}");
+    let needed = report.fast_needed("first-come-first-allocated", 0.61);
+    assert_eq!(needed, Some(Bytes(32 * PAGE.0)));
+    assert_eq!(report.fast_needed("first-come-first-allocated", 0.1), None);
+}
+
+/// Three sites of four, two and two chunks; the last is hot.
+fn profile() -> Profile {
+    let mut profile = Profile::new(Meta {
+        chunk: PAGE,
+        ..Meta::default()
+    });
+    for epoch in 0..3 {
+        profile.epochs.push(EpochSpan {
+            epoch: Epoch(epoch),
+            span: Nanos(1_000),
+        });
+        for chunk in 0..8_u64 {
+            let (site, count) = [(2, 1), (2, 1), (3, 2), (4, 50)][chunk as usize / 2];
+            profile.heat.push(Heat {
+                epoch: Epoch(epoch),
+                process: Process::default(),
+                site: SiteId(site),
+                address: chunk * PAGE.0,
+                accesses: Accesses(count),
+            });
+        }
+    }
+    profile
+}
+
+#[test]
+fn a_plan_of_sites_is_replayed_chunk_by_chunk_and_what_does_not_fit_spills() {
+    let workload = Workload::of_profile(&profile()).unwrap();
+    // Room for three chunks. Thermos takes the hot site, and hotset half of the next one too.
+    assert_eq!(hits_and_moves(&workload, "thermos", 3), (300, 0));
+    assert_eq!(hits_and_moves(&workload, "all-slow", 3), (0, 0));
+    // All fast fills in the order of first allocation: three chunks of one access each, three times.
+    assert_eq!(hits_and_moves(&workload, "all-fast", 3), (9, 0));
+    // Hotset takes sites 4 and 3, of which the chunks of 3 came first: 2 + 2 + 50, three times.
+    assert_eq!(hits_and_moves(&workload, "hotset", 3), (162, 0));
+    assert_eq!(hits_and_moves(&workload, "oracle", 3), (306, 0));
+}
+
+#[test]
+fn counts_that_stand_for_many_accesses_make_moves_pay_that_did_not() {
+    let workload = trace(&vec![vec![1, 2, 2, 2]; 8]);
+    let mut request = Request::new(&workload);
+    let one = Capacity::Bytes(PAGE);
+    assert_eq!(replay(&request, "payback", one).unwrap().moved, Bytes(0));
+    request.accesses_per_count = 100;
+    let moved = replay(&request, "payback", one).unwrap();
+    assert_eq!((moved.moved, moved.hits), (Bytes(2 * PAGE.0), 1 + 7 * 3));
+}
+
+#[test]
+fn each_source_ranks_by_what_it_sees_and_the_bounds_stay_exact() {
+    // Pages 1 and 2 are touched every epoch, 2 sixteen times; accessed bits see no difference.
+    let epoch: Vec<u64> = [1].into_iter().chain([2; 16]).collect();
+    let workload = trace(&vec![epoch; 8]);
+    let mut hits = Vec::new();
+    for source in Source::ALL {
+        let mut request = Request::new(&workload);
+        request.monitor = Monitor {
+            source,
+            walks: 1,
+            period: 4,
+        };
+        request.capacities = vec![Capacity::Bytes(PAGE)];
+        request.policies = vec!["history".to_owned()];
+        let report = simulate(&request).unwrap();
+        assert_eq!(report.capacities[0].oracle.hits, 8 * 16);
+        hits.push(report.capacities[0].policies[0].hits);
+    }
+    assert_eq!(hits, [1 + 7 * 16, 8, 1 + 7 * 16, 1 + 7 * 16]);
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_in_words() {
+    let trace = trace(&[vec![1]]);
+    let profile = Workload::of_profile(&profile()).unwrap();
+    let refusal = |change: fn(&mut Request<'_>), workload: &Workload| {
+        let mut request = Request::new(workload);
+        change(&mut request);
+        simulate(&request).unwrap_err()
+    };
+    let none = refusal(|request| request.capacities.clear(), &trace);
+    assert_eq!(none, SimulateError::NoCapacity);
+    let unknown = refusal(|request| request.policies = vec!["lru".to_owned()], &trace);
+    assert!(
+        unknown
+            .to_string()
+            .starts_with("no policy is named \"lru\"; there are payback, ")
+    );
+    let sites = refusal(
+        |request| request.policies = vec!["thermos".to_owned()],
+        &trace,
+    );
+    assert_eq!(sites, SimulateError::NeedsSites("thermos".to_owned()));
+    let order = refusal(|request| request.monitor.source = Source::Both, &profile);
+    assert_eq!(order, SimulateError::NeedsTrace(Source::Both));
+}
+
+fn epochs() -> impl Strategy<Value = Vec<Vec<u64>>> {
+    prop::collection::vec(prop::collection::vec(0_u64..24, 1..40), 1..8)
+}
+
+proptest! {
+    #[test]
+    fn no_policy_holds_more_than_fits_or_serves_more_than_the_oracle(
+        epochs in epochs(), pages in 0_u64..26
+    ) {
+        let workload = trace(&epochs);
+        let mut request = Request::new(&workload);
+        request.capacities = vec![Capacity::Bytes(Bytes(pages * PAGE.0))];
+        request.policies = epoch::names().map(str::to_owned).collect();
+        let report = simulate(&request).unwrap();
+        let at = &report.capacities[0];
+        for result in at.policies.iter().chain([&at.first_touch]) {
+            prop_assert!(result.fast_used <= at.fast, "{result:?}");
+            prop_assert!(result.hits <= at.oracle.hits, "{result:?} {:?}", at.oracle);
+            prop_assert!((0.0..=1.0).contains(&result.hit_rate()));
+            prop_assert_eq!(result.accesses, workload.accesses());
+        }
+        prop_assert!(at.policies[0].moved <= at.policies[1].moved, "payback past history");
+    }
+
+    #[test]
+    fn the_same_request_gives_the_same_report(epochs in epochs()) {
+        let workload = trace(&epochs);
+        let request = Request::new(&workload);
+        prop_assert_eq!(simulate(&request), simulate(&request));
+    }
+
+    #[test]
+    fn more_fast_memory_never_serves_less_by_the_oracle_or_without_a_policy(
+        epochs in epochs(), pages in 0_u64..25
+    ) {
+        let workload = trace(&epochs);
+        for policy in ["oracle", "first-come-first-allocated"] {
+            let (few, many) = (pages, pages + 1);
+            prop_assert!(
+                result(&workload, policy, few).hits <= result(&workload, policy, many).hits
+            );
+        }
+    }
+}
