@@ -6,7 +6,7 @@
 //! - *Chance.* Two moving averages of each page's rank, a quick and a slow one, keep noise from
 //!   deciding; when they part by more than chance explains, both start anew, so that a change of phase
 //!   is followed at once ([`averages`]).
-//! - *Change.* What a page of its kind (fallen, risen or leapt, so many epochs ago) kept of its heat in the
+//! - *Change.* What a page of its kind (what last happened to it, how many epochs ago) kept of its heat in the
 //!   epochs that followed is learnt from all pages of the run, and gives the accesses to expect of
 //!   it over the horizon ([`persistence`]). A scan teaches that what rose will be gone at once; a
 //!   window that slides, that what rose long ago will be gone soon.

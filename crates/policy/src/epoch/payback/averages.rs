@@ -21,7 +21,9 @@ const LEAP: f32 = 30.0;
 /// How a page came to do what it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// It does less than before.
+    /// It does less than half of what it did before.
+    Plunged,
+    /// It does less than before; among many pages a few do by chance, and come back.
     Fell,
     /// It does more than before; among many pages a few do by chance.
     Rose,
@@ -70,7 +72,9 @@ impl Averages {
         self.quick += QUICK * (seen - self.quick);
         let apart = self.quick - self.slow;
         if apart * apart > SURPRISE * (self.slow + 1.0) {
-            let change = if seen < self.slow {
+            let change = if seen < self.slow / 2.0 {
+                Change::Plunged
+            } else if seen < self.slow {
                 Change::Fell
             } else if apart * apart > LEAP * (self.slow + 1.0) {
                 Change::Leapt
@@ -118,7 +122,7 @@ impl Averages {
 #[cfg(test)]
 mod tests {
     use super::{Averages, Change, OLDEST, Trend};
-    use Change::{Fell, Leapt, Rose};
+    use Change::{Fell, Leapt, Plunged, Rose};
 
     fn after(ranks: &[u64]) -> Averages {
         let mut page = Averages::UNSEEN;
@@ -143,9 +147,10 @@ mod tests {
 
     #[test]
     fn a_jump_or_a_fall_starts_anew_and_says_which() {
-        assert_eq!(trend(&[100, 100, 10]), (Fell, 1));
+        assert_eq!(trend(&[100, 100, 10]), (Plunged, 1));
         assert!((after(&[100, 100, 10]).slow() - 10.0).abs() < 1e-6);
         assert_eq!(trend(&[10, 10, 25]), (Rose, 1));
+        assert_eq!(trend(&[900, 900, 700]), (Fell, 1));
         assert_eq!(trend(&[10, 10, 100, 100]), (Leapt, 2));
     }
 
@@ -155,7 +160,7 @@ mod tests {
         ranks.push(0);
         assert_eq!(trend(&ranks), (Leapt, OLDEST));
         ranks.extend([0, 0]);
-        assert_eq!(trend(&ranks), (Fell, 1));
+        assert_eq!(trend(&ranks), (Plunged, 1));
     }
 
     #[test]

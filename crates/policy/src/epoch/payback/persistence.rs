@@ -1,4 +1,5 @@
-//! What becomes of the heat of pages, learnt by kind: fallen, risen or leapt, and how long ago.
+//! What becomes of the heat of pages, learnt by kind: what last happened to them (a plunge, a
+//! fall, a rise, a leap) and how long ago.
 //!
 //! For each kind the averages of all its pages are set against what the next epoch brought; the
 //! quotient is the share of their heat that such pages keep. One epoch on, a page is of the next
@@ -33,7 +34,7 @@ const FOR_THE_SHARE: f64 = 4.0;
 const AGES: usize = OLDEST as usize + 1;
 
 /// Kinds of [`Change`].
-const CHANGES: usize = 3;
+const CHANGES: usize = 4;
 
 /// Sums over pages of what was promised (x) and what came (y).
 #[derive(Clone, Copy, Debug, Default)]
