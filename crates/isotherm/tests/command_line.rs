@@ -151,7 +151,8 @@ fn an_interrupt_in_the_middle_keeps_the_profile() {
     let mut child = isotherm()
         .args(["record", "--epoch", "100ms", "-o", &profile, "--"])
         .arg(&binary)
-        .arg("30")
+        // Longer than the busiest machine needs to write an epoch.
+        .arg("600")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -192,9 +193,9 @@ fn a_killed_recorder_leaves_a_readable_profile() {
 }
 
 fn wait_for_epochs(profile: &Path) {
-    let end = Instant::now() + Duration::from_secs(30);
+    let end = Instant::now() + Duration::from_secs(120);
     while !profile.join("epochs-000000.parquet").exists() {
-        assert!(Instant::now() < end, "no epoch was written within 30 s");
+        assert!(Instant::now() < end, "no epoch was written within 120 s");
         std::thread::sleep(Duration::from_millis(50));
     }
     std::thread::sleep(Duration::from_millis(300));
