@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::live::Source;
 
+use crate::input::{self, InputFormat};
+
 /// Decides which data lives in which memory.
 ///
 /// Isotherm learns which data of a program is hot, decides which memory each piece should live in,
@@ -44,6 +46,10 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Show a profile: one self-contained page, text or JSON
     Report(ReportArgs),
+    /// Replay a profile or a trace under every policy, between first touch and the oracle
+    Simulate(SimulateArgs),
+    /// Show how many accesses how much fast memory would serve
+    Curve(CurveArgs),
     /// Time a program all slow, by first touch, guided and all fast, in turn
     Compare(CompareArgs),
     /// Print a shell completion script
@@ -214,6 +220,89 @@ pub(crate) struct ReportArgs {
     /// Where to write the page [default: the profile's name with .html]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// How to read a file that may be of several formats.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Reading {
+    /// The file's format: profile, text, perf-script, perf-data, damon-trace, damo-record or memprof
+    /// [default: told by its content]
+    #[arg(long, value_name = "FORMAT", value_parser = input::format)]
+    pub format: Option<InputFormat>,
+    /// Size of the pages into which a trace is cut, a power of two of at least 4 KiB [default: 4KiB;
+    /// 64KiB for DAMON and MemProf]. Profiles of Isotherm keep their chunks
+    #[arg(long, value_name = "SIZE", value_parser = input::page)]
+    pub page: Option<Bytes>,
+    /// Length of an epoch [default: 1s for DAMON, else a 64th of the trace]. Profiles of Isotherm keep
+    /// theirs
+    #[arg(long, value_name = "TIME", value_parser = input::epoch)]
+    pub epoch: Option<Nanos>,
+}
+
+/// Flags of `isotherm simulate`.
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// A profile, or what another tool recorded (see docs/traces.md)
+    #[arg(required_unless_present = "generate")]
+    pub input: Option<PathBuf>,
+    /// Replay a generated trace instead: uniform, zipf, sliding-window, phases, scan-and-hot-set,
+    /// stencil-sweep or graph-walk
+    #[arg(long, value_name = "NAME", conflicts_with = "input")]
+    pub generate: Option<String>,
+    /// Seed of the generated trace
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "input")]
+    pub seed: u64,
+    /// Memory that the generated trace reaches
+    #[arg(
+        long,
+        value_name = "SIZE",
+        default_value = "16MiB",
+        conflicts_with = "input"
+    )]
+    pub footprint: Bytes,
+    /// Accesses of the generated trace
+    #[arg(long, value_name = "N", default_value_t = 1 << 22, conflicts_with = "input", value_parser = clap::value_parser!(u64).range(1..=1 << 32))]
+    pub accesses: u64,
+    #[command(flatten)]
+    pub reading: Reading,
+    /// The modelled machine: cxl, nvm or hbm; or `detect`, `emulated`, `emulated:PRESET` or a tiers file, as
+    /// elsewhere
+    #[arg(long, value_name = "TIERS", default_value = "cxl")]
+    pub tiers: String,
+    /// Fast memory: a size (4GiB) or a share of the footprint (25%) [default: 25%, or what the tiers
+    /// have]
+    #[arg(long, value_name = "SIZE", conflicts_with = "sweep")]
+    pub fast: Option<Capacity>,
+    /// Simulate 1/2, 1/4, ... 1/128 of the footprint
+    #[arg(long)]
+    pub sweep: bool,
+    /// A policy; may be given several times [default: every one that the input suits]
+    #[arg(long = "policy", value_name = "NAME")]
+    pub policies: Vec<String>,
+    /// What the policies see of a trace: exact, accessed-bits, trace-samples or both
+    #[arg(long, value_name = "SOURCE", default_value = "exact", value_parser = input::monitor_source)]
+    pub source: isotherm_sim::Source,
+    /// Accesses of the program for which one recorded access stands
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub accesses_per_sample: u64,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Draw the hit rate by fast memory into this file, as SVG
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+/// Flags of `isotherm curve`.
+#[derive(Debug, Args)]
+pub(crate) struct CurveArgs {
+    /// A profile, or what another tool recorded (see docs/traces.md)
+    pub input: PathBuf,
+    #[command(flatten)]
+    pub reading: Reading,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags of `isotherm compare`.

@@ -5,6 +5,7 @@
 mod aftermath;
 mod cli;
 mod commands;
+mod input;
 mod launch;
 mod notes;
 mod program;
@@ -42,6 +43,8 @@ fn dispatch(command: &Command, notes: Notes) -> Result<Option<ExitStatus>> {
         Command::Run(args) => return commands::run::run(args, notes).map(Some),
         Command::Explain(args) => commands::explain::run(args)?,
         Command::Report(args) => commands::report::run(args, notes)?,
+        Command::Simulate(args) => commands::simulate::run(args, notes)?,
+        Command::Curve(args) => commands::curve::run(args, notes)?,
         Command::Compare(args) => commands::compare::run(args, notes)?,
         Command::Completions(args) => commands::handbook::completions(args)?,
         Command::Man(args) => commands::handbook::man(args)?,

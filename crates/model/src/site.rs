@@ -114,13 +114,15 @@ pub struct Frame {
 }
 
 impl fmt::Display for Frame {
-    /// The best that is known: `function (file:line)`, `function (module)`, `module+0x1234`.
+    /// The best that is known: `function (file:line)`, `function (module)`, `function`,
+    /// `module+0x1234`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         match (&self.function, &self.file, self.line) {
             (Some(function), Some(file), Some(line)) => {
                 write!(f, "{function} ({}:{line})", name(file))
             }
+            (Some(function), _, _) if self.module.is_empty() => f.write_str(function),
             (Some(function), _, _) => write!(f, "{function} ({})", name(&self.module)),
             _ if self.module.is_empty() => write!(f, "0x{:x}", self.offset),
             _ => write!(f, "{}+0x{:x}", name(&self.module), self.offset),
@@ -210,5 +212,10 @@ mod tests {
         frame.file = Some("src/load.c".into());
         frame.line = Some(7);
         assert_eq!(frame.to_string(), "load (load.c:7)");
+        let imported = Frame {
+            function: Some("load".into()),
+            ..Frame::default()
+        };
+        assert_eq!(imported.to_string(), "load");
     }
 }

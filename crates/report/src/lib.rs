@@ -18,13 +18,16 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod capacity_curve;
 pub mod comparison;
 mod heat;
 mod html;
 mod next;
 mod plan;
+mod plot;
 mod resident;
 mod shell;
+pub mod simulation;
 mod sites;
 pub mod summary;
 pub mod table;

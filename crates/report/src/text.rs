@@ -2,6 +2,7 @@
 
 use isotherm_model::units::{Bytes, Nanos};
 
+use crate::plot;
 use crate::sites::accesses_share_at;
 use crate::summary::Summary;
 use crate::table::{left, render as table, right};
@@ -9,8 +10,6 @@ use crate::words::{clip, counted, grouped, percent};
 
 /// Sites in the table at most.
 const SITES: usize = 20;
-/// Lines of the curve.
-const CURVE_LINES: usize = 8;
 /// What every output says where the tiers were emulated.
 pub(crate) const EMULATED: &str = "Emulated: the slow tier is this machine's ordinary memory, slowed; \
      times show what placement changes, not what a product would reach.";
@@ -69,34 +68,12 @@ fn bar(share: f64, width: usize) -> String {
 }
 
 fn curve(summary: &Summary, columns: usize) -> String {
-    const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let width = columns.min(100) - 8;
+    let width = columns.min(100) - plot::MARGIN - 1;
     let end = summary.totals.peak_rss_sum_bytes;
-    let at = |column: usize| {
-        let capacity = end as f64 * (column + 1) as f64 / width as f64;
-        accesses_share_at(&summary.sites, Bytes(capacity as u64))
-    };
-    let heights: Vec<usize> = (0..width)
-        .map(|column| (at(column) * (CURVE_LINES * 8) as f64).round() as usize)
-        .collect();
-    let mut text = String::new();
-    for line in (0..CURVE_LINES).rev() {
-        let label = match line {
-            7 => "100 %",
-            3 => " 50 %",
-            _ => "     ",
-        };
-        let cells: String = heights
-            .iter()
-            .map(|height| LEVELS[height.saturating_sub(line * 8).min(8)])
-            .collect();
-        text += format!("{label} │{cells}").trim_end();
-        text.push('\n');
-    }
-    text += &format!("      └{}\n", "─".repeat(width));
-    let left = "0 B";
-    let right = Bytes(end).to_string();
-    text += &format!("       {left}{right:>rest$}\n", rest = width - left.len());
+    let mut text = plot::area(width, |way| {
+        accesses_share_at(&summary.sites, Bytes((end as f64 * way) as u64))
+    });
+    text += &plot::ends(width, "0 B", &Bytes(end).to_string());
     let capacity = match &summary.plan {
         Some(plan) => plan.fast_capacity_bytes,
         None => summary.totals.hot_capacity_bytes,

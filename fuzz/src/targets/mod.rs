@@ -12,6 +12,7 @@ mod session;
 mod site_id;
 mod smaps;
 mod tiers_file;
+mod traces;
 mod wishes;
 
 /// Inputs that a target brings along, by name.
@@ -32,8 +33,13 @@ pub struct Target {
 /// All targets but the canary.
 pub const TARGETS: &[Target] = &[
     Target::text("cpu_list", cpu_list::check),
+    Target::binary("damo_record", traces::damo_record, traces::damo_seeds),
+    Target::text("damon_trace", traces::damon_trace),
     Target::binary("decode", decode::check, decode::seeds),
+    Target::text("memprof", traces::memprof),
+    Target::binary("perf_data", traces::perf_data, traces::perf_data_seeds),
     Target::binary("perf_records", perf_records::check, perf_records::seeds),
+    Target::text("perf_script", traces::perf_script),
     Target::text("plan_text", plan_text::check),
     Target::binary("profile", profile::check, profile::seeds),
     Target::text("quantities", quantities::check),
@@ -46,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     Target::text("site_id", site_id::check),
     Target::text("smaps", smaps::check),
     Target::text("tiers_file", tiers_file::check),
+    Target::text("trace_text", traces::text),
     Target::binary("wishes", wishes::check, session::seeds),
 ];
 

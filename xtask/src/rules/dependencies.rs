@@ -17,11 +17,13 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("act", &["model", "abi", "sys"]),
     ("profile", &["model"]),
     ("report", &["model"]),
+    ("trace", &["model"]),
     ("runtime", &["abi", "sys"]),
     (
         "isotherm",
         &[
             "abi", "model", "policy", "pipeline", "sys", "observe", "act", "profile", "report",
+            "sim", "trace",
         ],
     ),
     ("xtask", &[]),

@@ -1,6 +1,7 @@
 //! One command a file.
 
 pub(crate) mod compare;
+pub(crate) mod curve;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod handbook;
@@ -8,6 +9,7 @@ pub(crate) mod plan;
 pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
+pub(crate) mod simulate;
 pub(crate) mod tiers;
 
 use std::path::{Path, PathBuf};
@@ -28,7 +30,7 @@ fn read_plan(path: &Path) -> Result<Plan> {
 }
 
 /// Reads a profile and says what could not be read of it.
-fn read_profile(path: &Path, notes: Notes) -> Result<(Profile, Vec<String>)> {
+pub(crate) fn read_profile(path: &Path, notes: Notes) -> Result<(Profile, Vec<String>)> {
     let progress = notes.progress("reading the profile");
     let (profile, warnings) = isotherm_profile::read(path)?;
     progress.finish_and_clear();
@@ -53,6 +55,15 @@ fn create_profile(path: &Path, meta: &Meta, force: bool) -> Result<Writer> {
         ),
         other => other.into(),
     })
+}
+
+/// Columns of the terminal; 100 in a pipe.
+fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .unwrap_or(100)
 }
 
 /// `app.iso` with another ending: `app.plan`, `app.html`.

@@ -22,7 +22,7 @@ pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
         let text = if args.json {
             report.json()
         } else {
-            report.text(terminal_width())
+            report.text(super::terminal_width())
         };
         return print(&format!("{}\n", text.trim_end()));
     }
@@ -39,13 +39,4 @@ pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
         notes.next(&format!("isotherm plan {shown} --fast 25%"));
     }
     Ok(())
-}
-
-/// Columns of the terminal; 100 in a pipe.
-fn terminal_width() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout());
-    size.ok()
-        .map(|size| usize::from(size.ws_col))
-        .filter(|columns| *columns > 0)
-        .unwrap_or(100)
 }

@@ -1,0 +1,220 @@
+//! `isotherm simulate`: replays a profile or a trace under every policy.
+
+use anyhow::{Context, Result, bail};
+use isotherm_model::units::{Bytes, Capacity};
+use isotherm_report::simulation::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
+use isotherm_sim::generate::{self, Settings};
+use isotherm_sim::{
+    AtCapacity, EpochLength, HALVINGS, Machine, Monitor, PolicyResult, Report, Request, Workload,
+};
+
+use crate::cli::{SimulateArgs, TiersChoice};
+use crate::input;
+use crate::notes::{Notes, print};
+use crate::tiers_choice;
+
+/// Share of the footprint that is fast where nothing was said, as `isotherm plan` has it.
+const DEFAULT_SHARE: Capacity = Capacity::Share(0.25);
+/// Page of a generated trace where none is asked for.
+const PAGE: Bytes = Bytes(4096);
+/// Epochs of a generated trace where no length is asked for.
+const EPOCHS: u64 = 64;
+
+/// Replays and prints.
+///
+/// # Errors
+/// The input cannot be read or replayed, a policy is unknown or needs what the input lacks, the plot
+/// cannot be written.
+pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
+    let workload = workload(args, notes)?;
+    let (machine, words, capacity) = machine(args, &workload, notes)?;
+    let mut request = Request::new(&workload);
+    request.machine = machine;
+    request.capacities = match args.sweep {
+        true => HALVINGS.to_vec(),
+        false => vec![args.fast.unwrap_or(capacity)],
+    };
+    request.monitor = Monitor {
+        source: args.source,
+        ..Monitor::default()
+    };
+    request.accesses_per_count = args.accesses_per_sample;
+    if !args.policies.is_empty() {
+        request.policies.clone_from(&args.policies);
+    }
+    let progress = notes.progress("replaying");
+    let report = isotherm_sim::simulate(&request)?;
+    progress.finish_and_clear();
+    let simulation = simulation(args, &report, words);
+    if let Some(path) = &args.plot {
+        let drawn = simulation.svg().map_err(anyhow::Error::msg);
+        let drawn = drawn.with_context(|| format!("{}: cannot be drawn", path.display()))?;
+        std::fs::write(path, drawn)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
+    print(&match args.json {
+        true => simulation.json(),
+        false => simulation.text(),
+    })?;
+    say_next(args, notes);
+    Ok(())
+}
+
+/// The trace or profile to replay, from a file or a generator.
+fn workload(args: &SimulateArgs, notes: Notes) -> Result<Workload> {
+    let Some(name) = &args.generate else {
+        let path = args
+            .input
+            .as_deref()
+            .context("there is nothing to replay")?;
+        return input::workload(path, &args.reading, notes);
+    };
+    if args.reading.format.is_some() {
+        bail!("--format {name}: a generated trace has no format; leave out --format");
+    }
+    let settings = Settings {
+        seed: args.seed,
+        footprint: args.footprint,
+        accesses: args.accesses,
+        ..Settings::default()
+    };
+    let accesses = generate::by_name(name, settings).with_context(|| {
+        let known: Vec<_> = generate::names().collect();
+        format!(
+            "there is no generator \"{name}\"; there are {}",
+            known.join(", ")
+        )
+    })?;
+    let epoch = match args.reading.epoch {
+        Some(length) => EpochLength::Time(length),
+        None => EpochLength::Accesses(args.accesses.div_ceil(EPOCHS)),
+    };
+    Workload::of_trace(accesses, args.reading.page.unwrap_or(PAGE), epoch)
+        .with_context(|| name.clone())
+}
+
+/// The modelled machine, in values and in words, and the capacity of its fast tier where nothing
+/// else was said.
+fn machine(
+    args: &SimulateArgs,
+    workload: &Workload,
+    notes: Notes,
+) -> Result<(Machine, String, Capacity)> {
+    if let Some(machine) = Machine::preset(&args.tiers) {
+        let words = format!("{} ({})", args.tiers, costs(&machine));
+        return Ok((machine, words, DEFAULT_SHARE));
+    }
+    let choice = TiersChoice {
+        tiers: args.tiers.clone(),
+        fast: None,
+        slow_period: None,
+        slow_access: None,
+    };
+    let tiers = tiers_choice::resolve(&choice, Some(workload.footprint()), notes).context(
+        "--tiers names neither cxl, nvm nor hbm, nor tiers of another kind that can be modelled",
+    )?;
+    let machine = Machine::of_tiers(&tiers);
+    let names: Vec<&str> = tiers.all().iter().map(|tier| tier.name.as_str()).collect();
+    let words = format!("{} ({})", names.join(" beside "), costs(&machine));
+    Ok((machine, words, Capacity::Bytes(tiers.all()[0].capacity)))
+}
+
+fn costs(machine: &Machine) -> String {
+    format!(
+        "fast {}, slow {}, {} to move a page",
+        machine.fast.read, machine.slow.read, machine.move_page
+    )
+}
+
+/// The report's values, each policy between the bounds.
+fn simulation(args: &SimulateArgs, report: &Report, machine: String) -> Simulation {
+    let file = args.input.as_ref().map(|path| path.display().to_string());
+    Simulation {
+        schema_version: SCHEMA_VERSION,
+        input: file.or_else(|| args.generate.clone()).unwrap_or_default(),
+        seed: args.generate.as_ref().map(|_| args.seed),
+        machine,
+        source: report.source.word().to_owned(),
+        page_bytes: report.page.0,
+        footprint_bytes: report.footprint.0,
+        epochs: report.epochs as u64,
+        accesses: report.accesses,
+        left_out: report.left_out,
+        all_fast_ns: report.all_fast.0,
+        all_slow_ns: report.all_slow.0,
+        notes: notes_of(report),
+        capacities: report
+            .capacities
+            .iter()
+            .map(|at| capacity(at, report.footprint))
+            .collect(),
+    }
+}
+
+/// What a reader of the figures must know.
+fn notes_of(report: &Report) -> Vec<String> {
+    let mut notes = Vec::new();
+    if report.epochs < 2 {
+        notes.push(
+            "there is one epoch, so a policy that learns from the one before has nothing to learn \
+             from; choose a shorter --epoch"
+                .to_owned(),
+        );
+    }
+    if report.capacities.iter().any(|at| at.fast == Bytes::ZERO) {
+        notes.push("a capacity is smaller than a page and holds nothing".to_owned());
+    }
+    notes
+}
+
+fn capacity(at: &AtCapacity, footprint: Bytes) -> SimulatedCapacity {
+    let bounds = (at.first_touch.hits, at.oracle.hits);
+    let bound = |result: &PolicyResult, name: &str| SimulatedPolicy {
+        policy: name.to_owned(),
+        is_bound: true,
+        gap_closed: None,
+        ..policy(result, bounds)
+    };
+    let mut policies = vec![bound(&at.first_touch, "first touch")];
+    policies.extend(at.policies.iter().map(|result| policy(result, bounds)));
+    policies.push(bound(&at.oracle, "oracle"));
+    SimulatedCapacity {
+        fast_bytes: at.fast.0,
+        share_of_footprint: at.fast.0 as f64 / footprint.0.max(1) as f64,
+        policies,
+    }
+}
+
+/// One policy; `bounds` are the hits of first touch and of the oracle.
+fn policy(result: &PolicyResult, bounds: (u64, u64)) -> SimulatedPolicy {
+    let (first, oracle) = bounds;
+    let gap = |hits: u64| (hits as f64 - first as f64) / (oracle as f64 - first as f64);
+    SimulatedPolicy {
+        policy: result.policy.clone(),
+        is_bound: false,
+        hit_rate: result.hit_rate(),
+        hits: result.hits,
+        time_ns: result.time.0,
+        energy_pj: u64::try_from(result.energy.0).unwrap_or(u64::MAX),
+        moved_bytes: result.moved.0,
+        fast_used_bytes: result.fast_used.0,
+        gap_closed: (oracle > first).then(|| gap(result.hits)),
+    }
+}
+
+fn say_next(args: &SimulateArgs, notes: Notes) {
+    let input = match (&args.input, &args.generate) {
+        (Some(path), _) => path.display().to_string(),
+        (None, Some(name)) => format!("--generate {name} --seed {}", args.seed),
+        (None, None) => return,
+    };
+    if !args.sweep {
+        notes.next(&format!(
+            "isotherm simulate {input} --sweep --plot sweep.svg"
+        ));
+    } else if args.input.as_ref().is_some_and(|path| path.is_dir()) {
+        notes.next(&format!("isotherm plan {input} --fast 25%"));
+    } else {
+        notes.next(&format!("isotherm simulate {input} --fast 25%"));
+    }
+}

@@ -1,0 +1,234 @@
+//! What `simulate` and `curve` read: a profile of our own, or a file of another tool.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, bail};
+use isotherm_model::profile::Profile;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_sim::{EpochLength, Workload};
+use isotherm_trace::{Accesses, Format, Grain, Trace};
+
+use crate::cli::Reading;
+use crate::notes::Notes;
+
+/// Page of a trace where none is asked for.
+const PAGE: Bytes = Bytes(4096);
+/// Epochs into which a trace is cut where no length is asked for: enough for a policy to learn and
+/// to be seen to follow.
+const EPOCHS: u64 = 64;
+
+/// A format that these commands read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InputFormat {
+    /// A profile of Isotherm, a directory.
+    Profile,
+    /// A file of another tool.
+    Other(Format),
+}
+
+/// Reads the word behind `--format`.
+///
+/// # Errors
+/// There is no such format.
+pub(crate) fn format(word: &str) -> Result<InputFormat, String> {
+    if word == "profile" {
+        return Ok(InputFormat::Profile);
+    }
+    Format::from_word(word)
+        .map(InputFormat::Other)
+        .ok_or_else(|| {
+            let known = Format::ALL.map(Format::word).join(", ");
+            format!("there is no format \"{word}\"; there are profile, {known}")
+        })
+}
+
+/// Reads the size behind `--page`.
+///
+/// # Errors
+/// It is no size, no power of two, or smaller than the smallest page.
+pub(crate) fn page(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if bytes < PAGE || !bytes.0.is_power_of_two() {
+        return Err(format!("{bytes} is no power of two of at least {PAGE}"));
+    }
+    Ok(bytes)
+}
+
+/// Reads the time behind `--epoch`.
+///
+/// # Errors
+/// It is no time, or none at all.
+pub(crate) fn epoch(text: &str) -> Result<Nanos, String> {
+    let length: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    match length {
+        Nanos::ZERO => Err("an epoch must be longer than nothing".to_owned()),
+        length => Ok(length),
+    }
+}
+
+/// Reads the word behind `--source`.
+///
+/// # Errors
+/// There is no such source.
+pub(crate) fn monitor_source(word: &str) -> Result<isotherm_sim::Source, String> {
+    isotherm_sim::Source::from_word(word).ok_or_else(|| {
+        let known = isotherm_sim::Source::ALL.map(isotherm_sim::Source::word);
+        format!(
+            "there is no source \"{word}\"; there are {}",
+            known.join(", ")
+        )
+    })
+}
+
+/// What a file holds.
+pub(crate) enum Input {
+    /// Sums by epoch and chunk.
+    Profile(Box<Profile>),
+    /// Single accesses, to be read.
+    Accesses(Accesses),
+}
+
+/// Opens what is at the path. A directory is a profile, whatever its name.
+///
+/// # Errors
+/// It cannot be read, or is not what its format asks for.
+pub(crate) fn open(path: &Path, reading: &Reading, notes: Notes) -> Result<Input> {
+    let ours = match reading.format {
+        Some(InputFormat::Profile) => true,
+        Some(InputFormat::Other(_)) => false,
+        None => path.is_dir(),
+    };
+    if ours {
+        if reading.page.is_some() || reading.epoch.is_some() {
+            bail!(
+                "{}: a profile of Isotherm keeps the chunks and epochs with which it was recorded; \
+                 leave out --page and --epoch",
+                path.display()
+            );
+        }
+        let (profile, _) = crate::commands::read_profile(path, notes)?;
+        return Ok(Input::Profile(Box::new(profile)));
+    }
+    let format = match reading.format {
+        Some(InputFormat::Other(format)) => Some(format),
+        _ => None,
+    };
+    let default = Grain::default();
+    let grain = Grain {
+        epoch: reading.epoch.unwrap_or(default.epoch),
+        chunk: reading.page.unwrap_or(default.chunk),
+    };
+    Ok(match isotherm_trace::open(path, format, grain)? {
+        Trace::Profile(profile) => {
+            let troubles = profile.sources.iter().map(|source| &source.trouble);
+            troubles
+                .filter(|trouble| !trouble.is_empty())
+                .for_each(|trouble| notes.warn(&format!("{}: {trouble}", path.display())));
+            Input::Profile(profile)
+        }
+        Trace::Accesses(accesses) => Input::Accesses(accesses),
+    })
+}
+
+/// What is at the path, ready to be replayed.
+///
+/// # Errors
+/// As [`open`]; nothing in it can be replayed.
+pub(crate) fn workload(path: &Path, reading: &Reading, notes: Notes) -> Result<Workload> {
+    let shown = || path.display().to_string();
+    let progress = notes.progress("reading the trace");
+    let workload = match open(path, reading, notes)? {
+        Input::Profile(profile) => Workload::of_profile(&profile).with_context(shown)?,
+        Input::Accesses(accesses) => {
+            let length = match reading.epoch {
+                Some(length) => length,
+                None => part_of(accesses, EPOCHS)?,
+            };
+            let Input::Accesses(accesses) = open(path, reading, notes)? else {
+                bail!("{}: it changed while it was read", path.display());
+            };
+            let page = reading.page.unwrap_or(PAGE);
+            replayable(path, accesses, page, EpochLength::Time(length), notes)?
+        }
+    };
+    progress.finish_and_clear();
+    Ok(workload)
+}
+
+/// The length of one of so many equal parts of a trace, at least a nanosecond.
+fn part_of(accesses: Accesses, parts: u64) -> Result<Nanos> {
+    let mut last = Nanos::ZERO;
+    for access in accesses {
+        last = access?.time;
+    }
+    // The last access itself belongs to the last part.
+    Ok(Nanos(last.0 / parts + 1))
+}
+
+fn replayable(
+    path: &Path,
+    mut accesses: Accesses,
+    page: Bytes,
+    epoch: EpochLength,
+    notes: Notes,
+) -> Result<Workload> {
+    let mut failed = None;
+    let readable = accesses.by_ref().map_while(|access| match access {
+        Ok(access) => Some(access),
+        Err(error) => {
+            failed = Some(error);
+            None
+        }
+    });
+    let workload = Workload::of_trace(readable, page, epoch);
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    warn_of(path, &accesses, notes);
+    workload.with_context(|| path.display().to_string())
+}
+
+/// Says what of a trace could not be used, and what cannot be told apart.
+pub(crate) fn warn_of(path: &Path, accesses: &Accesses, notes: Notes) {
+    let tally = accesses.tally();
+    if tally.without_address > 0 {
+        notes.warn(&format!(
+            "{}: {} of {} samples have no data address and are left out",
+            path.display(),
+            tally.without_address,
+            tally.records
+        ));
+    }
+    if tally.processes > 1 {
+        notes.warn(&format!(
+            "{}: {} processes are taken for one; print one of them with `perf script --pid N`",
+            path.display(),
+            tally.processes
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{InputFormat, epoch, format, monitor_source, page};
+    use isotherm_model::units::Bytes;
+    use isotherm_trace::Format;
+
+    #[test]
+    fn words_are_read_and_others_are_refused_with_the_list() {
+        assert_eq!(format("profile"), Ok(InputFormat::Profile));
+        let text = format(Format::Text.word());
+        assert_eq!(text, Ok(InputFormat::Other(Format::Text)));
+        assert!(format("csv").unwrap_err().contains("profile, text"));
+        assert!(monitor_source("pebs").unwrap_err().contains("exact"));
+    }
+
+    #[test]
+    fn a_page_is_a_power_of_two_and_an_epoch_longer_than_nothing() {
+        assert_eq!(page("64KiB"), Ok(Bytes(65_536)));
+        for text in ["1KiB", "12KiB", "4096"] {
+            assert!(page(text).is_err(), "{text}");
+        }
+        assert!(epoch("0s").is_err() && epoch("5").is_err() && epoch("1ms").is_ok());
+    }
+}

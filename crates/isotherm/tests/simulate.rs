@@ -1,0 +1,299 @@
+//! `isotherm simulate` and `isotherm curve` as their users meet them.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use isotherm_model::batch::{Epoch, Process};
+use isotherm_model::port::Recorder;
+use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Segment};
+use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_model::units::{Accesses, Bytes, Nanos};
+use isotherm_profile::{Existing, Writer};
+
+fn traces() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces")
+}
+
+fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_isotherm"))
+        .current_dir(traces())
+        .args(arguments)
+        .output()
+        .expect("isotherm starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Standard output of a run that must succeed.
+fn printed(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8(output.stdout).expect("is UTF-8")
+}
+
+fn refused(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    assert!(!output.status.success(), "{arguments:?} was taken");
+    assert!(output.stdout.is_empty(), "{arguments:?} printed a result");
+    stderr(&output)
+}
+
+fn json(arguments: &[&str]) -> serde_json::Value {
+    serde_json::from_str(&printed(arguments)).expect("is JSON")
+}
+
+const PHASES: [&str; 7] = [
+    "simulate",
+    "--generate",
+    "phases",
+    "--accesses",
+    "60000",
+    "--footprint",
+    "1MiB",
+];
+
+#[test]
+fn every_policy_stands_between_first_touch_and_the_oracle() {
+    let report = json(&[&PHASES[..], &["--fast", "25%", "--json"]].concat());
+    assert_eq!(
+        (&report["schema_version"], &report["seed"]),
+        (&1.into(), &1.into())
+    );
+    let at = &report["capacities"][0];
+    assert_eq!(at["fast_bytes"], 256 << 10);
+    let policies = at["policies"].as_array().expect("is a list");
+    let rate = |policy: &serde_json::Value| policy["hit_rate"].as_f64().expect("is a number");
+    let oracle = policies.last().expect("has policies");
+    assert_eq!(policies[0]["policy"], "first touch");
+    assert_eq!(oracle["policy"], "oracle");
+    let names: Vec<_> = policies
+        .iter()
+        .map(|policy| policy["policy"].as_str())
+        .collect();
+    assert!(names.contains(&Some("history")), "{names:?}");
+    for policy in policies {
+        assert!(rate(policy) <= rate(oracle), "{policy}");
+        assert!(
+            policy["fast_used_bytes"].as_u64() <= at["fast_bytes"].as_u64(),
+            "{policy}"
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_prints_the_same_bytes_and_another_seed_others() {
+    let seeded = |seed: &str, form: &[&str]| {
+        printed(&[&PHASES[..], &["--sweep", "--seed", seed], form].concat())
+    };
+    for form in [&[][..], &["--json"]] {
+        assert_eq!(seeded("5", form), seeded("5", form));
+        assert_ne!(seeded("5", form), seeded("6", form));
+    }
+    assert!(seeded("5", &[]).starts_with("phases, seed 5: 60,000 accesses to "));
+}
+
+#[test]
+fn a_sweep_halves_the_fast_memory_seven_times_and_can_be_drawn() {
+    let directory = tempfile::tempdir().unwrap();
+    let plot = directory.path().join("sweep.svg");
+    let plot_name = plot.to_string_lossy();
+    let report = json(&[&PHASES[..], &["--sweep", "--json", "--plot", &plot_name]].concat());
+    let capacities = report["capacities"].as_array().expect("is a list");
+    let bytes: Vec<u64> = capacities
+        .iter()
+        .filter_map(|at| at["fast_bytes"].as_u64())
+        .collect();
+    assert_eq!(bytes.len(), 7);
+    assert!(
+        bytes.windows(2).all(|pair| pair[1] <= pair[0] / 2),
+        "{bytes:?}"
+    );
+    let drawn = std::fs::read_to_string(plot).unwrap();
+    assert!(
+        drawn.starts_with("<svg") && drawn.contains("oracle"),
+        "{drawn}"
+    );
+}
+
+#[test]
+fn files_of_every_format_are_replayed_and_curved() {
+    for (file, accesses) in [
+        ("accesses.csv", 5),
+        ("page-faults.perf-script.txt", 30),
+        ("page-faults.perf.data", 30),
+        ("damon.trace.txt", 3_968),
+        ("damo.data", 3_648),
+        ("memprof.yaml", 90_010),
+    ] {
+        let report = json(&["simulate", file, "--fast", "50%", "--json"]);
+        assert_eq!(report["accesses"], accesses, "{file}");
+        assert_eq!(report["seed"], serde_json::Value::Null);
+        let curves = json(&["curve", file, "--json"]);
+        let curves = &curves["curves"];
+        assert_eq!(curves[0]["accesses"], accesses, "{file}");
+        let points = curves[0]["points"].as_array().expect("is a list");
+        let all = points.last().expect("has points");
+        assert_eq!(all["share_of_accesses"], 1.0, "{file}");
+        let text = printed(&["curve", file]);
+        assert!(text.contains("of the accesses"), "{text}");
+    }
+}
+
+/// A profile of Isotherm: a small hot and a large cold site, over three epochs of a second.
+fn recorded(path: &Path) {
+    let site = |id: u64, bytes: u64, first_seen: u32| Site {
+        peak_rss: Bytes(bytes),
+        first_seen,
+        ..Site::new(SiteId(id), SiteKind::Heap)
+    };
+    let meta = Meta {
+        chunk: Bytes(65_536),
+        epoch_length: Nanos(1_000_000_000),
+        ..Meta::default()
+    };
+    let mut writer = Writer::create(path, &meta, Existing::Refuse).unwrap();
+    for epoch in (0..3).map(Epoch) {
+        let heat = |(site, address, accesses): (u64, u64, u64)| Heat {
+            epoch,
+            process: Process { pid: 7, image: 0 },
+            site: SiteId(site),
+            address,
+            accesses: Accesses(accesses),
+        };
+        let cold = (0..16).map(|chunk| (10, chunk << 16, 1));
+        let hot = (64..66).map(|chunk| (11, chunk << 16, 500));
+        let segment = Segment {
+            epoch: EpochSpan {
+                epoch,
+                span: Nanos(1_000_000_000),
+            },
+            sites: vec![site(10, 1 << 20, 0), site(11, 128 << 10, 1)],
+            heat: cold.chain(hot).map(heat).collect(),
+            ..Segment::default()
+        };
+        writer.record(&segment).unwrap();
+    }
+    writer.finish(Ending::Exited(0), &[]).unwrap();
+}
+
+#[test]
+fn a_recorded_profile_is_replayed_under_site_policies_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("app.iso");
+    recorded(&path);
+    let path = path.to_string_lossy();
+    let report = json(&["simulate", &path, "--fast", "256KiB", "--json"]);
+    assert_eq!(
+        (&report["accesses"], &report["epochs"]),
+        (&3048.into(), &3.into())
+    );
+    let policies = report["capacities"][0]["policies"]
+        .as_array()
+        .expect("is a list");
+    let hits = |name: &str| {
+        let policy = policies.iter().find(|policy| policy["policy"] == name);
+        policy
+            .and_then(|policy| policy["hits"].as_u64())
+            .expect("is there")
+    };
+    // The hot site fits; memory that fills as it is touched holds cold chunks only.
+    assert_eq!(hits("thermos"), 3_000);
+    assert_eq!(hits("first touch"), 12);
+    let text = printed(&["curve", &path]);
+    let row = text
+        .lines()
+        .find(|line| line.starts_with("1/8 "))
+        .expect("has rows");
+    assert!(row.ends_with("98 %"), "{text}");
+    let error = refused(&["simulate", &path, "--epoch", "1s"]);
+    assert!(error.contains("leave out --page and --epoch"), "{error}");
+}
+
+#[test]
+fn the_next_command_is_named_and_runs() {
+    let output = run(&["simulate", "memprof.yaml"]);
+    let next = stderr(&output);
+    let next = next
+        .lines()
+        .find_map(|line| line.strip_prefix("isotherm: next: isotherm "));
+    let words: Vec<&str> = next.expect("is named").split(' ').collect();
+    assert_eq!(
+        words,
+        ["simulate", "memprof.yaml", "--sweep", "--plot", "sweep.svg"]
+    );
+    let text = printed(&words[..3]);
+    assert!(text.contains("hit rate"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_simulated_is_refused_with_the_reason_and_the_choice() {
+    for (arguments, what) in [
+        (
+            &["simulate", "bad/backwards.csv"][..],
+            "bad/backwards.csv:4: the time 4000 ns",
+        ),
+        (
+            &["simulate", "bad/cut-off.perf.data"],
+            "at byte 40: the records",
+        ),
+        (
+            &["curve", "bad/negative.memprof.yaml"],
+            ":10: TotalAccessCount is \"-90000\"",
+        ),
+        (&["curve", "bad/nothing.bin"], "of no format that is known"),
+        (
+            &["curve", "nowhere.csv"],
+            "nowhere.csv: cannot be read: No such file",
+        ),
+        (
+            &["simulate", "accesses.csv", "--format", "memprof"],
+            "it holds no allocation site",
+        ),
+        (
+            &["simulate", "accesses.csv", "--format", "csv"],
+            "there are profile, text, perf-script",
+        ),
+        (
+            &["simulate", "accesses.csv", "--policy", "thermos"],
+            "thermos places allocation sites",
+        ),
+        (
+            &["simulate", "accesses.csv", "--policy", "magic"],
+            "no policy is named \"magic\"",
+        ),
+        (
+            &["simulate", "accesses.csv", "--tiers", "mars"],
+            "nor a file that exists",
+        ),
+        (
+            &["simulate", "accesses.csv", "--page", "12KiB"],
+            "no power of two",
+        ),
+        (
+            &["simulate", "accesses.csv", "--epoch", "0s"],
+            "longer than nothing",
+        ),
+        (
+            &["simulate", "accesses.csv", "--fast", "25%", "--sweep"],
+            "cannot be used with",
+        ),
+        (
+            &["simulate", "memprof.yaml", "--source", "both"],
+            "needs the order of accesses",
+        ),
+        (
+            &["simulate", "--generate", "chaos"],
+            "there are uniform, zipf",
+        ),
+        (&["simulate"], "<INPUT>"),
+        (
+            &["simulate", "accesses.csv", "--seed", "3"],
+            "cannot be used with",
+        ),
+    ] {
+        let error = refused(arguments);
+        assert!(error.contains(what), "{arguments:?}: {error}");
+    }
+}

@@ -1,0 +1,101 @@
+//! Single accesses, one at a time, whatever the format.
+
+use isotherm_model::trace::Access;
+use isotherm_model::units::Nanos;
+
+use crate::error::{Error, Fault, Place};
+
+/// How much a reader has seen so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Records that could have been accesses: lines, samples.
+    pub records: u64,
+    /// Of these, samples that name no data address.
+    pub without_address: u64,
+    /// Processes that the records name; 0 where the format names none. With more than one, equal
+    /// addresses of two processes cannot be told apart.
+    pub processes: usize,
+}
+
+/// A format that yields single accesses.
+pub(crate) trait Reader {
+    /// The next access, `None` behind the last one. It is not called again after either `None` or
+    /// an error.
+    fn next_access(&mut self) -> Result<Option<Access>, Error>;
+
+    fn tally(&self) -> Tally;
+}
+
+/// The accesses of a trace in the order of time, which is counted from the first of them. It ends
+/// after the first error; a trace without any access is one.
+pub struct Accesses {
+    reader: Box<dyn Reader>,
+    file: String,
+    /// Time of the first access on the file's own clock.
+    start: Option<Nanos>,
+    ended: bool,
+}
+
+impl Accesses {
+    pub(crate) fn new(reader: impl Reader + 'static, file: &str) -> Self {
+        Self {
+            reader: Box::new(reader),
+            file: file.to_owned(),
+            start: None,
+            ended: false,
+        }
+    }
+
+    /// What was read so far.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.reader.tally()
+    }
+
+    fn empty(&self) -> Error {
+        let fault = match self.tally() {
+            Tally { records: 0, .. } => {
+                Fault::new("it holds no access", "at least one; is the file whole?")
+            }
+            Tally { records, .. } => Fault::new(
+                format!("none of its {records} samples has a data address"),
+                "samples of memory accesses (`perf mem record`, or `perf record -d` with an event \
+                 that knows addresses)",
+            ),
+        };
+        fault.at(&self.file, Place::Whole)
+    }
+}
+
+impl Iterator for Accesses {
+    type Item = Result<Access, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = match self.reader.next_access() {
+            Ok(Some(access)) => {
+                let start = *self.start.get_or_insert(access.time);
+                return Some(Ok(Access {
+                    time: access.time.saturating_sub(start),
+                    ..access
+                }));
+            }
+            Ok(None) if self.start.is_none() => Some(Err(self.empty())),
+            Ok(None) => None,
+            Err(error) => Some(Err(error)),
+        };
+        self.ended = true;
+        next
+    }
+}
+
+impl std::fmt::Debug for Accesses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Accesses")
+            .field("file", &self.file)
+            .field("tally", &self.tally())
+            .finish_non_exhaustive()
+    }
+}

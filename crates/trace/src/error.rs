@@ -1,0 +1,144 @@
+//! What can be wrong with a file: which file, where in it, what was found, what was expected.
+
+use std::fmt;
+use std::io;
+
+/// Why a file could not be read.
+///
+/// Printed as `app.csv:12: the time "-5" is negative; expected a time of zero or more`, or as
+/// `perf.data: at byte 4096: ...` for a format without lines.
+#[derive(Debug)]
+pub struct Error {
+    /// Name of the file as it was given.
+    pub file: String,
+    /// Where in the file.
+    pub place: Place,
+    /// What is wrong there.
+    pub kind: Kind,
+}
+
+/// A place in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The file as a whole.
+    Whole,
+    /// A line, from 1.
+    Line(u64),
+    /// A position in bytes, from 0.
+    Offset(u64),
+}
+
+/// What is wrong.
+#[derive(Debug)]
+pub enum Kind {
+    /// The content is not what the format asks for.
+    Malformed {
+        /// What was found, as a clause.
+        found: String,
+        /// What was expected, as a phrase that names the remedy where there is one.
+        expected: String,
+    },
+    /// The system did not let the file be read.
+    Read(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        match self.place {
+            Place::Whole => {}
+            Place::Line(line) => write!(f, ":{line}")?,
+            Place::Offset(offset) => write!(f, ": at byte {offset}")?,
+        }
+        match &self.kind {
+            Kind::Malformed { found, expected } => write!(f, ": {found}; expected {expected}"),
+            Kind::Read(source) => write!(f, ": cannot be read: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    /// What lies behind the system's error; that error itself is part of the text already.
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            Kind::Read(source) => source.source(),
+            Kind::Malformed { .. } => None,
+        }
+    }
+}
+
+impl Error {
+    /// A file that the system does not give.
+    pub(crate) fn read(file: &str, source: io::Error) -> Self {
+        Self {
+            file: file.to_owned(),
+            place: Place::Whole,
+            kind: Kind::Read(source),
+        }
+    }
+}
+
+/// What is wrong with a piece of text or bytes, by a parser that does not know where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) found: String,
+    pub(crate) expected: String,
+}
+
+impl Fault {
+    pub(crate) fn new(found: impl Into<String>, expected: impl Into<String>) -> Self {
+        Self {
+            found: found.into(),
+            expected: expected.into(),
+        }
+    }
+
+    /// The error at a place.
+    pub(crate) fn at(self, file: &str, place: Place) -> Error {
+        Error {
+            file: file.to_owned(),
+            place,
+            kind: Kind::Malformed {
+                found: self.found,
+                expected: self.expected,
+            },
+        }
+    }
+}
+
+/// Characters of a file's content that a message repeats at most.
+const SHOWN: usize = 40;
+
+/// A piece of a file as a message shows it: quoted, cut, and unable to steer a terminal.
+pub(crate) fn shown(text: &str) -> String {
+    let clean = |c: char| if c.is_control() { '?' } else { c };
+    let mut characters = text.chars();
+    let mut cut: String = characters.by_ref().take(SHOWN).map(clean).collect();
+    if characters.next().is_some() {
+        cut.push('…');
+    }
+    format!("\"{cut}\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fault, Place, shown};
+
+    #[test]
+    fn an_error_names_file_place_finding_and_expectation() {
+        let fault = || Fault::new("the time is negative", "a time of zero or more");
+        let text = |place| fault().at("a.csv", place).to_string();
+        assert_eq!(
+            text(Place::Line(3)),
+            "a.csv:3: the time is negative; expected a time of zero or more"
+        );
+        assert!(text(Place::Offset(104)).starts_with("a.csv: at byte 104: the time"));
+        assert!(text(Place::Whole).starts_with("a.csv: the time"));
+    }
+
+    #[test]
+    fn content_is_cut_and_cannot_steer_a_terminal() {
+        assert_eq!(shown("\x1b[2J"), "\"?[2J\"");
+        assert_eq!(shown(&"x".repeat(50)).chars().count(), 40 + 3);
+    }
+}

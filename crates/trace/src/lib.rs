@@ -1,0 +1,141 @@
+//! Readers of what other tools recorded: single accesses, or profiles of what was accessed how
+//! often. One format a file; `docs/traces.md` describes each with an example.
+//!
+//! ```text
+//! text, perf script, perf.data            --> Access, Access, ...   (one at a time)
+//! DAMON traces, damo records, MemProf     --> Profile               (sums by epoch and chunk)
+//! ```
+//!
+//! Files are read as streams: a trace of many gigabytes takes no more memory than a short one, and
+//! a profile as much as its sums. Whatever the bytes, the answer is a value or an [`Error`] that
+//! names the file, the place and what was expected there; nothing panics. Isotherm's own profiles
+//! are directories and read by `isotherm-profile`.
+//!
+//! ```
+//! use std::io::Cursor;
+//! use isotherm_trace::{Format, accesses};
+//! let trace = "time_us,address,access\n0,0x1000,r\n0.5,0x1040,w\n";
+//! let format = Format::guess(trace.as_bytes()).expect("a header tells the format");
+//! let read: Result<Vec<_>, _> = accesses(format, "a.csv", Cursor::new(trace))?.collect();
+//! assert!(read?[1].write);
+//! # Ok::<(), isotherm_trace::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod accesses;
+mod damo_record;
+mod damon;
+mod damon_trace;
+mod error;
+mod format;
+mod grain;
+mod lines;
+mod memprof;
+mod number;
+mod perf_data;
+mod perf_script;
+mod site_hash;
+mod text;
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use isotherm_model::profile::Profile;
+
+pub use accesses::{Accesses, Tally};
+use error::Fault;
+pub use error::{Error, Kind, Place};
+pub use format::{Format, HEAD};
+pub use grain::Grain;
+
+/// What a file holds.
+#[derive(Debug)]
+pub enum Trace {
+    /// Single accesses.
+    Accesses(Accesses),
+    /// Sums. A box, as it is far larger.
+    Profile(Box<Profile>),
+}
+
+/// Opens a file and finds its format where none is given. Accesses are read later, one by one; a
+/// profile is read at once, cut as `grain` says.
+///
+/// # Errors
+/// The file cannot be read, is of no known format, or is not what its format asks for.
+pub fn open(path: &Path, format: Option<Format>, grain: Grain) -> Result<Trace, Error> {
+    let name = path.display().to_string();
+    let failed = |source| Error::read(&name, source);
+    let mut file = File::open(path).map_err(failed)?;
+    let format = match format {
+        Some(format) => format,
+        None => guess(&mut file, &name)?,
+    };
+    file.seek(SeekFrom::Start(0)).map_err(failed)?;
+    let source = BufReader::new(file);
+    if format.has_single_accesses() {
+        accesses(format, &name, source).map(Trace::Accesses)
+    } else {
+        let profile = profile(format, &name, source, grain)?;
+        Ok(Trace::Profile(Box::new(profile)))
+    }
+}
+
+fn guess(file: &mut File, name: &str) -> Result<Format, Error> {
+    let mut head = Vec::new();
+    let mut begin = file.take(HEAD as u64);
+    begin
+        .read_to_end(&mut head)
+        .map_err(|source| Error::read(name, source))?;
+    Format::guess(&head).ok_or_else(|| {
+        let known = Format::ALL.map(Format::word).join(", ");
+        let fault = Fault::new(
+            "its beginning is of no format that is known",
+            format!("one of {known}, named with --format if it is one after all"),
+        );
+        fault.at(name, Place::Whole)
+    })
+}
+
+/// The accesses of a source in a format that tells single ones; `name` is for messages.
+///
+/// # Errors
+/// The format tells none, or the beginning is not what it asks for. What is wrong further on is
+/// told by the iterator.
+pub fn accesses(
+    format: Format,
+    name: &str,
+    source: impl BufRead + Seek + 'static,
+) -> Result<Accesses, Error> {
+    Ok(match format {
+        Format::Text => Accesses::new(text::Text::new(source, name), name),
+        Format::PerfScript => Accesses::new(perf_script::PerfScript::new(source, name), name),
+        Format::PerfData => Accesses::new(perf_data::PerfData::open(source, name)?, name),
+        Format::DamonTrace | Format::DamoRecord | Format::MemProf => {
+            let found = format!("{} files tell sums, not single accesses", format.word());
+            return Err(Fault::new(found, "text, perf-script or perf-data").at(name, Place::Whole));
+        }
+    })
+}
+
+/// The profile of a source in a format that tells sums; `name` is for messages.
+///
+/// # Errors
+/// The format tells single accesses, or the source is not what it asks for.
+pub fn profile(
+    format: Format,
+    name: &str,
+    source: impl BufRead + 'static,
+    grain: Grain,
+) -> Result<Profile, Error> {
+    match format {
+        Format::DamonTrace => damon_trace::read(source, name, grain),
+        Format::DamoRecord => damo_record::read(source, name, grain),
+        Format::MemProf => memprof::read(source, name, grain),
+        Format::Text | Format::PerfScript | Format::PerfData => {
+            let found = format!("{} files tell single accesses, not sums", format.word());
+            let expected = "damon-trace, damo-record or memprof";
+            Err(Fault::new(found, expected).at(name, Place::Whole))
+        }
+    }
+}

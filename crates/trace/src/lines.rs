@@ -1,0 +1,92 @@
+//! A text file line by line, one line in memory at a time.
+
+use std::borrow::Cow;
+use std::io::{BufRead, Read};
+
+use crate::error::{Error, Fault, Place};
+
+/// Bytes of a line at most. A `perf script` line with a long calling context in one line stays far
+/// below; a file without any line feed does not.
+const LONGEST: usize = 1 << 16;
+
+/// The lines of a file.
+pub(crate) struct Lines<R> {
+    source: R,
+    file: String,
+    number: u64,
+    buffer: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(crate) fn new(source: R, file: &str) -> Self {
+        Self {
+            source,
+            file: file.to_owned(),
+            number: 0,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The next line without its end (LF or CR LF); `None` behind the last one. Bytes that are not
+    /// UTF-8 become replacement characters: names of programs may hold any bytes.
+    pub(crate) fn next_line(&mut self) -> Result<Option<Cow<'_, str>>, Error> {
+        self.buffer.clear();
+        let limit = LONGEST as u64 + 1;
+        let mut line = self.source.by_ref().take(limit);
+        match line.read_until(b'\n', &mut self.buffer) {
+            Err(source) => return Err(Error::read(&self.file, source)),
+            Ok(0) => return Ok(None),
+            Ok(_) => self.number += 1,
+        }
+        if self.buffer.len() > LONGEST {
+            return Err(self.error(Fault::new(
+                format!("the line is longer than {LONGEST} bytes"),
+                "lines of text",
+            )));
+        }
+        for end in [b'\n', b'\r'] {
+            if self.buffer.last() == Some(&end) {
+                self.buffer.pop();
+            }
+        }
+        Ok(Some(String::from_utf8_lossy(&self.buffer)))
+    }
+
+    /// Number of the line that was read last, from 1.
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// What is wrong with the line that was read last.
+    pub(crate) fn error(&self, fault: Fault) -> Error {
+        self.error_at(fault, self.number)
+    }
+
+    /// What is wrong with an earlier line.
+    pub(crate) fn error_at(&self, fault: Fault, line: u64) -> Error {
+        fault.at(&self.file, Place::Line(line.max(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONGEST, Lines};
+
+    #[test]
+    fn lines_end_with_lf_crlf_or_the_file_and_may_hold_any_bytes() {
+        let mut lines = Lines::new(&b"a\r\n\n\xffb"[..], "x");
+        assert_eq!(lines.next_line().unwrap().as_deref(), Some("a"));
+        assert_eq!(lines.next_line().unwrap().as_deref(), Some(""));
+        assert_eq!(lines.next_line().unwrap().as_deref(), Some("\u{fffd}b"));
+        assert_eq!(lines.number(), 3);
+        assert!(lines.next_line().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_without_line_feeds_is_refused_before_it_fills_the_memory() {
+        let long = vec![b'x'; LONGEST + 10];
+        let mut lines = Lines::new(&long[..], "x");
+        let error = lines.next_line().unwrap_err().to_string();
+        assert!(error.starts_with("x:1: the line is longer"), "{error}");
+    }
+}

@@ -1,0 +1,186 @@
+//! `perf.data` files that hold samples with data addresses.
+//!
+//! The library `linux-perf-data` finds events and sorts records by time; [`sample`] takes a sample
+//! apart, because the library passes over the word that tells reads from writes. The library trusts
+//! the sizes that a file names and would ask for as much memory, so [`layout`] follows them all
+//! first, and hands over a header of which the parts that are not needed are cut off.
+
+mod layout;
+mod sample;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, Read, Seek, SeekFrom};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use isotherm_model::trace::Access;
+use isotherm_model::units::Nanos;
+use linux_perf_data::linux_perf_event_reader::RecordType;
+use linux_perf_data::{PerfFile, PerfFileReader, PerfFileRecord, PerfRecordIter};
+
+use crate::accesses::{Reader, Tally};
+use crate::error::{Error, Fault, Place};
+use layout::{Event, HEADER_BYTES, Stop};
+use sample::Sample;
+
+/// The first bytes of every file that this reads.
+pub(crate) use layout::MAGIC;
+
+/// Accesses of a `perf.data` file.
+pub(crate) struct PerfData<R: BufRead + Seek> {
+    file: String,
+    perf_file: PerfFile,
+    records: PerfRecordIter<Patched<R>>,
+    events: Vec<Event>,
+    latest: u64,
+    processes: BTreeSet<u32>,
+    tally: Tally,
+}
+
+impl<R: BufRead + Seek> PerfData<R> {
+    /// Follows every record of the file once, and opens it.
+    ///
+    /// # Errors
+    /// It cannot be read, is no such file, is cut off, or holds no data addresses.
+    pub(crate) fn open(mut source: R, file: &str) -> Result<Self, Error> {
+        let layout = layout::check(&mut source).map_err(|stop| match stop {
+            Stop::Read(source) => Error::read(file, source),
+            Stop::Fault(fault, offset) => fault.at(file, Place::Offset(offset)),
+        })?;
+        let whole = |fault: Fault| fault.at(file, Place::Whole);
+        layout::has_addresses(&layout.events).map_err(whole)?;
+        let patched = Patched::new(source, layout.header).map_err(|e| Error::read(file, e))?;
+        let opened = guarded(|| PerfFileReader::parse_file(patched).map_err(library_fault));
+        let PerfFileReader {
+            perf_file,
+            record_iter,
+        } = opened.map_err(whole)?;
+        Ok(Self {
+            file: file.to_owned(),
+            perf_file,
+            records: record_iter,
+            events: layout.events,
+            latest: 0,
+            processes: BTreeSet::new(),
+            tally: Tally::default(),
+        })
+    }
+
+    /// The next sample, in the order of time.
+    fn next_sample(&mut self) -> Result<Option<Sample>, Fault> {
+        while let Some(record) = self
+            .records
+            .next_record(&mut self.perf_file)
+            .map_err(library_fault)?
+        {
+            let PerfFileRecord::EventRecord { attr_index, record } = record else {
+                continue;
+            };
+            if record.record_type != RecordType::SAMPLE {
+                continue;
+            }
+            let Some(event) = self.events.get(attr_index) else {
+                continue;
+            };
+            let number = self.tally.records + 1;
+            return match sample::parse(&record.data.as_slice(), event) {
+                Some(sample) => Ok(Some(sample)),
+                None => Err(Fault::new(
+                    format!("sample {number} (in the order of time) is too short for its fields"),
+                    "the fields that its event names",
+                )),
+            };
+        }
+        Ok(None)
+    }
+}
+
+impl<R: BufRead + Seek> Reader for PerfData<R> {
+    fn next_access(&mut self) -> Result<Option<Access>, Error> {
+        loop {
+            let sample = guarded(|| self.next_sample());
+            let Some(sample) = sample.map_err(|fault| fault.at(&self.file, Place::Whole))? else {
+                return Ok(None);
+            };
+            self.tally.records += 1;
+            let Some(address) = sample.address else {
+                self.tally.without_address += 1;
+                continue;
+            };
+            self.processes.insert(sample.pid);
+            // Records are sorted by rounds of the recorder; one that comes late keeps its place.
+            self.latest = self.latest.max(sample.time);
+            return Ok(Some(Access {
+                time: Nanos(self.latest),
+                address,
+                write: sample.write,
+            }));
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            processes: self.processes.len(),
+            ..self.tally
+        }
+    }
+}
+
+fn library_fault(error: linux_perf_data::Error) -> Fault {
+    Fault::new(
+        format!("its events or records contradict each other ({error})"),
+        "a file as `perf record` leaves it (`perf script -i FILE` may read more)",
+    )
+}
+
+/// Turns a panic into a fault: the library asserts in some places what a file made to deceive can
+/// break.
+fn guarded<T>(step: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| {
+        Err(Fault::new(
+            "its events or records contradict each other",
+            "a file as `perf record` leaves it",
+        ))
+    })
+}
+
+/// A file that begins with another header than it has.
+struct Patched<R> {
+    inner: R,
+    header: [u8; HEADER_BYTES],
+    position: u64,
+}
+
+impl<R: Seek> Patched<R> {
+    fn new(mut inner: R, header: [u8; HEADER_BYTES]) -> std::io::Result<Self> {
+        inner.seek(SeekFrom::Start(0))?;
+        Ok(Self {
+            inner,
+            header,
+            position: 0,
+        })
+    }
+}
+
+impl<R: Read + Seek> Read for Patched<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let from = usize::try_from(self.position).unwrap_or(usize::MAX);
+        let rest = self.header.get(from..).unwrap_or(&[]);
+        if rest.is_empty() {
+            let read = self.inner.read(buffer)?;
+            self.position += read as u64;
+            return Ok(read);
+        }
+        let read = rest.len().min(buffer.len());
+        buffer[..read].copy_from_slice(&rest[..read]);
+        self.position += read as u64;
+        self.inner.seek(SeekFrom::Start(self.position))?;
+        Ok(read)
+    }
+}
+
+impl<R: Seek> Seek for Patched<R> {
+    fn seek(&mut self, to: SeekFrom) -> std::io::Result<u64> {
+        self.position = self.inner.seek(to)?;
+        Ok(self.position)
+    }
+}

@@ -1,0 +1,273 @@
+//! What `perf script` prints of samples with data addresses.
+//!
+//! ```text
+//! comm pid/tid [cpu] seconds.fraction: period event: ADDR [sym] [data_src |OP ...|...] ip sym (dso)
+//! ```
+//!
+//! Which fields there are depends on the recording and on `-F`; the number in brackets, the period,
+//! the symbols and everything behind the address may be missing. The one thing that must not happen
+//! is that an instruction pointer is taken for a data address, where the sample has none: both are
+//! bare hexadecimal. The first such number behind the event is the address if it stands alone, or
+//! if another one (the instruction pointer, or the data source) follows.
+
+use std::collections::BTreeSet;
+use std::io::BufRead;
+
+use isotherm_model::trace::Access;
+use isotherm_model::units::Nanos;
+
+use crate::accesses::{Reader, Tally};
+use crate::error::{Error, Fault, shown};
+use crate::lines::Lines;
+use crate::number;
+use crate::text::is_comment;
+
+const LINE: &str =
+    "a line such as `app 71/71 [003] 12.345678: event: 7ffff7fe4b70 ...` (perf script prints it)";
+/// Shortest second number that is taken for an instruction pointer: shorter ones are weights, and
+/// names that look like hexadecimal.
+const SHORTEST_POINTER: usize = 5;
+
+/// One line that tells of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Sample {
+    pid: u32,
+    time: u64,
+    address: Option<u64>,
+    write: bool,
+}
+
+/// What a line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    Sample(Sample),
+    /// A caller of the sample above, a comment, a record of another kind.
+    Other,
+}
+
+fn parse(line: &str) -> Result<Line, Fault> {
+    if is_comment(line) {
+        return Ok(Line::Other);
+    }
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let stamp = words.iter().enumerate().skip(1);
+    let Some((at, time)) = stamp
+        .filter_map(|(at, word)| Some((at, number::stamp(word)?)))
+        .next()
+    else {
+        return match words.first().and_then(|word| number::hexadecimal(word)) {
+            Some(_) => Ok(Line::Other),
+            None => Err(Fault::new(format!("{} holds no time", shown(line)), LINE)),
+        };
+    };
+    let time = time?;
+    let pid = pid(&words[..at])?;
+    let rest = &words[at + 1..];
+    let event = rest.iter().take(2).position(|word| word.ends_with(':'));
+    let Some(event) = event else {
+        let other = rest.iter().any(|word| word.starts_with("PERF_RECORD_"));
+        return match other {
+            true => Ok(Line::Other),
+            false => Err(Fault::new("no event follows the time", LINE)),
+        };
+    };
+    if rest[event] == "damon:damon_aggregated:" {
+        return Err(Fault::new(
+            "the samples are regions of DAMON",
+            "single accesses (read this file with --format damon-trace)",
+        ));
+    }
+    let behind = &rest[event + 1..];
+    Ok(Line::Sample(Sample {
+        pid,
+        time,
+        address: data_address(behind).filter(|address| *address != 0),
+        write: is_write(rest[event], line),
+    }))
+}
+
+/// The number before the time and the processor: `71` or `71/72`, process and thread.
+fn pid(before: &[&str]) -> Result<u32, Fault> {
+    let word = before
+        .iter()
+        .rev()
+        .find(|word| !(word.starts_with('[') && word.ends_with(']')));
+    let word = word.copied().unwrap_or("");
+    let pid = word.split('/').next().unwrap_or("");
+    // The idle tasks of a processor have no process: perf prints -1 where it does not know.
+    if pid == "-1" {
+        return Ok(0);
+    }
+    number::decimal(pid)
+        .and_then(|pid| u32::try_from(pid).ok())
+        .ok_or_else(|| Fault::new(format!("{} is no process id", shown(word)), LINE))
+}
+
+fn data_address(behind: &[&str]) -> Option<u64> {
+    let (first, rest) = behind.split_first()?;
+    let address = number::hexadecimal(first)?;
+    let Some(next) = rest.first() else {
+        return Some(address);
+    };
+    // A data source follows itself in words: what stands before the words is no address.
+    if next.starts_with('|') {
+        return None;
+    }
+    let is_number = |word: &str| {
+        word.len() >= SHORTEST_POINTER
+            && word.bytes().any(|byte| byte.is_ascii_digit())
+            && number::hexadecimal(word).is_some()
+    };
+    rest.iter().any(|word| is_number(word)).then_some(address)
+}
+
+/// The data source says what the access was; without one the event's name may.
+fn is_write(event: &str, line: &str) -> bool {
+    let operation = line.split_once("|OP ").map(|(_, rest)| rest);
+    let operation = operation.and_then(|rest| rest.split('|').next());
+    operation.map_or_else(
+        || event.to_ascii_lowercase().contains("store"),
+        |operation| operation.contains("STORE"),
+    )
+}
+
+/// True where the line is a sample of this format.
+pub(crate) fn is_sample(line: &str) -> bool {
+    matches!(parse(line), Ok(Line::Sample(_)))
+}
+
+/// Accesses of `perf script` output.
+pub(crate) struct PerfScript<R> {
+    lines: Lines<R>,
+    /// `perf script` sorts by time within what it buffered; a sample that comes late is given the
+    /// time of the one before it.
+    latest: u64,
+    processes: BTreeSet<u32>,
+    tally: Tally,
+}
+
+impl<R: BufRead> PerfScript<R> {
+    pub(crate) fn new(source: R, file: &str) -> Self {
+        Self {
+            lines: Lines::new(source, file),
+            latest: 0,
+            processes: BTreeSet::new(),
+            tally: Tally::default(),
+        }
+    }
+}
+
+impl<R: BufRead> Reader for PerfScript<R> {
+    fn next_access(&mut self) -> Result<Option<Access>, Error> {
+        loop {
+            let Some(line) = self.lines.next_line()? else {
+                return Ok(None);
+            };
+            let parsed = parse(&line);
+            let sample = match parsed.map_err(|fault| self.lines.error(fault))? {
+                Line::Sample(sample) => sample,
+                Line::Other => continue,
+            };
+            self.tally.records += 1;
+            let Some(address) = sample.address else {
+                self.tally.without_address += 1;
+                continue;
+            };
+            self.processes.insert(sample.pid);
+            self.latest = self.latest.max(sample.time);
+            return Ok(Some(Access {
+                time: Nanos(self.latest),
+                address,
+                write: sample.write,
+            }));
+        }
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            processes: self.processes.len(),
+            ..self.tally
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Line, parse};
+
+    fn address(behind: &str) -> Option<u64> {
+        let line = format!("app 7/8 [001] 1.5: 1 cpu/mem-loads/: {behind}");
+        match parse(&line) {
+            Ok(Line::Sample(sample)) => sample.address,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_instruction_pointer_alone_is_never_taken_for_a_data_address() {
+        assert_eq!(
+            address("7f0aaaa0aae0 [unknown] (/usr/lib/libglib.so)"),
+            None
+        );
+        assert_eq!(address("7f0aaaa0aae0 add (/usr/lib/libglib.so)"), None);
+        assert_eq!(
+            address("268100142 |OP LOAD|LVL L1 hit| 5 7 0 7fad4 f"),
+            None
+        );
+        assert_eq!(address(""), None);
+        assert_eq!(address("0 7fad7c47425d main (/bin/app)"), None);
+    }
+
+    #[test]
+    fn a_data_address_stands_before_symbols_data_source_and_instruction_pointer() {
+        assert_eq!(address("7ff0"), Some(0x7ff0));
+        assert_eq!(address("7ff0 rfv.9 7ffff7fe5a07 _dl_start"), Some(0x7ff0));
+        assert_eq!(
+            address("7ff0 10268100142 |OP LOAD|LVL L1 hit|SNP None| 5 7 0 7fad7c47425d f"),
+            Some(0x7ff0)
+        );
+    }
+
+    #[test]
+    fn the_data_source_decides_what_is_a_write_and_the_event_without_one() {
+        for (text, write) in [
+            ("a 1 1.0: cpu/mem-stores/P: 10 7ffff7fe5a07", true),
+            ("a 1 1.0: cpu/mem-stores/P: 10 10142 |OP LOAD|LVL", false),
+            ("a 1 1.0: ibs_op//: 10 10142 |OP STORE|LVL", true),
+            ("a 1 1.0: page-faults:u: 10 7ffff7fe5a07", false),
+        ] {
+            let Ok(Line::Sample(sample)) = parse(text) else {
+                panic!("{text} is no sample");
+            };
+            assert_eq!(sample.write, write, "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_programs_may_hold_blanks_and_callers_are_passed_over() {
+        let line = "Web Content 12/13 [000] 1.5: event: 10";
+        let Ok(Line::Sample(sample)) = parse(line) else {
+            panic!("{line} is no sample");
+        };
+        assert_eq!(sample.pid, 12);
+        for line in ["", "# comment", "\t  7fad7c47425d main (/bin/app)"] {
+            assert_eq!(parse(line), Ok(Line::Other), "{line}");
+        }
+        let lost = "a 1 [000] 1.5: PERF_RECORD_LOST lost 5";
+        assert_eq!(parse(lost), Ok(Line::Other));
+    }
+
+    #[test]
+    fn lines_of_another_kind_are_refused_with_what_is_missing() {
+        for (line, what) in [
+            ("hello world", "holds no time"),
+            ("app 7 1.5: 3 4 5", "no event"),
+            ("app x 1.5: event: 10", "no process id"),
+            ("k 1 1.5: damon:damon_aggregated: target_id=1", "DAMON"),
+            ("a 1 99999999999999.5: event: 10", "too large"),
+        ] {
+            let fault = parse(line).unwrap_err();
+            assert!(fault.found.contains(what), "{line}: {fault:?}");
+        }
+    }
+}
