@@ -148,7 +148,9 @@ fn an_interrupt_in_the_middle_keeps_the_profile() {
     let directory = tempfile::tempdir().unwrap();
     let binary = compile(directory.path());
     let profile = path(&directory, "app.iso");
-    let mut child = isotherm()
+    // A shell that starts the tests in the background has them ignore the interrupt.
+    let mut child = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_isotherm")])
         .args(["record", "--epoch", "100ms", "-o", &profile, "--"])
         .arg(&binary)
         // Longer than the busiest machine needs to write an epoch.
