@@ -12,6 +12,7 @@ import dataclasses
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -94,6 +95,11 @@ def reasons(text: str) -> dict[str, str]:
     return {case.strip(): why.strip() for case, why in pairs}
 
 
+def obey_interrupts() -> None:
+    """A shell that starts the tests in the background has them ignore the interrupt; some programs test it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def execute(command: list[str], seconds: float, folder: str) -> Outcome:
     """Runs a command in an empty folder until its output is closed, by descendants as well.
 
@@ -107,6 +113,7 @@ def execute(command: list[str], seconds: float, folder: str) -> Outcome:
         stderr=subprocess.PIPE,
         cwd=folder,
         start_new_session=True,
+        preexec_fn=obey_interrupts,
     )
     try:
         out, err = process.communicate(timeout=seconds)
