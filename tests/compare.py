@@ -63,8 +63,6 @@ class Mode:
     run: str
     prepare: list[str]
     quiet: str
-    known: dict[str, str]  # case -> why it may differ
-    omit: dict[str, str]  # case -> why it is not run
 
     def words(self, text: str, values: dict[str, str], command: list[str]) -> list[str]:
         words = []
@@ -84,15 +82,8 @@ def read_modes(path: str) -> list[Mode]:
     for name in parser.sections():
         section = parser[name]
         prepare = [line for line in section.get("prepare", "").splitlines() if line.strip()]
-        known, omit = reasons(section.get("known", "")), reasons(section.get("omit", ""))
-        modes.append(Mode(name, section["run"], prepare, section.get("quiet", ""), known, omit))
+        modes.append(Mode(name, section["run"], prepare, section.get("quiet", "")))
     return modes
-
-
-def reasons(text: str) -> dict[str, str]:
-    """Cases and why, one `case: why` a line."""
-    pairs = [line.split(":", 1) for line in text.splitlines() if line.strip()]
-    return {case.strip(): why.strip() for case, why in pairs}
 
 
 def obey_interrupts() -> None:
@@ -192,9 +183,6 @@ class Comparison:
             self.run_mode(case, mode, plain)
 
     def run_mode(self, case: Case, mode: Mode, plain: Outcome) -> None:
-        if case.name in mode.omit:
-            self.report("skipped", mode.name, case.name, f"not run: {mode.omit[case.name]}")
-            return
         work = self.work(mode.name)
         values = dict(self.values, work=work)
         for line in mode.prepare:
@@ -216,8 +204,6 @@ class Comparison:
             self.report("passed", mode.name, case.name, f"{seconds:.1f} s")
         elif differences(plain, execute(case.command, case.seconds, self.work("plain")), case):
             self.report("skipped", mode.name, case.name, "two plain runs differ from each other")
-        elif case.name in mode.known:
-            self.report("skipped", mode.name, case.name, f"known to differ: {mode.known[case.name]}")
         else:
             self.report("failed", mode.name, case.name, "; ".join(found))
         shutil.rmtree(work, ignore_errors=True)
