@@ -34,6 +34,7 @@ mod memprof;
 mod number;
 mod perf_data;
 mod perf_script;
+mod sample;
 mod site_hash;
 mod text;
 
@@ -48,6 +49,7 @@ use error::Fault;
 pub use error::{Error, Kind, Place};
 pub use format::{Format, HEAD};
 pub use grain::Grain;
+use sample::Samples;
 
 /// What a file holds.
 #[derive(Debug)]
@@ -109,8 +111,14 @@ pub fn accesses(
 ) -> Result<Accesses, Error> {
     Ok(match format {
         Format::Text => Accesses::new(text::Text::new(source, name), name),
-        Format::PerfScript => Accesses::new(perf_script::PerfScript::new(source, name), name),
-        Format::PerfData => Accesses::new(perf_data::PerfData::open(source, name)?, name),
+        Format::PerfScript => {
+            let samples = Samples::new(perf_script::PerfScript::new(source, name));
+            Accesses::new(samples, name)
+        }
+        Format::PerfData => {
+            let samples = Samples::new(perf_data::PerfData::open(source, name)?);
+            Accesses::new(samples, name)
+        }
         Format::DamonTrace | Format::DamoRecord | Format::MemProf => {
             let found = format!("{} files tell sums, not single accesses", format.word());
             return Err(Fault::new(found, "text, perf-script or perf-data").at(name, Place::Whole));

@@ -8,32 +8,27 @@
 mod layout;
 mod sample;
 
-use std::collections::BTreeSet;
 use std::io::{BufRead, Read, Seek, SeekFrom};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use isotherm_model::trace::Access;
-use isotherm_model::units::Nanos;
 use linux_perf_data::linux_perf_event_reader::RecordType;
 use linux_perf_data::{PerfFile, PerfFileReader, PerfFileRecord, PerfRecordIter};
 
-use crate::accesses::{Reader, Tally};
 use crate::error::{Error, Fault, Place};
+use crate::sample::{Sample, Source};
 use layout::{Event, HEADER_BYTES, Stop};
-use sample::Sample;
 
 /// The first bytes of every file that this reads.
 pub(crate) use layout::MAGIC;
 
-/// Accesses of a `perf.data` file.
+/// Samples of a `perf.data` file.
 pub(crate) struct PerfData<R: BufRead + Seek> {
     file: String,
     perf_file: PerfFile,
     records: PerfRecordIter<Patched<R>>,
     events: Vec<Event>,
-    latest: u64,
-    processes: BTreeSet<u32>,
-    tally: Tally,
+    /// How many samples were read.
+    samples: u64,
 }
 
 impl<R: BufRead + Seek> PerfData<R> {
@@ -59,14 +54,12 @@ impl<R: BufRead + Seek> PerfData<R> {
             perf_file,
             records: record_iter,
             events: layout.events,
-            latest: 0,
-            processes: BTreeSet::new(),
-            tally: Tally::default(),
+            samples: 0,
         })
     }
 
     /// The next sample, in the order of time.
-    fn next_sample(&mut self) -> Result<Option<Sample>, Fault> {
+    fn next_record(&mut self) -> Result<Option<Sample>, Fault> {
         while let Some(record) = self
             .records
             .next_record(&mut self.perf_file)
@@ -81,7 +74,8 @@ impl<R: BufRead + Seek> PerfData<R> {
             let Some(event) = self.events.get(attr_index) else {
                 continue;
             };
-            let number = self.tally.records + 1;
+            self.samples += 1;
+            let number = self.samples;
             return match sample::parse(&record.data.as_slice(), event) {
                 Some(sample) => Ok(Some(sample)),
                 None => Err(Fault::new(
@@ -94,34 +88,9 @@ impl<R: BufRead + Seek> PerfData<R> {
     }
 }
 
-impl<R: BufRead + Seek> Reader for PerfData<R> {
-    fn next_access(&mut self) -> Result<Option<Access>, Error> {
-        loop {
-            let sample = guarded(|| self.next_sample());
-            let Some(sample) = sample.map_err(|fault| fault.at(&self.file, Place::Whole))? else {
-                return Ok(None);
-            };
-            self.tally.records += 1;
-            let Some(address) = sample.address else {
-                self.tally.without_address += 1;
-                continue;
-            };
-            self.processes.insert(sample.pid);
-            // Records are sorted by rounds of the recorder; one that comes late keeps its place.
-            self.latest = self.latest.max(sample.time);
-            return Ok(Some(Access {
-                time: Nanos(self.latest),
-                address,
-                write: sample.write,
-            }));
-        }
-    }
-
-    fn tally(&self) -> Tally {
-        Tally {
-            processes: self.processes.len(),
-            ..self.tally
-        }
+impl<R: BufRead + Seek> Source for PerfData<R> {
+    fn next_sample(&mut self) -> Result<Option<Sample>, Error> {
+        guarded(|| self.next_record()).map_err(|fault| fault.at(&self.file, Place::Whole))
     }
 }
 

@@ -10,16 +10,12 @@
 //! bare hexadecimal. The first such number behind the event is the address if it stands alone, or
 //! if another one (the instruction pointer, or the data source) follows.
 
-use std::collections::BTreeSet;
 use std::io::BufRead;
 
-use isotherm_model::trace::Access;
-use isotherm_model::units::Nanos;
-
-use crate::accesses::{Reader, Tally};
 use crate::error::{Error, Fault, shown};
 use crate::lines::Lines;
 use crate::number;
+use crate::sample::{Sample, Source};
 use crate::text::is_comment;
 
 const LINE: &str =
@@ -27,15 +23,6 @@ const LINE: &str =
 /// Shortest second number that is taken for an instruction pointer: shorter ones are weights, and
 /// names that look like hexadecimal.
 const SHORTEST_POINTER: usize = 5;
-
-/// One line that tells of a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Sample {
-    pid: u32,
-    time: u64,
-    address: Option<u64>,
-    write: bool,
-}
 
 /// What a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,58 +123,28 @@ pub(crate) fn is_sample(line: &str) -> bool {
     matches!(parse(line), Ok(Line::Sample(_)))
 }
 
-/// Accesses of `perf script` output.
+/// Samples of `perf script` output.
 pub(crate) struct PerfScript<R> {
     lines: Lines<R>,
-    /// `perf script` sorts by time within what it buffered; a sample that comes late is given the
-    /// time of the one before it.
-    latest: u64,
-    processes: BTreeSet<u32>,
-    tally: Tally,
 }
 
 impl<R: BufRead> PerfScript<R> {
     pub(crate) fn new(source: R, file: &str) -> Self {
         Self {
             lines: Lines::new(source, file),
-            latest: 0,
-            processes: BTreeSet::new(),
-            tally: Tally::default(),
         }
     }
 }
 
-impl<R: BufRead> Reader for PerfScript<R> {
-    fn next_access(&mut self) -> Result<Option<Access>, Error> {
-        loop {
-            let Some(line) = self.lines.next_line()? else {
-                return Ok(None);
-            };
+impl<R: BufRead> Source for PerfScript<R> {
+    fn next_sample(&mut self) -> Result<Option<Sample>, Error> {
+        while let Some(line) = self.lines.next_line()? {
             let parsed = parse(&line);
-            let sample = match parsed.map_err(|fault| self.lines.error(fault))? {
-                Line::Sample(sample) => sample,
-                Line::Other => continue,
-            };
-            self.tally.records += 1;
-            let Some(address) = sample.address else {
-                self.tally.without_address += 1;
-                continue;
-            };
-            self.processes.insert(sample.pid);
-            self.latest = self.latest.max(sample.time);
-            return Ok(Some(Access {
-                time: Nanos(self.latest),
-                address,
-                write: sample.write,
-            }));
+            if let Line::Sample(sample) = parsed.map_err(|fault| self.lines.error(fault))? {
+                return Ok(Some(sample));
+            }
         }
-    }
-
-    fn tally(&self) -> Tally {
-        Tally {
-            processes: self.processes.len(),
-            ..self.tally
-        }
+        Ok(None)
     }
 }
 

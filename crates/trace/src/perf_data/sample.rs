@@ -1,6 +1,7 @@
 //! The body of one sample, in the order of `perf_event_open(2)`.
 
 use super::layout::Event;
+use crate::sample::Sample;
 
 const IP: u64 = 1;
 const TID: u64 = 1 << 1;
@@ -34,17 +35,6 @@ const BRANCH_COUNTERS: u64 = 1 << 19;
 
 /// `PERF_MEM_OP_STORE` of the data source.
 const OP_STORE: u64 = 4;
-
-/// What is used of a sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Sample {
-    pub(super) pid: u32,
-    /// Nanoseconds of the recorder's clock.
-    pub(super) time: u64,
-    /// `None` where the hardware knew none.
-    pub(super) address: Option<u64>,
-    pub(super) write: bool,
-}
 
 /// Takes a sample apart; `None` where it is shorter than its fields.
 pub(super) fn parse(body: &[u8], event: &Event) -> Option<Sample> {

@@ -1,0 +1,115 @@
+//! Samples with data addresses, as `perf` records them, on their way to accesses.
+
+use std::collections::BTreeSet;
+
+use isotherm_model::trace::Access;
+use isotherm_model::units::Nanos;
+
+use crate::accesses::{Reader, Tally};
+use crate::error::Error;
+
+/// What is used of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sample {
+    pub(crate) pid: u32,
+    /// Nanoseconds of the recorder's clock.
+    pub(crate) time: u64,
+    /// `None` where the hardware knew none.
+    pub(crate) address: Option<u64>,
+    pub(crate) write: bool,
+}
+
+/// A format that yields samples.
+pub(crate) trait Source {
+    /// The next sample, `None` behind the last one.
+    fn next_sample(&mut self) -> Result<Option<Sample>, Error>;
+}
+
+/// The samples of a source that have an address, as accesses.
+pub(crate) struct Samples<S> {
+    source: S,
+    /// `perf` sorts by time within what it buffered; a sample that comes late is given the time of
+    /// the one before it.
+    latest: u64,
+    processes: BTreeSet<u32>,
+    tally: Tally,
+}
+
+impl<S> Samples<S> {
+    pub(crate) fn new(source: S) -> Self {
+        Self {
+            source,
+            latest: 0,
+            processes: BTreeSet::new(),
+            tally: Tally::default(),
+        }
+    }
+}
+
+impl<S: Source> Reader for Samples<S> {
+    fn next_access(&mut self) -> Result<Option<Access>, Error> {
+        while let Some(sample) = self.source.next_sample()? {
+            self.tally.records += 1;
+            let Some(address) = sample.address else {
+                self.tally.without_address += 1;
+                continue;
+            };
+            self.processes.insert(sample.pid);
+            self.latest = self.latest.max(sample.time);
+            return Ok(Some(Access {
+                time: Nanos(self.latest),
+                address,
+                write: sample.write,
+            }));
+        }
+        Ok(None)
+    }
+
+    fn tally(&self) -> Tally {
+        Tally {
+            processes: self.processes.len(),
+            ..self.tally
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sample, Samples, Source};
+    use crate::accesses::Reader;
+    use crate::error::Error;
+
+    struct Given(std::vec::IntoIter<Sample>);
+
+    impl Source for Given {
+        fn next_sample(&mut self) -> Result<Option<Sample>, Error> {
+            Ok(self.0.next())
+        }
+    }
+
+    #[test]
+    fn late_samples_keep_their_place_and_those_without_an_address_are_counted() {
+        let sample = |pid, time, address| Sample {
+            pid,
+            time,
+            address,
+            write: false,
+        };
+        let given = vec![
+            sample(1, 10, Some(64)),
+            sample(3, 11, None),
+            sample(2, 5, Some(128)),
+        ];
+        let mut samples = Samples::new(Given(given.into_iter()));
+        let mut seen = Vec::new();
+        while let Some(access) = samples.next_access().expect("the source knows no errors") {
+            seen.push((access.time.0, access.address));
+        }
+        assert_eq!(seen, [(10, 64), (10, 128)]);
+        let tally = samples.tally();
+        assert_eq!(
+            (tally.records, tally.without_address, tally.processes),
+            (3, 1, 2)
+        );
+    }
+}
