@@ -162,10 +162,9 @@ fn set_signal_mask(mask: &u64, before: Option<&mut u64>) {
 #[cfg(target_arch = "x86_64")]
 unsafe fn clone_bare(top: usize, pointer: usize, entry: Entry, argument: *mut c_void) -> isize {
     let answer: isize;
-    // SAFETY: the child starts with an empty stack of its own and gets all it needs in registers
-    // that clone preserves (r12, r13), so it never reads the parent's stack. It leaves by the
-    // exit system call and so never returns into this frame. In the parent, only the registers
-    // named here change.
+    // SAFETY: the child has a stack of its own, gets all it needs in registers that clone keeps, and
+    // leaves by the exit system call, never into this frame. In the parent, only the registers named
+    // here change.
     unsafe {
         core::arch::asm!(
             "syscall",

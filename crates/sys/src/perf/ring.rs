@@ -113,18 +113,16 @@ impl Ring {
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: needed because the kernel writes these words while we read. The first page is
-        // mapped readable and writable for as long as `self` lives, the offset is that of an
-        // aligned 64-bit field of the structure at its start, and both sides use atomic accesses.
+        // SAFETY: the kernel writes these words while we read, both by atomic accesses. The first
+        // page is mapped as long as `self` lives; the offset is that of an aligned 64-bit field.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
     }
 
     fn copy(&self, part: &Range<usize>, out: &mut Vec<u8>) {
         out.reserve(part.len());
-        // SAFETY: needed because no reference may be made to memory that the kernel writes
-        // elsewhere in the same buffer. `spans` keeps the range within `data_bytes`, which is
-        // mapped; the kernel leaves bytes between tail and head alone; the destination is
-        // reserved capacity of a vector that we hold exclusively.
+        // SAFETY: `spans` keeps the range within the mapped data, and the kernel leaves bytes between
+        // tail and head alone (elsewhere it writes, so no reference is made). The destination is
+        // reserved above.
         unsafe {
             let from = self.base.as_ptr().add(self.data_offset + part.start);
             std::ptr::copy_nonoverlapping(from, out.as_mut_ptr().add(out.len()), part.len());
