@@ -48,14 +48,27 @@ impl fmt::Debug for Request<'_> {
     }
 }
 
+/// Policies that are bounds: each result stands between them anyway, or, as the fractional one, they
+/// bound a plan and say little of a run.
+const BOUNDS: [&str; 6] = [
+    "oracle",
+    "first-come-first-allocated",
+    "first-touch",
+    "all-fast",
+    "all-slow",
+    "fractional",
+];
+
 impl<'a> Request<'a> {
     /// Every policy that can be replayed and is not a bound already, from 1/2 to 1/128 of the
     /// footprint, on DRAM beside CXL memory, by exact counts. Change the fields to suit.
     #[must_use]
     pub fn new(workload: &'a Workload) -> Self {
-        let bounds = ["oracle", "first-come-first-allocated"];
-        let epoch_policies = epoch::names().filter(|name| !bounds.contains(name));
-        let site_policies = isotherm_policy::names().filter(|_| workload.has_sites());
+        let is_bound = |name: &&str| BOUNDS.contains(name);
+        let epoch_policies = epoch::names().filter(|name| !is_bound(name));
+        let site_policies = isotherm_policy::names()
+            .filter(|name| !is_bound(name))
+            .filter(|_| workload.has_sites());
         Self {
             workload,
             machine: Machine::CXL,

@@ -138,6 +138,29 @@ fn a_plan_of_sites_is_replayed_chunk_by_chunk_and_what_does_not_fit_spills() {
 }
 
 #[test]
+fn bounds_are_no_rows_of_the_table_of_policies() {
+    let workload = Workload::of_profile(&profile()).unwrap();
+    let policies = Request::new(&workload).policies;
+    assert!(
+        policies.iter().any(|name| name == "thermos"),
+        "{policies:?}"
+    );
+    assert!(
+        policies.iter().any(|name| name == "history"),
+        "{policies:?}"
+    );
+    for bound in [
+        "oracle",
+        "first-touch",
+        "all-fast",
+        "all-slow",
+        "fractional",
+    ] {
+        assert!(policies.iter().all(|name| name != bound), "{bound}");
+    }
+}
+
+#[test]
 fn counts_that_stand_for_many_accesses_make_moves_pay_that_did_not() {
     let workload = trace(&vec![vec![1, 2, 2, 2]; 8]);
     let mut request = Request::new(&workload);
