@@ -72,44 +72,42 @@ pub enum OffReason {
 pub enum Counter {
     /// Allocations seen.
     Allocations = 0,
-    /// Contexts found in the cache.
-    ContextHits = 1,
     /// Contexts that had to be unwound.
-    ContextMisses = 2,
+    ContextMisses = 1,
     /// Cache hits that were unwound again to be sure.
-    ContextChecks = 3,
+    ContextChecks = 2,
     /// Checks that found another context than the cache.
-    ContextMismatches = 4,
+    ContextMismatches = 3,
     /// Sites that found no free record.
-    SitesLost = 5,
+    SitesLost = 4,
     /// Sites that asked for an arena of their own when none was left.
-    ArenasLost = 6,
+    ArenasLost = 5,
     /// Accesses to the emulated slow tier that were delayed.
-    SlowAccesses = 7,
+    SlowAccesses = 6,
     /// Of these, accesses to hot pages.
-    HotSlowAccesses = 8,
+    HotSlowAccesses = 7,
     /// Nanoseconds of delay the emulation added.
-    DelayNanos = 9,
+    DelayNanos = 8,
     /// Pages moved from slow to fast.
-    PagesPromoted = 10,
+    PagesPromoted = 9,
     /// Pages moved from fast to slow.
-    PagesDemoted = 11,
+    PagesDemoted = 10,
     /// Bytes of the fast tier in use.
-    FastBytes = 12,
+    FastBytes = 11,
     /// First touches that wanted the fast tier and found it full.
-    Spilled = 13,
+    Spilled = 12,
     /// Touch records overwritten before they were read.
-    TouchesLost = 14,
+    TouchesLost = 13,
     /// Nanoseconds the service thread ran.
-    ServiceNanos = 15,
+    ServiceNanos = 14,
     /// Bytes of the slow tier in use.
-    SlowBytes = 16,
+    SlowBytes = 15,
     /// First touches served by the emulation.
-    FirstTouches = 17,
+    FirstTouches = 16,
     /// Pages the emulation could not slow (shared after a fork, pinned by the kernel).
-    Unslowed = 18,
+    Unslowed = 17,
     /// Large mappings of the program that found no free record.
-    MappingsLost = 19,
+    MappingsLost = 18,
 }
 
 /// Number of counter slots; unused ones are zero.

@@ -21,9 +21,8 @@ pub(crate) struct Aftermath {
 }
 
 /// The counters that a summary shows, with their names in it.
-const SHOWN: [(Counter, &str); 12] = [
+const SHOWN: [(Counter, &str); 11] = [
     (Counter::Allocations, "allocations"),
-    (Counter::ContextHits, "context_hits"),
     (Counter::ContextMisses, "context_misses"),
     (Counter::ContextMismatches, "context_mismatches"),
     (Counter::SlowAccesses, "slow_accesses"),

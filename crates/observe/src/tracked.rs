@@ -239,9 +239,8 @@ fn covers(owned: &[Owned], address: u64) -> bool {
 }
 
 /// Names under which the runtime's counters are recorded, unit last.
-const COUNTER_NAMES: [(Counter, &str); 20] = [
+const COUNTER_NAMES: [(Counter, &str); 19] = [
     (Counter::Allocations, "allocations"),
-    (Counter::ContextHits, "context_hits"),
     (Counter::ContextMisses, "context_misses"),
     (Counter::ContextChecks, "context_checks"),
     (Counter::ContextMismatches, "context_mismatches"),

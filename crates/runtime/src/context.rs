@@ -8,15 +8,17 @@
 //!
 //! Two contexts with the same return address and stack pointer are told apart by those words. Where
 //! there are more of them than a set has ways, the rest lie in a second table, which is looked up by
-//! the words as well; the first table tells where the words are. The words are read only where they lie in the page of the stack pointer, which is certainly mapped;
-//! a caller further up is not looked at, so the answer stays a guess. Therefore each 1,024th
-//! hit of a thread is unwound again; a return address that was guessed wrong is unwound always.
+//! the words as well; the first table tells where the words are. The words are read only where they lie
+//! in the page of the stack pointer, which is certainly mapped; a caller further up is not looked
+//! at, so the answer stays a guess. Therefore a context is unwound again after 1,024 hits, and after
+//! twice as many each time it proved right; a return address that was guessed wrong is unwound
+//! always.
 //!
 //! The cached value is what the mode needs: the tier in guided mode, the site else. Behind the
 //! caches of the threads lies one shared table from whole contexts to values, so that a context
 //! is named (modules looked up, build-ids hashed) once in a process.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
 use isotherm_abi::config::Mode;
 use isotherm_abi::hash::SiteKind;
@@ -38,8 +40,10 @@ const WAYS: usize = 4;
 const FURTHER_SETS: usize = 512;
 /// Callers beyond the direct one that are checked on the stack.
 const CHECKED: usize = 3;
-/// Hits after which one is unwound again.
-const CHECK_PERIOD: u32 = 1024;
+/// Hits after which a new context is unwound again.
+const PERIOD_MIN: u32 = 1 << 10;
+/// Hits after which a context that proved right many times is unwound again.
+const PERIOD_MAX: u32 = 1 << 16;
 
 /// One known context: a cache line.
 #[derive(Clone, Copy)]
@@ -57,13 +61,19 @@ struct Way {
     value: u32,
     /// Arena that serves the site, as of the last count; 0 is the shared one.
     arena: u32,
-    /// Allocations not yet counted at the site.
-    allocations: u32,
-    /// Allocations to gather before they are counted at the site.
-    patience: u32,
+    /// Hits that are left until the next slow way.
+    left: u32,
+    /// Hits that were granted at the last one.
+    granted: u32,
+    /// Hits counted since the context was last unwound.
+    unchecked: u32,
+    /// Hits after which it is unwound again.
+    period: u32,
     /// Bytes not yet counted at the site.
     bytes: u64,
 }
+
+const _: () = assert!(size_of::<Way>() == 64);
 
 const UNUSED: Way = Way {
     key: 0,
@@ -72,26 +82,19 @@ const UNUSED: Way = Way {
     slots: [0; CHECKED],
     value: 0,
     arena: 0,
-    allocations: 0,
-    patience: 0,
+    left: 0,
+    granted: 0,
+    unchecked: 0,
+    period: PERIOD_MIN,
     bytes: 0,
 };
 
 /// A thread's cache. Zeroes are an empty one.
 #[repr(C)]
 pub(crate) struct Cache {
-    /// Hits until one is checked; counted down. 0 while a slow way is under way, too, so that the
-    /// quick way asks no second question.
-    until_check: u32,
-    /// What `until_check` was when the slow way began.
-    suspended: u32,
     /// Set while a slow way is under way: whatever allocates meanwhile (the unwinder, a signal
     /// handler) is served without looking here.
     busy: bool,
-    /// Whether `until_check` was ever set.
-    reported: bool,
-    /// Misses since the last report.
-    misses: u64,
     /// The way of each set that is replaced next.
     next: [u8; SETS],
     further_next: [u8; FURTHER_SETS],
@@ -190,10 +193,10 @@ impl Cache {
         // they lie.
         let same = known.key == key
             && unsafe { check_of(caller.stack, &known.slots, known.mask) } == known.check;
-        if !same || self.until_check == 0 {
+        if !same || known.left == 0 || self.busy {
             return None;
         }
-        self.until_check -= 1;
+        known.left -= 1;
         Some(known)
     }
 
@@ -208,11 +211,10 @@ impl Cache {
     #[inline(always)]
     pub(crate) fn quick_arena(&mut self, caller: Caller, bytes: usize) -> Option<u32> {
         let way = self.quick(caller)?;
-        if way.allocations >= way.patience || way.bytes >= PATIENCE_BYTES {
-            return None;
-        }
-        way.allocations += 1;
         way.bytes = way.bytes.saturating_add(bytes as u64);
+        if way.bytes >= PATIENCE_BYTES {
+            way.give_up_rest();
+        }
         Some(way.arena)
     }
 
@@ -233,9 +235,8 @@ impl Cache {
             return None;
         }
         let way = self.find(config, caller);
-        way.allocations += 1;
         way.bytes = way.bytes.saturating_add(bytes as u64);
-        if way.allocations < way.patience && way.bytes < PATIENCE_BYTES {
+        if way.left > 0 && way.bytes < PATIENCE_BYTES {
             return Some(way.arena);
         }
         let way = core::ptr::from_mut(way);
@@ -249,26 +250,34 @@ impl Cache {
     /// Begins a slow way.
     fn begin(&mut self) {
         self.busy = true;
-        self.suspended = core::mem::take(&mut self.until_check);
+        compiler_fence(Ordering::SeqCst);
     }
 
     /// Ends a slow way.
     fn end(&mut self) {
-        self.until_check = self.suspended;
+        compiler_fence(Ordering::SeqCst);
         self.busy = false;
     }
 
-    /// The context of an allocation. Finds it in the cache, or unwinds.
+    /// The context of an allocation, which is one of its hits. Finds it in the cache, or unwinds.
     fn find(&mut self, config: &Config, caller: Caller) -> &mut Way {
         let (key, set) = key_of(caller);
         let Some(place) = self.place_of(caller, key, set) else {
             return self.miss(config, caller, key, set);
         };
-        if self.until_check == 0 {
-            return self.verify(config, caller, place);
+        if self.at(place).left == 0 {
+            self.begin();
+            let way = self.at(place);
+            flush(config, way);
+            let due = way.unchecked >= way.period;
+            self.end();
+            if due && config.depth > 1 && !self.still_is(config, caller, place) {
+                return self.distrust(config, caller);
+            }
         }
-        self.until_check -= 1;
-        self.at(place)
+        let way = self.at(place);
+        way.left -= 1;
+        way
     }
 
     /// Where the caller's context is cached.
@@ -300,34 +309,37 @@ impl Cache {
         }
     }
 
-    /// Unwinds a hit again.
+    /// Unwinds a hit again: whether it is the context that it is taken for.
     #[cold]
-    fn verify(&mut self, config: &Config, caller: Caller, place: Place) -> &mut Way {
-        self.report();
-        if config.depth == 1 {
-            return self.at(place);
-        }
+    fn still_is(&mut self, config: &Config, caller: Caller, place: Place) -> bool {
         self.begin();
         session::count(Counter::ContextChecks, 1);
         let context = unwind(caller, config.depth);
         let value = value_of(config, &context, SiteKind::Heap);
         self.end();
-        if value == self.at(place).value {
-            return self.at(place);
-        }
+        let way = self.at(place);
+        way.unchecked = 0;
+        way.period = (way.period * 2).min(PERIOD_MAX);
+        way.value == value
+    }
+
+    /// Unwinds every allocation of this return address from now on.
+    #[cold]
+    fn distrust(&mut self, config: &Config, caller: Caller) -> &mut Way {
         session::count(Counter::ContextMismatches, 1);
         let (word, bit) = unstable_bit(caller.address);
         word.fetch_or(bit, Ordering::Relaxed);
         // The address may be cached in other sets and threads, too.
         forget_all();
-        self.keep_aside(config, value)
+        let (key, set) = key_of(caller);
+        self.miss(config, caller, key, set)
     }
 
     /// Unwinds, and remembers what was found.
     #[cold]
     fn miss(&mut self, config: &Config, caller: Caller, key: u64, set: usize) -> &mut Way {
         self.begin();
-        self.misses += 1;
+        session::count(Counter::ContextMisses, 1);
         let context = unwind(caller, config.depth);
         let value = value_of(config, &context, SiteKind::Heap);
         let (word, bit) = unstable_bit(caller.address);
@@ -337,8 +349,7 @@ impl Cache {
         }
         let mut found = Way {
             key,
-            value,
-            ..UNUSED
+            ..first_hit(value)
         };
         if config.depth > 1 {
             see_callers(&mut found, caller, &context);
@@ -372,7 +383,7 @@ impl Cache {
         self.begin();
         flush(config, &mut self.spare);
         self.end();
-        self.spare = Way { value, ..UNUSED };
+        self.spare = first_hit(value);
         &mut self.spare
     }
 
@@ -384,20 +395,28 @@ impl Cache {
         }
         flush(config, &mut self.spare);
         self.end();
-        self.report();
+    }
+}
+
+/// A context that was just unwound, for an allocation that is not counted yet.
+const fn first_hit(value: u32) -> Way {
+    Way {
+        value,
+        granted: 1,
+        ..UNUSED
+    }
+}
+
+impl Way {
+    /// Hits since the last slow way.
+    fn hits(&self) -> u32 {
+        self.granted - self.left
     }
 
-    /// Adds hits and misses since the last report to the counters, and begins a new period.
-    fn report(&mut self) {
-        let begun = u64::from(CHECK_PERIOD.saturating_sub(self.until_check));
-        let misses = core::mem::take(&mut self.misses);
-        // A new cache begins with a period of no hits, which counts as a whole one.
-        let hits = if self.reported { begun } else { 0 };
-        self.reported = true;
-        self.until_check = CHECK_PERIOD;
-        session::count(Counter::Allocations, hits + misses);
-        session::count(Counter::ContextHits, hits);
-        session::count(Counter::ContextMisses, misses);
+    /// Has the next hit take the slow way.
+    fn give_up_rest(&mut self) {
+        self.granted = self.hits();
+        self.left = 0;
     }
 }
 
@@ -409,18 +428,25 @@ const BELIEVABLE_BYTES: u64 = 1 << 46;
 /// site that allocates rarely is seen, and a count lags by half at most.
 const PATIENCE_MAX: u32 = 64;
 
-/// Counts what a way has gathered, and returns the arena that serves it now. In guided mode
-/// nothing is gathered.
+/// Counts a way's hits and grants new ones. Returns the arena that serves it now.
 fn flush(config: &Config, way: &mut Way) -> u32 {
-    if way.allocations > 0 {
+    let hits = way.hits();
+    if hits == 0 {
+        return way.arena;
+    }
+    session::count(Counter::Allocations, u64::from(hits));
+    way.unchecked = way.unchecked.saturating_add(hits);
+    if config.mode == Mode::Guided {
+        way.granted = way.period;
+    } else {
         // A size that no machine has was refused and says nothing about the site.
         let believable = way.bytes <= BELIEVABLE_BYTES;
-        let (allocations, bytes) = (way.allocations, if believable { way.bytes } else { 0 });
-        way.allocations = 0;
+        let bytes = if believable { way.bytes } else { 0 };
         way.bytes = 0;
-        way.patience = (way.patience * 2 + 1).min(PATIENCE_MAX);
-        way.arena = site::add(config, way.value, u64::from(allocations), bytes);
+        way.granted = (hits * 2 + 1).min(PATIENCE_MAX);
+        way.arena = site::add(config, way.value, u64::from(hits), bytes);
     }
+    way.left = way.granted;
     way.arena
 }
 

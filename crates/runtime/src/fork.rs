@@ -5,7 +5,7 @@
 //! child has one thread and gets every lock free.
 
 use crate::arena;
-use crate::instance::{self, INSTANCES};
+use crate::instance;
 use crate::mapping;
 use crate::module;
 use crate::placement;
@@ -29,7 +29,7 @@ unsafe extern "C" fn before() {
     site::before_fork();
     arena::before_fork();
     thread::before_fork();
-    for instance in &INSTANCES[..instance::running() as usize] {
+    for instance in instance::all_running() {
         // SAFETY: the instance was started, and the handler is called before a fork.
         unsafe { (instance.prefork)() };
     }
@@ -48,7 +48,7 @@ unsafe extern "C" fn after_in_parent() {
     }
     session::after_fork_parent();
     release_inner();
-    for instance in INSTANCES[..instance::running() as usize].iter().rev() {
+    for instance in instance::all_running().iter().rev() {
         // SAFETY: the instance was prepared by `before`.
         unsafe { (instance.postfork_parent)() };
     }
@@ -59,7 +59,7 @@ unsafe extern "C" fn after_in_parent() {
 unsafe extern "C" fn after_in_child() {
     session::after_fork_child();
     release_inner();
-    for instance in INSTANCES[..instance::running() as usize].iter().rev() {
+    for instance in instance::all_running().iter().rev() {
         // SAFETY: the instance was prepared by `before`.
         unsafe { (instance.postfork_child)() };
     }

@@ -85,17 +85,10 @@ pub(crate) fn arena_of(block: *const c_void) -> u32 {
     pool::owner_or(block.addr(), SHARED_ARENA + 1).wrapping_sub(1)
 }
 
-/// The instance of an arena that is one, to be called straight away.
-#[inline]
-pub(crate) fn instance_of(arena: u32) -> Option<&'static Instance> {
-    // The remainder spares a second comparison.
-    (arena < instance::in_use()).then(|| &INSTANCES[arena as usize % INSTANCES.len()])
-}
-
 /// Allocates from an arena; where that fails, from the plain instance. Sets `errno`.
 #[inline]
 fn allocate_in(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
-    let block = match instance_of(arena) {
+    let block = match instance::straight(arena) {
         // SAFETY: any size may be asked for.
         Some(instance) if flags == 0 => unsafe { (instance.malloc)(bytes) },
         // SAFETY: the size is not 0.
@@ -145,7 +138,7 @@ pub(crate) extern "C" fn malloc(bytes: usize, address: usize, stack: usize) -> *
     let Some(arena) = quick_arena(caller, bytes) else {
         return slow_malloc(bytes, caller);
     };
-    let Some(instance) = instance_of(arena) else {
+    let Some(instance) = instance::straight(arena) else {
         return allocate_in_arena(arena, bytes, 0);
     };
     // SAFETY: any size may be asked for.
@@ -174,7 +167,7 @@ pub(crate) extern "C" fn calloc(
         return null_mut();
     };
     let arena = arena_for(Caller { address, stack }, total);
-    if let Some(instance) = instance_of(arena) {
+    if let Some(instance) = instance::straight(arena) {
         // SAFETY: any size may be asked for.
         let block = unsafe { (instance.calloc)(1, total) };
         if !block.is_null() {
@@ -193,7 +186,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
     // SAFETY: the caller's promise, and the block belongs to the arena. Null is in no pool, and
     // an instance takes it.
     unsafe {
-        match instance_of(arena) {
+        match instance::straight(arena) {
             Some(instance) => (instance.free)(block),
             None => visit::free(arena, block),
         }
@@ -252,7 +245,7 @@ pub(crate) unsafe fn resize(
     }
     // SAFETY: the caller's promise, and the block belongs to the arena.
     unsafe {
-        match instance_of(arena) {
+        match instance::straight(arena) {
             Some(instance) if flags == 0 => (instance.realloc)(block, bytes),
             Some(instance) => (instance.rallocx)(block, bytes.max(1), flags),
             None => visit::reallocate(arena, block, bytes, flags),
@@ -391,17 +384,12 @@ pub(crate) unsafe extern "C" fn usable_size(block: *mut c_void) -> usize {
 /// The instance that holds a block; an arena that is none belongs to the plain one.
 #[inline]
 pub(crate) fn holder(block: *const c_void) -> &'static Instance {
-    let arena = arena_of(block);
-    if arena < instance::running() {
-        &INSTANCES[arena as usize % INSTANCES.len()]
-    } else {
-        PLAIN
-    }
+    instance::running_as(arena_of(block)).unwrap_or(PLAIN)
 }
 
 /// `malloc_trim`: gives freed memory back to the system. Answers 1 as if some had been.
 pub(crate) extern "C" fn trim(_: usize) -> c_int {
-    for instance in &INSTANCES[..instance::running() as usize] {
+    for instance in instance::all_running() {
         // 4096 is MALLCTL_ARENAS_ALL.
         // SAFETY: the name is a command without values.
         unsafe {

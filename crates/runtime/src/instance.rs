@@ -51,6 +51,29 @@ pub(crate) fn running() -> u32 {
     RUNNING.load(Ordering::Relaxed)
 }
 
+/// The instance that an arena is, where it is to be called straight away.
+#[inline]
+pub(crate) fn straight(arena: u32) -> Option<&'static Instance> {
+    numbered(arena, in_use())
+}
+
+/// The instance that an arena is, called straight away or not.
+#[inline]
+pub(crate) fn running_as(arena: u32) -> Option<&'static Instance> {
+    numbered(arena, running())
+}
+
+#[inline]
+fn numbered(number: u32, count: u32) -> Option<&'static Instance> {
+    // The remainder spares a second comparison.
+    (number < count).then(|| &INSTANCES[number as usize % INSTANCES.len()])
+}
+
+/// The instances that were started.
+pub(crate) fn all_running() -> &'static [Instance] {
+    &INSTANCES[..running() as usize]
+}
+
 /// Starts the first `count` instances and lets them serve, called straight away or not.
 pub(crate) fn start(count: u32, straight: bool) {
     let count = count.clamp(1, INSTANCES.len() as u32);

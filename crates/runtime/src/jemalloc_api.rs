@@ -81,7 +81,7 @@ pub(crate) unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
     let arena = heap::arena_of(block);
     // SAFETY: the caller's promise.
     unsafe {
-        match heap::instance_of(arena) {
+        match instance::straight(arena) {
             // Thread caches of the program are those of the plain instance.
             Some(instance) if arena == 0 => (instance.dallocx)(block, flags),
             Some(instance) => (instance.dallocx)(block, flags & !PLACE_FLAGS),

@@ -30,8 +30,9 @@ pub(crate) fn answer(result: Result<(), Errno>) -> i32 {
     }
 }
 
-/// The C library's way to answer an address: it, or `MAP_FAILED` and `errno`.
-pub(crate) fn answer_address(result: Result<usize, Errno>) -> usize {
+/// The C library's way to answer an address or a number: it, or all bits set (`MAP_FAILED`, -1) and
+/// `errno`.
+pub(crate) fn answer_number(result: Result<usize, Errno>) -> usize {
     result.unwrap_or_else(|Errno(number)| {
         set_errno(number);
         usize::MAX
@@ -79,7 +80,7 @@ unsafe extern "C" fn map(
     offset: i64,
 ) -> usize {
     // SAFETY: jemalloc maps and replaces only memory of its own.
-    answer_address(unsafe { memory::map(address, bytes, protection, flags, descriptor, offset) })
+    answer_number(unsafe { memory::map(address, bytes, protection, flags, descriptor, offset) })
 }
 
 /// `munmap` for jemalloc.

@@ -9,7 +9,7 @@ use isotherm_abi::session::{CHUNK_FREE, CHUNK_MAPPING, NO_TIER};
 use isotherm_sys::memory::{self, Errno};
 
 use crate::config::{self, Config};
-use crate::kernel::{answer, answer_address};
+use crate::kernel::{answer, answer_number};
 use crate::mapping::{self, Mapping};
 use crate::placement;
 use crate::pool::{self, CHUNK};
@@ -47,7 +47,7 @@ pub(crate) unsafe extern "C" fn mmap(
         settle_overlap(hint, bytes);
     }
     // SAFETY: the caller's promise.
-    answer_address(unsafe { memory::map(hint, bytes, protection, flags, descriptor, offset) })
+    answer_number(unsafe { memory::map(hint, bytes, protection, flags, descriptor, offset) })
 }
 
 /// Serves a mapping from the pool, if it is large enough and there is room.
@@ -192,15 +192,15 @@ pub(crate) unsafe extern "C" fn mremap(
     }
     let Some(inside) = served(address, bytes.next_multiple_of(PAGE)) else {
         if is_free(address) {
-            return answer_address(Err(Errno(libc::EFAULT)));
+            return answer_number(Err(Errno(libc::EFAULT)));
         }
         // SAFETY: the caller's promise.
-        return answer_address(unsafe {
+        return answer_number(unsafe {
             memory::remap(address, bytes, new_bytes, flags, new_address)
         });
     };
     // SAFETY: the caller's promise.
-    answer_address(unsafe { remap_served(&inside, new_bytes, flags, new_address) })
+    answer_number(unsafe { remap_served(&inside, new_bytes, flags, new_address) })
 }
 
 /// `mremap` of a mapping that was served from the pool.

@@ -12,7 +12,7 @@ use core::ffi::{CStr, c_int, c_long, c_void};
 
 use isotherm_sys::system_call::{Errno, Result, call};
 
-use crate::kernel::{answer, errno, set_errno};
+use crate::kernel::{answer, answer_number, errno, set_errno};
 use crate::placement;
 use crate::session;
 use crate::start;
@@ -106,10 +106,10 @@ unsafe extern "C" fn syscall() {
     );
 }
 
-/// The C library's way to answer a refusal.
-extern "C" fn fail(answer: isize) -> isize {
-    set_errno(-answer as c_int);
-    -1
+/// What the C library's `syscall` answers where the kernel refused: `answer` is the kernel's, an
+/// error number below 0.
+extern "C" fn fail(answer: isize) -> usize {
+    answer_number(Err(Errno(-answer as c_int)))
 }
 
 /// Makes a process by a system call.
@@ -123,7 +123,7 @@ unsafe extern "C" fn make_process(
     third: usize,
     fourth: usize,
     fifth: usize,
-) -> isize {
+) -> usize {
     let arguments = [first, second, third, fourth, fifth, 0];
     // SAFETY: the caller's promise.
     let make = || unsafe { call(number, arguments) };
@@ -133,7 +133,7 @@ unsafe extern "C" fn make_process(
     } else {
         make()
     };
-    made.map_or_else(|Errno(error)| fail(-error as isize), |pid| pid as isize)
+    answer_number(made)
 }
 
 /// Whether the child gets a copy of the memory and returns on a copy of this stack.
@@ -228,7 +228,7 @@ fn next(name: &CStr) -> *mut c_void {
 pub(crate) unsafe extern "C" fn fork_without_handlers() -> c_int {
     let next = next(c"_Fork");
     if next.is_null() {
-        return fail(-(libc::ENOSYS as isize)) as c_int;
+        return answer(Err(Errno(libc::ENOSYS)));
     }
     // SAFETY: the C library gives the symbol this type.
     let fork: unsafe extern "C" fn() -> c_int = unsafe { core::mem::transmute(next) };
@@ -237,10 +237,7 @@ pub(crate) unsafe extern "C" fn fork_without_handlers() -> c_int {
         -1 => Err(Errno(errno())),
         pid => Ok(pid as usize),
     });
-    made.map_or_else(
-        |Errno(error)| fail(-error as isize) as c_int,
-        |pid| pid as c_int,
-    )
+    answer_number(made) as c_int
 }
 
 /// What the child of [`clone`] runs.
@@ -287,7 +284,7 @@ pub(crate) unsafe extern "C" fn clone(
 ) -> c_int {
     let next = next(c"clone");
     if next.is_null() {
-        return fail(-(libc::ENOSYS as isize)) as c_int;
+        return answer(Err(Errno(libc::ENOSYS)));
     }
     // SAFETY: the C library gives the symbol this type.
     let clone: Clone = unsafe { core::mem::transmute(next) };

@@ -108,11 +108,6 @@ impl Inside {
     }
 }
 
-/// The instance that serves a handler at this level; `None` where there is no more.
-fn spare(level: u32) -> Option<&'static Instance> {
-    (level < instance::running()).then(|| &INSTANCES[level as usize % INSTANCES.len()])
-}
-
 /// Whether handlers have instances to themselves.
 fn has_spares() -> bool {
     instance::in_use() == 0
@@ -120,11 +115,7 @@ fn has_spares() -> bool {
 
 /// Whether a block of this arena must wait until the thread has left the allocator.
 fn must_wait(arena: u32, level: u32) -> bool {
-    let number = if arena < instance::running() {
-        arena
-    } else {
-        0
-    };
+    let number = instance::running_as(arena).map_or(0, |_| arena);
     has_spares() && number < level
 }
 
@@ -134,8 +125,9 @@ pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     let level = level();
     if level > 0 && has_spares() {
         let _visit = enter(level);
+        // The instance of its level serves a handler; there may be no more.
         // SAFETY: the size is not 0.
-        return spare(level).map_or(null_mut(), |spare| unsafe {
+        return instance::running_as(level).map_or(null_mut(), |spare| unsafe {
             (spare.mallocx)(bytes.max(1), flags)
         });
     }
@@ -236,13 +228,10 @@ pub(crate) unsafe fn resize_in_place(
 /// The instance that an arena is, with its number. What is neither an instance nor an arena holds
 /// no block: the program's error is for jemalloc to answer.
 fn whole_instance(arena: u32) -> Option<(u32, &'static Instance)> {
-    match arena {
-        number if number < instance::running() => {
-            Some((number, &INSTANCES[number as usize % INSTANCES.len()]))
-        }
-        number if number >= arena::count() => Some((0, &INSTANCES[0])),
-        _ => None,
-    }
+    let belongs_nowhere = arena >= arena::count();
+    instance::running_as(arena)
+        .map(|instance| (arena, instance))
+        .or(belongs_nowhere.then_some((0, &INSTANCES[0])))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use isotherm_abi::config::{ConfigHeader, Emulation, Mode, PlanEntry, TierKind, TierRecord};
 use isotherm_abi::env;
-use isotherm_abi::session::SessionHeader;
+use isotherm_abi::session::{Counter, SessionHeader};
 
 /// Where the tests put what they build.
 fn folder(name: &str) -> PathBuf {
@@ -366,14 +366,34 @@ fn a_limit_of_the_address_space_turns_the_library_off() {
     assert!(said.contains("address space"), "{said}");
 }
 
-/// The names of the sites of a run, in their order.
-fn site_names(sessions: &Path) -> Vec<u64> {
+/// An empty folder for the sessions of one run.
+fn fresh_sessions(name: &str) -> PathBuf {
+    let sessions = folder(name);
+    for entry in std::fs::read_dir(&sessions).expect("the folder is there") {
+        let _ = std::fs::remove_file(entry.expect("it is readable").path());
+    }
+    sessions
+}
+
+/// The session file of a run of one process.
+fn session(sessions: &Path) -> Vec<u8> {
     let file = std::fs::read_dir(sessions)
         .expect("the folder is there")
         .map(|entry| entry.expect("it is readable").path())
         .next()
         .expect("the run left a session");
-    let bytes = std::fs::read(file).expect("it is readable");
+    std::fs::read(file).expect("it is readable")
+}
+
+/// A counter of a run.
+fn counter(session: &[u8], counter: Counter) -> u64 {
+    let at = std::mem::offset_of!(SessionHeader, counters) + counter as usize * 8;
+    u64::from_le_bytes(session[at..at + 8].try_into().expect("it has eight bytes"))
+}
+
+/// The names of the sites of a run, in their order.
+fn site_names(sessions: &Path) -> Vec<u64> {
+    let bytes = session(sessions);
     let number = |offset: usize, bytes_wide: usize| {
         let mut value = [0; 8];
         value[..bytes_wide].copy_from_slice(&bytes[offset..offset + bytes_wide]);
@@ -393,10 +413,7 @@ fn the_names_of_sites_are_the_same_in_each_run() {
     let runs: Vec<Vec<u64>> = ["names of run 1", "names of run 2"]
         .iter()
         .map(|name| {
-            let sessions = folder(name);
-            for entry in std::fs::read_dir(&sessions).expect("the folder is there") {
-                let _ = std::fs::remove_file(entry.expect("it is readable").path());
-            }
+            let sessions = fresh_sessions(name);
             let output = plain_ways()[1].run(&program, &[], &sessions);
             assert_eq!(output.status.code(), Some(3));
             let mut names = site_names(&sessions);
@@ -406,6 +423,45 @@ fn the_names_of_sites_are_the_same_in_each_run() {
         .collect();
     assert!(runs[0].len() > 10, "only {} sites", runs[0].len());
     assert_eq!(runs[0], runs[1]);
+}
+
+/// Allocations of one context are all counted; it is unwound again, but ever more rarely.
+#[test]
+fn a_context_that_proves_right_is_checked_ever_more_rarely() {
+    let program = build("contexts.c", &[]);
+    for way in plain_ways() {
+        if way.depth == 1 || way.mode == Mode::PassThrough {
+            continue;
+        }
+        let sessions = fresh_sessions(&format!("checks, {}", way.name));
+        assert!(way.run(&program, &[], &sessions).status.success());
+        let session = session(&sessions);
+        let count = |name| counter(&session, name);
+        let allocations = count(Counter::Allocations);
+        assert!(
+            (200_000..201_000).contains(&allocations),
+            "{}: {allocations}",
+            way.name
+        );
+        // After 1,024 hits, 2,048 more and so on: seven times, and as often again by other contexts.
+        let checks = count(Counter::ContextChecks);
+        assert!((5..20).contains(&checks), "{}: {checks}", way.name);
+    }
+}
+
+/// A context taken for another one is found out, and not guessed again.
+#[test]
+fn a_return_address_that_was_guessed_wrong_is_always_unwound() {
+    let program = build("contexts.c", &[]);
+    let way = &plain_ways()[1];
+    let sessions = fresh_sessions("wrong guesses");
+    let output = way.run(&program, &[OsStr::new("far")], &sessions);
+    assert!(output.status.success());
+    let session = session(&sessions);
+    let count = |name| counter(&session, name);
+    assert_eq!(count(Counter::ContextMismatches), 1);
+    let misses = count(Counter::ContextMisses);
+    assert!(misses > 190_000, "only {misses} of 200,000 were unwound");
 }
 
 /// The exported names are the reviewed ones.

@@ -1,0 +1,51 @@
+// Contexts that a look at the stack cannot tell apart: a function whose frame grows as it is asked to, called from two
+// places with the same stack pointer, where the second caller's frame still holds the first one's return address.
+#include <alloca.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { CALLS = 200000 };
+
+static __attribute__((noinline)) void *allocate(void) {
+    void *block = malloc(24);
+    __asm__ volatile("" ::: "memory");
+    return block;
+}
+
+// Calls `allocate` with the same stack pointer, whoever calls.
+static __attribute__((noinline)) void *from(uintptr_t depth) {
+    volatile char here = 0;
+    volatile char *gap = alloca((size_t)((uintptr_t)&here - depth) & ~(size_t)15);
+    __asm__ volatile("" ::"r"(gap) : "memory");
+    void *block = allocate();
+    __asm__ volatile("" ::"r"(gap) : "memory");
+    return block;
+}
+
+static __attribute__((noinline)) void *near(uintptr_t depth) {
+    volatile char gap[16];
+    __asm__ volatile("" ::"r"(gap) : "memory");
+    void *block = from(depth);
+    __asm__ volatile("" ::"r"(gap) : "memory");
+    return block;
+}
+
+static __attribute__((noinline)) void *far(uintptr_t depth) {
+    volatile char gap[528];
+    __asm__ volatile("" ::"r"(gap) : "memory");
+    void *block = from(depth);
+    __asm__ volatile("" ::"r"(gap) : "memory");
+    return block;
+}
+
+int main(int count, char **words) {
+    char here;
+    uintptr_t depth = ((uintptr_t)&here & ~(uintptr_t)4095) - 2048;
+    // One call from nearby, or as many as from afar.
+    int calls_from_near = count > 1 ? 1 : CALLS;
+    for (int call = 0; call < calls_from_near; call++) free(near(depth));
+    for (int call = 0; count > 1 && call < CALLS; call++) free(far(depth));
+    puts(words[0] ? "done" : "");
+    return 0;
+}
