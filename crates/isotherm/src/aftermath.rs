@@ -6,7 +6,7 @@ use isotherm_abi::session::{Counter, OffReason, State};
 use isotherm_model::site::{Site, SiteId};
 use isotherm_observe::session::{SessionFile, parse_name};
 
-use crate::launch::Session;
+use crate::session_directory::SessionDirectory;
 
 /// The processes of a run, as their runtimes last told.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ const SHOWN: [(Counter, &str); 11] = [
 impl Aftermath {
     /// Reads every session file. One that cannot be read is left out: its process was killed
     /// before it had written its header.
-    pub(crate) fn read(session: &Session) -> Self {
+    pub(crate) fn read(session: &SessionDirectory) -> Self {
         let mut seen = Self::default();
         let entries = std::fs::read_dir(session.path())
             .into_iter()

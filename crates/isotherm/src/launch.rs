@@ -17,23 +17,14 @@ use isotherm_model::profile::Ending;
 use isotherm_sys::spawn::{Held, spawn_held};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
-use tempfile::TempDir;
 
 use crate::aftermath::Aftermath;
 use crate::notes::Notes;
 use crate::program;
+use crate::session_directory::SessionDirectory;
 
 /// Name of the runtime's file.
 const LIBRARY: &str = "libisotherm.so";
-
-/// Memory-backed directory for session files; the temporary directory serves where it is missing.
-const SHARED_MEMORY: &str = "/dev/shm";
-
-/// Everything that must outlive a run: its directory of session files.
-#[derive(Debug)]
-pub(crate) struct Session {
-    directory: TempDir,
-}
 
 /// Where the program's standard output goes.
 #[derive(Debug)]
@@ -48,7 +39,7 @@ pub(crate) enum Output {
 #[derive(Debug)]
 pub(crate) struct Ready {
     /// Its directory of session files.
-    pub session: Session,
+    pub session: SessionDirectory,
     held: Held,
     name: String,
 }
@@ -67,24 +58,6 @@ pub(crate) struct Running {
 struct Signals {
     terminate: Arc<AtomicBool>,
     hang_up: Arc<AtomicBool>,
-}
-
-impl Session {
-    fn new() -> Result<Self> {
-        let shared = Path::new(SHARED_MEMORY);
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("isotherm-");
-        let directory = builder
-            .tempdir_in(shared)
-            .or_else(|_| builder.tempdir())
-            .context("no directory for session files could be made in /dev/shm or $TMPDIR")?;
-        Ok(Self { directory })
-    }
-
-    /// Where the session files are.
-    pub(crate) fn path(&self) -> &Path {
-        self.directory.path()
-    }
 }
 
 /// Finds the runtime: beside this program, or in `../lib` of it.
@@ -106,7 +79,7 @@ fn library() -> Result<PathBuf> {
 }
 
 /// `LD_PRELOAD` separates by spaces and colons, so a path that holds one is reached by a link.
-fn preload(library: &Path, session: &Session) -> Result<OsString> {
+fn preload(library: &Path, session: &SessionDirectory) -> Result<OsString> {
     let bytes = library.as_os_str().as_bytes();
     let plain = !bytes
         .iter()
@@ -136,7 +109,7 @@ pub(crate) fn prepare(
 ) -> Result<Ready> {
     let (name, arguments) = words.split_first().context("no program was named")?;
     let path = program::check(name)?;
-    let session = Session::new()?;
+    let session = SessionDirectory::new()?;
     let library = library()?;
     let file = session.path().join("configuration");
     std::fs::write(&file, configuration.to_bytes()?)
@@ -170,7 +143,7 @@ impl Ready {
     ///
     /// # Errors
     /// The exec failed.
-    pub(crate) fn start(self) -> Result<(Session, Running)> {
+    pub(crate) fn start(self) -> Result<(SessionDirectory, Running)> {
         let signals = Signals::catch()?;
         let started = Instant::now();
         let child = self

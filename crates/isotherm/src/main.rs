@@ -10,6 +10,7 @@ mod launch;
 mod notes;
 mod program;
 mod recording;
+mod session_directory;
 mod tiers_choice;
 
 use std::process::{ExitCode, ExitStatus};
