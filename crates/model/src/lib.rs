@@ -6,12 +6,13 @@
 //!
 //! Each arrow is a type of this crate; a stage depends on `model` and never on its neighbour.
 //! Nothing here does I/O, reads a clock or is unsafe. Overloaded words are defined where their type
-//! stands: *tier* in [`tier`], *site* in [`site`], *epoch* and *batch* in [`batch`], *page* in
+//! stands: *tier* in [`tier`], *node* in [`movement`], *site* in [`site`], *epoch* and *batch* in [`batch`], *page* in
 //! [`page`], *plan* in [`plan`].
 #![forbid(unsafe_code)]
 
 pub mod batch;
 pub mod explain;
+pub mod movement;
 pub mod outcome;
 pub mod page;
 pub mod plan;

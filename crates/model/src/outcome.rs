@@ -23,12 +23,13 @@ pub struct Action {
 pub enum Fate {
     /// It was moved.
     Moved,
-    /// The wish was handed to the runtime, which moves in the background.
+    /// The wish was handed to the runtime, which moves in the background, or to the kernel, which
+    /// obeys as pages are made.
     Requested,
     /// It was there before.
     AlreadyThere,
-    /// Pages were in use; try again.
-    Busy,
+    /// Not now, with the reason (pages in use, a full node); try again.
+    Busy(String),
     /// It is not allowed, with the reason.
     Denied(String),
     /// It was not tried, with the reason (dry run, rate limit, process gone).

@@ -1,6 +1,7 @@
 //! Ports: how the pure middle reaches the machine at either edge.
 
 use crate::batch::{Batch, Epoch};
+use crate::movement::{RangeAction, RangeOutcome};
 use crate::outcome::{Action, Outcome};
 use crate::page::{EpochView, PageIndex};
 use crate::plan::{Item, Plan};
@@ -25,6 +26,23 @@ pub trait Observer {
 pub trait Executor {
     /// Carries out the actions in order; one outcome for each, in the same order.
     fn execute(&mut self, actions: &[Action]) -> Vec<Outcome>;
+}
+
+/// Who places and moves ranges of memory on nodes.
+///
+/// The implementer guarantees one outcome for each action, in the same order, whose parts cover the
+/// action's range; that no content is lost whatever fails; and that a process which has ended is an
+/// outcome ([`crate::outcome::Fate::NotAttempted`]), not a failure.
+pub trait RangeExecutor {
+    /// Carries out the actions in order.
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome>;
+}
+
+/// A borrowed executor is one too.
+impl<E: RangeExecutor + ?Sized> RangeExecutor for &mut E {
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        (**self).execute(actions)
+    }
 }
 
 /// A way to decide which site goes where at one capacity of one fast tier; tiers beyond the first

@@ -106,7 +106,7 @@ impl Online {
                 Fate::Denied(_) => {
                     self.denied.insert(site);
                 }
-                Fate::Busy | Fate::NotAttempted(_) => {}
+                Fate::Busy(_) | Fate::NotAttempted(_) => {}
             }
             if let Some(memory) = self.sites.get_mut(&site) {
                 memory.at = memory.before;

@@ -6,8 +6,11 @@
 
 pub mod memory;
 pub mod pagemap;
+pub mod pages;
 pub mod perf;
+pub mod policy;
 pub mod spawn;
+pub mod staged;
 pub mod system_call;
 pub mod thread;
 pub mod userfaultfd;

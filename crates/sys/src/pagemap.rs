@@ -40,11 +40,23 @@ struct ScanArgument {
 const _: () = assert!(size_of::<ScanArgument>() == 96);
 const _: () = assert!(size_of::<Region>() == 24);
 
+/// `PAGE_IS_WRITTEN`: not write-protected by userfaultfd, so written since it was.
+pub const WRITTEN: u64 = 1 << 1;
+
+/// `PAGE_IS_FILE`: of a file or of memory that processes share.
+pub const FILE: u64 = 1 << 2;
+
 /// `PAGE_IS_PRESENT`.
-const PRESENT: u64 = 1 << 3;
+pub const PRESENT: u64 = 1 << 3;
+
+/// `PAGE_IS_SWAPPED`.
+pub const SWAPPED: u64 = 1 << 4;
 
 /// `PAGE_IS_PFNZERO`: the page of zeros that all share, which is nobody's memory.
-const ZERO_PAGE: u64 = 1 << 5;
+pub const ZERO_PAGE: u64 = 1 << 5;
+
+/// `PAGE_IS_HUGE`: mapped as a huge page.
+pub const HUGE: u64 = 1 << 6;
 
 /// `_IOWR('f', 16, struct pm_scan_arg)`, with the layout of `asm-generic/ioctl.h`.
 const PAGEMAP_SCAN: libc::c_ulong = 3 << 30
@@ -63,6 +75,39 @@ pub fn present_regions(
     end: u64,
     regions: &mut [Region],
 ) -> io::Result<(usize, u64)> {
+    let wanted = Wanted {
+        inverted: ZERO_PAGE,
+        all: PRESENT | ZERO_PAGE,
+        any: 0,
+        told: PRESENT,
+    };
+    regions_of(pagemap, start, end, wanted, regions)
+}
+
+/// Which pages a scan finds and what it tells of them, as sets of the categories above.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Categories whose meaning is turned round.
+    pub inverted: u64,
+    /// A page must be in all of these.
+    pub all: u64,
+    /// And in at least one of these, if there are any.
+    pub any: u64,
+    /// Of these, a region says which hold. Neighbours that differ in them are regions of their own.
+    pub told: u64,
+}
+
+/// Finds runs of wanted pages, as [`present_regions`] does of resident ones.
+///
+/// # Errors
+/// As [`present_regions`].
+pub fn regions_of(
+    pagemap: &File,
+    start: u64,
+    end: u64,
+    wanted: Wanted,
+    regions: &mut [Region],
+) -> io::Result<(usize, u64)> {
     let mut argument = ScanArgument {
         size: size_of::<ScanArgument>() as u64,
         flags: 0,
@@ -72,10 +117,10 @@ pub fn present_regions(
         vec: regions.as_mut_ptr().expose_provenance() as u64,
         vec_len: regions.len() as u64,
         max_pages: 0,
-        category_inverted: ZERO_PAGE,
-        category_mask: PRESENT | ZERO_PAGE,
-        category_anyof_mask: 0,
-        return_mask: PRESENT,
+        category_inverted: wanted.inverted,
+        category_mask: wanted.all,
+        category_anyof_mask: wanted.any,
+        return_mask: wanted.told,
     };
     // SAFETY: needed because neither libc nor rustix wraps this ioctl. The argument block is live,
     // exclusive and of the size it names; `vec` and `vec_len` describe `regions`, which is

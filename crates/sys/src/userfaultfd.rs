@@ -1,8 +1,8 @@
 //! userfaultfd: a page that is missing is served by a thread of the program instead of the kernel.
 //!
-//! Only what the emulated slow tier and protected-chunk sampling need: *missing* mode on private
-//! anonymous memory, `UFFDIO_COPY`, and `UFFDIO_MOVE` (Linux 6.8), which moves a page from one
-//! address to another without copying it. The kernel's own accesses (`read(2)` into a trapped
+//! Only what the emulated slow tier, protected-chunk sampling and the staged copy need: *missing*
+//! and *write-protect* mode on private anonymous memory, `UFFDIO_COPY`, and `UFFDIO_MOVE` (Linux
+//! 6.8), which moves a page from one address to another without copying it. The kernel's own accesses (`read(2)` into a trapped
 //! buffer) wait for the serving thread like the program's, unless the descriptor was opened for
 //! user faults only; [`Userfaultfd::open`] never accepts such a descriptor.
 //!
@@ -23,12 +23,44 @@ use rustix::mm::UserfaultfdFlags;
 const API: u64 = 0xaa;
 /// `UFFD_FEATURE_MOVE`.
 const FEATURE_MOVE: u64 = 1 << 16;
-/// `UFFDIO_REGISTER_MODE_MISSING`.
-const REGISTER_MISSING: u64 = 1;
 /// `UFFDIO_COPY_MODE_DONTWAKE` and `UFFDIO_MOVE_MODE_DONTWAKE`.
 const DONT_WAKE: u64 = 1;
+/// `UFFDIO_MOVE_MODE_ALLOW_SRC_HOLES`.
+const ALLOW_HOLES: u64 = 2;
 /// `UFFD_EVENT_PAGEFAULT`.
 const EVENT_PAGEFAULT: u8 = 0x12;
+/// `UFFD_EVENT_REMAP`.
+const EVENT_REMAP: u8 = 0x14;
+
+/// Set of features asked of the kernel (`UFFD_FEATURE_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features(u64);
+
+impl Features {
+    /// Missing pages alone, which every kernel has.
+    pub const MISSING: Self = Self(0);
+    /// `UFFDIO_MOVE` (Linux 6.8).
+    pub const MOVE: Self = Self(FEATURE_MOVE);
+    /// A write to a protected page waits for the holder (`PAGEFAULT_FLAG_WP`, Linux 5.7).
+    pub const WRITE_PROTECT: Self = Self(1 << 0);
+    /// A write to a protected page is let through and leaves a trace in the page table (`WP_ASYNC`,
+    /// Linux 6.7); and the trace survives `mremap`, which then waits until its message was read
+    /// (`EVENT_REMAP`). Since Linux 6.14 the trace is wiped by `mremap` without the latter.
+    pub const WRITE_TRACE: Self = Self(1 << 0 | 1 << 15 | 1 << 2);
+}
+
+/// What of a registered range waits for the holder (`UFFDIO_REGISTER_MODE_*`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes(u64);
+
+impl Modes {
+    /// Accesses to pages that are not there.
+    pub const MISSING: Self = Self(1);
+    /// Writes to protected pages.
+    pub const WRITE_PROTECT: Self = Self(2);
+    /// Both.
+    pub const BOTH: Self = Self(3);
+}
 
 const GROUP: u8 = 0xaa;
 const IOCTL_API: Opcode = opcode::read_write::<ApiRequest>(GROUP, 0x3f);
@@ -37,6 +69,7 @@ const IOCTL_UNREGISTER: Opcode = opcode::read::<RangeRequest>(GROUP, 0x01);
 const IOCTL_WAKE: Opcode = opcode::read::<RangeRequest>(GROUP, 0x02);
 const IOCTL_COPY: Opcode = opcode::read_write::<TransferRequest>(GROUP, 0x03);
 const IOCTL_MOVE: Opcode = opcode::read_write::<TransferRequest>(GROUP, 0x05);
+const IOCTL_WRITE_PROTECT: Opcode = opcode::read_write::<WriteProtectRequest>(GROUP, 0x06);
 /// `USERFAULTFD_IOC_NEW` of `/dev/userfaultfd`.
 const IOCTL_NEW: Opcode = opcode::none(GROUP, 0x00);
 
@@ -63,6 +96,13 @@ struct RegisterRequest {
     ioctls: u64,
 }
 
+/// `struct uffdio_writeprotect`.
+#[repr(C)]
+struct WriteProtectRequest {
+    range: RangeRequest,
+    mode: u64,
+}
+
 /// `struct uffdio_copy` and `struct uffdio_move`, which have the same layout.
 #[repr(C)]
 struct TransferRequest {
@@ -76,6 +116,7 @@ struct TransferRequest {
 const _: () = assert!(size_of::<ApiRequest>() == 24);
 const _: () = assert!(size_of::<RegisterRequest>() == 32);
 const _: () = assert!(size_of::<TransferRequest>() == 40);
+const _: () = assert!(size_of::<WriteProtectRequest>() == 24);
 
 /// `struct uffd_msg`, as the kernel writes it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -97,6 +138,12 @@ impl Message {
     pub fn page_address(&self) -> Option<usize> {
         (self.event == EVENT_PAGEFAULT).then_some(self.address as usize)
     }
+
+    /// Whether it says that a registered range was moved by `mremap`.
+    #[must_use]
+    pub fn is_remap(&self) -> bool {
+        self.event == EVENT_REMAP
+    }
 }
 
 /// Why no descriptor could be opened.
@@ -105,7 +152,8 @@ pub enum OpenError {
     /// No userfaultfd that serves the kernel's own accesses: not built in, or not allowed (needs
     /// `CAP_SYS_PTRACE`, `vm.unprivileged_userfaultfd=1` or access to `/dev/userfaultfd`).
     Unavailable(Errno),
-    /// The kernel has no `UFFDIO_MOVE` (before Linux 6.8).
+    /// The kernel has no `UFFDIO_MOVE` (before Linux 6.8), or none of the other features that were
+    /// asked for.
     NoMove,
 }
 
@@ -131,10 +179,18 @@ impl Userfaultfd {
     /// # Errors
     /// [`OpenError`], which says which of the two is missing.
     pub fn open() -> Result<Self, OpenError> {
+        Self::with(Features::MOVE)
+    }
+
+    /// Opens a non-blocking descriptor that serves user and kernel accesses and has the features.
+    ///
+    /// # Errors
+    /// [`OpenError`], which says which of the two is missing.
+    pub fn with(features: Features) -> Result<Self, OpenError> {
         let descriptor = Self::descriptor().map_err(OpenError::Unavailable)?;
         let mut request = ApiRequest {
             api: API,
-            features: FEATURE_MOVE,
+            features: features.0,
             ioctls: 0,
         };
         // SAFETY: UFFDIO_API is a raw ioctl; the opcode's argument is `struct uffdio_api`, whose
@@ -187,9 +243,23 @@ impl Userfaultfd {
     /// resolves it, so the caller must read messages and resolve them from a thread that never
     /// touches the range itself.
     pub unsafe fn register(&self, range: &Range<usize>) -> Result<(), Errno> {
+        // SAFETY: the caller's promise.
+        unsafe { self.register_modes(range, Modes::MISSING) }
+    }
+
+    /// As [`Self::register`], for these modes. A range that is registered already gets the new ones
+    /// instead.
+    ///
+    /// # Errors
+    /// `EINVAL` where the memory or the kernel does not support a mode, `EBUSY` where another
+    /// descriptor has the range.
+    ///
+    /// # Safety
+    /// As [`Self::register`]; with write protection, writers to protected pages wait too.
+    pub unsafe fn register_modes(&self, range: &Range<usize>, modes: Modes) -> Result<(), Errno> {
         let mut request = RegisterRequest {
             range: range_request(range),
-            mode: REGISTER_MISSING,
+            mode: modes.0,
             ioctls: 0,
         };
         // SAFETY: the argument of UFFDIO_REGISTER is `struct uffdio_register`, which
@@ -234,6 +304,25 @@ impl Userfaultfd {
         }
     }
 
+    /// Write-protects the pages of a range that is registered for it (`UFFDIO_WRITEPROTECT`).
+    ///
+    /// # Errors
+    /// `ENOENT` where the range is not registered so, `EAGAIN` where the memory map is changing.
+    pub fn write_protect(&self, range: &Range<usize>) -> Result<(), Errno> {
+        let mut request = WriteProtectRequest {
+            range: range_request(range),
+            mode: 1,
+        };
+        // SAFETY: the argument of UFFDIO_WRITEPROTECT is `struct uffdio_writeprotect`, which
+        // `WriteProtectRequest` mirrors; no content changes.
+        unsafe {
+            ioctl::ioctl(
+                &self.descriptor,
+                Updater::<IOCTL_WRITE_PROTECT, WriteProtectRequest>::new(&mut request),
+            )
+        }
+    }
+
     /// Fills missing pages at `to` with a copy of the bytes at `from` and wakes who waits there.
     ///
     /// Stops with `EEXIST` at a page that is already there (and then wakes nobody).
@@ -259,6 +348,16 @@ impl Userfaultfd {
         let mode = if wake { 0 } else { DONT_WAKE };
         // SAFETY: forwarded to the caller.
         unsafe { self.transfer::<IOCTL_MOVE>(to, from, bytes, mode) }
+    }
+
+    /// Moves the pages of a range that are there, and leaves its holes holes; wakes nobody. The
+    /// bytes done count the holes.
+    ///
+    /// # Safety
+    /// As [`Self::move_pages`].
+    pub unsafe fn move_present(&self, to: usize, from: usize, bytes: usize) -> Transfer {
+        // SAFETY: forwarded to the caller.
+        unsafe { self.transfer::<IOCTL_MOVE>(to, from, bytes, DONT_WAKE | ALLOW_HOLES) }
     }
 
     unsafe fn transfer<const OPCODE: Opcode>(

@@ -211,7 +211,7 @@ fn outcome(outcome: &Outcome) -> serde_json::Value {
         Fate::Moved => ("moved", None),
         Fate::Requested => ("requested", None),
         Fate::AlreadyThere => ("already there", None),
-        Fate::Busy => ("busy", None),
+        Fate::Busy(why) => ("busy", Some(why)),
         Fate::Denied(why) => ("denied", Some(why)),
         Fate::NotAttempted(why) => ("not attempted", Some(why)),
     };

@@ -142,7 +142,10 @@ fn what_was_busy_is_tried_again_and_what_was_denied_is_not() {
         };
         actions.iter().map(outcome).collect()
     };
-    for (fate, again) in [(Fate::Busy, true), (Fate::Denied("pinned".into()), false)] {
+    for (fate, again) in [
+        (Fate::Busy("pinned".into()), true),
+        (Fate::Denied("locked".into()), false),
+    ] {
         let mut machine = Machine::new(4 * MIB);
         machine.tiers = [(SiteId(2), FAST), (SiteId(3), SLOW)].into();
         let first = machine.epoch(&sites);

@@ -1,0 +1,142 @@
+//! Memory policies of the kernel: on which nodes new pages are made.
+//!
+//! A policy changes no content, so these wrappers are safe for any range: the worst that a wrong
+//! one does is slow memory, or, with [`Mode::Bind`] on nodes that are full, no memory.
+//!
+//! Manual: `mbind(2)`, `set_mempolicy(2)`, `Documentation/admin-guide/mm/numa_memory_policy.rst`.
+
+use crate::memory::{self, NODE_WORDS};
+use crate::system_call::{Errno, Result, call};
+
+/// `MPOL_F_ADDR`: ask for the policy of an address.
+const OF_ADDRESS: usize = 1 << 1;
+
+/// How nodes are chosen (`MPOL_*`). The numbers are the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mode {
+    /// As the thread's policy says, or where the touching processor is.
+    Default = 0,
+    /// One node, then the others as they are near.
+    Preferred = 1,
+    /// These nodes and no others; without room there the program is killed.
+    Bind = 2,
+    /// One page after the other over these nodes.
+    Interleave = 3,
+    /// These nodes, nearest first, then the others (Linux 5.15).
+    PreferredMany = 5,
+    /// As many pages on a node as its weight in `/sys/kernel/mm/mempolicy/weighted_interleave` says
+    /// (Linux 6.9).
+    WeightedInterleave = 6,
+}
+
+/// A set of nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct NodeMask([u64; NODE_WORDS]);
+
+impl NodeMask {
+    /// These nodes; `None` where one has a number that no Linux can have (1,024 or more).
+    #[must_use]
+    pub fn of(nodes: &[u32]) -> Option<Self> {
+        let mut mask = Self::default();
+        for &node in nodes {
+            *mask.0.get_mut(node as usize / 64)? |= 1 << (node % 64);
+        }
+        Some(mask)
+    }
+
+    /// Whether the node is in the set.
+    #[must_use]
+    pub fn has(&self, node: u32) -> bool {
+        let word = self.0.get(node as usize / 64).copied().unwrap_or(0);
+        word >> (node % 64) & 1 != 0
+    }
+
+    /// The mask as the kernel reads it.
+    #[must_use]
+    pub const fn words(&self) -> &[u64; NODE_WORDS] {
+        &self.0
+    }
+}
+
+/// Sets the policy of a range of this process (`mbind(2)`), and also moves what is there where
+/// `moving` says so (`MPOL_MF_MOVE`). The range must begin on a page.
+///
+/// # Errors
+/// `EINVAL`: the mode or a node is unknown to this kernel. `EFAULT`: part of the range is not
+/// mapped. `ENOSYS`: a kernel without nodes.
+pub fn set_for_range(
+    address: usize,
+    bytes: usize,
+    mode: Mode,
+    nodes: &NodeMask,
+    moving: bool,
+) -> Result<()> {
+    let flags = if moving { memory::MPOL_MF_MOVE } else { 0 };
+    // SAFETY: a policy decides where pages lie, never what they hold; the kernel checks the range.
+    unsafe { memory::bind(address, bytes, mode as u32, &nodes.0, flags) }
+}
+
+/// Sets the policy of the calling thread and of what it starts (`set_mempolicy(2)`).
+///
+/// # Errors
+/// `EINVAL`: the mode or a node is unknown to this kernel. `ENOSYS`: a kernel without nodes.
+pub fn set_for_thread(mode: Mode, nodes: &NodeMask) -> Result<()> {
+    let (mask, bits) = if mode == Mode::Default {
+        (0, 0)
+    } else {
+        (nodes.0.as_ptr() as usize, NODE_WORDS * 64 + 1)
+    };
+    // SAFETY: the kernel reads the mask, which is as long as said (one bit less is read).
+    unsafe { call(libc::SYS_set_mempolicy, [mode as usize, mask, bits, 0, 0, 0]) }.map(|_| ())
+}
+
+/// The policy of an address of this process: its number and its nodes (`get_mempolicy(2)`).
+///
+/// # Errors
+/// `EFAULT`: the address is not mapped. `ENOSYS`: a kernel without nodes.
+pub fn of_address(address: usize) -> Result<(u32, NodeMask)> {
+    let mut mode = 0_i32;
+    let mut mask = NodeMask::default();
+    let arguments = [
+        (&raw mut mode) as usize,
+        mask.0.as_mut_ptr() as usize,
+        NODE_WORDS * 64 + 1,
+        address,
+        OF_ADDRESS,
+        0,
+    ];
+    // SAFETY: the kernel writes the number and as many bits as said less one, both live here.
+    unsafe { call(libc::SYS_get_mempolicy, arguments) }?;
+    Ok((u32::try_from(mode).map_err(|_| Errno(libc::EINVAL))?, mask))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Mode, NodeMask, of_address, set_for_range};
+    use crate::memory::{fresh, unmap};
+    use crate::system_call::Errno;
+
+    #[test]
+    fn a_mask_holds_its_nodes_and_refuses_impossible_ones() {
+        let mask = NodeMask::of(&[0, 63, 64, 1023]).unwrap();
+        assert!(mask.has(63) && mask.has(64) && mask.has(1023));
+        assert!(!mask.has(1) && !mask.has(5000));
+        assert_eq!(NodeMask::of(&[1024]), None);
+    }
+
+    #[test]
+    fn the_policy_of_a_range_is_what_was_set() {
+        let base = fresh(1 << 21).unwrap();
+        let nodes = NodeMask::of(&[0]).unwrap();
+        match set_for_range(base, 1 << 21, Mode::Bind, &nodes, false) {
+            Ok(()) => assert_eq!(of_address(base), Ok((Mode::Bind as u32, nodes))),
+            Err(error) => {
+                assert!(matches!(error, Errno(libc::ENOSYS | libc::EPERM)));
+                println!("skipped: this kernel or container has no memory policies");
+            }
+        }
+        // SAFETY: the range was mapped here and is not used any more.
+        unsafe { unmap(base, 1 << 21).unwrap() };
+    }
+}

@@ -1,0 +1,256 @@
+//! Moving a unit by `UFFDIO_MOVE` (Linux 6.8): take its pages away, copy them, put the copy in place.
+//!
+//! ```text
+//!   unit S    [ old pages ]      [ empty, held ]        [ new pages ]
+//!                  | take                                    ^ put
+//!   slot T    [ empty     ] ---> [ old pages ]                |
+//!                                     | copy                  |
+//!   slot D    [ Ready     ]      [ new pages ] ---------------'
+//! ```
+//!
+//! Whoever touches S while it is empty waits in a page fault, and finds the copy after it. Nothing
+//! can be written to T, so the copy is exact: there is no round to repeat and nothing to compare.
+//! The kernel refuses to take pages away that a device is writing to (pinned, `EBUSY`), that are
+//! shared since a fork (`EBUSY`) or that are locked (`EINVAL`). The mapping of S stays: its advice,
+//! policy, name and protection are as they were, and no mapping is left behind.
+
+use rustix::io::Errno;
+
+use super::pool::{PageKind, Shortage, Slot, State, Whereabouts};
+use super::unit_pages::{PAGE_BYTES, View};
+use super::{StagedCopy, UNIT_BYTES, UNREADABLE, UnitFate, Work, now_ns};
+use crate::memory;
+use crate::userfaultfd::Userfaultfd;
+
+/// Times that a call is tried again when the kernel says "try again" without having done anything.
+const TRIES: usize = 64;
+
+/// The kernel would not take pages away: a device or another process has a hold on them.
+struct Held;
+
+impl StagedCopy {
+    /// Moves a unit that `view` describes.
+    ///
+    /// After a fork pages count as shared until they are written, even when the child is long gone.
+    /// The kernel is asked to do what a write would do, which changes no content: the page is the
+    /// program's alone again, or, where the child still has it, is copied for the program.
+    ///
+    /// # Safety
+    /// As [`StagedCopy::move_unit`].
+    pub(super) unsafe fn exchange(&mut self, unit: usize, node: u32, view: &View) -> UnitFate {
+        // SAFETY: the caller's promise, here and below.
+        if let Ok(fate) = unsafe { self.exchange_once(unit, node, view) } {
+            return fate;
+        }
+        for run in view.there.runs() {
+            // SAFETY: the advice changes no content, and the pages are there.
+            let _ = unsafe { memory::advise(unit + run.start, run.len(), libc::MADV_POPULATE_WRITE) };
+        }
+        let Ok(view) = self.reader.view(unit) else {
+            return UNREADABLE;
+        };
+        // SAFETY: as above.
+        unsafe { self.exchange_once(unit, node, &view) }.unwrap_or_else(|Held| refused(Errno::BUSY))
+    }
+
+    unsafe fn exchange_once(
+        &mut self,
+        unit: usize,
+        node: u32,
+        view: &View,
+    ) -> Result<UnitFate, Held> {
+        let kind = view.page_kind();
+        let source_node = Whereabouts::of(unit, kind);
+        let (target, empty) = match self.two_slots(kind, node) {
+            Ok(slots) => slots,
+            Err(shortage) => return Ok(shortage.into()),
+        };
+        let (to, away) = (self.pool.address(target), self.pool.address(empty));
+        let range = unit..unit + UNIT_BYTES;
+        // SAFETY: until `unregister` below, whoever touches the unit waits; this thread does not.
+        if let Err(error) = unsafe { self.uffd.register(&range) } {
+            return Ok(refused(error));
+        }
+        let begun_ns = now_ns();
+        // SAFETY: T is the pool's own and empty; S is the caller's promise.
+        let taken = unsafe { move_all(&self.uffd, away, unit, UNIT_BYTES) };
+        if let Err(error) = taken {
+            self.put_back(unit, away);
+            let _ = self.uffd.unregister(&range);
+            return if error == Errno::BUSY {
+                Err(Held)
+            } else {
+                Ok(refused(error))
+            };
+        }
+        let Ok(held) = self.reader.view(away) else {
+            self.put_back(unit, away);
+            let _ = self.uffd.unregister(&range);
+            return Ok(UNREADABLE);
+        };
+        // SAFETY: nobody else touches T and D, and the pages of T are all there.
+        unsafe { self.crew.copy(away, to, &held.there) };
+        let put = self.put(unit, to, &held);
+        if put.is_err() {
+            // What was put stays; of the rest the old pages hold the same bytes.
+            self.put_back(unit, away);
+        }
+        let _ = self.uffd.unregister(&range);
+        let stop_ns = now_ns().saturating_sub(begun_ns);
+        self.settle(target, empty, &held, put.is_ok(), source_node);
+        Ok(match put {
+            Ok(()) => UnitFate::Moved(Work {
+                pages: held.there.count() as u32,
+                kind,
+                rounds: 0,
+                stop_ns,
+            }),
+            Err(error) => refused(error),
+        })
+    }
+
+    /// A full slot on the node and an empty one, both registered.
+    fn two_slots(&mut self, kind: PageKind, node: u32) -> Result<(usize, usize), Shortage> {
+        let ready = |slot: &Slot| {
+            slot.state == State::Ready && slot.kind == kind && slot.node == node
+        };
+        let vacant = |slot: &Slot| slot.state == State::Vacant && slot.kind == kind;
+        let target = match self.pool.find(ready) {
+            Some(index) => index,
+            None => self.make_ready(kind, node)?,
+        };
+        let empty = match self.pool.find(vacant) {
+            Some(index) => index,
+            None => self.make_vacant(kind, target)?,
+        };
+        Ok((target, empty))
+    }
+
+    fn make_vacant(&mut self, kind: PageKind, keep: usize) -> Result<usize, Shortage> {
+        self.pool.make_room(Some(keep));
+        let index = self.pool.open(kind)?;
+        self.register_slot(index)?;
+        Ok(index)
+    }
+
+    /// Makes a slot full of pages, and registers it where the method wants that.
+    pub(super) fn make_ready(&mut self, kind: PageKind, node: u32) -> Result<usize, Shortage> {
+        self.pool.make_room(None);
+        let index = self.pool.populate(&self.reader, kind, node)?;
+        self.register_slot(index)?;
+        Ok(index)
+    }
+
+    fn register_slot(&mut self, index: usize) -> Result<(), Shortage> {
+        if !self.method.registers_slots() {
+            return Ok(());
+        }
+        let address = self.pool.address(index);
+        // SAFETY: only this thread and its helpers touch the pool, and only pages that are there.
+        let registered = unsafe { self.uffd.register(&(address..address + UNIT_BYTES)) };
+        registered.map_err(|_| {
+            self.pool.release(index);
+            Shortage::Memory
+        })
+    }
+
+    fn put(&self, unit: usize, from: usize, held: &View) -> Result<(), Errno> {
+        if held.there.is_full() {
+            // SAFETY: S is empty and held; D is the pool's own.
+            return unsafe { move_all(&self.uffd, unit, from, UNIT_BYTES) };
+        }
+        for run in held.there.runs() {
+            // SAFETY: as above.
+            unsafe { move_all(&self.uffd, unit + run.start, from + run.start, run.len())? };
+        }
+        Ok(())
+    }
+
+    /// Brings everything that is in T and not in S back to S. S is held, so its pages have nowhere
+    /// else to come from: what the kernel has no memory for is tried again until it has.
+    fn put_back(&self, unit: usize, away: usize) {
+        loop {
+            let (Ok(old), Ok(home)) = (self.reader.view(away), self.reader.view(unit)) else {
+                continue;
+            };
+            let missing = old.there.and(&home.there.inverse());
+            if missing.count() == 0 {
+                return;
+            }
+            for run in missing.runs() {
+                for page in run.step_by(PAGE_BYTES) {
+                    // SAFETY: the page was taken from there, S is held, and T is the pool's own.
+                    let _ = unsafe { move_all(&self.uffd, unit + page, away + page, PAGE_BYTES) };
+                }
+            }
+        }
+    }
+
+    /// Says what the two slots are now: T has the old pages, D is empty.
+    fn settle(
+        &mut self,
+        target: usize,
+        empty: usize,
+        held: &View,
+        put: bool,
+        source: Whereabouts,
+    ) {
+        let recyclable = put && held.there.is_full();
+        if recyclable {
+            let mut slot = self.pool.slot(target);
+            slot.state = State::Vacant;
+            self.pool.set(target, slot);
+        } else {
+            self.pool.release(target);
+        }
+        match source {
+            Whereabouts::On(node) if recyclable && self.keeps_another() => {
+                let mut slot = self.pool.slot(empty);
+                slot.state = State::Ready;
+                slot.node = node;
+                self.pool.set(empty, slot);
+            }
+            _ => self.pool.release(empty),
+        }
+    }
+}
+
+/// Moves the pages of a range, holes skipped, and tries again while the kernel says so.
+///
+/// # Safety
+/// As [`Userfaultfd::move_present`].
+unsafe fn move_all(uffd: &Userfaultfd, to: usize, from: usize, bytes: usize) -> Result<(), Errno> {
+    let (mut done, mut idle) = (0, 0);
+    while done < bytes {
+        // SAFETY: the caller's promise.
+        let step = unsafe { uffd.move_present(to + done, from + done, bytes - done) };
+        done += step.bytes;
+        match step.error {
+            None => {}
+            Some(_) if step.bytes > 0 => {}
+            Some(Errno::AGAIN) if idle < TRIES => idle += 1,
+            Some(error) => return Err(error),
+        }
+        if step.error.is_none() && step.bytes == 0 {
+            return Err(Errno::IO);
+        }
+    }
+    Ok(())
+}
+
+/// What a refusal of the kernel means.
+pub(super) fn refused(error: Errno) -> UnitFate {
+    match error {
+        Errno::BUSY => UnitFate::Busy(
+            "pages are pinned for a device, or shared with another process",
+        ),
+        Errno::AGAIN => UnitFate::Busy("the kernel is changing the memory map; try again"),
+        Errno::NOMEM => UnitFate::Busy("the kernel has no memory for page tables"),
+        Errno::INVAL | Errno::NOENT => UnitFate::Denied(
+            "not one private anonymous mapping that can be written and is not locked (mlock); \
+             kernel migration can move it",
+        ),
+        Errno::PERM | Errno::ACCESS => UnitFate::Denied("the kernel does not allow it"),
+        _ => UnitFate::Busy("the kernel refused for a reason of its own; try again"),
+    }
+}

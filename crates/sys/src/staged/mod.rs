@@ -1,0 +1,373 @@
+//! Staged copy: bringing memory of this process to another node by copying it into pages that are
+//! there already, and then moving page tables, so that addresses stay and each byte is copied once.
+//!
+//! The paper's migration (ATMem, section 5) copies twice and touches fresh pages twice; fresh pages
+//! cost more than the copies. Here the target pages come from a pool that recycles what earlier
+//! moves freed ([`Settings::units`]), huge pages are replaced by huge pages, and the copy is correct
+//! while the program reads and writes.
+//!
+//! | method | needs | while a unit moves | sees devices' pins |
+//! |---|---|---|---|
+//! | [`Method::Exchange`] | Linux 6.8 | who touches it waits for the copy | yes: such a unit stays |
+//! | [`Method::Traces`] | Linux 6.7 | who touches it waits for the last pages | no |
+//! | [`Method::Hold`] | Linux 5.7 | who writes waits for the copy | no |
+//!
+//! All need a userfaultfd that serves the kernel's own accesses. The first that the kernel has is
+//! taken; [`StagedCopy::method`] says which.
+//!
+//! Nothing here allocates after [`StagedCopy::open`], and the helpers are bare threads
+//! ([`crate::thread`]), so that the preloaded library may use it inside any program. It lies in
+//! `sys` because two crates that must not see each other need it, `runtime` and `act`.
+//!
+//! *Fork*: a child that is made while a unit moves would find it missing, so whoever forks holds the
+//! [`Gate`]. A mover belongs to its process; a child opens its own.
+//!
+//! *Cannot be moved this way*, and is denied: files, shared memory, hugetlb, locked memory, memory
+//! that cannot be written. The kernel's migration can move most of that.
+
+mod crew;
+mod exchange;
+mod gate;
+mod limits;
+mod pool;
+mod rounds;
+#[cfg(test)]
+mod tests;
+mod two_copies;
+mod unit_pages;
+
+use core::ops::Range;
+
+pub use gate::Gate;
+pub use limits::mappings;
+pub use pool::PageKind;
+
+use crew::Crew;
+use limits::Limits;
+use pool::{Pool, Shortage, State, Whereabouts};
+use unit_pages::{PAGE_BYTES, Reader, View};
+
+use crate::userfaultfd::{Features, OpenError, Userfaultfd};
+
+/// What is moved at once: 2 MiB, the most that is copied within the time a program may be held
+/// (0.1 to 0.4 ms; units of 32 MiB stalled writers for 8 to 45 ms).
+pub const UNIT_BYTES: usize = 2 << 20;
+
+/// What is said of a unit whose page table could not be read.
+const UNREADABLE: UnitFate = UnitFate::Busy("the page table cannot be read at the moment");
+
+/// How a unit is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Take the pages away, copy, put the copy in place (`UFFDIO_MOVE`).
+    Exchange,
+    /// Copy in rounds, by traces of writes, then a short stop (`mremap`).
+    Traces,
+    /// Hold writers, copy, then a short stop (`mremap`).
+    Hold,
+}
+
+impl Method {
+    /// All, best first.
+    pub const ALL: [Self; 3] = [Self::Exchange, Self::Traces, Self::Hold];
+
+    /// Its name in outputs and on command lines.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Exchange => "exchange",
+            Self::Traces => "traces",
+            Self::Hold => "hold",
+        }
+    }
+
+    const fn features(self) -> Features {
+        match self {
+            Self::Exchange => Features::MOVE,
+            Self::Traces => Features::WRITE_TRACE,
+            Self::Hold => Features::WRITE_PROTECT,
+        }
+    }
+
+    const fn traces(self) -> bool {
+        matches!(self, Self::Traces)
+    }
+
+    const fn registers_slots(self) -> bool {
+        matches!(self, Self::Exchange)
+    }
+}
+
+/// How a mover works.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Threads that copy, the caller's included; at least 1.
+    pub threads: usize,
+    /// Units of the pool: memory that is held ready, 2 MiB each. At least 4.
+    pub units: usize,
+    /// This method and no other; `None` for the best that the kernel has.
+    pub method: Option<Method>,
+    /// Move also what is on the node already: for machines of one node, to test and to measure.
+    pub even_if_there: bool,
+}
+
+impl Settings {
+    /// Two threads, 32 MiB of pool, the best method.
+    pub const DEFAULT: Self = Self {
+        threads: 2,
+        units: 16,
+        method: None,
+        even_if_there: false,
+    };
+}
+
+/// What was done to a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Work {
+    /// Small pages that the unit held.
+    pub pages: u32,
+    /// What it is made of.
+    pub kind: PageKind,
+    /// Rounds of copying after the first.
+    pub rounds: u32,
+    /// How long the unit could not be touched, nanoseconds.
+    pub stop_ns: u64,
+}
+
+/// What became of a unit; reasons are whole sentences without their full stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnitFate {
+    /// It is on the node now.
+    Moved(Work),
+    /// It was there before.
+    AlreadyThere,
+    /// Not now; try again.
+    Busy(&'static str),
+    /// Not this way, ever.
+    Denied(&'static str),
+    /// Nothing was tried.
+    NotAttempted(&'static str),
+}
+
+impl From<Shortage> for UnitFate {
+    fn from(shortage: Shortage) -> Self {
+        Self::Busy(match shortage {
+            Shortage::Slots => "the pool of the staged copy is in use",
+            Shortage::Node => "the target node has no room",
+            Shortage::HugePage => "the target node has no free huge page",
+            Shortage::Memory => "the kernel has no memory for a target page or a mapping",
+        })
+    }
+}
+
+impl View {
+    fn page_kind(&self) -> PageKind {
+        match self.huge {
+            Some(true) => PageKind::Huge,
+            Some(false) => PageKind::Small,
+            // A kernel that does not say: a huge target never harms a unit that is all there.
+            None if self.there.is_full() => PageKind::Huge,
+            None => PageKind::Small,
+        }
+    }
+}
+
+/// Why there is no mover.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StagedError {
+    /// No userfaultfd that serves the kernel's own accesses: needs `CAP_SYS_PTRACE`,
+    /// `vm.unprivileged_userfaultfd=1` or access to `/dev/userfaultfd`.
+    NoUserfaultfd(rustix::io::Errno),
+    /// The kernel is older than the method (or than 5.7).
+    OldKernel,
+    /// The page table cannot be read: no `/proc`, or not allowed.
+    NoPagemap,
+    /// Pages are not 4 KiB, or no thread or address space is to be had.
+    NoResources,
+}
+
+impl core::fmt::Display for StagedError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::NoUserfaultfd(error) => write!(
+                f,
+                "userfaultfd cannot be opened ({error}); allow it with CAP_SYS_PTRACE, \
+                 vm.unprivileged_userfaultfd=1 or access to /dev/userfaultfd"
+            ),
+            Self::OldKernel => write!(
+                f,
+                "this kernel lacks what the method needs: Linux 6.8 for exchange, 6.7 for traces, \
+                 5.7 for hold"
+            ),
+            Self::NoPagemap => write!(f, "/proc/self/pagemap cannot be read; mount /proc"),
+            Self::NoResources => write!(
+                f,
+                "no threads or address space for the copy, or pages are not of 4 KiB"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StagedError {}
+
+/// Moves memory of this process. One thread uses it.
+pub struct StagedCopy {
+    settings: Settings,
+    method: Method,
+    uffd: Userfaultfd,
+    reader: Reader,
+    pool: Pool,
+    crew: Crew,
+    limits: Limits,
+}
+
+impl StagedCopy {
+    /// Opens descriptors, reserves the pool and starts the helpers. In a thread with a table of
+    /// descriptors of its own, that thread opens and uses it.
+    ///
+    /// # Errors
+    /// [`StagedError`], which says what is missing.
+    pub fn open(settings: Settings) -> Result<Self, StagedError> {
+        if rustix::param::page_size() != PAGE_BYTES {
+            return Err(StagedError::NoResources);
+        }
+        let reader = Reader::open().map_err(|_| StagedError::NoPagemap)?;
+        let (method, uffd) = best(settings.method, &reader)?;
+        // Somebody else must call the `mremap` whose message this thread waits for.
+        let least = usize::from(method.traces());
+        let helpers = settings.threads.saturating_sub(1).max(least);
+        let crew = Crew::start(helpers).map_err(|_| StagedError::NoResources)?;
+        if crew.helpers() < least {
+            return Err(StagedError::NoResources);
+        }
+        let pool = Pool::reserve(settings.units.max(4)).map_err(|_| StagedError::NoResources)?;
+        Ok(Self {
+            settings,
+            method,
+            uffd,
+            reader,
+            pool,
+            crew,
+            limits: Limits::read(),
+        })
+    }
+
+    /// The method in use.
+    #[must_use]
+    pub const fn method(&self) -> Method {
+        self.method
+    }
+
+    /// Makes units of the pool ready before they are needed; returns how many are ready then. Stops
+    /// where the node has no more room, or the pool two free slots.
+    pub fn fill(&mut self, node: u32, kind: PageKind, units: usize) -> usize {
+        let ready = |pool: &Pool| {
+            pool.count(|s| s.state == State::Ready && s.kind == kind && s.node == node)
+        };
+        while ready(&self.pool) < units && self.keeps_another() {
+            if self.make_ready(kind, node).is_err() {
+                break;
+            }
+        }
+        ready(&self.pool)
+    }
+
+    /// Moves every whole unit of a range and calls `each` with what became of each part, in order;
+    /// the parts cover the range. `gate` is held for each unit.
+    ///
+    /// # Safety
+    /// The range belongs to this process's program, which may read and write it meanwhile, but must
+    /// not unmap, remap, protect or lock it. Nobody holds Rust references into it.
+    pub unsafe fn move_range(
+        &mut self,
+        range: Range<usize>,
+        node: u32,
+        gate: &Gate,
+        mut each: impl FnMut(Range<usize>, UnitFate),
+    ) {
+        const EDGE: &str = "less than a whole 2 MiB; kernel migration can move it";
+        let first = range.start.next_multiple_of(UNIT_BYTES).min(range.end);
+        let last = (range.end / UNIT_BYTES * UNIT_BYTES).max(first);
+        if first > range.start {
+            each(range.start..first, UnitFate::NotAttempted(EDGE));
+        }
+        for unit in (first..last).step_by(UNIT_BYTES) {
+            // SAFETY: the caller's promise.
+            let fate = unsafe { self.move_unit(unit, node, gate) };
+            each(unit..unit + UNIT_BYTES, fate);
+        }
+        if range.end > last {
+            each(last..range.end, UnitFate::NotAttempted(EDGE));
+        }
+    }
+
+    /// Moves one unit.
+    ///
+    /// # Safety
+    /// As [`Self::move_range`]. The address is a multiple of [`UNIT_BYTES`].
+    pub unsafe fn move_unit(&mut self, unit: usize, node: u32, gate: &Gate) -> UnitFate {
+        gate.close();
+        // SAFETY: the caller's promise.
+        let fate = unsafe { self.move_unit_held(unit, node) };
+        gate.open();
+        fate
+    }
+
+    unsafe fn move_unit_held(&mut self, unit: usize, node: u32) -> UnitFate {
+        let Ok(view) = self.reader.view(unit) else {
+            return UNREADABLE;
+        };
+        if view.file {
+            return UnitFate::Denied(
+                "a file or shared memory is mapped there; kernel migration can move it",
+            );
+        }
+        if view.there.count() == 0 {
+            return UnitFate::NotAttempted("nothing of it was touched yet");
+        }
+        if !self.settings.even_if_there
+            && Whereabouts::of(unit, view.page_kind()) == Whereabouts::On(node)
+        {
+            return UnitFate::AlreadyThere;
+        }
+        if self.method == Method::Exchange {
+            // SAFETY: the caller's promise.
+            return unsafe { self.exchange(unit, node, &view) };
+        }
+        if limits::locks_memory() {
+            return UnitFate::Denied(
+                "the process locks memory (mlock), and this kernel cannot move a part of it safely; \
+                 kernel migration can",
+            );
+        }
+        // SAFETY: the caller's promise.
+        unsafe { self.remap(unit, node, &view) }
+    }
+
+    /// Whether the pool may keep one more full slot: two are needed to work with.
+    fn keeps_another(&self) -> bool {
+        self.pool.count(|slot| slot.state == State::Ready) + 2 < self.settings.units.max(4)
+    }
+}
+
+/// Opens what the wanted method needs, or the best there is.
+fn best(wanted: Option<Method>, reader: &Reader) -> Result<(Method, Userfaultfd), StagedError> {
+    let mut error = StagedError::OldKernel;
+    for method in Method::ALL {
+        let chosen = wanted.is_none_or(|wanted| wanted == method);
+        if !chosen || (method != Method::Hold && !reader.scans()) {
+            continue;
+        }
+        match Userfaultfd::with(method.features()) {
+            Ok(uffd) => return Ok((method, uffd)),
+            Err(OpenError::NoMove) => {}
+            Err(OpenError::Unavailable(why)) => error = StagedError::NoUserfaultfd(why),
+        }
+    }
+    Err(error)
+}
+
+fn now_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}

@@ -1,0 +1,270 @@
+//! The pool: units of memory that are there already, on the node they are wanted on.
+//!
+//! First touches (a fault and a page of zeroes for each) cost more than the copy, so the pages that
+//! a move frees become the next move's target, and only what recycling cannot give is made anew.
+//!
+//! ```text
+//!            open                populate
+//!   Unused ---------> Vacant    Unused ---------> Ready
+//!   (reserved)        (empty: receives old pages)  (full of old bytes: receives a copy)
+//!      ^---------------- release ------------------'
+//! ```
+
+use super::UNIT_BYTES;
+use super::unit_pages::{PAGE_BYTES, PAGES, Reader};
+use crate::memory::{self, MPOL_PREFERRED};
+use crate::pages;
+use crate::policy::NodeMask;
+
+/// Sizes of pages that a unit is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PageKind {
+    /// 512 pages of 4 KiB.
+    Small = 0,
+    /// One huge page of 2 MiB.
+    Huge = 1,
+}
+
+/// What a slot of the pool holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum State {
+    /// Address space.
+    Unused = 0,
+    /// A mapping without pages.
+    Vacant = 1,
+    /// All its pages, on one node.
+    Ready = 2,
+}
+
+/// One unit of the pool.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    pub(super) state: State,
+    pub(super) kind: PageKind,
+    pub(super) node: u32,
+}
+
+/// Why no unit could be made ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Shortage {
+    /// Every slot is in use: the pool was made too small.
+    Slots,
+    /// The node has no room, or the kernel put pages elsewhere.
+    Node,
+    /// The node has no free huge page, or huge pages are off.
+    HugePage,
+    /// No memory at all, or no mapping left.
+    Memory,
+}
+
+/// The pool of one mover.
+pub(super) struct Pool {
+    start: usize,
+    slots: &'static mut [Slot],
+}
+
+impl Pool {
+    /// Reserves address space for so many units. Nothing is populated.
+    pub(super) fn reserve(units: usize) -> memory::Result<Self> {
+        let bytes = units.saturating_add(1).saturating_mul(UNIT_BYTES);
+        let start = memory::reserve(bytes)?.next_multiple_of(UNIT_BYTES);
+        let list_bytes = units.max(1).saturating_mul(size_of::<Slot>());
+        let list = memory::fresh(list_bytes.next_multiple_of(PAGE_BYTES))?;
+        let list = core::ptr::with_exposed_provenance_mut::<Slot>(list);
+        // SAFETY: a fresh mapping large enough for the list, never unmapped and known to nobody
+        // else; all zeroes is a valid slot.
+        let slots = unsafe { core::slice::from_raw_parts_mut(list, units) };
+        Ok(Self { start, slots })
+    }
+
+    pub(super) fn slot(&self, index: usize) -> Slot {
+        self.slots[index]
+    }
+
+    pub(super) fn set(&mut self, index: usize, slot: Slot) {
+        self.slots[index] = slot;
+    }
+
+    pub(super) fn address(&self, index: usize) -> usize {
+        self.start + index * UNIT_BYTES
+    }
+
+    /// The first slot like that.
+    pub(super) fn find(&self, like: impl Fn(&Slot) -> bool) -> Option<usize> {
+        self.slots.iter().position(like)
+    }
+
+    /// How many slots are like that.
+    pub(super) fn count(&self, like: impl Fn(&Slot) -> bool) -> usize {
+        self.slots.iter().filter(|slot| like(slot)).count()
+    }
+
+    /// A slot with a mapping that has no pages.
+    pub(super) fn open(&mut self, kind: PageKind) -> Result<usize, Shortage> {
+        let unused = self.find(|slot| slot.state == State::Unused);
+        let index = unused.ok_or(Shortage::Slots)?;
+        open_range(self.address(index), UNIT_BYTES).map_err(|_| Shortage::Memory)?;
+        self.slots[index] = Slot {
+            state: State::Vacant,
+            kind,
+            node: 0,
+        };
+        Ok(index)
+    }
+
+    /// Fills an unused slot with pages of this kind on this node.
+    pub(super) fn populate(
+        &mut self,
+        reader: &Reader,
+        kind: PageKind,
+        node: u32,
+    ) -> Result<usize, Shortage> {
+        let unused = self.find(|slot| slot.state == State::Unused);
+        let index = unused.ok_or(Shortage::Slots)?;
+        let unit = self.address(index);
+        let made = make(unit, kind, node).map_err(|_| Shortage::Memory);
+        match made.and_then(|()| check(reader, unit, kind, node)) {
+            Ok(()) => {
+                self.slots[index] = Slot {
+                    state: State::Ready,
+                    kind,
+                    node,
+                };
+                Ok(index)
+            }
+            Err(shortage) => {
+                self.release(index);
+                Err(shortage)
+            }
+        }
+    }
+
+    /// Empties a slot, other than `keep`, if all are in use: recycled pages of a node or kind that
+    /// nobody asks for would fill the pool for ever.
+    pub(super) fn make_room(&mut self, keep: Option<usize>) {
+        if self.find(|slot| slot.state == State::Unused).is_some() {
+            return;
+        }
+        if let Some(index) = (0..self.slots.len()).find(|index| Some(*index) != keep) {
+            self.release(index);
+        }
+    }
+
+    /// Gives a slot's memory back; address space stays.
+    pub(super) fn release(&mut self, index: usize) {
+        // SAFETY: the range is the pool's own. If the kernel refuses, the slot keeps its mapping,
+        // which the next `open` or `populate` replaces.
+        let _ = unsafe { memory::reserve_again(self.address(index), UNIT_BYTES) };
+        self.slots[index].state = State::Unused;
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // SAFETY: the range is the pool's own, and with the mover gone nobody knows it.
+        let _ = unsafe { memory::unmap(self.start, self.slots.len() * UNIT_BYTES) };
+    }
+}
+
+fn open_range(address: usize, bytes: usize) -> memory::Result<()> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: callers pass ranges of the pool that hold nothing.
+    unsafe { memory::map(address, bytes, access, flags, -1, 0) }.map(|_| ())
+}
+
+/// Maps and fills a unit. A unit of small pages is begun as a mapping of one page, in which no huge
+/// page has room; advice against huge pages would stay with the mapping when it changes places.
+fn make(unit: usize, kind: PageKind, node: u32) -> memory::Result<()> {
+    let begin = match kind {
+        PageKind::Small => PAGE_BYTES,
+        PageKind::Huge => UNIT_BYTES,
+    };
+    open_range(unit, begin)?;
+    prefer(unit, begin, node);
+    if kind == PageKind::Huge {
+        // SAFETY: the range is ours; the advice throws nothing away. Refused, the check tells.
+        let _ = unsafe { memory::advise(unit, UNIT_BYTES, libc::MADV_HUGEPAGE) };
+    } else {
+        touch(unit, PAGE_BYTES);
+        open_range(unit + PAGE_BYTES, UNIT_BYTES - PAGE_BYTES)?;
+        prefer(unit + PAGE_BYTES, UNIT_BYTES - PAGE_BYTES, node);
+    }
+    // SAFETY: the range is ours.
+    let populated = unsafe { memory::advise(unit, UNIT_BYTES, libc::MADV_POPULATE_WRITE) };
+    match populated {
+        Err(memory::Errno(libc::EINVAL)) => touch(unit, UNIT_BYTES),
+        other => return other,
+    }
+    Ok(())
+}
+
+/// Asks for the node, but never binds: a bound range without room would end the program. A kernel
+/// without nodes refuses, and the check finds the pages where they are.
+fn prefer(address: usize, bytes: usize, node: u32) {
+    if let Some(nodes) = NodeMask::of(&[node]) {
+        // SAFETY: a policy changes no content.
+        let _ = unsafe { memory::bind(address, bytes, MPOL_PREFERRED, nodes.words(), 0) };
+    }
+}
+
+/// Writes to each page, for kernels before 5.14.
+fn touch(address: usize, bytes: usize) {
+    for page in (address..address + bytes).step_by(PAGE_BYTES) {
+        let byte = core::ptr::with_exposed_provenance_mut::<u8>(page);
+        // SAFETY: callers pass an open range of the pool.
+        unsafe { byte.write_volatile(0) };
+    }
+}
+
+fn check(reader: &Reader, unit: usize, kind: PageKind, node: u32) -> Result<(), Shortage> {
+    let view = reader.view(unit).map_err(|_| Shortage::Memory)?;
+    if !view.there.is_full() {
+        return Err(Shortage::Memory);
+    }
+    if kind == PageKind::Huge && view.huge == Some(false) {
+        return Err(Shortage::HugePage);
+    }
+    match Whereabouts::of(unit, kind) {
+        Whereabouts::On(there) if there != node => Err(Shortage::Node),
+        Whereabouts::Several => Err(Shortage::Node),
+        _ => Ok(()),
+    }
+}
+
+/// On which nodes the pages of a unit lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Whereabouts {
+    /// All on this one.
+    On(u32),
+    /// On more than one.
+    Several,
+    /// The kernel does not say.
+    Unknown,
+}
+
+impl Whereabouts {
+    /// Asks the kernel; a huge page is asked for once. Pages that are not there do not count.
+    pub(super) fn of(unit: usize, kind: PageKind) -> Self {
+        let count = match kind {
+            PageKind::Small => PAGES,
+            PageKind::Huge => 1,
+        };
+        let addresses: [usize; PAGES] = core::array::from_fn(|page| unit + page * PAGE_BYTES);
+        let mut status = [-1; PAGES];
+        if pages::nodes_of(0, &addresses[..count], &mut status[..count]).is_err() {
+            return Self::Unknown;
+        }
+        let mut nodes = status[..count].iter().filter(|node| **node >= 0);
+        let Some(&first) = nodes.next() else {
+            return Self::Unknown;
+        };
+        if nodes.all(|node| *node == first) {
+            Self::On(first as u32)
+        } else {
+            Self::Several
+        }
+    }
+}

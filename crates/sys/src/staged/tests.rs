@@ -1,0 +1,264 @@
+//! The three methods on real memory of this process: contents, holes, huge pages, refusals, writers.
+
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::unit_pages::{PAGE_BYTES, PAGES, Reader};
+use super::{Gate, Method, PageKind, Settings, StagedCopy, UNIT_BYTES, UnitFate};
+use crate::memory;
+
+const UNITS: usize = 6;
+
+/// One test at a time: a fork or a lock of memory in one would be seen by the others.
+fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Some units of memory, filled with words that say where they are.
+struct Field {
+    start: usize,
+    map: usize,
+}
+
+impl Field {
+    fn new(kind: PageKind) -> Self {
+        let map = memory::fresh((UNITS + 1) * UNIT_BYTES).expect("memory");
+        let start = map.next_multiple_of(UNIT_BYTES);
+        let advice = match kind {
+            PageKind::Small => libc::MADV_NOHUGEPAGE,
+            PageKind::Huge => libc::MADV_HUGEPAGE,
+        };
+        // SAFETY: the range was mapped here.
+        let _ = unsafe { memory::advise(start, UNITS * UNIT_BYTES, advice) };
+        let field = Self { start, map };
+        for word in 0..UNITS * UNIT_BYTES / 8 {
+            field.word(word).store(field.expected(word), Ordering::Relaxed);
+        }
+        field
+    }
+
+    fn word(&self, word: usize) -> &AtomicU64 {
+        let address = core::ptr::with_exposed_provenance::<AtomicU64>(self.start + word * 8);
+        // SAFETY: in bounds of the mapping by the callers' ranges, aligned; atomics may be shared.
+        unsafe { &*address }
+    }
+
+    fn expected(&self, word: usize) -> u64 {
+        (self.start + word * 8) as u64 ^ 0x5eed
+    }
+
+    fn wrong_words(&self) -> usize {
+        let words = 0..UNITS * UNIT_BYTES / 8;
+        words
+            .filter(|word| self.word(*word).load(Ordering::Relaxed) != self.expected(*word))
+            .count()
+    }
+
+    fn move_all(&self, mover: &mut StagedCopy, gate: &Gate) -> Vec<UnitFate> {
+        let mut fates = Vec::new();
+        let range = self.start..self.start + UNITS * UNIT_BYTES;
+        // SAFETY: the field is touched through atomics alone, and nobody unmaps it meanwhile.
+        unsafe { mover.move_range(range, 0, gate, |_, fate| fates.push(fate)) };
+        fates
+    }
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours and the test is over.
+        let _ = unsafe { memory::unmap(self.map, (UNITS + 1) * UNIT_BYTES) };
+    }
+}
+
+/// The movers that this kernel has; says what it has not.
+fn movers() -> Vec<StagedCopy> {
+    let open = |method| {
+        let settings = Settings {
+            method: Some(method),
+            even_if_there: true,
+            ..Settings::DEFAULT
+        };
+        StagedCopy::open(settings)
+            .map_err(|error| println!("skipped: {}: {error}", method.word()))
+            .ok()
+    };
+    Method::ALL.into_iter().filter_map(open).collect()
+}
+
+fn moved(fates: &[UnitFate]) -> usize {
+    let moved = |fate: &&UnitFate| matches!(fate, UnitFate::Moved(_));
+    fates.iter().filter(moved).count()
+}
+
+#[test]
+fn contents_and_page_sizes_are_the_same_after_every_method() {
+    let _turn = alone();
+    let reader = Reader::open().expect("pagemap");
+    for mut mover in movers() {
+        for kind in [PageKind::Small, PageKind::Huge] {
+            let field = Field::new(kind);
+            let huge = |_: ()| (0..UNITS).map(|u| reader.view(field.start + u * UNIT_BYTES));
+            let before: Vec<_> = huge(()).map(|view| view.expect("view").huge).collect();
+            for _ in 0..3 {
+                let fates = field.move_all(&mut mover, &Gate::new());
+                let method = mover.method().word();
+                assert_eq!(moved(&fates), UNITS, "{method} {kind:?} {fates:?}");
+                assert_eq!(field.wrong_words(), 0, "{method} {kind:?}");
+            }
+            let after: Vec<_> = huge(()).map(|view| view.expect("view").huge).collect();
+            assert_eq!(before, after, "{}", mover.method().word());
+        }
+    }
+}
+
+#[test]
+fn pages_that_were_never_touched_stay_holes_and_read_as_zero() {
+    let _turn = alone();
+    for mut mover in movers() {
+        // A move before, so that the pool's pages hold something else than zeroes.
+        assert_eq!(moved(&Field::new(PageKind::Small).move_all(&mut mover, &Gate::new())), UNITS);
+        let map = memory::fresh(2 * UNIT_BYTES).expect("memory");
+        let unit = map.next_multiple_of(UNIT_BYTES);
+        // SAFETY: the ranges were mapped here; the pages are in bounds.
+        unsafe {
+            let _ = memory::advise(unit, UNIT_BYTES, libc::MADV_NOHUGEPAGE);
+            ((unit + 5 * PAGE_BYTES) as *mut u64).write(55);
+            ((unit + 400 * PAGE_BYTES) as *mut u64).write(400);
+            let fate = mover.move_unit(unit, 0, &Gate::new());
+            let UnitFate::Moved(work) = fate else {
+                panic!("{}: {fate:?}", mover.method().word());
+            };
+            assert_eq!(work.pages, 2);
+            for page in 0..PAGES {
+                let expected = match page {
+                    5 => 55,
+                    400 => 400,
+                    _ => 0,
+                };
+                assert_eq!(((unit + page * PAGE_BYTES) as *const u64).read(), expected);
+            }
+            memory::unmap(map, 2 * UNIT_BYTES).expect("unmap");
+        }
+    }
+}
+
+#[test]
+fn a_writer_loses_no_word_while_its_memory_moves_to_and_fro() {
+    let _turn = alone();
+    for mut mover in movers() {
+        for kind in [PageKind::Small, PageKind::Huge] {
+            let field = Field::new(kind);
+            let (stop, gate) = (AtomicBool::new(false), Gate::new());
+            let words = UNITS * UNIT_BYTES / 8;
+            let mut last = 0;
+            std::thread::scope(|scope| {
+                let writer = scope.spawn(|| {
+                    let (mut value, mut at) = (0_u64, 0);
+                    while !stop.load(Ordering::Relaxed) {
+                        // A step that is prime to the number of words visits all of them.
+                        at = (at + 40_507) % words;
+                        value = field.word(at).load(Ordering::Relaxed) + 1;
+                        field.word(at).store(value, Ordering::Relaxed);
+                        last = value.max(last);
+                    }
+                    value
+                });
+                for _ in 0..20 {
+                    let fates = field.move_all(&mut mover, &gate);
+                    assert!(moved(&fates) > 0, "{fates:?}");
+                }
+                stop.store(true, Ordering::Relaxed);
+                writer.join().expect("writer");
+            });
+            // Each word was counted up once a round: two values differ by one round at most.
+            let steps = |word: usize| {
+                field.word(word).load(Ordering::Relaxed) - field.expected(word)
+            };
+            let (low, high) = (0..words).map(steps).fold((u64::MAX, 0), |(low, high), n| {
+                (low.min(n), high.max(n))
+            });
+            let method = mover.method().word();
+            assert!(high - low <= 1, "{method} {kind:?}: {low} to {high} writes");
+        }
+    }
+}
+
+#[test]
+fn files_shared_memory_and_locked_memory_are_denied_and_keep_their_contents() {
+    let _turn = alone();
+    let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    for mut mover in movers() {
+        // SAFETY: fresh mappings of our own.
+        unsafe {
+            let shared = memory::map(0, 2 * UNIT_BYTES, access, flags, -1, 0).expect("map");
+            let unit = shared.next_multiple_of(UNIT_BYTES);
+            (unit as *mut u64).write(7);
+            let fate = mover.move_unit(unit, 0, &Gate::new());
+            assert!(matches!(fate, UnitFate::Denied(_)), "{fate:?}");
+            assert_eq!((unit as *const u64).read(), 7);
+            memory::unmap(shared, 2 * UNIT_BYTES).expect("unmap");
+
+            let field = Field::new(PageKind::Small);
+            if libc::mlock(field.start as *const _, UNIT_BYTES) != 0 {
+                println!("skipped: this process may not lock 2 MiB");
+                return;
+            }
+            let fate = mover.move_unit(field.start, 0, &Gate::new());
+            assert!(matches!(fate, UnitFate::Denied(_)), "{fate:?}");
+            assert_eq!(field.wrong_words(), 0);
+            libc::munlock(field.start as *const _, UNIT_BYTES);
+        }
+    }
+}
+
+#[test]
+fn memory_shared_with_a_child_is_busy_or_copied_and_right_for_both() {
+    let _turn = alone();
+    for mut mover in movers() {
+        let field = Field::new(PageKind::Small);
+        let (mut to_child, mut from_child) = ([0; 2], [0; 2]);
+        // SAFETY: the child makes plain system calls, reads memory and leaves by _exit.
+        let child = unsafe {
+            assert_eq!(libc::pipe(to_child.as_mut_ptr()), 0);
+            assert_eq!(libc::pipe(from_child.as_mut_ptr()), 0);
+            let child = libc::fork();
+            if child == 0 {
+                let mut byte = 0_u8;
+                libc::read(to_child[0], (&raw mut byte).cast(), 1);
+                libc::_exit(i32::from(field.wrong_words() != 0));
+            }
+            child
+        };
+        let fates = field.move_all(&mut mover, &Gate::new());
+        let fine = |fate: &UnitFate| matches!(fate, UnitFate::Moved(_) | UnitFate::Busy(_));
+        assert!(fates.iter().all(fine), "{fates:?}");
+        assert_eq!(field.wrong_words(), 0, "{}", mover.method().word());
+        // SAFETY: the pipe and the child are ours.
+        unsafe {
+            libc::write(to_child[1], [1_u8].as_ptr().cast(), 1);
+            let mut status = -1;
+            assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+            assert_eq!(status, 0, "the child's words, {}", mover.method().word());
+            for end in to_child.into_iter().chain(from_child) {
+                libc::close(end);
+            }
+        }
+        assert_eq!(moved(&field.move_all(&mut mover, &Gate::new())), UNITS);
+    }
+}
+
+#[test]
+fn two_copies_move_what_nobody_touches() {
+    let _turn = alone();
+    for mut mover in movers() {
+        for kind in [PageKind::Small, PageKind::Huge] {
+            let field = Field::new(kind);
+            // SAFETY: the field is full, private, on unit boundaries, and nobody else touches it.
+            unsafe { mover.move_by_two_copies(field.start, UNITS, 0, kind) }.expect("moves");
+            assert_eq!(field.wrong_words(), 0);
+        }
+    }
+}

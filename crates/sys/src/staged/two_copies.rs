@@ -1,0 +1,72 @@
+//! ATMem's own form (section 5, figure 4), kept for comparison: copy into a staging buffer on the
+//! target, map fresh pages of the target in place of the source, copy back.
+//!
+//! Two copies and two first touches for each page; and nothing protects against a writer: the
+//! paper moves between two iterations of the program, when nobody writes. The stress proof uses it
+//! as the one that must be caught.
+
+use super::unit_pages::{PAGE_BYTES, UnitPages};
+use super::{PageKind, StagedCopy, UNIT_BYTES};
+use crate::memory::{self, MPOL_PREFERRED};
+use crate::policy::NodeMask;
+
+impl StagedCopy {
+    /// Moves whole units in the paper's form. The mapping is replaced; its pages are of `kind`.
+    ///
+    /// # Errors
+    /// The kernel's error number. A failure before the source is replaced changes nothing.
+    ///
+    /// # Safety
+    /// The range is private anonymous memory on unit boundaries, all of its pages are there, and
+    /// **nobody touches it** until this returns.
+    pub unsafe fn move_by_two_copies(
+        &mut self,
+        start: usize,
+        units: usize,
+        node: u32,
+        kind: PageKind,
+    ) -> memory::Result<()> {
+        let bytes = units * UNIT_BYTES;
+        let reserved = memory::reserve(bytes + UNIT_BYTES)?;
+        let staging = reserved.next_multiple_of(UNIT_BYTES);
+        let moved = fresh_at(staging, bytes, node, kind).and_then(|()| {
+            self.copy_units(start, staging, units);
+            fresh_at(start, bytes, node, kind)?;
+            self.copy_units(staging, start, units);
+            Ok(())
+        });
+        // SAFETY: the staging buffer was made here and is not used any more.
+        unsafe { memory::unmap(reserved, bytes + UNIT_BYTES)? };
+        moved
+    }
+
+    fn copy_units(&self, from: usize, to: usize, units: usize) {
+        let all = UnitPages::default().inverse();
+        for unit in 0..units {
+            let at = unit * UNIT_BYTES;
+            // SAFETY: the caller's range and its staging buffer, both of so many units.
+            unsafe { self.crew.copy(from + at, to + at, &all) };
+        }
+    }
+}
+
+fn fresh_at(address: usize, bytes: usize, node: u32, kind: PageKind) -> memory::Result<()> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    let advice = match kind {
+        PageKind::Small => libc::MADV_NOHUGEPAGE,
+        PageKind::Huge => libc::MADV_HUGEPAGE,
+    };
+    // SAFETY: callers own the range, and have a copy of what it held.
+    unsafe {
+        memory::map(address, bytes, access, flags, -1, 0)?;
+        // A kernel without huge pages or nodes refuses; the pages are then what they are.
+        let _ = memory::advise(address, bytes, advice);
+        if let Some(nodes) = NodeMask::of(&[node]) {
+            let _ = memory::bind(address, bytes, MPOL_PREFERRED, nodes.words(), 0);
+        }
+    }
+    Ok(())
+}
+
+const _: () = assert!(UNIT_BYTES.is_multiple_of(PAGE_BYTES));

@@ -1,0 +1,228 @@
+//! The pages of one unit: which are there, and which were written.
+
+use core::ops::Range;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use super::UNIT_BYTES;
+use crate::pagemap::{self, FILE, HUGE, PRESENT, Region, SWAPPED, WRITTEN, Wanted, ZERO_PAGE};
+
+/// Bytes of a small page.
+pub(super) const PAGE_BYTES: usize = 4096;
+/// Pages of a unit.
+pub(super) const PAGES: usize = UNIT_BYTES / PAGE_BYTES;
+/// Words of a bitmap of a unit's pages.
+pub(super) const WORDS: usize = PAGES / 64;
+/// Regions taken in one scan.
+const REGIONS: usize = 64;
+
+/// Bits of an entry of `/proc/pid/pagemap`.
+const ENTRY_PRESENT: u64 = 1 << 63;
+const ENTRY_SWAPPED: u64 = 1 << 62;
+const ENTRY_FILE: u64 = 1 << 61;
+const ENTRY_PROTECTED: u64 = 1 << 57;
+
+/// A set of the pages of one unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct UnitPages(pub(super) [u64; WORDS]);
+
+impl UnitPages {
+    /// How many.
+    pub(super) fn count(&self) -> usize {
+        self.0.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether it is the whole unit.
+    pub(super) fn is_full(&self) -> bool {
+        self.0.iter().all(|word| *word == u64::MAX)
+    }
+
+    fn insert(&mut self, pages: Range<usize>) {
+        for page in pages {
+            self.0[page / 64] |= 1 << (page % 64);
+        }
+    }
+
+    /// The pages of both.
+    pub(super) fn and(&self, other: &Self) -> Self {
+        Self(core::array::from_fn(|word| self.0[word] & other.0[word]))
+    }
+
+    /// The pages of either.
+    pub(super) fn or(&self, other: &Self) -> Self {
+        Self(core::array::from_fn(|word| self.0[word] | other.0[word]))
+    }
+
+    /// The pages that are not in it.
+    pub(super) fn inverse(&self) -> Self {
+        Self(self.0.map(|word| !word))
+    }
+
+    /// Runs of neighbouring pages, as byte ranges from the start of the unit. A run may end at a
+    /// multiple of 64 pages and go on in the next one.
+    pub(super) fn runs(&self) -> impl Iterator<Item = Range<usize>> + '_ {
+        self.0.iter().enumerate().flat_map(|(word, bits)| {
+            let base = word * 64;
+            runs_of(*bits)
+                .map(move |run| (base + run.start) * PAGE_BYTES..(base + run.end) * PAGE_BYTES)
+        })
+    }
+}
+
+/// Runs of ones in a word.
+pub(super) fn runs_of(mut bits: u64) -> impl Iterator<Item = Range<usize>> {
+    core::iter::from_fn(move || {
+        if bits == 0 {
+            return None;
+        }
+        let start = bits.trailing_zeros() as usize;
+        let length = (!(bits >> start)).trailing_zeros().min(64 - start as u32) as usize;
+        bits &= !((u64::MAX >> (64 - length)) << start);
+        Some(start..start + length)
+    })
+}
+
+/// What the page table says of a unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct View {
+    /// Pages with content: in memory or in swap, and not the shared page of zeros.
+    pub(super) there: UnitPages,
+    /// Of these, the ones that are not write-protected by userfaultfd.
+    pub(super) written: UnitPages,
+    /// Any belongs to a file or is shared memory.
+    pub(super) file: bool,
+    /// All are mapped as one huge page; `None` where this kernel does not say.
+    pub(super) huge: Option<bool>,
+}
+
+/// Reads the page table of this process.
+pub(super) struct Reader {
+    pagemap: File,
+    /// Linux 6.7: `PAGEMAP_SCAN`.
+    scans: bool,
+}
+
+impl Reader {
+    /// Opens the calling thread's view, and finds out whether the kernel can scan.
+    pub(super) fn open() -> std::io::Result<Self> {
+        let pagemap = File::open("/proc/self/pagemap")?;
+        let mut none = [Region::default(); 1];
+        let scans = pagemap::present_regions(&pagemap, 4096, 8192, &mut none).is_ok();
+        Ok(Self { pagemap, scans })
+    }
+
+    /// Whether `PAGEMAP_SCAN` is there.
+    pub(super) const fn scans(&self) -> bool {
+        self.scans
+    }
+
+    /// Looks at a unit.
+    pub(super) fn view(&self, unit: usize) -> std::io::Result<View> {
+        if self.scans {
+            self.scan(unit)
+        } else {
+            self.read(unit)
+        }
+    }
+
+    fn scan(&self, unit: usize) -> std::io::Result<View> {
+        let wanted = Wanted {
+            inverted: ZERO_PAGE,
+            all: ZERO_PAGE,
+            any: PRESENT | SWAPPED,
+            told: WRITTEN | FILE | HUGE,
+        };
+        let mut view = View::default();
+        let (mut at, end) = (unit as u64, (unit + UNIT_BYTES) as u64);
+        let mut huge_pages = 0;
+        while at < end {
+            let mut regions = [Region::default(); REGIONS];
+            let (found, walked) =
+                pagemap::regions_of(&self.pagemap, at, end, wanted, &mut regions)?;
+            for region in &regions[..found] {
+                let page = |address: u64| (address as usize - unit) / PAGE_BYTES;
+                let pages = page(region.start)..page(region.end);
+                view.file |= region.categories & FILE != 0;
+                if region.categories & HUGE != 0 {
+                    huge_pages += pages.len();
+                }
+                if region.categories & WRITTEN != 0 {
+                    view.written.insert(pages.clone());
+                }
+                view.there.insert(pages);
+            }
+            if walked <= at {
+                break;
+            }
+            at = walked;
+        }
+        view.huge = Some(huge_pages == PAGES);
+        Ok(view)
+    }
+
+    fn read(&self, unit: usize) -> std::io::Result<View> {
+        let mut bytes = [0; PAGES * 8];
+        let offset = (unit / PAGE_BYTES * 8) as u64;
+        self.pagemap.read_exact_at(&mut bytes, offset)?;
+        let mut view = View::default();
+        for (page, entry) in bytes.as_chunks::<8>().0.iter().enumerate() {
+            let entry = u64::from_ne_bytes(*entry);
+            if entry & (ENTRY_PRESENT | ENTRY_SWAPPED) == 0 {
+                continue;
+            }
+            view.there.insert(page..page + 1);
+            view.file |= entry & ENTRY_FILE != 0;
+            if entry & ENTRY_PROTECTED == 0 {
+                view.written.insert(page..page + 1);
+            }
+        }
+        Ok(view)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PAGE_BYTES, PAGES, Reader, UnitPages, runs_of};
+    use crate::memory;
+    use crate::staged::UNIT_BYTES;
+
+    #[test]
+    fn runs_of_ones_are_found_at_both_ends_of_a_word() {
+        let runs: Vec<_> = runs_of(0b1110_0001 | 1 << 63).collect();
+        assert_eq!(runs, [0..1, 5..8, 63..64]);
+        assert_eq!(runs_of(u64::MAX).collect::<Vec<_>>(), [0..64]);
+        assert_eq!(runs_of(0).count(), 0);
+    }
+
+    #[test]
+    fn a_set_counts_its_pages_and_its_inverse_the_others() {
+        let mut pages = UnitPages::default();
+        pages.insert(63..66);
+        assert_eq!(pages.count(), 3);
+        assert_eq!(pages.inverse().count(), PAGES - 3);
+        assert_eq!(pages.runs().map(|run| run.len()).sum::<usize>(), 3 * PAGE_BYTES);
+        assert_eq!(pages.and(&pages.inverse()), UnitPages::default());
+    }
+
+    #[test]
+    fn both_ways_to_read_a_page_table_see_the_same_pages() {
+        let base = memory::fresh(2 * UNIT_BYTES).unwrap();
+        let unit = base.next_multiple_of(UNIT_BYTES);
+        for page in [0, 1, 7, 300, PAGES - 1] {
+            // SAFETY: the page lies in the mapping made above.
+            unsafe { ((unit + page * PAGE_BYTES) as *mut u64).write(1) };
+        }
+        let reader = Reader::open().expect("pagemap");
+        let read = reader.read(unit).expect("reads");
+        assert!(!read.file);
+        if reader.scans() {
+            let scanned = reader.scan(unit).expect("scans");
+            assert_eq!(scanned.there, read.there);
+            assert_eq!(scanned.written, read.written);
+        }
+        // With huge pages always on, more than the five pages may be there.
+        assert!(read.there.count() >= 5);
+        // SAFETY: the mapping was made here and is not used any more.
+        unsafe { memory::unmap(base, 2 * UNIT_BYTES).unwrap() };
+    }
+}
