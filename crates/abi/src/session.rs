@@ -4,7 +4,8 @@
 //! images a process has had, by exec). The runtime maps it shared, so what it wrote survives any
 //! death of the program. There is one writer, the process; the observer reads while it is written
 //! and must expect any value to change under it. The exceptions, which the observer writes and the
-//! runtime reads, are [`ArenaRecord::wanted_tier`] and [`TouchRing::read`].
+//! runtime reads, are [`TouchRing::read`] and the wishes: [`ArenaRecord::wanted_tier`], on real nodes
+//! [`ArenaRecord::tier`], and the same words of [`MappingRecord`].
 //!
 //! Publication: a record is filled first, then the count in the header (or the record's own
 //! `hash`) is stored with release order. A reader loads it with acquire order.
@@ -273,11 +274,11 @@ pub struct ArenaRecord {
     /// Site index + 1, or 0 for the shared arena.
     pub site: AtomicU32,
     /// Tier that new memory of the arena gets; an index into the configuration's tiers, or
-    /// [`NO_TIER`].
+    /// [`NO_TIER`]. On real nodes the observer may write it.
     pub tier: AtomicU32,
-    /// Tier that the observer wants. The runtime's service thread takes the wish up and stores
-    /// [`NO_TIER`] in its place. A wish for the tier that the arena has is no empty one: it brings
-    /// back what spilled for want of room.
+    /// On the emulated pair, the tier that the observer wants. The runtime's service thread takes
+    /// the wish up and stores [`NO_TIER`] in its place. A wish for the tier that the arena has is no
+    /// empty one: it brings back what spilled for want of room.
     pub wanted_tier: AtomicU32,
     /// Zero.
     pub reserved: u32,
@@ -302,7 +303,7 @@ pub struct MappingRecord {
     pub bytes: AtomicU64,
     /// Tier wanted by the observer, as in [`ArenaRecord::wanted_tier`].
     pub wanted_tier: AtomicU32,
-    /// Tier it has.
+    /// Tier it has. On real nodes the observer may write it.
     pub tier: AtomicU32,
 }
 

@@ -2,10 +2,12 @@
 //!
 //! Two ways lead into a program. Before it starts, a plan becomes a *configuration file* that the
 //! runtime reads once ([`configuration`]). While it runs, a plan becomes *wishes* written into its
-//! session file, which the runtime's service thread obeys ([`wishes`]). Executors that dry-run,
-//! record or limit wrap the same port ([`wrap`]).
+//! session file, which the runtime obeys ([`wishes`]); on real nodes what is there already is moved
+//! from outside ([`site_moves`]). Executors that dry-run, record or limit wrap the same port
+//! ([`wrap`]).
 #![forbid(unsafe_code)]
 
 pub mod configuration;
+pub mod site_moves;
 pub mod wishes;
 pub mod wrap;

@@ -1,8 +1,10 @@
 //! Wishes: tells a running program's runtime where the data of a site shall be.
 //!
-//! The runtime maps its session file shared, so a four-byte write into the file reaches it: the
-//! wish lands in [`ArenaRecord::wanted_tier`] of the site's arena (or of its mapping) and the
-//! runtime's service thread obeys within a few milliseconds. Nothing is mapped here.
+//! The runtime maps its session file shared, so a four-byte write into the file reaches it. On the
+//! emulated pair the wish lands in [`ArenaRecord::wanted_tier`] of the site's arena (or of its
+//! mapping) and the runtime's service thread moves the data within a few milliseconds. On real
+//! nodes it lands in [`ArenaRecord::tier`], which the runtime reads when the arena grows; what is
+//! there already is moved from outside ([`crate::site_moves`]). Nothing is mapped here.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -22,6 +24,32 @@ use isotherm_model::site::SiteId;
 pub struct Wishes {
     directory: PathBuf,
     open: BTreeMap<Process, Session>,
+    word: Word,
+}
+
+/// Which word of a record a wish is.
+#[derive(Clone, Copy, Debug)]
+enum Word {
+    /// Taken up by the service thread, which moves the data.
+    Wanted,
+    /// Read by the runtime when it makes room for new data.
+    Tier,
+}
+
+impl Word {
+    const fn of_arena(self) -> usize {
+        match self {
+            Self::Wanted => std::mem::offset_of!(ArenaRecord, wanted_tier),
+            Self::Tier => std::mem::offset_of!(ArenaRecord, tier),
+        }
+    }
+
+    const fn of_mapping(self) -> usize {
+        match self {
+            Self::Wanted => std::mem::offset_of!(MappingRecord, wanted_tier),
+            Self::Tier => std::mem::offset_of!(MappingRecord, tier),
+        }
+    }
 }
 
 /// One open session file and what is known of its sites.
@@ -135,10 +163,10 @@ impl Session {
     }
 
     /// Writes the wish; true where something was found to write it to.
-    fn wish(&mut self, site: SiteId, tier: u32) -> io::Result<bool> {
+    fn wish(&mut self, site: SiteId, tier: u32, word: Word) -> io::Result<bool> {
         use std::mem::offset_of;
         self.learn_sites()?;
-        let wanted = offset_of!(ArenaRecord, wanted_tier);
+        let wanted = word.of_arena();
         if site == SiteId::SHARED {
             if self.tables.arena_slots == 0 {
                 return Ok(false);
@@ -159,10 +187,10 @@ impl Session {
             )?;
             found = true;
         }
-        Ok(self.wish_mappings(index, tier)? || found)
+        Ok(self.wish_mappings(index, tier, word)? || found)
     }
 
-    fn wish_mappings(&self, site: u32, tier: u32) -> io::Result<bool> {
+    fn wish_mappings(&self, site: u32, tier: u32, word: Word) -> io::Result<bool> {
         use std::mem::offset_of;
         let count = read_u32(&self.file, offset_of!(SessionHeader, mapping_count) as u64)?;
         let mut found = false;
@@ -171,7 +199,7 @@ impl Session {
             let owner = read_u32(&self.file, at(offset_of!(MappingRecord, site)))?;
             let bytes = read_u64(&self.file, at(offset_of!(MappingRecord, bytes)))?;
             if owner == site && bytes > 0 {
-                self.write_u32(at(offset_of!(MappingRecord, wanted_tier)), tier)?;
+                self.write_u32(at(word.of_mapping()), tier)?;
                 found = true;
             }
         }
@@ -180,12 +208,23 @@ impl Session {
 }
 
 impl Wishes {
-    /// For the session files in this directory.
+    /// Moves by the runtime's service thread, for the session files in this directory.
     #[must_use]
     pub fn new(directory: PathBuf) -> Self {
+        Self::of(directory, Word::Wanted)
+    }
+
+    /// Only says where new data belongs, for the session files in this directory.
+    #[must_use]
+    pub fn placing(directory: PathBuf) -> Self {
+        Self::of(directory, Word::Tier)
+    }
+
+    const fn of(directory: PathBuf, word: Word) -> Self {
         Self {
             directory,
             open: BTreeMap::new(),
+            word,
         }
     }
 
@@ -200,7 +239,9 @@ impl Wishes {
         }
     }
 
-    fn one(&mut self, action: &Action) -> Fate {
+    /// Hands one wish over.
+    pub(crate) fn one(&mut self, action: &Action) -> Fate {
+        let word = self.word;
         let session = match self.session(action.process) {
             Ok(session) => session,
             Err(error) => {
@@ -208,7 +249,7 @@ impl Wishes {
                 return Fate::NotAttempted(format!("{name} has no session file: {error}"));
             }
         };
-        match session.wish(action.site, action.tier.0) {
+        match session.wish(action.site, action.tier.0, word) {
             Ok(true) => Fate::Requested,
             Ok(false) => Fate::NotAttempted("the site has no arena of its own".to_owned()),
             Err(error) => Fate::Denied(format!("the session file cannot be written: {error}")),
@@ -229,7 +270,7 @@ impl Executor for Wishes {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::Wishes;
     use isotherm_abi::session::{ArenaRecord, Layout, SessionHeader, SiteRecord};
     use isotherm_abi::{VERSION, session};
@@ -244,7 +285,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     /// A session file with one site, hash 0x55, in arena 3.
-    fn session_file(path: &std::path::Path) -> File {
+    pub(crate) fn session_file(path: &std::path::Path) -> File {
         let layout = Layout::for_pool(1 << 30);
         let [_, sites, arenas, _, mappings, _, _, end] = layout.offsets();
         let file = File::options()
@@ -289,7 +330,7 @@ mod tests {
         file
     }
 
-    fn action(pid: u32, site: u64) -> Action {
+    pub(crate) fn action(pid: u32, site: u64) -> Action {
         let process = Process { pid, image: 0 };
         Action {
             process,
@@ -313,6 +354,15 @@ mod tests {
             super::read_u32(&file, at).unwrap()
         };
         assert_eq!((wanted(3), wanted(0), wanted(4)), (1, 0, 0));
+        let tier_of = |arena: u64| {
+            let record = arenas + arena * size_of::<ArenaRecord>() as u64;
+            super::read_u32(&file, record + offset_of!(ArenaRecord, tier) as u64).unwrap()
+        };
+        assert_eq!(tier_of(3), 0, "the runtime says itself where the data is");
+        let mut placing = Wishes::placing(dir.path().to_owned());
+        let outcomes = placing.execute(&[action(7, 0x55)]);
+        assert_eq!(outcomes[0].fate, Fate::Requested);
+        assert_eq!((tier_of(3), tier_of(0), tier_of(4)), (1, 0, 0));
     }
 
     #[test]

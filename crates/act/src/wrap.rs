@@ -1,6 +1,7 @@
 //! Executors around an executor: dry run, recording, rate limit. Each adds one behaviour to the
 //! same small port, so that no executor needs flags.
 
+use isotherm_model::batch::Extent;
 use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::port::Executor;
 use isotherm_model::units::Bytes;
@@ -41,6 +42,10 @@ impl<E> Recording<E> {
 }
 
 impl<E: Executor> Executor for Recording<E> {
+    fn see(&mut self, extents: &[Extent]) {
+        self.inner.see(extents);
+    }
+
     fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
         let outcomes = self.inner.execute(actions);
         self.outcomes.extend_from_slice(&outcomes);
@@ -65,6 +70,10 @@ impl<E> RateLimit<E> {
 }
 
 impl<E: Executor> Executor for RateLimit<E> {
+    fn see(&mut self, extents: &[Extent]) {
+        self.inner.see(extents);
+    }
+
     fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
         let mut left = self.bytes.0;
         let mut through = 0;

@@ -1,6 +1,6 @@
 //! Ports: how the pure middle reaches the machine at either edge.
 
-use crate::batch::{Batch, Epoch};
+use crate::batch::{Batch, Epoch, Extent};
 use crate::movement::{RangeAction, RangeOutcome};
 use crate::outcome::{Action, Outcome};
 use crate::page::{EpochView, PageIndex};
@@ -24,6 +24,10 @@ pub trait Observer {
 
 /// Who carries out actions.
 pub trait Executor {
+    /// Tells where the sites' data lay when the epoch ended; called before each
+    /// [`Self::execute`]. Of use to those who move it themselves.
+    fn see(&mut self, _extents: &[Extent]) {}
+
     /// Carries out the actions in order; one outcome for each, in the same order.
     fn execute(&mut self, actions: &[Action]) -> Vec<Outcome>;
 }

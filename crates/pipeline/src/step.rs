@@ -77,6 +77,7 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
             .map(|online| online.decide(&batch, &segment));
         let mut outcomes = Vec::new();
         if let (Some(online), Some(decision)) = (&mut self.online, &decision) {
+            self.executor.see(&batch.extents);
             outcomes = self.executor.execute(&decision.actions);
             online.learn(&outcomes);
         }

@@ -1,0 +1,328 @@
+//! Sites on real nodes: new memory of a site is made on its tier's nodes, what is there is moved.
+//!
+//! Nothing runs inside the program for this. A word in its session file tells the runtime where
+//! the next chunks of the site's arena belong; the pages that are there are moved from outside,
+//! by whatever executor of ranges this is made with.
+
+use isotherm_model::batch::Extent;
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::outcome::{Action, Fate, Outcome};
+use isotherm_model::port::{Executor, RangeExecutor};
+use isotherm_model::tier::{TierKind, Tiers};
+use isotherm_model::units::Bytes;
+
+use crate::wishes::Wishes;
+
+/// Places and moves the data of sites.
+#[derive(Debug)]
+pub struct SiteMoves<M> {
+    placement: Wishes,
+    /// Moves ranges.
+    pub mover: M,
+    /// Nodes of each tier, the one to be filled first in front.
+    nodes: Vec<Vec<NodeId>>,
+    extents: Vec<Extent>,
+}
+
+impl<M: RangeExecutor> SiteMoves<M> {
+    /// Tells the runtime by `placement` and moves by `mover`. A tier that is not made of nodes holds
+    /// nothing that could be moved.
+    pub fn new(placement: Wishes, mover: M, tiers: &Tiers) -> Self {
+        let nodes = tiers.all().iter().map(|tier| match &tier.kind {
+            TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
+            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
+        });
+        Self {
+            placement,
+            mover,
+            nodes: nodes.collect(),
+            extents: Vec::new(),
+        }
+    }
+
+    fn one(&mut self, action: &Action) -> Fate {
+        // First, so that nothing new is made where it would have to be moved from.
+        let placed = self.placement.one(action);
+        if placed != Fate::Requested {
+            return placed;
+        }
+        let tier = self.nodes.get(action.tier.0 as usize);
+        let nodes = tier.cloned().unwrap_or_default();
+        let mut left = self.ranges(action);
+        let mut tally = Tally::default();
+        for (turn, node) in nodes.iter().enumerate() {
+            let last = turn + 1 == nodes.len();
+            let actions: Vec<_> = left
+                .iter()
+                .map(|range| RangeAction {
+                    process: action.process,
+                    range: *range,
+                    request: Request::Move(*node),
+                })
+                .collect();
+            let outcomes = self.mover.execute(&actions);
+            // What a full node refused may find room on the tier's next one.
+            left = if last { Vec::new() } else { busy(&outcomes) };
+            tally.add(&outcomes, last);
+        }
+        tally.fate()
+    }
+
+    /// Where the data of the action's site lies.
+    fn ranges(&self, action: &Action) -> Vec<AddressRange> {
+        let of_site = |extent: &&Extent| {
+            extent.process == action.process
+                && extent.site == action.site
+                && extent.resident > Bytes::ZERO
+        };
+        let range = |extent: &Extent| AddressRange {
+            start: extent.address,
+            bytes: extent.bytes,
+        };
+        self.extents.iter().filter(of_site).map(range).collect()
+    }
+}
+
+impl<M: RangeExecutor> Executor for SiteMoves<M> {
+    fn see(&mut self, extents: &[Extent]) {
+        self.extents.clear();
+        self.extents.extend_from_slice(extents);
+    }
+
+    fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
+        actions
+            .iter()
+            .map(|action| Outcome {
+                action: *action,
+                fate: self.one(action),
+            })
+            .collect()
+    }
+}
+
+/// The parts that were busy.
+fn busy(outcomes: &[RangeOutcome]) -> Vec<AddressRange> {
+    let mut ranges = Vec::new();
+    for outcome in outcomes {
+        let mut start = outcome.action.range.start;
+        for part in &outcome.parts {
+            if matches!(part.fate, Fate::Busy(_)) {
+                ranges.push(AddressRange {
+                    start,
+                    bytes: part.bytes,
+                });
+            }
+            start = start.saturating_add(part.bytes.0);
+        }
+    }
+    ranges
+}
+
+/// What became of a site's bytes.
+#[derive(Debug, Default)]
+struct Tally {
+    moved: Bytes,
+    there: Bytes,
+    busy: Bytes,
+    denied: Bytes,
+    left: Bytes,
+    /// Why the last part stayed where it was.
+    reason: String,
+}
+
+impl Tally {
+    /// Adds outcomes; busy parts only where they are not tried again.
+    fn add(&mut self, outcomes: &[RangeOutcome], with_busy: bool) {
+        for part in outcomes.iter().flat_map(|outcome| &outcome.parts) {
+            let (sum, reason) = match &part.fate {
+                Fate::Moved => (&mut self.moved, None),
+                Fate::AlreadyThere | Fate::Requested => (&mut self.there, None),
+                Fate::Busy(_) if !with_busy => continue,
+                Fate::Busy(why) => (&mut self.busy, Some(why)),
+                Fate::Denied(why) => (&mut self.denied, Some(why)),
+                Fate::NotAttempted(why) => (&mut self.left, Some(why)),
+            };
+            *sum += part.bytes;
+            if let Some(reason) = reason {
+                self.reason.clone_from(reason);
+            }
+        }
+    }
+
+    /// One fate for the site. Where a part stayed behind it is that part's, because the site is then
+    /// decided again, with how much of it that is; but a tenth may stay where it is for good, such as
+    /// pages that the program locked.
+    fn fate(self) -> Fate {
+        let stayed: Bytes = [self.busy, self.denied, self.left].into_iter().sum();
+        let all: Bytes = [stayed, self.moved, self.there].into_iter().sum();
+        let in_words = |reason: &str| format!("{stayed} of {all} stayed: {reason}");
+        if self.left > Bytes::ZERO {
+            return Fate::NotAttempted(in_words(&self.reason));
+        }
+        if stayed.0.saturating_mul(10) > all.0 {
+            return match self.busy >= self.denied {
+                true => Fate::Busy(in_words(&self.reason)),
+                false => Fate::Denied(in_words(&self.reason)),
+            };
+        }
+        match self.moved > Bytes::ZERO {
+            true => Fate::Moved,
+            false => Fate::AlreadyThere,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::wishes::tests::{action, session_file};
+    use isotherm_model::batch::Process;
+    use isotherm_model::site::SiteId;
+    use isotherm_model::tier::{Placement, Tier, TierIndex};
+
+    const PAGE: u64 = 4096;
+
+    /// Nodes with room for so many pages; a page stays where it is once it was moved.
+    #[derive(Default)]
+    struct Nodes {
+        room: BTreeMap<u32, u64>,
+        pages: BTreeMap<u64, u32>,
+        /// Calls to come that have no time.
+        late: u32,
+    }
+
+    impl Nodes {
+        fn page(&mut self, address: u64, node: u32) -> Fate {
+            if self.pages.get(&address) == Some(&node) {
+                return Fate::AlreadyThere;
+            }
+            let room = self.room.entry(node).or_default();
+            if *room == 0 {
+                return Fate::Busy(format!("node {node} is full"));
+            }
+            *room -= 1;
+            self.pages.insert(address, node);
+            Fate::Moved
+        }
+    }
+
+    impl RangeExecutor for Nodes {
+        fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+            let mut outcomes = Vec::new();
+            for action in actions {
+                let Request::Move(node) = action.request else {
+                    panic!("nothing is placed from outside");
+                };
+                let range = action.range;
+                let mut outcome = RangeOutcome::begin(action.clone());
+                for address in (range.start..range.end()).step_by(PAGE as usize) {
+                    let fate = match self.late {
+                        0 => self.page(address, node.0),
+                        _ => Fate::NotAttempted("no time".to_owned()),
+                    };
+                    outcome.push(Bytes(PAGE), fate);
+                }
+                outcomes.push(outcome);
+            }
+            self.late = self.late.saturating_sub(1);
+            outcomes
+        }
+    }
+
+    fn tiers(nodes: &[&[u32]]) -> Tiers {
+        let tier = |(number, nodes): (usize, &&[u32])| Tier {
+            name: format!("tier-{number}"),
+            kind: TierKind::Nodes(nodes.to_vec()),
+            capacity: Bytes(1 << 30),
+            placement: Placement::Preferred,
+            latency: None,
+            read_bandwidth: None,
+            write_bandwidth: None,
+            reason: String::new(),
+        };
+        Tiers::new(nodes.iter().enumerate().map(tier).collect()).unwrap()
+    }
+
+    fn extent(site: u64, address: u64, pages: u64) -> Extent {
+        Extent {
+            process: Process { pid: 7, image: 0 },
+            site: SiteId(site),
+            address,
+            bytes: Bytes(pages * PAGE),
+            resident: Bytes(pages * PAGE),
+            tier: None,
+        }
+    }
+
+    /// Moves site 0x55 of 20 pages, beside another site, to tier 1 with this much room.
+    fn moved(nodes: &[&[u32]], room: &[(u32, u64)], late: u32) -> (Fate, Nodes) {
+        let dir = tempfile::tempdir().unwrap();
+        let _file = session_file(&dir.path().join("7.0"));
+        let mover = Nodes {
+            room: room.iter().copied().collect(),
+            late,
+            ..Nodes::default()
+        };
+        let placement = Wishes::placing(dir.path().to_owned());
+        let mut moves = SiteMoves::new(placement, mover, &tiers(nodes));
+        let extents = [
+            extent(0x55, 1 << 20, 12),
+            extent(0x66, 2 << 20, 5),
+            extent(0x55, 3 << 20, 8),
+        ];
+        moves.see(&extents);
+        let action = action(7, 0x55);
+        assert_eq!(action.tier, TierIndex(1));
+        let outcomes = moves.execute(&[action]);
+        assert_eq!(outcomes.len(), 1);
+        (outcomes[0].fate.clone(), moves.mover)
+    }
+
+    #[test]
+    fn all_of_a_site_and_nothing_else_is_moved() {
+        let (fate, nodes) = moved(&[&[0], &[1]], &[(1, 100)], 0);
+        assert_eq!(fate, Fate::Moved);
+        assert_eq!(nodes.pages.len(), 20);
+        assert!(!nodes.pages.contains_key(&(2 << 20)));
+    }
+
+    #[test]
+    fn what_a_full_node_refuses_goes_to_the_next_of_the_tier() {
+        let (fate, nodes) = moved(&[&[0], &[1, 2]], &[(1, 15), (2, 100)], 0);
+        assert_eq!(fate, Fate::Moved);
+        let on = |node| nodes.pages.values().filter(|at| **at == node).count();
+        assert_eq!((on(1), on(2)), (15, 5));
+    }
+
+    #[test]
+    fn a_site_of_which_much_stayed_is_not_moved_and_says_why() {
+        let (fate, _) = moved(&[&[0], &[1]], &[(1, 15)], 0);
+        let Fate::Busy(why) = fate else {
+            panic!("{fate:?}");
+        };
+        assert!(
+            why.contains("20 KiB of 80 KiB stayed: node 1 is full"),
+            "{why}"
+        );
+        assert_eq!(moved(&[&[0], &[1]], &[(1, 18)], 0).0, Fate::Moved);
+    }
+
+    #[test]
+    fn a_site_without_time_comes_again() {
+        let (fate, _) = moved(&[&[0], &[1]], &[(1, 100)], 1);
+        assert!(matches!(fate, Fate::NotAttempted(_)), "{fate:?}");
+    }
+
+    #[test]
+    fn a_process_without_a_session_file_is_not_moved() {
+        let dir = tempfile::tempdir().unwrap();
+        let placement = Wishes::placing(dir.path().to_owned());
+        let mut moves = SiteMoves::new(placement, Nodes::default(), &tiers(&[&[0], &[1]]));
+        moves.see(&[extent(0x55, 1 << 20, 4)]);
+        let outcome = &moves.execute(&[action(7, 0x55)])[0];
+        assert!(matches!(outcome.fate, Fate::NotAttempted(_)), "{outcome:?}");
+        assert!(moves.mover.pages.is_empty());
+    }
+}
