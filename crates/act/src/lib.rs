@@ -3,11 +3,12 @@
 //! Two ways lead into a program. Before it starts, a plan becomes a *configuration file* that the
 //! runtime reads once ([`configuration`]). While it runs, a plan becomes *wishes* written into its
 //! session file, which the runtime obeys ([`wishes`]); on real nodes what is there already is moved
-//! from outside ([`site_moves`]). Executors that dry-run, record or limit wrap the same port
-//! ([`wrap`]).
+//! from outside ([`site_moves`], by [`movement`]). Executors that dry-run, record or limit wrap the
+//! same port ([`wrap`]).
 #![forbid(unsafe_code)]
 
 pub mod configuration;
+pub mod movement;
 pub mod site_moves;
 pub mod wishes;
 pub mod wrap;

@@ -2,32 +2,44 @@
 //!
 //! Nothing runs inside the program for this. A word in its session file tells the runtime where
 //! the next chunks of the site's arena belong; the pages that are there are moved from outside,
-//! by whatever executor of ranges this is made with.
+//! by whatever executor of ranges this is made with. What finds no time is left over: the next
+//! epoch may see it otherwise, and decides again.
 
-use isotherm_model::batch::Extent;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::batch::{Extent, Process};
+use isotherm_model::movement::{
+    AddressRange, NOT_TOUCHED, NodeId, RangeAction, RangeOutcome, Request,
+};
 use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::port::{Executor, RangeExecutor};
 use isotherm_model::tier::{TierKind, Tiers};
-use isotherm_model::units::Bytes;
+use isotherm_model::units::{Bytes, Nanos};
 
+use crate::movement::limit::Clock;
 use crate::wishes::Wishes;
+
+/// The most that is asked of the executor before the clock is looked at.
+const SLICE: u64 = 64 << 20;
 
 /// Places and moves the data of sites.
 #[derive(Debug)]
-pub struct SiteMoves<M> {
+pub struct SiteMoves<M, C> {
     placement: Wishes,
     /// Moves ranges.
     pub mover: M,
+    clock: C,
+    /// Time that the moves of one epoch may take.
+    time: Nanos,
+    /// When that time is used up.
+    until: Nanos,
     /// Nodes of each tier, the one to be filled first in front.
     nodes: Vec<Vec<NodeId>>,
     extents: Vec<Extent>,
 }
 
-impl<M: RangeExecutor> SiteMoves<M> {
-    /// Tells the runtime by `placement` and moves by `mover`. A tier that is not made of nodes holds
-    /// nothing that could be moved.
-    pub fn new(placement: Wishes, mover: M, tiers: &Tiers) -> Self {
+impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
+    /// Tells the runtime by `placement` and moves by `mover`, in each epoch for about `time`. A tier
+    /// that is not made of nodes holds nothing that could be moved.
+    pub fn new(placement: Wishes, mover: M, clock: C, time: Nanos, tiers: &Tiers) -> Self {
         let nodes = tiers.all().iter().map(|tier| match &tier.kind {
             TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
             TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
@@ -35,6 +47,9 @@ impl<M: RangeExecutor> SiteMoves<M> {
         Self {
             placement,
             mover,
+            clock,
+            time,
+            until: Nanos::ZERO,
             nodes: nodes.collect(),
             extents: Vec::new(),
         }
@@ -52,20 +67,31 @@ impl<M: RangeExecutor> SiteMoves<M> {
         let mut tally = Tally::default();
         for (turn, node) in nodes.iter().enumerate() {
             let last = turn + 1 == nodes.len();
-            let actions: Vec<_> = left
+            let outcomes: Vec<_> = left
                 .iter()
-                .map(|range| RangeAction {
-                    process: action.process,
-                    range: *range,
-                    request: Request::Move(*node),
-                })
+                .flat_map(slices)
+                .map(|range| self.slice(action.process, range, *node))
                 .collect();
-            let outcomes = self.mover.execute(&actions);
             // What a full node refused may find room on the tier's next one.
             left = if last { Vec::new() } else { busy(&outcomes) };
             tally.add(&outcomes, last);
         }
         tally.fate()
+    }
+
+    /// Moves one slice, if there is time.
+    fn slice(&mut self, process: Process, range: AddressRange, node: NodeId) -> RangeOutcome {
+        let action = RangeAction {
+            process,
+            range,
+            request: Request::Move(node),
+        };
+        let late = self.clock.now() >= self.until;
+        let moved = (!late).then(|| self.mover.execute(std::slice::from_ref(&action)));
+        moved.and_then(|mut outcomes| outcomes.pop()).unwrap_or_else(|| {
+            let why = "the time for moves in this epoch is used up";
+            RangeOutcome::whole(action, Fate::NotAttempted(why.to_owned()))
+        })
     }
 
     /// Where the data of the action's site lies.
@@ -83,13 +109,14 @@ impl<M: RangeExecutor> SiteMoves<M> {
     }
 }
 
-impl<M: RangeExecutor> Executor for SiteMoves<M> {
+impl<M: RangeExecutor, C: Clock> Executor for SiteMoves<M, C> {
     fn see(&mut self, extents: &[Extent]) {
         self.extents.clear();
         self.extents.extend_from_slice(extents);
     }
 
     fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
+        self.until = self.clock.now().saturating_add(self.time);
         actions
             .iter()
             .map(|action| Outcome {
@@ -98,6 +125,20 @@ impl<M: RangeExecutor> Executor for SiteMoves<M> {
             })
             .collect()
     }
+}
+
+/// The range in slices, cut at multiples of their size.
+fn slices(range: &AddressRange) -> impl Iterator<Item = AddressRange> + use<> {
+    let (mut start, end) = (range.start, range.end());
+    std::iter::from_fn(move || {
+        let until = (start / SLICE * SLICE).saturating_add(SLICE).min(end);
+        let slice = AddressRange {
+            start,
+            bytes: Bytes(until - start),
+        };
+        start = until;
+        (slice.bytes > Bytes::ZERO).then_some(slice)
+    })
 }
 
 /// The parts that were busy.
@@ -140,6 +181,7 @@ impl Tally {
                 Fate::Busy(_) if !with_busy => continue,
                 Fate::Busy(why) => (&mut self.busy, Some(why)),
                 Fate::Denied(why) => (&mut self.denied, Some(why)),
+                Fate::NotAttempted(why) if why == NOT_TOUCHED => continue,
                 Fate::NotAttempted(why) => (&mut self.left, Some(why)),
             };
             *sum += part.bytes;
@@ -178,7 +220,6 @@ mod tests {
 
     use super::*;
     use crate::wishes::tests::{action, session_file};
-    use isotherm_model::batch::Process;
     use isotherm_model::site::SiteId;
     use isotherm_model::tier::{Placement, Tier, TierIndex};
 
@@ -189,8 +230,6 @@ mod tests {
     struct Nodes {
         room: BTreeMap<u32, u64>,
         pages: BTreeMap<u64, u32>,
-        /// Calls to come that have no time.
-        late: u32,
     }
 
     impl Nodes {
@@ -218,15 +257,10 @@ mod tests {
                 let range = action.range;
                 let mut outcome = RangeOutcome::begin(action.clone());
                 for address in (range.start..range.end()).step_by(PAGE as usize) {
-                    let fate = match self.late {
-                        0 => self.page(address, node.0),
-                        _ => Fate::NotAttempted("no time".to_owned()),
-                    };
-                    outcome.push(Bytes(PAGE), fate);
+                    outcome.push(Bytes(PAGE), self.page(address, node.0));
                 }
                 outcomes.push(outcome);
             }
-            self.late = self.late.saturating_sub(1);
             outcomes
         }
     }
@@ -256,17 +290,31 @@ mod tests {
         }
     }
 
-    /// Moves site 0x55 of 20 pages, beside another site, to tier 1 with this much room.
-    fn moved(nodes: &[&[u32]], room: &[(u32, u64)], late: u32) -> (Fate, Nodes) {
+    /// A second passes between two looks at it.
+    #[derive(Default)]
+    struct SlowClock(u64);
+
+    impl Clock for SlowClock {
+        fn now(&mut self) -> Nanos {
+            self.0 += 1_000_000_000;
+            Nanos(self.0)
+        }
+
+        fn sleep(&mut self, _: Nanos) {}
+    }
+
+    /// Moves site 0x55 of 20 pages in two ranges, beside another site, to tier 1 with this much room.
+    fn moved(nodes: &[&[u32]], room: &[(u32, u64)], seconds: u64) -> (Fate, Nodes) {
         let dir = tempfile::tempdir().unwrap();
         let _file = session_file(&dir.path().join("7.0"));
         let mover = Nodes {
             room: room.iter().copied().collect(),
-            late,
             ..Nodes::default()
         };
         let placement = Wishes::placing(dir.path().to_owned());
-        let mut moves = SiteMoves::new(placement, mover, &tiers(nodes));
+        let time = Nanos(seconds * 1_000_000_000);
+        let clock = SlowClock::default();
+        let mut moves = SiteMoves::new(placement, mover, clock, time, &tiers(nodes));
         let extents = [
             extent(0x55, 1 << 20, 12),
             extent(0x66, 2 << 20, 5),
@@ -282,7 +330,7 @@ mod tests {
 
     #[test]
     fn all_of_a_site_and_nothing_else_is_moved() {
-        let (fate, nodes) = moved(&[&[0], &[1]], &[(1, 100)], 0);
+        let (fate, nodes) = moved(&[&[0], &[1]], &[(1, 100)], 1000);
         assert_eq!(fate, Fate::Moved);
         assert_eq!(nodes.pages.len(), 20);
         assert!(!nodes.pages.contains_key(&(2 << 20)));
@@ -290,7 +338,7 @@ mod tests {
 
     #[test]
     fn what_a_full_node_refuses_goes_to_the_next_of_the_tier() {
-        let (fate, nodes) = moved(&[&[0], &[1, 2]], &[(1, 15), (2, 100)], 0);
+        let (fate, nodes) = moved(&[&[0], &[1, 2]], &[(1, 15), (2, 100)], 1000);
         assert_eq!(fate, Fate::Moved);
         let on = |node| nodes.pages.values().filter(|at| **at == node).count();
         assert_eq!((on(1), on(2)), (15, 5));
@@ -298,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_site_of_which_much_stayed_is_not_moved_and_says_why() {
-        let (fate, _) = moved(&[&[0], &[1]], &[(1, 15)], 0);
+        let (fate, _) = moved(&[&[0], &[1]], &[(1, 15)], 1000);
         let Fate::Busy(why) = fate else {
             panic!("{fate:?}");
         };
@@ -306,20 +354,23 @@ mod tests {
             why.contains("20 KiB of 80 KiB stayed: node 1 is full"),
             "{why}"
         );
-        assert_eq!(moved(&[&[0], &[1]], &[(1, 18)], 0).0, Fate::Moved);
+        assert_eq!(moved(&[&[0], &[1]], &[(1, 18)], 1000).0, Fate::Moved);
     }
 
     #[test]
     fn a_site_without_time_comes_again() {
-        let (fate, _) = moved(&[&[0], &[1]], &[(1, 100)], 1);
+        let (fate, nodes) = moved(&[&[0], &[1]], &[(1, 100)], 2);
         assert!(matches!(fate, Fate::NotAttempted(_)), "{fate:?}");
+        assert_eq!(nodes.pages.len(), 12, "the first range had time");
     }
 
     #[test]
     fn a_process_without_a_session_file_is_not_moved() {
         let dir = tempfile::tempdir().unwrap();
         let placement = Wishes::placing(dir.path().to_owned());
-        let mut moves = SiteMoves::new(placement, Nodes::default(), &tiers(&[&[0], &[1]]));
+        let tiers = tiers(&[&[0], &[1]]);
+        let clock = SlowClock::default();
+        let mut moves = SiteMoves::new(placement, Nodes::default(), clock, Nanos(1 << 40), &tiers);
         moves.see(&[extent(0x55, 1 << 20, 4)]);
         let outcome = &moves.execute(&[action(7, 0x55)])[0];
         assert!(matches!(outcome.fate, Fate::NotAttempted(_)), "{outcome:?}");

@@ -9,6 +9,7 @@ pub mod pagemap;
 pub mod pages;
 pub mod perf;
 pub mod policy;
+pub mod process;
 pub mod spawn;
 pub mod staged;
 pub mod system_call;

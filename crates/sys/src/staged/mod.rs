@@ -210,6 +210,37 @@ impl core::fmt::Display for StagedError {
 
 impl std::error::Error for StagedError {}
 
+/// A range of this process's memory whose owner has promised that it may be moved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Movable(Range<usize>);
+
+impl Movable {
+    /// Declares a range movable.
+    ///
+    /// # Safety
+    /// For as long as this or a part of it is used: the range belongs to the program, which may read
+    /// and write it, but does not unmap, remap, protect or lock it; nobody holds Rust references
+    /// into it but to atomics; and with [`Method::Traces`] or [`Method::Hold`], no device writes
+    /// to it.
+    #[must_use]
+    pub const unsafe fn declare(range: Range<usize>) -> Self {
+        Self(range)
+    }
+
+    /// A part of it; `None` where that is not within.
+    #[must_use]
+    pub fn part(&self, range: Range<usize>) -> Option<Self> {
+        let within = self.0.start <= range.start && range.end <= self.0.end;
+        (within && range.start <= range.end).then_some(Self(range))
+    }
+
+    /// Its addresses.
+    #[must_use]
+    pub const fn range(&self) -> &Range<usize> {
+        &self.0
+    }
+}
+
 /// Moves memory of this process. One thread uses it.
 pub struct StagedCopy {
     settings: Settings,
@@ -270,6 +301,18 @@ impl StagedCopy {
             }
         }
         ready(&self.pool)
+    }
+
+    /// As [`Self::move_range`], of memory that was declared movable.
+    pub fn move_declared(
+        &mut self,
+        movable: &Movable,
+        node: u32,
+        gate: &Gate,
+        each: impl FnMut(Range<usize>, UnitFate),
+    ) {
+        // SAFETY: `Movable::declare` was promised all that is asked for.
+        unsafe { self.move_range(movable.0.clone(), node, gate, each) }
     }
 
     /// Moves every whole unit of a range and calls `each` with what became of each part, in order;

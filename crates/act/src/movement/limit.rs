@@ -1,0 +1,200 @@
+//! Keeps an executor slow enough for the program beside it: so many bytes a second, and so many
+//! milliseconds of every second.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
+use isotherm_model::outcome::Fate;
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::units::{Bytes, Nanos};
+
+const SECOND: u128 = 1_000_000_000;
+/// The least that is done at once: one unit of a staged copy, one huge page.
+const LEAST: u64 = 2 << 20;
+/// The most: so much is moved in some 10 ms by the fastest way there is.
+const MOST: u64 = 64 << 20;
+
+/// What may be used of every second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    /// Bytes moved a second; at least 1.
+    pub bytes_a_second: Bytes,
+    /// Time spent moving in a second, up to a whole one.
+    pub time_a_second: Nanos,
+}
+
+/// A clock that can be waited for.
+pub trait Clock {
+    /// Now.
+    fn now(&mut self) -> Nanos;
+    /// Waits.
+    fn sleep(&mut self, time: Nanos);
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug)]
+pub struct RealClock(Instant);
+
+impl Default for RealClock {
+    fn default() -> Self {
+        Self(Instant::now())
+    }
+}
+
+impl Clock for RealClock {
+    fn now(&mut self) -> Nanos {
+        Nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    fn sleep(&mut self, time: Nanos) {
+        thread::sleep(Duration::from_nanos(time.0));
+    }
+}
+
+/// Cuts ranges into slices and pauses between them.
+#[derive(Debug)]
+pub struct Limit<E, C> {
+    inner: E,
+    clock: C,
+    allowance: Allowance,
+    /// When the next slice may begin.
+    next: Nanos,
+}
+
+impl<E: RangeExecutor, C: Clock> Limit<E, C> {
+    /// Lets `inner` use no more than this.
+    pub const fn new(inner: E, clock: C, allowance: Allowance) -> Self {
+        Self {
+            inner,
+            clock,
+            allowance,
+            next: Nanos::ZERO,
+        }
+    }
+
+    /// A fiftieth of what may be moved in a second: pauses of 20 ms instead of one long one.
+    fn slice_bytes(&self) -> u64 {
+        let slice = self.allowance.bytes_a_second.0 / 50;
+        (slice / LEAST * LEAST).clamp(LEAST, MOST)
+    }
+
+    /// Carries out one slice when its time has come, and books its costs.
+    fn slice(&mut self, action: RangeAction) -> RangeOutcome {
+        let begun = self.clock.now().max(self.next);
+        let wait = begun.saturating_sub(self.clock.now());
+        if wait > Nanos::ZERO {
+            self.clock.sleep(wait);
+        }
+        let begun = self.clock.now();
+        let outcomes = self.inner.execute(std::slice::from_ref(&action));
+        let took = self.clock.now().saturating_sub(begun);
+        let outcome = outcomes.into_iter().next().unwrap_or_else(|| {
+            let why = "the executor gave no answer".to_owned();
+            RangeOutcome::whole(action, Fate::NotAttempted(why))
+        });
+        let moved = outcome.bytes_of(|fate| *fate == Fate::Moved);
+        self.next = begun.saturating_add(self.cost(moved, took));
+        outcome
+    }
+
+    /// The time that a slice uses up: the longer of the two.
+    fn cost(&self, moved: Bytes, took: Nanos) -> Nanos {
+        let share = |amount: u64, a_second: u64| {
+            let nanos = u128::from(amount) * SECOND / u128::from(a_second.max(1));
+            Nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        };
+        let by_bytes = share(moved.0, self.allowance.bytes_a_second.0);
+        by_bytes.max(share(took.0, self.allowance.time_a_second.0))
+    }
+}
+
+impl<E: RangeExecutor, C: Clock> RangeExecutor for Limit<E, C> {
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        let slice = self.slice_bytes();
+        let mut outcomes = Vec::with_capacity(actions.len());
+        for action in actions {
+            let mut outcome = RangeOutcome::begin(action.clone());
+            let (mut at, end) = (action.range.start, action.range.end());
+            while at < end {
+                // Slices end on multiples of their size, so that no unit is cut in two.
+                let until = (at / slice * slice).saturating_add(slice).min(end);
+                let range = AddressRange {
+                    start: at,
+                    bytes: Bytes(until - at),
+                };
+                let part = RangeAction {
+                    range,
+                    ..action.clone()
+                };
+                for part in self.slice(part).parts {
+                    outcome.push(part.bytes, part.fate);
+                }
+                at = until;
+            }
+            outcomes.push(outcome);
+        }
+        outcomes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Allowance, Clock, Limit};
+    use crate::movement::test_machine::action;
+    use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
+    use isotherm_model::outcome::Fate;
+    use isotherm_model::port::RangeExecutor;
+    use isotherm_model::units::{Bytes, Nanos};
+    use std::cell::Cell;
+    use std::rc::Rc;
+
+    #[derive(Clone, Default)]
+    struct Hands(Rc<Cell<u64>>);
+
+    impl Clock for Hands {
+        fn now(&mut self) -> Nanos {
+            Nanos(self.0.get())
+        }
+
+        fn sleep(&mut self, time: Nanos) {
+            self.0.set(self.0.get() + time.0);
+        }
+    }
+
+    /// Moves everything, a millisecond a MiB.
+    struct Mover(Hands);
+
+    impl RangeExecutor for Mover {
+        fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+            let outcome = |action: &RangeAction| {
+                self.0.0.set(self.0.0.get() + (action.range.bytes.0 >> 20) * 1_000_000);
+                RangeOutcome::whole(action.clone(), Fate::Moved)
+            };
+            actions.iter().map(outcome).collect()
+        }
+    }
+
+    /// Seconds that 1 GiB takes.
+    fn seconds(bytes_a_second: u64, time_a_second: u64) -> f64 {
+        let hands = Hands::default();
+        let allowance = Allowance {
+            bytes_a_second: Bytes(bytes_a_second),
+            time_a_second: Nanos(time_a_second),
+        };
+        let mut limit = Limit::new(Mover(hands.clone()), hands.clone(), allowance);
+        let outcomes = limit.execute(&[action(7, 0, 1 << 18, NodeId(1))]);
+        assert_eq!(outcomes[0].parts.len(), 1, "slices that fared alike are one part");
+        assert_eq!(outcomes[0].left(), Bytes(0));
+        hands.0.get() as f64 / 1e9
+    }
+
+    #[test]
+    fn a_gibibyte_takes_as_long_as_the_tighter_of_the_two_limits_wants() {
+        let near = |value: f64, wanted: f64| (value - wanted).abs() < wanted * 0.1;
+        assert!(near(seconds(u64::MAX, 1_000_000_000), 1.024));
+        assert!(near(seconds(256 << 20, 1_000_000_000), 4.0));
+        assert!(near(seconds(u64::MAX, 100_000_000), 10.24));
+        assert!(near(seconds(256 << 20, 100_000_000), 10.24));
+    }
+}

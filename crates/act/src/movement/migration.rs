@@ -1,0 +1,455 @@
+//! Kernel migration: `move_pages` in batches short enough that nobody notices.
+//!
+//! Works on any process that this one may trace, without its help; a process that ends in the
+//! middle is an outcome. Where pages are is asked first, so that *moved* and *already there* are told
+//! apart and nothing is moved in vain; after a call that did not go through, it is asked again,
+//! because the kernel's statuses are then not to be trusted (see [`isotherm_sys::pages`]).
+
+use std::process;
+
+use isotherm_model::movement::{
+    AddressRange, NOT_TOUCHED, NodeId, RangeAction, RangeOutcome, Request,
+};
+use isotherm_model::outcome::Fate;
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_sys::memory::Errno;
+
+use super::batch::BatchSize;
+use super::system::{HUGE_BYTES, PAGE_BYTES, Refusal, Resident, System};
+
+/// The longest that one call may take: faults of the program on the same pages wait for it.
+pub const DEFAULT_LIMIT: Nanos = Nanos(20_000_000);
+/// Times that what a call left over is tried again at once.
+const TRIES: usize = 3;
+/// A status that the kernel never writes.
+const UNWRITTEN: i32 = i32::MIN;
+
+const UNTOUCHED: Verdict = Verdict::NotAttempted(NOT_TOUCHED);
+const ENDED: Verdict = Verdict::NotAttempted("the process has ended");
+const FULL: Verdict = Verdict::Busy("the node has no room");
+const IN_USE: Verdict = Verdict::Busy("in use by the kernel or a device");
+
+/// Moves pages of any process with `move_pages`.
+#[derive(Debug)]
+pub struct Migration<S> {
+    system: S,
+    size: BatchSize,
+}
+
+/// What became of a page; a [`Fate`] that costs nothing to make a million times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Moved,
+    AlreadyThere,
+    Busy(&'static str),
+    Denied(&'static str),
+    NotAttempted(&'static str),
+}
+
+impl From<Verdict> for Fate {
+    fn from(verdict: Verdict) -> Self {
+        match verdict {
+            Verdict::Moved => Self::Moved,
+            Verdict::AlreadyThere => Self::AlreadyThere,
+            Verdict::Busy(why) => Self::Busy(why.to_owned()),
+            Verdict::Denied(why) => Self::Denied(why.to_owned()),
+            Verdict::NotAttempted(why) => Self::NotAttempted(why.to_owned()),
+        }
+    }
+}
+
+/// A page to move: small, or a huge one named by its first address.
+#[derive(Clone, Copy, Debug)]
+struct Page {
+    address: usize,
+    /// Bytes of the range that it covers.
+    bytes: u64,
+    /// Bytes of the range before it where nothing is.
+    gap: u64,
+}
+
+/// Pages that are asked about and moved together.
+#[derive(Debug, Default)]
+struct Batch {
+    pages: Vec<Page>,
+    verdicts: Vec<Verdict>,
+    bytes: u64,
+}
+
+impl<S: System> Migration<S> {
+    /// Batches of [`DEFAULT_LIMIT`].
+    pub const fn new(system: S) -> Self {
+        Self::with_limit(system, DEFAULT_LIMIT)
+    }
+
+    /// Batches of at most so long, as far as the last one's speed tells.
+    pub const fn with_limit(system: S, limit: Nanos) -> Self {
+        Self {
+            system,
+            size: BatchSize::new(limit.0),
+        }
+    }
+
+    fn migrate(&mut self, action: &RangeAction) -> RangeOutcome {
+        let Request::Move(node) = action.request else {
+            let why = "migration places nothing; placement does";
+            return RangeOutcome::whole(action.clone(), Fate::Denied(why.to_owned()));
+        };
+        let own = action.process.pid == process::id();
+        let process = if own { 0 } else { action.process.pid };
+        let mut outcome = RangeOutcome::begin(action.clone());
+        if self.system.has_ended(process) {
+            outcome.push(outcome.left(), ENDED.into());
+            return outcome;
+        }
+        let resident = self
+            .system
+            .resident(process, action.range)
+            .unwrap_or_else(|| {
+                let range = action.range;
+                vec![Resident { range, huge: false }]
+            });
+        let mut pages = Walk::new(action.range, &resident);
+        let mut batch = Batch::default();
+        loop {
+            batch.fill(&mut pages, self.size.bytes());
+            if batch.pages.is_empty() {
+                break;
+            }
+            let stop = self.move_batch(process, node, &mut batch);
+            batch.report(&mut outcome);
+            if let Some(verdict) = stop {
+                outcome.push(outcome.left(), verdict.into());
+                return outcome;
+            }
+        }
+        outcome.push(outcome.left(), UNTOUCHED.into());
+        outcome
+    }
+
+    /// Decides every page of the batch. Returns what the rest of the range comes to where there is
+    /// no use in going on.
+    fn move_batch(&mut self, process: u32, node: NodeId, batch: &mut Batch) -> Option<Verdict> {
+        let mut wanted: Vec<usize> = (0..batch.pages.len()).collect();
+        if let Err(verdict) = self.look(process, node, batch, &mut wanted) {
+            return Some(verdict);
+        }
+        for at in &wanted {
+            batch.verdicts[*at] = IN_USE;
+        }
+        for _ in 0..TRIES {
+            let before = wanted.len();
+            if before == 0 {
+                return None;
+            }
+            let answer = self.call(process, node, batch, &mut wanted);
+            if let Some(stop) = answer {
+                return Some(stop);
+            }
+            if wanted.len() == before {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// One call of `move_pages`; `wanted` keeps what is worth another one.
+    fn call(
+        &mut self,
+        process: u32,
+        node: NodeId,
+        batch: &mut Batch,
+        wanted: &mut Vec<usize>,
+    ) -> Option<Verdict> {
+        let addresses: Vec<usize> = wanted.iter().map(|at| batch.pages[*at].address).collect();
+        let bytes = wanted.iter().map(|at| batch.pages[*at].bytes).sum();
+        let mut status = vec![UNWRITTEN; wanted.len()];
+        let begun_ns = self.system.now_ns();
+        let answer = self
+            .system
+            .move_pages(process, &addresses, node, &mut status);
+        let took_ns = self.system.now_ns().saturating_sub(begun_ns);
+        if answer == Err(Refusal::DryRun) {
+            for at in wanted.drain(..) {
+                batch.verdicts[at] = Verdict::NotAttempted("dry run");
+            }
+            return None;
+        }
+        self.size.learn(bytes, took_ns);
+        let mut left = Vec::new();
+        for (at, status) in wanted.drain(..).zip(status) {
+            match of_status(status, node) {
+                Some(verdict) => batch.verdicts[at] = verdict.as_result_of_moving(),
+                None => left.push(at),
+            }
+        }
+        *wanted = left;
+        let stop = match answer {
+            Ok(_) => None,
+            Err(Refusal::Kernel(error)) => of_call(error),
+            Err(Refusal::DryRun) => None,
+        };
+        // What the kernel left unsaid: some of it may be where it should be all the same.
+        let looked = self.look(process, node, batch, wanted);
+        for at in wanted.iter() {
+            batch.verdicts[*at] = stop.unwrap_or(IN_USE);
+        }
+        looked.err().or(stop)
+    }
+
+    /// Asks where the wanted pages are, decides those that need no move, and keeps the others. A
+    /// page that was wanted before and is there now has been moved.
+    fn look(
+        &mut self,
+        process: u32,
+        node: NodeId,
+        batch: &mut Batch,
+        wanted: &mut Vec<usize>,
+    ) -> Result<(), Verdict> {
+        if wanted.is_empty() {
+            return Ok(());
+        }
+        let first = batch.verdicts.is_empty();
+        batch.verdicts.resize(batch.pages.len(), UNTOUCHED);
+        let addresses: Vec<usize> = wanted.iter().map(|at| batch.pages[*at].address).collect();
+        let mut status = vec![UNWRITTEN; wanted.len()];
+        if let Err(error) = self.system.nodes_of(process, &addresses, &mut status) {
+            let verdict = of_call(error).unwrap_or(IN_USE);
+            for at in wanted.drain(..) {
+                batch.verdicts[at] = verdict;
+            }
+            return Err(verdict);
+        }
+        let mut left = Vec::new();
+        for (at, status) in wanted.drain(..).zip(status) {
+            match of_status(status, node) {
+                None => left.push(at),
+                Some(Verdict::AlreadyThere) if !first => batch.verdicts[at] = Verdict::Moved,
+                Some(verdict) => batch.verdicts[at] = verdict,
+            }
+        }
+        *wanted = left;
+        Ok(())
+    }
+}
+
+impl<S: System> RangeExecutor for Migration<S> {
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        actions.iter().map(|action| self.migrate(action)).collect()
+    }
+}
+
+impl Verdict {
+    /// A page that is on the node after a call was moved by it.
+    const fn as_result_of_moving(self) -> Self {
+        match self {
+            Self::AlreadyThere => Self::Moved,
+            other => other,
+        }
+    }
+}
+
+impl Batch {
+    fn fill(&mut self, pages: &mut Walk<'_>, most: u64) {
+        self.pages.clear();
+        self.verdicts.clear();
+        self.bytes = 0;
+        while self.pages.is_empty() || self.bytes < most {
+            let Some(page) = pages.next() else { break };
+            self.bytes += page.bytes;
+            self.pages.push(page);
+        }
+    }
+
+    /// Adds the batch's parts to the outcome, runs of one verdict at once.
+    fn report(&self, outcome: &mut RangeOutcome) {
+        let mut run: Option<(Verdict, u64)> = None;
+        for (page, verdict) in self.pages.iter().zip(&self.verdicts) {
+            let pieces = [(UNTOUCHED, page.gap), (*verdict, page.bytes)];
+            for (verdict, bytes) in pieces.into_iter().filter(|(_, bytes)| *bytes > 0) {
+                run = Some(match run {
+                    Some((same, sum)) if same == verdict => (same, sum + bytes),
+                    Some((other, sum)) => {
+                        outcome.push(Bytes(sum), other.into());
+                        (verdict, bytes)
+                    }
+                    None => (verdict, bytes),
+                });
+            }
+        }
+        if let Some((verdict, bytes)) = run {
+            outcome.push(Bytes(bytes), verdict.into());
+        }
+    }
+}
+
+/// The resident pages of a range, one after the other.
+struct Walk<'a> {
+    at: u64,
+    end: u64,
+    regions: &'a [Resident],
+}
+
+impl<'a> Walk<'a> {
+    const fn new(range: AddressRange, regions: &'a [Resident]) -> Self {
+        Self {
+            at: range.start,
+            end: range.end(),
+            regions,
+        }
+    }
+}
+
+impl Iterator for Walk<'_> {
+    type Item = Page;
+
+    fn next(&mut self) -> Option<Page> {
+        while let Some((region, rest)) = self.regions.split_first() {
+            if region.range.end() <= self.at {
+                self.regions = rest;
+                continue;
+            }
+            let start = region.range.start.max(self.at);
+            if start >= self.end {
+                return None;
+            }
+            let size = if region.huge { HUGE_BYTES } else { PAGE_BYTES };
+            let head = start / size * size;
+            let end = (head + size).min(self.end);
+            let page = Page {
+                address: head as usize,
+                bytes: end - start,
+                gap: start - self.at,
+            };
+            self.at = end;
+            return Some(page);
+        }
+        None
+    }
+}
+
+/// What a page's status says; `None` where it is on another node, or nothing was said.
+fn of_status(status: i32, node: NodeId) -> Option<Verdict> {
+    if status == UNWRITTEN {
+        return None;
+    }
+    if status >= 0 {
+        return (status as u32 == node.0).then_some(Verdict::AlreadyThere);
+    }
+    Some(match -status {
+        libc::ENOENT | libc::EFAULT => UNTOUCHED,
+        libc::EACCES => Verdict::Denied("shared with another process since a fork"),
+        libc::ENOMEM => FULL,
+        libc::EIO => Verdict::Busy("being written to a disk"),
+        libc::EBUSY => IN_USE,
+        libc::EINVAL => Verdict::Denied("the page belongs to no node"),
+        _ => Verdict::Busy("the kernel refused the page for a reason of its own"),
+    })
+}
+
+/// What a failed call says of all that it did not do; `None` where another call may do better.
+fn of_call(error: Errno) -> Option<Verdict> {
+    Some(match error.0 {
+        libc::ENOMEM => FULL,
+        libc::ENODEV => Verdict::Denied("the node is not there or has no memory"),
+        libc::EACCES => Verdict::Denied("the node is outside the process's cpuset"),
+        libc::EPERM => Verdict::Denied(
+            "moving this process's pages is not allowed: it needs the same user or CAP_SYS_NICE, and \
+             ptrace rights",
+        ),
+        libc::ESRCH => ENDED,
+        libc::ENOSYS => Verdict::Denied("this kernel has no page migration (CONFIG_MIGRATION)"),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Migration;
+    use crate::movement::test_machine::{Machine, action};
+    use isotherm_model::movement::NodeId;
+    use isotherm_model::outcome::Fate;
+    use isotherm_model::port::RangeExecutor;
+    use isotherm_model::units::{Bytes, Nanos};
+
+    const PAGE: u64 = 4096;
+
+    fn parts(machine: &mut Machine, pages: u64, node: u32) -> Vec<(u64, Fate)> {
+        let mut migration = Migration::with_limit(machine, Nanos(20_000_000));
+        let outcome = &migration.execute(&[action(7, 0, pages, NodeId(node))])[0];
+        assert_eq!(outcome.left(), Bytes(0));
+        let part = |part: &isotherm_model::movement::Part| (part.bytes.0 / PAGE, part.fate.clone());
+        outcome.parts.iter().map(part).collect()
+    }
+
+    #[test]
+    fn moved_already_there_and_untouched_are_told_apart_in_order() {
+        let mut machine = Machine::with_pages(&[0, 0, 1, 1, -1, 0]);
+        assert_eq!(
+            parts(&mut machine, 8, 1),
+            [
+                (2, Fate::Moved),
+                (2, Fate::AlreadyThere),
+                (1, Fate::NotAttempted(NOT_TOUCHED.into())),
+                (1, Fate::Moved),
+                (2, Fate::NotAttempted(NOT_TOUCHED.into())),
+            ]
+        );
+        assert_eq!(machine.nodes(), [1, 1, 1, 1, -1, 1]);
+    }
+
+    #[test]
+    fn a_full_node_leaves_the_statuses_alone_and_the_rest_is_busy() {
+        let mut machine = Machine::with_pages(&[0; 6]);
+        machine.room = 2;
+        let parts = parts(&mut machine, 6, 1);
+        // The kernel moves none of a call that does not fit.
+        assert_eq!(parts, [(6, Fate::Busy("the node has no room".into()))]);
+        assert_eq!(machine.nodes(), [0; 6]);
+    }
+
+    #[test]
+    fn pages_in_use_and_shared_ones_stay_and_the_others_move() {
+        let mut machine = Machine::with_pages(&[0; 5]);
+        machine.busy = vec![1];
+        machine.shared = vec![3];
+        let fates: Vec<_> = parts(&mut machine, 5, 1);
+        assert_eq!(machine.nodes(), [1, 0, 1, 0, 1]);
+        assert!(matches!(&fates[1], (1, Fate::Busy(_))), "{fates:?}");
+        assert!(matches!(&fates[3], (1, Fate::Denied(_))), "{fates:?}");
+    }
+
+    #[test]
+    fn a_node_that_is_not_there_and_a_process_that_ends_stop_the_action() {
+        let mut machine = Machine::with_pages(&[0; 4]);
+        let denied = parts(&mut machine, 4, 9);
+        assert!(matches!(denied.as_slice(), [(4, Fate::Denied(_))]), "{denied:?}");
+
+        let mut machine = Machine::with_pages(&[0; 2048]);
+        machine.ends_after_calls = Some(2);
+        let parts = parts(&mut machine, 2048, 1);
+        let ended = Fate::NotAttempted("the process has ended".into());
+        assert_eq!(parts.last().map(|part| &part.1), Some(&ended), "{parts:?}");
+    }
+
+    #[test]
+    fn of_a_huge_page_only_the_first_address_is_named() {
+        let mut machine = Machine::with_pages(&[0; 1024]);
+        machine.huge = true;
+        assert_eq!(parts(&mut machine, 1024, 1), [(1024, Fate::Moved)]);
+        assert!(machine.named.iter().all(|address| address % (2 << 20) == 0));
+        assert_eq!(machine.named.len(), 2);
+    }
+
+    #[test]
+    fn no_call_takes_longer_than_the_limit_once_the_speed_is_known() {
+        let mut machine = Machine::with_pages(&[0; 40_000]);
+        machine.page_ns = 15_000;
+        parts(&mut machine, 40_000, 1);
+        let longest = machine.call_ns.iter().max().copied().unwrap();
+        assert!(longest <= 20_000_000, "{longest} ns");
+        // And it does use the time that it has.
+        assert!(machine.call_ns.len() < 90, "{} calls", machine.call_ns.len());
+    }
+}

@@ -1,0 +1,30 @@
+//! Keeps what an executor answered.
+
+use isotherm_model::movement::{RangeAction, RangeOutcome};
+use isotherm_model::port::RangeExecutor;
+
+/// Keeps every outcome for the report.
+#[derive(Debug)]
+pub struct Recording<E> {
+    inner: E,
+    /// All outcomes so far, in order.
+    pub outcomes: Vec<RangeOutcome>,
+}
+
+impl<E> Recording<E> {
+    /// Records what `inner` does.
+    pub const fn new(inner: E) -> Self {
+        Self {
+            inner,
+            outcomes: Vec::new(),
+        }
+    }
+}
+
+impl<E: RangeExecutor> RangeExecutor for Recording<E> {
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        let outcomes = self.inner.execute(actions);
+        self.outcomes.extend_from_slice(&outcomes);
+        outcomes
+    }
+}

@@ -1,0 +1,149 @@
+//! A machine for tests: one process whose pages lie on two nodes, and that answers `move_pages` as
+//! the kernel was seen to.
+
+use isotherm_model::batch::Process;
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
+use isotherm_model::units::Bytes;
+use isotherm_sys::memory::Errno;
+use isotherm_sys::policy::Mode;
+
+use super::system::{PAGE_BYTES, Refusal, Resident, System};
+
+/// Pages begin here.
+const BASE: u64 = 1 << 30;
+
+/// The machine. Everything can be set by the test.
+#[derive(Debug, Default)]
+pub(super) struct Machine {
+    /// Node of each page, -1 for one that was never touched.
+    nodes: Vec<i32>,
+    /// Pages that fit on node 1; more fail a call as a whole.
+    pub(super) room: usize,
+    /// Pages that a device holds.
+    pub(super) busy: Vec<usize>,
+    /// Pages that a forked child shares.
+    pub(super) shared: Vec<usize>,
+    /// All pages belong to huge ones.
+    pub(super) huge: bool,
+    /// The process is gone after so many moving calls.
+    pub(super) ends_after_calls: Option<usize>,
+    /// What moving a page takes.
+    pub(super) page_ns: u64,
+    /// Addresses that moving calls named.
+    pub(super) named: Vec<usize>,
+    /// What the moving calls took.
+    pub(super) call_ns: Vec<u64>,
+    now_ns: u64,
+}
+
+/// Moves so many pages of the machine's process from the given page on.
+pub(super) fn action(pid: u32, page: u64, pages: u64, node: NodeId) -> RangeAction {
+    RangeAction {
+        process: Process { pid, image: 0 },
+        range: AddressRange {
+            start: BASE + page * PAGE_BYTES,
+            bytes: Bytes(pages * PAGE_BYTES),
+        },
+        request: Request::Move(node),
+    }
+}
+
+impl Machine {
+    pub(super) fn with_pages(nodes: &[i32]) -> Self {
+        Self {
+            nodes: nodes.to_vec(),
+            room: usize::MAX,
+            page_ns: 1_000,
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn nodes(&self) -> &[i32] {
+        &self.nodes
+    }
+
+    fn ended(&self) -> bool {
+        self.ends_after_calls
+            .is_some_and(|calls| self.call_ns.len() >= calls)
+    }
+
+    fn index(address: usize) -> usize {
+        (address - BASE as usize) / PAGE_BYTES as usize
+    }
+
+    fn move_one(&mut self, index: usize, node: i32) -> i32 {
+        if self.busy.contains(&index) {
+            return -libc::EBUSY;
+        }
+        if self.shared.contains(&index) {
+            return -libc::EACCES;
+        }
+        let pages = if self.huge { 512 } else { 1 };
+        self.nodes[index..index + pages].fill(node);
+        node
+    }
+}
+
+impl System for &mut Machine {
+    fn set_policy(&mut self, _: AddressRange, _: Mode, _: &[NodeId]) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn set_thread_policy(&mut self, _: Mode, _: &[NodeId]) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn set_weight(&mut self, _: NodeId, _: u8) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn nodes_of(&mut self, _: u32, addresses: &[usize], status: &mut [i32]) -> Result<(), Errno> {
+        if self.ended() {
+            return Err(Errno(libc::ESRCH));
+        }
+        for (address, status) in addresses.iter().zip(status) {
+            let node = self.nodes.get(Machine::index(*address)).copied();
+            *status = node.filter(|node| *node >= 0).unwrap_or(-libc::ENOENT);
+        }
+        Ok(())
+    }
+
+    fn move_pages(
+        &mut self,
+        _: u32,
+        addresses: &[usize],
+        node: NodeId,
+        status: &mut [i32],
+    ) -> Result<usize, Refusal> {
+        if self.ended() {
+            return Err(Errno(libc::ESRCH).into());
+        }
+        self.named.extend_from_slice(addresses);
+        let pages = addresses.len() * if self.huge { 512 } else { 1 };
+        let took_ns = self.page_ns * pages as u64;
+        self.now_ns += took_ns;
+        self.call_ns.push(took_ns);
+        if node.0 > 1 {
+            return Err(Errno(libc::ENODEV).into());
+        }
+        if addresses.len() > self.room {
+            return Err(Errno(libc::ENOMEM).into());
+        }
+        for (address, status) in addresses.iter().zip(status) {
+            *status = self.move_one(Machine::index(*address), node.0 as i32);
+        }
+        Ok(0)
+    }
+
+    fn resident(&mut self, _: u32, range: AddressRange) -> Option<Vec<Resident>> {
+        self.huge.then(|| vec![Resident { range, huge: true }])
+    }
+
+    fn has_ended(&mut self, _: u32) -> bool {
+        self.ended()
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        self.now_ns
+    }
+}

@@ -1,0 +1,54 @@
+//! Another process, held by a pidfd (Linux 5.3), so that its number is not mistaken for that of a
+//! later process.
+
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+
+/// A process that was there once.
+#[derive(Debug)]
+pub struct ProcessHandle(OwnedFd);
+
+impl ProcessHandle {
+    /// Opens a process by number.
+    ///
+    /// # Errors
+    /// `ESRCH`: there is none. `ENOSYS`: the kernel is older than 5.3.
+    pub fn open(process: u32) -> Result<Self, Errno> {
+        let number = i32::try_from(process).ok().and_then(Pid::from_raw);
+        pidfd_open(number.ok_or(Errno::SRCH)?, PidfdFlags::empty()).map(Self)
+    }
+
+    /// Whether it has ended, reaped or not.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&now)).is_ok_and(|ready| ready > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ProcessHandle;
+    use rustix::io::Errno;
+
+    #[test]
+    fn a_process_has_ended_once_it_was_killed_and_an_absent_one_is_not_opened() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let handle = match ProcessHandle::open(child.id()) {
+            Ok(handle) => handle,
+            Err(error) => return println!("skipped: pidfd_open: {error}"),
+        };
+        assert!(!handle.has_ended());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(handle.has_ended());
+        assert_eq!(ProcessHandle::open(0).unwrap_err(), Errno::SRCH);
+        assert_eq!(ProcessHandle::open(u32::MAX).unwrap_err(), Errno::SRCH);
+    }
+}
