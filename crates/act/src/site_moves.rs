@@ -88,10 +88,12 @@ impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
         };
         let late = self.clock.now() >= self.until;
         let moved = (!late).then(|| self.mover.execute(std::slice::from_ref(&action)));
-        moved.and_then(|mut outcomes| outcomes.pop()).unwrap_or_else(|| {
-            let why = "the time for moves in this epoch is used up";
-            RangeOutcome::whole(action, Fate::NotAttempted(why.to_owned()))
-        })
+        moved
+            .and_then(|mut outcomes| outcomes.pop())
+            .unwrap_or_else(|| {
+                let why = "the time for moves in this epoch is used up";
+                RangeOutcome::whole(action, Fate::NotAttempted(why.to_owned()))
+            })
     }
 
     /// Where the data of the action's site lies.

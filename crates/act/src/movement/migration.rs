@@ -368,7 +368,7 @@ fn of_call(error: Errno) -> Option<Verdict> {
 mod tests {
     use super::Migration;
     use crate::movement::test_machine::{Machine, action};
-    use isotherm_model::movement::NodeId;
+    use isotherm_model::movement::{NOT_TOUCHED, NodeId};
     use isotherm_model::outcome::Fate;
     use isotherm_model::port::RangeExecutor;
     use isotherm_model::units::{Bytes, Nanos};
@@ -424,7 +424,10 @@ mod tests {
     fn a_node_that_is_not_there_and_a_process_that_ends_stop_the_action() {
         let mut machine = Machine::with_pages(&[0; 4]);
         let denied = parts(&mut machine, 4, 9);
-        assert!(matches!(denied.as_slice(), [(4, Fate::Denied(_))]), "{denied:?}");
+        assert!(
+            matches!(denied.as_slice(), [(4, Fate::Denied(_))]),
+            "{denied:?}"
+        );
 
         let mut machine = Machine::with_pages(&[0; 2048]);
         machine.ends_after_calls = Some(2);
@@ -450,6 +453,10 @@ mod tests {
         let longest = machine.call_ns.iter().max().copied().unwrap();
         assert!(longest <= 20_000_000, "{longest} ns");
         // And it does use the time that it has.
-        assert!(machine.call_ns.len() < 90, "{} calls", machine.call_ns.len());
+        assert!(
+            machine.call_ns.len() < 90,
+            "{} calls",
+            machine.call_ns.len()
+        );
     }
 }
