@@ -1,17 +1,23 @@
 //! `isotherm run`: by a plan, or profiling and placing in one run.
 
+use std::path::Path;
 use std::process::ExitStatus;
 
 use anyhow::{Context, Result};
 use isotherm_act::configuration::Configuration;
+use isotherm_act::movement::limit::RealClock;
+use isotherm_act::movement::migration::Migration;
+use isotherm_act::movement::system::Kernel;
+use isotherm_act::site_moves::SiteMoves;
 use isotherm_act::wishes::Wishes;
 use isotherm_act::wrap::{DryRun, Recording};
+use isotherm_model::batch::Extent;
 use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::plan::Plan;
 use isotherm_model::port::{Executor, Recorder};
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::tier::Tiers;
-use isotherm_model::units::Nanos;
+use isotherm_model::units::{Bytes, Nanos};
 use isotherm_pipeline::{Online, OnlineConfig, Step, coverage};
 use isotherm_profile::Writer;
 
@@ -126,14 +132,26 @@ impl Recorder for Sink {
 /// Who obeys an online run's actions.
 enum Hand {
     Dry(DryRun),
+    /// On the emulated pair the runtime moves.
     Wishes(Wishes),
+    /// On real nodes we do.
+    Nodes(Box<SiteMoves<Migration<Kernel>, RealClock>>),
 }
 
 impl Executor for Hand {
+    fn see(&mut self, extents: &[Extent]) {
+        match self {
+            Self::Dry(dry) => dry.see(extents),
+            Self::Wishes(wishes) => wishes.see(extents),
+            Self::Nodes(nodes) => nodes.see(extents),
+        }
+    }
+
     fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
         match self {
             Self::Dry(dry) => dry.execute(actions),
             Self::Wishes(wishes) => wishes.execute(actions),
+            Self::Nodes(nodes) => nodes.execute(actions),
         }
     }
 }
@@ -151,7 +169,7 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, tiers.emulates());
     let sink = sink(args, &meta)?;
-    let hand = hand(args, &ready);
+    let hand = hand(args, &ready, &tiers);
     let mut config = OnlineConfig::for_tiers(tiers.clone())
         .sampled_every(Nanos(1_000_000_000 / u64::from(observing.frequency)));
     config.command.clone_from(&meta.command);
@@ -174,7 +192,8 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
         "emulated": tiers.emulates(),
         "seconds": took.0 as f64 / 1e9,
         "actions": step.executor.outcomes.len(),
-        "actions_requested": requested(&step.executor.outcomes),
+        "actions_requested": count(&step.executor.outcomes, &Fate::Requested).0,
+        "actions_moved": count(&step.executor.outcomes, &Fate::Moved).0,
         "outcomes": step.executor.outcomes.iter().map(outcome).collect::<Vec<_>>(),
         "runtime": aftermath.to_json(),
     });
@@ -197,12 +216,23 @@ fn sink(args: &RunArgs, meta: &Meta) -> Result<Sink> {
     Ok(Sink::File(Box::new(writer)))
 }
 
-fn hand(args: &RunArgs, ready: &Ready) -> Hand {
+fn hand(args: &RunArgs, ready: &Ready, tiers: &Tiers) -> Hand {
+    let sessions = ready.session.path().to_owned();
     if args.dry_run {
-        Hand::Dry(DryRun)
-    } else {
-        Hand::Wishes(Wishes::new(ready.session.path().to_owned()))
+        return Hand::Dry(DryRun);
     }
+    if tiers.emulates() {
+        return Hand::Wishes(Wishes::new(sessions));
+    }
+    // Half of each epoch: the other half is for the program, whose pages are not locked then.
+    let time = Nanos(args.observing.epoch.0 / 2);
+    Hand::Nodes(Box::new(SiteMoves::new(
+        Wishes::placing(sessions),
+        Migration::new(Kernel::new(Path::new("/"))),
+        RealClock::default(),
+        time,
+        tiers,
+    )))
 }
 
 /// An outcome by its action, so that a bare success is never all that is said.
@@ -225,23 +255,27 @@ fn outcome(outcome: &Outcome) -> serde_json::Value {
     })
 }
 
-fn requested(outcomes: &[Outcome]) -> usize {
-    outcomes
-        .iter()
-        .filter(|outcome| outcome.fate == Fate::Requested)
-        .count()
+/// Actions that fared so, and their bytes.
+fn count(outcomes: &[Outcome], fate: &Fate) -> (usize, Bytes) {
+    let like = || outcomes.iter().filter(|outcome| outcome.fate == *fate);
+    (
+        like().count(),
+        like().map(|outcome| outcome.action.bytes).sum(),
+    )
 }
 
 fn say_moves(outcomes: &[Outcome], tiers: &Tiers, took: Nanos, notes: Notes) {
-    let bytes: isotherm_model::units::Bytes = outcomes
-        .iter()
-        .filter(|outcome| outcome.fate == Fate::Requested)
-        .map(|outcome| outcome.action.bytes)
-        .sum();
-    let refused = outcomes.len() - requested(outcomes);
+    // On the emulated pair moves are asked for, on real nodes they are made.
+    let (asked, asked_bytes) = count(outcomes, &Fate::Requested);
+    let (moved, moved_bytes) = count(outcomes, &Fate::Moved);
+    let (there, _) = count(outcomes, &Fate::AlreadyThere);
+    let done = match tiers.emulates() {
+        true => format!("{asked} moves of {asked_bytes} asked for"),
+        false => format!("{moved} moves of {moved_bytes} made, {there} were there already"),
+    };
+    let left = outcomes.len() - asked - moved - there;
     notes.say(&format!(
-        "online run took {took}{}: {} moves of {bytes} asked for, {refused} not attempted",
+        "online run took {took}{}: {done}, {left} not finished",
         emulated(tiers),
-        requested(outcomes)
     ));
 }
