@@ -20,6 +20,7 @@ mod items;
 mod latency;
 mod online;
 mod step;
+mod tally;
 
 pub use attribute::Attribution;
 pub use coverage::{Coverage, coverage};

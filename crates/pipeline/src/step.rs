@@ -11,6 +11,7 @@ use isotherm_model::profile::{Meta, Segment};
 
 use crate::attribute::Attribution;
 use crate::online::Online;
+use crate::tally::Tally;
 
 /// The stages in a row, and what they remember.
 #[derive(Debug)]
@@ -23,6 +24,7 @@ pub struct Step<O, E, R> {
     pub recorder: R,
     attribution: Attribution,
     online: Option<Online>,
+    tally: Tally,
     epoch: Epoch,
 }
 
@@ -48,6 +50,7 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
             recorder,
             attribution: Attribution::new(meta),
             online,
+            tally: Tally::default(),
             epoch: Epoch(0),
         }
     }
@@ -69,7 +72,9 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
     pub fn run(&mut self) -> Result<StepReport<R::Error>, O::Error> {
         let batch = self.observer.observe(self.epoch)?;
         self.epoch = Epoch(self.epoch.0.saturating_add(1));
-        let segment = self.attribution.attribute(&batch);
+        let mut segment = self.attribution.attribute(&batch);
+        // Moves follow a recording, so each epoch tells of those before it.
+        segment.counts.extend(self.tally.counts());
         let recorded = self.recorder.record(&segment);
         let decision = self
             .online
@@ -80,6 +85,7 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
             self.executor.see(&batch.extents);
             outcomes = self.executor.execute(&decision.actions);
             online.learn(&outcomes);
+            self.tally.add(&outcomes);
         }
         Ok(StepReport {
             segment,
@@ -202,6 +208,11 @@ mod tests {
         assert_eq!(report.outcomes.len(), 2);
         assert_eq!(step.epoch(), Epoch(1));
         let still = step.run().unwrap();
+        let told = still.segment.counts.iter();
+        let told: Vec<_> = told
+            .map(|count| (count.name.as_str(), count.value))
+            .collect();
+        assert_eq!(told, [("requested_moves", 2), ("requested_bytes", 2 << 20)]);
         assert!(
             still
                 .decision
