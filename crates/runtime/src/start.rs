@@ -6,7 +6,7 @@
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use isotherm_abi::config::Mode;
+use isotherm_abi::config::{Mode, TierKind, TierRecord};
 use isotherm_abi::env;
 use isotherm_abi::session::{Layout, OffReason, State};
 
@@ -144,18 +144,19 @@ pub(crate) fn board() -> Option<trap::Board> {
     session::current().map(|session| session.board())
 }
 
-/// Starts the trap, if anything is to be slowed, sampled or moved.
+/// Starts the trap, if anything is to be slowed, sampled or moved. On real nodes the observer moves
+/// from outside.
 fn start_trap(config: &Config) -> Result<(), OffReason> {
-    let wanted =
-        config.emulation.period_ns > 0 || config.trapping.pages > 0 || config.mode == Mode::Online;
-    if !wanted {
+    let emulates = |tier: &TierRecord| tier.kind != TierKind::Nodes as u32;
+    let online = config.mode == Mode::Online && config.tiers.iter().any(emulates);
+    if config.emulation.period_ns == 0 && config.trapping.pages == 0 && !online {
         return Ok(());
     }
     let settings = trap::Settings {
         emulation: config.emulation,
         trapping: config.trapping,
         tiers: config.tiers,
-        online: config.mode == Mode::Online,
+        online,
     };
     trap::start(pool::range(), &settings, board())?;
     placement::set_trapped();

@@ -2,17 +2,16 @@
 //!
 //! On the emulated pair the pages of a batch lie in the shadow for as long as their migration
 //! costs (`migrate_ns` each); an access waits for the end of the batch, like an access to a page
-//! that a kernel is migrating. On real nodes `mbind` moves a chunk at a time.
+//! that a kernel is migrating. On real nodes the observer moves pages from outside.
 
 use core::ops::Range;
 
 use isotherm_abi::config::{TierKind, TierRecord};
 use isotherm_abi::session::Counter;
-use isotherm_sys::memory::{self, MPOL_MF_MOVE, MPOL_PREFERRED, MPOL_PREFERRED_MANY};
 
 use super::keeper::Keeper;
 use super::page::{Side, State};
-use super::table::{Label, PAGE_BYTES, Table};
+use super::table::{Label, Table};
 use super::wishes::{Subject, Wish, Wishes};
 
 /// Pages that move together. 16 pages at the paper's 50 us keep an access waiting 0.8 ms at most.
@@ -115,12 +114,7 @@ impl Keeper {
                 return;
             };
             looked += 1;
-            if tier.kind == TierKind::Nodes as u32 {
-                self.bind(chunk, tier);
-                job.chunks.start += 1;
-            } else {
-                self.gather(chunk, &mut job, tier.kind == TierKind::EmulatedFast as u32);
-            }
+            self.gather(chunk, &mut job, tier.kind == TierKind::EmulatedFast as u32);
         }
         let cost_ns = self.emulation.migrate_ns * self.migration.batch_count as u64;
         self.migration.batch_until_ns = now_ns + cost_ns;
@@ -223,22 +217,4 @@ impl Keeper {
         }
         self.migration.batch_count = 0;
     }
-
-    /// Moves a chunk to the tier's nodes. What the kernel would not move stays where it is and is
-    /// seen from outside (`numa_maps`), so nothing is counted here.
-    fn bind(&self, chunk: usize, tier: &TierRecord) {
-        let start = self.pool.start + Table::pages_of(chunk).start as usize * PAGE_BYTES;
-        let nodes: u32 = tier.nodes.iter().map(|word| word.count_ones()).sum();
-        let many = tier.policy == MPOL_PREFERRED && nodes > 1;
-        // Kernels before 5.15 do not know how to prefer several nodes; one of them is next best.
-        if !(many && mbind(start, MPOL_PREFERRED_MANY, tier)) {
-            mbind(start, tier.policy, tier);
-        }
-    }
-}
-
-/// Gives a chunk's policy to the kernel and moves its pages.
-fn mbind(start: usize, policy: u32, tier: &TierRecord) -> bool {
-    // SAFETY: a policy changes where the pages of the pool lie, never what they hold.
-    unsafe { memory::bind(start, CHUNK_BYTES, policy, &tier.nodes, MPOL_MF_MOVE) }.is_ok()
 }
