@@ -4,7 +4,9 @@
 //! thin as safety allows: it adds types, not policy.
 #![allow(unsafe_code)]
 
+pub mod affinity;
 pub mod memory;
+pub mod node_memory;
 pub mod pagemap;
 pub mod pages;
 pub mod perf;

@@ -1,0 +1,94 @@
+//! On which processors a thread runs: `sched_setaffinity(2)` and `sched_getaffinity(2)`, for any
+//! number of processors (the C library's own type stops at 1,024).
+
+use std::io;
+
+/// Bits of a word of a processor mask.
+const WORD: usize = 64;
+/// Words of the largest mask tried: four times the processors of the largest kernel configuration
+/// (`NR_CPUS` 8,192).
+const WORDS_AT_MOST: usize = 512;
+
+/// Lets the calling thread run on this processor only.
+///
+/// # Errors
+/// The kernel's refusal: `EINVAL` where the processor is not there or not allowed to the thread.
+pub fn pin(cpu: u32) -> io::Result<()> {
+    let mut mask = vec![0_u64; cpu as usize / WORD + 1];
+    mask[cpu as usize / WORD] = 1 << (cpu as usize % WORD);
+    // SAFETY: the kernel reads as many bytes of the mask as it has; thread 0 is the caller.
+    let answer = unsafe {
+        libc::syscall(
+            libc::SYS_sched_setaffinity,
+            0,
+            size_of_val(mask.as_slice()),
+            mask.as_ptr(),
+        )
+    };
+    match answer {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The processors on which the calling thread may run, in order.
+///
+/// # Errors
+/// The kernel's refusal.
+pub fn allowed() -> io::Result<Vec<u32>> {
+    let mut words = 16;
+    loop {
+        let mut mask = vec![0_u64; words];
+        // SAFETY: the kernel writes at most as many bytes as the mask has; thread 0 is the caller.
+        let answer = unsafe {
+            libc::syscall(
+                libc::SYS_sched_getaffinity,
+                0,
+                size_of_val(mask.as_slice()),
+                mask.as_mut_ptr(),
+            )
+        };
+        if answer >= 0 {
+            return Ok(processors(&mask));
+        }
+        let error = io::Error::last_os_error();
+        // EINVAL: the mask is shorter than the kernel's.
+        if error.raw_os_error() != Some(libc::EINVAL) || words >= WORDS_AT_MOST {
+            return Err(error);
+        }
+        words *= 2;
+    }
+}
+
+fn processors(mask: &[u64]) -> Vec<u32> {
+    let is_set = |bit: &u32| mask[*bit as usize / WORD] >> (*bit as usize % WORD) & 1 == 1;
+    (0..(mask.len() * WORD) as u32).filter(is_set).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{allowed, pin, processors};
+
+    #[test]
+    fn a_pinned_thread_runs_where_it_was_put_and_others_stay_free() {
+        let before = allowed().unwrap();
+        let last = *before.last().expect("a thread runs somewhere");
+        let pinned = std::thread::spawn(move || {
+            pin(last).unwrap();
+            allowed().unwrap()
+        });
+        assert_eq!(pinned.join().unwrap(), [last]);
+        assert_eq!(allowed().unwrap(), before);
+    }
+
+    #[test]
+    fn a_processor_that_is_not_there_is_an_error() {
+        let answer = std::thread::spawn(|| pin(1 << 20)).join().unwrap();
+        assert_eq!(answer.unwrap_err().raw_os_error(), Some(libc::EINVAL));
+    }
+
+    #[test]
+    fn bits_beyond_the_first_word_are_read() {
+        assert_eq!(processors(&[1, 1 << 63, 0, 2]), [0, 127, 193]);
+    }
+}

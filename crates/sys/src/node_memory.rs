@@ -1,0 +1,160 @@
+//! Memory of one's own that is to lie on a given node, as a slice of words.
+
+use std::io;
+
+use crate::memory::{self, Errno, NODE_WORDS};
+
+/// A huge page on x86-64 and on arm64 with 4 KiB pages; mappings begin at a multiple of it.
+pub const HUGE_PAGE: usize = 2 << 20;
+
+/// `MPOL_F_NODE | MPOL_F_ADDR` of `get_mempolicy(2)`: on which node does this address lie?
+const NODE_OF_ADDRESS: usize = 1 | 2;
+
+/// Private, zeroed memory, unmapped when dropped. No page is taken before it is touched.
+#[derive(Debug)]
+pub struct NodeMemory {
+    /// Where the mapping begins, and its length with what was mapped for the alignment.
+    mapped: (usize, usize),
+    /// Where the words begin, a multiple of [`HUGE_PAGE`].
+    address: usize,
+    words: usize,
+}
+
+fn io_error(Errno(number): Errno) -> io::Error {
+    io::Error::from_raw_os_error(number)
+}
+
+impl NodeMemory {
+    /// Maps at least `bytes`, rounded up to huge pages.
+    ///
+    /// # Errors
+    /// The kernel's refusal: `ENOMEM` where the address space is limited.
+    pub fn map(bytes: usize) -> io::Result<Self> {
+        let too_much = || io::Error::from_raw_os_error(libc::ENOMEM);
+        let bytes = bytes
+            .max(1)
+            .checked_next_multiple_of(HUGE_PAGE)
+            .ok_or_else(too_much)?;
+        let whole = bytes.checked_add(HUGE_PAGE).ok_or_else(too_much)?;
+        let start = memory::fresh(whole).map_err(io_error)?;
+        Ok(Self {
+            mapped: (start, whole),
+            address: start.next_multiple_of(HUGE_PAGE),
+            words: bytes / size_of::<u64>(),
+        })
+    }
+
+    /// Asks that pages touched from now on come from `node`, and from others where it is full
+    /// (`MPOL_PREFERRED`). Not `MPOL_BIND`: with that a full node brings the kernel to kill a
+    /// process. Where pages really are, [`Self::node_of`] tells.
+    ///
+    /// # Errors
+    /// `ENOSYS` from a kernel without NUMA, `EPERM` where a container forbids the call, `EINVAL`
+    /// where the node is not there or has no memory.
+    pub fn prefer(&self, node: u32) -> io::Result<()> {
+        let mut nodes = [0; NODE_WORDS];
+        let word = nodes.get_mut(node as usize / 64);
+        *word.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))? = 1 << (node % 64);
+        let bytes = self.words * size_of::<u64>();
+        // SAFETY: the range is this value's own.
+        unsafe { memory::bind(self.address, bytes, memory::MPOL_PREFERRED, &nodes, 0) }
+            .map_err(io_error)
+    }
+
+    /// Asks for huge pages.
+    ///
+    /// # Errors
+    /// `EINVAL` from a kernel that has none.
+    pub fn advise_huge_pages(&self) -> io::Result<()> {
+        let bytes = self.words * size_of::<u64>();
+        // SAFETY: the range is this value's own, and this advice changes no contents.
+        unsafe { memory::advise(self.address, bytes, libc::MADV_HUGEPAGE) }.map_err(io_error)
+    }
+
+    /// The memory.
+    #[must_use]
+    pub fn words(&mut self) -> &mut [u64] {
+        let start = core::ptr::with_exposed_provenance_mut(self.address);
+        // SAFETY: the range is mapped, zeroed, aligned and this value's own until it is dropped,
+        // and the borrow of the value is that of the words.
+        unsafe { core::slice::from_raw_parts_mut(start, self.words) }
+    }
+
+    /// The node on which word `index` lies. A page that was never touched is taken now.
+    ///
+    /// # Errors
+    /// `ENOSYS` from a kernel without NUMA, `EPERM` where a container forbids the call, `EFAULT`
+    /// for a word beyond the last.
+    pub fn node_of(&self, index: usize) -> io::Result<u32> {
+        if index >= self.words {
+            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+        }
+        let mut node = 0_i32;
+        // SAFETY: the kernel writes one integer to the address of `node`; the mask is absent and
+        // the address asked for is mapped.
+        let answer = unsafe {
+            libc::syscall(
+                libc::SYS_get_mempolicy,
+                &raw mut node,
+                core::ptr::null_mut::<u64>(),
+                0_usize,
+                self.address + index * size_of::<u64>(),
+                NODE_OF_ADDRESS,
+            )
+        };
+        match answer {
+            0 => u32::try_from(node).map_err(io::Error::other),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for NodeMemory {
+    fn drop(&mut self) {
+        let (start, bytes) = self.mapped;
+        // SAFETY: the mapping was made by this value, and no slice of it outlives the value.
+        let unmapped = unsafe { memory::unmap(start, bytes) };
+        debug_assert_eq!(unmapped, Ok(()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HUGE_PAGE, NodeMemory};
+
+    /// A kernel without NUMA and a container that forbids the calls have no answer.
+    fn is_absent(error: &std::io::Error) -> bool {
+        matches!(
+            error.raw_os_error(),
+            Some(libc::ENOSYS | libc::EPERM | libc::EINVAL)
+        )
+    }
+
+    #[test]
+    fn the_memory_is_aligned_zeroed_writable_and_on_the_node_that_was_asked_for() {
+        let mut memory = NodeMemory::map(3 << 20).unwrap();
+        assert_eq!(memory.address % HUGE_PAGE, 0);
+        if let Err(error) = memory.prefer(0) {
+            assert!(is_absent(&error), "{error}");
+        }
+        if let Err(error) = memory.advise_huge_pages() {
+            assert!(is_absent(&error), "{error}");
+        }
+        assert_eq!(memory.words().len(), (4 << 20) / 8);
+        assert!(memory.words().iter().all(|word| *word == 0));
+        memory.words().fill(7);
+        assert_eq!(memory.words().last(), Some(&7));
+        match memory.node_of(0) {
+            Ok(node) => assert!(node < 1024, "{node}"),
+            Err(error) => assert!(is_absent(&error), "{error}"),
+        }
+    }
+
+    #[test]
+    fn a_node_that_cannot_be_and_a_word_beyond_the_last_are_errors() {
+        let memory = NodeMemory::map(1).unwrap();
+        assert!(memory.prefer(u32::MAX).is_err());
+        assert!(memory.node_of(usize::MAX).is_err());
+        assert!(NodeMemory::map(usize::MAX).is_err());
+    }
+}
