@@ -34,7 +34,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Show what this machine can do, what is missing and what would bring it
     Doctor(DoctorArgs),
-    /// Show the tiers: detected, from a file, or the emulated pair
+    /// Show the tiers: detected, measured, from a file, or the emulated pair
     Tiers(TiersArgs),
     /// Profile a program
     Record(RecordArgs),
@@ -88,10 +88,23 @@ pub(crate) struct TiersArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the tiers to a file that `--tiers` reads
+    /// Write the tiers to a file that `--tiers` reads [default with --measure: tiers.toml]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+    /// Measure latency and bandwidth of every pair of processors and memory, and write the tiers
+    /// that they make to a file
+    #[arg(long, conflicts_with_all = CHOICES)]
+    pub measure: bool,
+    /// Tiers as the processors of this node see them: memory of other sockets is slower then
+    #[arg(long, value_name = "NODE", conflicts_with_all = CHOICES)]
+    pub from_node: Option<u32>,
+    /// Show another machine: a directory with what its /proc and /sys hold
+    #[arg(long, value_name = "DIRECTORY", conflicts_with_all = CHOICES, conflicts_with = "measure")]
+    pub root: Option<PathBuf>,
 }
+
+/// The flags of [`TiersChoice`], which say what the tiers are; what detects or measures them finds out.
+const CHOICES: [&str; 4] = ["tiers", "fast", "slow_period", "slow_access"];
 
 /// Which tiers to use.
 #[derive(Clone, Debug, Args)]

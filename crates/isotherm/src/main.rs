@@ -34,11 +34,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a command; those that run a program return how it ended.
+/// Runs a command; those that run a program return how it ended, and one that was interrupted by
+/// which signal.
 fn dispatch(command: &Command, notes: Notes) -> Result<Option<ExitStatus>> {
     match command {
         Command::Doctor(args) => commands::doctor::run(args, notes)?,
-        Command::Tiers(args) => commands::tiers::run(args, notes)?,
+        Command::Tiers(args) => return commands::tiers::run(args, notes),
         Command::Record(args) => return commands::record::run(args, notes).map(Some),
         Command::Plan(args) => commands::plan::run(args, notes)?,
         Command::Run(args) => return commands::run::run(args, notes).map(Some),

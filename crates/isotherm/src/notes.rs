@@ -65,4 +65,17 @@ impl Notes {
         bar.enable_steady_tick(Duration::from_millis(100));
         bar
     }
+
+    /// A bar of so many steps on a terminal, nothing in a pipe.
+    pub(crate) fn steps(self, total: usize) -> ProgressBar {
+        let bar = self.progress("");
+        bar.set_length(total as u64);
+        let style = ProgressStyle::with_template(
+            "{spinner} {pos}/{len} [{bar:24}] {msg} {elapsed}, {eta} left",
+        );
+        if let Ok(style) = style {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        bar
+    }
 }

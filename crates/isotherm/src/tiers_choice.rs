@@ -32,6 +32,12 @@ pub(crate) fn resolve(
     Ok(tiers)
 }
 
+/// The file that the flags name, if they name one.
+pub(crate) fn file(choice: &TiersChoice) -> Option<&Path> {
+    let word = choice.tiers.split(':').next().unwrap_or_default();
+    (word != "emulated" && choice.tiers != "detect").then(|| Path::new(&choice.tiers))
+}
+
 fn memory() -> Bytes {
     let info = rustix::system::sysinfo();
     Bytes(info.totalram as u64 * u64::from(info.mem_unit))
@@ -102,7 +108,7 @@ fn from_file(path: &Path) -> Result<Tiers> {
             path.display()
         );
     }
-    Ok(isotherm_observe::tiers::read_file(path)?)
+    Ok(isotherm_observe::tiers::read_file(path)?.tiers)
 }
 
 fn check_capacity(choice: &TiersChoice, tiers: &Tiers) -> Result<()> {

@@ -353,23 +353,12 @@ fn ptrace_scope(root: &Path) -> Finding {
     }
 }
 
-/// Follows the control group of this process and its parents; the tightest limit counts.
 fn memory_limit(root: &Path) -> Finding {
     const NAME: &str = "memory limit";
-    let text = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    let group = text.lines().find_map(|line| line.strip_prefix("0::/"));
-    let mount = root.join("sys/fs/cgroup");
-    let path = mount.join(group.unwrap_or_default());
-    let limit = path
-        .ancestors()
-        .take_while(|path| path.starts_with(&mount))
-        .filter_map(|path| std::fs::read_to_string(path.join("memory.max")).ok())
-        .filter_map(|text| text.trim().parse().ok())
-        .min();
-    match limit {
+    match tiers::limits::memory(root) {
         Some(limit) => degraded(
             NAME,
-            format!("the control group allows {}", Bytes(limit)),
+            format!("the control group allows {limit}"),
             "count it as the size of all tiers together, or raise memory.max",
         ),
         None => available(NAME, "none by control group"),

@@ -8,15 +8,15 @@
 //!  |- sessions        all session files: tracked (one image), session (one file), sites
 //!  |- resident        resident pages of ranges
 //!  `- processes       who forked whom, who ran what when
-//! tiers     kinds of memory, from sysfs or a file
+//! tiers     kinds of memory: from sysfs, measured, or from a file
 //! doctor    what works here and what would bring the rest; probe asks the kernel
 //! symbols   names of frames
 //! ```
 //!
 //! What is read from outside is not trusted: perf records ([`isotherm_sys::perf::record`]),
-//! session files ([`session`]), the text of smaps ([`accessed::parse_smaps`]), tiers files
-//! ([`tiers::parse`]) and machine code ([`decode::operand`]) may hold anything without a panic or
-//! an allocation beyond a named bound.
+//! session files ([`session`]), the text of smaps ([`accessed::parse_smaps`]), what sysfs tells of
+//! nodes ([`tiers::nodes`]), tiers files ([`tiers::parse`]) and machine code ([`decode::operand`])
+//! may hold anything without a panic or an allocation beyond a named bound.
 //!
 //! File-system root and clock are arguments, so that recorded machines and set clocks test what
 //! reads them.

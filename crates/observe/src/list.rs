@@ -23,6 +23,18 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
+/// Writes a list as the kernel does: `0-2,8`. Numbers that follow each other become a range.
+#[must_use]
+pub fn print(numbers: &[u32]) -> String {
+    let ranges = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let words = ranges.map(|range| match range {
+        [first, .., last] => format!("{first}-{last}"),
+        [only] => only.to_string(),
+        [] => String::new(),
+    });
+    words.collect::<Vec<_>>().join(",")
+}
+
 /// The processors that are on, as sysfs lists them under this root; where it does not, as many as
 /// this program may use.
 #[must_use]
@@ -37,12 +49,19 @@ pub fn online_cpus(root: &std::path::Path) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::parse;
+    use super::{parse, print};
 
     #[test]
     fn a_list_that_repeats_the_largest_range_is_refused_before_it_fills_the_memory() {
         assert_eq!(parse("0-65536").map(|list| list.len()), Some(65_537));
         assert_eq!(parse(&"0-65536,".repeat(1 << 20)), None);
+    }
+
+    #[test]
+    fn a_list_is_written_with_ranges() {
+        assert_eq!(print(&[0, 1, 2, 8, 10, 11]), "0-2,8,10-11");
+        assert_eq!(print(&[]), "");
+        assert_eq!(print(&[u32::MAX]), u32::MAX.to_string());
     }
 
     #[test]

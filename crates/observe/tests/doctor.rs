@@ -1,7 +1,10 @@
 //! Findings on recorded machines with invented answers of the kernel, and on this machine.
 
+#[path = "support/machine.rs"]
+mod machine;
+
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use isotherm_observe::doctor::{Examination, State, examine, examine_with};
 use isotherm_observe::live::Source;
@@ -9,6 +12,7 @@ use isotherm_observe::probe::{Probe, TimerTrial};
 use isotherm_observe::resident::Method;
 use isotherm_sys::perf::Event;
 use isotherm_sys::userfaultfd::OpenError;
+use tempfile::TempDir;
 
 /// A kernel that allows everything, or nothing.
 struct Kernel {
@@ -52,10 +56,13 @@ impl Probe for Kernel {
     }
 }
 
-fn machine(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/machines")
-        .join(name)
+/// A recorded machine and the directory that holds it.
+fn recorded(name: &str) -> TempDir {
+    let root = tempfile::tempdir().expect("a directory");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
+    let text = std::fs::read_to_string(path.join(format!("{name}.machine")));
+    machine::expand(&text.expect("a machine of this name"), root.path()).expect("expands");
+    root
 }
 
 fn state<'a>(found: &'a Examination, feature: &str) -> &'a State {
@@ -66,7 +73,7 @@ fn state<'a>(found: &'a Examination, feature: &str) -> &'a State {
 #[test]
 fn hardware_comes_before_the_timer_and_the_timer_before_the_rest() {
     let allows = Kernel { allows: true };
-    let chosen = |name| examine_with(&machine(name), &allows).chosen();
+    let chosen = |name| examine_with(recorded(name).path(), &allows).chosen();
     assert_eq!(chosen("two-nodes-hmat"), Some(Source::Pebs));
     assert_eq!(chosen("cxl-without-cpus"), Some(Source::Ibs));
     assert_eq!(chosen("one-node"), Some(Source::Timer));
@@ -74,7 +81,7 @@ fn hardware_comes_before_the_timer_and_the_timer_before_the_rest() {
 
 #[test]
 fn where_nothing_is_allowed_nothing_is_chosen_and_each_line_says_what_helps() {
-    let found = examine_with(&machine("two-nodes-hmat"), &Kernel { allows: false });
+    let found = examine_with(recorded("two-nodes-hmat").path(), &Kernel { allows: false });
     assert_eq!(found.chosen(), None);
     for finding in &found.findings {
         if let State::Missing { why, remedy } | State::Degraded { why, remedy } = &finding.state {
@@ -88,16 +95,16 @@ fn where_nothing_is_allowed_nothing_is_chosen_and_each_line_says_what_helps() {
 #[test]
 fn settings_are_read_from_the_recorded_machine() {
     let kernel = Kernel { allows: true };
-    let found = examine_with(&machine("cxl-without-cpus"), &kernel);
+    let found = examine_with(recorded("cxl-without-cpus").path(), &kernel);
     assert!(matches!(
         state(&found, "transparent huge pages"),
         State::Degraded { .. }
     ));
-    let found = examine_with(&machine("two-nodes-hmat"), &kernel);
+    let found = examine_with(recorded("two-nodes-hmat").path(), &kernel);
     assert!(
         matches!(state(&found, "address space"), State::Degraded { why, .. } if why.contains("overcommit"))
     );
-    let found = examine_with(&machine("no-sysfs"), &kernel);
+    let found = examine_with(recorded("no-sysfs").path(), &kernel);
     assert!(matches!(
         state(&found, "transparent huge pages"),
         State::Missing { .. }

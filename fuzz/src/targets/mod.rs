@@ -3,6 +3,7 @@
 mod canary;
 mod cpu_list;
 mod decode;
+mod machine;
 mod perf_records;
 mod plan_text;
 mod profile;
@@ -36,6 +37,7 @@ pub const TARGETS: &[Target] = &[
     Target::binary("damo_record", traces::damo_record, traces::damo_seeds),
     Target::text("damon_trace", traces::damon_trace),
     Target::binary("decode", decode::check, decode::seeds),
+    Target::text("machine", machine::check),
     Target::text("memprof", traces::memprof),
     Target::binary("perf_data", traces::perf_data, traces::perf_data_seeds),
     Target::binary("perf_records", perf_records::check, perf_records::seeds),

@@ -1,112 +1,118 @@
-//! `isotherm tiers`: the tiers of this machine, of a file, or the emulated pair.
+//! `isotherm tiers`: the tiers of this machine, of a file, or the emulated pair, and why each node
+//! is where it is.
+
+mod measure;
+mod show;
+
+use std::path::Path;
+use std::process::ExitStatus;
 
 use anyhow::{Context, Result};
-use isotherm_model::tier::{Emulation, Tier, TierKind, Tiers};
-use isotherm_model::units::Nanos;
-use isotherm_report::table::{left, render, right};
+use isotherm_model::tier::{Tier, TierKind, Tiers};
+use isotherm_model::units::Bytes;
+use isotherm_observe::tiers::{self, PlacedNode, TiersFile, View};
 
 use crate::cli::TiersArgs;
 use crate::notes::{Notes, print};
 use crate::tiers_choice;
+use show::Shown;
 
-/// Prints the tiers, or writes them to a file.
+/// Prints the tiers, or writes them to a file; measures them first where that is asked for. Returns
+/// the signal that broke a measurement off.
 ///
 /// # Errors
-/// Tiers that cannot be had; a file that cannot be written.
-pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<()> {
-    let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
+/// Tiers that cannot be had; a file that cannot be written; nothing that can be measured.
+pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<Option<ExitStatus>> {
+    let view = args.from_node.map_or(View::Machine, View::Node);
+    if args.measure {
+        return measure::run(args, view, notes);
+    }
+    let shown = shown(args, view, notes)?;
     if let Some(path) = &args.output {
-        isotherm_observe::tiers::write_file(path, &tiers)
+        let file = TiersFile {
+            tiers: shown.tiers,
+            measured: shown.measured,
+        };
+        tiers::write_file(path, &file)
             .with_context(|| format!("{}: cannot be written", path.display()))?;
         notes.next(&format!("isotherm plan PROFILE --tiers {}", path.display()));
-        return Ok(());
+        return Ok(None);
     }
-    if args.json {
-        let list: Vec<_> = tiers.all().iter().map(to_json).collect();
-        let json = serde_json::json!({ "emulated": tiers.emulates(), "tiers": list });
-        return print(&format!("{json:#}\n"));
+    print_shown(&shown, args.json)?;
+    if shown.measured.is_empty() && !shown.tiers.emulates() && !args.json && args.root.is_none() {
+        notes.next("isotherm tiers --measure -o tiers.toml");
     }
-    print(&table(&tiers))?;
-    let Some(costs) = tiers.all().iter().find_map(emulation) else {
-        return Ok(());
+    Ok(None)
+}
+
+fn print_shown(shown: &Shown, json: bool) -> Result<()> {
+    print(&match json {
+        true => shown.json(),
+        false => shown.text(),
+    })
+}
+
+fn shown(args: &TiersArgs, view: View, notes: Notes) -> Result<Shown> {
+    let root = args.root.as_deref().unwrap_or(Path::new("/"));
+    let detected = tiers::examine(root, view);
+    if args.root.is_some() || args.from_node.is_some() {
+        return Ok(Shown::detected(detected?));
+    }
+    let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
+    // Where the machine tells of no nodes, the tiers that were named are shown without them.
+    let (nodes, mut found) = detected.map_or_else(
+        |_| (Vec::new(), Vec::new()),
+        |detected| (detected.nodes, detected.notes),
+    );
+    found.extend(strangers(&nodes, &tiers));
+    let (nodes, measured) = match tiers_choice::file(&args.tiers) {
+        Some(path) => (by_tiers(nodes, &tiers), tiers::read_file(path)?.measured),
+        None if tiers.emulates() => (by_tiers(nodes, &tiers), Vec::new()),
+        None => (nodes, Vec::new()),
     };
-    print(&format!(
-        "emulated: every {} the first access to a slow page takes {}, {} more if it is hot; a \
-         moved page {}\n",
-        costs.period, costs.access, costs.hot, costs.migrate
-    ))
+    Ok(Shown {
+        tiers,
+        nodes,
+        measured,
+        notes: found,
+        cost: None,
+    })
 }
 
-const fn emulation(tier: &Tier) -> Option<Emulation> {
-    match tier.kind {
-        TierKind::EmulatedSlow(costs) => Some(costs),
-        TierKind::EmulatedFast | TierKind::Nodes(_) => None,
-    }
+/// Nodes by tiers that were not detected but named: the reason of a node is that of its tier.
+fn by_tiers(nodes: Vec<PlacedNode>, tiers: &Tiers) -> Vec<PlacedNode> {
+    let place = |placed: PlacedNode| {
+        let number = placed.node.number;
+        let holds =
+            |tier: &&Tier| matches!(&tier.kind, TierKind::Nodes(nodes) if nodes.contains(&number));
+        let tier = tiers.all().iter().find(holds);
+        PlacedNode {
+            tier: tier.and_then(|tier| tiers.find(&tier.name)),
+            reason: tier.map_or(placed.reason, |tier| tier.reason.clone()),
+            ..placed
+        }
+    };
+    nodes.into_iter().map(place).collect()
 }
 
-fn made_of(tier: &Tier) -> String {
-    match &tier.kind {
-        TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => "emulated".to_owned(),
-        TierKind::Nodes(nodes) => {
-            let numbers: Vec<String> = nodes.iter().map(ToString::to_string).collect();
-            format!("nodes {}", numbers.join(","))
+/// A note for each node of the tiers that this machine has no memory at; none where the machine
+/// tells of no nodes. A file may be that of another machine.
+fn strangers(nodes: &[PlacedNode], tiers: &Tiers) -> Vec<String> {
+    let has = |number: u32| {
+        let found = nodes.iter().find(|placed| placed.node.number == number);
+        nodes.is_empty() || found.is_some_and(|placed| placed.node.memory > Bytes::ZERO)
+    };
+    let mut notes = Vec::new();
+    for tier in tiers.all() {
+        if let TierKind::Nodes(numbers) = &tier.kind {
+            let missing = numbers.iter().filter(|number| !has(**number));
+            let name = &tier.name;
+            notes.extend(missing.map(|number| {
+                format!(
+                    "tier {name}: this machine has no memory at node {number}; is the file its own?"
+                )
+            }));
         }
     }
-}
-
-fn bandwidth(bytes_per_second: Option<u64>) -> String {
-    bytes_per_second.map_or("-".to_owned(), |rate| {
-        format!("{:.1} GB/s", rate as f64 / 1e9)
-    })
-}
-
-fn table(tiers: &Tiers) -> String {
-    let columns = [
-        left("tier"),
-        left("made of"),
-        right("capacity"),
-        right("latency"),
-        right("read"),
-        right("write"),
-        left("why here"),
-    ];
-    let latency = |nanos: Option<Nanos>| nanos.map_or("-".to_owned(), |nanos| nanos.to_string());
-    let row = |tier: &Tier| {
-        vec![
-            tier.name.clone(),
-            made_of(tier),
-            tier.capacity.to_string(),
-            latency(tier.latency),
-            bandwidth(tier.read_bandwidth),
-            bandwidth(tier.write_bandwidth),
-            tier.reason.clone(),
-        ]
-    };
-    let rows: Vec<_> = tiers.all().iter().map(row).collect();
-    render(&columns, &rows)
-}
-
-fn to_json(tier: &Tier) -> serde_json::Value {
-    let nodes = match &tier.kind {
-        TierKind::Nodes(nodes) => Some(nodes.clone()),
-        TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => None,
-    };
-    let costs = emulation(tier).map(|costs| {
-        serde_json::json!({
-            "period_ns": costs.period.0,
-            "access_ns": costs.access.0,
-            "hot_ns": costs.hot.0,
-            "migrate_ns": costs.migrate.0,
-        })
-    });
-    serde_json::json!({
-        "name": tier.name,
-        "nodes": nodes,
-        "emulation": costs,
-        "capacity_bytes": tier.capacity.0,
-        "latency_ns": tier.latency.map(|latency| latency.0),
-        "read_bytes_per_second": tier.read_bandwidth,
-        "write_bytes_per_second": tier.write_bandwidth,
-        "reason": tier.reason,
-    })
+    notes
 }

@@ -1,25 +1,20 @@
-//! Tiers from sysfs. Three example machines and what is made of them:
+//! Tiers from what the kernel tells: nodes ([`super::nodes`]), limits ([`super::limits`]), and the
+//! rule that groups them ([`super::grouping`]).
 //!
-//! ```text
-//! one socket          node 0 has all                        memory: nodes 0
-//! DRAM + CXL          node 0: cpus, 100 ns, 100 GB/s        fast: node 0
-//!                     node 2: no cpus, 300 ns, 25 GB/s      slow: node 2 (by HMAT)
-//! two sockets, NVM    nodes 0, 1: cpus, distance 10         fast: nodes 0, 1
-//!                     nodes 2, 3: no cpus, distance 17      slow: nodes 2, 3 (by distance)
-//! ```
-//!
-//! Sources, best first: performance attributes of the firmware's HMAT table (`access1`, the
-//! nearest processors, before `access0`, the nearest initiator of any kind), the kernel's own
-//! memory tiers, distances. `Documentation/admin-guide/mm/numaperf.rst`,
-//! `Documentation/ABI/testing/sysfs-kernel-mm-memory-tiers`.
+//! What counts, best first: figures that were measured, figures of the firmware's HMAT table, then
+//! the kernel's own tiers, what drivers say a node is made of, and distances together.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use isotherm_model::tier::{Placement, Tier, TierKind, Tiers, TiersError};
+use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers, TiersError};
 use isotherm_model::units::{Bytes, Nanos};
 
-use crate::{list, meminfo};
+use super::grouping::{self, Group, Speed, View};
+use super::limits::{self, Limits};
+use super::measure::{self, Pair};
+use super::nodes::{self, Node};
+use crate::meminfo;
 
 /// Why no tiers could be made out.
 #[derive(Debug, thiserror::Error)]
@@ -30,240 +25,225 @@ pub enum DetectError {
          read; is /proc mounted? A tiers file (--tiers) can name the memory"
     )]
     NoMemory(String),
+    /// The cpuset leaves no node that has memory.
+    #[error(
+        "this process may use nodes {0} only, and none of them has memory; widen cpuset.mems of its \
+         control group"
+    )]
+    NothingAllowed(String),
+    /// The view of a node that is not there, or that has no processors.
+    #[error("node {0} has no processors to look from; nodes with processors are {1}")]
+    NoView(u32, String),
     /// What was found contradicts itself.
     #[error("the memory nodes under {0} make no tiers: {1}")]
     Contradiction(String, TiersError),
 }
 
-/// Nodes are of one tier while their score (latency by bandwidth) is within this factor of the
-/// fastest among them: about what the kernel's own tiers tell apart (128 of 576 units of abstract
-/// distance).
-const SAME_TIER: f64 = 1.22;
-
-/// A node with memory.
-#[derive(Clone, Debug)]
-struct Node {
-    number: u32,
-    bytes: u64,
-    has_cpus: bool,
-    /// To the nearest node with processors, 10 for itself.
-    distance: Option<u64>,
-    speed: Option<Speed>,
+/// The tiers of a machine, and each of its nodes with the reason for its place.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Detected {
+    /// The tiers, fastest first.
+    pub tiers: Tiers,
+    /// Every node that the kernel tells of, in the order of their numbers.
+    pub nodes: Vec<PlacedNode>,
+    /// What should be known before the tiers are believed.
+    pub notes: Vec<String>,
 }
 
-/// Performance attributes of a node.
-#[derive(Clone, Copy, Debug)]
-struct Speed {
-    access: &'static str,
-    latency_ns: u64,
-    read_bytes: u64,
-    write_bytes: Option<u64>,
+/// A node and where it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedNode {
+    /// The node.
+    pub node: Node,
+    /// Its tier; `None` for a node that is in none.
+    pub tier: Option<TierIndex>,
+    /// Why.
+    pub reason: String,
 }
 
-impl Speed {
-    /// Small is fast. The product form is the kernel's (`mt_perf_to_adistance`): memory with twice
-    /// the latency and twice the bandwidth ranks the same.
-    fn score(self) -> f64 {
-        self.latency_ns as f64 / self.read_bytes as f64
-    }
-}
-
-/// The tiers of the machine whose file system is mounted at `root`, fastest first.
+/// The tiers of the machine whose file system is mounted at `root`, fastest first, each node as
+/// its nearest processors see it.
 ///
 /// # Errors
-/// There is nothing to read at all.
+/// There is nothing to read at all, or nothing that may be used.
 pub fn detect(root: &Path) -> Result<Tiers, DetectError> {
-    let nodes = read_nodes(root);
-    let groups = if nodes.is_empty() {
-        vec![(whole_machine(root)?, NO_NODES.to_owned())]
-    } else {
-        by_speed(&nodes)
-            .or_else(|| by_kernel_tier(&nodes, root))
-            .unwrap_or_else(|| by_distance(&nodes))
-    };
-    let names = names(groups.len());
-    let tiers = groups
-        .into_iter()
-        .zip(names)
-        .map(|((nodes, reason), name)| tier(name, &nodes, reason))
+    examine(root, View::Machine).map(|detected| detected.tiers)
+}
+
+/// As [`detect`], in any view, with every node and the reason for its place.
+///
+/// # Errors
+/// As [`detect`], and where the view is that of a node without processors.
+pub fn examine(root: &Path, view: View) -> Result<Detected, DetectError> {
+    let nodes = nodes::read(root);
+    if nodes.is_empty() {
+        return without_nodes(root);
+    }
+    let speeds = |view| grouping::told(&nodes, view);
+    placed(root, &nodes, &speeds, view)
+}
+
+/// As [`examine`], by measured pairs of nodes instead of what the firmware tells. Where a node was not
+/// measured the firmware counts for all, and a note says so: figures of two sources cannot be
+/// compared.
+///
+/// # Errors
+/// As [`examine`].
+pub fn examine_measured(root: &Path, pairs: &[Pair], view: View) -> Result<Detected, DetectError> {
+    let nodes = nodes::read(root);
+    if nodes.is_empty() {
+        return without_nodes_measured(root, pairs, view);
+    }
+    let measured = measure::speeds(pairs, view);
+    let is_missing = |node: &&Node| !measured.contains_key(&node.number);
+    let usable = usable(&nodes, &limits::read(root));
+    let missing: Vec<u32> = usable
+        .iter()
+        .filter(is_missing)
+        .map(|node| node.number)
         .collect();
-    Tiers::new(tiers).map_err(|error| DetectError::Contradiction(root.display().to_string(), error))
+    if missing.is_empty() {
+        return placed(root, &nodes, &|view| measure::speeds(pairs, view), view);
+    }
+    let mut detected = placed(root, &nodes, &|view| grouping::told(&nodes, view), view)?;
+    detected.notes.push(format!(
+        "not measured: nodes {}; so the tiers are what firmware and kernel tell, not what was \
+         measured of the others",
+        nodes::words(&missing)
+    ));
+    Ok(detected)
+}
+
+fn without_nodes_measured(
+    root: &Path,
+    pairs: &[Pair],
+    view: View,
+) -> Result<Detected, DetectError> {
+    let detected = without_nodes(root)?;
+    let speeds = measure::speeds(pairs, view);
+    let Some(speed) = speeds.get(&0) else {
+        return Ok(detected);
+    };
+    let tiers = detected.tiers.all().iter().cloned().map(|tier| Tier {
+        reason: format!("{}; {}", speed.words, tier.reason),
+        ..with_speed(tier, &[speed])
+    });
+    let tiers = Tiers::new(tiers.collect())
+        .map_err(|error| DetectError::Contradiction(root.display().to_string(), error))?;
+    Ok(Detected { tiers, ..detected })
+}
+
+/// The nodes with memory that this process may use.
+fn usable(nodes: &[Node], limits: &Limits) -> Vec<Node> {
+    let is_usable = |node: &&Node| node.memory > Bytes::ZERO && limits.allows(node.number);
+    nodes.iter().filter(is_usable).cloned().collect()
 }
 
 const NO_NODES: &str = "the kernel tells of no memory nodes; all memory is taken for one tier";
 
-/// Nodes of a tier, and why they are together and stand where they stand.
-type Group = (Vec<Node>, String);
-
-fn read_nodes(root: &Path) -> Vec<Node> {
-    let directory = root.join("sys/devices/system/node");
-    let Ok(entries) = std::fs::read_dir(&directory) else {
-        return Vec::new();
-    };
-    let mut numbers: Vec<u32> = entries
-        .filter_map(|entry| {
-            entry
-                .ok()?
-                .file_name()
-                .to_str()?
-                .strip_prefix("node")?
-                .parse()
-                .ok()
-        })
-        .collect();
-    numbers.sort_unstable();
-    let path = |number: u32| directory.join(format!("node{number}"));
-    let has_cpus = |number: &u32| {
-        let cpus = text(path(*number).join("cpulist")).and_then(|text| list::parse(&text));
-        cpus.is_some_and(|cpus| !cpus.is_empty())
-    };
-    let with_cpus: Vec<bool> = numbers.iter().map(has_cpus).collect();
-    let nodes = numbers
-        .iter()
-        .zip(&with_cpus)
-        .filter_map(|(number, has_cpus)| {
-            let path = path(*number);
-            // A node without memory (only processors, or memory not yet online) is no tier.
-            let bytes = meminfo::total_bytes(&path.join("meminfo")).filter(|bytes| *bytes > 0)?;
-            Some(Node {
-                number: *number,
-                bytes,
-                has_cpus: *has_cpus,
-                distance: distance(&path, &with_cpus),
-                speed: ["access1", "access0"]
-                    .into_iter()
-                    .find_map(|access| speed(&path, access)),
-            })
-        });
-    nodes.collect()
-}
-
-fn text(path: PathBuf) -> Option<String> {
-    std::fs::read_to_string(path)
-        .ok()
-        .map(|text| text.trim().to_owned())
-}
-
-fn number(path: PathBuf) -> Option<u64> {
-    text(path)?.parse().ok().filter(|number| *number > 0)
-}
-
-/// The columns of `distance` are the online nodes in order, as are `with_cpus`.
-fn distance(path: &Path, with_cpus: &[bool]) -> Option<u64> {
-    let distances = text(path.join("distance"))?;
-    distances
-        .split_ascii_whitespace()
-        .zip(with_cpus)
-        .filter(|(_, has_cpus)| **has_cpus)
-        .filter_map(|(distance, _)| distance.parse().ok())
-        .min()
-}
-
-fn speed(path: &Path, access: &'static str) -> Option<Speed> {
-    /// Bandwidths are in MiB/s.
-    const MIB: u64 = 1 << 20;
-    let initiators = path.join(access).join("initiators");
-    let bandwidth = |name| number(initiators.join(name)).and_then(|mib| mib.checked_mul(MIB));
-    Some(Speed {
-        access,
-        latency_ns: number(initiators.join("read_latency"))?,
-        read_bytes: bandwidth("read_bandwidth")?,
-        write_bytes: bandwidth("write_bandwidth"),
+fn without_nodes(root: &Path) -> Result<Detected, DetectError> {
+    let machine = || root.display().to_string();
+    let bytes = meminfo::total_bytes(&root.join("proc/meminfo"));
+    let bytes = Bytes(bytes.ok_or_else(|| DetectError::NoMemory(machine()))?);
+    let limits = limits::read(root);
+    let tier = tier(
+        "memory".to_owned(),
+        vec![0],
+        bytes,
+        NO_NODES.to_owned(),
+        &limits,
+    );
+    let tiers = Tiers::new(vec![tier]);
+    Ok(Detected {
+        tiers: tiers.map_err(|error| DetectError::Contradiction(machine(), error))?,
+        nodes: Vec::new(),
+        notes: limit_note(&limits).into_iter().collect(),
     })
 }
 
-/// By latency and bandwidth, where the firmware told both of every node.
-fn by_speed(nodes: &[Node]) -> Option<Vec<Group>> {
-    let mut scored: Vec<(f64, Node)> = nodes
-        .iter()
-        .map(|node| Some((node.speed?.score(), node.clone())))
-        .collect::<Option<_>>()?;
-    scored.sort_by(|(a, first), (b, second)| a.total_cmp(b).then(first.number.cmp(&second.number)));
-    let mut groups: Vec<(f64, Vec<Node>)> = Vec::new();
-    for (score, node) in scored {
-        match groups.last_mut() {
-            Some((fastest, group)) if score <= *fastest * SAME_TIER => group.push(node),
-            _ => groups.push((score, vec![node])),
-        }
+/// Groups the nodes by the speeds that there are in a view.
+fn placed(
+    root: &Path,
+    nodes: &[Node],
+    speeds: &dyn Fn(View) -> BTreeMap<u32, Speed>,
+    view: View,
+) -> Result<Detected, DetectError> {
+    let limits = limits::read(root);
+    let usable = usable(nodes, &limits);
+    check_view(nodes, view)?;
+    if usable.is_empty() {
+        return Err(match limits.nodes {
+            Some(allowed) => DetectError::NothingAllowed(nodes::words(&allowed)),
+            None => DetectError::NoMemory(root.display().to_string()),
+        });
     }
-    let reason = |nodes: &[Node]| {
-        let speed = nodes.first().and_then(|node| node.speed)?;
-        Some(format!(
-            "by the firmware's HMAT table ({}): {} ns, {} a second",
-            speed.access,
-            speed.latency_ns,
-            Bytes(speed.read_bytes)
-        ))
-    };
-    groups
-        .into_iter()
-        .map(|(_, nodes)| Some((reason(&nodes)?, nodes)).map(|(reason, nodes)| (nodes, reason)))
-        .collect()
+    let mut seen = speeds(View::Machine);
+    let mut groups = grouping::group(&usable, nodes, &seen, View::Machine);
+    if view != View::Machine {
+        seen = speeds(view);
+        grouping::refine(&mut seen, &groups);
+        groups = grouping::group(&usable, nodes, &seen, view);
+    }
+    let names = names(groups.len());
+    let tiers = groups.iter().zip(names);
+    let tiers = tiers.map(|(group, name)| of_group(name, group, &usable, &seen, &limits));
+    let tiers = Tiers::new(tiers.collect())
+        .map_err(|error| DetectError::Contradiction(root.display().to_string(), error))?;
+    let mut notes: Vec<String> = limit_note(&limits).into_iter().collect();
+    notes.extend(nodes.iter().flat_map(disbelieved));
+    let nodes = nodes.iter().map(|node| place(node, &groups, &limits));
+    Ok(Detected {
+        tiers,
+        nodes: nodes.collect(),
+        notes,
+    })
 }
 
-/// By the kernel's tiers, where it has more than one; a lower number is faster.
-fn by_kernel_tier(nodes: &[Node], root: &Path) -> Option<Vec<Group>> {
-    let directory = root.join("sys/devices/virtual/memory_tiering");
-    let mut tiers = BTreeMap::new();
-    for entry in std::fs::read_dir(&directory).ok()?.flatten() {
-        let name = entry.file_name();
-        let tier = name
-            .to_str()
-            .and_then(|name| name.strip_prefix("memory_tier"));
-        let Some(tier) = tier.and_then(|tier| tier.parse::<u32>().ok()) else {
-            continue;
-        };
-        let members = text(entry.path().join("nodelist")).and_then(|text| list::parse(&text))?;
-        let members: Vec<Node> = nodes
+fn check_view(nodes: &[Node], view: View) -> Result<(), DetectError> {
+    let View::Node(from) = view else {
+        return Ok(());
+    };
+    let with_cpus = nodes.iter().filter(|node| !node.cpus.is_empty());
+    let numbers: Vec<u32> = with_cpus.map(|node| node.number).collect();
+    match numbers.contains(&from) {
+        true => Ok(()),
+        false => Err(DetectError::NoView(from, nodes::words(&numbers))),
+    }
+}
+
+fn disbelieved(node: &Node) -> impl Iterator<Item = String> {
+    let why = node.disbelieved.iter();
+    why.map(|why| format!("node {}: {why}; it is not believed", node.number))
+}
+
+fn limit_note(limits: &Limits) -> Option<String> {
+    limits.memory.map(|memory| {
+        format!("the control group allows {memory} of all tiers together (memory.max)")
+    })
+}
+
+/// A node with the tier it is in, or the reason why it is in none.
+fn place(node: &Node, groups: &[Group], limits: &Limits) -> PlacedNode {
+    let found = groups.iter().enumerate().find_map(|(index, group)| {
+        let member = group
+            .members
             .iter()
-            .filter(|node| members.contains(&node.number))
-            .cloned()
-            .collect();
-        if !members.is_empty() {
-            let reason = format!("the kernel's memory tier {tier}");
-            tiers.insert(tier, (members, reason));
+            .find(|(number, _)| *number == node.number)?;
+        Some((TierIndex(index as u32), member.1.clone()))
+    });
+    let (tier, reason) = match found {
+        Some((tier, reason)) => (Some(tier), reason),
+        None if !limits.allows(node.number) => {
+            (None, "this process may not use it (cpuset)".to_owned())
         }
-    }
-    let found: usize = tiers.values().map(|(members, _)| members.len()).sum();
-    (tiers.len() > 1 && found == nodes.len()).then(|| tiers.into_values().collect())
-}
-
-/// Nodes with processors first, then those without, by distance.
-fn by_distance(nodes: &[Node]) -> Vec<Group> {
-    let mut groups = BTreeMap::<u64, Vec<Node>>::new();
-    for node in nodes {
-        let key = match node.has_cpus {
-            true => 0,
-            false => node.distance.unwrap_or(u64::MAX),
-        };
-        groups.entry(key).or_default().push(node.clone());
-    }
-    let several = groups.len() > 1;
-    let reason = |distance| match distance {
-        0 if several => "its nodes have processors; the firmware tells no speeds".to_owned(),
-        0 => "all memory is of one kind".to_owned(),
-        u64::MAX => "no processors and no distance: taken for slow".to_owned(),
-        distance => format!(
-            "no processors, distance {distance}: taken for slow, because the firmware tells no \
-             speeds (if it is HBM, say so in a tiers file)"
-        ),
+        None if node.cpus.is_empty() => (None, "neither memory nor processors".to_owned()),
+        None => (None, "processors only, no memory".to_owned()),
     };
-    groups
-        .into_iter()
-        .map(|(distance, nodes)| (nodes, reason(distance)))
-        .collect()
-}
-
-fn whole_machine(root: &Path) -> Result<Vec<Node>, DetectError> {
-    let bytes = meminfo::total_bytes(&root.join("proc/meminfo"));
-    let bytes = bytes.ok_or_else(|| DetectError::NoMemory(root.display().to_string()))?;
-    Ok(vec![Node {
-        number: 0,
-        bytes,
-        has_cpus: true,
-        distance: None,
-        speed: None,
-    }])
+    PlacedNode {
+        node: node.clone(),
+        tier,
+        reason,
+    }
 }
 
 fn names(count: usize) -> Vec<String> {
@@ -275,19 +255,74 @@ fn names(count: usize) -> Vec<String> {
     }
 }
 
-/// Latency is that of the slowest node, bandwidth that of all together.
-fn tier(name: String, nodes: &[Node], reason: String) -> Tier {
-    let speeds = || nodes.iter().filter_map(|node| node.speed);
-    let sum =
-        |bandwidths: Vec<u64>| (bandwidths.len() == nodes.len()).then(|| bandwidths.iter().sum());
+fn of_group(
+    name: String,
+    group: &Group,
+    nodes: &[Node],
+    speeds: &BTreeMap<u32, Speed>,
+    limits: &Limits,
+) -> Tier {
+    let mut numbers: Vec<u32> = group.members.iter().map(|(number, _)| *number).collect();
+    numbers.sort_unstable();
+    let bytes = nodes
+        .iter()
+        .filter(|node| numbers.contains(&node.number))
+        .map(|node| {
+            let kept = node.huge_pages.iter().map(|pages| pages.bytes()).sum();
+            node.memory.saturating_sub(kept)
+        })
+        .sum();
+    let known: Vec<&Speed> = numbers.iter().filter_map(|node| speeds.get(node)).collect();
+    let is_known = known.len() == numbers.len();
+    let tier = tier(name, numbers, bytes, reason(group), limits);
+    match is_known {
+        true => with_speed(tier, &known),
+        false => tier,
+    }
+}
+
+/// The reason of the first node; of the others only that there are some.
+fn reason(group: &Group) -> String {
+    let mut members: Vec<&(u32, String)> = group.members.iter().collect();
+    members.sort();
+    let Some((first, others)) = members.split_first() else {
+        return String::new();
+    };
+    match others
+        .iter()
+        .filter(|(_, reason)| *reason != first.1)
+        .count()
+    {
+        0 => first.1.clone(),
+        _ => format!("{} (node {})", first.1, first.0),
+    }
+}
+
+fn tier(name: String, nodes: Vec<u32>, bytes: Bytes, reason: String, limits: &Limits) -> Tier {
     Tier {
         name,
-        kind: TierKind::Nodes(nodes.iter().map(|node| node.number).collect()),
-        capacity: nodes.iter().map(|node| Bytes(node.bytes)).sum(),
+        kind: TierKind::Nodes(nodes),
+        capacity: limits.memory.map_or(bytes, |limit| bytes.min(limit)),
         placement: Placement::Preferred,
-        latency: speeds().map(|speed| Nanos(speed.latency_ns)).max(),
-        read_bandwidth: sum(speeds().map(|speed| speed.read_bytes).collect()),
-        write_bandwidth: sum(speeds().filter_map(|speed| speed.write_bytes).collect()),
+        latency: None,
+        read_bandwidth: None,
+        write_bandwidth: None,
         reason,
+    }
+}
+
+/// Latency is that of the slowest node, bandwidth that of all together; each only where it is
+/// known of every node.
+fn with_speed(tier: Tier, speeds: &[&Speed]) -> Tier {
+    let all = |figure: fn(&Speed) -> Option<f64>| -> Option<Vec<f64>> {
+        speeds.iter().map(|speed| figure(speed)).collect()
+    };
+    let sum = |figures: Option<Vec<f64>>| figures.map(|all| all.iter().sum::<f64>() as u64);
+    let slowest = all(|speed| speed.latency).map(|all| all.into_iter().fold(0.0, f64::max));
+    Tier {
+        latency: slowest.map(|nanos| Nanos(nanos.round() as u64)),
+        read_bandwidth: sum(all(|speed| speed.read)),
+        write_bandwidth: sum(all(|speed| speed.write)),
+        ..tier
     }
 }

@@ -14,16 +14,32 @@
 //! name = "slow"
 //! nodes = [2]                 # or: emulated = "slow", and its costs:
 //! # emulation = { period = "100ms", access = "10us", hot = "13us", migrate = "50us" }
+//!
+//! [[measured]]                # what `isotherm tiers --measure` found, one a pair of nodes
+//! cpu-node = 0
+//! memory-node = 2
+//! latency = "260ns"
+//! threads = [1, 2, 4]         # bandwidths with so many threads
+//! read = ["9GB/s", "18GB/s", "25GB/s"]
+//! write = ["5GB/s", "10GB/s", "12GB/s"]
+//! triad = ["8GB/s", "15GB/s", "20GB/s"]
 //! ```
+//!
+//! `docs/tiers.md` is the same for people who write such a file.
+
+mod write;
 
 use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
 use isotherm_model::tier::{Emulation, Placement, Tier, TierKind, Tiers};
-use isotherm_model::units::{Bytes, Nanos};
-use serde::{Deserialize, Serialize};
+use isotherm_model::units::Bytes;
+use serde::Deserialize;
 use toml::Spanned;
+
+use super::measure::{Pair, Rates};
+pub use write::{print, write_file};
 
 /// Why a tiers file was refused: `machine.toml:4: "12" is not a size ...`.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,14 +60,38 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// Largest tiers file read: a description of a thousand nodes is far smaller.
-const FILE_AT_MOST: u64 = 1 << 20;
+/// What a tiers file says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TiersFile {
+    /// The tiers, which count.
+    pub tiers: Tiers,
+    /// What was measured when they were made, for people.
+    pub measured: Vec<Pair>,
+}
+
+/// Largest tiers file read. Sixty-four nodes with processors and sixty-four with memory, measured
+/// with ten numbers of threads, take two megabytes.
+const FILE_AT_MOST: u64 = 16 << 20;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ReadFile {
     #[serde(default)]
     tier: Vec<Spanned<ReadTier>>,
+    #[serde(default)]
+    measured: Vec<Spanned<ReadPair>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct ReadPair {
+    cpu_node: u32,
+    memory_node: u32,
+    latency: Spanned<String>,
+    threads: Vec<u32>,
+    read: Vec<Spanned<String>>,
+    write: Vec<Spanned<String>>,
+    triad: Vec<Spanned<String>>,
 }
 
 #[derive(Deserialize)]
@@ -78,39 +118,11 @@ struct ReadEmulation {
     migrate: Option<Spanned<String>>,
 }
 
-#[derive(Serialize)]
-struct WriteFile {
-    tier: Vec<WriteTier>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct WriteTier {
-    name: String,
-    nodes: Option<Vec<u32>>,
-    emulated: Option<&'static str>,
-    capacity: Option<String>,
-    latency: Option<String>,
-    read_bandwidth: Option<String>,
-    write_bandwidth: Option<String>,
-    placement: &'static str,
-    reason: String,
-    emulation: Option<WriteEmulation>,
-}
-
-#[derive(Serialize)]
-struct WriteEmulation {
-    period: String,
-    access: String,
-    hot: String,
-    migrate: String,
-}
-
 /// Reads a tiers file.
 ///
 /// # Errors
 /// It cannot be read, or says something that is no tiers; the error names the line.
-pub fn read_file(path: &Path) -> Result<Tiers, FileError> {
+pub fn read_file(path: &Path) -> Result<TiersFile, FileError> {
     let wrong = |why: String| FileError {
         path: path.display().to_string(),
         line: None,
@@ -118,25 +130,17 @@ pub fn read_file(path: &Path) -> Result<Tiers, FileError> {
     };
     let metadata = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
     if !metadata.is_file() || metadata.len() > FILE_AT_MOST {
-        return Err(wrong("it is not a text file of at most 1 MiB".to_owned()));
+        return Err(wrong("it is not a text file of at most 16 MiB".to_owned()));
     }
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     parse(&text, &path.display().to_string())
-}
-
-/// Writes a tiers file that [`read_file`] reads back the same.
-///
-/// # Errors
-/// It cannot be written.
-pub fn write_file(path: &Path, tiers: &Tiers) -> std::io::Result<()> {
-    std::fs::write(path, print(tiers))
 }
 
 /// Reads the text of a tiers file; `path` is for errors.
 ///
 /// # Errors
 /// As [`read_file`].
-pub fn parse(text: &str, path: &str) -> Result<Tiers, FileError> {
+pub fn parse(text: &str, path: &str) -> Result<TiersFile, FileError> {
     let at = Place { text, path };
     let file: ReadFile = toml::from_str(text).map_err(|error| {
         let start = error.span().map(|span| span.start);
@@ -147,7 +151,13 @@ pub fn parse(text: &str, path: &str) -> Result<Tiers, FileError> {
         let start = tier.span().start;
         tiers.push(at.tier(start, tier.into_inner())?);
     }
-    Tiers::new(tiers).map_err(|error| at.error(None, error.to_string()))
+    let mut measured = Vec::with_capacity(file.measured.len());
+    for pair in file.measured {
+        let start = pair.span().start;
+        measured.push(at.pair(start, pair.into_inner())?);
+    }
+    let tiers = Tiers::new(tiers).map_err(|error| at.error(None, error.to_string()))?;
+    Ok(TiersFile { tiers, measured })
 }
 
 /// Text and path of the file at hand, for errors.
@@ -180,23 +190,40 @@ impl Place<'_> {
         text.map(parse).transpose()
     }
 
-    fn bandwidth(&self, text: Option<Spanned<String>>) -> Result<Option<u64>, FileError> {
-        let parse = |text: Spanned<String>| {
-            let bytes = text
-                .as_ref()
-                .trim()
-                .strip_suffix("/s")
-                .map(str::parse::<Bytes>);
-            let wrong = || {
+    fn bandwidth(&self, text: Spanned<String>) -> Result<u64, FileError> {
+        let bytes = text.as_ref().trim().strip_suffix("/s");
+        match bytes.map(str::parse::<Bytes>) {
+            Some(Ok(bytes)) => Ok(bytes.0),
+            _ => {
                 let why = format!("\"{}\" is not a bandwidth such as 25GB/s", text.as_ref());
-                self.error(Some(text.span().start), why)
-            };
-            match bytes {
-                Some(Ok(bytes)) => Ok(bytes.0),
-                _ => Err(wrong()),
+                Err(self.error(Some(text.span().start), why))
             }
-        };
-        text.map(parse).transpose()
+        }
+    }
+
+    fn pair(&self, start: usize, read: ReadPair) -> Result<Pair, FileError> {
+        let lengths = [&read.read, &read.write, &read.triad].map(Vec::len);
+        if lengths != [read.threads.len(); 3] {
+            let why = "`threads`, `read`, `write` and `triad` must be of one length";
+            return Err(self.error(Some(start), why.to_owned()));
+        }
+        let latency = self.value(Some(read.latency))?.unwrap_or_default();
+        let bandwidths = read.read.into_iter().zip(read.write).zip(read.triad);
+        let rates = read.threads.into_iter().zip(bandwidths);
+        let rates = rates.map(|(threads, ((read, write), triad))| {
+            Ok(Rates {
+                threads,
+                read: self.bandwidth(read)?,
+                write: self.bandwidth(write)?,
+                triad: self.bandwidth(triad)?,
+            })
+        });
+        Ok(Pair {
+            cpu_node: read.cpu_node,
+            memory_node: read.memory_node,
+            latency,
+            rates: rates.collect::<Result<_, FileError>>()?,
+        })
     }
 
     fn tier(&self, start: usize, read: ReadTier) -> Result<Tier, FileError> {
@@ -225,14 +252,15 @@ impl Place<'_> {
         let reason = read
             .reason
             .unwrap_or_else(|| format!("as {} says", self.path));
+        let bandwidth = |text: Option<_>| text.map(|text| self.bandwidth(text)).transpose();
         Ok(Tier {
             name: read.name,
             kind,
             capacity: self.value(read.capacity)?.unwrap_or(Bytes(u64::MAX)),
             placement,
             latency: self.value(read.latency)?,
-            read_bandwidth: self.bandwidth(read.read_bandwidth)?,
-            write_bandwidth: self.bandwidth(read.write_bandwidth)?,
+            read_bandwidth: bandwidth(read.read_bandwidth)?,
+            write_bandwidth: bandwidth(read.write_bandwidth)?,
             reason,
         })
     }
@@ -253,92 +281,18 @@ impl Place<'_> {
     }
 }
 
-/// The text of a tiers file.
-#[must_use]
-pub fn print(tiers: &Tiers) -> String {
-    let tier = tiers.all().iter().map(written).collect();
-    // Only maps with keys that are no strings cannot be written, and there are none here.
-    toml::to_string(&WriteFile { tier }).unwrap_or_default()
-}
-
-fn written(tier: &Tier) -> WriteTier {
-    let bandwidth = |bytes: u64| format!("{}/s", exact_bytes(bytes));
-    WriteTier {
-        name: tier.name.clone(),
-        nodes: match &tier.kind {
-            TierKind::Nodes(nodes) => Some(nodes.clone()),
-            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => None,
-        },
-        emulated: match &tier.kind {
-            TierKind::Nodes(_) => None,
-            TierKind::EmulatedFast => Some("fast"),
-            TierKind::EmulatedSlow(_) => Some("slow"),
-        },
-        capacity: (tier.capacity != Bytes(u64::MAX)).then(|| exact_bytes(tier.capacity.0)),
-        latency: tier.latency.map(exact_time),
-        read_bandwidth: tier.read_bandwidth.map(bandwidth),
-        write_bandwidth: tier.write_bandwidth.map(bandwidth),
-        placement: match tier.placement {
-            Placement::Preferred => "preferred",
-            Placement::Bind => "bind",
-        },
-        reason: tier.reason.clone(),
-        emulation: match &tier.kind {
-            TierKind::EmulatedSlow(emulation) => Some(WriteEmulation {
-                period: exact_time(emulation.period),
-                access: exact_time(emulation.access),
-                hot: exact_time(emulation.hot),
-                migrate: exact_time(emulation.migrate),
-            }),
-            TierKind::Nodes(_) | TierKind::EmulatedFast => None,
-        },
-    }
-}
-
-/// In the largest unit that leaves a whole number, so that reading it back gives the same.
-fn exact_bytes(bytes: u64) -> String {
-    exact(
-        bytes,
-        &[
-            ("GiB", 1 << 30),
-            ("MiB", 1 << 20),
-            ("KiB", 1 << 10),
-            ("B", 1),
-        ],
-    )
-}
-
-fn exact_time(time: Nanos) -> String {
-    exact(
-        time.0,
-        &[
-            ("s", 1_000_000_000),
-            ("ms", 1_000_000),
-            ("us", 1_000),
-            ("ns", 1),
-        ],
-    )
-}
-
-fn exact(value: u64, units: &[(&str, u64)]) -> String {
-    let unit = units
-        .iter()
-        .find(|(_, factor)| value.is_multiple_of(*factor) && value >= *factor);
-    let (name, factor) = unit.or(units.last()).copied().unwrap_or(("", 1));
-    format!("{}{name}", value / factor)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{parse, print};
-    use isotherm_model::tier::{Emulation, Placement, TierKind, Tiers};
-    use isotherm_model::units::{Bytes, Nanos};
+    use super::parse;
+    use isotherm_model::tier::{Placement, TierKind};
+    use isotherm_model::units::Bytes;
+    use isotherm_model::units::Nanos;
 
     #[test]
     fn a_file_is_read_with_its_units() {
         let text = "[[tier]]\nname = 'near'\nnodes = [0, 1]\ncapacity = '4GiB'\nlatency = '90ns'\n\
                     read-bandwidth = '100GB/s'\nplacement = 'bind'\n\n[[tier]]\nname = 'far'\nnodes = [2]\n";
-        let tiers = parse(text, "m.toml").expect("reads");
+        let tiers = parse(text, "m.toml").expect("reads").tiers;
         let near = &tiers.all()[0];
         assert_eq!(near.kind, TierKind::Nodes(vec![0, 1]));
         assert_eq!(
@@ -348,19 +302,6 @@ mod tests {
         assert_eq!(near.read_bandwidth, Some(100_000_000_000));
         assert_eq!(near.placement, Placement::Bind);
         assert_eq!(tiers.all()[1].capacity, Bytes(u64::MAX));
-    }
-
-    #[test]
-    fn what_is_written_is_read_back_the_same() {
-        let pair = Tiers::emulated(
-            Bytes((1 << 30) + 7),
-            Bytes(u64::MAX),
-            Emulation {
-                period: Nanos(1_500_000),
-                ..Emulation::PAPER
-            },
-        );
-        assert_eq!(parse(&print(&pair), "x"), Ok(pair));
     }
 
     #[test]
@@ -389,6 +330,12 @@ mod tests {
                 "[[tier]]\nname = 'a'\nemulated = 'fast'\n",
                 "m.toml: ",
                 "pair",
+            ),
+            (
+                "[[tier]]\nname = 'a'\nnodes = [0]\n[[measured]]\ncpu-node = 0\nmemory-node = 0\n\
+                 latency = '1ns'\nthreads = [1]\nread = []\nwrite = ['1B/s']\ntriad = ['1B/s']\n",
+                "m.toml:4: ",
+                "one length",
             ),
         ];
         for (text, start, word) in cases {

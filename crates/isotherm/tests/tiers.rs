@@ -1,0 +1,226 @@
+//! `isotherm tiers` as its users meet it: on recorded machines, and measuring this one.
+
+#[path = "../../observe/tests/support/machine.rs"]
+mod machine;
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn run(directory: &Path, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_isotherm"))
+        .current_dir(directory)
+        .args(arguments)
+        .output()
+        .expect("isotherm starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Standard output of a run that must succeed.
+fn printed(directory: &Path, arguments: &[&str]) -> String {
+    let output = run(directory, arguments);
+    assert!(output.status.success(), "{}", stderr(&output));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Words with one blank between them, however wide a table's columns are.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn recorded(name: &str) -> TempDir {
+    let root = tempfile::tempdir().unwrap();
+    let machines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
+    let text = std::fs::read_to_string(machines.join(format!("{name}.machine"))).unwrap();
+    machine::expand(&text, root.path()).unwrap();
+    root
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    names.collect()
+}
+
+#[test]
+fn a_recorded_machine_is_shown_with_the_reason_for_each_node() {
+    let machine = recorded("container");
+    let text = words(&printed(machine.path(), &["tiers", "--root", "."]));
+    for wanted in [
+        "fast nodes 0 32 GiB 114 ns",
+        "this process may not use it (cpuset)",
+        "16384 x 2 MiB, 16000 free",
+        "HMAT (access1): 266 ns, 43 GB/s",
+        "note: the control group allows 48 GiB",
+    ] {
+        assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
+    }
+}
+
+#[test]
+fn json_has_tiers_nodes_and_notes() {
+    let machine = recorded("cxl-expander");
+    let arguments = ["tiers", "--root", ".", "--json", "--from-node", "0"];
+    let json: Value = serde_json::from_str(&printed(machine.path(), &arguments)).unwrap();
+    assert_eq!(json["schema_version"], 1);
+    assert_eq!(json["tiers"].as_array().unwrap().len(), 3, "{json:#}");
+    assert_eq!(json["tiers"][1]["nodes"], serde_json::json!([1]));
+    assert_eq!(json["nodes"][2]["tier"], "slow");
+    assert_eq!(json["nodes"][2]["made_of"], "CXL memory (dax0.0)");
+    assert_eq!(json["nodes"][0]["processors"], "0-11,24-35");
+    assert_eq!(json["nodes"][0]["distances"]["2"], 14);
+    assert_eq!(json["measuring"], Value::Null);
+}
+
+#[test]
+fn detected_tiers_are_written_as_a_file_that_reads_back() {
+    let machine = recorded("three-tiers");
+    printed(machine.path(), &["tiers", "--root", ".", "-o", "m.toml"]);
+    let text = words(&printed(machine.path(), &["tiers", "--tiers", "m.toml"]));
+    assert!(text.contains("middle nodes 0-1 192 GiB"), "{text}");
+    let json = printed(machine.path(), &["tiers", "--tiers", "m.toml", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let nodes = json["nodes"].as_array().unwrap();
+    let is_here = nodes
+        .iter()
+        .any(|node| node["node"] == 4 && node["memory_bytes"] != 0);
+    let notes = json["notes"].to_string();
+    assert!(
+        is_here || nodes.is_empty() || notes.contains("no memory at node 4"),
+        "a file of another machine is called one: {notes}"
+    );
+}
+
+#[test]
+fn a_measurement_makes_a_file_that_overrides_detection() {
+    let directory = tempfile::tempdir().unwrap();
+    let directory = directory.path();
+    let text = printed(directory, &["tiers", "--measure"]);
+    for wanted in ["measured from node", "triad", "measuring took"] {
+        assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
+    }
+    assert_eq!(names(directory), ["tiers.toml"]);
+    let json = printed(directory, &["tiers", "--tiers", "tiers.toml", "--json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert!(
+        json["measured"][0]["latency_ns"].as_u64().unwrap() > 0,
+        "{json:#}"
+    );
+    assert!(
+        json["tiers"][0]["latency_ns"].as_u64().unwrap() > 0,
+        "{json:#}"
+    );
+
+    let again = run(directory, &["tiers", "--measure"]);
+    assert!(!again.status.success(), "the default file is not replaced");
+    assert!(
+        stderr(&again).contains("already there"),
+        "{}",
+        stderr(&again)
+    );
+}
+
+#[test]
+fn an_interrupt_ends_a_measurement_and_leaves_no_file() {
+    let directory = tempfile::tempdir().unwrap();
+    // A shell that starts the tests in the background has them ignore the interrupt.
+    let mut child = Command::new("env")
+        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_isotherm")])
+        .args(["tiers", "--measure", "-o", "m.toml"])
+        .current_dir(directory.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    wait_until_caught(&mut child);
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.signal(), Some(2), "{}", output.status);
+    assert!(
+        stderr(&output).contains("nothing was written"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(output.stdout.is_empty(), "no tiers are shown");
+    assert!(
+        names(directory.path()).is_empty(),
+        "{:?}",
+        names(directory.path())
+    );
+}
+
+/// Waits until the program has a handler for the interrupt.
+fn wait_until_caught(child: &mut Child) {
+    let status = format!("/proc/{}/status", child.id());
+    loop {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let caught = caught.map(|mask| u64::from_str_radix(mask.trim(), 16).unwrap());
+        if caught.is_some_and(|mask| mask & 1 << (2 - 1) != 0) {
+            return;
+        }
+        assert_eq!(
+            child.try_wait().unwrap(),
+            None,
+            "it ended before it was interrupted"
+        );
+        std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused_in_a_sentence() {
+    let machine = recorded("optane-kmem");
+    let cases: [(&[&str], &str); 5] = [
+        (
+            &["tiers", "--root", ".", "--from-node", "2"],
+            "nodes with processors are 0, 1",
+        ),
+        (
+            &["tiers", "--root", "/nonexistent"],
+            "no memory was found under /nonexistent",
+        ),
+        (
+            &["tiers", "--measure", "--tiers", "emulated"],
+            "cannot be used with",
+        ),
+        (
+            &["tiers", "--measure", "-o", "/nonexistent/m.toml"],
+            "cannot be written",
+        ),
+        (
+            &["tiers", "--measure", "--from-node", "4000"],
+            "node 4000 has no processors",
+        ),
+    ];
+    for (arguments, wanted) in cases {
+        let output = run(machine.path(), arguments);
+        assert!(!output.status.success(), "{arguments:?}");
+        assert!(
+            stderr(&output).contains(wanted),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn completions_and_man_page_know_every_flag() {
+    let directory = tempfile::tempdir().unwrap();
+    let script = printed(directory.path(), &["completions", "bash"]);
+    printed(directory.path(), &["man", "pages"]);
+    let page = directory.path().join("pages/isotherm-tiers.1");
+    let page = std::fs::read_to_string(page).unwrap().replace('\\', "");
+    for flag in ["--measure", "--from-node", "--root"] {
+        assert!(script.contains(flag) && page.contains(flag), "{flag}");
+    }
+}
