@@ -42,8 +42,8 @@ pub trait RangeExecutor {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome>;
 }
 
-/// A borrowed executor is one too.
-impl<E: RangeExecutor + ?Sized> RangeExecutor for &mut E {
+/// An executor in a box is one too, so that a list can hold several kinds.
+impl<E: RangeExecutor + ?Sized> RangeExecutor for Box<E> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         (**self).execute(actions)
     }

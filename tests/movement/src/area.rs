@@ -1,0 +1,231 @@
+//! The kinds of memory that are written to while they move.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use isotherm_sys::memory;
+use isotherm_sys::staged::UNIT_BYTES;
+
+use crate::page::{PAGE_BYTES, Progress, Words, fill};
+
+/// What an area is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Private anonymous, 4 KiB pages.
+    Small,
+    /// Private anonymous, huge pages where the kernel gives them.
+    Huge,
+    /// As `Small`, moved by the paper's two copies while its writers pause.
+    Paper,
+    /// As `Small`, locked by `mlock` while it is moved.
+    Locked,
+    /// Shared anonymous.
+    Shared,
+    /// A file, mapped shared.
+    File,
+    /// A file, mapped private.
+    PrivateFile,
+    /// Private hugetlb pages.
+    Hugetlb,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Small,
+        Self::Huge,
+        Self::Paper,
+        Self::Locked,
+        Self::Shared,
+        Self::File,
+        Self::PrivateFile,
+        Self::Hugetlb,
+    ];
+
+    /// Its name in the output.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Huge => "huge",
+            Self::Paper => "paper",
+            Self::Locked => "locked",
+            Self::Shared => "shared",
+            Self::File => "file",
+            Self::PrivateFile => "private-file",
+            Self::Hugetlb => "hugetlb",
+        }
+    }
+
+    /// Whether a forked child has the pages as they were at the fork. Of hugetlb pages the kernel may
+    /// take the child's away when it has no more.
+    pub const fn is_private(self) -> bool {
+        !matches!(self, Self::Shared | Self::File | Self::Hugetlb)
+    }
+
+    /// Whether it is plain memory, for which alone staged copies are declared movable.
+    pub const fn is_plain(self) -> bool {
+        matches!(self, Self::Small | Self::Huge | Self::Paper | Self::Locked)
+    }
+
+    const fn units(self) -> usize {
+        match self {
+            Self::Small | Self::Huge => 8,
+            Self::Paper | Self::Hugetlb => 4,
+            _ => 2,
+        }
+    }
+}
+
+/// Memory that writers, readers and movers share.
+#[derive(Debug)]
+pub struct Area {
+    /// What it is.
+    pub kind: Kind,
+    start: usize,
+    progress: Vec<Progress>,
+    /// Numbers of its pages begin here, so that no two areas have a page alike.
+    first_page: u64,
+    visitors: AtomicUsize,
+    closed: AtomicBool,
+    _file: Option<File>,
+}
+
+impl Area {
+    /// Maps and fills an area; files are made in `folder`.
+    ///
+    /// # Errors
+    /// The machine does not have this kind of memory.
+    pub fn new(kind: Kind, folder: &Path, first_page: u64) -> io::Result<Self> {
+        let bytes = kind.units() * UNIT_BYTES;
+        let file = match kind {
+            Kind::File | Kind::PrivateFile => Some(scratch(folder, kind, bytes)?),
+            _ => None,
+        };
+        let start = map(kind, bytes, file.as_ref())?;
+        let area = Self {
+            kind,
+            start,
+            progress: (0..bytes / PAGE_BYTES).map(|_| Progress::default()).collect(),
+            first_page,
+            visitors: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+            _file: file,
+        };
+        for page in 0..area.pages() {
+            fill(area.words(page), area.number(page));
+        }
+        Ok(area)
+    }
+
+    /// How many pages it has.
+    pub fn pages(&self) -> usize {
+        self.progress.len()
+    }
+
+    /// Its addresses.
+    pub fn range(&self) -> Range<usize> {
+        self.start..self.start + self.pages() * PAGE_BYTES
+    }
+
+    /// The words of a page.
+    pub fn words(&self, page: usize) -> &Words {
+        assert!(page < self.pages());
+        let address = self.start + page * PAGE_BYTES;
+        // SAFETY: in bounds of a mapping that lives as long as the program, aligned to a page, and
+        // shared as atomics alone.
+        unsafe { &*std::ptr::with_exposed_provenance::<Words>(address) }
+    }
+
+    /// The page's number, which no other page of any area has.
+    pub fn number(&self, page: usize) -> u64 {
+        self.first_page + page as u64
+    }
+
+    /// How far the page's writer has come.
+    pub fn progress(&self, page: usize) -> &Progress {
+        &self.progress[page]
+    }
+
+    /// Runs `visit` unless the area is closed.
+    pub fn visit<R>(&self, visit: impl FnOnce() -> R) -> Option<R> {
+        self.visitors.fetch_add(1, Ordering::SeqCst);
+        let answer = (!self.closed.load(Ordering::SeqCst)).then(visit);
+        self.visitors.fetch_sub(1, Ordering::SeqCst);
+        answer
+    }
+
+    /// Runs `work` while nobody visits: for ways of moving that protect nobody.
+    pub fn alone<R>(&self, work: impl FnOnce() -> R) -> R {
+        self.closed.store(true, Ordering::SeqCst);
+        while self.visitors.load(Ordering::SeqCst) > 0 {
+            std::thread::yield_now();
+        }
+        let answer = work();
+        self.closed.store(false, Ordering::SeqCst);
+        answer
+    }
+
+    /// Locks the area in memory, or lets it go.
+    ///
+    /// # Errors
+    /// The limit on locked memory is too low.
+    pub fn lock(&self, locked: bool) -> io::Result<()> {
+        let (start, bytes) = (self.start as *const libc::c_void, self.range().len());
+        // SAFETY: the range is mapped; locking changes no content.
+        let answer = unsafe {
+            if locked {
+                libc::mlock(start, bytes)
+            } else {
+                libc::munlock(start, bytes)
+            }
+        };
+        if answer == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+}
+
+fn scratch(folder: &Path, kind: Kind, bytes: usize) -> io::Result<File> {
+    let path = folder.join(format!("{}-{}", kind.word(), std::process::id()));
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create(true).truncate(true).open(&path)?;
+    // The mapping keeps it alive; nothing is left behind whatever ends the program.
+    std::fs::remove_file(&path)?;
+    file.set_len(bytes as u64)?;
+    Ok(file)
+}
+
+fn map(kind: Kind, bytes: usize, file: Option<&File>) -> io::Result<usize> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = match kind {
+        Kind::Shared => libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+        Kind::File => libc::MAP_SHARED,
+        Kind::PrivateFile => libc::MAP_PRIVATE,
+        Kind::Hugetlb => libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB,
+        _ => libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+    };
+    let descriptor = file.map_or(-1, AsRawFd::as_raw_fd);
+    let error = |memory::Errno(number)| io::Error::from_raw_os_error(number);
+    let space = memory::reserve(bytes + UNIT_BYTES).map_err(error)?;
+    let start = space.next_multiple_of(UNIT_BYTES);
+    // SAFETY: the range was reserved above and nobody knows it yet.
+    unsafe {
+        memory::map(start, bytes, access, flags | libc::MAP_FIXED, descriptor, 0).map_err(error)?;
+        match kind {
+            Kind::Huge => {
+                let _ = memory::advise(start, bytes, libc::MADV_HUGEPAGE);
+            }
+            Kind::Small | Kind::Paper | Kind::Locked => {
+                let _ = memory::advise(start, bytes, libc::MADV_NOHUGEPAGE);
+            }
+            _ => {}
+        }
+    }
+    Ok(start)
+}

@@ -1,0 +1,214 @@
+//! How fast memory is moved that nobody touches, beside a copy between memory that is there.
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+use clap::Args;
+use isotherm_sys::memory;
+use isotherm_sys::pagemap::{HUGE, PRESENT, Region, Wanted, regions_of};
+use isotherm_sys::staged::{
+    Gate, Method, PageKind, Settings, StagedCopy, UNIT_BYTES, UnitFate, mappings,
+};
+use serde_json::json;
+
+use crate::nodes;
+
+#[derive(Debug, Args)]
+pub struct CopyArgs {
+    /// Size of what is moved, MiB; even
+    #[arg(long, default_value_t = 256)]
+    mib: usize,
+    /// Threads that copy
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Huge pages
+    #[arg(long)]
+    huge: bool,
+    /// Times that each way is measured, in turn
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+}
+
+/// Memory that is all there.
+struct Field {
+    start: usize,
+    bytes: usize,
+}
+
+impl Field {
+    fn new(bytes: usize, huge: bool) -> Result<Self> {
+        let error = |error| anyhow::anyhow!("mapping {bytes} bytes: {error:?}");
+        let space = memory::fresh(bytes + UNIT_BYTES).map_err(error)?;
+        let start = space.next_multiple_of(UNIT_BYTES);
+        let advice = if huge {
+            libc::MADV_HUGEPAGE
+        } else {
+            libc::MADV_NOHUGEPAGE
+        };
+        // SAFETY: the range was mapped above, and is written once as bytes.
+        unsafe {
+            let _ = memory::advise(start, bytes, advice);
+            std::ptr::write_bytes(start as *mut u8, 0x5a, bytes);
+        }
+        Ok(Self { start, bytes })
+    }
+
+    /// Bytes mapped as huge pages.
+    fn huge_bytes(&self) -> Result<u64> {
+        let pagemap = std::fs::File::open("/proc/self/pagemap")?;
+        let wanted = Wanted {
+            inverted: 0,
+            all: PRESENT | HUGE,
+            any: 0,
+            told: HUGE,
+        };
+        let (mut at, end) = (self.start as u64, (self.start + self.bytes) as u64);
+        let mut bytes = 0;
+        while at < end {
+            let mut regions = [Region::default(); 64];
+            let (found, walked) = regions_of(&pagemap, at, end, wanted, &mut regions)?;
+            bytes += regions[..found].iter().map(|r| r.end - r.start).sum::<u64>();
+            if walked <= at {
+                break;
+            }
+            at = walked;
+        }
+        Ok(bytes)
+    }
+
+    fn is_intact(&self) -> bool {
+        let words = std::ptr::with_exposed_provenance::<u64>(self.start);
+        // SAFETY: the field is mapped and nobody writes to it now.
+        let words = unsafe { std::slice::from_raw_parts(words, self.bytes / 8) };
+        words.iter().all(|word| *word == 0x5a5a_5a5a_5a5a_5a5a)
+    }
+}
+
+/// A way to move, and the seconds that it took.
+struct Way {
+    name: String,
+    mover: Option<StagedCopy>,
+    method: Option<Method>,
+    seconds: Vec<f64>,
+    /// Bytes not moved, in any round.
+    left: u64,
+}
+
+/// Measures every way in turn and prints one JSON object.
+pub fn run(args: &CopyArgs) -> Result<()> {
+    let bytes = args.mib << 20;
+    let field = Field::new(bytes, args.huge)?;
+    let target = Field::new(bytes, args.huge)?;
+    let kind = if args.huge {
+        PageKind::Huge
+    } else {
+        PageKind::Small
+    };
+    let mut ways = ways(args, kind);
+    let huge_before = field.huge_bytes()?;
+    for round in 0..args.rounds {
+        for step in 0..ways.len() {
+            let at = (round + step) % ways.len();
+            measure(&mut ways[at], &field, &target, kind, args.threads)?;
+        }
+    }
+    if !field.is_intact() {
+        bail!("the memory that was moved is not what it was");
+    }
+    let huge_after = field.huge_bytes()?;
+    let gibibytes = bytes as f64 / (1 << 30) as f64;
+    let rates = ways.iter().map(|way| {
+        let rates: Vec<f64> = way.seconds.iter().map(|s| gibibytes / s).collect();
+        json!({ "way": way.name, "gib_a_second": rates, "bytes_left": way.left })
+    });
+    println!(
+        "{}",
+        json!({
+            "mib": args.mib,
+            "threads": args.threads,
+            "huge": args.huge,
+            "huge_bytes_before": huge_before,
+            "huge_bytes_after": huge_after,
+            "mappings": mappings(),
+            "ways": rates.collect::<Vec<_>>(),
+        })
+    );
+    Ok(())
+}
+
+fn ways(args: &CopyArgs, kind: PageKind) -> Vec<Way> {
+    let way = |name: &str, mover, method| Way {
+        name: name.to_owned(),
+        mover,
+        method,
+        seconds: Vec::new(),
+        left: 0,
+    };
+    let open = |method| {
+        let settings = Settings {
+            threads: args.threads,
+            method,
+            even_if_there: true,
+            ..Settings::DEFAULT
+        };
+        StagedCopy::open(settings).ok()
+    };
+    let node = nodes::with_memory()[0];
+    let mut ways = vec![way("memcpy", None, None)];
+    for method in Method::ALL {
+        let Some(mut mover) = open(Some(method)) else {
+            continue;
+        };
+        mover.fill(node, kind, 8);
+        ways.push(way(method.word(), Some(mover), Some(method)));
+    }
+    ways.push(way("two copies", open(None), None));
+    ways
+}
+
+fn measure(
+    way: &mut Way,
+    field: &Field,
+    target: &Field,
+    kind: PageKind,
+    threads: usize,
+) -> Result<()> {
+    let node = nodes::with_memory()[0];
+    let range = field.start..field.start + field.bytes;
+    let mut left = 0;
+    let begun = Instant::now();
+    match (&mut way.mover, way.method) {
+        // SAFETY: the field is this program's, and nobody touches it while it moves.
+        (Some(mover), Some(_)) => unsafe {
+            mover.move_range(range, node, &Gate::new(), |part, fate| {
+                if !matches!(fate, UnitFate::Moved(_)) {
+                    left += part.len() as u64;
+                }
+            });
+        },
+        (Some(mover), None) => {
+            let units = field.bytes / UNIT_BYTES;
+            // SAFETY: as above; the field is full and on unit boundaries.
+            unsafe { mover.move_by_two_copies(field.start, units, node, kind) }
+                .map_err(|error| anyhow::anyhow!("two copies: {error:?}"))?;
+        }
+        (None, _) => copy_plainly(field, target, threads),
+    }
+    way.seconds.push(begun.elapsed().as_secs_f64());
+    way.left += left;
+    Ok(())
+}
+
+/// memcpy from the field to the target, cut among the threads.
+fn copy_plainly(field: &Field, target: &Field, threads: usize) {
+    let piece = field.bytes / threads;
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let (from, to) = (field.start + thread * piece, target.start + thread * piece);
+            // SAFETY: both fields are mapped, apart, and nobody else touches these pieces.
+            scope.spawn(move || unsafe {
+                std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, piece);
+            });
+        }
+    });
+}

@@ -1,0 +1,59 @@
+//! Moving memory under load: the proof that nothing is lost, and the figures of how fast it is.
+//!
+//! ```text
+//! movement stress --seconds 10      writers, readers, forks, kills and direct I/O while everything moves
+//! movement stress --canary          the same with a way that is known to lose writes: must be caught
+//! movement outside PID              moves all of another process's pages, until it is killed
+//! movement copy | stall | plan      figures as JSON, for bench/run movement
+//! ```
+//!
+//! A package of its own, because it forks, locks and maps in ways that no crate of the product
+//! needs, and links what must not see each other there: `act` and `sys`. One static binary, so that
+//! it also runs in a virtual machine of several nodes.
+
+mod area;
+mod copy;
+mod crowd;
+mod direct;
+mod forks;
+mod movers;
+mod nodes;
+mod outside;
+mod page;
+mod plan;
+mod stall;
+mod stress;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(about = "Moves memory under load: the proof that nothing is lost, and figures")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Writers, readers, forks, kills and direct I/O while everything moves; fails on a lost word
+    Stress(stress::StressArgs),
+    /// Moves all pages of a process to and fro until it is killed
+    Outside(outside::OutsideArgs),
+    /// How fast memory that nobody touches is moved, beside memcpy
+    Copy(copy::CopyArgs),
+    /// How long writers are held up
+    Stall(stall::StallArgs),
+    /// What planning a million page moves costs us
+    Plan(plan::PlanArgs),
+}
+
+fn main() -> Result<()> {
+    match Cli::parse().command {
+        Command::Stress(args) => stress::run(&args),
+        Command::Outside(args) => outside::run(&args),
+        Command::Copy(args) => copy::run(&args),
+        Command::Stall(args) => stall::run(&args),
+        Command::Plan(args) => plan::run(&args),
+    }
+}

@@ -1,0 +1,75 @@
+//! A mover that knows the program by its number alone, and is killed when it suits nobody.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use clap::Args;
+use isotherm_act::movement::limit::{Allowance, Limit, RealClock};
+use isotherm_act::movement::migration::Migration;
+use isotherm_act::movement::statistics::Statistics;
+use isotherm_act::movement::system::Kernel;
+use isotherm_act::movement::whole_process;
+use isotherm_model::batch::Process;
+use isotherm_model::movement::NodeId;
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::units::{Bytes, Nanos};
+
+use crate::nodes;
+
+#[derive(Debug, Args)]
+pub struct OutsideArgs {
+    /// Process to move
+    process: u32,
+}
+
+/// Moves all of the process from node to node until one of the two is killed.
+pub fn run(args: &OutsideArgs) -> Result<()> {
+    let root = Path::new("/");
+    let process = Process {
+        pid: args.process,
+        image: 0,
+    };
+    let allowance = Allowance {
+        bytes_a_second: Bytes(1 << 30),
+        time_a_second: Nanos(500_000_000),
+    };
+    let migration = Migration::new(Kernel::new(root));
+    let mut executor = Statistics::new(Limit::new(migration, RealClock::default(), allowance));
+    for node in nodes::with_memory().into_iter().cycle() {
+        let Ok(actions) = whole_process::actions(root, process, NodeId(node)) else {
+            break;
+        };
+        executor.execute(&actions);
+        if executor.totals.asked().0 == 0 {
+            break;
+        }
+    }
+    println!("{:?}", executor.totals);
+    Ok(())
+}
+
+/// Starts such a mover on this process, kills it at a random moment, and again; returns how often.
+pub fn start_and_kill(stop: &AtomicBool, seed: u64) -> Result<u64> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut killed = 0;
+    while !stop.load(Ordering::Relaxed) {
+        let mut child = start()?;
+        std::thread::sleep(Duration::from_millis(random.u64(1..150)));
+        child.kill().context("killing the mover outside")?;
+        child.wait().context("waiting for the mover outside")?;
+        killed += 1;
+    }
+    Ok(killed)
+}
+
+fn start() -> Result<Child> {
+    let program = std::env::current_exe().context("finding this program")?;
+    Command::new(program)
+        .args(["outside", &std::process::id().to_string()])
+        .stdout(Stdio::null())
+        .spawn()
+        .context("starting a mover outside")
+}

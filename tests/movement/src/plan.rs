@@ -1,0 +1,111 @@
+//! What planning and issuing page moves costs us, beside what the kernel does: a kernel is played
+//! that answers at once.
+
+use std::time::Instant;
+
+use anyhow::Result;
+use clap::Args;
+use isotherm_act::movement::migration::Migration;
+use isotherm_act::movement::system::{Refusal, Resident, System};
+use isotherm_model::batch::Process;
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
+use isotherm_model::outcome::Fate;
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::units::Bytes;
+use isotherm_sys::memory::Errno;
+use isotherm_sys::policy::Mode;
+use serde_json::json;
+
+use crate::page::PAGE_BYTES;
+
+#[derive(Debug, Args)]
+pub struct PlanArgs {
+    /// Pages to move
+    #[arg(long, default_value_t = 1_000_000)]
+    pages: u64,
+}
+
+/// A kernel that has every page on node 0 and moves it in no time; one page in 16 is in use, so that
+/// outcomes are as ragged as they come.
+struct Instantly {
+    began: Instant,
+    calls: u64,
+}
+
+impl System for Instantly {
+    fn set_policy(&mut self, _: AddressRange, _: Mode, _: &[NodeId]) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn set_thread_policy(&mut self, _: Mode, _: &[NodeId]) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn set_weight(&mut self, _: NodeId, _: u8) -> Result<(), Refusal> {
+        Ok(())
+    }
+
+    fn nodes_of(&mut self, _: u32, _: &[usize], status: &mut [i32]) -> Result<(), Errno> {
+        self.calls += 1;
+        status.fill(0);
+        Ok(())
+    }
+
+    fn move_pages(
+        &mut self,
+        _: u32,
+        addresses: &[usize],
+        node: NodeId,
+        status: &mut [i32],
+    ) -> Result<usize, Refusal> {
+        self.calls += 1;
+        for (address, status) in addresses.iter().zip(status) {
+            let busy = (address / PAGE_BYTES).is_multiple_of(16);
+            *status = if busy { -libc::EBUSY } else { node.0 as i32 };
+        }
+        Ok(0)
+    }
+
+    fn resident(&mut self, _: u32, range: AddressRange) -> Option<Vec<Resident>> {
+        Some(vec![Resident { range, huge: false }])
+    }
+
+    fn has_ended(&mut self, _: u32) -> bool {
+        false
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+}
+
+/// Measures our own processor time and prints one JSON object.
+pub fn run(args: &PlanArgs) -> Result<()> {
+    let kernel = Instantly {
+        began: Instant::now(),
+        calls: 0,
+    };
+    let mut migration = Migration::new(kernel);
+    let action = RangeAction {
+        process: Process::default(),
+        range: AddressRange {
+            start: 1 << 40,
+            bytes: Bytes(args.pages * PAGE_BYTES as u64),
+        },
+        request: Request::Move(NodeId(1)),
+    };
+    let begun = Instant::now();
+    let outcomes = migration.execute(std::slice::from_ref(&action));
+    let seconds = begun.elapsed().as_secs_f64();
+    let moved = outcomes[0].bytes_of(|fate| *fate == Fate::Moved);
+    println!(
+        "{}",
+        json!({
+            "pages": args.pages,
+            "moved": moved.0 / PAGE_BYTES as u64,
+            "parts": outcomes[0].parts.len(),
+            "seconds": seconds,
+        })
+    );
+    Ok(())
+}

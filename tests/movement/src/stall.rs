@@ -1,0 +1,160 @@
+//! How long a writer is held up while its memory moves.
+//!
+//! One writer hammers the unit that is being moved and looks at the clock after each write; its
+//! longest pause while a unit moves is that unit's stall. On a machine that does other things too,
+//! the scheduler's pauses count with the others: the same is measured with nothing moving.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Args;
+use isotherm_sys::memory;
+use isotherm_sys::staged::{Gate, Method, Settings, StagedCopy, UNIT_BYTES, UnitFate};
+use serde_json::json;
+
+use crate::nodes;
+use crate::page::PAGE_BYTES;
+
+#[derive(Debug, Args)]
+pub struct StallArgs {
+    /// exchange, traces or hold; `none` moves nothing
+    #[arg(long, default_value = "exchange")]
+    method: String,
+    /// Threads that copy
+    #[arg(long, default_value_t = 1)]
+    threads: usize,
+    /// Huge pages
+    #[arg(long)]
+    huge: bool,
+    /// Units moved
+    #[arg(long, default_value_t = 2000)]
+    units: usize,
+    /// Pause between two, microseconds
+    #[arg(long, default_value_t = 1000)]
+    pause_us: u64,
+}
+
+/// Units that are moved in turn.
+const UNITS: usize = 32;
+
+/// What mover and writer tell each other.
+struct Shared {
+    start: usize,
+    unit: AtomicUsize,
+    stop: AtomicBool,
+    /// The writer's longest pause since it was last asked, nanoseconds.
+    longest: AtomicU64,
+    writes: AtomicU64,
+}
+
+/// Measures one method and prints one JSON object.
+pub fn run(args: &StallArgs) -> Result<()> {
+    let settings = Settings {
+        threads: args.threads,
+        method: Method::ALL.into_iter().find(|method| method.word() == args.method),
+        even_if_there: true,
+        ..Settings::DEFAULT
+    };
+    let mut mover = StagedCopy::open(settings).context("opening the staged copy")?;
+    let moves = settings.method.is_some();
+    let shared = Shared {
+        start: field(args.huge)?,
+        unit: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        longest: AtomicU64::new(0),
+        writes: AtomicU64::new(0),
+    };
+    let (mut stalls, mut stops, mut moved) = (Vec::new(), Vec::new(), 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| shared.hammer());
+        for round in 0..args.units {
+            let unit = round % UNITS;
+            shared.unit.store(unit, Ordering::SeqCst);
+            std::thread::sleep(Duration::from_micros(args.pause_us));
+            shared.longest.store(0, Ordering::SeqCst);
+            if moves {
+                let address = shared.start + unit * UNIT_BYTES;
+                // SAFETY: the field is written as atomics alone and never unmapped.
+                let fate = unsafe { mover.move_unit(address, nodes::with_memory()[0], &Gate::new()) };
+                if let UnitFate::Moved(work) = fate {
+                    moved += 1;
+                    stops.push(work.stop_ns);
+                }
+            } else {
+                std::thread::sleep(Duration::from_micros(300));
+            }
+            // The pause that is under way ends with the next write.
+            let writes = shared.writes.load(Ordering::SeqCst);
+            while shared.writes.load(Ordering::SeqCst) <= writes + 1 {
+                std::hint::spin_loop();
+            }
+            stalls.push(shared.longest.load(Ordering::SeqCst));
+        }
+        shared.stop.store(true, Ordering::SeqCst);
+    });
+    println!(
+        "{}",
+        json!({
+            "method": args.method,
+            "huge": args.huge,
+            "threads": args.threads,
+            "units": args.units,
+            "moved": moved,
+            "stall_us": spread(&mut stalls),
+            "stop_us": spread(&mut stops),
+        })
+    );
+    Ok(())
+}
+
+impl Shared {
+    /// Writes to random words of the unit at hand and notes the longest pause between two.
+    fn hammer(&self) {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut last = Instant::now();
+        while !self.stop.load(Ordering::Relaxed) {
+            let unit = self.unit.load(Ordering::Relaxed);
+            let word = random.usize(..UNIT_BYTES / 8);
+            let address = self.start + unit * UNIT_BYTES + word * 8;
+            let cell = std::ptr::with_exposed_provenance::<AtomicU64>(address);
+            // SAFETY: in bounds of the field, aligned, shared as atomics alone.
+            unsafe { &*cell }.store(word as u64, Ordering::Relaxed);
+            let now = Instant::now();
+            let pause = u64::try_from((now - last).as_nanos()).unwrap_or(u64::MAX);
+            last = now;
+            self.longest.fetch_max(pause, Ordering::SeqCst);
+            self.writes.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
+fn field(huge: bool) -> Result<usize> {
+    let bytes = UNITS * UNIT_BYTES;
+    let error = |error| anyhow::anyhow!("mapping memory: {error:?}");
+    let start = memory::fresh(bytes + UNIT_BYTES).map_err(error)?.next_multiple_of(UNIT_BYTES);
+    let advice = if huge {
+        libc::MADV_HUGEPAGE
+    } else {
+        libc::MADV_NOHUGEPAGE
+    };
+    // SAFETY: the range was mapped above.
+    unsafe {
+        let _ = memory::advise(start, bytes, advice);
+        for page in (start..start + bytes).step_by(PAGE_BYTES) {
+            (page as *mut u64).write_volatile(1);
+        }
+    }
+    Ok(start)
+}
+
+/// Median, 99th percentile and largest, in microseconds.
+fn spread(nanos: &mut [u64]) -> serde_json::Value {
+    nanos.sort_unstable();
+    let at = |share: f64| {
+        let index = (nanos.len() as f64 * share) as usize;
+        let value = nanos.get(index.min(nanos.len().saturating_sub(1)));
+        value.map_or(0.0, |nanos| *nanos as f64 / 1e3)
+    };
+    json!({ "p50": at(0.5), "p99": at(0.99), "max": at(1.0) })
+}
