@@ -103,17 +103,22 @@ impl<S: System> Migration<S> {
             outcome.push(outcome.left(), ENDED.into());
             return outcome;
         }
-        let resident = self
-            .system
-            .resident(process, action.range)
-            .unwrap_or_else(|| {
-                let range = action.range;
-                vec![Resident { range, huge: false }]
-            });
+        let resident = self.system.resident(process, action.range);
+        // A huge page moves as a whole, whichever of its addresses is named. Where nobody says which
+        // pages are huge, all that may be one of them is asked about before any of it is moved.
+        let grain = if resident.is_some() {
+            PAGE_BYTES
+        } else {
+            HUGE_BYTES
+        };
+        let resident = resident.unwrap_or_else(|| {
+            let range = action.range;
+            vec![Resident { range, huge: false }]
+        });
         let mut pages = Walk::new(action.range, &resident);
         let mut batch = Batch::default();
         loop {
-            batch.fill(&mut pages, self.size.bytes());
+            batch.fill(&mut pages, self.size.bytes(), grain);
             if batch.pages.is_empty() {
                 break;
             }
@@ -180,8 +185,9 @@ impl<S: System> Migration<S> {
         let mut left = Vec::new();
         for (at, status) in wanted.drain(..).zip(status) {
             match of_status(status, node) {
+                // Also said of the second page of a huge one that was moved by its first.
+                None | Some(IN_USE) => left.push(at),
                 Some(verdict) => batch.verdicts[at] = verdict.as_result_of_moving(),
-                None => left.push(at),
             }
         }
         *wanted = left;
@@ -251,11 +257,12 @@ impl Verdict {
 }
 
 impl Batch {
-    fn fill(&mut self, pages: &mut Walk<'_>, most: u64) {
+    /// Takes pages up to `most` bytes, and on to the next multiple of `grain`.
+    fn fill(&mut self, pages: &mut Walk<'_>, most: u64, grain: u64) {
         self.pages.clear();
         self.verdicts.clear();
         self.bytes = 0;
-        while self.pages.is_empty() || self.bytes < most {
+        while self.pages.is_empty() || self.bytes < most || !pages.at.is_multiple_of(grain) {
             let Some(page) = pages.next() else { break };
             self.bytes += page.bytes;
             self.pages.push(page);
@@ -443,6 +450,13 @@ mod tests {
         assert_eq!(parts(&mut machine, 1024, 1), [(1024, Fate::Moved)]);
         assert!(machine.named.iter().all(|address| address % (2 << 20) == 0));
         assert_eq!(machine.named.len(), 2);
+    }
+
+    #[test]
+    fn a_huge_page_that_nobody_says_is_huge_is_moved_by_its_first_address_all_the_same() {
+        let mut machine = Machine::with_pages(&[0; 1024]);
+        machine.secretly_huge = true;
+        assert_eq!(parts(&mut machine, 1024, 1), [(1024, Fate::Moved)]);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(super) struct Machine {
     pub(super) shared: Vec<usize>,
     /// All pages belong to huge ones.
     pub(super) huge: bool,
+    /// They do, but the machine does not say so, as before Linux 6.7.
+    pub(super) secretly_huge: bool,
     /// The process is gone after so many moving calls.
     pub(super) ends_after_calls: Option<usize>,
     /// What moving a page takes.
@@ -78,8 +80,13 @@ impl Machine {
         if self.shared.contains(&index) {
             return -libc::EACCES;
         }
-        let pages = if self.huge { 512 } else { 1 };
-        self.nodes[index..index + pages].fill(node);
+        if self.huge || self.secretly_huge {
+            let second = self.secretly_huge && index % 512 == 1;
+            let head = index / 512 * 512;
+            self.nodes[head..head + 512].fill(node);
+            return if second { -libc::EBUSY } else { node };
+        }
+        self.nodes[index] = node;
         node
     }
 }

@@ -37,9 +37,15 @@ impl StagedCopy {
     ///
     /// # Safety
     /// As [`StagedCopy::move_unit`].
-    pub(super) unsafe fn exchange(&mut self, unit: usize, node: u32, view: &View) -> UnitFate {
+    pub(super) unsafe fn exchange(
+        &mut self,
+        unit: usize,
+        node: u32,
+        view: &View,
+        source: Whereabouts,
+    ) -> UnitFate {
         // SAFETY: the caller's promise, here and below.
-        if let Ok(fate) = unsafe { self.exchange_once(unit, node, view) } {
+        if let Ok(fate) = unsafe { self.exchange_once(unit, node, view, source) } {
             return fate;
         }
         for run in view.there.runs() {
@@ -50,7 +56,8 @@ impl StagedCopy {
             return UNREADABLE;
         };
         // SAFETY: as above.
-        unsafe { self.exchange_once(unit, node, &view) }.unwrap_or_else(|Held| refused(Errno::BUSY))
+        unsafe { self.exchange_once(unit, node, &view, source) }
+            .unwrap_or_else(|Held| refused(Errno::BUSY))
     }
 
     unsafe fn exchange_once(
@@ -58,9 +65,9 @@ impl StagedCopy {
         unit: usize,
         node: u32,
         view: &View,
+        source: Whereabouts,
     ) -> Result<UnitFate, Held> {
         let kind = view.page_kind();
-        let source_node = Whereabouts::of(unit, kind);
         let (target, empty) = match self.two_slots(kind, node) {
             Ok(slots) => slots,
             Err(shortage) => return Ok(shortage.into()),
@@ -73,7 +80,7 @@ impl StagedCopy {
         }
         let begun_ns = now_ns();
         // SAFETY: T is the pool's own and empty; S is the caller's promise.
-        let taken = unsafe { move_all(&self.uffd, away, unit, UNIT_BYTES) };
+        let taken = unsafe { self.take_pages(unit, away, view) };
         if let Err(error) = taken {
             self.put_back(unit, away);
             let _ = self.uffd.unregister(&range);
@@ -83,7 +90,7 @@ impl StagedCopy {
                 Ok(refused(error))
             };
         }
-        let Ok(held) = self.reader.view(away) else {
+        let Some(held) = taken.ok().flatten().or_else(|| self.reader.view(away).ok()) else {
             self.put_back(unit, away);
             let _ = self.uffd.unregister(&range);
             return Ok(UNREADABLE);
@@ -97,7 +104,7 @@ impl StagedCopy {
         }
         let _ = self.uffd.unregister(&range);
         let stop_ns = now_ns().saturating_sub(begun_ns);
-        self.settle(target, empty, &held, put.is_ok(), source_node);
+        self.settle(target, empty, &held, put.is_ok(), source);
         Ok(match put {
             Ok(()) => UnitFate::Moved(Work {
                 pages: held.there.count() as u32,
@@ -152,6 +159,31 @@ impl StagedCopy {
             self.pool.release(index);
             Shortage::Memory
         })
+    }
+
+    /// Takes the unit's pages to T. Where all of them were there and all of them came, T is what S
+    /// was seen to be, and need not be looked at while S is held.
+    ///
+    /// # Safety
+    /// As [`StagedCopy::exchange`]; S is registered, T the pool's own and empty.
+    unsafe fn take_pages(
+        &self,
+        unit: usize,
+        away: usize,
+        view: &View,
+    ) -> Result<Option<View>, Errno> {
+        let mut done = 0;
+        if view.there.is_full() {
+            // SAFETY: the caller's promise, here and below.
+            let step = unsafe { self.uffd.move_pages(away, unit, UNIT_BYTES, false) };
+            if step.error.is_none() && step.bytes == UNIT_BYTES {
+                return Ok(Some(*view));
+            }
+            done = step.bytes;
+        }
+        // A page was discarded since, or the kernel wants to be asked again.
+        // SAFETY: as above.
+        unsafe { move_all(&self.uffd, away + done, unit + done, UNIT_BYTES - done) }.map(|()| None)
     }
 
     fn put(&self, unit: usize, from: usize, held: &View) -> Result<(), Errno> {

@@ -368,14 +368,13 @@ impl StagedCopy {
         if view.there.count() == 0 {
             return UnitFate::NotAttempted("nothing of it was touched yet");
         }
-        if !self.settings.even_if_there
-            && Whereabouts::of(unit, view.page_kind()) == Whereabouts::On(node)
-        {
+        let source = Whereabouts::of(unit, view.page_kind());
+        if !self.settings.even_if_there && source == Whereabouts::On(node) {
             return UnitFate::AlreadyThere;
         }
         if self.method == Method::Exchange {
             // SAFETY: the caller's promise.
-            return unsafe { self.exchange(unit, node, &view) };
+            return unsafe { self.exchange(unit, node, &view, source) };
         }
         if limits::locks_memory() {
             return UnitFate::Denied(
@@ -384,7 +383,7 @@ impl StagedCopy {
             );
         }
         // SAFETY: the caller's promise.
-        unsafe { self.remap(unit, node, &view) }
+        unsafe { self.remap(unit, node, &view, source) }
     }
 
     /// Whether the pool may keep one more full slot: two are needed to work with.

@@ -46,7 +46,13 @@ impl StagedCopy {
     ///
     /// # Safety
     /// As [`StagedCopy::move_unit`], and no device writes to the unit.
-    pub(super) unsafe fn remap(&mut self, unit: usize, node: u32, view: &View) -> UnitFate {
+    pub(super) unsafe fn remap(
+        &mut self,
+        unit: usize,
+        node: u32,
+        view: &View,
+        source: Whereabouts,
+    ) -> UnitFate {
         if !self.limits.have_room() {
             return UnitFate::NotAttempted(
                 "the process has nearly vm.max_map_count mappings; raise it, or use a kernel with \
@@ -54,7 +60,6 @@ impl StagedCopy {
             );
         }
         let kind = view.page_kind();
-        let source = Whereabouts::of(unit, kind);
         let (target, empty) = match self.slots_to_remap(kind, node) {
             Ok(slots) => slots,
             Err(shortage) => return shortage.into(),
