@@ -11,10 +11,11 @@ PART := @setup/part
 # What `build` makes, and how the tests of whole programs are told of it.
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
 PRELOADED := $(RELEASE)/libisotherm.so --isotherm $(RELEASE)/isotherm
+MOVEMENT := $(RELEASE)/movement stress
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test test-long rules bench install clean
+.PHONY: help setup build demo test test-long proof rules bench install clean
 
 help:  ## print this list
 	@echo 'make TARGET, where TARGET is one of:'
@@ -34,6 +35,7 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 	@setup/python
 	$(PART) 'unit tests' setup/cargo-test
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
+	$(PART) 'moving memory' $(MOVEMENT) --seconds 10
 	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
 	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
 	$(PART) 'report page' tests/pages/run
@@ -41,6 +43,10 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 
 test-long: build  ## the long test sets: other projects' own test suites with Isotherm preloaded
 	$(PART) 'real programs, long set' tests/programs/run.sh $(PRELOADED) --long
+
+proof: build  ## ten minutes of moving memory under load: nothing lost in a billion checked writes
+	$(PART) 'moving memory, caught when it must be' $(MOVEMENT) --canary --seconds 60
+	$(PART) 'moving memory, ten minutes' $(MOVEMENT) --seconds 600 --at-least 1000000000
 
 rules: setup  ## format, lints, house rules and dependencies; part of `test`
 	$(PART) 'format' $(CARGO) fmt --all --check

@@ -88,7 +88,13 @@ pub fn set_for_thread(mode: Mode, nodes: &NodeMask) -> Result<()> {
         (nodes.0.as_ptr() as usize, NODE_WORDS * 64 + 1)
     };
     // SAFETY: the kernel reads the mask, which is as long as said (one bit less is read).
-    unsafe { call(libc::SYS_set_mempolicy, [mode as usize, mask, bits, 0, 0, 0]) }.map(|_| ())
+    unsafe {
+        call(
+            libc::SYS_set_mempolicy,
+            [mode as usize, mask, bits, 0, 0, 0],
+        )
+    }
+    .map(|_| ())
 }
 
 /// The policy of an address of this process: its number and its nodes (`get_mempolicy(2)`).

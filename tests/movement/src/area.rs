@@ -109,7 +109,9 @@ impl Area {
         let area = Self {
             kind,
             start,
-            progress: (0..bytes / PAGE_BYTES).map(|_| Progress::default()).collect(),
+            progress: (0..bytes / PAGE_BYTES)
+                .map(|_| Progress::default())
+                .collect(),
             first_page,
             visitors: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
@@ -194,7 +196,12 @@ impl Area {
 fn scratch(folder: &Path, kind: Kind, bytes: usize) -> io::Result<File> {
     let path = folder.join(format!("{}-{}", kind.word(), std::process::id()));
     let mut options = OpenOptions::new();
-    let file = options.read(true).write(true).create(true).truncate(true).open(&path)?;
+    let file = options
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .open(&path)?;
     // The mapping keeps it alive; nothing is left behind whatever ends the program.
     std::fs::remove_file(&path)?;
     file.set_len(bytes as u64)?;

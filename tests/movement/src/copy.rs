@@ -67,7 +67,10 @@ impl Field {
         while at < end {
             let mut regions = [Region::default(); 64];
             let (found, walked) = regions_of(&pagemap, at, end, wanted, &mut regions)?;
-            bytes += regions[..found].iter().map(|r| r.end - r.start).sum::<u64>();
+            bytes += regions[..found]
+                .iter()
+                .map(|r| r.end - r.start)
+                .sum::<u64>();
             if walked <= at {
                 break;
             }

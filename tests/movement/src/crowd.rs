@@ -64,7 +64,11 @@ pub fn check_all(areas: &[Area]) -> Count {
     let mut count = Count::default();
     for area in areas {
         for page in 0..area.pages() {
-            count.add(check(area.words(page), area.number(page), area.progress(page)));
+            count.add(check(
+                area.words(page),
+                area.number(page),
+                area.progress(page),
+            ));
         }
     }
     count

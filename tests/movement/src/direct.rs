@@ -67,14 +67,22 @@ impl Direct {
             // SAFETY: in bounds of memory that this thread alone reads and writes.
             let read = unsafe {
                 std::ptr::write_bytes(block, 0, BLOCK);
-                libc::pread(self.file.as_raw_fd(), block.cast(), BLOCK, at as libc::off_t)
+                libc::pread(
+                    self.file.as_raw_fd(),
+                    block.cast(),
+                    BLOCK,
+                    at as libc::off_t,
+                )
             };
             if read != BLOCK as isize {
                 anyhow::bail!("direct read: {}", std::io::Error::last_os_error());
             }
             // SAFETY: as above; nobody writes to the block now.
             let seen = unsafe { std::slice::from_raw_parts(block, BLOCK) };
-            let right = seen.iter().enumerate().all(|(i, seen)| *seen == byte(at + i));
+            let right = seen
+                .iter()
+                .enumerate()
+                .all(|(i, seen)| *seen == byte(at + i));
             blocks += 1;
             wrong += u64::from(!right);
         }

@@ -20,7 +20,11 @@ pub fn fork_often(areas: &[Area], gate: &Gate, stop: &AtomicBool, seed: u64) -> 
     while !stop.load(Ordering::Relaxed) {
         let done: Vec<Vec<u64>> = areas
             .iter()
-            .map(|area| (0..area.pages()).map(|page| area.progress(page).done()).collect())
+            .map(|area| {
+                (0..area.pages())
+                    .map(|page| area.progress(page).done())
+                    .collect()
+            })
             .collect();
         gate.close();
         // SAFETY: the child reads memory, calls nothing of the C library but `_exit`, and leaves.
@@ -46,7 +50,11 @@ pub fn fork_often(areas: &[Area], gate: &Gate, stop: &AtomicBool, seed: u64) -> 
 fn look(areas: &[Area], done: &[Vec<u64>]) -> ! {
     let mut wrong = 0;
     // A closed area was about to be moved without protection; its pages are its mover's.
-    for (area, done) in areas.iter().zip(done).filter(|(area, _)| area.kind.is_private()) {
+    for (area, done) in areas
+        .iter()
+        .zip(done)
+        .filter(|(area, _)| area.kind.is_private())
+    {
         for (page, done) in done.iter().enumerate() {
             wrong += wrong_in_child(area.words(page), area.number(page), *done);
         }

@@ -14,9 +14,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangePolicy, Request};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
-use isotherm_sys::staged::{
-    Gate, Method, Movable, PageKind, Settings, StagedCopy, UNIT_BYTES,
-};
+use isotherm_sys::staged::{Gate, Method, Movable, PageKind, Settings, StagedCopy, UNIT_BYTES};
 
 use crate::area::{Area, Kind};
 use crate::direct::Direct;
@@ -48,7 +46,7 @@ pub fn move_often(
     seed: u64,
 ) -> Result<String> {
     let mut movers = movers(areas, direct, gate);
-    let mut paper = copier(None, 1).context("opening the two copies")?;
+    let mut paper = copier(None, 1);
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut by_paper, mut locked) = (0, 0);
     while !stop.load(Ordering::Relaxed) {
@@ -56,14 +54,19 @@ pub fn move_often(
         let node = NodeId(nodes[random.usize(..nodes.len())]);
         let area = &areas[random.usize(..areas.len())];
         let Some(mover) = movers.get_mut(mover) else {
-            by_paper += move_alone(&mut paper, areas, gate)?;
+            if let Some(paper) = &mut paper {
+                by_paper += move_alone(paper, areas, gate)?;
+            }
             continue;
         };
         if let Some(direct) = direct
             && mover.sees_devices
             && random.u8(..8) == 0
         {
-            mover.executor.execute(&[action(direct.movable().range().clone(), (mover.request)(node))]);
+            mover.executor.execute(&[action(
+                direct.movable().range().clone(),
+                (mover.request)(node),
+            )]);
             continue;
         }
         if mover.staged && !area.kind.is_plain() {
@@ -71,7 +74,9 @@ pub fn move_often(
         }
         let range = some_of(area, mover.staged, &mut random);
         let lock = area.kind == Kind::Locked && area.lock(true).is_ok();
-        mover.executor.execute(&[action(range, (mover.request)(node))]);
+        mover
+            .executor
+            .execute(&[action(range, (mover.request)(node))]);
         if lock {
             locked += 1;
             let _ = area.lock(false);

@@ -146,8 +146,14 @@ mod tests {
         words[17].store(before, Ordering::Relaxed);
         assert!(check(&words, 3, &progress).wrong > 0, "a lost write");
         assert_eq!(wrong_in_child(&words, 3, 1), 1);
-        assert!(check_and_write(&words, 3, &progress).wrong > 0, "the writer sees it too");
+        assert!(
+            check_and_write(&words, 3, &progress).wrong > 0,
+            "the writer sees it too"
+        );
         assert_eq!(check(&words, 3, &progress).wrong, 0);
-        assert!(check(&words, 4, &progress).wrong > 500, "another page's words");
+        assert!(
+            check(&words, 4, &progress).wrong > 500,
+            "another page's words"
+        );
     }
 }

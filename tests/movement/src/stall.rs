@@ -18,7 +18,7 @@ use crate::page::PAGE_BYTES;
 
 #[derive(Debug, Args)]
 pub struct StallArgs {
-    /// exchange, traces or hold; `none` moves nothing
+    /// exchange, traces, hold or remap; `none` moves nothing
     #[arg(long, default_value = "exchange")]
     method: String,
     /// Threads that copy
@@ -52,7 +52,9 @@ struct Shared {
 pub fn run(args: &StallArgs) -> Result<()> {
     let settings = Settings {
         threads: args.threads,
-        method: Method::ALL.into_iter().find(|method| method.word() == args.method),
+        method: Method::ALL
+            .into_iter()
+            .find(|method| method.word() == args.method),
         even_if_there: true,
         ..Settings::DEFAULT
     };
@@ -65,6 +67,7 @@ pub fn run(args: &StallArgs) -> Result<()> {
         longest: AtomicU64::new(0),
         writes: AtomicU64::new(0),
     };
+    let (node, gate) = (nodes::with_memory()[0], Gate::new());
     let (mut stalls, mut stops, mut moved) = (Vec::new(), Vec::new(), 0);
     std::thread::scope(|scope| {
         scope.spawn(|| shared.hammer());
@@ -75,12 +78,14 @@ pub fn run(args: &StallArgs) -> Result<()> {
             shared.longest.store(0, Ordering::SeqCst);
             if moves {
                 let address = shared.start + unit * UNIT_BYTES;
+                let note = |_, fate| {
+                    if let UnitFate::Moved(work) = fate {
+                        moved += 1;
+                        stops.push(work.stop_ns);
+                    }
+                };
                 // SAFETY: the field is written as atomics alone and never unmapped.
-                let fate = unsafe { mover.move_unit(address, nodes::with_memory()[0], &Gate::new()) };
-                if let UnitFate::Moved(work) = fate {
-                    moved += 1;
-                    stops.push(work.stop_ns);
-                }
+                unsafe { mover.move_range(address..address + UNIT_BYTES, node, &gate, note) };
             } else {
                 std::thread::sleep(Duration::from_micros(300));
             }
@@ -132,7 +137,9 @@ impl Shared {
 fn field(huge: bool) -> Result<usize> {
     let bytes = UNITS * UNIT_BYTES;
     let error = |error| anyhow::anyhow!("mapping memory: {error:?}");
-    let start = memory::fresh(bytes + UNIT_BYTES).map_err(error)?.next_multiple_of(UNIT_BYTES);
+    let start = memory::fresh(bytes + UNIT_BYTES)
+        .map_err(error)?
+        .next_multiple_of(UNIT_BYTES);
     let advice = if huge {
         libc::MADV_HUGEPAGE
     } else {

@@ -65,8 +65,8 @@ pub fn run(args: &StressArgs) -> Result<()> {
         let reads = direct
             .as_ref()
             .map(|direct| scope.spawn(|| direct.read_often(&stop, seed ^ 3)));
-        let moving =
-            scope.spawn(|| movers::move_often(&areas, direct.as_ref(), &nodes, &gate, &stop, seed ^ 4));
+        let moving = scope
+            .spawn(|| movers::move_often(&areas, direct.as_ref(), &nodes, &gate, &stop, seed ^ 4));
         wait(args.seconds, &tally);
         stop.store(true, Ordering::SeqCst);
         let joined = "a thread of the stress panicked";
@@ -140,7 +140,10 @@ fn conclude(args: &StressArgs, areas: &[Area], tally: &Tally, seed: u64) -> Resu
     let last = crowd::check_all(areas);
     let written = tally.written.load(Ordering::Relaxed);
     let wrong = tally.wrong.load(Ordering::Relaxed) + last.wrong;
-    println!("words checked by readers {}", tally.read.load(Ordering::Relaxed));
+    println!(
+        "words checked by readers {}",
+        tally.read.load(Ordering::Relaxed)
+    );
     println!("words checked at the end {}", last.words);
     println!("mappings at the end {}", mappings());
     println!("writes checked {written}");
@@ -149,7 +152,10 @@ fn conclude(args: &StressArgs, areas: &[Area], tally: &Tally, seed: u64) -> Resu
         bail!("{wrong} words were lost or torn (--seed {seed} makes the same choices again)");
     }
     if written < args.at_least {
-        bail!("only {written} writes were checked, {} were asked for", args.at_least);
+        bail!(
+            "only {written} writes were checked, {} were asked for",
+            args.at_least
+        );
     }
     Ok(())
 }

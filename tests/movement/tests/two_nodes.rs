@@ -30,7 +30,10 @@ fn two_nodes() -> Option<(NodeId, NodeId)> {
     match nodes::with_memory().as_slice() {
         [a, b, ..] => Some((NodeId(*a), NodeId(*b))),
         other => {
-            println!("skipped: this machine has {} node with memory, not two", other.len());
+            println!(
+                "skipped: this machine has {} node with memory, not two",
+                other.len()
+            );
             None
         }
     }
@@ -76,11 +79,15 @@ impl Field {
 
     /// Small pages on a node.
     fn pages_on(&self, node: NodeId) -> usize {
-        let addresses: Vec<usize> =
-            (self.start..self.start + self.bytes()).step_by(PAGE).collect();
+        let addresses: Vec<usize> = (self.start..self.start + self.bytes())
+            .step_by(PAGE)
+            .collect();
         let mut status = vec![-1; addresses.len()];
         pages::nodes_of(0, &addresses, &mut status).expect("nodes");
-        status.iter().filter(|found| **found == node.0 as i32).count()
+        status
+            .iter()
+            .filter(|found| **found == node.0 as i32)
+            .count()
     }
 
     fn pages(&self) -> usize {
@@ -119,7 +126,8 @@ fn kernel_migration_brings_every_page_to_and_fro_and_says_what_was_there() {
     let Some((a, b)) = two_nodes() else { return };
     for huge in [false, true] {
         let field = Field::new(UNITS, huge);
-        Placement::new(kernel()).execute(&[field.action(Request::Place(RangePolicy::Preferred(a)))]);
+        Placement::new(kernel())
+            .execute(&[field.action(Request::Place(RangePolicy::Preferred(a)))]);
         field.fill();
         let mut migration = Migration::new(kernel());
         for node in [b, a, b] {
@@ -160,7 +168,11 @@ fn every_staged_method_brings_every_page_to_and_fro() {
             let mut staged = Staged::new(mover, vec![declared], &gate);
             for node in [b, a, b] {
                 let outcomes = staged.execute(&[field.action(Request::Move(node))]);
-                assert_eq!(moved(&outcomes), field.bytes() as u64, "{method:?} {outcomes:?}");
+                assert_eq!(
+                    moved(&outcomes),
+                    field.bytes() as u64,
+                    "{method:?} {outcomes:?}"
+                );
                 assert_eq!(field.pages_on(node), field.pages(), "{method:?}");
                 assert!(field.is_intact(), "{method:?}");
             }
@@ -220,15 +232,23 @@ fn a_whole_process_is_moved_from_outside_and_its_end_is_an_outcome() {
     for node in [a, b, a] {
         let actions = whole_process::actions(Path::new("/"), process, node).expect("maps");
         let outcomes = migration.execute(&actions);
-        let bytes = outcomes.iter().map(|o| o.bytes_of(|fate| *fate == Fate::Moved).0);
+        let bytes = outcomes
+            .iter()
+            .map(|o| o.bytes_of(|fate| *fate == Fate::Moved).0);
         total += bytes.sum::<u64>();
     }
-    assert!(total > 0, "two of the three moves must have moved its own pages");
+    assert!(
+        total > 0,
+        "two of the three moves must have moved its own pages"
+    );
     let actions = whole_process::actions(Path::new("/"), process, b).expect("maps");
     child.kill().expect("kill");
     child.wait().expect("wait");
     for outcome in migration.execute(&actions) {
-        assert!(matches!(outcome.parts[0].fate, Fate::NotAttempted(_)), "{outcome:?}");
+        assert!(
+            matches!(outcome.parts[0].fate, Fate::NotAttempted(_)),
+            "{outcome:?}"
+        );
     }
 }
 
@@ -254,13 +274,19 @@ fn a_full_node_is_said_and_nothing_is_lost() {
         }
     };
     if !full {
-        return println!("skipped: node {b} holds more than {MOST} units; it cannot be filled here");
+        return println!(
+            "skipped: node {b} holds more than {MOST} units; it cannot be filled here"
+        );
     }
     let outcomes = Migration::new(kernel()).execute(&[field.action(Request::Move(b))]);
     assert_eq!(outcomes[0].left(), Bytes(0));
     let busy = outcomes[0].bytes_of(|fate| matches!(fate, Fate::Busy(_)));
     println!("busy {busy:?}, moved {}", moved(&outcomes));
-    assert_eq!(field.pages_on(b) * PAGE, moved(&outcomes) as usize, "{outcomes:?}");
+    assert_eq!(
+        field.pages_on(b) * PAGE,
+        moved(&outcomes) as usize,
+        "{outcomes:?}"
+    );
     assert!(field.is_intact());
     if let Ok(mover) = StagedCopy::open(Settings::DEFAULT) {
         let gate = Gate::new();

@@ -26,6 +26,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
             "sim", "trace",
         ],
     ),
+    ("movement", &["act", "model", "sys"]),
     ("xtask", &[]),
 ];
 

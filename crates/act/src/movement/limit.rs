@@ -168,7 +168,9 @@ mod tests {
     impl RangeExecutor for Mover {
         fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
             let outcome = |action: &RangeAction| {
-                self.0.0.set(self.0.0.get() + (action.range.bytes.0 >> 20) * 1_000_000);
+                self.0
+                    .0
+                    .set(self.0.0.get() + (action.range.bytes.0 >> 20) * 1_000_000);
                 RangeOutcome::whole(action.clone(), Fate::Moved)
             };
             actions.iter().map(outcome).collect()
@@ -184,7 +186,11 @@ mod tests {
         };
         let mut limit = Limit::new(Mover(hands.clone()), hands.clone(), allowance);
         let outcomes = limit.execute(&[action(7, 0, 1 << 18, NodeId(1))]);
-        assert_eq!(outcomes[0].parts.len(), 1, "slices that fared alike are one part");
+        assert_eq!(
+            outcomes[0].parts.len(),
+            1,
+            "slices that fared alike are one part"
+        );
         assert_eq!(outcomes[0].left(), Bytes(0));
         hands.0.get() as f64 / 1e9
     }

@@ -52,7 +52,9 @@ impl<S: System> Placement<S> {
             Ok(prepared) => prepared,
             Err(fate) => return fate,
         };
-        let set = self.system.set_policy(whole_pages(action.range), mode, &nodes);
+        let set = self
+            .system
+            .set_policy(whole_pages(action.range), mode, &nodes);
         fate(set, wanted)
     }
 
@@ -133,7 +135,9 @@ fn fate(answer: Result<(), Refusal>, wanted: &RangePolicy) -> Fate {
         (libc::EINVAL, RangePolicy::WeightedInterleave(_)) => {
             "weighted interleave needs Linux 6.9, and all of its nodes must have memory".to_owned()
         }
-        (libc::EINVAL, _) => "a node is not there, has no memory, or is outside the cpuset".to_owned(),
+        (libc::EINVAL, _) => {
+            "a node is not there, has no memory, or is outside the cpuset".to_owned()
+        }
         (libc::EFAULT, _) => "the range is not mapped as a whole".to_owned(),
         (libc::ENOSYS, _) => {
             "this kernel has no memory policies (CONFIG_NUMA); every page is on its only node"
@@ -176,7 +180,10 @@ mod tests {
         });
         let outcomes = Placement::new(dry).execute(&[
             action(0, RangePolicy::Bind(vec![NodeId(1), NodeId(3)])),
-            action(0, RangePolicy::WeightedInterleave(vec![(NodeId(0), 3), (NodeId(1), 1)])),
+            action(
+                0,
+                RangePolicy::WeightedInterleave(vec![(NodeId(0), 3), (NodeId(1), 1)]),
+            ),
         ]);
         let fate = Fate::NotAttempted("dry run".to_owned());
         assert!(outcomes.iter().all(|outcome| outcome.parts[0].fate == fate));
@@ -202,7 +209,9 @@ mod tests {
             panic!("{denied:?}");
         };
         assert!(why.contains("Linux 6.9"), "{why}");
-        let weights = root.path().join("sys/kernel/mm/mempolicy/weighted_interleave");
+        let weights = root
+            .path()
+            .join("sys/kernel/mm/mempolicy/weighted_interleave");
         std::fs::create_dir_all(&weights).unwrap();
         std::fs::write(weights.join("node0"), "1\n").unwrap();
         // The range is not mapped, so the policy itself is denied after the weight was written.

@@ -50,7 +50,10 @@ impl<'a> Staged<'a> {
 
 impl RangeExecutor for Staged<'_> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-        actions.iter().map(|action| self.carry_out(action)).collect()
+        actions
+            .iter()
+            .map(|action| self.carry_out(action))
+            .collect()
     }
 }
 
@@ -91,10 +94,7 @@ const FOREIGN: &str = "a staged copy moves memory of its own process only; kerne
                        move another's";
 
 /// The declared range that holds the action's, cut to it.
-fn checked(
-    action: &RangeAction,
-    declared: &[Movable],
-) -> Result<(Movable, NodeId), &'static str> {
+fn checked(action: &RangeAction, declared: &[Movable]) -> Result<(Movable, NodeId), &'static str> {
     let Request::Move(node) = action.request else {
         return Err(PLACES);
     };
@@ -139,7 +139,10 @@ mod tests {
         };
         let mut staged = Staged::new(mover, Vec::new(), &gate);
         let own = std::process::id();
-        let actions = [action(own, 0, 512, NodeId(0)), action(own + 1, 0, 512, NodeId(0))];
+        let actions = [
+            action(own, 0, 512, NodeId(0)),
+            action(own + 1, 0, 512, NodeId(0)),
+        ];
         for outcome in staged.execute(&actions) {
             assert!(matches!(&outcome.parts[0].fate, Fate::Denied(why) if why.len() > 20));
         }
@@ -153,7 +156,10 @@ mod tests {
             calls.push(call.to_string());
         });
         let outcomes = dry.execute(&[wanted, action(0, 0, 512, NodeId(1))]);
-        assert_eq!(outcomes[0].parts[0].fate, Fate::NotAttempted("dry run".to_owned()));
+        assert_eq!(
+            outcomes[0].parts[0].fate,
+            Fate::NotAttempted("dry run".to_owned())
+        );
         assert!(matches!(outcomes[1].parts[0].fate, Fate::Denied(_)));
         assert_eq!(calls, ["staged copy(0x40200000, 2097152, node 1)"]);
     }

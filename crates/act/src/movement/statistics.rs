@@ -112,7 +112,10 @@ mod tests {
         assert_eq!(totals.asked(), Bytes(5 * 4096));
         assert_eq!((totals.actions, totals.moved), (2, Bytes(2 * 4096)));
         assert_eq!(totals.already_there, Bytes(4096));
-        assert_eq!((totals.busy, totals.not_attempted), (Bytes(4096), Bytes(4096)));
+        assert_eq!(
+            (totals.busy, totals.not_attempted),
+            (Bytes(4096), Bytes(4096))
+        );
         assert_eq!(executor.inner.outcomes, outcomes);
     }
 }

@@ -60,7 +60,10 @@ mod tests {
         assert_eq!((heap.start, heap.bytes), (0x55d0, Bytes(0x20)));
         assert!(movable("7f00-7f10 r-xp 00000000 08:01 99  /usr/lib/libc.so.6").is_some());
         assert_eq!(movable("7ffe-7fff r-xp 00000000 00:00 0  [vdso]"), None);
-        assert_eq!(movable("7ffe-7fff r--p 00000000 00:00 0  [vvar_vclock]"), None);
+        assert_eq!(
+            movable("7ffe-7fff r--p 00000000 00:00 0  [vvar_vclock]"),
+            None
+        );
         assert_eq!(movable("nonsense"), None);
         assert_eq!(movable("20-10 rw-p"), None);
     }

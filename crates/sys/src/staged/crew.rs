@@ -20,7 +20,7 @@ use crate::thread::{Stack, settle_bare, spawn};
 
 /// A helper calls memcpy, mremap and futex: little stack is enough.
 const STACK_BYTES: usize = 64 << 10;
-/// Looks at the job number before a helper sleeps, some 20 us: about the pause between two units.
+/// Looks before a thread sleeps or gives way, some 20 us: about the pause between two units.
 const SPINS: u32 = 2_000;
 
 /// What is to be done.
@@ -104,8 +104,15 @@ impl Crew {
         while let Some(piece) = self.board.take(job, WORDS as u32) {
             self.board.copy_piece(piece);
         }
+        let mut spins = 0;
         while self.board.finished.load(Ordering::Acquire) < WORDS as u32 {
-            core::hint::spin_loop();
+            spins += 1;
+            if spins < SPINS {
+                core::hint::spin_loop();
+            } else {
+                // A helper has lost its processor in the middle of a piece.
+                std::thread::yield_now();
+            }
         }
     }
 

@@ -50,7 +50,8 @@ impl StagedCopy {
         }
         for run in view.there.runs() {
             // SAFETY: the advice changes no content, and the pages are there.
-            let _ = unsafe { memory::advise(unit + run.start, run.len(), libc::MADV_POPULATE_WRITE) };
+            let _ =
+                unsafe { memory::advise(unit + run.start, run.len(), libc::MADV_POPULATE_WRITE) };
         }
         let Ok(view) = self.reader.view(unit) else {
             return UNREADABLE;
@@ -118,9 +119,8 @@ impl StagedCopy {
 
     /// A full slot on the node and an empty one, both registered.
     fn two_slots(&mut self, kind: PageKind, node: u32) -> Result<(usize, usize), Shortage> {
-        let ready = |slot: &Slot| {
-            slot.state == State::Ready && slot.kind == kind && slot.node == node
-        };
+        let ready =
+            |slot: &Slot| slot.state == State::Ready && slot.kind == kind && slot.node == node;
         let vacant = |slot: &Slot| slot.state == State::Vacant && slot.kind == kind;
         let target = match self.pool.find(ready) {
             Some(index) => index,
@@ -219,14 +219,7 @@ impl StagedCopy {
     }
 
     /// Says what the two slots are now: T has the old pages, D is empty.
-    fn settle(
-        &mut self,
-        target: usize,
-        empty: usize,
-        held: &View,
-        put: bool,
-        source: Whereabouts,
-    ) {
+    fn settle(&mut self, target: usize, empty: usize, held: &View, put: bool, source: Whereabouts) {
         let recyclable = put && held.there.is_full();
         if recyclable {
             let mut slot = self.pool.slot(target);
@@ -273,9 +266,9 @@ unsafe fn move_all(uffd: &Userfaultfd, to: usize, from: usize, bytes: usize) -> 
 /// What a refusal of the kernel means.
 pub(super) fn refused(error: Errno) -> UnitFate {
     match error {
-        Errno::BUSY => UnitFate::Busy(
-            "pages are pinned for a device, or shared with another process",
-        ),
+        Errno::BUSY => {
+            UnitFate::Busy("pages are pinned for a device, or shared with another process")
+        }
         Errno::AGAIN => UnitFate::Busy("the kernel is changing the memory map; try again"),
         Errno::NOMEM => UnitFate::Busy("the kernel has no memory for page tables"),
         Errno::INVAL | Errno::NOENT => UnitFate::Denied(

@@ -11,9 +11,11 @@
 //! | [`Method::Exchange`] | Linux 6.8 | who touches it waits for the copy | yes: such a unit stays |
 //! | [`Method::Traces`] | Linux 6.7 | who touches it waits for the last pages | no |
 //! | [`Method::Hold`] | Linux 5.7 | who writes waits for the copy | no |
+//! | [`Method::Remap`] | Linux 5.7 | who touches it waits for the copy | no |
 //!
 //! All need a userfaultfd that serves the kernel's own accesses. The first that the kernel has is
-//! taken; [`StagedCopy::method`] says which.
+//! taken; [`StagedCopy::method`] says which. `Remap` is there for who asks for it: the fastest with
+//! small pages, because whole page tables change places and no page is looked at.
 //!
 //! Nothing here allocates after [`StagedCopy::open`], and the helpers are bare threads
 //! ([`crate::thread`]), so that the preloaded library may use it inside any program. It lies in
@@ -53,6 +55,11 @@ use crate::userfaultfd::{Features, OpenError, Userfaultfd};
 /// (0.1 to 0.4 ms; units of 32 MiB stalled writers for 8 to 45 ms).
 pub const UNIT_BYTES: usize = 2 << 20;
 
+/// What is said of locked memory where the method would not notice it.
+const LOCKED: UnitFate = UnitFate::Denied(
+    "the process locks memory (mlock), and this method cannot move a part of it safely; kernel \
+     migration can",
+);
 /// What is said of a unit whose page table could not be read.
 const UNREADABLE: UnitFate = UnitFate::Busy("the page table cannot be read at the moment");
 
@@ -65,11 +72,13 @@ pub enum Method {
     Traces,
     /// Hold writers, copy, then a short stop (`mremap`).
     Hold,
+    /// Take the page tables away, copy, map the copy (`mremap`).
+    Remap,
 }
 
 impl Method {
     /// All, best first.
-    pub const ALL: [Self; 3] = [Self::Exchange, Self::Traces, Self::Hold];
+    pub const ALL: [Self; 4] = [Self::Exchange, Self::Traces, Self::Hold, Self::Remap];
 
     /// Its name in outputs and on command lines.
     #[must_use]
@@ -78,6 +87,7 @@ impl Method {
             Self::Exchange => "exchange",
             Self::Traces => "traces",
             Self::Hold => "hold",
+            Self::Remap => "remap",
         }
     }
 
@@ -86,11 +96,21 @@ impl Method {
             Self::Exchange => Features::MOVE,
             Self::Traces => Features::WRITE_TRACE,
             Self::Hold => Features::WRITE_PROTECT,
+            Self::Remap => Features::MISSING,
         }
     }
 
     const fn traces(self) -> bool {
         matches!(self, Self::Traces)
+    }
+
+    /// Whether pages are write-protected before the stop.
+    const fn protects(self) -> bool {
+        matches!(self, Self::Traces | Self::Hold)
+    }
+
+    const fn sees_locks(self) -> bool {
+        matches!(self, Self::Exchange)
     }
 
     const fn registers_slots(self) -> bool {
@@ -197,7 +217,7 @@ impl core::fmt::Display for StagedError {
             Self::OldKernel => write!(
                 f,
                 "this kernel lacks what the method needs: Linux 6.8 for exchange, 6.7 for traces, \
-                 5.7 for hold"
+                 5.7 for hold and remap"
             ),
             Self::NoPagemap => write!(f, "/proc/self/pagemap cannot be read; mount /proc"),
             Self::NoResources => write!(
@@ -331,12 +351,17 @@ impl StagedCopy {
         const EDGE: &str = "less than a whole 2 MiB; kernel migration can move it";
         let first = range.start.next_multiple_of(UNIT_BYTES).min(range.end);
         let last = (range.end / UNIT_BYTES * UNIT_BYTES).max(first);
+        let locked = !self.method.sees_locks() && limits::locks_memory();
         if first > range.start {
             each(range.start..first, UnitFate::NotAttempted(EDGE));
         }
         for unit in (first..last).step_by(UNIT_BYTES) {
-            // SAFETY: the caller's promise.
-            let fate = unsafe { self.move_unit(unit, node, gate) };
+            let fate = if locked {
+                LOCKED
+            } else {
+                // SAFETY: the caller's promise.
+                unsafe { self.move_unit(unit, node, gate) }
+            };
             each(unit..unit + UNIT_BYTES, fate);
         }
         if range.end > last {
@@ -344,11 +369,7 @@ impl StagedCopy {
         }
     }
 
-    /// Moves one unit.
-    ///
-    /// # Safety
-    /// As [`Self::move_range`]. The address is a multiple of [`UNIT_BYTES`].
-    pub unsafe fn move_unit(&mut self, unit: usize, node: u32, gate: &Gate) -> UnitFate {
+    unsafe fn move_unit(&mut self, unit: usize, node: u32, gate: &Gate) -> UnitFate {
         gate.close();
         // SAFETY: the caller's promise.
         let fate = unsafe { self.move_unit_held(unit, node) };
@@ -368,19 +389,18 @@ impl StagedCopy {
         if view.there.count() == 0 {
             return UnitFate::NotAttempted("nothing of it was touched yet");
         }
-        let source = Whereabouts::of(unit, view.page_kind());
-        if !self.settings.even_if_there && source == Whereabouts::On(node) {
+        let kind = view.page_kind();
+        let source = Whereabouts::of(unit, kind);
+        let on_node = Whereabouts::On(node);
+        if !self.settings.even_if_there
+            && source == on_node
+            && Whereabouts::exactly(unit, kind) == on_node
+        {
             return UnitFate::AlreadyThere;
         }
         if self.method == Method::Exchange {
             // SAFETY: the caller's promise.
             return unsafe { self.exchange(unit, node, &view, source) };
-        }
-        if limits::locks_memory() {
-            return UnitFate::Denied(
-                "the process locks memory (mlock), and this kernel cannot move a part of it safely; \
-                 kernel migration can",
-            );
         }
         // SAFETY: the caller's promise.
         unsafe { self.remap(unit, node, &view, source) }
@@ -397,7 +417,8 @@ fn best(wanted: Option<Method>, reader: &Reader) -> Result<(Method, Userfaultfd)
     let mut error = StagedError::OldKernel;
     for method in Method::ALL {
         let chosen = wanted.is_none_or(|wanted| wanted == method);
-        if !chosen || (method != Method::Hold && !reader.scans()) {
+        let needs_scans = matches!(method, Method::Exchange | Method::Traces);
+        if !chosen || (needs_scans && !reader.scans()) {
             continue;
         }
         match Userfaultfd::with(method.features()) {

@@ -11,6 +11,7 @@
 //! 6.14 `mremap` wipes the traces unless its message (`UFFD_EVENT_REMAP`) is waited for, and the
 //! thread that calls it sleeps until another one has read that; so a helper calls and this thread
 //! reads. Without traces (*hold*, Linux 5.7) writers wait from the start, readers only in the stop.
+//! Without write protection (*remap*) the stop comes first and has all of the copy in it.
 //!
 //! What this cannot see, and [`super::exchange`] can: pages that a device writes to. Memory with
 //! direct I/O in flight must not be moved this way. The unit's mapping is replaced, so its advice is
@@ -100,9 +101,8 @@ impl StagedCopy {
 
     /// A full slot on the node, and an unused one.
     fn slots_to_remap(&mut self, kind: PageKind, node: u32) -> Result<(usize, usize), Shortage> {
-        let ready = |slot: &Slot| {
-            slot.state == State::Ready && slot.kind == kind && slot.node == node
-        };
+        let ready =
+            |slot: &Slot| slot.state == State::Ready && slot.kind == kind && slot.node == node;
         let target = match self.pool.find(ready) {
             Some(index) => index,
             None => self.make_ready(kind, node)?,
@@ -116,6 +116,9 @@ impl StagedCopy {
     /// rounds it took after the first.
     fn copy_in_rounds(&self, places: &Places) -> Result<(UnitPages, u32), UnitFate> {
         let unit = &places.unit;
+        if !self.method.protects() {
+            return Ok((UnitPages::default(), 0));
+        }
         let traces = self.method.traces();
         let modes = if traces {
             Modes::WRITE_PROTECT
@@ -130,11 +133,7 @@ impl StagedCopy {
         let mut round = 0;
         loop {
             let view = self.reader.view(unit.start).map_err(|_| UNREADABLE)?;
-            let wanted = if round == 0 {
-                view.there
-            } else {
-                view.written
-            };
+            let wanted = if round == 0 { view.there } else { view.written };
             if round > 0 && (wanted.count() <= FEW || round > ROUNDS) {
                 return Ok((copied, round - 1));
             }
@@ -158,8 +157,13 @@ impl StagedCopy {
     /// Takes the unit away, copies what is left, and maps the copy in its place.
     fn stop(&self, places: &Places, copied: &UnitPages) -> Result<View, UnitFate> {
         let (unit, away) = (places.unit.start, places.away.start);
+        let modes = if self.method.protects() {
+            Modes::BOTH
+        } else {
+            Modes::MISSING
+        };
         // SAFETY: from now on whoever touches a page that is not there waits for the wake below.
-        unsafe { self.uffd.register_modes(&places.unit, Modes::BOTH) }.map_err(refused)?;
+        unsafe { self.uffd.register_modes(&places.unit, modes) }.map_err(refused)?;
         self.take(unit, away)?;
         let held = loop {
             if let Ok(view) = self.reader.view(away) {
@@ -176,7 +180,8 @@ impl StagedCopy {
         unsafe { self.crew.copy(away, places.to, &left) };
         for hole in held.there.inverse().runs() {
             // SAFETY: D is the pool's own; a page that the program does not have must read as zero.
-            let _ = unsafe { memory::advise(places.to + hole.start, hole.len(), libc::MADV_DONTNEED) };
+            let _ =
+                unsafe { memory::advise(places.to + hole.start, hole.len(), libc::MADV_DONTNEED) };
         }
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         for _ in 0..TRIES {
@@ -191,7 +196,9 @@ impl StagedCopy {
         // SAFETY: T holds what was taken from S.
         let _ = unsafe { memory::remap(away, UNIT_BYTES, UNIT_BYTES, flags, unit) };
         let _ = self.uffd.wake(&places.unit);
-        Err(UnitFate::Busy("the kernel has no memory for a mapping; try again"))
+        Err(UnitFate::Busy(
+            "the kernel has no memory for a mapping; try again",
+        ))
     }
 
     /// Moves S's page tables to T.
@@ -200,9 +207,9 @@ impl StagedCopy {
             libc::ENOMEM | libc::EAGAIN => {
                 UnitFate::Busy("the kernel has no memory for a mapping; try again")
             }
-            _ => UnitFate::Denied(
-                "not one private anonymous mapping; kernel migration can move it",
-            ),
+            _ => {
+                UnitFate::Denied("not one private anonymous mapping; kernel migration can move it")
+            }
         };
         if !self.method.traces() {
             // SAFETY: S is the caller's promise and registered, T is the pool's own.
@@ -238,6 +245,9 @@ impl StagedCopy {
             return;
         }
         self.limits.spend();
+        if !self.method.protects() {
+            return;
+        }
         // Before Linux 6.14 the pages keep their protection on the way to T; registering and giving
         // back wipes it.
         // SAFETY: nobody but this thread touches T.

@@ -1,0 +1,113 @@
+"""Section `movement`: how fast memory is moved, how long writers wait, what planning moves costs."""
+import json
+import os
+import statistics
+
+from measure import Problem
+from table import Table
+from tools import Tools, must
+
+MEMORY_PER_BYTE = 3.5  # what is moved, a twin for memcpy, the staging buffer of two copies, and air
+
+
+def program(options) -> str:
+    path = os.path.join(os.path.dirname(os.path.abspath(options.isotherm)), "movement")
+    if not os.path.isfile(path):
+        raise Problem(f"there is no {path}; build it with cargo build --release --workspace")
+    return path
+
+
+def run_json(options, arguments: list[str]) -> dict:
+    out = must([program(options), *arguments], "measuring movement", timeout=options.limit)
+    return json.loads(out.splitlines()[-1])
+
+
+def available_mib() -> int:
+    with open("/proc/meminfo", encoding="ascii") as file:
+        for line in file:
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) // 1024
+    return 0
+
+
+def sizes(quick: bool) -> list[int]:
+    wanted = [16, 256] if quick else [16, 256, 1024, 4096]
+    return [mib for mib in wanted if mib * MEMORY_PER_BYTE < available_mib()]
+
+
+def rates(found: dict) -> dict[str, list[float]]:
+    return {way["way"]: way["gib_a_second"] for way in found["ways"]}
+
+
+def paired(rate: dict[str, list[float]], way: str, other: str) -> float:
+    """Median of the ratios within a round; 0 where one of the two is not there."""
+    if way not in rate or other not in rate:
+        return 0.0
+    return statistics.median(a / b for a, b in zip(rate[way], rate[other]))
+
+
+def quiet(options, say) -> Table:
+    table = Table("Staged copy of memory that nobody touches, as a share of memcpy into memory that is there",
+                  ["pages", "MiB", "T", "memcpy GiB/s", "spread", "exchange", "traces", "hold", "remap",
+                   "two copies", "exchange / two copies", "huge before", "after"])
+    worst, least, lost = 9.0, {True: 99.0, False: 99.0}, False
+    for huge in (False, True):
+        for mib in sizes(options.quick):
+            for threads in (1, 2):
+                say(f"movement: {mib} MiB, {'huge' if huge else 'small'} pages, {threads} threads")
+                arguments = ["copy", "--mib", str(mib), "--threads", str(threads), "--rounds", str(options.rounds)]
+                found = run_json(options, arguments + (["--huge"] if huge else []))
+                rate = rates(found)
+                plain = statistics.median(rate["memcpy"])
+                spread = (max(rate["memcpy"]) - min(rate["memcpy"])) / plain
+                gain = paired(rate, "exchange", "two copies")
+                share = paired(rate, "exchange", "memcpy")
+                worst, least[huge] = min(worst, share), min(least[huge], gain)
+                before, after = found["huge_bytes_before"] >> 20, found["huge_bytes_after"] >> 20
+                lost |= before != after or any(way["bytes_left"] for way in found["ways"])
+                table.row("2 MiB" if huge else "4 KiB", mib, threads, f"{plain:.2f}", f"{spread:.0%}",
+                          share, paired(rate, "traces", "memcpy"), paired(rate, "hold", "memcpy"),
+                          paired(rate, "remap", "memcpy"), paired(rate, "two copies", "memcpy"), f"{gain:.1f}", f"{before} MiB", f"{after} MiB")
+    state = "reached" if worst >= 0.8 else "not reached"
+    table.note(f"Promised: exchange at least 0.8 of memcpy. Lowest here {worst:.2f}: {state}.")
+    gains = least[True] >= 2.5 and least[False] >= 5
+    table.note("Promised: at least 2.5 times the two copies of ATMem with huge pages, 5 times with small ones. Lowest "
+               f"here {least[True]:.1f} and {least[False]:.1f}: {'reached' if gains else 'not reached'}.")
+    table.note("Huge pages after as before, and nothing left unmoved: " + ("not reached." if lost else "reached."))
+    return table
+
+
+def stalls(options, say) -> Table:
+    table = Table("Longest pause of a writer to the 2 MiB that move (microseconds, over units)",
+                  ["method", "pages", "units", "p50", "p99", "max", "stop p50", "stop p99"])
+    units = "400" if options.quick else "2000"
+    worst = 0.0
+    for method in ("none", "exchange", "traces", "hold", "remap"):
+        for huge in (False, True):
+            say(f"movement: stall, {method}")
+            arguments = ["stall", "--method", method, "--units", units] + (["--huge"] if huge else [])
+            found = run_json(options, arguments)
+            stall, stop = found["stall_us"], found["stop_us"]
+            if method == "exchange":
+                worst = max(worst, stall["p99"])
+            table.row(method, "2 MiB" if huge else "4 KiB", found["moved"], f"{stall['p50']:.0f}", f"{stall['p99']:.0f}",
+                      f"{stall['max']:.0f}", f"{stop['p50']:.0f}", f"{stop['p99']:.0f}")
+    table.note("`none` moves nothing: what the machine itself does to a writer in 0.3 ms.")
+    table.note(f"Promised on an idle machine: p99 at most 1000. Exchange here {worst:.0f}: "
+               f"{'reached' if worst <= 1000 else 'not reached'}.")
+    return table
+
+
+def planning(options, say) -> Table:
+    say("movement: planning")
+    runs = [run_json(options, ["plan"]) for _ in range(options.rounds)]
+    seconds = statistics.median(run["seconds"] for run in runs)
+    table = Table("Planning and issuing page moves to a kernel that answers at once (our own processor time)",
+                  ["pages", "moved", "outcome parts", "seconds"])
+    table.row(runs[0]["pages"], runs[0]["moved"], runs[0]["parts"], seconds)
+    table.note(f"Promised: at most 1 s for a million pages: {'reached' if seconds <= 1 else 'not reached'}.")
+    return table
+
+
+def run(_tools: Tools, options, _folder: str, say) -> list[Table]:
+    return [quiet(options, say), stalls(options, say), planning(options, say)]
