@@ -20,8 +20,9 @@ use crate::thread::{Stack, settle_bare, spawn};
 
 /// A helper calls memcpy, mremap and futex: little stack is enough.
 const STACK_BYTES: usize = 64 << 10;
-/// Looks before a thread sleeps or gives way, some 20 us: about the pause between two units.
-const SPINS: u32 = 2_000;
+/// Looks before a thread sleeps or gives way, some 150 us: longer than the page tables of one unit
+/// take between two copies. Waking a helper takes a good part of the time that its copy does.
+const SPINS: u32 = 10_000;
 
 /// What is to be done.
 #[derive(Clone, Copy, PartialEq, Eq)]
