@@ -15,7 +15,7 @@ MOVEMENT := $(RELEASE)/movement stress
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help setup build demo test test-long proof rules bench install clean
+.PHONY: help setup build demo test test-long test-vm test-vm-long proof rules bench install clean
 
 help:  ## print this list
 	@echo 'make TARGET, where TARGET is one of:'
@@ -36,17 +36,28 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 	$(PART) 'unit tests' setup/cargo-test
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
 	$(PART) 'moving memory' $(MOVEMENT) --seconds 10
+	@setup/vm
+	$(PART) 'virtual machines' $(CARGO) test --release --locked --package isotherm-vm
 	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
 	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
 	$(PART) 'report page' tests/pages/run
 	$(PART) 'hostile input' fuzz/check
 
-test-long: build  ## the long test sets: other projects' own test suites with Isotherm preloaded
+test-long: build test-vm-long  ## the long test sets: other projects' own test suites, virtual machines
 	$(PART) 'real programs, long set' tests/programs/run.sh $(PRELOADED) --long
 
 proof: build  ## ten minutes of moving memory under load: nothing lost in a billion checked writes
 	$(PART) 'moving memory, caught when it must be' $(MOVEMENT) --canary --seconds 60
 	$(PART) 'moving memory, ten minutes' $(MOVEMENT) --seconds 600 --at-least 1000000000
+test-vm: build  ## memory nodes that this machine lacks, in virtual machines; part of `test`
+	@setup/vm
+	$(PART) 'virtual machines' $(CARGO) test --release --locked --package isotherm-vm
+
+test-vm-long: build  ## the long set in virtual machines, and an older kernel; part of `test-long`
+	@setup/vm newest
+	@setup/vm stock
+	$(PART) 'virtual machines, long set' $(CARGO) test --release --locked --package isotherm-vm -- --include-ignored
+	$(PART) 'virtual machines, older kernel' env ISOTHERM_VM_KIT=stock $(CARGO) test --release --locked --package isotherm-vm --test guest
 
 rules: setup  ## format, lints, house rules and dependencies; part of `test`
 	$(PART) 'format' $(CARGO) fmt --all --check

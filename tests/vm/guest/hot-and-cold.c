@@ -1,0 +1,117 @@
+/* Makes a large array that is never touched again and a small one that always is, each from a function
+ * of its own, works, and prints on which nodes the pages of both lie, asked of the kernel: "cold
+ * N1=6144", and on standard error, because it is another one under Isotherm, the hot one's policy. Usage: hot-and-cold MILLIONS [STATUS [NODE]]: so many million accesses, not seconds, because
+ * the clocks of a guest run on while a busy host keeps its processors waiting. With NODE the hot array is
+ * first touched there. */
+#define _GNU_SOURCE
+#include <linux/mempolicy.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+enum { PAGE = 4096, HOT = 4 << 20, COLD = 6 * HOT, COUNT = HOT / sizeof(size_t), NODES = 8 };
+
+/* What the hot array and each sixth of the cold one hold: all indices, as one cycle in random order. */
+static size_t cycle[COUNT];
+
+/* Sattolo's shuffle. */
+static void make_cycle(void) {
+    unsigned random = 1;
+    for (size_t i = 0; i < COUNT; i++)
+        cycle[i] = i;
+    for (size_t i = COUNT - 1; i > 0; i--) {
+        random = random * 1664525u + 1013904223u;
+        size_t other = (random >> 8) % i, kept = cycle[i];
+        cycle[i] = cycle[other];
+        cycle[other] = kept;
+    }
+}
+
+/* The kernel copies: the first access that a sampler sees is made when both arrays are there, so
+ * nothing is decided before. */
+static void fill(char *memory) {
+    struct iovec to = {memory, HOT}, from = {cycle, HOT};
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != HOT)
+        perror("process_vm_readv");
+}
+
+/* As fill: the program itself never touches the cold array. */
+static int holds_cycle(char *memory) {
+    static char copy[HOT];
+    struct iovec to = {copy, HOT}, from = {memory, HOT};
+    return process_vm_readv(getpid(), &to, 1, &from, 1, 0) == HOT && memcmp(copy, cycle, HOT) == 0;
+}
+
+__attribute__((noinline)) static char *make_cold(void) {
+    char *memory = malloc(COLD);
+    for (size_t at = 0; at < COLD; at += HOT)
+        fill(memory + at);
+    return memory;
+}
+
+__attribute__((noinline)) static char *make_hot(unsigned long nodes) {
+    char *memory = malloc(HOT);
+    size_t page = ((size_t)memory + PAGE - 1) / PAGE * PAGE;
+    if (nodes && syscall(SYS_mbind, page, HOT, MPOL_PREFERRED, &nodes, 8 * sizeof nodes, 0) != 0)
+        perror("mbind");
+    fill(memory);
+    return memory;
+}
+
+/* An emulated processor takes interrupts between blocks of instructions only, so a timer's samples all
+ * fall on a block's first instruction. Here that is the load: without that no access would be seen. */
+__attribute__((noinline)) static size_t walk(const size_t *next, size_t at, size_t steps) {
+    do
+        at = next[at];
+    while (--steps);
+    return at;
+}
+
+static void print_nodes(const char *name, char *memory, size_t bytes) {
+    size_t pages_on[NODES] = {0}, elsewhere = 0;
+    for (size_t at = 0; at < bytes; at += PAGE) {
+        void *page = memory + at;
+        int node = -1;
+        syscall(SYS_move_pages, 0, 1L, &page, NULL, &node, 0);
+        if (node >= 0 && node < NODES)
+            pages_on[node]++;
+        else
+            elsewhere++;
+    }
+    printf("%s", name);
+    for (int node = 0; node < NODES; node++)
+        if (pages_on[node])
+            printf(" N%d=%zu", node, pages_on[node]);
+    if (elsewhere)
+        printf(" nowhere=%zu", elsewhere);
+    printf("\n");
+}
+
+static void print_policy(const char *name, char *memory) {
+    int mode = -1;
+    unsigned long nodes = 0;
+    if (syscall(SYS_get_mempolicy, &mode, &nodes, 8 * sizeof nodes, memory, MPOL_F_ADDR) != 0)
+        perror("get_mempolicy");
+    fprintf(stderr, "%s has policy %d of nodes %#lx\n", name, mode, nodes);
+}
+
+int main(int argc, char **argv) {
+    int millions = argc > 1 ? atoi(argv[1]) : 1;
+    make_cycle();
+    char *cold = make_cold(), *hot = make_hot(argc > 3 ? 1UL << atoi(argv[3]) : 0);
+    print_nodes("hot-at-first", hot, HOT);
+    size_t at = 0;
+    for (int i = 0; i < millions; i++)
+        at = walk((const size_t *)hot, at, 1000000);
+    print_nodes("cold", cold, COLD);
+    print_nodes("hot", hot, HOT);
+    print_policy("hot", hot);
+    int whole = at < COUNT && holds_cycle(hot);
+    for (size_t i = 0; i < COLD; i += HOT)
+        whole &= holds_cycle(cold + i);
+    printf("contents %s\n", whole ? "whole" : "damaged");
+    return argc > 2 ? atoi(argv[2]) : 0;
+}

@@ -1,0 +1,28 @@
+//! A test stand: real Linux in an emulated machine with memory nodes that this machine lacks.
+//!
+//! ```text
+//! topologies/NAME.toml --> Topology --+
+//! setup/vm --> build/vm --> Kit ------+--> Guest::boot --> Guest::run --> Ended (status, output)
+//! programs, libraries --> Payload ----+
+//! ```
+//!
+//! One boot serves many tests: the guest waits for commands on a serial line, and answers each with
+//! its exit status and what it printed. Emulated memory is equally fast everywhere, so what can be
+//! tested is where data lies, not how fast it is. No root and no hardware virtualisation is needed.
+
+pub mod archive;
+pub mod guest;
+pub mod kit;
+pub mod payload;
+pub mod serial;
+pub mod topology;
+
+use std::path::{Path, PathBuf};
+
+/// Where `setup/vm` puts what it fetches, in the repository that this crate was built in.
+#[must_use]
+pub fn kits() -> PathBuf {
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = own.ancestors().nth(2).unwrap_or(own);
+    root.join("build/vm")
+}

@@ -1,0 +1,191 @@
+//! Isotherm's own commands on real nodes.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::kernel::MPOL_PREFERRED;
+use crate::nodes::described;
+use crate::{EVERYWHERE, GuestTest, on};
+
+const TWO: &[&str] = &["two-nodes"];
+const ROOMY: &[&str] = &["two-nodes", "three-tiers", "no-hmat"];
+const HMAT: &[&str] = &["two-nodes", "three-tiers"];
+
+pub(crate) const TESTS: &[GuestTest] = &[
+    on!(EVERYWHERE, tiers_are_the_expected_ones),
+    on!(HMAT, tiers_have_the_firmware_latencies),
+    on!(TWO, doctor_names_both_tiers_with_their_latencies),
+    on!(TWO, a_recorded_program_prints_what_it_prints_alone),
+    on!(ROOMY, a_planned_run_places_hot_and_cold_data_on_their_nodes),
+    on!(
+        &["full-fast-node"],
+        a_planned_run_spills_what_the_fast_node_has_no_room_for
+    ),
+    on!(TWO, an_online_run_exchanges_hot_and_cold_data),
+];
+
+/// Pages of the arrays of `hot-and-cold`.
+const COLD_PAGES: usize = (24 << 20) / 4096;
+const HOT_PAGES: usize = (4 << 20) / 4096;
+/// Fast memory that holds the hot array and not the cold one.
+const FAST: &str = "8MiB";
+/// Millions of accesses: enough for a thousand samples, and for a dozen epochs of 250 ms.
+const MANY: &str = "20";
+const FOR_SECONDS: &str = "60";
+
+fn isotherm(arguments: &[&str]) -> Output {
+    let output = Command::new("isotherm")
+        .args(arguments)
+        .output()
+        .expect("isotherm starts");
+    assert!(
+        output.status.success(),
+        "isotherm {}: {}\n{}{}",
+        arguments.join(" "),
+        output.status,
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    output
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn tiers() -> Vec<Value> {
+    let output = isotherm(&["tiers", "--json"]);
+    let json: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(json["emulated"], Value::Bool(false));
+    json["tiers"].as_array().expect("a list of tiers").clone()
+}
+
+fn tiers_are_the_expected_ones() {
+    let found: Vec<Value> = tiers().iter().map(|tier| tier["nodes"].clone()).collect();
+    let expected: Vec<Value> = described()
+        .expected
+        .tiers
+        .into_iter()
+        .map(Value::from)
+        .collect();
+    assert_eq!(found, expected);
+}
+
+fn tiers_have_the_firmware_latencies() {
+    let machine = described();
+    for tier in tiers() {
+        let node = tier["nodes"][0].as_u64().expect("a node");
+        let reach = machine.fastest_reach(node as u32).expect("its speed");
+        assert_eq!(tier["latency_ns"], Value::from(reach.latency.0), "{tier}");
+    }
+}
+
+fn doctor_names_both_tiers_with_their_latencies() {
+    let report = text(&isotherm(&["doctor"]).stdout);
+    let line = report.lines().find(|line| line.starts_with("memory tiers"));
+    let line = line.unwrap_or_else(|| panic!("no line of memory tiers:\n{report}"));
+    let names = ["available", "fast", "100 ns", "slow", "300 ns"];
+    assert!(names.iter().all(|name| line.contains(name)), "{line}");
+}
+
+/// The lines of `hot-and-cold` by their first word.
+fn lines(output: &Output) -> BTreeMap<String, String> {
+    let printed = text(&output.stdout);
+    let lines = printed.lines().filter_map(|line| line.split_once(' '));
+    lines
+        .map(|(name, rest)| (name.to_owned(), rest.to_owned()))
+        .collect()
+}
+
+fn a_recorded_program_prints_what_it_prints_alone() {
+    let words = ["hot-and-cold", MANY, "7"];
+    let alone = Command::new(words[0])
+        .args(&words[1..])
+        .output()
+        .expect("the program");
+    let recorded = Command::new("isotherm")
+        .args(["--quiet", "record", "--force", "-o", "/tmp/a.iso", "--"])
+        .args(words)
+        .output()
+        .expect("isotherm starts");
+    assert_eq!(
+        recorded.status.code(),
+        Some(7),
+        "{}",
+        text(&recorded.stderr)
+    );
+    assert_eq!(text(&recorded.stdout), text(&alone.stdout));
+    let report = text(&isotherm(&["report", "--text", "/tmp/a.iso"]).stdout);
+    assert!(report.contains("make_hot"), "{report}");
+}
+
+/// Records the program and plans with these flags.
+fn plan(flags: &[&str]) {
+    isotherm(&[
+        "record",
+        "--force",
+        "--epoch",
+        "250ms",
+        "-o",
+        "/tmp/a.iso",
+        "--",
+        "hot-and-cold",
+        MANY,
+    ]);
+    isotherm(&[&["plan", "/tmp/a.iso", "-o", "/tmp/a.plan"], flags].concat());
+}
+
+/// Runs the program by the plan.
+fn guided() -> Output {
+    isotherm(&["run", "--plan", "/tmp/a.plan", "--", "hot-and-cold", "1"])
+}
+
+fn a_planned_run_places_hot_and_cold_data_on_their_nodes() {
+    plan(&["--fast", FAST]);
+    let lines = lines(&guided());
+    assert_eq!(lines["hot"], format!("N0={HOT_PAGES}"), "{lines:?}");
+    assert_eq!(lines["cold"], format!("N1={COLD_PAGES}"), "{lines:?}");
+    assert_eq!(lines["contents"], "whole", "{lines:?}");
+}
+
+/// Everything is planned for the fast node, which has no room for it: the arrays prefer that node and lie
+/// where room was. How much the kernel still finds there is its affair.
+fn a_planned_run_spills_what_the_fast_node_has_no_room_for() {
+    plan(&["--policy", "all-fast"]);
+    let run = guided();
+    let (lines, said) = (lines(&run), text(&run.stderr));
+    let preferred = format!("hot has policy {MPOL_PREFERRED} of nodes 0x1\n");
+    assert!(said.contains(&preferred), "{said}");
+    assert!(lines["cold"].contains("N1="), "{lines:?}");
+    assert!(!lines["cold"].contains("nowhere"), "{lines:?}");
+    assert!(!lines["hot"].contains("nowhere"), "{lines:?}");
+    assert_eq!(lines["contents"], "whole", "{lines:?}");
+}
+
+/// The cold array begins on the fast node, where there is room, and the hot one on the slow node: both
+/// have to be moved while the program runs.
+fn an_online_run_exchanges_hot_and_cold_data() {
+    let program = ["hot-and-cold", FOR_SECONDS, "0", "1"];
+    let run = isotherm(
+        &[
+            &["run", "--fast", FAST, "--epoch", "250ms", "--"],
+            &program[..],
+        ]
+        .concat(),
+    );
+    let (lines, report) = (lines(&run), text(&run.stderr));
+    assert!(lines["hot-at-first"].contains("N1="), "{lines:?}\n{report}");
+    assert_eq!(
+        lines["hot"],
+        format!("N0={HOT_PAGES}"),
+        "{lines:?}\n{report}"
+    );
+    assert_eq!(
+        lines["cold"],
+        format!("N1={COLD_PAGES}"),
+        "{lines:?}\n{report}"
+    );
+    assert_eq!(lines["contents"], "whole", "{lines:?}");
+}

@@ -1,0 +1,113 @@
+//! Tests that need memory nodes, in virtual machines that have them.
+//!
+//! One program plays both parts. On the host it lists the tests, boots each topology once and has
+//! every test run there; in the guest, called with `--in-guest NAME`, it is the test. So a test is an
+//! ordinary function that panics where something is wrong, and may use any crate of the workspace.
+
+mod commands;
+mod ending;
+mod kernel;
+mod moving;
+mod nodes;
+mod placement;
+mod stand;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Trial};
+
+/// A test and where it runs.
+struct GuestTest {
+    name: &'static str,
+    /// Names of topologies: the test runs on each.
+    on: &'static [&'static str],
+    /// Left to the long set.
+    long: bool,
+    run: fn(),
+}
+
+/// A test that is named after its function.
+macro_rules! on {
+    ($topologies:expr, $function:ident) => {
+        $crate::GuestTest {
+            name: stringify!($function),
+            on: $topologies,
+            long: false,
+            run: $function,
+        }
+    };
+    (long $topologies:expr, $function:ident) => {
+        $crate::GuestTest {
+            long: true,
+            ..on!($topologies, $function)
+        }
+    };
+}
+pub(crate) use on;
+
+const EVERYWHERE: &[&str] = &["two-nodes", "three-tiers", "full-fast-node", "no-hmat"];
+
+fn all() -> impl Iterator<Item = &'static GuestTest> {
+    [
+        nodes::TESTS,
+        placement::TESTS,
+        moving::TESTS,
+        commands::TESTS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().collect();
+    if let [_, option, name] = &words[..]
+        && option == stand::IN_GUEST
+    {
+        return in_guest(name);
+    }
+    let mut arguments = Arguments::from_args();
+    // A guest ends with the thread that booted it, and uses all processors by itself.
+    arguments.test_threads = Some(1);
+    let conclusion = libtest_mimic::run(&arguments, trials());
+    conclusion.exit_code()
+}
+
+/// Topology by topology, so that only one guest runs at a time and none is booted twice.
+fn trials() -> Vec<Trial> {
+    let stand = stand::Stand::shared();
+    let trial = |topology: &'static str, test: &'static GuestTest| {
+        let stand = stand.clone();
+        let name = format!("{topology}::{}", test.name);
+        Trial::ignorable_test(name, move || stand::run(&stand, topology, test.name))
+            .with_ignored_flag(test.long)
+    };
+    let in_guests = EVERYWHERE
+        .iter()
+        .flat_map(|topology| {
+            all()
+                .filter(move |test| test.on.contains(topology))
+                .map(move |test| (*topology, test))
+        })
+        .map(|(topology, test)| trial(topology, test));
+    in_guests.chain(ending::trials()).collect()
+}
+
+fn in_guest(name: &str) -> ExitCode {
+    if name == placement::TAKE_TOO_MUCH {
+        placement::take_too_much();
+        return ExitCode::SUCCESS;
+    }
+    let Some(test) = all().find(|test| test.name == name) else {
+        eprintln!("there is no test {name}");
+        return ExitCode::FAILURE;
+    };
+    // A failed assertion ends the process with status 101 and its message on standard error.
+    (test.run)();
+    ExitCode::SUCCESS
+}
+
+/// Ends a test in the guest that proves nothing there, with the reason.
+fn skip(reason: &str) -> ! {
+    println!("{reason}");
+    std::process::exit(stand::SKIPPED)
+}

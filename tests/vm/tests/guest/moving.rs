@@ -1,0 +1,137 @@
+//! Pages that are there already move to another node, and keep what is in them.
+
+use crate::kernel::{HUGE, MPOL_BIND, MPOL_MF_MOVE, MPOL_PREFERRED, Memory, free_bytes, version};
+use crate::nodes::described;
+use crate::{GuestTest, on, skip};
+
+const ROOMY: &[&str] = &["two-nodes", "three-tiers", "no-hmat"];
+const TWO: &[&str] = &["two-nodes"];
+const FULL: &[&str] = &["full-fast-node"];
+
+pub(crate) const TESTS: &[GuestTest] = &[
+    on!(
+        ROOMY,
+        moved_pages_are_on_the_new_node_and_keep_their_content
+    ),
+    on!(ROOMY, a_new_policy_moves_the_pages_that_are_there),
+    on!(TWO, huge_pages_move_whole),
+    on!(FULL, pages_that_find_no_room_stay_and_keep_their_content),
+    on!(long TWO, pages_keep_their_content_over_many_moves),
+    on!(long TWO, the_kernel_demotes_reclaimed_pages_to_the_slow_node),
+];
+
+const BYTES: usize = 16 << 20;
+
+/// Written memory, all of it on a node.
+fn on_node(node: u32, bytes: usize, huge: bool) -> Memory {
+    let mut memory = Memory::of(bytes).with_huge_pages(huge);
+    memory.bind(MPOL_BIND, &[node], 0).expect("mbind");
+    memory.write();
+    memory.assert_all_on(node);
+    // Without a policy that speaks against a move.
+    memory.bind(MPOL_PREFERRED, &[node], 0).expect("mbind");
+    memory
+}
+
+fn moved_pages_are_on_the_new_node_and_keep_their_content() {
+    let memory = on_node(0, BYTES, false);
+    let last = described().node.len() as u32 - 1;
+    for node in (1..=last).chain([0]) {
+        let status = memory.move_to(node).expect("move_pages");
+        let moved = status
+            .iter()
+            .filter(|status| **status == node as i32)
+            .count();
+        assert_eq!(moved, memory.pages(), "to node {node}");
+        memory.assert_all_on(node);
+        assert_eq!(memory.wrong_words(), 0, "on node {node}");
+    }
+}
+
+fn a_new_policy_moves_the_pages_that_are_there() {
+    let memory = on_node(0, BYTES, false);
+    memory.bind(MPOL_BIND, &[1], MPOL_MF_MOVE).expect("mbind");
+    memory.assert_all_on(1);
+    memory
+        .bind(MPOL_PREFERRED, &[0], MPOL_MF_MOVE)
+        .expect("mbind");
+    memory.assert_all_on(0);
+    assert_eq!(memory.wrong_words(), 0);
+}
+
+fn huge_pages_move_whole() {
+    let memory = on_node(0, BYTES, true);
+    // Otherwise this test would pass without a huge page.
+    let before = memory.huge_bytes();
+    assert!(
+        before >= BYTES - HUGE,
+        "only {before} bytes are in huge pages"
+    );
+    memory.bind(MPOL_BIND, &[1], MPOL_MF_MOVE).expect("mbind");
+    memory.assert_all_on(1);
+    assert_eq!(memory.huge_bytes(), before, "huge pages were split");
+    assert_eq!(memory.wrong_words(), 0);
+}
+
+/// The kernel either refuses the call (`ENOMEM`, nothing was moved) or says of every page what became
+/// of it. Which one is the kernel's choice; that nothing is lost is not.
+fn pages_that_find_no_room_stay_and_keep_their_content() {
+    let bytes = 64 << 20;
+    let memory = on_node(1, bytes, false);
+    assert!(free_bytes(0) < bytes, "node 0 is not full");
+    let outcome = memory.move_to(0);
+    let found = memory.pages_by_node();
+    assert_eq!(
+        found.values().sum::<usize>(),
+        memory.pages(),
+        "{found:?}, {outcome:?}"
+    );
+    assert!(found.get(&1).is_some_and(|pages| *pages > 0), "{found:?}");
+    assert_eq!(found, memory.numa_maps());
+    assert_eq!(memory.wrong_words(), 0);
+    if let Err(error) = &outcome {
+        assert_eq!(error.raw_os_error(), Some(libc::ENOMEM), "{error}");
+    }
+}
+
+fn pages_keep_their_content_over_many_moves() {
+    let memory = on_node(0, BYTES, false);
+    for round in 0..40 {
+        let node = (round + 1) % 2;
+        memory.move_to(node).expect("move_pages");
+        memory.assert_all_on(node);
+        assert_eq!(memory.wrong_words(), 0, "round {round}");
+    }
+}
+
+/// `Documentation/ABI/testing/sysfs-kernel-mm-numa`, `Documentation/admin-guide/cgroup-v2.rst`: with
+/// demotion, memory that a control group must give up goes to the next tier.
+fn the_kernel_demotes_reclaimed_pages_to_the_slow_node() {
+    if version() < (6, 8) {
+        skip("kernels before 6.8 make no memory tiers from firmware speeds, so nothing is below");
+    }
+    let write = |path: &str, text: &str| {
+        std::fs::write(path, text).unwrap_or_else(|error| panic!("{path}: {error}"));
+    };
+    write("/sys/kernel/mm/numa/demotion_enabled", "1");
+    write("/sys/fs/cgroup/cgroup.subtree_control", "+memory");
+    std::fs::create_dir_all("/sys/fs/cgroup/demoted").expect("a control group");
+    write(
+        "/sys/fs/cgroup/demoted/cgroup.procs",
+        &std::process::id().to_string(),
+    );
+    let mut memory = Memory::of(BYTES).with_huge_pages(false);
+    memory.write();
+    memory.assert_all_on(0);
+    // The kernel refuses what it cannot give up at once; how much it found is asked below.
+    let asked = std::fs::write(
+        "/sys/fs/cgroup/demoted/memory.reclaim",
+        (BYTES / 2).to_string(),
+    );
+    let found = memory.pages_by_node();
+    write("/sys/kernel/mm/numa/demotion_enabled", "0");
+    let demoted = found.get(&1).copied().unwrap_or(0);
+    assert!(demoted > memory.pages() / 8, "{found:?}, {asked:?}");
+    assert_eq!(found.values().sum::<usize>(), memory.pages(), "{found:?}");
+    assert_eq!(memory.wrong_words(), 0);
+}
