@@ -49,6 +49,7 @@ test-long: build test-vm-long  ## the long test sets: other projects' own test s
 proof: build  ## ten minutes of moving memory under load: nothing lost in a billion checked writes
 	$(PART) 'moving memory, caught when it must be' $(MOVEMENT) --canary --seconds 60
 	$(PART) 'moving memory, ten minutes' $(MOVEMENT) --seconds 600 --at-least 1000000000
+
 test-vm: build  ## memory nodes that this machine lacks, in virtual machines; part of `test`
 	@setup/vm
 	$(PART) 'virtual machines' $(CARGO) test --release --locked --package isotherm-vm
