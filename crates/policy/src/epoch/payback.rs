@@ -1,38 +1,39 @@
 //! Payback, ours: a page moves only where the move pays for itself.
 //!
-//! History (TMP, table II) takes the last epoch's count of a page for its next. Four things keep that from being right
-//! or cheap, and each is answered here:
+//! History (TMP, table II) takes the last epoch's count of a page for its next. That errs where
+//! counts differ by chance, where what is hot will not stay hot, and where a move costs more than it
+//! brings. Payback answers each:
 //!
-//! - *Chance.* Two moving averages of each page's rank, a quick and a slow one, keep noise from
-//!   deciding; when they part by more than chance explains, both start anew, so that a change of phase
-//!   is followed at once ([`averages`]).
-//! - *Change.* What a page of its kind (what last happened to it, how many epochs ago) kept of its heat in the
-//!   epochs that followed is learnt from all pages of the run, and gives the accesses to expect of
-//!   it over the horizon ([`persistence`]). A scan teaches that what rose will be gone at once; a
-//!   window that slides, that what rose long ago will be gone soon.
-//! - *Cost.* A promotion is judged by the lower of the two averages, the demotion that makes its
-//!   room by the higher. The pair is made where the accesses it wins over the horizon save more
-//!   time than its moves take, and where it cannot wait.
-//! - *The rest.* No more pages are moved than History would have moved by now ([`budget`]).
+//! - *Chance.* A page's counts are averaged until one comes that chance does not explain ([`heat`]).
+//! - *Change.* What pages of its kind kept of their heat in the epochs that followed is learnt from
+//!   all pages of the run, and gives the accesses to expect of it over a horizon ([`outlook`]).
+//! - *Cost.* A pair changes places where the accesses it wins over the horizon save more time than
+//!   its moves take. No more pages are moved than History would have moved by now ([`budget`]).
 //!
 //! ```text
-//! wish     the pages of most accesses expected that fit
-//! pairs    best newcomer with coldest leaver, second with second, ...
-//!          newcomer 40 quick, 32 slow   leaver 3 quick, 5 slow   wins (32 - 5) accesses an epoch
+//! expected, 8 epochs   slow  n1 600   n2 90      fast  l1 10   l2 80
+//! pairs                n1 with l1: wins 590      n2 with l2: wins 10
+//! price of a pair      27 accesses (two pages at 2 us, 150 ns saved an access)
+//! decision             n1 and l1 change places; n2 and l2 stay
 //! ```
 
-mod averages;
 mod budget;
-mod persistence;
+mod heat;
+mod outlook;
+
+use std::cmp::Reverse;
 
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::EpochPolicy;
 use isotherm_model::units::Nanos;
 
 use super::hottest::Hottest;
-use averages::{Averages, Trend};
 use budget::Budget;
-use persistence::{HORIZON, Persistence};
+use heat::Heat;
+use outlook::Outlook;
+
+/// Expectations are kept in whole parts of an access, so that they can be ranked as counts are.
+const PARTS: f64 = 256.0;
 
 /// What moves cost and what they bring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,39 +51,23 @@ impl MoveCosts {
         moved_page: Nanos(2_000),
     };
 
-    /// True where the newcomer pays for its move and for the leaver's, if there is one, within the horizon, and
-    /// earns its part of the price in the next epoch already: a move that can wait, waits.
-    fn pays(self, newcomer: &Candidate, leaver: Option<&Candidate>) -> bool {
-        let (next, horizon, moves) = leaver.map_or((0.0, 0.0, 1.0), |l| (l.next, l.horizon, 2.0));
-        let price = moves * self.moved_page.0 as f64;
-        let saved = self.saved.0 as f64;
-        (newcomer.horizon - horizon) * saved > price
-            && (newcomer.next - next) * saved > price / HORIZON as f64
+    /// True where accesses won, in [`PARTS`], save more time than so many moves take.
+    fn pays(self, wins: u64, moves: u64) -> bool {
+        let saved = wins as f64 / PARTS * self.saved.0 as f64;
+        saved > moves as f64 * self.moved_page.0 as f64
     }
 }
 
-/// Moves what pays for itself, by two moving averages.
+/// Moves what pays for itself, by what pages of its kind kept of their heat.
 #[derive(Clone, Debug)]
 pub struct Payback {
     costs: MoveCosts,
-    pages: Vec<Averages>,
-    persistence: Persistence,
-    /// Accesses expected of each page over the horizon, in 256ths.
+    pages: Vec<Heat>,
+    outlook: Outlook,
+    /// Accesses expected of each page over the horizon, in [`PARTS`].
     expected: Vec<u64>,
     hottest: Hottest,
     budget: Budget,
-    newcomers: Vec<Candidate>,
-    leavers: Vec<Candidate>,
-}
-
-/// A page that may move.
-#[derive(Clone, Copy, Debug)]
-struct Candidate {
-    page: PageIndex,
-    /// Accesses expected in the next epoch.
-    next: f64,
-    /// Accesses expected over the horizon.
-    horizon: f64,
 }
 
 impl Payback {
@@ -92,100 +77,63 @@ impl Payback {
         Self {
             costs,
             pages: Vec::new(),
-            persistence: Persistence::default(),
+            outlook: Outlook::default(),
             expected: Vec::new(),
             hottest: Hottest::default(),
             budget: Budget::default(),
-            newcomers: Vec::new(),
-            leavers: Vec::new(),
         }
     }
 
-    /// Learns from the epoch that ended: first how well each page kept what was expected of it,
-    /// then its new averages.
+    /// Learns from the epoch that ended how well each kind kept what it promised, then what each
+    /// page promises now.
     fn follow(&mut self, ended: &[u64]) {
-        self.persistence.begin();
+        self.outlook.learn(&self.pages, ended);
         for (page, &rank) in self.pages.iter_mut().zip(ended) {
-            if let Some(trend) = page.trend() {
-                self.persistence.note(trend, page.slow(), rank);
-            }
             page.follow(rank);
         }
-        self.persistence.settle();
-    }
-
-    /// Accesses to expect of every page over the horizon.
-    fn expect(&mut self) {
-        let persistence = &self.persistence;
+        let (mut new, mut promised) = (0_u32, 0.0);
+        for page in self.pages.iter().filter(|page| page.is_new()) {
+            new += 1;
+            promised += page.promised();
+        }
+        for page in self.pages.iter_mut().filter(|page| page.is_new()) {
+            page.lean(promised / f64::from(new));
+        }
         self.expected.clear();
         // The cast saturates, and an expectation is never negative.
-        self.expected.extend(self.pages.iter().map(|page| {
-            page.trend().map_or(0, |trend| {
-                (persistence.horizon(trend, page.slow()) * 256.0) as u64
-            })
-        }));
+        let expected = |page| (self.outlook.expected(page) * PARTS) as u64;
+        self.expected.extend(self.pages.iter().map(expected));
     }
 
     /// Turns the wish in `wanted` into what pays: every newcomer is paired with the room or the page
-    /// that it would take, and one of the two is kept.
+    /// that it would take, best with coldest, and one of the two is kept.
     fn pay(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
-        self.pair(view, wanted);
+        let expected = |page: &PageIndex| self.expected[page.at()];
         let is_fast = |page: &PageIndex| view.fast[page.at()];
-        let fast = view.fast.iter().filter(|fast| **fast).count();
-        let room = (view.capacity as usize).saturating_sub(fast);
-        wanted.retain(is_fast);
-        for (i, newcomer) in self.newcomers.iter().enumerate() {
-            let leaver = i.checked_sub(room).and_then(|i| self.leavers.get(i));
-            let pays = self.costs.pays(newcomer, leaver);
+        let mut newcomers: Vec<PageIndex> = wanted.extract_if(.., |page| !is_fast(page)).collect();
+        let mut leaves = view.fast.to_vec();
+        for page in wanted.iter() {
+            leaves[page.at()] = false;
+        }
+        let held = view.fast.iter().filter(|fast| **fast).count();
+        let all = (0..view.fast.len() as u32).map(PageIndex);
+        let mut leavers: Vec<PageIndex> = all.filter(|page| leaves[page.at()]).collect();
+        newcomers.sort_unstable_by_key(|page| (Reverse(expected(page)), *page));
+        leavers.sort_unstable_by_key(|page| (expected(page), *page));
+        let room = (view.capacity as usize).saturating_sub(held);
+        for (i, newcomer) in newcomers.iter().enumerate() {
+            let leaver = i.checked_sub(room).and_then(|i| leavers.get(i));
+            let wins = expected(newcomer).saturating_sub(leaver.map_or(0, expected));
             let moves = 1 + u64::from(leaver.is_some());
-            if pays && self.budget.allows(moves) {
-                wanted.push(newcomer.page);
-            } else if let Some(leaver) = leaver {
-                wanted.push(leaver.page);
-            }
-        }
-        let paired = self.newcomers.len().saturating_sub(room);
-        let unpaired = self.leavers.iter().skip(paired).rev();
-        let left = (view.capacity as usize).saturating_sub(wanted.len());
-        wanted.extend(unpaired.take(left).map(|leaver| leaver.page));
-    }
-
-    /// The wish's newcomers, most expected first, and the pages that it would make leave, least
-    /// expected first; ties by page.
-    fn pair(&mut self, view: &EpochView<'_>, wish: &[PageIndex]) {
-        self.newcomers.clear();
-        self.leavers.clear();
-        let mut stays = view.fast.to_vec();
-        for &page in wish {
-            if stays[page.at()] {
-                stays[page.at()] = false;
+            if self.costs.pays(wins, moves) && self.budget.allows(moves) {
+                wanted.push(*newcomer);
             } else {
-                self.newcomers.push(self.candidate(page, Averages::low));
+                wanted.extend(leaver);
             }
         }
-        for (page, _) in (0_u32..).zip(&stays).filter(|(_, leaves)| **leaves) {
-            self.leavers
-                .push(self.candidate(PageIndex(page), Averages::high));
-        }
-        self.newcomers
-            .sort_unstable_by(|a, b| b.horizon.total_cmp(&a.horizon).then(a.page.cmp(&b.page)));
-        self.leavers
-            .sort_unstable_by(|a, b| a.horizon.total_cmp(&b.horizon).then(a.page.cmp(&b.page)));
-    }
-
-    /// A page by one of its averages.
-    fn candidate(&self, page: PageIndex, heat: fn(&Averages) -> f64) -> Candidate {
-        let seen = &self.pages[page.at()];
-        let heat = heat(seen);
-        let expected = |ahead: fn(&Persistence, Trend, f64) -> f64| {
-            seen.trend()
-                .map_or(0.0, |trend| ahead(&self.persistence, trend, heat))
-        };
-        Candidate {
-            page,
-            next: expected(Persistence::next),
-            horizon: expected(Persistence::horizon),
-        }
+        let paired = newcomers.len().saturating_sub(room);
+        let left = (view.capacity as usize).saturating_sub(wanted.len());
+        wanted.extend(leavers.iter().skip(paired).rev().take(left));
     }
 }
 
@@ -195,11 +143,10 @@ impl EpochPolicy for Payback {
     }
 
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
-        self.pages.resize(view.ended.len(), Averages::UNSEEN);
+        self.pages.resize(view.ended.len(), Heat::UNSEEN);
         let pages = &self.pages;
-        self.budget.grow(view, |page| pages[page].trend().is_none());
+        self.budget.grow(view, |page| pages[page].is_unseen());
         self.follow(view.ended);
-        self.expect();
         self.hottest
             .choose(&self.expected, view.fast, view.capacity, wanted);
         self.pay(view, wanted);
@@ -233,9 +180,10 @@ mod tests {
 
     #[test]
     fn a_swap_that_does_not_pay_within_the_horizon_is_not_made() {
-        // Two moves take 4 us; eight epochs of 3 accesses more save 3.6 us, of 4 more 4.8 us.
-        assert_eq!(follows(&mut payback(), &[[10, 13]]), [0]);
-        assert_eq!(follows(&mut payback(), &[[10, 14]]), [1]);
+        // Two moves take 4 us. Of a difference between new pages half is believed: eight epochs of 3
+        // accesses more save 3.6 us, of 3.5 more 4.2 us.
+        assert_eq!(follows(&mut payback(), &[[10, 16]]), [0]);
+        assert_eq!(follows(&mut payback(), &[[10, 17]]), [1]);
     }
 
     #[test]
@@ -268,16 +216,16 @@ mod tests {
         let mut policy = payback();
         let mut fast = [false; 8];
         fast[0] = true;
-        let mut moves = 0;
+        let mut moves = [0; 2];
         for epoch in 0..64 {
             let mut ended = [0; 8];
             ended[epoch % 8] = 100;
             let wanted = decided(&mut policy, &ended, None, &fast, 1);
-            moves += usize::from(!fast[wanted[0] as usize]);
+            moves[epoch / 32] += usize::from(!fast[wanted[0] as usize]);
             fast.fill(false);
             fast[wanted[0] as usize] = true;
         }
-        assert!(moves <= 2, "{moves} moves");
+        assert!(moves[0] <= 20 && moves[1] == 0, "{moves:?} moves");
     }
 
     #[test]

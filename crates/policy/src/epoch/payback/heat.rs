@@ -1,0 +1,161 @@
+//! What is known of one page: the mean of its counts since it last changed.
+//!
+//! Counts vary by chance: their variance is their mean. A count that lies five standard deviations
+//! off the mean is no chance, even among millions of pages; then the mean starts anew, so that a
+//! change of phase is followed at once. Where counts differ less they are averaged, and chance
+//! decides little.
+
+/// How old a mean can get: later epochs weigh as one of so many.
+pub(super) const OLDEST: u8 = 15;
+
+/// Square of the distance, in standard deviations, from which a count is no chance. One is added to
+/// the variance, so that single accesses to a page without any are no change.
+const SURPRISE: f32 = 25.0;
+
+/// By how much of a change it is expected to go on. A change begins somewhere within an epoch, and
+/// its count shows the part behind that point only.
+const GOES_ON: f32 = 0.5;
+
+/// How a page came to do what it does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// It was accessed for the first time.
+    Appeared,
+    /// It does more than before.
+    Rose,
+    /// It does less than before.
+    Fell,
+}
+
+impl Origin {
+    pub(super) const ALL: [Self; 3] = [Self::Appeared, Self::Rose, Self::Fell];
+}
+
+/// What is known of a page.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Heat {
+    mean: f32,
+    promised: f32,
+    origin: Origin,
+    age: u8,
+}
+
+impl Heat {
+    /// Of a page that nobody has accessed yet.
+    pub(super) const UNSEEN: Self = Self {
+        mean: 0.0,
+        promised: 0.0,
+        origin: Origin::Appeared,
+        age: 0,
+    };
+
+    /// Moves the mean towards this epoch's count, or starts it anew there.
+    pub(super) fn follow(&mut self, rank: u64) {
+        let seen = rank as f32;
+        let apart = seen - self.mean;
+        if self.age == 0 {
+            if rank > 0 {
+                self.start(seen, Origin::Appeared, seen);
+            }
+        } else if apart * apart > SURPRISE * (self.mean + 1.0) {
+            let origin = match apart > 0.0 {
+                true => Origin::Rose,
+                false => Origin::Fell,
+            };
+            self.start(seen, origin, (seen + GOES_ON * apart).max(0.0));
+        } else {
+            self.mean += apart / f32::from(self.age + 1);
+            self.promised = self.mean;
+            self.age = OLDEST.min(self.age + 1);
+        }
+    }
+
+    fn start(&mut self, seen: f32, origin: Origin, promised: f32) {
+        *self = Self {
+            mean: seen,
+            promised,
+            origin,
+            age: 1,
+        };
+    }
+
+    /// True where it has just appeared or risen.
+    pub(super) fn is_new(&self) -> bool {
+        self.age == 1 && self.origin != Origin::Fell
+    }
+
+    /// Moves what a new page promises half way to what all new pages promise. Its own count says as
+    /// much of when it rose as of how hot it is.
+    pub(super) const fn lean(&mut self, all: f64) {
+        self.promised = f32::midpoint(self.promised, all as f32);
+    }
+
+    /// Accesses to expect in the next epoch if it stays as it is.
+    pub(super) const fn promised(&self) -> f64 {
+        self.promised as f64
+    }
+
+    /// How it came to what it does, and how many epochs ago, at most [`OLDEST`]; 0 before the first
+    /// access.
+    pub(super) const fn kind(&self) -> (Origin, u8) {
+        (self.origin, self.age)
+    }
+
+    /// True before the first access.
+    pub(super) const fn is_unseen(&self) -> bool {
+        self.age == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Origin::{Appeared, Fell, Rose};
+    use super::{Heat, OLDEST};
+
+    fn after(ranks: &[u64]) -> Heat {
+        let mut page = Heat::UNSEEN;
+        for &rank in ranks {
+            page.follow(rank);
+        }
+        page
+    }
+
+    fn promises(ranks: &[u64], accesses: f64) -> bool {
+        (after(ranks).promised() - accesses).abs() < 1e-4
+    }
+
+    #[test]
+    fn small_differences_are_averaged_and_only_the_last_ones_count() {
+        assert!(promises(&[10, 14, 12], 12.0));
+        assert_eq!(after(&[10, 14, 12]).kind(), (Appeared, 3));
+        let mut ranks = vec![10; 40];
+        assert_eq!(after(&ranks).kind(), (Appeared, OLDEST));
+        ranks.push(26);
+        assert!(promises(&ranks, 11.0));
+    }
+
+    #[test]
+    fn a_jump_or_a_plunge_starts_anew_and_is_expected_to_go_on() {
+        assert_eq!(after(&[10, 10, 100]).kind(), (Rose, 1));
+        assert!(promises(&[10, 10, 100], 145.0));
+        assert!(promises(&[10, 10, 100, 140], 120.0));
+        assert_eq!(after(&[200, 200, 100]).kind(), (Fell, 1));
+        assert!(promises(&[200, 200, 100], 50.0));
+        assert!(promises(&[200, 200, 10], 0.0));
+    }
+
+    #[test]
+    fn a_page_is_unseen_until_its_first_access_and_leans_on_others_while_it_is_new() {
+        assert!(after(&[0, 0]).is_unseen());
+        let mut page = after(&[0, 0, 4]);
+        assert!(page.is_new() && !after(&[4, 4]).is_new() && !after(&[200, 1]).is_new());
+        page.lean(10.0);
+        assert!((page.promised() - 7.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn counts_at_the_limit_stay_numbers() {
+        let page = after(&[u64::MAX, 0, u64::MAX, u64::MAX]);
+        assert!(page.promised().is_finite());
+    }
+}
