@@ -289,15 +289,20 @@ pub(crate) struct SimulateArgs {
     /// Simulate 1/2, 1/4, ... 1/128 of the footprint
     #[arg(long)]
     pub sweep: bool,
-    /// A policy; may be given several times [default: every one that the input suits]
+    /// A policy, some with a parameter: static-ratio=1:3, atmem=m:4,alpha:0.2,N:5,epsilon:0.25; may be
+    /// given several times [default: every one that the input suits]
     #[arg(long = "policy", value_name = "NAME")]
     pub policies: Vec<String>,
     /// What the policies see of a trace: exact, accessed-bits, trace-samples or both
     #[arg(long, value_name = "SOURCE", default_value = "exact", value_parser = input::monitor_source)]
     pub source: isotherm_sim::Source,
-    /// Accesses of the program for which one recorded access stands
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
-    pub accesses_per_sample: u64,
+    /// Accesses of the program for which one recorded access stands [default: what the slow tier
+    /// serves between two samples, where a profile tells; else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub accesses_per_sample: Option<u64>,
+    /// What memory draws: flat (round numbers), ddr4 or ddr5 (ranks with power states)
+    #[arg(long, value_name = "MODEL", default_value = "flat", value_parser = input::power)]
+    pub power: &'static str,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use isotherm_model::profile::Profile;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_sim::{EpochLength, Workload};
+use isotherm_pipeline::{CountWorth, count_worth};
+use isotherm_sim::{ENERGY_MODELS, EpochLength, Workload};
 use isotherm_trace::{Accesses, Format, Grain, Trace};
 
 use crate::cli::Reading;
@@ -80,6 +81,18 @@ pub(crate) fn monitor_source(word: &str) -> Result<isotherm_sim::Source, String>
     })
 }
 
+/// Reads the word behind `--power`.
+///
+/// # Errors
+/// There is no such model.
+pub(crate) fn power(word: &str) -> Result<&'static str, String> {
+    let mut names = ENERGY_MODELS.iter().map(|(name, _)| *name);
+    names.clone().find(|name| *name == word).ok_or_else(|| {
+        let known = names.by_ref().collect::<Vec<_>>().join(", ");
+        format!("there is no power model \"{word}\"; there are {known}")
+    })
+}
+
 /// What a file holds.
 pub(crate) enum Input {
     /// Sums by epoch and chunk.
@@ -130,15 +143,22 @@ pub(crate) fn open(path: &Path, reading: &Reading, notes: Notes) -> Result<Input
     })
 }
 
-/// What is at the path, ready to be replayed.
+/// What is at the path, ready to be replayed, and what one of its counts stands for.
 ///
 /// # Errors
 /// As [`open`]; nothing in it can be replayed.
-pub(crate) fn workload(path: &Path, reading: &Reading, notes: Notes) -> Result<Workload> {
+pub(crate) fn workload(
+    path: &Path,
+    reading: &Reading,
+    notes: Notes,
+) -> Result<(Workload, CountWorth)> {
     let shown = || path.display().to_string();
     let progress = notes.progress("reading the trace");
-    let workload = match open(path, reading, notes)? {
-        Input::Profile(profile) => Workload::of_profile(&profile).with_context(shown)?,
+    let read = match open(path, reading, notes)? {
+        Input::Profile(profile) => {
+            let workload = Workload::of_profile(&profile).with_context(shown)?;
+            (workload, count_worth(&profile))
+        }
         Input::Accesses(accesses) => {
             let length = match reading.epoch {
                 Some(length) => length,
@@ -152,7 +172,7 @@ pub(crate) fn workload(path: &Path, reading: &Reading, notes: Notes) -> Result<W
         }
     };
     progress.finish_and_clear();
-    Ok(workload)
+    Ok(read)
 }
 
 /// The length of one of so many equal parts of a trace, at least a nanosecond.
@@ -171,7 +191,7 @@ fn replayable(
     page: Bytes,
     epoch: EpochLength,
     notes: Notes,
-) -> Result<Workload> {
+) -> Result<(Workload, CountWorth)> {
     let mut failed = None;
     let readable = accesses.by_ref().map_while(|access| match access {
         Ok(access) => Some(access),
@@ -185,7 +205,12 @@ fn replayable(
         return Err(error.into());
     }
     warn_of(path, &accesses, notes);
-    workload.with_context(|| path.display().to_string())
+    let worth = match accesses.tally().sampled {
+        true => CountWorth::Unknown,
+        false => CountWorth::OneAccess,
+    };
+    let workload = workload.with_context(|| path.display().to_string())?;
+    Ok((workload, worth))
 }
 
 /// Says what of a trace could not be used, and what cannot be told apart.

@@ -148,8 +148,14 @@ pub(crate) fn meta(words: &[OsString], observing: &Observing, emulated: bool) ->
         depth: observing.depth,
         epoch_length: observing.epoch,
         chunk: observing.chunk,
+        sample_interval: Some(sample_interval(observing)),
         emulated,
     }
+}
+
+/// Processor time between two samples of the timer.
+pub(crate) fn sample_interval(observing: &Observing) -> Nanos {
+    Nanos(1_000_000_000 / u64::from(observing.frequency.max(1)))
 }
 
 /// The processor's own name, where the kernel tells it.

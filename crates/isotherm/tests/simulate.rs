@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use isotherm_model::batch::{Epoch, Process};
+use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Segment};
 use isotherm_model::site::{Site, SiteId, SiteKind};
@@ -141,8 +141,22 @@ fn files_of_every_format_are_replayed_and_curved() {
     }
 }
 
+/// The report of a timer that delivered.
+fn timer() -> SourceReport {
+    SourceReport {
+        name: "timer".to_owned(),
+        taken: 3_048,
+        usable: 3_048,
+        lost: 0,
+        cost: Nanos::ZERO,
+        cost_note: String::new(),
+        trouble: String::new(),
+    }
+}
+
 /// A profile of Isotherm: a small hot and a large cold site, over three epochs of a second.
-fn recorded(path: &Path) {
+/// With a time, a timer sampled them at this interval; without, nobody knows.
+fn recorded(path: &Path, sample_interval: Option<Nanos>) {
     let site = |id: u64, bytes: u64, first_seen: u32| Site {
         peak_rss: Bytes(bytes),
         first_seen,
@@ -150,6 +164,7 @@ fn recorded(path: &Path) {
     };
     let meta = Meta {
         chunk: Bytes(65_536),
+        sample_interval,
         epoch_length: Nanos(1_000_000_000),
         ..Meta::default()
     };
@@ -171,6 +186,7 @@ fn recorded(path: &Path) {
             },
             sites: vec![site(10, 1 << 20, 0), site(11, 128 << 10, 1)],
             heat: cold.chain(hot).map(heat).collect(),
+            sources: sample_interval.map(|_| timer()).into_iter().collect(),
             ..Segment::default()
         };
         writer.record(&segment).unwrap();
@@ -182,7 +198,7 @@ fn recorded(path: &Path) {
 fn a_recorded_profile_is_replayed_under_site_policies_too() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("app.iso");
-    recorded(&path);
+    recorded(&path, None);
     let path = path.to_string_lossy();
     let report = json(&["simulate", &path, "--fast", "256KiB", "--json"]);
     assert_eq!(
@@ -200,7 +216,11 @@ fn a_recorded_profile_is_replayed_under_site_policies_too() {
     };
     // The hot site fits; memory that fills as it is touched holds cold chunks only.
     assert_eq!(hits("thermos"), 3_000);
+    // Its ranges need not be whole sites: two cold chunks fill what is left.
+    assert_eq!(hits("atmem"), 3_006);
     assert_eq!(hits("first touch"), 12);
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("give --accesses-per-sample"), "{notes}");
     let text = printed(&["curve", &path]);
     let row = text
         .lines()
@@ -209,6 +229,49 @@ fn a_recorded_profile_is_replayed_under_site_policies_too() {
     assert!(row.ends_with("98 %"), "{text}");
     let error = refused(&["simulate", &path, "--epoch", "1s"]);
     assert!(error.contains("leave out --page and --epoch"), "{error}");
+}
+
+#[test]
+fn a_sample_of_the_timer_is_taken_for_what_the_slow_tier_serves_until_the_next() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("app.iso");
+    recorded(&path, Some(Nanos(2_000_000)));
+    let path = path.to_string_lossy();
+    let report = |arguments: &[&str]| {
+        let common = ["simulate", &path, "--fast", "256KiB", "--policy", "payback"];
+        json(&[&common[..], &["--json"], arguments].concat())
+    };
+    // 2 ms between samples, 250 ns an access of CXL memory.
+    let default = report(&[]);
+    assert_eq!(default["accesses_per_count"], 8_000);
+    let notes = default["notes"].to_string();
+    assert!(
+        notes.contains("one each 2.0 ms, and is taken for 8000"),
+        "{notes}"
+    );
+    let told = report(&["--accesses-per-sample", "5"]);
+    assert_eq!(told["accesses_per_count"], 5);
+    assert!(!told["notes"].to_string().contains("recorded access"));
+    let moved = |report: &serde_json::Value| {
+        let policy = &report["capacities"][0]["policies"][1];
+        policy["moved_bytes"].as_u64().expect("is a number")
+    };
+    assert!(moved(&default) > 0, "{default}");
+}
+
+#[test]
+fn memory_of_ddr4_and_of_ddr5_takes_other_energy_than_round_numbers() {
+    let energy = |power: &[&str]| {
+        let report = json(&[&PHASES[..], &["--fast", "25%", "--json"], power].concat());
+        let policy = &report["capacities"][0]["policies"][1];
+        policy["energy_pj"].as_u64().expect("is a number")
+    };
+    let flat = energy(&[]);
+    assert_eq!(flat, energy(&["--power", "flat"]));
+    let (ddr4, ddr5) = (energy(&["--power", "ddr4"]), energy(&["--power", "ddr5"]));
+    assert!(flat != ddr4 && ddr4 != ddr5, "{flat} {ddr4} {ddr5}");
+    let text = printed(&[&PHASES[..], &["--power", "ddr5"]].concat());
+    assert!(text.contains("power: ranks of 4 DDR5-4800"), "{text}");
 }
 
 #[test]
@@ -228,7 +291,7 @@ fn the_next_command_is_named_and_runs() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_refused_with_the_reason_and_the_choice() {
+fn what_cannot_be_read_is_refused_with_the_reason() {
     for (arguments, what) in [
         (
             &["simulate", "bad/backwards.csv"][..],
@@ -247,8 +310,17 @@ fn what_cannot_be_simulated_is_refused_with_the_reason_and_the_choice() {
             &["curve", "nowhere.csv"],
             "nowhere.csv: cannot be read: No such file",
         ),
+    ] {
+        let error = refused(arguments);
+        assert!(error.contains(what), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_with_the_choice() {
+    for (arguments, what) in [
         (
-            &["simulate", "accesses.csv", "--format", "memprof"],
+            &["simulate", "accesses.csv", "--format", "memprof"][..],
             "it holds no allocation site",
         ),
         (
@@ -262,6 +334,14 @@ fn what_cannot_be_simulated_is_refused_with_the_reason_and_the_choice() {
         (
             &["simulate", "accesses.csv", "--policy", "magic"],
             "no policy is named \"magic\"",
+        ),
+        (
+            &["simulate", "memprof.yaml", "--policy", "atmem=m:1"],
+            "m is 1, and must be at least 2",
+        ),
+        (
+            &["simulate", "accesses.csv", "--power", "hydro"],
+            "there are flat, ddr4, ddr5",
         ),
         (
             &["simulate", "accesses.csv", "--tiers", "mars"],

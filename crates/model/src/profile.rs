@@ -21,6 +21,8 @@ pub struct Meta {
     pub epoch_length: Nanos,
     /// Size of a chunk of [`Heat`].
     pub chunk: Bytes,
+    /// Processor time from one sample to the next of a source that samples by time.
+    pub sample_interval: Option<Nanos>,
     /// True where the run's tiers were emulated.
     pub emulated: bool,
 }

@@ -8,13 +8,15 @@
 //!
 //! [`Step`] is that picture for one epoch. It is generic over the ports, so the same step serves a
 //! live run, a recorded profile and a simulated machine. A profile that is complete becomes the
-//! input of a policy through [`items()`].
+//! input of a policy through [`items()`], or of chunk selection through [`data_objects()`].
 //!
 //! Left out on purpose: waiting for the next epoch (a clock), and reading or writing profiles.
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod count_worth;
 mod coverage;
+mod data_objects;
 mod gap;
 mod items;
 mod latency;
@@ -23,7 +25,9 @@ mod step;
 mod tally;
 
 pub use attribute::Attribution;
+pub use count_worth::{CountWorth, count_worth};
 pub use coverage::{Coverage, coverage};
+pub use data_objects::{CountedObject, data_objects};
 pub use gap::{gap_closed, geometric_mean};
 pub use items::{items, labels};
 pub use latency::is_latency_weighted;

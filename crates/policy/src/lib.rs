@@ -51,7 +51,7 @@ pub use fractional::Fractional;
 pub use hotset::Hotset;
 pub use knapsack::{Knapsack, PAGE};
 pub use plan::{PlanRequest, plan};
-pub use policy_text::{PolicyTextError, policy_from_text};
+pub use policy_text::{ATMEM, PolicyTextError, chunk_parameters_from_text, policy_from_text};
 pub use registry::{POLICIES, PolicyEntry, by_name, names};
 pub use size_threshold::{FastSide, SizeThreshold};
 pub use standing::{bound, first_touch_value, standing};

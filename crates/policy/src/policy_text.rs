@@ -2,15 +2,20 @@
 //!
 //! ```text
 //! thermos    static-ratio=1:3    size-threshold=64KiB    size-threshold-larger=2MiB
+//! atmem      atmem=m:4,alpha:0.2,N:5,epsilon:0.25
 //! ```
 
 use std::fmt;
 
 use isotherm_model::port::SitePolicy;
 
+use crate::chunks::ChunkParameters;
 use crate::registry::{by_name, names};
 use crate::size_threshold::{FastSide, SizeThreshold};
 use crate::static_ratio::{Ratio, StaticRatio};
+
+/// The name of ATMem's chunk selection, which places ranges instead of sites.
+pub const ATMEM: &str = "atmem";
 
 /// A text that is no policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,6 +73,50 @@ pub fn policy_from_text(text: &str) -> Result<Box<dyn SitePolicy>, PolicyTextErr
     }
 }
 
+/// The parameters that a text of chunk selection means: those named behind `=`, the defaults for
+/// the others. Without ε it is 1/m, the least there is.
+///
+/// # Errors
+/// Another name than [`ATMEM`], or a parameter that is unknown, cannot be read or has no meaning.
+pub fn chunk_parameters_from_text(text: &str) -> Result<ChunkParameters, PolicyTextError> {
+    let wrong = |what: String| PolicyTextError {
+        text: text.to_owned(),
+        what,
+    };
+    let (name, list) = text.split_once('=').unwrap_or((text, ""));
+    if name.trim() != ATMEM {
+        return Err(wrong(format!("chunk selection is named {ATMEM}")));
+    }
+    let mut parameters = ChunkParameters::default();
+    let mut epsilon = None;
+    for part in list.split(',').filter(|_| text.contains('=')) {
+        let (name, value) = part.split_once(':').unwrap_or((part, ""));
+        let value = value.trim();
+        let number = || {
+            let number = value.parse::<f64>();
+            number.map_err(|_| wrong(format!("\"{value}\" is no number; write m:4 or alpha:0.2")))
+        };
+        match name.trim() {
+            "m" => {
+                let arity = value.parse();
+                parameters.arity =
+                    arity.map_err(|_| wrong(format!("m is \"{value}\", and must be whole")))?;
+            }
+            "alpha" => parameters.alpha = number()?,
+            "N" => parameters.top_percent = number()?,
+            "epsilon" => epsilon = Some(number()?),
+            other => {
+                let what =
+                    format!("there is no parameter \"{other}\"; there are m, alpha, N, epsilon");
+                return Err(wrong(what));
+            }
+        }
+    }
+    parameters.epsilon = epsilon.unwrap_or(1.0 / f64::from(parameters.arity));
+    let checked = parameters.check().map(|()| parameters);
+    checked.map_err(|error| wrong(error.to_string()))
+}
+
 /// Two whole numbers, not both zero.
 fn ratio(text: &str) -> Option<Ratio> {
     let (fast, slow) = text.split_once(':')?;
@@ -80,7 +129,8 @@ fn ratio(text: &str) -> Option<Ratio> {
 
 #[cfg(test)]
 mod tests {
-    use super::policy_from_text;
+    use super::{chunk_parameters_from_text, policy_from_text};
+    use crate::chunks::ChunkParameters;
     use crate::names;
     use crate::properties::{items, taken};
     use isotherm_model::units::Bytes;
@@ -117,6 +167,32 @@ mod tests {
                 error.starts_with(&format!("policy \"{text}\": ")),
                 "{error}"
             );
+        }
+    }
+
+    #[test]
+    fn chunk_selection_takes_the_parameters_that_the_paper_names() {
+        let read = chunk_parameters_from_text;
+        assert_eq!(read("atmem"), Ok(ChunkParameters::default()));
+        let binary = read("atmem = m:2, alpha:0.5,N:20").unwrap();
+        assert_eq!((binary.arity, binary.epsilon), (2, 0.5));
+        assert_eq!((binary.alpha, binary.top_percent), (0.5, 20.0));
+        assert_eq!(read("atmem=epsilon:1").unwrap().epsilon, 1.0);
+        for (text, part) in [
+            ("atmen", "named atmem"),
+            ("atmem=", "no parameter \"\"; there are m, alpha"),
+            ("atmem=m", "must be whole"),
+            ("atmem=m:0", "m is 0, and must be at least 2"),
+            ("atmem=alpha:much", "\"much\" is no number"),
+            ("atmem=N:nan", "N is NaN, and must be above 0"),
+            (
+                "atmem=m:4,epsilon:0.1",
+                "epsilon is 0.1, and must be from 1/m",
+            ),
+            ("atmem=theta:1", "there are m, alpha, N, epsilon"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 }

@@ -5,6 +5,7 @@
 //! isotherm       0.1.0      epoch_length_ns 1000000000 command.1  g.el
 //! started        2026-...   chunk_bytes     65536      machine.kernel  6.18.0
 //! emulated       false      ending          exited     ending_value    0
+//! sample_interval_ns 1000000
 //! ```
 
 use isotherm_model::profile::{Ending, Meta};
@@ -28,6 +29,8 @@ pub(crate) fn rows(meta: &Meta, ending: Ending) -> Vec<MetaRow> {
         row("chunk_bytes", meta.chunk.0.to_string()),
         row("emulated", meta.emulated.to_string()),
     ];
+    let interval = meta.sample_interval;
+    rows.extend(interval.map(|interval| row("sample_interval_ns", interval.0.to_string())));
     let (word, value) = match ending {
         Ending::Exited(status) => ("exited", Some(status)),
         Ending::Signalled(signal) => ("signalled", Some(signal)),
@@ -57,6 +60,9 @@ pub(crate) fn read(rows: Vec<MetaRow>) -> Result<(Meta, Ending), String> {
             "epoch_length_ns" => meta.epoch_length = Nanos(value.parse().map_err(wrong)?),
             "chunk_bytes" => meta.chunk = Bytes(value.parse().map_err(wrong)?),
             "emulated" => meta.emulated = value == "true",
+            "sample_interval_ns" => {
+                meta.sample_interval = Some(Nanos(value.parse().map_err(wrong)?));
+            }
             "ending" => ending = value,
             "ending_value" => ending_value = value.parse().map_err(wrong)?,
             _ => {

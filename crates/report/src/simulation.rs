@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::table::{left, render, right};
 use crate::words::{counted, grouped, percent};
 
+mod bars;
 mod svg;
 
 /// Version of the JSON form.
@@ -64,6 +65,10 @@ pub struct Simulation {
     pub seed: Option<u64>,
     /// The modelled machine, in words.
     pub machine: String,
+    /// What its memory draws, in words.
+    pub power: String,
+    /// Accesses of the program for which a counted one was taken.
+    pub accesses_per_count: u64,
     /// What the policies saw.
     pub source: String,
     /// Size of a page.
@@ -102,7 +107,7 @@ impl Simulation {
         svg::draw(self).map_err(|error| error.to_string())
     }
 
-    /// For a terminal: one table for a capacity; for several, the hit rates side by side.
+    /// For a terminal: one table for a capacity; for several, the hit rates as bars and side by side.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = self.heading();
@@ -115,7 +120,10 @@ impl Simulation {
                 );
                 text += &one.table();
             }
-            several => text += &sweep(several),
+            several => {
+                text += &bars::bars(several);
+                text += &sweep(several);
+            }
         }
         text
     }
@@ -135,11 +143,12 @@ impl Simulation {
             Bytes(self.page_bytes),
         );
         text += &format!(
-            "Modelled: {}; all fast {}, all slow {}; policies see: {}\n",
+            "Modelled: {}; all fast {}, all slow {}; policies see: {}; power: {}\n",
             self.machine,
             Nanos(self.all_fast_ns),
             Nanos(self.all_slow_ns),
-            self.source
+            self.source,
+            self.power
         );
         if self.left_out > 0 {
             let count = grouped(self.left_out);
@@ -262,6 +271,8 @@ mod tests {
             input: "zipf <a>".to_owned(),
             seed: Some(7),
             machine: "DRAM beside CXL".to_owned(),
+            power: "round".to_owned(),
+            accesses_per_count: 1,
             source: "exact".to_owned(),
             page_bytes: 4096,
             footprint_bytes: 16 << 20,
@@ -289,6 +300,11 @@ mod tests {
         let text = simulation(2).text();
         assert!(text.contains("hit rate     4 MiB  8 MiB"), "{text}");
         assert!(text.contains("history       61 %   61 %"), "{text}");
+        // 24, 61 and 77 per cent of 40 columns.
+        let bar = ["█".repeat(10), "▓".repeat(14), "░".repeat(7)].concat();
+        let bar = format!("\n4 MiB  {bar}           61 %\n");
+        assert!(text.contains(&bar), "{text}");
+        assert!(text.contains("▓ history beyond it"), "{text}");
     }
 
     #[test]

@@ -1,11 +1,22 @@
-//! Energy: a port, and the simplest model behind it.
+//! Energy: a port, and the models behind it.
 //!
 //! [`FlatPower`] charges every tier its background power by capacity and time, and every line by a
-//! fixed energy. Its numbers are round ones to compare placements by, not a machine's; a model with
-//! power states per device takes its place through [`EnergyModel`].
+//! fixed energy. Its numbers are round ones to compare placements by, not a machine's. [`DramPower`]
+//! knows the power states of ranks of DRAM.
+
+mod dram;
 
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Bytes, Nanos};
+
+pub use dram::DramPower;
+
+/// The models by name.
+pub const ENERGY_MODELS: [(&str, &dyn EnergyModel); 3] = [
+    ("flat", &FlatPower::ROUND),
+    ("ddr4", &DramPower::DDR4),
+    ("ddr5", &DramPower::DDR5),
+];
 
 /// Energy in picojoules. 128 bits hold every product of the model without rounding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +59,9 @@ pub struct Activity {
 
 /// How much energy memory takes.
 pub trait EnergyModel {
+    /// What it takes memory for, in words.
+    fn words(&self) -> String;
+
     /// Energy of one tier in one epoch. The implementer guarantees that it depends on nothing else.
     fn energy(&self, activity: &Activity) -> Picojoules;
 }
@@ -90,6 +104,10 @@ impl FlatPower {
 }
 
 impl EnergyModel for FlatPower {
+    fn words(&self) -> String {
+        "round numbers for each GiB and line".to_owned()
+    }
+
     /// A milliwatt is a picojoule a nanosecond. The background is rounded down to a picojoule.
     fn energy(&self, activity: &Activity) -> Picojoules {
         let tier = if activity.tier == TierIndex::FASTEST {

@@ -30,8 +30,8 @@
 //!
 //! Two tiers are modelled, fast and slow, as in every paper that Isotherm unites.
 //!
-//! Left out on purpose: reading traces and profiles (their own crates do), caches (a trace holds the
-//! accesses that reach memory), and the detailed power of DRAM, which stands behind [`EnergyModel`].
+//! Left out on purpose: reading traces and profiles (their own crates do), and caches (a trace holds
+//! the accesses that reach memory).
 #![forbid(unsafe_code)]
 
 mod energy;
@@ -41,11 +41,14 @@ mod monitor;
 mod report;
 mod request;
 mod residency;
+mod rule;
 mod run;
 mod simulate;
 mod workload;
 
-pub use energy::{Activity, EnergyModel, FlatPower, FlatTier, Picojoules};
+pub use energy::{
+    Activity, DramPower, ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, Picojoules,
+};
 pub use machine::{LINE, Machine, ModelledTier};
 pub use monitor::{Monitor, Source};
 pub use report::{AtCapacity, CurvePoint, PolicyResult, Report};

@@ -11,6 +11,9 @@ use isotherm_policy::epoch::MoveCosts;
 /// Bytes that one access brings from memory: a cache line.
 pub const LINE: Bytes = Bytes(64);
 
+/// The page that a machine's time to move is of.
+const PAGE: Bytes = Bytes(4096);
+
 /// Latency of ordinary DRAM, where nothing told.
 const DRAM: Nanos = Nanos(100);
 
@@ -34,7 +37,7 @@ pub struct Machine {
     pub fast: ModelledTier,
     /// The slow tier, large enough for everything.
     pub slow: ModelledTier,
-    /// Time that moving one page takes, in either direction.
+    /// Time that moving one page of 4 KiB takes, in either direction; larger ones take as much longer.
     pub move_page: Nanos,
     /// Accesses under way at once, at least 1: what the processors overlap.
     pub overlap: u64,
@@ -125,6 +128,15 @@ impl Machine {
             slow: known(slow, Self::CXL.slow.read),
             move_page,
             overlap: 1,
+        }
+    }
+
+    /// The same machine with pages of this size, such as the chunks of a profile.
+    pub(crate) fn with_pages_of(self, page: Bytes) -> Self {
+        let factor = page.0.div_ceil(PAGE.0).max(1);
+        Self {
+            move_page: Nanos(self.move_page.0.saturating_mul(factor)),
+            ..self
         }
     }
 
@@ -224,6 +236,14 @@ mod tests {
             machine.time(traffic(25_000_000, 0), NONE, 0),
             Nanos(16_000_000)
         );
+    }
+
+    #[test]
+    fn a_larger_page_takes_as_much_longer_to_move() {
+        let chunks = Machine::CXL.with_pages_of(Bytes(64 << 10));
+        assert_eq!(chunks.time(NONE, NONE, 3), Nanos(3 * 16 * 2_000));
+        assert_eq!(chunks.move_costs(1).moved_page, Nanos(32_000));
+        assert_eq!(Machine::CXL.with_pages_of(Bytes(4096)), Machine::CXL);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use isotherm_model::units::Capacity;
-use isotherm_policy::epoch;
+use isotherm_policy::{ATMEM, epoch};
 
 use crate::energy::{EnergyModel, FlatPower};
 use crate::machine::Machine;
@@ -33,7 +33,8 @@ pub struct Request<'a> {
     pub energy: &'a dyn EnergyModel,
     /// Capacities of the fast tier; shares are of the workload's footprint.
     pub capacities: Vec<Capacity>,
-    /// Names of epoch policies, and of site policies where the workload has sites.
+    /// Names of epoch policies, and of site policies and `atmem` where the workload has sites; some
+    /// take a parameter behind `=`.
     pub policies: Vec<String>,
     /// What the epoch policies see.
     pub monitor: Monitor,
@@ -67,6 +68,7 @@ impl<'a> Request<'a> {
         let is_bound = |name: &&str| BOUNDS.contains(name);
         let epoch_policies = epoch::names().filter(|name| !is_bound(name));
         let site_policies = isotherm_policy::names()
+            .chain([ATMEM])
             .filter(|name| !is_bound(name))
             .filter(|_| workload.has_sites());
         Self {
@@ -84,6 +86,13 @@ impl<'a> Request<'a> {
     }
 }
 
+impl Request<'_> {
+    /// The machine, with pages as large as the workload's.
+    pub(crate) fn machine(&self) -> Machine {
+        self.machine.with_pages_of(self.workload.page())
+    }
+}
+
 /// Why nothing was simulated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SimulateError {
@@ -91,7 +100,10 @@ pub enum SimulateError {
     NoCapacity,
     /// No policy has this name.
     UnknownPolicy(String),
-    /// This policy places sites, and the workload knows none.
+    /// A parameter of a policy cannot be read or has no meaning, or the profile cannot be cut into
+    /// chunks.
+    Parameter(String),
+    /// This policy places sites or parts of them, and the workload knows none.
     NeedsSites(String),
     /// This source sees accesses in their order, which the workload does not know.
     NeedsTrace(Source),
@@ -102,13 +114,15 @@ impl fmt::Display for SimulateError {
         match self {
             Self::NoCapacity => write!(f, "no capacity was named; name one, such as 25%"),
             Self::UnknownPolicy(name) => {
-                let known: Vec<_> = epoch::names().chain(isotherm_policy::names()).collect();
+                let known = epoch::names().chain(isotherm_policy::names());
+                let known: Vec<_> = known.chain([ATMEM]).collect();
                 write!(
                     f,
                     "no policy is named \"{name}\"; there are {}",
                     known.join(", ")
                 )
             }
+            Self::Parameter(what) => f.write_str(what),
             Self::NeedsSites(name) => {
                 let known: Vec<_> = epoch::names().collect();
                 write!(

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use isotherm_model::page::{EpochView, PageIndex};
-use isotherm_model::port::EpochPolicy;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Bytes, Nanos};
 
@@ -12,14 +11,7 @@ use crate::machine::Traffic;
 use crate::report::PolicyResult;
 use crate::request::Request;
 use crate::residency::{Moves, Residency};
-
-/// How pages get to their tier.
-pub(crate) enum Rule {
-    /// Decided anew at every turn of an epoch.
-    Epoch(Box<dyn EpochPolicy>),
-    /// By a plan of sites: these pages enter while there is room, the others never.
-    Sites(Vec<bool>),
-}
+use crate::rule::Rule;
 
 /// What all runs are told of one epoch. Lists are by page; counts hold reads and writes in turn.
 pub(crate) struct Turn<'a> {
@@ -89,25 +81,20 @@ impl Run {
 
     fn place(&mut self, turn: &Turn<'_>) -> Moves {
         let ranks = if self.exact { turn.exact } else { turn.seen };
-        match &mut self.rule {
-            Rule::Epoch(policy) => {
-                let view = EpochView {
-                    ended: ranks.ended,
-                    coming: Some(ranks.coming),
-                    fast: self.residency.marks(),
-                    capacity: self.residency.capacity(),
-                };
-                policy.decide(&view, &mut self.wanted);
-                let moves = self.residency.adopt(&self.wanted, turn.new.start);
-                self.residency.allocate(turn.new.clone(), |_| true);
-                moves
-            }
-            Rule::Sites(fast) => {
-                let may_enter = |page: PageIndex| fast[page.at()];
-                self.residency.allocate(turn.new.clone(), may_enter);
-                Moves::default()
-            }
+        let mut moves = Moves::default();
+        if let Rule::Epoch(policy) = &mut self.rule {
+            let view = EpochView {
+                ended: ranks.ended,
+                coming: Some(ranks.coming),
+                fast: self.residency.marks(),
+                capacity: self.residency.capacity(),
+            };
+            policy.decide(&view, &mut self.wanted);
+            moves = self.residency.adopt(&self.wanted, turn.new.start);
         }
+        let may_enter = |page| self.rule.admits(page);
+        self.residency.allocate(turn.new.clone(), may_enter);
+        moves
     }
 
     fn account(&mut self, fast: Traffic, slow: Traffic, moves: Moves, request: &Request<'_>) {
@@ -118,7 +105,7 @@ impl Run {
         };
         let (fast, slow) = (scaled(fast), scaled(slow));
         let span = request
-            .machine
+            .machine()
             .time(fast, slow, moves.promoted + moves.demoted);
         self.time += span;
         let page = request.workload.page().0;

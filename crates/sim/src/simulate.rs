@@ -1,17 +1,13 @@
 //! The replay: a workload's epochs under policies and capacities.
 
-use std::collections::BTreeMap;
-
-use isotherm_model::site::SiteId;
-use isotherm_model::tier::{Emulation, TierIndex, Tiers};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
-use isotherm_policy::{PlanRequest, epoch, plan};
 
 use crate::machine::Traffic;
 use crate::monitor::{Source, Watch};
 use crate::report::{AtCapacity, PolicyResult, Report};
 use crate::request::{Request, SimulateError};
-use crate::run::{Ranks, Rule, Run, Turn};
+use crate::rule::Rule;
+use crate::run::{Ranks, Run, Turn};
 use crate::workload::Workload;
 
 /// Replays the workload under every policy asked for and both bounds, at every capacity. The same
@@ -92,7 +88,7 @@ fn fresh(
     exact: bool,
 ) -> Result<Run, SimulateError> {
     let pages = pages_of(request.workload, capacity);
-    let rule = rule(request, name, pages)?;
+    let rule = Rule::new(request, name, pages)?;
     let size = request.workload.pages() as usize;
     Ok(Run::new(name, rule, exact, size, pages))
 }
@@ -101,32 +97,6 @@ fn fresh(
 fn pages_of(workload: &Workload, capacity: Capacity) -> u32 {
     let pages = capacity.of(workload.footprint()).0 / workload.page().0;
     u32::try_from(pages).unwrap_or(u32::MAX)
-}
-
-/// The policy with this name, at work at this capacity.
-fn rule(request: &Request<'_>, name: &str, pages: u32) -> Result<Rule, SimulateError> {
-    let costs = request
-        .machine
-        .move_costs(request.accesses_per_count.max(1));
-    if let Some(policy) = epoch::by_name(name, costs) {
-        return Ok(Rule::Epoch(policy));
-    }
-    let Some(policy) = isotherm_policy::by_name(name) else {
-        return Err(SimulateError::UnknownPolicy(name.to_owned()));
-    };
-    let workload = request.workload;
-    if !workload.has_sites() {
-        return Err(SimulateError::NeedsSites(name.to_owned()));
-    }
-    let fast = Bytes(workload.page().0.saturating_mul(u64::from(pages)));
-    // Of these tiers only the capacities matter: the plan is replayed, not carried out.
-    let tiers = Tiers::emulated(fast, workload.footprint(), Emulation::PAPER);
-    let items = workload.items();
-    let plan = plan(&PlanRequest::new(policy, &items, &tiers));
-    let tier_of: BTreeMap<SiteId, TierIndex> =
-        plan.assignments.iter().map(|a| (a.site, a.tier)).collect();
-    let is_fast = |site| tier_of.get(site) == Some(&TierIndex::FASTEST);
-    Ok(Rule::Sites(workload.sites().iter().map(is_fast).collect()))
 }
 
 /// Takes every run through every epoch, on the same counts.

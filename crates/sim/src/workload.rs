@@ -16,10 +16,11 @@ mod of_trace;
 use std::fmt;
 use std::ops::Range;
 
-use isotherm_model::batch::Epoch;
+use isotherm_model::batch::{Epoch, Process};
 use isotherm_model::plan::Item;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_pipeline::CountedObject;
 
 use crate::machine::Traffic;
 
@@ -45,10 +46,20 @@ pub struct Workload {
     page: Bytes,
     touches: Touches,
     epochs: Vec<EpochEnd>,
-    /// Who made each page; empty for a trace, which knows no sites.
-    sites: Vec<SiteId>,
+    /// Where each page was and who made it; empty for a trace, which knows no sites.
+    places: Vec<Place>,
+    /// What chunk selection looks into; empty for a trace.
+    objects: Vec<CountedObject>,
     accesses: u64,
     left_out: u64,
+}
+
+/// A chunk of a profile, and who made what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place {
+    pub(crate) process: Process,
+    pub(crate) address: u64,
+    pub(crate) site: SiteId,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -179,7 +190,7 @@ impl Workload {
     /// True where sites are known, so that site policies can be replayed.
     #[must_use]
     pub fn has_sites(&self) -> bool {
-        !self.sites.is_empty()
+        !self.places.is_empty()
     }
 
     /// True where the order of accesses is known, so that what a real source sees of them can be
@@ -197,9 +208,9 @@ impl Workload {
     #[must_use]
     pub fn items(&self) -> Vec<Item> {
         let mut items = std::collections::BTreeMap::<SiteId, Item>::new();
-        for (site, order) in self.sites.iter().zip(0..) {
-            let item = items.entry(*site).or_insert(Item {
-                site: *site,
+        for (place, order) in self.places.iter().zip(0..) {
+            let item = items.entry(place.site).or_insert(Item {
+                site: place.site,
                 value: 0,
                 weight: Bytes::ZERO,
                 order,
@@ -208,7 +219,7 @@ impl Workload {
         }
         if let Touches::Heat(heat) = &self.touches {
             for &(page, count) in heat {
-                if let Some(item) = items.get_mut(&self.sites[page as usize]) {
+                if let Some(item) = items.get_mut(&self.places[page as usize].site) {
                     item.value = item.value.saturating_add(count);
                 }
             }
@@ -216,8 +227,12 @@ impl Workload {
         items.into_values().collect()
     }
 
-    pub(crate) fn sites(&self) -> &[SiteId] {
-        &self.sites
+    pub(crate) fn places(&self) -> &[Place] {
+        &self.places
+    }
+
+    pub(crate) fn objects(&self) -> &[CountedObject] {
+        &self.objects
     }
 
     fn touches_of(&self, epoch: usize) -> Range<usize> {

@@ -161,6 +161,46 @@ fn bounds_are_no_rows_of_the_table_of_policies() {
 }
 
 #[test]
+fn chunk_selection_takes_the_hot_part_of_a_site_that_no_site_policy_can_split() {
+    let mut profile = profile();
+    for heat in &mut profile.heat {
+        heat.site = SiteId(2);
+    }
+    let workload = Workload::of_profile(&profile).unwrap();
+    // Eight chunks of one site in one object, of which the last two are hot. The site does not fit
+    // as a whole, and what first touch lets in of it is its beginning.
+    assert_eq!(hits_and_moves(&workload, "knapsack", 2), (0, 0));
+    assert_eq!(hits_and_moves(&workload, "hotset", 2), (6, 0));
+    assert_eq!(hits_and_moves(&workload, "atmem", 2), (300, 0));
+    // Every sampled chunk is critical: one range of all eight, cut to its best three.
+    let all = "atmem=m:2,alpha:0,N:100";
+    assert_eq!(hits_and_moves(&workload, all, 3), (306, 0));
+    assert_eq!(result(&workload, all, 3).policy, all);
+}
+
+#[test]
+fn a_parameter_of_a_policy_is_heeded_and_a_wrong_one_is_explained() {
+    let workload = Workload::of_profile(&profile()).unwrap();
+    // Site 2 has four chunks, the others two.
+    assert_eq!(
+        hits_and_moves(&workload, "size-threshold=8KiB", 4).0,
+        306 + 6
+    );
+    for (text, part) in [
+        ("atmem=m:1", "m is 1, and must be at least 2"),
+        ("size-threshold=8", "a unit is required"),
+        ("thermos=1", "thermos has no parameter"),
+        ("atmen", "no policy is named \"atmen\""),
+    ] {
+        let error = replay(&Request::new(&workload), text, Capacity::Share(0.5)).unwrap_err();
+        assert!(error.to_string().contains(part), "{text}: {error}");
+    }
+    let trace = trace(&[vec![1]]);
+    let error = replay(&Request::new(&trace), "atmem", Capacity::Share(0.5)).unwrap_err();
+    assert_eq!(error, SimulateError::NeedsSites("atmem".to_owned()));
+}
+
+#[test]
 fn counts_that_stand_for_many_accesses_make_moves_pay_that_did_not() {
     let workload = trace(&vec![vec![1, 2, 2, 2]; 8]);
     let mut request = Request::new(&workload);

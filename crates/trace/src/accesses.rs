@@ -15,6 +15,8 @@ pub struct Tally {
     /// Processes that the records name; 0 where the format names none. With more than one, equal
     /// addresses of two processes cannot be told apart.
     pub processes: usize,
+    /// True where the records are samples: each stands for an unknown number of accesses.
+    pub sampled: bool,
 }
 
 /// A format that yields single accesses.

@@ -68,6 +68,7 @@ impl<S: Source> Reader for Samples<S> {
     fn tally(&self) -> Tally {
         Tally {
             processes: self.processes.len(),
+            sampled: true,
             ..self.tally
         }
     }

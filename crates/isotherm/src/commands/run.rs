@@ -170,8 +170,8 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let meta = recording::meta(words, observing, tiers.emulates());
     let sink = sink(args, &meta)?;
     let hand = hand(args, &ready, &tiers);
-    let mut config = OnlineConfig::for_tiers(tiers.clone())
-        .sampled_every(Nanos(1_000_000_000 / u64::from(observing.frequency)));
+    let mut config =
+        OnlineConfig::for_tiers(tiers.clone()).sampled_every(recording::sample_interval(observing));
     config.command.clone_from(&meta.command);
     config.depth = observing.depth;
     let online = Online::new(config);

@@ -2,10 +2,12 @@
 
 use anyhow::{Context, Result, bail};
 use isotherm_model::units::{Bytes, Capacity};
+use isotherm_pipeline::CountWorth;
 use isotherm_report::simulation::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
 use isotherm_sim::generate::{self, Settings};
 use isotherm_sim::{
-    AtCapacity, EpochLength, HALVINGS, Machine, Monitor, PolicyResult, Report, Request, Workload,
+    AtCapacity, ENERGY_MODELS, EpochLength, HALVINGS, Machine, Monitor, PolicyResult, Report,
+    Request, Workload,
 };
 
 use crate::cli::{SimulateArgs, TiersChoice};
@@ -26,10 +28,13 @@ const EPOCHS: u64 = 64;
 /// The input cannot be read or replayed, a policy is unknown or needs what the input lacks, the plot
 /// cannot be written.
 pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
-    let workload = workload(args, notes)?;
+    let (workload, worth) = workload(args, notes)?;
     let (machine, words, capacity) = machine(args, &workload, notes)?;
     let mut request = Request::new(&workload);
     request.machine = machine;
+    if let Some((_, model)) = ENERGY_MODELS.iter().find(|(name, _)| *name == args.power) {
+        request.energy = *model;
+    }
     request.capacities = match args.sweep {
         true => HALVINGS.to_vec(),
         false => vec![args.fast.unwrap_or(capacity)],
@@ -38,14 +43,17 @@ pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
         source: args.source,
         ..Monitor::default()
     };
-    request.accesses_per_count = args.accesses_per_sample;
+    let (accesses_per_count, note) = accesses_per_count(args, worth, &machine);
+    request.accesses_per_count = accesses_per_count;
     if !args.policies.is_empty() {
         request.policies.clone_from(&args.policies);
     }
     let progress = notes.progress("replaying");
     let report = isotherm_sim::simulate(&request)?;
     progress.finish_and_clear();
-    let simulation = simulation(args, &report, words);
+    let mut simulation = simulation(&request, args, &report);
+    simulation.machine = words;
+    simulation.notes.extend(note);
     if let Some(path) = &args.plot {
         let drawn = simulation.svg().map_err(anyhow::Error::msg);
         let drawn = drawn.with_context(|| format!("{}: cannot be drawn", path.display()))?;
@@ -61,7 +69,7 @@ pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
 }
 
 /// The trace or profile to replay, from a file or a generator.
-fn workload(args: &SimulateArgs, notes: Notes) -> Result<Workload> {
+fn workload(args: &SimulateArgs, notes: Notes) -> Result<(Workload, CountWorth)> {
     let Some(name) = &args.generate else {
         let path = args
             .input
@@ -89,8 +97,41 @@ fn workload(args: &SimulateArgs, notes: Notes) -> Result<Workload> {
         Some(length) => EpochLength::Time(length),
         None => EpochLength::Accesses(args.accesses.div_ceil(EPOCHS)),
     };
-    Workload::of_trace(accesses, args.reading.page.unwrap_or(PAGE), epoch)
-        .with_context(|| name.clone())
+    let workload = Workload::of_trace(accesses, args.reading.page.unwrap_or(PAGE), epoch);
+    Ok((
+        workload.with_context(|| name.clone())?,
+        CountWorth::OneAccess,
+    ))
+}
+
+/// Accesses for which a counted one is taken, and what the reader must know of that. A sample of the
+/// timer is taken for what the slow tier serves in the meantime: the lowest estimate, so that moves
+/// are judged with caution.
+fn accesses_per_count(
+    args: &SimulateArgs,
+    worth: CountWorth,
+    machine: &Machine,
+) -> (u64, Option<String>) {
+    match (args.accesses_per_sample, worth) {
+        (Some(accesses), _) => (accesses, None),
+        (None, CountWorth::OneAccess) => (1, None),
+        (None, CountWorth::Time(interval)) => {
+            let served = interval.0.saturating_mul(machine.overlap.max(1));
+            let accesses = (served / machine.slow.read.0.max(1)).max(1);
+            let note = format!(
+                "a recorded access is a sample of the timer, one each {interval}, and is taken for \
+                 {accesses}, which is what the slow tier serves in that time; \
+                 --accesses-per-sample takes another number"
+            );
+            (accesses, Some(note))
+        }
+        (None, CountWorth::Unknown) => {
+            let note = "a recorded access is a sample, it is not known of how many accesses, and \
+                        it is taken for one: times are too short and moves look too dear; give \
+                        --accesses-per-sample";
+            (1, Some(note.to_owned()))
+        }
+    }
 }
 
 /// The modelled machine, in values and in words, and the capacity of its fast tier where nothing
@@ -121,19 +162,21 @@ fn machine(
 
 fn costs(machine: &Machine) -> String {
     format!(
-        "fast {}, slow {}, {} to move a page",
+        "fast {}, slow {}, {} to move 4 KiB",
         machine.fast.read, machine.slow.read, machine.move_page
     )
 }
 
 /// The report's values, each policy between the bounds.
-fn simulation(args: &SimulateArgs, report: &Report, machine: String) -> Simulation {
+fn simulation(request: &Request<'_>, args: &SimulateArgs, report: &Report) -> Simulation {
     let file = args.input.as_ref().map(|path| path.display().to_string());
     Simulation {
         schema_version: SCHEMA_VERSION,
         input: file.or_else(|| args.generate.clone()).unwrap_or_default(),
         seed: args.generate.as_ref().map(|_| args.seed),
-        machine,
+        machine: String::new(),
+        power: request.energy.words(),
+        accesses_per_count: request.accesses_per_count,
         source: report.source.word().to_owned(),
         page_bytes: report.page.0,
         footprint_bytes: report.footprint.0,

@@ -5,11 +5,17 @@
 //! says is therefore a comparison between placements, not a meter reading. The supply of the word
 //! lines (VPP) and the termination on the bus are left out.
 
+use isotherm_model::units::Bytes;
+
 /// A kind of DRAM chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramChip {
     /// What it is.
     pub name: &'static str,
+    /// How much it holds.
+    pub capacity: Bytes,
+    /// Bytes of a row, the page that an activation opens; 1 KiB for 8 data pins (JEDEC JESD79-4, JESD79-5).
+    pub row: Bytes,
     /// VDD in millivolts.
     pub millivolts: u32,
     /// IDD0, one bank opened and closed over and over, in microamperes, as all currents here.
@@ -55,6 +61,8 @@ pub struct DramChip {
 /// for DDR4-2400, and tXS = tRFC + 10 ns.
 pub const DDR4_2400_8GBIT: DramChip = DramChip {
     name: "DDR4-2400 8 Gbit x8 (Micron MT40A1G8)",
+    capacity: Bytes(1 << 30),
+    row: Bytes(1 << 10),
     millivolts: 1_200,
     idd0: 48_000,
     idd2n: 34_000,
@@ -86,6 +94,8 @@ pub const DDR4_2400_8GBIT: DramChip = DramChip {
 /// By these figures self-refresh saves nothing over power-down on this die (102 against 88 + 14 mA).
 pub const DDR5_4800_16GBIT: DramChip = DramChip {
     name: "DDR5-4800 16 Gbit x8 (Micron MT60B2G8)",
+    capacity: Bytes(2 << 30),
+    row: Bytes(1 << 10),
     millivolts: 1_100,
     idd0: 103_000,
     idd2n: 92_000,

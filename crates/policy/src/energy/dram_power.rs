@@ -19,7 +19,7 @@
 
 use isotherm_model::units::{Bytes, Nanojoules, Nanos, Nanowatts};
 
-use super::dram_chip::DramChip;
+use super::dram_chip::{DDR4_2400_8GBIT, DDR5_4800_16GBIT, DramChip};
 use super::power_state::{PowerState, Residency};
 
 /// Nanowatt-picoseconds in a nanojoule.
@@ -83,6 +83,29 @@ impl DramEnergy {
 }
 
 impl DramRank {
+    /// The 64 data pins of a DDR4 channel, 8 GiB.
+    pub const DDR4: Self = Self {
+        chip: DDR4_2400_8GBIT,
+        chips: 8,
+    };
+    /// The 32 data pins of a DDR5 channel, 8 GiB.
+    pub const DDR5: Self = Self {
+        chip: DDR5_4800_16GBIT,
+        chips: 4,
+    };
+
+    /// How much it holds.
+    #[must_use]
+    pub const fn capacity(&self) -> Bytes {
+        Bytes(self.chip.capacity.0.saturating_mul(self.chips as u64))
+    }
+
+    /// Bytes that an activation opens in all its chips.
+    #[must_use]
+    pub const fn row(&self) -> Bytes {
+        Bytes(self.chip.row.0.saturating_mul(self.chips as u64))
+    }
+
     /// What the whole rank draws in a state when nothing is done with it.
     #[must_use]
     pub fn background(&self, state: PowerState) -> Nanowatts {
@@ -169,19 +192,13 @@ fn saturated(number: u128) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{DDR4_2400_8GBIT, DDR5_4800_16GBIT, Thresholds};
+    use super::super::Thresholds;
     use super::{Activity, DramRank, PowerState, Residency};
     use isotherm_model::units::{Bytes, Nanojoules, Nanos, Nanowatts};
     use proptest::prelude::*;
 
-    const DDR4: DramRank = DramRank {
-        chip: DDR4_2400_8GBIT,
-        chips: 8,
-    };
-    const DDR5: DramRank = DramRank {
-        chip: DDR5_4800_16GBIT,
-        chips: 4,
-    };
+    const DDR4: DramRank = DramRank::DDR4;
+    const DDR5: DramRank = DramRank::DDR5;
     const SECOND: Nanos = Nanos(1_000_000_000);
 
     fn thresholds(power_down: u64, self_refresh: Option<u64>) -> Thresholds {

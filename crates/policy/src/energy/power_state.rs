@@ -65,6 +65,12 @@ impl fmt::Display for ThresholdsError {
 impl std::error::Error for ThresholdsError {}
 
 impl Thresholds {
+    /// Rows are closed after 100 ns, the clock is off after 1 us, self-refresh begins after 1 ms: round
+    /// numbers of ours, of no controller in particular.
+    pub const ROUND: Self = Self {
+        starts: [0, 100, 1_000, 1_000_000],
+    };
+
     /// Thresholds of precharge standby, power-down and self-refresh. Equal ones pass over the
     /// lighter state.
     ///

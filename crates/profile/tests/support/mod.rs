@@ -91,6 +91,7 @@ pub(crate) fn meta(random: &mut Random) -> Meta {
         epoch_length: Nanos(random.next()),
         chunk: Bytes(random.next()),
         emulated: random.below(2) == 0,
+        sample_interval: random.maybe(Random::next).map(Nanos),
     }
 }
 

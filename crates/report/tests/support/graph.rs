@@ -167,6 +167,7 @@ pub(crate) fn profile() -> Profile {
         epoch_length: Nanos(1_000_000_000),
         chunk: Bytes(CHUNK),
         emulated: true,
+        sample_interval: Some(Nanos(1_000_000)),
     });
     for epoch in 0..EPOCHS {
         profile.absorb(segment(epoch));

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_model::batch::{Epoch, Process};
+use isotherm_model::batch::Epoch;
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
+use isotherm_pipeline::data_objects;
 
-use super::{EpochEnd, MOST_PAGES, Touches, Workload, WorkloadError};
+use super::{EpochEnd, MOST_PAGES, Place, Touches, Workload, WorkloadError};
 
 impl Workload {
     /// A workload of a profile's heat, in the profile's epochs. A chunk that was freed and made
@@ -34,14 +35,20 @@ impl Workload {
             if heat.site == SiteId::UNATTRIBUTED {
                 left_out = left_out.saturating_add(heat.accesses.0);
             } else if heat.accesses.0 > 0 {
-                chunks.push(((heat.process, heat.address, heat.site), heat.accesses.0));
+                let place = Place {
+                    process: heat.process,
+                    address: heat.address,
+                    site: heat.site,
+                };
+                chunks.push((place, heat.accesses.0));
             }
         }
         let mut workload = Self {
             page,
             touches: Touches::Heat(Vec::new()),
             epochs: Vec::new(),
-            sites: Vec::new(),
+            places: Vec::new(),
+            objects: data_objects(profile),
             accesses: 0,
             left_out,
         };
@@ -63,7 +70,7 @@ impl Workload {
                 }
                 let number = *numbers.entry(place).or_insert(next as u32);
                 if number as usize == next {
-                    self.sites.push(place.2);
+                    self.places.push(place);
                 }
                 touches.push((number, count));
                 self.accesses = self.accesses.saturating_add(count);
@@ -80,9 +87,6 @@ impl Workload {
         Ok(())
     }
 }
-
-/// A chunk and who made what is in it.
-type Place = (Process, u64, SiteId);
 
 /// A chunk and its accesses in one epoch.
 type Chunk = (Place, u64);

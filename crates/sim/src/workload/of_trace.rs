@@ -44,7 +44,8 @@ impl Workload {
             accesses: touches.len() as u64,
             touches: Touches::Trace(touches),
             epochs,
-            sites: Vec::new(),
+            places: Vec::new(),
+            objects: Vec::new(),
             left_out: 0,
         })
     }

@@ -1,0 +1,81 @@
+//! For how many accesses of the program one count of a profile stands.
+
+use isotherm_model::profile::Profile;
+use isotherm_model::units::Nanos;
+
+/// Sources that count every access.
+const COMPLETE: [&str; 1] = ["memprof"];
+/// The source that samples by time.
+const TIMER: &str = "timer";
+
+/// What a count stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CountWorth {
+    /// One access: all were counted.
+    OneAccess,
+    /// The accesses of so much processor time.
+    Time(Nanos),
+    /// Nobody can tell: the source weighs its samples, sees only that a page was touched, does not
+    /// say how often it looks, or there are several.
+    Unknown,
+}
+
+/// What a count of this profile stands for.
+#[must_use]
+pub fn count_worth(profile: &Profile) -> CountWorth {
+    let delivered = profile.sources.iter().filter(|source| source.usable > 0);
+    // Sizes of resident sets are no accesses.
+    let mut names = delivered
+        .map(|source| source.name.as_str())
+        .filter(|name| !["resident-set", "session-files"].contains(name));
+    match (names.next(), names.next(), profile.meta.sample_interval) {
+        (Some(name), None, _) if COMPLETE.contains(&name) => CountWorth::OneAccess,
+        (Some(TIMER), None, Some(interval)) => CountWorth::Time(interval),
+        _ => CountWorth::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CountWorth, count_worth};
+    use isotherm_model::batch::SourceReport;
+    use isotherm_model::profile::{Meta, Profile};
+    use isotherm_model::units::Nanos;
+
+    fn worth(sources: &[(&str, u64)], sample_interval: Option<Nanos>) -> CountWorth {
+        let mut profile = Profile::new(Meta {
+            sample_interval,
+            ..Meta::default()
+        });
+        let report = |&(name, usable): &(&str, u64)| SourceReport {
+            name: name.to_owned(),
+            taken: usable,
+            usable,
+            lost: 0,
+            cost: Nanos(0),
+            cost_note: String::new(),
+            trouble: String::new(),
+        };
+        profile.sources = sources.iter().map(report).collect();
+        count_worth(&profile)
+    }
+
+    #[test]
+    fn only_a_lone_timer_of_known_interval_and_complete_counts_have_a_known_worth() {
+        let millisecond = Some(Nanos(1_000_000));
+        let timer = [("timer", 9), ("resident-set", 99), ("pebs", 0)];
+        assert_eq!(
+            worth(&timer, millisecond),
+            CountWorth::Time(Nanos(1_000_000))
+        );
+        assert_eq!(worth(&timer, None), CountWorth::Unknown);
+        assert_eq!(worth(&[("memprof", 3)], None), CountWorth::OneAccess);
+        for sources in [
+            &[("pebs", 9)][..],
+            &[("timer", 9), ("trapped-pages", 1)],
+            &[],
+        ] {
+            assert_eq!(worth(sources, millisecond), CountWorth::Unknown);
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! A policy by its name, as what it does at work in a replay.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::page::PageIndex;
+use isotherm_model::port::{EpochPolicy, SitePolicy};
+use isotherm_model::site::SiteId;
+use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+use isotherm_model::units::Bytes;
+use isotherm_pipeline::CountedObject;
+use isotherm_policy::chunks::{ChunkParameters, select};
+use isotherm_policy::{
+    ATMEM, PlanRequest, chunk_parameters_from_text, epoch, plan, policy_from_text,
+};
+
+use crate::request::{Request, SimulateError};
+
+/// How pages get to their tier.
+pub(crate) enum Rule {
+    /// Decided anew at every turn of an epoch.
+    Epoch(Box<dyn EpochPolicy>),
+    /// By a plan that was made before: marked pages enter while there is room, the others never.
+    Planned(Vec<bool>),
+}
+
+impl Rule {
+    /// The policy with this name and its parameters, for a fast tier of so many pages.
+    pub(crate) fn new(
+        request: &Request<'_>,
+        text: &str,
+        pages: u32,
+    ) -> Result<Self, SimulateError> {
+        let costs = request
+            .machine()
+            .move_costs(request.accesses_per_count.max(1));
+        if let Some(policy) = epoch::by_name(text, costs) {
+            return Ok(Self::Epoch(policy));
+        }
+        let name = text.split('=').next().unwrap_or_default().trim();
+        if name != ATMEM && isotherm_policy::by_name(name).is_none() {
+            return Err(SimulateError::UnknownPolicy(text.to_owned()));
+        }
+        let wrong =
+            |error: isotherm_policy::PolicyTextError| SimulateError::Parameter(error.to_string());
+        let workload = request.workload;
+        let fast = Bytes(workload.page().0.saturating_mul(u64::from(pages)));
+        if name == ATMEM {
+            let parameters = chunk_parameters_from_text(text).map_err(wrong)?;
+            of_chunks(request, &parameters, fast)
+        } else {
+            let policy = policy_from_text(text).map_err(wrong)?;
+            of_sites(request, &*policy, fast)
+        }
+    }
+
+    /// Whether a page that is touched for the first time may enter the fast tier.
+    pub(crate) fn admits(&self, page: PageIndex) -> bool {
+        match self {
+            Self::Epoch(_) => true,
+            Self::Planned(fast) => fast[page.at()],
+        }
+    }
+}
+
+/// The pages of the sites that a policy takes.
+fn of_sites(
+    request: &Request<'_>,
+    policy: &dyn SitePolicy,
+    fast: Bytes,
+) -> Result<Rule, SimulateError> {
+    let workload = request.workload;
+    if !workload.has_sites() {
+        return Err(SimulateError::NeedsSites(policy.name().to_owned()));
+    }
+    // Of these tiers only the capacities matter: the plan is replayed, not carried out.
+    let tiers = Tiers::emulated(fast, workload.footprint(), Emulation::PAPER);
+    let items = workload.items();
+    let plan = plan(&PlanRequest::new(policy, &items, &tiers));
+    let tier_of: BTreeMap<SiteId, TierIndex> =
+        plan.assignments.iter().map(|a| (a.site, a.tier)).collect();
+    let is_fast = |site| tier_of.get(&site) == Some(&TierIndex::FASTEST);
+    let places = workload.places().iter();
+    Ok(Rule::Planned(
+        places.map(|place| is_fast(place.site)).collect(),
+    ))
+}
+
+/// The pages in the ranges that ATMem selects.
+fn of_chunks(
+    request: &Request<'_>,
+    parameters: &ChunkParameters,
+    fast: Bytes,
+) -> Result<Rule, SimulateError> {
+    let workload = request.workload;
+    if !workload.has_sites() {
+        return Err(SimulateError::NeedsSites(ATMEM.to_owned()));
+    }
+    let objects: Vec<_> = workload.objects().iter().map(CountedObject::view).collect();
+    let selection = select(&objects, parameters, fast)
+        .map_err(|error| SimulateError::Parameter(error.to_string()))?;
+    let ranges = &selection.ranges;
+    let places = workload.places().iter();
+    let is_fast = places.map(|place| {
+        let begun = ranges.partition_point(|range| {
+            (range.process, range.address) <= (place.process, place.address)
+        });
+        begun.checked_sub(1).is_some_and(|last| {
+            let range = &ranges[last];
+            range.process == place.process && place.address - range.address < range.bytes.0
+        })
+    });
+    Ok(Rule::Planned(is_fast.collect()))
+}
