@@ -83,5 +83,5 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
                "pays a delay. Ratios between placements mean something, absolute times do not.")
     table.note("Promised: thermos closes at least half of the gap between first touch and all fast on the geometric "
                f"mean. Measured: {share:.0%}: {'reached' if share >= 0.5 else 'not reached'}.")
-    table.note(must([tools.isotherm, "tiers", "--tiers", "emulated"], "asking for the tiers").strip())
+    table.note(must([tools.isotherm, "tiers", "--tiers", "emulated"], "asking for the tiers").split("\n\n")[0].strip())
     return [table]
