@@ -144,19 +144,18 @@ pub(crate) fn board() -> Option<trap::Board> {
     session::current().map(|session| session.board())
 }
 
-/// Starts the trap, if anything is to be slowed, sampled or moved. On real nodes the observer moves
+/// Starts the trap, if anything is to be slowed or sampled. On real nodes the observer moves
 /// from outside.
 fn start_trap(config: &Config) -> Result<(), OffReason> {
-    let emulates = |tier: &TierRecord| tier.kind != TierKind::Nodes as u32;
-    let online = config.mode == Mode::Online && config.tiers.iter().any(emulates);
-    if config.emulation.period_ns == 0 && config.trapping.pages == 0 && !online {
+    if config.emulation.period_ns == 0 && config.trapping.pages == 0 {
         return Ok(());
     }
+    let emulates = |tier: &TierRecord| tier.kind != TierKind::Nodes as u32;
     let settings = trap::Settings {
         emulation: config.emulation,
         trapping: config.trapping,
         tiers: config.tiers,
-        online,
+        online: config.mode == Mode::Online && config.tiers.iter().any(emulates),
     };
     trap::start(pool::range(), &settings, board())?;
     placement::set_trapped();

@@ -50,8 +50,6 @@ pub(crate) struct Trap {
     pool: Range<usize>,
     shadow: Range<usize>,
     zeroes: usize,
-    /// Whether pages are trapped at all; without, the service only obeys wishes by `mbind`.
-    traps: bool,
     pub(super) table: &'static Table,
     doorbell: Doorbell,
     stack: Stack,
@@ -81,12 +79,11 @@ impl Trap {
         settings: &Settings<'_>,
         board: Option<Board>,
     ) -> Result<Option<&'static Self>, OffReason> {
-        let traps = settings.emulation.period_ns > 0 || settings.trapping.pages > 0;
-        let obeys = settings.online && board.is_some() && !settings.tiers.is_empty();
-        if !traps && !obeys {
+        if settings.emulation.period_ns == 0 && settings.trapping.pages == 0 {
             return Ok(None);
         }
-        let trap = Self::build(pool, settings, board.filter(|_| obeys), traps)
+        let obeys = settings.online && !settings.tiers.is_empty();
+        let trap = Self::build(pool, settings, board.filter(|_| obeys))
             .map_err(|_| OffReason::NoAddressSpace)?;
         // SAFETY: the service thread does not run yet.
         unsafe { (*trap.keeper.get()).account = account_of(board) };
@@ -97,27 +94,22 @@ impl Trap {
 
     /// Measures what a fault costs without any delay.
     fn calibrate(&self) {
-        if self.traps {
-            let (round_trip_ns, processor_ns) = self.doorbell.time_fault(CALIBRATION_FAULTS);
-            self.costs.set(round_trip_ns, processor_ns);
-        }
+        let (round_trip_ns, processor_ns) = self.doorbell.time_fault(CALIBRATION_FAULTS);
+        self.costs.set(round_trip_ns, processor_ns);
     }
 
     fn build(
         pool: Range<usize>,
         settings: &Settings<'_>,
         board: Option<Board>,
-        traps: bool,
     ) -> rustix::io::Result<&'static Self> {
-        let shadow_start = if traps { map_zeroes(pool.len())? } else { 0 };
-        if traps {
-            for start in [pool.start, shadow_start] {
-                // A page is moved alone; huge pages would be split at the first move.
-                // SAFETY: advice that changes no content.
-                let _ = unsafe {
-                    rustix::mm::madvise(start as *mut _, pool.len(), Advice::LinuxNoHugepage)
-                };
-            }
+        let shadow_start = map_zeroes(pool.len())?;
+        for start in [pool.start, shadow_start] {
+            // A page is moved alone; huge pages would be split at the first move.
+            // SAFETY: advice that changes no content.
+            let _ = unsafe {
+                rustix::mm::madvise(start as *mut _, pool.len(), Advice::LinuxNoHugepage)
+            };
         }
         let table: &'static Table = place(Table::map(pool.len())?)?;
         let costs: &'static FaultCosts = place(FaultCosts::new())?;
@@ -125,9 +117,8 @@ impl Trap {
         let tier_count = settings.tiers.len().min(MOST_TIERS);
         tiers[..tier_count].copy_from_slice(&settings.tiers[..tier_count]);
         place(Self {
-            shadow: shadow_start..shadow_start + if traps { pool.len() } else { 0 },
+            shadow: shadow_start..shadow_start + pool.len(),
             zeroes: map_zeroes(BATCH_PAGES * PAGE_BYTES)?,
-            traps,
             table,
             doorbell: Doorbell::map()?,
             stack: Stack::map(STACK_BYTES)?,
@@ -181,9 +172,6 @@ impl Trap {
 
     /// Service thread: opens the userfaultfd and registers pool, shadow and doorbell.
     pub(crate) fn open(&self, keeper: &mut Keeper) -> Result<(), OffReason> {
-        if !self.traps {
-            return Ok(());
-        }
         let uffd = Userfaultfd::open().map_err(|error| match error {
             OpenError::NoMove => OffReason::NoUffdMove,
             OpenError::Unavailable(_) => OffReason::NoUserfaultfd,
@@ -265,7 +253,7 @@ impl Trap {
     }
 
     fn ask(&self, wish: Wish, range: Range<usize>) -> bool {
-        if !self.traps || self.status.load(Ordering::Acquire) != RUNNING {
+        if self.status.load(Ordering::Acquire) != RUNNING {
             return false;
         }
         // The process is compared only after a touch that nobody served: a `vfork` child is
