@@ -9,13 +9,7 @@ use isotherm_model::plan::Plan;
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
-
-/// `MPOL_PREFERRED` of `linux/mempolicy.h`.
-const MPOL_PREFERRED: u32 = 1;
-/// `MPOL_BIND`.
-const MPOL_BIND: u32 = 2;
-/// `MPOL_PREFERRED_MANY` (Linux 5.15), for tiers of several nodes.
-const MPOL_PREFERRED_MANY: u32 = 5;
+use isotherm_sys::policy::Mode as MemoryPolicy;
 
 /// What the runtime shall do.
 #[derive(Clone, Debug)]
@@ -240,13 +234,13 @@ fn record(tier: &Tier) -> Result<TierRecord, ConfigurationError> {
         }
     };
     let policy = match (tier.placement, count) {
-        (Placement::Bind, _) => MPOL_BIND,
-        (Placement::Preferred, 0 | 1) => MPOL_PREFERRED,
-        (Placement::Preferred, _) => MPOL_PREFERRED_MANY,
+        (Placement::Bind, _) => MemoryPolicy::Bind,
+        (Placement::Preferred, 0 | 1) => MemoryPolicy::Preferred,
+        (Placement::Preferred, _) => MemoryPolicy::PreferredMany,
     };
     Ok(TierRecord {
         kind: kind as u32,
-        policy,
+        policy: policy as u32,
         capacity_bytes: tier.capacity.0,
         nodes,
     })

@@ -4,7 +4,8 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use isotherm_abi::config::TierKind;
 use isotherm_abi::session::OffReason;
-use isotherm_sys::memory::{self, MPOL_PREFERRED, MPOL_PREFERRED_MANY};
+use isotherm_sys::memory;
+use isotherm_sys::policy::{self, Mode, NodeMask};
 
 use crate::config;
 use crate::say;
@@ -45,17 +46,17 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
         return;
     }
     let nodes: u32 = record.nodes.iter().map(|word| word.count_ones()).sum();
-    let policy = if record.policy == MPOL_PREFERRED && nodes > 1 {
-        MPOL_PREFERRED_MANY
+    let many = Mode::PreferredMany as u32;
+    let wanted = if record.policy == Mode::Preferred as u32 && nodes > 1 {
+        many
     } else {
         record.policy
     };
-    // SAFETY: the range belongs to the caller; a policy changes no contents.
-    let mut bound = unsafe { memory::bind(address, bytes, policy, &record.nodes, 0) };
-    if bound.is_err() && policy == MPOL_PREFERRED_MANY {
+    let mask = NodeMask::from_words(record.nodes);
+    let mut bound = policy::set_by_number(address, bytes, wanted, &mask);
+    if bound.is_err() && wanted == many {
         // Kernels before 5.15 do not know the policy; one preferred node is next best.
-        // SAFETY: as above.
-        bound = unsafe { memory::bind(address, bytes, MPOL_PREFERRED, &record.nodes, 0) };
+        bound = policy::set_for_range(address, bytes, Mode::Preferred, &mask);
     }
     if bound.is_err() && !REFUSED.swap(true, Ordering::Relaxed) {
         say::off(OffReason::NoPlacement);

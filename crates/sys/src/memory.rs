@@ -8,18 +8,6 @@
 use crate::system_call::call;
 pub use crate::system_call::{Errno, Result};
 
-/// Words of a node mask: 1,024 nodes, the most that Linux can be built for.
-pub const NODE_WORDS: usize = 16;
-
-/// Prefer one node of the mask, fall back to the others (`MPOL_PREFERRED`).
-pub const MPOL_PREFERRED: u32 = 1;
-
-/// Also move the pages that are there already, those that no other process shares (`MPOL_MF_MOVE`).
-pub const MPOL_MF_MOVE: u32 = 1 << 1;
-
-/// Prefer all nodes of the mask, Linux 5.15 (`MPOL_PREFERRED_MANY`).
-pub const MPOL_PREFERRED_MANY: u32 = 5;
-
 /// `mmap(2)`. Returns the address.
 ///
 /// # Errors
@@ -137,36 +125,6 @@ pub unsafe fn advise(address: usize, bytes: usize, advice: i32) -> Result<()> {
     unsafe { call(libc::SYS_madvise, arguments) }.map(|_| ())
 }
 
-/// Sets the memory policy of a range (`mbind(2)`): where its pages go when they are first
-/// touched. Pages that are there already stay, unless `flags` has [`MPOL_MF_MOVE`].
-///
-/// # Errors
-/// The kernel's error number; `EINVAL` for a node that is not there, `ENOSYS` without NUMA.
-///
-/// # Safety
-/// The caller owns the range.
-pub unsafe fn bind(
-    address: usize,
-    bytes: usize,
-    policy: u32,
-    nodes: &[u64; NODE_WORDS],
-    flags: u32,
-) -> Result<()> {
-    // The kernel reads one bit less than it is told.
-    let bits = NODE_WORDS * 64 + 1;
-    let arguments = [
-        address,
-        bytes,
-        policy as usize,
-        nodes.as_ptr() as usize,
-        bits,
-        flags as usize,
-    ];
-    // SAFETY: the mask is as long as said (the last bit is never read); the rest is the caller's
-    // promise.
-    unsafe { call(libc::SYS_mbind, arguments) }.map(|_| ())
-}
-
 /// Whether the page that holds `address` is resident (`mincore(2)`). An address that is not mapped
 /// is not.
 #[must_use]
@@ -203,21 +161,5 @@ mod tests {
         // SAFETY: address 1 is not a page, so the kernel refuses and nothing happens.
         let answer = unsafe { protect(1, 4096, 0) };
         assert_eq!(answer, Err(Errno(libc::EINVAL)));
-    }
-
-    #[test]
-    fn memory_can_be_bound_to_the_first_node() {
-        let base = fresh(1 << 21).unwrap();
-        let mut nodes = [0; NODE_WORDS];
-        nodes[0] = 1;
-        // SAFETY: the range was mapped here.
-        let bound = unsafe { bind(base, 1 << 21, MPOL_PREFERRED, &nodes, 0) };
-        // A kernel without NUMA says so; a container may forbid the call.
-        assert!(matches!(
-            bound,
-            Ok(()) | Err(Errno(libc::ENOSYS | libc::EPERM))
-        ));
-        // SAFETY: as above; the range is not used any more.
-        unsafe { unmap(base, 1 << 21).unwrap() };
     }
 }

@@ -2,13 +2,11 @@
 
 use std::io;
 
-use crate::memory::{self, Errno, NODE_WORDS};
+use crate::memory::{self, Errno};
+use crate::policy::{self, Mode, NodeMask};
 
 /// A huge page on x86-64 and on arm64 with 4 KiB pages; mappings begin at a multiple of it.
 pub const HUGE_PAGE: usize = 2 << 20;
-
-/// `MPOL_F_NODE | MPOL_F_ADDR` of `get_mempolicy(2)`: on which node does this address lie?
-const NODE_OF_ADDRESS: usize = 1 | 2;
 
 /// Private, zeroed memory, unmapped when dropped. No page is taken before it is touched.
 #[derive(Debug)]
@@ -52,12 +50,10 @@ impl NodeMemory {
     /// `ENOSYS` from a kernel without NUMA, `EPERM` where a container forbids the call, `EINVAL`
     /// where the node is not there or has no memory.
     pub fn prefer(&self, node: u32) -> io::Result<()> {
-        let mut nodes = [0; NODE_WORDS];
-        let word = nodes.get_mut(node as usize / 64);
-        *word.ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))? = 1 << (node % 64);
+        let nodes = NodeMask::of(&[node]).ok_or(Errno(libc::EINVAL));
         let bytes = self.words * size_of::<u64>();
-        // SAFETY: the range is this value's own.
-        unsafe { memory::bind(self.address, bytes, memory::MPOL_PREFERRED, &nodes, 0) }
+        nodes
+            .and_then(|nodes| policy::set_for_range(self.address, bytes, Mode::Preferred, &nodes))
             .map_err(io_error)
     }
 
@@ -89,23 +85,7 @@ impl NodeMemory {
         if index >= self.words {
             return Err(io::Error::from_raw_os_error(libc::EFAULT));
         }
-        let mut node = 0_i32;
-        // SAFETY: the kernel writes one integer to the address of `node`; the mask is absent and
-        // the address asked for is mapped.
-        let answer = unsafe {
-            libc::syscall(
-                libc::SYS_get_mempolicy,
-                &raw mut node,
-                core::ptr::null_mut::<u64>(),
-                0_usize,
-                self.address + index * size_of::<u64>(),
-                NODE_OF_ADDRESS,
-            )
-        };
-        match answer {
-            0 => u32::try_from(node).map_err(io::Error::other),
-            _ => Err(io::Error::last_os_error()),
-        }
+        policy::node_of(self.address + index * size_of::<u64>()).map_err(io_error)
     }
 }
 

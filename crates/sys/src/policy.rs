@@ -5,11 +5,18 @@
 //!
 //! Manual: `mbind(2)`, `set_mempolicy(2)`, `Documentation/admin-guide/mm/numa_memory_policy.rst`.
 
-use crate::memory::{self, NODE_WORDS};
 use crate::system_call::{Errno, Result, call};
 
+/// Words of a node mask: 1,024 nodes, the most that Linux can be built for.
+pub const NODE_WORDS: usize = 16;
+/// Bits of a mask as the kernel is told them: it reads one less.
+const MASK_BITS: usize = NODE_WORDS * 64 + 1;
+/// `MPOL_F_NODE`: ask for the node instead of the policy.
+const NODE: usize = 1;
 /// `MPOL_F_ADDR`: ask for the policy of an address.
 const OF_ADDRESS: usize = 1 << 1;
+/// `MPOL_MF_MOVE`: also move the pages that are there, those that no other process shares.
+const MOVE: usize = 1 << 1;
 
 /// How nodes are chosen (`MPOL_*`). The numbers are the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +42,12 @@ pub enum Mode {
 pub struct NodeMask([u64; NODE_WORDS]);
 
 impl NodeMask {
+    /// The nodes whose bits are set, bit n of word n/64.
+    #[must_use]
+    pub const fn from_words(words: [u64; NODE_WORDS]) -> Self {
+        Self(words)
+    }
+
     /// These nodes; `None` where one has a number that no Linux can have (1,024 or more).
     #[must_use]
     pub fn of(nodes: &[u32]) -> Option<Self> {
@@ -59,22 +72,43 @@ impl NodeMask {
     }
 }
 
-/// Sets the policy of a range of this process (`mbind(2)`), and also moves what is there where
-/// `moving` says so (`MPOL_MF_MOVE`). The range must begin on a page.
+/// Sets the policy of a range of this process (`mbind(2)`); pages that are there stay. The range must
+/// begin on a page.
 ///
 /// # Errors
 /// `EINVAL`: the mode or a node is unknown to this kernel. `EFAULT`: part of the range is not
 /// mapped. `ENOSYS`: a kernel without nodes.
-pub fn set_for_range(
-    address: usize,
-    bytes: usize,
-    mode: Mode,
-    nodes: &NodeMask,
-    moving: bool,
-) -> Result<()> {
-    let flags = if moving { memory::MPOL_MF_MOVE } else { 0 };
-    // SAFETY: a policy decides where pages lie, never what they hold; the kernel checks the range.
-    unsafe { memory::bind(address, bytes, mode as u32, &nodes.0, flags) }
+pub fn set_for_range(address: usize, bytes: usize, mode: Mode, nodes: &NodeMask) -> Result<()> {
+    bind(address, bytes, mode as u32, nodes, 0)
+}
+
+/// As [`set_for_range`], and moves the pages that are there.
+///
+/// # Errors
+/// As [`set_for_range`].
+pub fn set_and_move(address: usize, bytes: usize, mode: Mode, nodes: &NodeMask) -> Result<()> {
+    bind(address, bytes, mode as u32, nodes, MOVE)
+}
+
+/// As [`set_for_range`], with the kernel's number of a mode (`MPOL_*`).
+///
+/// # Errors
+/// As [`set_for_range`].
+pub fn set_by_number(address: usize, bytes: usize, mode: u32, nodes: &NodeMask) -> Result<()> {
+    bind(address, bytes, mode, nodes, 0)
+}
+
+fn bind(address: usize, bytes: usize, mode: u32, nodes: &NodeMask, flags: usize) -> Result<()> {
+    let mask = nodes.0.as_ptr() as usize;
+    // SAFETY: the mask is as long as said. A policy decides where pages lie, never what they hold,
+    // and the kernel checks the range.
+    unsafe {
+        call(
+            libc::SYS_mbind,
+            [address, bytes, mode as usize, mask, MASK_BITS, flags],
+        )
+    }
+    .map(|_| ())
 }
 
 /// Sets the policy of the calling thread and of what it starts (`set_mempolicy(2)`).
@@ -85,7 +119,7 @@ pub fn set_for_thread(mode: Mode, nodes: &NodeMask) -> Result<()> {
     let (mask, bits) = if mode == Mode::Default {
         (0, 0)
     } else {
-        (nodes.0.as_ptr() as usize, NODE_WORDS * 64 + 1)
+        (nodes.0.as_ptr() as usize, MASK_BITS)
     };
     // SAFETY: the kernel reads the mask, which is as long as said (one bit less is read).
     unsafe {
@@ -107,7 +141,7 @@ pub fn of_address(address: usize) -> Result<(u32, NodeMask)> {
     let arguments = [
         (&raw mut mode) as usize,
         mask.0.as_mut_ptr() as usize,
-        NODE_WORDS * 64 + 1,
+        MASK_BITS,
         address,
         OF_ADDRESS,
         0,
@@ -115,6 +149,27 @@ pub fn of_address(address: usize) -> Result<(u32, NodeMask)> {
     // SAFETY: the kernel writes the number and as many bits as said less one, both live here.
     unsafe { call(libc::SYS_get_mempolicy, arguments) }?;
     Ok((u32::try_from(mode).map_err(|_| Errno(libc::EINVAL))?, mask))
+}
+
+/// The node on which an address of this process lies (`get_mempolicy(2)`). A page that was never
+/// touched is taken now.
+///
+/// # Errors
+/// `EFAULT`: the address is not mapped. `ENOSYS`: a kernel without nodes. `EPERM`: a container
+/// forbids the call.
+pub fn node_of(address: usize) -> Result<u32> {
+    let mut node = 0_i32;
+    let arguments = [
+        (&raw mut node) as usize,
+        0,
+        0,
+        address,
+        NODE | OF_ADDRESS,
+        0,
+    ];
+    // SAFETY: the kernel writes one integer, which lives here; there is no mask.
+    unsafe { call(libc::SYS_get_mempolicy, arguments) }?;
+    u32::try_from(node).map_err(|_| Errno(libc::EINVAL))
 }
 
 #[cfg(test)]
@@ -135,7 +190,7 @@ mod tests {
     fn the_policy_of_a_range_is_what_was_set() {
         let base = fresh(1 << 21).unwrap();
         let nodes = NodeMask::of(&[0]).unwrap();
-        match set_for_range(base, 1 << 21, Mode::Bind, &nodes, false) {
+        match set_for_range(base, 1 << 21, Mode::Bind, &nodes) {
             Ok(()) => assert_eq!(of_address(base), Ok((Mode::Bind as u32, nodes))),
             Err(error) => {
                 assert!(matches!(error, Errno(libc::ENOSYS | libc::EPERM)));

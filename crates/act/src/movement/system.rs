@@ -230,7 +230,7 @@ impl System for Kernel {
         nodes: &[NodeId],
     ) -> Result<(), Refusal> {
         let (start, bytes) = (range.start as usize, range.bytes.0 as usize);
-        policy::set_for_range(start, bytes, mode, &mask(nodes)?, false)?;
+        policy::set_for_range(start, bytes, mode, &mask(nodes)?)?;
         Ok(())
     }
 

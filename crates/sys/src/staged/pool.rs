@@ -12,9 +12,9 @@
 
 use super::UNIT_BYTES;
 use super::unit_pages::{PAGE_BYTES, PAGES, Reader};
-use crate::memory::{self, MPOL_PREFERRED};
+use crate::memory;
 use crate::pages;
-use crate::policy::NodeMask;
+use crate::policy::{self, Mode, NodeMask};
 
 /// Sizes of pages that a unit is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -205,8 +205,7 @@ fn make(unit: usize, kind: PageKind, node: u32) -> memory::Result<()> {
 /// without nodes refuses, and the check finds the pages where they are.
 fn prefer(address: usize, bytes: usize, node: u32) {
     if let Some(nodes) = NodeMask::of(&[node]) {
-        // SAFETY: a policy changes no content.
-        let _ = unsafe { memory::bind(address, bytes, MPOL_PREFERRED, nodes.words(), 0) };
+        let _ = policy::set_for_range(address, bytes, Mode::Preferred, &nodes);
     }
 }
 

@@ -7,8 +7,8 @@
 
 use super::unit_pages::{PAGE_BYTES, UnitPages};
 use super::{PageKind, StagedCopy, UNIT_BYTES};
-use crate::memory::{self, MPOL_PREFERRED};
-use crate::policy::NodeMask;
+use crate::memory;
+use crate::policy::{self, Mode, NodeMask};
 
 impl StagedCopy {
     /// Moves whole units in the paper's form. The mapping is replaced; its pages are of `kind`.
@@ -63,7 +63,7 @@ fn fresh_at(address: usize, bytes: usize, node: u32, kind: PageKind) -> memory::
         // A kernel without huge pages or nodes refuses; the pages are then what they are.
         let _ = memory::advise(address, bytes, advice);
         if let Some(nodes) = NodeMask::of(&[node]) {
-            let _ = memory::bind(address, bytes, MPOL_PREFERRED, nodes.words(), 0);
+            let _ = policy::set_for_range(address, bytes, Mode::Preferred, &nodes);
         }
     }
     Ok(())

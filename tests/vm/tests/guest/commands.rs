@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::kernel::MPOL_PREFERRED;
+use crate::kernel::Mode;
 use crate::nodes::described;
 use crate::{EVERYWHERE, GuestTest, on};
 
@@ -156,7 +156,7 @@ fn a_planned_run_spills_what_the_fast_node_has_no_room_for() {
     plan(&["--policy", "all-fast"]);
     let run = guided();
     let (lines, said) = (lines(&run), text(&run.stderr));
-    let preferred = format!("hot has policy {MPOL_PREFERRED} of nodes 0x1\n");
+    let preferred = format!("hot has policy {} of nodes 0x1\n", Mode::Preferred as u32);
     assert!(said.contains(&preferred), "{said}");
     assert!(lines["cold"].contains("N1="), "{lines:?}");
     assert!(!lines["cold"].contains("nowhere"), "{lines:?}");

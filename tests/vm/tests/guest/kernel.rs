@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 use std::io::{Error, Result};
 
-pub(crate) use isotherm_sys::memory::{MPOL_MF_MOVE, MPOL_PREFERRED, MPOL_PREFERRED_MANY};
-use isotherm_sys::memory::{NODE_WORDS, bind, fresh};
+use isotherm_sys::memory::{Errno, fresh};
+pub(crate) use isotherm_sys::policy::Mode;
+use isotherm_sys::policy::{NodeMask, set_and_move, set_for_range};
 
-/// Only the nodes of the mask (`linux/mempolicy.h`).
-pub(crate) const MPOL_BIND: u32 = 2;
+/// Only pages of this process alone (`linux/mempolicy.h`).
+const MPOL_MF_MOVE: i32 = 1 << 1;
 /// Bytes of a page and of a huge page on x86-64.
 pub(crate) const PAGE: usize = 4096;
 pub(crate) const HUGE: usize = 2 << 20;
@@ -47,18 +48,19 @@ impl Memory {
     }
 
     /// Sets the policy of the memory by the workspace's own wrapper.
-    pub(crate) fn bind(
+    pub(crate) fn place(&self, mode: Mode, nodes: &[u32]) -> isotherm_sys::memory::Result<()> {
+        let nodes = NodeMask::of(nodes).ok_or(Errno(libc::EINVAL))?;
+        set_for_range(self.start, self.pages * PAGE, mode, &nodes)
+    }
+
+    /// As [`Self::place`], and moves the pages that are there.
+    pub(crate) fn place_and_move(
         &self,
-        policy: u32,
+        mode: Mode,
         nodes: &[u32],
-        flags: u32,
     ) -> isotherm_sys::memory::Result<()> {
-        let mut mask = [0_u64; NODE_WORDS];
-        for node in nodes {
-            mask[*node as usize / 64] |= 1 << (node % 64);
-        }
-        // SAFETY: the range is this value's own.
-        unsafe { bind(self.start, self.pages * PAGE, policy, &mask, flags) }
+        let nodes = NodeMask::of(nodes).ok_or(Errno(libc::EINVAL))?;
+        set_and_move(self.start, self.pages * PAGE, mode, &nodes)
     }
 
     fn words(&self) -> &[u64] {

@@ -1,6 +1,6 @@
 //! Pages that are there already move to another node, and keep what is in them.
 
-use crate::kernel::{HUGE, MPOL_BIND, MPOL_MF_MOVE, MPOL_PREFERRED, Memory, free_bytes, version};
+use crate::kernel::{HUGE, Memory, Mode, free_bytes, version};
 use crate::nodes::described;
 use crate::{GuestTest, on, skip};
 
@@ -25,11 +25,11 @@ const BYTES: usize = 16 << 20;
 /// Written memory, all of it on a node.
 fn on_node(node: u32, bytes: usize, huge: bool) -> Memory {
     let mut memory = Memory::of(bytes).with_huge_pages(huge);
-    memory.bind(MPOL_BIND, &[node], 0).expect("mbind");
+    memory.place(Mode::Bind, &[node]).expect("mbind");
     memory.write();
     memory.assert_all_on(node);
     // Without a policy that speaks against a move.
-    memory.bind(MPOL_PREFERRED, &[node], 0).expect("mbind");
+    memory.place(Mode::Preferred, &[node]).expect("mbind");
     memory
 }
 
@@ -50,11 +50,9 @@ fn moved_pages_are_on_the_new_node_and_keep_their_content() {
 
 fn a_new_policy_moves_the_pages_that_are_there() {
     let memory = on_node(0, BYTES, false);
-    memory.bind(MPOL_BIND, &[1], MPOL_MF_MOVE).expect("mbind");
+    memory.place_and_move(Mode::Bind, &[1]).expect("mbind");
     memory.assert_all_on(1);
-    memory
-        .bind(MPOL_PREFERRED, &[0], MPOL_MF_MOVE)
-        .expect("mbind");
+    memory.place_and_move(Mode::Preferred, &[0]).expect("mbind");
     memory.assert_all_on(0);
     assert_eq!(memory.wrong_words(), 0);
 }
@@ -67,7 +65,7 @@ fn huge_pages_move_whole() {
         before >= BYTES - HUGE,
         "only {before} bytes are in huge pages"
     );
-    memory.bind(MPOL_BIND, &[1], MPOL_MF_MOVE).expect("mbind");
+    memory.place_and_move(Mode::Bind, &[1]).expect("mbind");
     memory.assert_all_on(1);
     assert_eq!(memory.huge_bytes(), before, "huge pages were split");
     assert_eq!(memory.wrong_words(), 0);
