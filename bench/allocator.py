@@ -3,7 +3,7 @@ import os
 
 from measure import Contender, Program, geometric_mean, interleave, run_once
 from table import Table
-from tools import LIBC, Tools, on_node_0
+from tools import LIBC, Tools, unslowed
 
 PEER = "jemalloc"
 
@@ -18,13 +18,14 @@ def programs(tools: Tools, quick: bool) -> list[Program]:
 
 
 def contenders(tools: Tools, program: Program, folder: str, seconds: float) -> list[Contender]:
-    """Records and plans the program first: the guided run is that of its own plan, all sites in this machine's
-    own memory, so that nothing is slowed and the cost of looking placements up is all there is."""
+    """Records and plans the program first: the guided run is that of its own plan, which puts the hotter half of its
+    memory into one tier and the rest into another. Both are this machine's own memory, so that nothing is slowed and
+    the cost of looking placements up is all there is."""
     profile = os.path.join(folder, f"{program.name}.iso")
     plan = os.path.join(folder, f"{program.name}.plan")
     run_once(program, Contender("record", tools.record(profile)), seconds)
-    tools.plan(profile, "all-fast", "100%", plan)
-    plan = on_node_0(plan)
+    tools.plan(profile, "thermos", "50%", plan)
+    plan = unslowed(plan)
     return [
         # Named, because redis is linked with a jemalloc of its own.
         Contender("glibc", ["env", f"LD_PRELOAD={LIBC}"]),

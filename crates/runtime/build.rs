@@ -117,7 +117,7 @@ fn declarations() -> String {
             ));
         }
     }
-    source.push_str("}\n\n/// One independent jemalloc.\npub(crate) struct Instance {\n");
+    source.push_str("}\n\n/// One independent jemalloc; aligned, so that its place follows from its number by a shift.\n#[repr(align(256))]\npub(crate) struct Instance {\n    /// Which: also the number of its arena.\n    pub(crate) number: u32,\n");
     for (name, _, signature) in FUNCTIONS {
         source.push_str(&format!(
             "    pub(crate) {name}: unsafe extern \"C\" fn{signature},\n"
@@ -127,7 +127,7 @@ fn declarations() -> String {
         "}}\n\n/// All of them.\npub(crate) static INSTANCES: [Instance; {INSTANCES}] = [\n"
     ));
     for instance in 0..INSTANCES {
-        source.push_str("    Instance {\n");
+        source.push_str(&format!("    Instance {{\n        number: {instance},\n"));
         for (name, symbol, _) in FUNCTIONS {
             source.push_str(&format!("        {name}: _je{instance}_{symbol},\n"));
         }

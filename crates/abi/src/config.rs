@@ -66,6 +66,13 @@ pub struct ConfigHeader {
     pub tiers_offset: u64,
     /// Where the plan's entries begin; a multiple of 8.
     pub entries_offset: u64,
+    /// Number of [`PlanEntry`] slots for direct callers, a power of two; 0 where the plan does not
+    /// know the callers of its sites, so that every context must be told apart.
+    pub caller_slots: u32,
+    /// Zero; room for a later version.
+    pub reserved: u32,
+    /// Where the entries for direct callers begin; a multiple of 8.
+    pub callers_offset: u64,
     /// How the slow tier is slowed; all zero where the tiers are real.
     pub emulation: Emulation,
     /// Which chunks are trapped to see who touches them; all zero where nothing is.
@@ -128,14 +135,18 @@ pub struct TierRecord {
     pub nodes: [u64; NODE_WORDS],
 }
 
-/// One site of the plan in an open-addressed table: slot `hash & (slots - 1)`, then the next, until
+/// In an entry of a direct caller: its contexts go to different tiers and must be told apart.
+pub const TELL_APART: u32 = u32::MAX;
+
+/// One site of the plan, or one direct caller, in an open-addressed table: slot `hash & (slots - 1)`, then the next, until
 /// an empty one (`hash == 0`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PlanEntry {
-    /// The site's name ([`crate::hash`]); 0 marks an empty slot.
+    /// The site's name ([`crate::hash`]), or that of the site which the direct caller alone would
+    /// be; 0 marks an empty slot.
     pub hash: u64,
-    /// Index into the tier table.
+    /// Index into the tier table; of a caller also [`TELL_APART`].
     pub tier: u32,
     /// Zero; room for a later version.
     pub reserved: u32,
@@ -159,6 +170,9 @@ impl ConfigHeader {
             entry_slots: 0,
             tiers_offset: size_of::<Self>() as u64,
             entries_offset: size_of::<Self>() as u64,
+            caller_slots: 0,
+            reserved: 0,
+            callers_offset: size_of::<Self>() as u64,
             emulation: Emulation {
                 period_ns: 0,
                 access_ns: 0,
@@ -174,6 +188,6 @@ impl ConfigHeader {
     }
 }
 
-const _: () = assert!(size_of::<ConfigHeader>() == 136);
+const _: () = assert!(size_of::<ConfigHeader>() == 152);
 const _: () = assert!(size_of::<TierRecord>() == 144);
 const _: () = assert!(size_of::<PlanEntry>() == 16);

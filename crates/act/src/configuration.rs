@@ -1,12 +1,14 @@
 //! The configuration file: a plan in the fixed layout that the runtime reads (`abi::config`).
 
+use std::collections::BTreeMap;
+
 use isotherm_abi::config::{
-    ConfigHeader, Emulation, MAGIC, Mode, NODE_WORDS, PlanEntry, TierKind as KindNumber,
-    TierRecord, Trapping,
+    ConfigHeader, Emulation, MAGIC, Mode, NODE_WORDS, PlanEntry, TELL_APART,
+    TierKind as KindNumber, TierRecord, Trapping,
 };
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_model::plan::Plan;
-use isotherm_model::site::SiteId;
+use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::policy::Mode as MemoryPolicy;
@@ -30,6 +32,8 @@ pub struct Configuration {
     pub default_tier: TierIndex,
     /// Tier of each site.
     pub entries: Vec<(SiteId, TierIndex)>,
+    /// Tier of each direct caller ([`Plan::tiers_by_caller`]), where all are known.
+    pub callers: Option<BTreeMap<CallerId, Option<TierIndex>>>,
     /// Pages to trap at a time and for how long, where that source is on.
     pub trapping: Option<(u64, Nanos, u64)>,
 }
@@ -81,6 +85,7 @@ impl Configuration {
             tiers: None,
             default_tier: TierIndex::FASTEST,
             entries: Vec::new(),
+            callers: None,
             trapping: None,
         }
     }
@@ -107,6 +112,11 @@ impl Configuration {
                 plan.default_tier
             },
             entries,
+            callers: if by_arrival {
+                Some(BTreeMap::new())
+            } else {
+                plan.tiers_by_caller()
+            },
             ..Self::profile(plan.depth)
         }
     }
@@ -135,6 +145,7 @@ impl Configuration {
             .entries
             .iter()
             .map(|(_, tier)| *tier)
+            .chain(self.callers.iter().flatten().filter_map(|(_, tier)| *tier))
             .chain([self.default_tier]);
         if let Some(tier) = named
             .into_iter()
@@ -143,14 +154,23 @@ impl Configuration {
             return Err(ConfigurationError::NoSuchTier(tier));
         }
         let records = tiers.iter().map(record).collect::<Result<Vec<_>, _>>()?;
-        let slots = table(&self.entries);
-        Ok(self.encode(&records, &slots))
+        let sites = self.entries.iter().map(|(site, tier)| (site.0, tier.0));
+        let callers = self.callers.iter().map(|callers| {
+            let tier = |tier: Option<TierIndex>| tier.map_or(TELL_APART, |tier| tier.0);
+            callers
+                .iter()
+                .map(move |(caller, to)| (caller.0, tier(*to)))
+        });
+        // Callers without a site are known, too: a table without entries is not none.
+        let callers = callers.map(|callers| table(callers, 1)).next();
+        Ok(self.encode(&records, &table(sites, 0), &callers.unwrap_or_default()))
     }
 
-    fn encode(&self, tiers: &[TierRecord], slots: &[PlanEntry]) -> Vec<u8> {
+    fn encode(&self, tiers: &[TierRecord], slots: &[PlanEntry], callers: &[PlanEntry]) -> Vec<u8> {
         let tiers_offset = size_of::<ConfigHeader>() as u64;
         let entries_offset = tiers_offset + size_of_val(tiers) as u64;
-        let file_bytes = entries_offset + size_of_val(slots) as u64;
+        let callers_offset = entries_offset + size_of_val(slots) as u64;
+        let file_bytes = callers_offset + size_of_val(callers) as u64;
         let emulation = self.emulation();
         let (pages, period, seed) = self.trapping.unwrap_or((0, Nanos(0), 0));
         let trapping = Trapping {
@@ -168,6 +188,8 @@ impl Configuration {
         put64(&mut out, &[self.own_arena.0, self.mapping.0, pool]);
         put32(&mut out, &[tiers.len() as u32, slots.len() as u32]);
         put64(&mut out, &[tiers_offset, entries_offset]);
+        put32(&mut out, &[callers.len() as u32, 0]);
+        put64(&mut out, &[callers_offset]);
         let Emulation {
             period_ns,
             access_ns,
@@ -184,7 +206,7 @@ impl Configuration {
             put64(&mut out, &[tier.capacity_bytes]);
             put64(&mut out, &tier.nodes);
         }
-        for slot in slots {
+        for slot in slots.iter().chain(callers) {
             put64(&mut out, &[slot.hash]);
             put32(&mut out, &[slot.tier, slot.reserved]);
         }
@@ -246,21 +268,22 @@ fn record(tier: &Tier) -> Result<TierRecord, ConfigurationError> {
     })
 }
 
-/// Open addressing, at most half full, so that a search for a site that is not there ends soon.
-fn table(entries: &[(SiteId, TierIndex)]) -> Vec<PlanEntry> {
-    if entries.is_empty() {
-        return Vec::new();
-    }
-    let size = (entries.len() * 2).next_power_of_two();
+/// Open addressing of (name, tier), at most half full, so that a search for a name that is not
+/// there ends soon; `least` slots if there is no entry.
+fn table(entries: impl ExactSizeIterator<Item = (u64, u32)>, least: usize) -> Vec<PlanEntry> {
+    let size = match entries.len() {
+        0 => least,
+        count => (count * 2).next_power_of_two(),
+    };
     let mut slots = vec![PlanEntry::default(); size];
-    for (site, tier) in entries {
-        let mut at = site.0 as usize & (size - 1);
-        while slots[at].hash != 0 && slots[at].hash != site.0 {
+    for (hash, tier) in entries {
+        let mut at = hash as usize & (size - 1);
+        while slots[at].hash != 0 && slots[at].hash != hash {
             at = (at + 1) & (size - 1);
         }
         slots[at] = PlanEntry {
-            hash: site.0,
-            tier: tier.0,
+            hash,
+            tier,
             reserved: 0,
         };
     }
@@ -269,6 +292,8 @@ fn table(entries: &[(SiteId, TierIndex)]) -> Vec<PlanEntry> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::{Configuration, ConfigurationError, table};
     use isotherm_abi::config::PlanEntry;
     use isotherm_model::site::SiteId;
@@ -289,14 +314,14 @@ mod tests {
 
     #[test]
     fn every_site_is_found_and_others_are_not_even_when_all_share_a_slot() {
-        let entries: Vec<_> = (1..=100)
-            .map(|i| (SiteId(i << 32), TierIndex((i % 2) as u32)))
-            .collect();
-        let slots = table(&entries);
+        let entries: Vec<_> = (1..=100_u64).map(|i| (i << 32, (i % 2) as u32)).collect();
+        let slots = table(entries.iter().copied(), 0);
         for (site, tier) in &entries {
-            assert_eq!(lookup(&slots, site.0), Some(tier.0));
+            assert_eq!(lookup(&slots, *site), Some(*tier));
         }
         assert_eq!(lookup(&slots, 7), None);
+        assert_eq!(table([].into_iter(), 0), []);
+        assert_eq!(lookup(&table([].into_iter(), 1), 7), None);
     }
 
     #[test]
@@ -307,7 +332,9 @@ mod tests {
         let bytes = config.to_bytes().unwrap();
         let said = u64::from_ne_bytes(bytes[16..24].try_into().unwrap());
         assert_eq!(said, bytes.len() as u64);
-        assert_eq!(bytes.len(), 136 + 2 * 144 + 2 * 16);
+        assert_eq!(bytes.len(), 152 + 2 * 144 + 2 * 16);
+        config.callers = Some(BTreeMap::new());
+        assert_eq!(config.to_bytes().unwrap().len(), bytes.len() + 16);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! same port ([`wrap`]).
 #![forbid(unsafe_code)]
 
+pub mod callers;
 pub mod configuration;
 pub mod movement;
 pub mod site_moves;

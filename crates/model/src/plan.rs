@@ -1,9 +1,10 @@
 //! A plan: what goes where, as a value that can be printed, compared, stored, refused, replayed.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::site::SiteId;
+use crate::site::{CallerId, SiteId};
 use crate::tier::{TierIndex, Tiers};
 use crate::units::Bytes;
 
@@ -99,6 +100,16 @@ pub struct Item {
     pub order: u32,
 }
 
+/// The direct caller of a planned site, where it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DirectCaller {
+    /// Its name.
+    pub id: CallerId,
+    /// True where the caller was also seen in contexts that the plan does not name, because they
+    /// allocated little: their data goes to [`Plan::default_tier`].
+    pub has_others: bool,
+}
+
 /// What a policy says of one site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
@@ -110,6 +121,8 @@ pub struct Assignment {
     pub value: u64,
     /// As the policy was given it.
     pub weight: Bytes,
+    /// Who asks for the site's memory, where that is known.
+    pub caller: Option<DirectCaller>,
     /// One sentence: why here.
     pub reason: String,
     /// Its code location in words, for people; not compared, not needed to apply the plan.
@@ -189,6 +202,27 @@ impl Plan {
             .map_or(self.default_tier, |a| a.tier)
     }
 
+    /// The tier of everything that each direct caller allocates; `None` for a caller whose contexts
+    /// go to different tiers. Where all sites of a caller agree, a context of it that was never seen
+    /// goes with them.
+    ///
+    /// `None` as a whole unless every site says its caller: only then does a caller that is not
+    /// among them have no site in the plan.
+    #[must_use]
+    pub fn tiers_by_caller(&self) -> Option<BTreeMap<CallerId, Option<TierIndex>>> {
+        let mut callers = BTreeMap::new();
+        let sites = self.assignments.iter().filter(|a| a.site > SiteId::SHARED);
+        for site in sites {
+            let caller = site.caller?;
+            let known = callers.entry(caller.id).or_insert(Some(site.tier));
+            let differs = caller.has_others && site.tier != self.default_tier;
+            if *known != Some(site.tier) || differs {
+                *known = None;
+            }
+        }
+        Some(callers)
+    }
+
     /// Bytes that the plan puts into a tier, by its weights.
     #[must_use]
     pub fn bytes_in(&self, tier: TierIndex) -> Bytes {
@@ -230,9 +264,83 @@ impl fmt::Display for Standing {
 
 #[cfg(test)]
 mod tests {
-    use super::hotter_first;
-    use crate::site::SiteId;
+    use super::{Assignment, DirectCaller, Plan, Standing, Value, Weight, hotter_first};
+    use crate::site::{CallerId, SiteId};
+    use crate::tier::{Emulation, TierIndex, Tiers};
     use crate::units::Bytes;
+
+    const FAST: TierIndex = TierIndex(0);
+    const SLOW: TierIndex = TierIndex(1);
+
+    fn site(site: u64, tier: TierIndex, caller: Option<DirectCaller>) -> Assignment {
+        Assignment {
+            site: SiteId(site),
+            tier,
+            value: 1,
+            weight: Bytes(1),
+            caller,
+            reason: String::new(),
+            label: String::new(),
+        }
+    }
+
+    fn alone(id: u64) -> Option<DirectCaller> {
+        Some(DirectCaller {
+            id: CallerId(id),
+            has_others: false,
+        })
+    }
+
+    fn with_others(id: u64) -> Option<DirectCaller> {
+        alone(id).map(|caller| DirectCaller {
+            has_others: true,
+            ..caller
+        })
+    }
+
+    /// A plan of the emulated pair whose default is fast.
+    fn plan(assignments: Vec<Assignment>) -> Plan {
+        Plan {
+            policy: "thermos".into(),
+            value: Value::Accesses,
+            weight: Weight::PeakRss,
+            command: Vec::new(),
+            depth: 4,
+            tiers: Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER),
+            default_tier: FAST,
+            standing: Standing::default(),
+            assignments,
+        }
+    }
+
+    #[test]
+    fn a_caller_has_a_tier_where_all_its_contexts_agree_the_unnamed_ones_included() {
+        let plan = plan(vec![
+            site(11, FAST, alone(1)),
+            site(12, FAST, alone(1)),
+            site(21, FAST, alone(2)),
+            site(22, SLOW, alone(2)),
+            site(31, SLOW, alone(3)),
+            site(41, SLOW, with_others(4)),
+            site(51, FAST, with_others(5)),
+            site(1, SLOW, None),
+        ]);
+        let tiers: Vec<_> = plan.tiers_by_caller().unwrap().into_iter().collect();
+        let expected = [
+            (1, Some(FAST)),
+            (2, None),
+            (3, Some(SLOW)),
+            (4, None),
+            (5, Some(FAST)),
+        ];
+        assert_eq!(tiers, expected.map(|(id, tier)| (CallerId(id), tier)));
+    }
+
+    #[test]
+    fn one_site_without_a_caller_leaves_all_callers_unknown() {
+        let plan = plan(vec![site(11, FAST, alone(1)), site(12, FAST, None)]);
+        assert_eq!(plan.tiers_by_caller(), None);
+    }
 
     #[test]
     fn hotness_puts_free_value_first_and_breaks_ties_by_site() {

@@ -12,7 +12,7 @@
 //! tier slow emulated-slow capacity 8GiB placement preferred period 100ms access 10us hot 13us migrate 50us
 //! default slow
 //! standing planned 912 first-touch 401 bound 950 total 1200
-//! site 00000000000000ab fast value 512 weight 128MiB  # main (bfs.cc:7) -- taken: it fits
+//! site 00000000000000ab fast value 512 weight 128MiB caller 00000000000000cd  # main (bfs.cc:7) -- taken: it fits
 //! site shared slow value 3 weight 1028KiB  # small and rare sites -- left out: ...
 //! ```
 //!
@@ -21,6 +21,10 @@
 //! fastest first. Sites come hottest first whatever their tier, so moving one to another tier
 //! changes one word of one line. Words after `#` of a tier line are its reason, those of a site
 //! line its label and, after ` -- `, the policy's reason; all of them may be left away.
+//!
+//! `caller ID` names the site's innermost frame alone, `caller ID+` one that was also seen in contexts
+//! which no line names. Where all contexts of a caller go to one tier a guided run need not tell them
+//! apart, which is faster; without the callers it tells all of them apart.
 //!
 //! `tier NAME nodes 0,1` names NUMA nodes; `latency 85ns`, `read-bandwidth 1000` and
 //! `write-bandwidth 1000` (bytes a second) may follow. The reader checks everything and names the

@@ -62,6 +62,18 @@ impl FromStr for SiteId {
     }
 }
 
+/// The name of a direct caller: that of the site which its return address alone would be. Sites
+/// with the same innermost frame share it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallerId(pub u64);
+
+impl fmt::Display for CallerId {
+    /// Sixteen hexadecimal digits.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
 /// What kind of memory a site makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SiteKind {

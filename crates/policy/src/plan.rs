@@ -4,11 +4,11 @@
 //! the sites the faster left, and the slowest gets the rest. Where a policy overprescribes a tier,
 //! what spills goes to the next one, so its capacity is reduced by as much.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use isotherm_model::plan::{Assignment, Item, Plan, Value, Weight};
+use isotherm_model::plan::{Assignment, DirectCaller, Item, Plan, Value, Weight};
 use isotherm_model::port::SitePolicy;
-use isotherm_model::site::SiteId;
+use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
@@ -34,6 +34,8 @@ pub struct PlanRequest<'a> {
     pub depth: u32,
     /// Words for the sites, where known.
     pub labels: Option<&'a BTreeMap<SiteId, String>>,
+    /// Direct callers of all sites that were seen, those without an item included, where known.
+    pub callers: Option<&'a BTreeMap<SiteId, CallerId>>,
 }
 
 impl std::fmt::Debug for PlanRequest<'_> {
@@ -55,6 +57,7 @@ impl<'a> PlanRequest<'a> {
             command: &[],
             depth: 0,
             labels: None,
+            callers: None,
         }
     }
 }
@@ -121,6 +124,7 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
             .cloned()
             .unwrap_or_default()
     };
+    let callers = direct_callers(request.callers, items);
     let taken: Vec<Item> = items
         .iter()
         .zip(&placed)
@@ -136,6 +140,7 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
             tier,
             value: item.value,
             weight: item.weight,
+            caller: callers.get(&item.site).copied(),
             reason,
             label: label(item.site),
         })
@@ -154,6 +159,26 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
     }
 }
 
+/// The direct callers of the items, each with whether it also has sites that are no items.
+fn direct_callers(
+    callers: Option<&BTreeMap<SiteId, CallerId>>,
+    items: &[Item],
+) -> BTreeMap<SiteId, DirectCaller> {
+    let planned: BTreeSet<SiteId> = items.iter().map(|item| item.site).collect();
+    let all = || callers.into_iter().flatten();
+    let with_others: BTreeSet<CallerId> = all()
+        .filter(|(site, _)| !planned.contains(site))
+        .map(|(_, caller)| *caller)
+        .collect();
+    all()
+        .filter(|(site, _)| planned.contains(site))
+        .map(|(&site, &id)| {
+            let has_others = with_others.contains(&id);
+            (site, DirectCaller { id, has_others })
+        })
+        .collect()
+}
+
 /// Where data goes that no assignment names. Small and rare sites were profiled as one, so they
 /// follow the arena they shared; without it they are unknown and go to the slowest tier.
 fn default_tier(request: &PlanRequest<'_>, assignments: &[Assignment]) -> TierIndex {
@@ -170,7 +195,7 @@ mod tests {
     use crate::properties::{items, node_tiers};
     use crate::{Hotset, Knapsack, by_name, names};
     use isotherm_model::plan::Item;
-    use isotherm_model::site::SiteId;
+    use isotherm_model::site::{CallerId, SiteId};
     use isotherm_model::tier::TierIndex;
     use isotherm_model::units::Bytes;
 
@@ -195,6 +220,30 @@ mod tests {
             plan(&PlanRequest::new(&Hotset, &none, &tiers)).default_tier,
             TierIndex(1)
         );
+    }
+
+    #[test]
+    fn a_caller_that_was_seen_in_contexts_without_an_item_says_so() {
+        let items = items(&[(7, 2), (1, 1), (1, 1)]);
+        let [a, b, c] = [items[0].site, items[1].site, items[2].site];
+        let callers = [(a, 10), (b, 11), (SiteId(99), 11)];
+        let callers = callers
+            .map(|(site, caller)| (site, CallerId(caller)))
+            .into();
+        let tiers = node_tiers(&[2, 9]);
+        let plan = plan(&PlanRequest {
+            callers: Some(&callers),
+            ..PlanRequest::new(&Hotset, &items, &tiers)
+        });
+        let caller_of = |site| {
+            let assignment = plan.assignments.iter().find(|a| a.site == site).unwrap();
+            assignment
+                .caller
+                .map(|caller| (caller.id.0, caller.has_others))
+        };
+        assert_eq!(caller_of(a), Some((10, false)));
+        assert_eq!(caller_of(b), Some((11, true)));
+        assert_eq!(caller_of(c), None);
     }
 
     #[test]

@@ -7,7 +7,9 @@ use core::ffi::CStr;
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 
-use isotherm_abi::config::{ConfigHeader, Emulation, MAGIC, Mode, PlanEntry, TierRecord, Trapping};
+use isotherm_abi::config::{
+    ConfigHeader, Emulation, MAGIC, Mode, PlanEntry, TELL_APART, TierRecord, Trapping,
+};
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_sys::memory;
 use rustix::fs::{self, OFlags};
@@ -41,6 +43,8 @@ pub(crate) struct Config {
     pub(crate) tiers: &'static [TierRecord],
     /// The plan, an open-addressed table.
     pub(crate) entries: &'static [PlanEntry],
+    /// The direct callers of the plan's sites, another such table; empty where they are not known.
+    pub(crate) callers: &'static [PlanEntry],
 }
 
 static CURRENT: OnceLock<Config> = OnceLock::new();
@@ -108,6 +112,8 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
     let mode = Mode::from_u32(header.mode)?;
     let tiers = table::<TierRecord>(file, header.tiers_offset, u64::from(header.tier_count))?;
     let entries = table::<PlanEntry>(file, header.entries_offset, u64::from(header.entry_slots))?;
+    let callers = table::<PlanEntry>(file, header.callers_offset, u64::from(header.caller_slots))?;
+    let has_tier = |entry: &PlanEntry| (entry.tier as usize) < tiers.len();
     let sound = header.magic == MAGIC
         && header.version == VERSION
         && header.file_bytes == bytes
@@ -116,11 +122,14 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
         && (tiers.is_empty() || (header.default_tier as usize) < tiers.len())
         && tiers.len() <= TIERS_MAX
         && tiers.iter().all(|tier| tier.kind <= 2)
-        && (entries.is_empty() || entries.len().is_power_of_two())
-        && (entries.is_empty() || entries.iter().any(|entry| entry.hash == 0))
+        && is_searchable(entries)
+        && is_searchable(callers)
         && entries
             .iter()
-            .all(|entry| entry.hash == 0 || (entry.tier as usize) < tiers.len());
+            .all(|entry| entry.hash == 0 || has_tier(entry))
+        && callers
+            .iter()
+            .all(|entry| entry.hash == 0 || entry.tier == TELL_APART || has_tier(entry));
     sound.then_some(Config {
         mode,
         depth: header.depth as usize,
@@ -136,7 +145,14 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
         trapping: header.trapping,
         tiers,
         entries,
+        callers,
     })
+}
+
+/// Whether every search in an open-addressed table ends: there is an empty slot, or no table.
+fn is_searchable(entries: &[PlanEntry]) -> bool {
+    entries.is_empty()
+        || (entries.len().is_power_of_two() && entries.iter().any(|entry| entry.hash == 0))
 }
 
 /// Most tiers; a context cache holds 20 bits, a machine has a handful.
@@ -181,6 +197,21 @@ mod tests {
     }
 
     #[test]
+    fn a_caller_may_ask_for_its_contexts_to_be_told_apart() {
+        let with_callers = |tier| {
+            checked(|header, entries| {
+                header.entry_slots = 0;
+                header.caller_slots = 2;
+                header.callers_offset = header.entries_offset;
+                entries[0].tier = tier;
+            })
+        };
+        assert_eq!(with_callers(TELL_APART).unwrap().callers.len(), 2);
+        assert_eq!(with_callers(1).unwrap().callers[0].tier, 1);
+        assert!(with_callers(2).is_none());
+    }
+
+    #[test]
     fn every_unsound_number_is_refused() {
         assert!(checked(|header, _| header.version += 1).is_none());
         assert!(checked(|header, _| header.magic[0] = 0).is_none());
@@ -194,6 +225,9 @@ mod tests {
         assert!(checked(|header, _| header.entries_offset += 8).is_none());
         assert!(checked(|header, _| header.entry_slots = u32::MAX).is_none());
         assert!(checked(|_, entries| entries[0].tier = 2).is_none());
+        assert!(checked(|_, entries| entries[0].tier = TELL_APART).is_none());
+        assert!(checked(|header, _| header.caller_slots = u32::MAX).is_none());
+        assert!(checked(|header, _| header.callers_offset += 4).is_none());
         assert!(checked(|_, entries| entries[1].hash = 43).is_none());
     }
 

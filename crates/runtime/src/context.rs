@@ -24,6 +24,7 @@ use isotherm_abi::config::Mode;
 use isotherm_abi::hash::SiteKind;
 use isotherm_abi::session::Counter;
 
+use crate::callers;
 use crate::config::Config;
 use crate::hot::HOT;
 use crate::plan;
@@ -125,6 +126,7 @@ static UNSTABLE: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 /// Forgets all cached contexts, because addresses may mean something else now.
 pub(crate) fn forget_all() {
     HOT.generation.fetch_add(1, Ordering::Release);
+    callers::forget_all();
 }
 
 /// Spreads the bits (the finaliser of `SplitMix64`, cut to one round, which is enough for tables
@@ -315,7 +317,7 @@ impl Cache {
         self.begin();
         session::count(Counter::ContextChecks, 1);
         let context = unwind(caller, config.depth);
-        let value = value_of(config, &context, SiteKind::Heap);
+        let value = heap_value(config, caller, &context);
         self.end();
         let way = self.at(place);
         way.unchecked = 0;
@@ -341,7 +343,7 @@ impl Cache {
         self.begin();
         session::count(Counter::ContextMisses, 1);
         let context = unwind(caller, config.depth);
-        let value = value_of(config, &context, SiteKind::Heap);
+        let value = heap_value(config, caller, &context);
         let (word, bit) = unstable_bit(caller.address);
         if word.load(Ordering::Relaxed) & bit != 0 {
             self.end();
@@ -488,6 +490,22 @@ fn saved_address(below: usize, above: usize, address: usize) -> Option<usize> {
             // SAFETY: the word lies in a live frame that the unwinder walked.
             unsafe { core::ptr::with_exposed_provenance::<usize>(place).read_volatile() == address }
         })
+}
+
+/// The value of a heap allocation's context. In guided mode a caller that has one tier gives it to
+/// contexts that the plan does not know, too, and is not asked again.
+fn heap_value(config: &Config, caller: Caller, context: &Context) -> u32 {
+    let value = value_of(config, context, SiteKind::Heap);
+    // A context may begin above the caller, where that is this library.
+    if config.mode != Mode::Guided || context.frames().first() != Some(&caller.address) {
+        return value;
+    }
+    let name = site::name(&context.direct(), SiteKind::Heap);
+    let Some(tier) = plan::tier_of_caller(config, name) else {
+        return value;
+    };
+    callers::learn(caller.address, tier);
+    tier
 }
 
 /// The value of a context, from the shared table or newly made.

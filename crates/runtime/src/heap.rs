@@ -5,6 +5,7 @@ use core::ptr::null_mut;
 
 use isotherm_abi::session::SHARED_ARENA;
 
+use crate::callers;
 use crate::config::{self, Config};
 use crate::instance::{self, INSTANCES, Instance};
 use crate::kernel::set_errno;
@@ -22,10 +23,12 @@ const PLAIN: &Instance = &INSTANCES[0];
 /// allocation pays, so it is part of each hook.
 #[inline(always)]
 fn quick_arena(caller: Caller, bytes: usize) -> Option<u32> {
-    let thread = thread::existing()?;
     match state::get() {
-        state::GUIDED => thread.cache.quick_value(caller),
-        state::PROFILE => thread.cache.quick_arena(caller, bytes),
+        state::GUIDED => match callers::instance_of(caller.address) {
+            Some(instance) => Some(instance.number),
+            None => thread::existing()?.cache.quick_value(caller),
+        },
+        state::PROFILE => thread::existing()?.cache.quick_arena(caller, bytes),
         _ => None,
     }
 }
@@ -96,7 +99,7 @@ fn allocate_in(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
         None => return allocate_in_arena(arena, bytes, flags),
     };
     if block.is_null() {
-        return allocate_anywhere(arena, bytes, flags);
+        return allocate_anywhere(bytes, flags);
     }
     block
 }
@@ -111,19 +114,16 @@ fn allocate_in_arena(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     block
 }
 
-/// The last resort of [`allocate_in`].
+/// The last resort where a tier's instance has no memory.
 #[cold]
 #[inline(never)]
-fn allocate_anywhere(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
-    if arena != 0 {
-        // SAFETY: the size is not 0.
-        let block = unsafe { (PLAIN.mallocx)(bytes.max(1), flags) };
-        if !block.is_null() {
-            return block;
-        }
+fn allocate_anywhere(bytes: usize, flags: c_int) -> *mut c_void {
+    // SAFETY: the size is not 0.
+    let block = unsafe { (PLAIN.mallocx)(bytes.max(1), flags) };
+    if block.is_null() {
+        set_errno(libc::ENOMEM);
     }
-    set_errno(libc::ENOMEM);
-    null_mut()
+    block
 }
 
 /// Allocates for a caller. `flags` are jemalloc's, without arena and thread cache.
@@ -144,7 +144,7 @@ pub(crate) extern "C" fn malloc(bytes: usize, address: usize, stack: usize) -> *
     // SAFETY: any size may be asked for.
     let block = unsafe { (instance.malloc)(bytes) };
     if block.is_null() {
-        return allocate_anywhere(arena, bytes, 0);
+        return allocate_anywhere(bytes, 0);
     }
     block
 }

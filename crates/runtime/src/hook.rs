@@ -7,6 +7,8 @@
 
 use core::ffi::c_void;
 
+#[cfg(target_arch = "x86_64")]
+use crate::entry::{by_caller, by_owner};
 use crate::heap;
 use crate::hot::HOT;
 use crate::instance;
@@ -85,40 +87,42 @@ macro_rules! hooks {
     };
 }
 
+#[cfg(target_arch = "x86_64")]
+by_caller!(
+    malloc,
+    malloc,
+    instance::_je0_malloc,
+    heap::malloc,
+    "rsi",
+    "rdx"
+);
+#[cfg(target_arch = "x86_64")]
+by_caller!(
+    calloc,
+    calloc,
+    instance::_je0_calloc,
+    heap::calloc,
+    "rdx",
+    "rcx"
+);
+
+// free, and operator delete and delete[], whose sizes and alignments are not needed: a wrong one
+// does no harm.
+#[cfg(target_arch = "x86_64")]
+by_owner! {
+    free cfree _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t _ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t
+}
+
+#[cfg(not(target_arch = "x86_64"))]
 hooks! {
     #[direct instance::_je0_malloc]
     malloc(1) => heap::malloc;
     #[direct instance::_je0_calloc]
     calloc(2) => heap::calloc;
-    #[direct instance::_je0_realloc]
-    realloc(2) => heap::realloc;
     #[direct instance::_je0_free]
     free(1) => heap::free;
     #[direct instance::_je0_free]
     cfree(1) => heap::free;
-    reallocarray(3) => heap::reallocarray;
-    memalign(2) => heap::memalign;
-    aligned_alloc(2) => heap::memalign;
-    posix_memalign(3) => heap::posix_memalign;
-    valloc(1) => heap::valloc;
-    pvalloc(1) => heap::pvalloc;
-    malloc_usable_size(1) => heap::usable_size;
-    malloc_trim(1) => heap::trim;
-
-    mallocx(2) => jemalloc_api::mallocx;
-    rallocx(3) => jemalloc_api::rallocx;
-
-    // operator new, new[] with their aligned and nothrow forms.
-    _Znwm(1) => operators::new;
-    _Znam(1) => operators::new;
-    _ZnwmSt11align_val_t(2) => operators::new_aligned;
-    _ZnamSt11align_val_t(2) => operators::new_aligned;
-    _ZnwmRKSt9nothrow_t(2) => operators::new_nothrow;
-    _ZnamRKSt9nothrow_t(2) => operators::new_nothrow;
-    _ZnwmSt11align_val_tRKSt9nothrow_t(3) => operators::new_aligned_nothrow;
-    _ZnamSt11align_val_tRKSt9nothrow_t(3) => operators::new_aligned_nothrow;
-
-    // operator delete, delete[]; sizes and alignments are not needed, and a wrong one does no harm.
     #[direct instance::_je0_free]
     _ZdlPv(1) => heap::free;
     #[direct instance::_je0_free]
@@ -143,6 +147,32 @@ hooks! {
     _ZdlPvSt11align_val_tRKSt9nothrow_t(1) => heap::free;
     #[direct instance::_je0_free]
     _ZdaPvSt11align_val_tRKSt9nothrow_t(1) => heap::free;
+}
+
+hooks! {
+    #[direct instance::_je0_realloc]
+    realloc(2) => heap::realloc;
+    reallocarray(3) => heap::reallocarray;
+    memalign(2) => heap::memalign;
+    aligned_alloc(2) => heap::memalign;
+    posix_memalign(3) => heap::posix_memalign;
+    valloc(1) => heap::valloc;
+    pvalloc(1) => heap::pvalloc;
+    malloc_usable_size(1) => heap::usable_size;
+    malloc_trim(1) => heap::trim;
+
+    mallocx(2) => jemalloc_api::mallocx;
+    rallocx(3) => jemalloc_api::rallocx;
+
+    // operator new, new[] with their aligned and nothrow forms.
+    _Znwm(1) => operators::new;
+    _Znam(1) => operators::new;
+    _ZnwmSt11align_val_t(2) => operators::new_aligned;
+    _ZnamSt11align_val_t(2) => operators::new_aligned;
+    _ZnwmRKSt9nothrow_t(2) => operators::new_nothrow;
+    _ZnamRKSt9nothrow_t(2) => operators::new_nothrow;
+    _ZnwmSt11align_val_tRKSt9nothrow_t(3) => operators::new_aligned_nothrow;
+    _ZnamSt11align_val_tRKSt9nothrow_t(3) => operators::new_aligned_nothrow;
 }
 
 /// Makes exported functions that need no caller: a jump to the body.

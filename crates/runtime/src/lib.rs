@@ -31,8 +31,11 @@
 )]
 
 mod arena;
+mod callers;
 mod config;
 mod context;
+#[cfg(target_arch = "x86_64")]
+mod entry;
 mod extent;
 mod fork;
 mod heap;

@@ -1,6 +1,6 @@
-//! The plan's table: the tier of a site's name, without a lock.
+//! The plan's tables: the tier of a site's name and of a direct caller's, without a lock.
 
-use isotherm_abi::config::PlanEntry;
+use isotherm_abi::config::{PlanEntry, TELL_APART};
 
 use crate::config::Config;
 
@@ -25,6 +25,16 @@ pub(crate) fn tier_of(entries: &[PlanEntry], hash: u64) -> Option<u32> {
 /// Tier of the site with this name, or the default.
 pub(crate) fn tier_or_default(config: &Config, hash: u64) -> u32 {
     tier_of(config.entries, hash).unwrap_or(config.default_tier)
+}
+
+/// Tier of whatever the direct caller with this name allocates, if its contexts need not be told
+/// apart. A caller that a plan with callers does not know has no site in it.
+pub(crate) fn tier_of_caller(config: &Config, hash: u64) -> Option<u32> {
+    if config.callers.is_empty() {
+        return None;
+    }
+    let tier = tier_of(config.callers, hash).unwrap_or(config.default_tier);
+    (tier != TELL_APART).then_some(tier)
 }
 
 #[cfg(test)]

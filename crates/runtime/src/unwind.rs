@@ -53,6 +53,14 @@ impl Context {
     pub(crate) fn frames(&self) -> &[usize] {
         &self.addresses[..self.depth]
     }
+
+    /// The direct caller alone.
+    pub(crate) fn direct(&self) -> Self {
+        Self {
+            depth: self.depth.min(1),
+            ..*self
+        }
+    }
 }
 
 /// What one walk carries along.

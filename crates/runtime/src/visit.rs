@@ -151,7 +151,7 @@ pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
 ///
 /// # Safety
 /// As for the C function; the block belongs to the arena.
-pub(crate) unsafe fn free(arena: u32, block: *mut c_void) {
+pub(crate) unsafe extern "C" fn free(arena: u32, block: *mut c_void) {
     if block.is_null() {
         return;
     }

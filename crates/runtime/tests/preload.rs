@@ -62,6 +62,8 @@ struct Way {
     depth: u32,
     tiers: &'static [TierKind],
     emulation: Emulation,
+    /// Whether the plan knows the callers of its sites, so that the others need not be looked at.
+    callers: bool,
 }
 
 const NO_EMULATION: Emulation = Emulation {
@@ -88,6 +90,7 @@ const fn way(name: &'static str, mode: Mode, tiers: &'static [TierKind]) -> Way 
         depth: 4,
         tiers,
         emulation: NO_EMULATION,
+        callers: false,
     }
 }
 
@@ -107,6 +110,10 @@ fn plain_ways() -> Vec<Way> {
         direct,
         deep,
         way("guided", Mode::Guided, &[NODES, NODES]),
+        Way {
+            callers: true,
+            ..way("guided, by callers", Mode::Guided, &[NODES, NODES])
+        },
         way("guided, six tiers", Mode::Guided, &[NODES; 6]),
         way("online", Mode::Online, &[NODES, NODES]),
     ]
@@ -153,6 +160,7 @@ impl Way {
             entries[1] = entry;
             entries
         };
+        let callers = vec![PlanEntry::default(); usize::from(self.callers)];
         let tiers_bytes = self.tiers.len() * size_of::<TierRecord>();
         let mut header = ConfigHeader::new(self.mode);
         header.depth = self.depth;
@@ -161,7 +169,9 @@ impl Way {
         header.tier_count = self.tiers.len() as u32;
         header.entry_slots = entries.len() as u32;
         header.entries_offset = header.tiers_offset + tiers_bytes as u64;
-        header.file_bytes = header.entries_offset + std::mem::size_of_val(&entries[..]) as u64;
+        header.caller_slots = callers.len() as u32;
+        header.callers_offset = header.entries_offset + std::mem::size_of_val(&entries[..]) as u64;
+        header.file_bytes = header.callers_offset + std::mem::size_of_val(&callers[..]) as u64;
         header.emulation = self.emulation;
         // A file of its own for each call: another test may be reading the last one.
         static CALLS: AtomicU32 = AtomicU32::new(0);
@@ -179,7 +189,7 @@ impl Way {
             record.nodes[0] = 1;
             file.write_all(bytes_of(&record)).expect("room");
         }
-        for entry in &entries {
+        for entry in entries.iter().chain(&callers) {
             file.write_all(bytes_of(entry)).expect("room");
         }
         path
@@ -435,7 +445,7 @@ fn the_names_of_sites_are_the_same_in_each_run() {
 fn a_context_that_proves_right_is_checked_ever_more_rarely() {
     let program = build("contexts.c", &[]);
     for way in plain_ways() {
-        if way.depth == 1 || way.mode == Mode::PassThrough {
+        if way.depth == 1 || way.mode == Mode::PassThrough || way.callers {
             continue;
         }
         let sessions = fresh_sessions(&format!("checks, {}", way.name));
@@ -452,6 +462,20 @@ fn a_context_that_proves_right_is_checked_ever_more_rarely() {
         let checks = count(Counter::ContextChecks);
         assert!((5..20).contains(&checks), "{}: {checks}", way.name);
     }
+}
+
+/// A caller without a site in the plan is looked at once, whatever its contexts.
+#[test]
+fn a_caller_whose_data_all_goes_to_one_tier_is_not_unwound_again() {
+    let program = build("contexts.c", &[]);
+    let way = plain_ways().into_iter().find(|way| way.callers).unwrap();
+    let sessions = fresh_sessions("callers");
+    let output = way.run(&program, &[OsStr::new("far")], &sessions);
+    assert!(output.status.success());
+    let session = session(&sessions);
+    let looked_at = counter(&session, Counter::Allocations);
+    assert!(looked_at < 100, "{looked_at} of 200,001 allocations");
+    assert_eq!(counter(&session, Counter::ContextMismatches), 0);
 }
 
 /// A context taken for another one is found out, and not guessed again.

@@ -1,8 +1,10 @@
 //! `isotherm plan`: decides what goes where, from a profile.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use isotherm_act::callers::direct_caller;
 use isotherm_model::plan::{Plan, Value, Weight};
 use isotherm_model::plan_text;
 use isotherm_model::profile::Profile;
@@ -70,12 +72,18 @@ fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
         );
     }
     let labels = isotherm_pipeline::labels(profile);
+    let callers: BTreeMap<_, _> = profile
+        .sites
+        .iter()
+        .filter_map(|site| Some((site.id, direct_caller(site)?)))
+        .collect();
     Ok(isotherm_policy::plan(&PlanRequest {
         value,
         weight,
         command: &profile.meta.command,
         depth: profile.meta.depth,
         labels: Some(&labels),
+        callers: Some(&callers),
         ..PlanRequest::new(&*policy, &items, &tiers)
     }))
 }

@@ -1,9 +1,11 @@
 //! `isotherm run`: by a plan, or profiling and placing in one run.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitStatus;
 
 use anyhow::{Context, Result};
+use isotherm_act::callers::direct_caller;
 use isotherm_act::configuration::Configuration;
 use isotherm_act::movement::limit::RealClock;
 use isotherm_act::movement::migration::Migration;
@@ -16,6 +18,7 @@ use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::plan::Plan;
 use isotherm_model::port::{Executor, Recorder};
 use isotherm_model::profile::{Meta, Profile, Segment};
+use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_pipeline::{Online, OnlineConfig, Step, coverage};
@@ -54,7 +57,7 @@ fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
     }
     let took = Nanos(took.as_nanos() as u64);
     notes.say(&format!("guided run took {took}{}", emulated(&plan.tiers)));
-    let coverage = coverage(plan, aftermath.site_ids());
+    let coverage = coverage(plan, made(plan, &aftermath));
     let summary = serde_json::json!({
         "mode": "guided",
         "emulated": plan.tiers.emulates(),
@@ -76,8 +79,27 @@ fn emulated(tiers: &Tiers) -> &'static str {
     }
 }
 
+/// The sites that a run made. Of a caller whose contexts all go to one tier the runtime looks at the
+/// first only, so all sites of such a caller count as made.
+fn made(plan: &Plan, aftermath: &Aftermath) -> BTreeSet<SiteId> {
+    let mut made = aftermath.site_ids();
+    let callers = plan.tiers_by_caller().unwrap_or_default();
+    let seen: BTreeSet<CallerId> = aftermath
+        .sites
+        .values()
+        .filter_map(direct_caller)
+        .filter(|caller| callers.get(caller).is_some_and(Option::is_some))
+        .collect();
+    let with_them = plan.assignments.iter().filter(|site| {
+        let caller = site.caller.map(|caller| caller.id);
+        caller.is_some_and(|caller| seen.contains(&caller))
+    });
+    made.extend(with_them.map(|site| site.site));
+    made
+}
+
 fn say_coverage(plan: &Plan, aftermath: &Aftermath, notes: Notes) {
-    let seen = coverage(plan, aftermath.site_ids());
+    let seen = coverage(plan, made(plan, aftermath));
     let planned = seen.matched.len() + seen.only_in_plan.len();
     if planned == 0 {
         return;
@@ -85,7 +107,7 @@ fn say_coverage(plan: &Plan, aftermath: &Aftermath, notes: Notes) {
     let share = seen.value_share();
     notes.say(&format!(
         "{} of the plan's {planned} sites were made by this run ({:.0} % of its value); {} other \
-         sites went to the default tier",
+         sites are not in it",
         seen.matched.len(),
         share * 100.0,
         seen.only_in_run.len()

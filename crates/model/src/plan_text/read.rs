@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::line::Line;
 use super::words::unescaped;
 use super::{FORMAT, PlanTextError, VERSION};
-use crate::plan::{Assignment, Plan, Standing, Value, Weight};
-use crate::site::SiteId;
+use crate::plan::{Assignment, DirectCaller, Plan, Standing, Value, Weight};
+use crate::site::{CallerId, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
 use crate::units::{Bytes, Nanos};
 
@@ -250,6 +250,19 @@ fn sites(lines: &[Line], tiers: &Tiers) -> Result<Vec<Assignment>, PlanTextError
     Ok(assignments)
 }
 
+/// `1234abcd`, or `1234abcd+`.
+fn caller(line: &Line, text: &str) -> Result<DirectCaller, PlanTextError> {
+    let (name, has_others) = match text.strip_suffix('+') {
+        Some(name) => (name, true),
+        None => (text, false),
+    };
+    let id: SiteId = line.quantity("caller", name)?;
+    Ok(DirectCaller {
+        id: CallerId(id.0),
+        has_others,
+    })
+}
+
 fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
     let [_, id, tier, ..] = line.words.as_slice() else {
         return line.wrong("a site line is `site ID TIER value NUMBER weight SIZE`");
@@ -262,6 +275,10 @@ fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
     let mut pairs = line.pairs(3)?;
     let value = line.number("value", line.take(&mut pairs, "value")?)?;
     let weight = line.quantity("weight", line.take(&mut pairs, "weight")?)?;
+    let caller = match pairs.remove("caller") {
+        Some(text) => Some(caller(line, text)?),
+        None => None,
+    };
     line.done(&pairs)?;
     let (label, reason) = match line.comment.strip_prefix("-- ") {
         Some(reason) => ("", reason),
@@ -275,6 +292,7 @@ fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
         tier,
         value,
         weight,
+        caller,
         reason: unescaped(reason),
         label: unescaped(label),
     })

@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 
 use super::{read, write};
-use crate::plan::{Assignment, Plan, Standing, Value, Weight};
-use crate::site::SiteId;
+use crate::plan::{Assignment, DirectCaller, Plan, Standing, Value, Weight};
+use crate::site::{CallerId, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
 use crate::units::{Bytes, Nanos};
 
@@ -285,18 +285,19 @@ prop_compose! {
         depth in any::<u32>(),
         sites in prop::collection::btree_map(
             1_u64..,
-            (any::<u64>(), any::<u64>(), any::<u32>(), text(), text()),
+            (any::<u64>(), any::<u64>(), any::<u32>(), callers(), text(), text()),
             0..8
         )
     ) -> Plan {
         let count = tiers.all().len() as u32;
         let mut assignments: Vec<Assignment> = sites
             .into_iter()
-            .map(|(id, (value, weight, tier, label, reason))| Assignment {
+            .map(|(id, (value, weight, tier, caller, label, reason))| Assignment {
                 site: SiteId(id),
                 tier: TierIndex(tier % count),
                 value,
                 weight: Bytes(weight),
+                caller,
                 reason,
                 label,
             })
@@ -315,6 +316,15 @@ prop_compose! {
             assignments,
         }
     }
+}
+
+fn callers() -> impl Strategy<Value = Option<DirectCaller>> {
+    prop::option::of(
+        (any::<u64>(), any::<bool>()).prop_map(|(id, has_others)| DirectCaller {
+            id: CallerId(id),
+            has_others,
+        }),
+    )
 }
 
 /// Texts that comments find hard: dashes, hashes, quotes, backslashes, blanks at the ends.

@@ -264,6 +264,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
                 tier: TierIndex(u32::from(!fits)),
                 value: *value,
                 weight: site.peak_rss,
+                caller: None,
                 reason: if fits {
                     "taken: it fits".into()
                 } else {

@@ -1,0 +1,95 @@
+//! Which direct caller a site has, by the name that the runtime will look up.
+
+use isotherm_abi::hash::{SiteHasher, SiteKind as KindNumber};
+use isotherm_model::site::{CallerId, Frame, Site, SiteKind};
+
+/// Most bytes of a module's name that count ([`isotherm_abi::session::ModuleRecord::build_id`]).
+const MODULE_BYTES: usize = 32;
+
+/// The direct caller of a heap site; `None` for other memory, and where the frames do not give the
+/// site its name (a profile of another version, frames cut short), so that nothing can be
+/// concluded from them.
+#[must_use]
+pub fn direct_caller(site: &Site) -> Option<CallerId> {
+    if site.kind != SiteKind::Heap || name(&site.frames)? != site.id.0 {
+        return None;
+    }
+    name(site.frames.get(..1)?).map(CallerId)
+}
+
+/// The name of a heap site with these frames; `None` where a build-id is no hexadecimal number.
+fn name(frames: &[Frame]) -> Option<u64> {
+    let mut hasher = SiteHasher::new(KindNumber::Heap);
+    for frame in frames {
+        hasher = match &frame.build_id {
+            Some(build_id) => hasher.frame(&bytes(build_id)?, frame.offset),
+            None => {
+                let file = frame.module.rsplit('/').next().unwrap_or_default();
+                let file = file.as_bytes();
+                hasher.frame(&file[..file.len().min(MODULE_BYTES)], frame.offset)
+            }
+        };
+    }
+    Some(hasher.finish())
+}
+
+/// The bytes of a hexadecimal text.
+fn bytes(digits: &str) -> Option<Vec<u8>> {
+    let digit = |byte: &u8| (*byte as char).to_digit(16);
+    let pair = |pair: &[u8]| match pair {
+        [high, low] => Some((digit(high)? << 4 | digit(low)?) as u8),
+        _ => None,
+    };
+    digits.as_bytes().chunks(2).map(pair).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::direct_caller;
+    use isotherm_abi::hash::{SiteHasher, SiteKind as KindNumber};
+    use isotherm_model::site::{CallerId, Frame, Site, SiteId, SiteKind};
+
+    fn frame(module: &str, build_id: Option<&str>, offset: u64) -> Frame {
+        Frame {
+            module: module.to_owned(),
+            build_id: build_id.map(str::to_owned),
+            offset,
+            ..Frame::default()
+        }
+    }
+
+    fn site(frames: Vec<Frame>, id: u64) -> Site {
+        Site {
+            frames,
+            ..Site::new(SiteId(id), SiteKind::Heap)
+        }
+    }
+
+    #[test]
+    fn sites_with_the_same_innermost_frame_have_the_same_caller() {
+        let inner = SiteHasher::new(KindNumber::Heap).frame(&[0xab, 0x01], 0x10);
+        let caller = Some(CallerId(inner.finish()));
+        let build_id = Some("ab01");
+        for outer in [7, 8] {
+            let frames = vec![frame("/a", build_id, 0x10), frame("/lib/b.so", None, outer)];
+            let id = inner.frame(b"b.so", outer).finish();
+            assert_eq!(direct_caller(&site(frames, id)), caller);
+        }
+    }
+
+    #[test]
+    fn frames_that_do_not_give_the_site_its_name_tell_nothing() {
+        let frames = vec![frame("/a", Some("ab"), 1)];
+        assert_eq!(direct_caller(&site(frames.clone(), 5)), None);
+        assert_eq!(
+            direct_caller(&site(vec![frame("/a", Some("x1"), 1)], 5)),
+            None
+        );
+        assert_eq!(direct_caller(&site(Vec::new(), 5)), None);
+        let id = SiteHasher::new(KindNumber::Heap).frame(&[0xab], 1).finish();
+        let mut mapping = site(frames, id);
+        assert!(direct_caller(&mapping).is_some());
+        mapping.kind = SiteKind::Mapping;
+        assert_eq!(direct_caller(&mapping), None);
+    }
+}
