@@ -35,6 +35,7 @@ pub mod config;
 pub mod env;
 pub mod hash;
 pub mod session;
+pub mod site;
 
 /// Version of every layout in this crate. A reader that finds another number refuses the file.
 pub const VERSION: u32 = 3;

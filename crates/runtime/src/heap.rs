@@ -19,6 +19,19 @@ use crate::visit;
 /// The instance that holds nothing but shared and unowned data.
 const PLAIN: &Instance = &INSTANCES[0];
 
+/// What tells an allocation's site: its calling context, or a record that the compiler pass made.
+pub(crate) trait Origin: Copy {
+    /// The arena that serves an allocation of this many bytes; counts it, where sites are counted.
+    fn arena(self, bytes: usize) -> u32;
+}
+
+impl Origin for Caller {
+    #[inline]
+    fn arena(self, bytes: usize) -> u32 {
+        arena_for(self, bytes)
+    }
+}
+
 /// The arena that serves an allocation, if it is found without a call: what almost every
 /// allocation pays, so it is part of each hook.
 #[inline(always)]
@@ -64,7 +77,7 @@ fn slow_arena(caller: Caller, bytes: usize) -> u32 {
 }
 
 /// The arena of data that has no place of its own.
-fn unplaced(config: &Config) -> u32 {
+pub(crate) fn unplaced(config: &Config) -> u32 {
     if state::get() == state::GUIDED {
         config.default_tier
     } else {
@@ -126,10 +139,10 @@ fn allocate_anywhere(bytes: usize, flags: c_int) -> *mut c_void {
     block
 }
 
-/// Allocates for a caller. `flags` are jemalloc's, without arena and thread cache.
+/// Allocates for a site. `flags` are jemalloc's, without arena and thread cache.
 #[inline]
-pub(crate) fn allocate(bytes: usize, flags: c_int, caller: Caller) -> *mut c_void {
-    allocate_in(arena_for(caller, bytes), bytes, flags)
+pub(crate) fn allocate(bytes: usize, flags: c_int, origin: impl Origin) -> *mut c_void {
+    allocate_in(origin.arena(bytes), bytes, flags)
 }
 
 /// `malloc`.
@@ -162,11 +175,17 @@ pub(crate) extern "C" fn calloc(
     address: usize,
     stack: usize,
 ) -> *mut c_void {
+    allocate_zeroed(count, bytes, Caller { address, stack })
+}
+
+/// As `calloc`, for a site.
+#[inline]
+pub(crate) fn allocate_zeroed(count: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     let Some(total) = count.checked_mul(bytes) else {
         set_errno(libc::ENOMEM);
         return null_mut();
     };
-    let arena = arena_for(Caller { address, stack }, total);
+    let arena = origin.arena(total);
     if let Some(instance) = instance::straight(arena) {
         // SAFETY: any size may be asked for.
         let block = unsafe { (instance.calloc)(1, total) };
@@ -203,9 +222,22 @@ pub(crate) unsafe extern "C" fn realloc(
     address: usize,
     stack: usize,
 ) -> *mut c_void {
-    let caller = Caller { address, stack };
+    // SAFETY: the caller's promise.
+    unsafe { reallocate(block, bytes, Caller { address, stack }) }
+}
+
+/// As `realloc`, for a site.
+///
+/// # Safety
+/// As for the C function.
+#[inline]
+pub(crate) unsafe fn reallocate(
+    block: *mut c_void,
+    bytes: usize,
+    origin: impl Origin,
+) -> *mut c_void {
     if block.is_null() {
-        return allocate(bytes, 0, caller);
+        return allocate(bytes, 0, origin);
     }
     if bytes == 0 {
         // As the GNU C library does.
@@ -214,7 +246,7 @@ pub(crate) unsafe extern "C" fn realloc(
         return null_mut();
     }
     // SAFETY: the caller's promise.
-    let moved = unsafe { resize(block, bytes, 0, caller) };
+    let moved = unsafe { resize(block, bytes, 0, origin) };
     if moved.is_null() {
         set_errno(libc::ENOMEM);
     }
@@ -230,11 +262,11 @@ pub(crate) unsafe fn resize(
     block: *mut c_void,
     bytes: usize,
     flags: c_int,
-    caller: Caller,
+    origin: impl Origin,
 ) -> *mut c_void {
     let arena = arena_of(block);
     if arena == config::current().map_or(0, unplaced) {
-        let wanted = arena_for(caller, bytes);
+        let wanted = origin.arena(bytes);
         if wanted != arena {
             // SAFETY: the caller's promise.
             let moved = unsafe { move_block(block, wanted, bytes, flags) };
@@ -287,17 +319,31 @@ pub(crate) unsafe extern "C" fn reallocarray(
     address: usize,
     stack: usize,
 ) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { reallocate_array(block, count, bytes, Caller { address, stack }) }
+}
+
+/// As `reallocarray`, for a site.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe fn reallocate_array(
+    block: *mut c_void,
+    count: usize,
+    bytes: usize,
+    origin: impl Origin,
+) -> *mut c_void {
     let Some(total) = count.checked_mul(bytes) else {
         set_errno(libc::ENOMEM);
         return null_mut();
     };
     // SAFETY: the caller's promise.
-    unsafe { realloc(block, total, address, stack) }
+    unsafe { reallocate(block, total, origin) }
 }
 
 /// Allocates at a multiple of a power of two; an alignment that is none is an error of the
 /// caller, answered with null and no `errno`.
-pub(crate) fn allocate_aligned(alignment: usize, bytes: usize, caller: Caller) -> *mut c_void {
+pub(crate) fn allocate_aligned(alignment: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     if !alignment.is_power_of_two() || alignment > isize::MAX as usize / 2 {
         return null_mut();
     }
@@ -307,7 +353,7 @@ pub(crate) fn allocate_aligned(alignment: usize, bytes: usize, caller: Caller) -
     } else {
         instance::align(alignment)
     };
-    allocate(bytes, flags, caller)
+    allocate(bytes, flags, origin)
 }
 
 /// `memalign` and `aligned_alloc`; as in the GNU C library before 2.38, an alignment that is no
@@ -318,12 +364,21 @@ pub(crate) extern "C" fn memalign(
     address: usize,
     stack: usize,
 ) -> *mut c_void {
+    allocate_at_multiple(alignment, bytes, Caller { address, stack })
+}
+
+/// As `memalign`, for a site.
+pub(crate) fn allocate_at_multiple(
+    alignment: usize,
+    bytes: usize,
+    origin: impl Origin,
+) -> *mut c_void {
     if alignment > isize::MAX as usize {
         set_errno(libc::EINVAL);
         return null_mut();
     }
     let alignment = alignment.max(1).next_power_of_two();
-    let block = allocate_aligned(alignment, bytes, Caller { address, stack });
+    let block = allocate_aligned(alignment, bytes, origin);
     if block.is_null() {
         set_errno(libc::ENOMEM);
     }
@@ -341,11 +396,25 @@ pub(crate) unsafe extern "C" fn posix_memalign(
     address: usize,
     stack: usize,
 ) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { place_aligned(place, alignment, bytes, Caller { address, stack }) }
+}
+
+/// As `posix_memalign`, for a site.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe fn place_aligned(
+    place: *mut *mut c_void,
+    alignment: usize,
+    bytes: usize,
+    origin: impl Origin,
+) -> c_int {
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<usize>()) {
         return libc::EINVAL;
     }
     let before = crate::kernel::errno();
-    let block = allocate_aligned(alignment, bytes, Caller { address, stack });
+    let block = allocate_aligned(alignment, bytes, origin);
     if block.is_null() {
         set_errno(before);
         return libc::ENOMEM;
@@ -356,7 +425,7 @@ pub(crate) unsafe extern "C" fn posix_memalign(
 }
 
 /// Bytes of a page of the C interface.
-const PAGE: usize = 4096;
+pub(crate) const PAGE: usize = 4096;
 
 /// `valloc`.
 pub(crate) extern "C" fn valloc(bytes: usize, address: usize, stack: usize) -> *mut c_void {
@@ -365,11 +434,16 @@ pub(crate) extern "C" fn valloc(bytes: usize, address: usize, stack: usize) -> *
 
 /// `pvalloc`.
 pub(crate) extern "C" fn pvalloc(bytes: usize, address: usize, stack: usize) -> *mut c_void {
+    allocate_pages(bytes, Caller { address, stack })
+}
+
+/// As `pvalloc`, for a site.
+pub(crate) fn allocate_pages(bytes: usize, origin: impl Origin) -> *mut c_void {
     let Some(rounded) = bytes.checked_next_multiple_of(PAGE) else {
         set_errno(libc::ENOMEM);
         return null_mut();
     };
-    memalign(PAGE, rounded.max(PAGE), address, stack)
+    allocate_at_multiple(PAGE, rounded.max(PAGE), origin)
 }
 
 /// `malloc_usable_size`.

@@ -34,6 +34,8 @@ mod arena;
 mod callers;
 mod config;
 mod context;
+mod described;
+mod described_routes;
 #[cfg(target_arch = "x86_64")]
 mod entry;
 mod extent;

@@ -6,7 +6,7 @@
 
 use core::ffi::{CStr, c_void};
 
-use crate::heap;
+use crate::heap::{self, Origin};
 use crate::unwind::Caller;
 
 /// `std::get_new_handler()`.
@@ -53,9 +53,9 @@ fn throw() -> ! {
 
 /// Asks the new-handler for more memory until there is some.
 #[cold]
-fn insist(alignment: usize, bytes: usize, caller: Caller) -> *mut c_void {
+fn insist(alignment: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     while call_new_handler() {
-        let block = attempt(alignment, bytes, caller);
+        let block = attempt(alignment, bytes, origin);
         if !block.is_null() {
             return block;
         }
@@ -64,22 +64,27 @@ fn insist(alignment: usize, bytes: usize, caller: Caller) -> *mut c_void {
 }
 
 #[inline]
-fn attempt(alignment: usize, bytes: usize, caller: Caller) -> *mut c_void {
+fn attempt(alignment: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     if alignment == 0 {
-        heap::allocate(bytes, 0, caller)
+        heap::allocate(bytes, 0, origin)
     } else {
-        heap::allocate_aligned(alignment, bytes, caller)
+        heap::allocate_aligned(alignment, bytes, origin)
     }
+}
+
+/// A throwing form, for a site. An alignment of 0 is that of the plain form.
+#[inline]
+pub(crate) fn throwing(alignment: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
+    let block = attempt(alignment, bytes, origin);
+    if block.is_null() {
+        return insist(alignment, bytes, origin);
+    }
+    block
 }
 
 /// `operator new(size_t)` and the array form.
 pub(crate) extern "C-unwind" fn new(bytes: usize, address: usize, stack: usize) -> *mut c_void {
-    let caller = Caller { address, stack };
-    let block = heap::allocate(bytes, 0, caller);
-    if block.is_null() {
-        return insist(0, bytes, caller);
-    }
-    block
+    throwing(0, bytes, Caller { address, stack })
 }
 
 /// `operator new(size_t, align_val_t)` and the array form.
@@ -89,12 +94,7 @@ pub(crate) extern "C-unwind" fn new_aligned(
     address: usize,
     stack: usize,
 ) -> *mut c_void {
-    let caller = Caller { address, stack };
-    let block = attempt(alignment.max(1), bytes, caller);
-    if block.is_null() {
-        return insist(alignment.max(1), bytes, caller);
-    }
-    block
+    throwing(alignment.max(1), bytes, Caller { address, stack })
 }
 
 /// `operator new(size_t, nothrow_t const&)` and the array form. The handler is called, too; one
@@ -119,9 +119,10 @@ pub(crate) extern "C" fn new_aligned_nothrow(
     nothrow(alignment.max(1), bytes, Caller { address, stack })
 }
 
-fn nothrow(alignment: usize, bytes: usize, caller: Caller) -> *mut c_void {
+/// A form that answers null, for a site.
+pub(crate) fn nothrow(alignment: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     loop {
-        let block = attempt(alignment, bytes, caller);
+        let block = attempt(alignment, bytes, origin);
         if !block.is_null() || !call_new_handler() {
             return block;
         }

@@ -53,10 +53,14 @@ pub(crate) fn name(context: &Context, kind: SiteKind) -> u64 {
 /// The site of a calling context, made if it is new; [`NO_SITE`] if there is no room, or if this
 /// thread is making one already.
 pub(crate) fn of(context: &Context, kind: SiteKind) -> u32 {
+    named(name(context, kind), context, kind)
+}
+
+/// As [`of`], for a site whose name is known; the context then only says where it is.
+pub(crate) fn named(hash: u64, context: &Context, kind: SiteKind) -> u32 {
     let Some(private) = tables::private() else {
         return NO_SITE;
     };
-    let hash = name(context, kind);
     if let Ok(site) = find(private, hash) {
         return site;
     }

@@ -1,0 +1,133 @@
+//! The record of an allocation site in a program that the compiler pass built, and the functions
+//! that serve it. The other side of `llvm/sites/isotherm_site.h`, which asserts the same layout.
+//!
+//! The records lie in the section [`SECTION`], [`RECORD_BYTES`] each, without gaps. A program and a
+//! runtime of different versions do not meet: the name of what the runtime exports ends in the
+//! version, so the program finds nothing and runs as without a runtime.
+
+use core::ffi::{c_char, c_int, c_void};
+use core::sync::atomic::{AtomicPtr, AtomicU32};
+
+/// Version of the record and of the functions below.
+pub const VERSION: u32 = 1;
+
+/// The section of the records.
+pub const SECTION: &str = "isotherm_sites";
+
+/// Bytes of a record.
+pub const RECORD_BYTES: usize = size_of::<DescribedSite>();
+
+/// One site. In a file, the routes and the number are zero.
+///
+/// The last words hold places of texts, as distances in bytes from the word itself; all texts end
+/// in NUL.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct DescribedSite {
+    /// The site's name: a hash of its place in the source; never 0 or 1.
+    pub id: u64,
+    /// Who serves the site's calls of the C interface; null until the first.
+    pub heap_route: AtomicPtr<HeapRoute>,
+    /// Who serves its calls of `operator new`; null until the first.
+    pub new_route: AtomicPtr<NewRoute>,
+    /// The runtime's number of the site, plus 1; 0 until it has one.
+    pub number: AtomicU32,
+    /// [`VERSION`].
+    pub version: u32,
+    /// Where the source file's path lies.
+    pub path: i32,
+    /// Where the name of the function that holds the call lies, for people.
+    pub function: i32,
+    /// Line of the call; 0 where it is not known.
+    pub line: u32,
+    /// Column of the call; 0 where it is not known.
+    pub column: u32,
+    /// Calls before it in the function with the same line and column.
+    pub ordinal: u32,
+    /// Where the name of the called function lies.
+    pub callee: i32,
+    /// Where the symbol lies that only a library of the same version defines.
+    pub version_symbol: i32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// A site as the functions get it.
+pub type SitePointer = *const DescribedSite;
+
+/// The functions that serve a site of the C interface: the C function's arguments, then the site.
+#[derive(Debug)]
+#[repr(C)]
+pub struct HeapRoute {
+    /// `malloc`.
+    pub malloc: unsafe extern "C" fn(usize, SitePointer) -> *mut c_void,
+    /// `calloc`.
+    pub calloc: unsafe extern "C" fn(usize, usize, SitePointer) -> *mut c_void,
+    /// `realloc`.
+    pub realloc: unsafe extern "C" fn(*mut c_void, usize, SitePointer) -> *mut c_void,
+    /// `reallocarray`.
+    pub reallocarray: unsafe extern "C" fn(*mut c_void, usize, usize, SitePointer) -> *mut c_void,
+    /// `memalign`.
+    pub memalign: unsafe extern "C" fn(usize, usize, SitePointer) -> *mut c_void,
+    /// `aligned_alloc`.
+    pub aligned_alloc: unsafe extern "C" fn(usize, usize, SitePointer) -> *mut c_void,
+    /// `posix_memalign`.
+    pub posix_memalign: unsafe extern "C" fn(*mut *mut c_void, usize, usize, SitePointer) -> c_int,
+    /// `valloc`.
+    pub valloc: unsafe extern "C" fn(usize, SitePointer) -> *mut c_void,
+    /// `pvalloc`.
+    pub pvalloc: unsafe extern "C" fn(usize, SitePointer) -> *mut c_void,
+    /// `strdup`.
+    pub strdup: unsafe extern "C" fn(*const c_char, SitePointer) -> *mut c_char,
+    /// `strndup`.
+    pub strndup: unsafe extern "C" fn(*const c_char, usize, SitePointer) -> *mut c_char,
+}
+
+/// A form of `operator new` without alignment.
+pub type New = unsafe extern "C-unwind" fn(usize, SitePointer) -> *mut c_void;
+/// A form of `operator new` with size and alignment.
+pub type NewAligned = unsafe extern "C-unwind" fn(usize, usize, SitePointer) -> *mut c_void;
+
+/// The functions that serve a site of C++.
+#[derive(Debug)]
+#[repr(C)]
+pub struct NewRoute {
+    /// `operator new(size_t)`.
+    pub single: New,
+    /// `operator new[](size_t)`.
+    pub array: New,
+    /// `operator new(size_t, align_val_t)`.
+    pub single_aligned: NewAligned,
+    /// `operator new[](size_t, align_val_t)`.
+    pub array_aligned: NewAligned,
+    /// `operator new(size_t, nothrow_t const&)`.
+    pub single_nothrow: New,
+    /// `operator new[](size_t, nothrow_t const&)`.
+    pub array_nothrow: New,
+    /// `operator new(size_t, align_val_t, nothrow_t const&)`.
+    pub single_aligned_nothrow: NewAligned,
+    /// `operator new[](size_t, align_val_t, nothrow_t const&)`.
+    pub array_aligned_nothrow: NewAligned,
+}
+
+/// What the runtime answers when a site is used first. Null: the program serves it itself.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Routes {
+    /// For the C interface.
+    pub heap: *const HeapRoute,
+    /// For `operator new`.
+    pub operator_new: *const NewRoute,
+    /// 0: too early in the program's start to say; asked again at the next allocation.
+    pub settled: c_int,
+}
+
+const _: () = assert!(RECORD_BYTES == 64);
+const _: () = assert!(core::mem::offset_of!(DescribedSite, heap_route) == 8);
+const _: () = assert!(core::mem::offset_of!(DescribedSite, new_route) == 16);
+const _: () = assert!(core::mem::offset_of!(DescribedSite, number) == 24);
+const _: () = assert!(core::mem::offset_of!(DescribedSite, path) == 32);
+const _: () = assert!(core::mem::offset_of!(DescribedSite, function) == 36);
+const _: () = assert!(core::mem::offset_of!(DescribedSite, callee) == 52);
+const _: () = assert!(size_of::<HeapRoute>() == 11 * size_of::<*const ()>());
+const _: () = assert!(size_of::<NewRoute>() == 8 * size_of::<*const ()>());
