@@ -1,0 +1,174 @@
+#include "allocation_sites.h"
+
+#include "descriptor.h"
+#include "entry_points.h"
+#include "options.h"
+#include "site_key.h"
+#include "wrappers.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Instructions.h"
+
+using namespace llvm;
+
+namespace isotherm {
+
+namespace {
+
+// A call that allocates.
+struct Found {
+  CallBase *Call;
+  // Null for a wrapper.
+  const EntryPoint *Entry;
+
+  Function &callee() const { return *Call->getCalledFunction(); }
+  // What is called, for people.
+  StringRef name() const { return Entry ? Entry->Name : callee().getName(); }
+  // Arguments that are passed on.
+  unsigned kept() const { return Entry ? Entry->Kept : Call->arg_size(); }
+};
+
+// A function that the program defines under the name of an allocator allocates by its own rules,
+// and so do the functions that it is made of.
+bool isAllocator(const Function &Function) { return entryPoint(Function.getName()) != nullptr; }
+
+// Whether a call allocates, and through what.
+bool classify(CallBase &Call, const Wrappers &Wrappers, Found &Result) {
+  Function *Callee = Call.getCalledFunction();
+  if (!Callee || Call.isMustTailCall() || Callee->getFunctionType() != Call.getFunctionType())
+    return false;
+  if (Wrappers.isWrapper(*Callee)) {
+    Result = {&Call, nullptr};
+    return true;
+  }
+  const EntryPoint *Entry = entryPoint(Callee->getName());
+  if (!Entry || !Callee->isDeclaration() || !Entry->fits(*Callee->getFunctionType()))
+    return false;
+  Result = {&Call, Entry};
+  return true;
+}
+
+SmallVector<Found, 32> find(Module &Module, const Wrappers &Wrappers) {
+  SmallVector<Found, 32> Calls;
+  for (Function &Function : Module) {
+    if (isAllocator(Function))
+      continue;
+    for (BasicBlock &Block : Function)
+      for (Instruction &Instruction : Block)
+        if (auto *Call = dyn_cast<CallBase>(&Instruction)) {
+          Found Result;
+          if (classify(*Call, Wrappers, Result))
+            Calls.push_back(Result);
+        }
+  }
+  return Calls;
+}
+
+FunctionCallee replacementFor(Module &Module, const Found &Found, const Wrappers &Wrappers) {
+  if (!Found.Entry)
+    return Wrappers.twin(Found.callee());
+  const FunctionType &Old = *Found.callee().getFunctionType();
+  SmallVector<Type *, 4> Arguments(Old.params().take_front(Found.kept()));
+  Arguments.push_back(PointerType::getUnqual(Module.getContext()));
+  FunctionType *Type = FunctionType::get(Old.getReturnType(), Arguments, /*isVarArg=*/false);
+  FunctionCallee Replacement = Module.getOrInsertFunction(Found.Entry->Replacement, Type);
+  if (auto *Declared = dyn_cast<Function>(Replacement.getCallee())) {
+    // Every module is linked with its own copy.
+    Declared->setVisibility(GlobalValue::HiddenVisibility);
+    Declared->setDSOLocal(true);
+  }
+  return Replacement;
+}
+
+// What the optimiser may still do with the call, as with the one before: drop it with its free,
+// know its size, take its result for memory that nobody else sees.
+void keepMeaning(CallBase &New, const CallBase &Old, const Found &Found) {
+  LLVMContext &Context = New.getContext();
+  if (!Found.Entry)
+    return;
+  StringRef Symbol = Found.Entry->Symbol;
+  bool IsNew = Symbol.starts_with("_Zn");
+  if (IsNew && !Old.hasFnAttr(Attribute::Builtin))
+    return; // Only a new-expression may be left out, not a call of the operator.
+  if (Symbol == "malloc" || Symbol == "calloc" || IsNew) {
+    AllocFnKind Kind = AllocFnKind::Alloc;
+    Kind |= Symbol == "calloc" ? AllocFnKind::Zeroed : AllocFnKind::Uninitialized;
+    AttrBuilder Attributes(Context);
+    Attributes.addAllocKindAttr(Kind);
+    Attributes.addAttribute("alloc-family", IsNew ? Symbol.take_front(5) : "malloc");
+    Attributes.addAttribute(Attribute::WillReturn);
+    New.setAttributes(New.getAttributes().addFnAttributes(Context, Attributes));
+  }
+}
+
+void replace(const Found &Found, FunctionCallee Replacement, Value *Site) {
+  CallBase &Old = *Found.Call;
+  SmallVector<Value *, 4> Arguments(Old.arg_begin(), Old.arg_begin() + Found.kept());
+  Arguments.push_back(Site);
+  SmallVector<OperandBundleDef, 1> Bundles;
+  Old.getOperandBundlesAsDefs(Bundles);
+  IRBuilder<> Builder(&Old);
+  CallBase *New;
+  if (auto *Invoke = dyn_cast<InvokeInst>(&Old)) {
+    New = Builder.CreateInvoke(Replacement, Invoke->getNormalDest(), Invoke->getUnwindDest(),
+                               Arguments, Bundles);
+  } else {
+    auto *Call = Builder.CreateCall(Replacement, Arguments, Bundles);
+    Call->setTailCallKind(cast<CallInst>(Old).getTailCallKind());
+    New = Call;
+  }
+  AttributeList Attributes = Old.getAttributes();
+  LLVMContext &Context = Old.getContext();
+  SmallVector<AttributeSet, 4> OfArguments;
+  for (unsigned I = 0; I < Found.kept(); ++I)
+    OfArguments.push_back(Attributes.getParamAttrs(I));
+  AttributeSet OfCall = Attributes.getFnAttrs()
+                            .removeAttribute(Context, Attribute::Builtin)
+                            .removeAttribute(Context, Attribute::NoBuiltin);
+  // What the declaration promised of its result still holds.
+  const Function &Callee = Found.callee();
+  AttributeSet OfResult =
+      Attributes.getRetAttrs().addAttributes(Context, Callee.getAttributes().getRetAttrs());
+  if (Callee.doesNotThrow())
+    OfCall = OfCall.addAttribute(Context, Attribute::NoUnwind);
+  New->setAttributes(AttributeList::get(Context, OfCall, OfResult, OfArguments));
+  New->setCallingConv(Old.getCallingConv());
+  New->copyMetadata(Old);
+  keepMeaning(*New, Old, Found);
+  New->takeName(&Old);
+  Old.replaceAllUsesWith(New);
+  Old.eraseFromParent();
+}
+
+void remark(CallBase &Call, const SiteKey &Key) {
+  OptimizationRemark Remark("isotherm", "AllocationSite", &Call);
+  Remark << "allocation site " << utohexstr(Key.id(), /*LowerCase=*/true, 16);
+  Call.getContext().diagnose(Remark);
+}
+
+} // namespace
+
+PreservedAnalyses AllocationSites::run(Module &Module, ModuleAnalysisManager &) {
+  Wrappers Wrappers(options::wrappers());
+  Wrappers.makeTwins(Module);
+  SiteNamer Namer(options::root());
+  Descriptors Descriptors(Module);
+  bool Changed = false;
+  for (const Found &Found : find(Module, Wrappers)) {
+    Value *Site = Wrappers::siteArgument(*Found.Call->getFunction());
+    if (!Site) {
+      std::optional<SiteKey> Key = Namer.name(*Found.Call);
+      if (!Key)
+        continue;
+      remark(*Found.Call, *Key);
+      Site = Descriptors.make(*Key, Found.name());
+    }
+    replace(Found, replacementFor(Module, Found, Wrappers), Site);
+    Changed = true;
+  }
+  return Changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+} // namespace isotherm

@@ -1,0 +1,100 @@
+#include "descriptor.h"
+
+#include "../sites/isotherm_site.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/Constants.h"
+
+using namespace llvm;
+
+namespace isotherm {
+
+namespace {
+
+// Fields of the record, in order; the structure below and isotherm_site.h must agree.
+enum Field : unsigned {
+  Id,
+  HeapRoute,
+  NewRoute,
+  Number,
+  LayoutVersion,
+  Path,
+  FunctionName,
+  Line,
+  Column,
+  Ordinal,
+  CalleeName,
+  VersionSymbol,
+  Reserved,
+};
+
+} // namespace
+
+Descriptors::Descriptors(llvm::Module &Module) : Module(Module) {
+  LLVMContext &Context = Module.getContext();
+  llvm::Type *Word = llvm::Type::getInt32Ty(Context);
+  llvm::Type *Long = llvm::Type::getInt64Ty(Context);
+  llvm::Type *Pointer = PointerType::getUnqual(Context);
+  Type = StructType::create({Long, Pointer, Pointer, Word, Word, Word, Word, Word, Word, Word,
+                             Word, Word, Word},
+                            "isotherm_site");
+}
+
+Constant *Descriptors::text(StringRef Text) {
+  Constant *&Known = Texts[Text];
+  if (!Known) {
+    Constant *Bytes = ConstantDataArray::getString(Module.getContext(), Text);
+    auto *Global = new GlobalVariable(Module, Bytes->getType(), /*isConstant=*/true,
+                                      GlobalValue::PrivateLinkage, Bytes, "isotherm_text");
+    Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
+    Global->setAlignment(Align(1));
+    Known = Global;
+  }
+  return Known;
+}
+
+// The bytes from a field of the record to something else: a relocation that the linker settles.
+Constant *Descriptors::distance(GlobalVariable *Record, unsigned Field, Constant *To) {
+  LLVMContext &Context = Module.getContext();
+  llvm::Type *Word = llvm::Type::getInt32Ty(Context);
+  llvm::Type *Long = llvm::Type::getInt64Ty(Context);
+  Constant *Indices[] = {ConstantInt::get(Word, 0), ConstantInt::get(Word, Field)};
+  Constant *From = ConstantExpr::getInBoundsGetElementPtr(Type, Record, Indices);
+  Constant *Bytes = ConstantExpr::getSub(ConstantExpr::getPtrToInt(To, Long),
+                                         ConstantExpr::getPtrToInt(From, Long));
+  return ConstantExpr::getTrunc(Bytes, Word);
+}
+
+GlobalVariable *Descriptors::make(const SiteKey &Key, StringRef Callee) {
+  std::string Name = "isotherm_site." + utohexstr(Key.id(), /*LowerCase=*/true, 16);
+  if (GlobalVariable *Known = Module.getNamedGlobal(Name))
+    return Known;
+  LLVMContext &Context = Module.getContext();
+  if (!Version) {
+    auto *Symbol = new GlobalVariable(Module, llvm::Type::getInt8Ty(Context), /*isConstant=*/true,
+                                      GlobalValue::ExternalLinkage, nullptr,
+                                      ISOTHERM_VERSION_SYMBOL);
+    Symbol->setVisibility(GlobalValue::HiddenVisibility);
+    Version = Symbol;
+  }
+  auto *Record = new GlobalVariable(Module, Type, /*isConstant=*/false,
+                                    GlobalValue::LinkOnceODRLinkage, nullptr, Name);
+  llvm::Type *Word = llvm::Type::getInt32Ty(Context);
+  Constant *Null = ConstantPointerNull::get(PointerType::getUnqual(Context));
+  auto Number = [&](uint64_t Value) { return ConstantInt::get(Word, Value); };
+  Record->setInitializer(ConstantStruct::get(
+      Type, {ConstantInt::get(llvm::Type::getInt64Ty(Context), Key.id()), Null, Null, Number(0),
+             Number(ISOTHERM_SITE_VERSION), distance(Record, Path, text(Key.Path)),
+             distance(Record, FunctionName, text(demangle(Key.Function))), Number(Key.Line),
+             Number(Key.Column), Number(Key.Ordinal),
+             distance(Record, CalleeName, text(Callee)),
+             distance(Record, VersionSymbol, Version), Number(0)}));
+  Record->setComdat(Module.getOrInsertComdat(Name));
+  Record->setVisibility(GlobalValue::HiddenVisibility);
+  Record->setSection(ISOTHERM_SITE_SECTION);
+  Record->setAlignment(Align(sizeof(isotherm_site)));
+  return Record;
+}
+
+} // namespace isotherm

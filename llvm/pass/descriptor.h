@@ -1,0 +1,30 @@
+// Writes the record of a site into the module; see ../sites/isotherm_site.h.
+#pragma once
+
+#include "site_key.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/Module.h"
+
+namespace isotherm {
+
+class Descriptors {
+public:
+  explicit Descriptors(llvm::Module &Module);
+
+  // The record of a site at which `Callee` is called. Objects that hold the same inline function
+  // share it: the linker keeps one of a name.
+  llvm::GlobalVariable *make(const SiteKey &Key, llvm::StringRef Callee);
+
+private:
+  llvm::Constant *distance(llvm::GlobalVariable *Record, unsigned Field, llvm::Constant *To);
+  llvm::Constant *text(llvm::StringRef Text);
+
+  llvm::Module &Module;
+  llvm::StructType *Type;
+  llvm::Constant *Version = nullptr;
+  llvm::StringMap<llvm::Constant *> Texts;
+};
+
+} // namespace isotherm

@@ -1,0 +1,17 @@
+// The options of the pass, given as `-mllvm -isotherm-...` (isotherm-cc does so).
+#pragma once
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+
+namespace isotherm::options {
+
+// -isotherm-root=DIRECTORY: the project's directory, below which paths of sources are taken.
+llvm::StringRef root();
+
+// -isotherm-wrapper=NAME,...: functions that allocate for their callers.
+llvm::ArrayRef<std::string> wrappers();
+
+} // namespace isotherm::options

@@ -1,0 +1,45 @@
+// What clang and opt load.
+#include "allocation_sites.h"
+#include "options.h"
+
+#include "llvm/Config/llvm-config.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Passes/PassPlugin.h"
+#include "llvm/Support/CommandLine.h"
+
+#if LLVM_VERSION_MAJOR != 19
+#error "Isotherm's pass is made for LLVM 19; LLVM's interfaces change with every version"
+#endif
+
+using namespace llvm;
+
+static cl::opt<std::string> Root("isotherm-root",
+                                 cl::desc("The project's directory (default: the compilation's)"));
+
+static cl::list<std::string> WrapperNames("isotherm-wrapper", cl::CommaSeparated,
+                                          cl::desc("Functions that allocate for their callers"));
+
+namespace isotherm::options {
+
+StringRef root() { return Root; }
+
+ArrayRef<std::string> wrappers() { return ArrayRef<std::string>(WrapperNames); }
+
+} // namespace isotherm::options
+
+extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo llvmGetPassPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "isotherm", LLVM_VERSION_STRING, [](PassBuilder &Builder) {
+            Builder.registerPipelineStartEPCallback([](ModulePassManager &Passes,
+                                                       OptimizationLevel) {
+              Passes.addPass(isotherm::AllocationSites());
+            });
+            Builder.registerPipelineParsingCallback(
+                [](StringRef Name, ModulePassManager &Passes,
+                   ArrayRef<PassBuilder::PipelineElement>) {
+                  if (Name != "isotherm-sites")
+                    return false;
+                  Passes.addPass(isotherm::AllocationSites());
+                  return true;
+                });
+          }};
+}

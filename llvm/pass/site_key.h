@@ -1,0 +1,48 @@
+// What a site is called: the place of the call in the source.
+#pragma once
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/IR/InstrTypes.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace isotherm {
+
+// The place of a call.
+struct SiteKey {
+  // Source file, below the project's root where it lies there.
+  std::string Path;
+  // The function that holds the call, as the linker knows it.
+  std::string Function;
+  // Line in the file, and in the function: the latter stays when other functions change.
+  unsigned Line = 0;
+  unsigned LineInFunction = 0;
+  unsigned Column = 0;
+  // Calls before it in the function with the same line and column (macros, loops unrolled by hand).
+  unsigned Ordinal = 0;
+  // The calls that were inlined around it, outwards; empty before inlining.
+  std::string Context;
+
+  // The stable name: 64 bits of XXH3 over all but `Line`. Never 0 or 1, which mean other things in
+  // Isotherm's tables.
+  uint64_t id() const;
+};
+
+// Names the sites of one module.
+class SiteNamer {
+public:
+  // `Root` is the project's directory; empty for the directory of the compilation.
+  explicit SiteNamer(llvm::StringRef Root) : Root(Root) {}
+
+  // The place of a call; nothing where its source lies outside of the project in a system
+  // directory: there the callers tell the sites apart, not the place.
+  std::optional<SiteKey> name(const llvm::CallBase &Call);
+
+private:
+  std::string Root;
+  llvm::StringMap<unsigned> Seen;
+};
+
+} // namespace isotherm
