@@ -36,6 +36,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Show the tiers: detected, measured, from a file, or the emulated pair
     Tiers(TiersArgs),
+    /// List the allocation sites of a program that isotherm-cc compiled
+    Sites(SitesArgs),
     /// Profile a program
     Record(RecordArgs),
     /// Decide what goes where, from a profile
@@ -105,6 +107,17 @@ pub(crate) struct TiersArgs {
 
 /// The flags of [`TiersChoice`], which say what the tiers are; what detects or measures them finds out.
 const CHOICES: [&str; 4] = ["tiers", "fast", "slow_period", "slow_access"];
+
+/// Flags of `isotherm sites`.
+#[derive(Debug, Args)]
+pub(crate) struct SitesArgs {
+    /// The program or shared library
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
 
 /// Which tiers to use.
 #[derive(Clone, Debug, Args)]

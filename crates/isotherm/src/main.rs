@@ -40,6 +40,7 @@ fn dispatch(command: &Command, notes: Notes) -> Result<Option<ExitStatus>> {
     match command {
         Command::Doctor(args) => commands::doctor::run(args, notes)?,
         Command::Tiers(args) => return commands::tiers::run(args, notes),
+        Command::Sites(args) => commands::sites::run(args, notes)?,
         Command::Record(args) => return commands::record::run(args, notes).map(Some),
         Command::Plan(args) => commands::plan::run(args, notes)?,
         Command::Run(args) => return commands::run::run(args, notes).map(Some),

@@ -10,7 +10,7 @@
 //!  `- processes       who forked whom, who ran what when
 //! tiers     kinds of memory: from sysfs, measured, or from a file
 //! doctor    what works here and what would bring the rest; probe asks the kernel
-//! symbols   names of frames
+//! symbols   names of frames; described the sites that the compiler pass wrote into a program
 //! ```
 //!
 //! What is read from outside is not trusted: perf records ([`isotherm_sys::perf::record`]),
@@ -27,6 +27,7 @@ pub mod clock;
 pub mod code;
 pub mod cpu_time;
 pub mod decode;
+pub mod described;
 pub mod doctor;
 pub mod gate;
 pub mod list;

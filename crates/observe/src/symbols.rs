@@ -1,6 +1,7 @@
 //! Names of code: function, file and line of the frames of sites.
 //!
-//! In this process, by the ELF symbols and debugging information of the module, where they are.
+//! In this process, by the ELF symbols and debugging information of the module, where they are. A site
+//! that the compiler pass described names itself: its frame is the address of its record.
 //! What cannot be found stays unknown, and the frame prints as module and offset.
 
 use std::collections::HashMap;
@@ -10,6 +11,8 @@ use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use isotherm_model::site::{Frame, Site};
+
+use crate::described::{self, Described};
 
 /// What is known of one address of a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,14 +76,25 @@ impl Symbols {
 
     /// One entry for each offset, empty where nothing is known.
     fn look_up(&self, path: &str, module: &Module<'_>) -> Vec<Found> {
-        let nothing = || vec![Found::default(); module.offsets.len()];
         if !module.is_at(Path::new(path)) {
-            return nothing();
+            return vec![Found::default(); module.offsets.len()];
         }
+        // A file whose records cannot be read has its symbols still.
+        let described = described::read(Path::new(path)).unwrap_or_default();
+        let by_symbols = self.by_symbols(path, &module.offsets);
+        module
+            .offsets
+            .iter()
+            .zip(by_symbols)
+            .map(|(offset, by_symbols)| described.get(offset).map_or(by_symbols, found_described))
+            .collect()
+    }
+
+    /// What the symbols and debugging information of a module say of return addresses.
+    fn by_symbols(&self, path: &str, offsets: &[u64]) -> Vec<Found> {
         // A frame holds the address *after* the call, which may belong to the next line or even to
         // the next function.
-        let calls: Vec<u64> = module
-            .offsets
+        let calls: Vec<u64> = offsets
             .iter()
             .map(|offset| offset.saturating_sub(1))
             .collect();
@@ -90,8 +104,17 @@ impl Symbols {
             .symbolize(&source, Input::VirtOffset(&calls))
         {
             Ok(symbols) if symbols.len() == calls.len() => symbols.iter().map(found).collect(),
-            _ => nothing(),
+            _ => vec![Found::default(); offsets.len()],
         }
+    }
+}
+
+/// What the record of a site says.
+fn found_described(site: &Described) -> Found {
+    Found {
+        function: Some(site.function.clone()),
+        file: Some(site.path.clone()),
+        line: site.line,
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) mod record;
 pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod simulate;
+pub(crate) mod sites;
 pub(crate) mod tiers;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,64 @@
+//! `isotherm sites`: the allocation sites that the compiler pass wrote into a program.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use isotherm_model::site::SiteId;
+use isotherm_observe::described::{self, Described};
+use isotherm_report::table::{left, render};
+
+use crate::cli::SitesArgs;
+use crate::notes::{Notes, print};
+
+/// Prints the sites in the order of the source.
+///
+/// # Errors
+/// A file that is no linked program, or one of another version's pass.
+pub(crate) fn run(args: &SitesArgs, notes: Notes) -> Result<()> {
+    let by_id: BTreeMap<SiteId, Described> = described::read(&args.file)?
+        .into_values()
+        .map(|site| (site.id, site))
+        .collect();
+    let mut sites: Vec<Described> = by_id.into_values().collect();
+    sites.sort_by(|a, b| (&a.path, a.line, a.column, a.id).cmp(&(&b.path, b.line, b.column, b.id)));
+    if args.json {
+        let list: Vec<_> = sites.iter().map(to_json).collect();
+        return print(&format!("{:#}\n", serde_json::json!({ "sites": list })));
+    }
+    let shown = args.file.display();
+    if sites.is_empty() {
+        notes.say(&format!(
+            "{shown} has no sites of its own; compile it with isotherm-cc or isotherm-c++ to name them. \
+             Without, sites are told apart by their callers while the program runs"
+        ));
+        return Ok(());
+    }
+    let columns = [left("site"), left("calls"), left("place"), left("function")];
+    let rows: Vec<_> = sites.iter().map(row).collect();
+    print(&render(&columns, &rows))?;
+    notes.next(&format!("isotherm record -o app.iso -- {shown}"));
+    Ok(())
+}
+
+fn row(site: &Described) -> Vec<String> {
+    let place = site
+        .line
+        .map_or(site.path.clone(), |line| format!("{}:{line}", site.path));
+    vec![
+        site.id.to_string(),
+        site.callee.clone(),
+        place,
+        site.function.clone(),
+    ]
+}
+
+fn to_json(site: &Described) -> serde_json::Value {
+    serde_json::json!({
+        "site": site.id.to_string(),
+        "calls": site.callee,
+        "function": site.function,
+        "file": site.path,
+        "line": site.line,
+        "column": site.column,
+    })
+}

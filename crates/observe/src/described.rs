@@ -1,0 +1,199 @@
+//! The allocation sites that the compiler pass wrote into a program: read from the file, which
+//! need not run and may be stripped.
+//!
+//! The layout is [`isotherm_abi::site`]'s. The file is not trusted: what points nowhere has no
+//! name, and nothing is read beyond a named bound.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use isotherm_abi::site::{DescribedSite, RECORD_BYTES, SECTION, VERSION};
+use isotherm_model::site::SiteId;
+use object::read::ReadCache;
+use object::{Object, ObjectKind, ObjectSection, ObjectSegment};
+
+/// Longest name that is believed; a longer one is cut.
+const TEXT_BYTES_MAX: u64 = 4096;
+
+/// Largest section that is believed: four million sites.
+const SECTION_BYTES_MAX: u64 = 4 << 20 << 6;
+
+/// A call that allocates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Described {
+    /// Its name, the same in every build that leaves the function alone.
+    pub id: SiteId,
+    /// Where its record lies, as an ELF virtual address.
+    pub address: u64,
+    /// What is called: `malloc`, `operator new`, the name of a wrapper.
+    pub callee: String,
+    /// The function that holds the call.
+    pub function: String,
+    /// Source file, below the project's root where it lies there.
+    pub path: String,
+    /// Line; `None` where the compiler did not know it.
+    pub line: Option<u32>,
+    /// Column; `None` where the compiler did not know it.
+    pub column: Option<u32>,
+}
+
+/// Why the sites of a file cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// It cannot be opened.
+    #[error("{}: cannot be read: {source}", path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It is no ELF file, or a damaged one.
+    #[error("{}: is not an ELF file that can be read: {source}", path.display())]
+    NotElf {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: object::Error,
+    },
+    /// It is not linked yet, so the places in its records are not filled in.
+    #[error("{}: is an object file; its sites can be listed once it is linked", path.display())]
+    NotLinked {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Its records are of another version.
+    #[error(
+        "{}: its sites are of version {found}, this isotherm knows version {VERSION}; compile the \
+         program again with the isotherm-cc of this version",
+        path.display()
+    )]
+    OtherVersion {
+        /// The file.
+        path: PathBuf,
+        /// The version that the record names.
+        found: u32,
+    },
+}
+
+/// The sites of a program or library, by the addresses of their records; none where the pass did
+/// not build it.
+///
+/// # Errors
+/// See [`Error`].
+pub fn read(path: &Path) -> Result<BTreeMap<u64, Described>, Error> {
+    let unreadable = |source| Error::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let not_elf = |source| Error::NotElf {
+        path: path.to_owned(),
+        source,
+    };
+    let cache = ReadCache::new(File::open(path).map_err(unreadable)?);
+    let file = object::File::parse(&cache).map_err(not_elf)?;
+    let Some(section) = file.section_by_name(SECTION) else {
+        return Ok(BTreeMap::new());
+    };
+    if file.kind() == ObjectKind::Relocatable {
+        return Err(Error::NotLinked {
+            path: path.to_owned(),
+        });
+    }
+    if section.size() > SECTION_BYTES_MAX {
+        return Ok(BTreeMap::new());
+    }
+    let records = section.data().map_err(not_elf)?;
+    let mut sites = BTreeMap::new();
+    let addresses = (section.address()..).step_by(RECORD_BYTES);
+    for (record, address) in records.chunks_exact(RECORD_BYTES).zip(addresses) {
+        let record = Record { record, address };
+        match record.word(std::mem::offset_of!(DescribedSite, version)) {
+            VERSION => drop(sites.insert(address, record.described(&file))),
+            found => {
+                return Err(Error::OtherVersion {
+                    path: path.to_owned(),
+                    found,
+                });
+            }
+        }
+    }
+    Ok(sites)
+}
+
+/// The bytes of one record.
+struct Record<'a> {
+    record: &'a [u8],
+    address: u64,
+}
+
+impl Record<'_> {
+    fn word(&self, offset: usize) -> u32 {
+        self.record
+            .get(offset..offset + 4)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map_or(0, u32::from_le_bytes)
+    }
+
+    /// The text that the word at this offset leads to; empty where it leads nowhere.
+    fn text<'data>(&self, offset: usize, file: &impl Object<'data>) -> String {
+        let distance = i64::from(self.word(offset) as i32);
+        (self.address + offset as u64)
+            .checked_add_signed(distance)
+            .and_then(|place| text_at(file, place))
+            .unwrap_or_default()
+    }
+
+    fn described<'data>(&self, file: &impl Object<'data>) -> Described {
+        let known = |number: u32| (number != 0).then_some(number);
+        let low = u64::from(self.word(0));
+        Described {
+            id: SiteId(low | u64::from(self.word(4)) << 32),
+            address: self.address,
+            callee: self.text(std::mem::offset_of!(DescribedSite, callee), file),
+            function: self.text(std::mem::offset_of!(DescribedSite, function), file),
+            path: self.text(std::mem::offset_of!(DescribedSite, path), file),
+            line: known(self.word(std::mem::offset_of!(DescribedSite, line))),
+            column: known(self.word(std::mem::offset_of!(DescribedSite, column))),
+        }
+    }
+}
+
+/// The text that ends in NUL at an address of the program.
+fn text_at<'data>(file: &impl Object<'data>, place: u64) -> Option<String> {
+    let segment = file.segments().find(|segment| {
+        let start = segment.address();
+        place >= start && place - start < segment.size()
+    })?;
+    let left = segment.size() - (place - segment.address());
+    let bytes = segment
+        .data_range(place, left.min(TEXT_BYTES_MAX))
+        .ok()
+        .flatten()?;
+    let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+    Some(String::from_utf8_lossy(text).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Error, read};
+    use std::path::Path;
+
+    #[test]
+    fn a_program_that_the_pass_did_not_build_has_no_sites() {
+        let own = std::env::current_exe().expect("a path");
+        assert!(read(&own).expect("an ELF file").is_empty());
+    }
+
+    #[test]
+    fn what_is_no_program_is_refused_with_its_name() {
+        let absent = read(Path::new("/nonexistent"));
+        assert!(matches!(absent, Err(Error::Unreadable { .. })));
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("text");
+        std::fs::write(&file, "not an ELF file").expect("writes");
+        let error = read(&file).expect_err("refused").to_string();
+        assert!(error.contains("text: is not an ELF file"), "{error}");
+    }
+}
