@@ -10,6 +10,7 @@ PART := @setup/part
 
 # What `build` makes, and how the tests of whole programs are told of it.
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
+PASS := build/llvm
 PRELOADED := $(RELEASE)/libisotherm.so --isotherm $(RELEASE)/isotherm
 MOVEMENT := $(RELEASE)/movement stress
 
@@ -25,8 +26,9 @@ setup:  ## install what this machine lacks (Debian packages and, if needed, a Ru
 	@setup/packages
 	@setup/rust
 
-build: setup  ## compile the release build: target/release/isotherm and libisotherm.so beside it
+build: setup  ## compile the release build: isotherm and libisotherm.so in target/release, the compiler pass in build/llvm
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
+	$(PART) 'compiler pass' llvm/build $(PASS)
 
 demo: build  ## record a real program, plan, run it guided, and show what was won
 	@demo/run
@@ -38,6 +40,8 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 	$(PART) 'moving memory' $(MOVEMENT) --seconds 10
 	@setup/vm
 	$(PART) 'virtual machines' $(CARGO) test --release --locked --package isotherm-vm
+	$(PART) 'compiler pass' llvm/build $(PASS)
+	$(PART) 'programs with named sites' llvm/tests/run $(PASS) --isotherm $(RELEASE)/isotherm
 	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
 	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
 	$(PART) 'report page' tests/pages/run
