@@ -27,7 +27,8 @@ struct Found {
   // What is called, for people.
   StringRef name() const { return Entry ? Entry->Name : callee().getName(); }
   // Arguments that are passed on.
-  unsigned kept() const { return Entry ? Entry->Kept : Call->arg_size(); }
+  unsigned kept() const { return Entry && !isVariadic() ? Entry->Kept : Call->arg_size(); }
+  bool isVariadic() const { return Call->getFunctionType()->isVarArg(); }
 };
 
 // A function that the program defines under the name of an allocator allocates by its own rules,
@@ -44,7 +45,8 @@ bool classify(CallBase &Call, const Wrappers &Wrappers, Found &Result) {
     return true;
   }
   const EntryPoint *Entry = entryPoint(Callee->getName());
-  if (!Entry || !Callee->isDeclaration() || !Entry->fits(*Callee->getFunctionType()))
+  // A header may define what the library has as well (vasprintf of a hardened build).
+  if (!Entry || !Callee->isDeclarationForLinker() || !Entry->fits(*Callee->getFunctionType()))
     return false;
   Result = {&Call, Entry};
   return true;
@@ -66,13 +68,20 @@ SmallVector<Found, 32> find(Module &Module, const Wrappers &Wrappers) {
   return Calls;
 }
 
+// Puts the site behind the arguments, or before those of a variadic function.
+template <typename T>
+void insertSite(SmallVectorImpl<T *> &Arguments, T *Site, bool Variadic) {
+  Arguments.insert(Variadic ? Arguments.begin() : Arguments.end(), Site);
+}
+
 FunctionCallee replacementFor(Module &Module, const Found &Found, const Wrappers &Wrappers) {
   if (!Found.Entry)
     return Wrappers.twin(Found.callee());
   const FunctionType &Old = *Found.callee().getFunctionType();
-  SmallVector<Type *, 4> Arguments(Old.params().take_front(Found.kept()));
-  Arguments.push_back(PointerType::getUnqual(Module.getContext()));
-  FunctionType *Type = FunctionType::get(Old.getReturnType(), Arguments, /*isVarArg=*/false);
+  SmallVector<Type *, 4> Arguments(
+      Old.params().take_front(std::min(Found.kept(), Old.getNumParams())));
+  insertSite<Type>(Arguments, PointerType::getUnqual(Module.getContext()), Old.isVarArg());
+  FunctionType *Type = FunctionType::get(Old.getReturnType(), Arguments, Old.isVarArg());
   FunctionCallee Replacement = Module.getOrInsertFunction(Found.Entry->Replacement, Type);
   if (auto *Declared = dyn_cast<Function>(Replacement.getCallee())) {
     // Every module is linked with its own copy.
@@ -106,7 +115,7 @@ void keepMeaning(CallBase &New, const CallBase &Old, const Found &Found) {
 void replace(const Found &Found, FunctionCallee Replacement, Value *Site) {
   CallBase &Old = *Found.Call;
   SmallVector<Value *, 4> Arguments(Old.arg_begin(), Old.arg_begin() + Found.kept());
-  Arguments.push_back(Site);
+  insertSite(Arguments, Site, Found.isVariadic());
   SmallVector<OperandBundleDef, 1> Bundles;
   Old.getOperandBundlesAsDefs(Bundles);
   IRBuilder<> Builder(&Old);
@@ -124,6 +133,8 @@ void replace(const Found &Found, FunctionCallee Replacement, Value *Site) {
   SmallVector<AttributeSet, 4> OfArguments;
   for (unsigned I = 0; I < Found.kept(); ++I)
     OfArguments.push_back(Attributes.getParamAttrs(I));
+  if (Found.isVariadic())
+    OfArguments.insert(OfArguments.begin(), AttributeSet());
   AttributeSet OfCall = Attributes.getFnAttrs()
                             .removeAttribute(Context, Attribute::Builtin)
                             .removeAttribute(Context, Attribute::NoBuiltin);

@@ -24,6 +24,12 @@ const EntryPoint Table[] = {
     {"__strdup", "isotherm_strdup", "pp", 1, "strdup"},
     {"strndup", "isotherm_strndup", "ppz", 2, "strndup"},
     {"__strndup", "isotherm_strndup", "ppz", 2, "strndup"},
+    {"wcsdup", "isotherm_wcsdup", "pp", 1, "wcsdup"},
+    {"asprintf", "isotherm_asprintf", "ipp.", 2, "asprintf"},
+    {"__asprintf", "isotherm_asprintf", "ipp.", 2, "asprintf"},
+    {"__asprintf_chk", "isotherm_asprintf_chk", "ipip.", 3, "asprintf"},
+    {"vasprintf", "isotherm_vasprintf", "ippp", 3, "vasprintf"},
+    {"__vasprintf_chk", "isotherm_vasprintf_chk", "ipipp", 4, "vasprintf"},
     {"_Znwm", "isotherm_new", "pz", 1, "operator new"},
     {"_Znam", "isotherm_new_array", "pz", 1, "operator new[]"},
     {"_ZnwmSt11align_val_t", "isotherm_new_aligned", "pzz", 2, "operator new"},
@@ -64,7 +70,8 @@ bool fitsLetter(char Letter, const Type &Type) {
 } // namespace
 
 bool EntryPoint::fits(const FunctionType &Type) const {
-  if (Type.isVarArg() || Type.getNumParams() + 1 != Signature.size())
+  if (Type.isVarArg() != isVariadic() ||
+      Type.getNumParams() + 1 + isVariadic() != Signature.size())
     return false;
   if (!fitsLetter(Signature[0], *Type.getReturnType()))
     return false;

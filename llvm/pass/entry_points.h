@@ -12,9 +12,9 @@ struct EntryPoint {
   // Its symbol.
   llvm::StringRef Symbol;
   // What is called instead: the same arguments, without the trailing ones that only choose the
-  // function, and the site behind them.
+  // function, and the site behind them; before them where more may follow.
   llvm::StringRef Replacement;
-  // Result and arguments: p a pointer, z a size, i an int, b a byte.
+  // Result and arguments: p a pointer, z a size, i an int, b a byte; a last dot for more of any type.
   llvm::StringRef Signature;
   // Arguments that are passed on.
   unsigned Kept;
@@ -24,6 +24,8 @@ struct EntryPoint {
   // Whether a function of this type can be the one that is meant; a program may use the name for
   // something else.
   bool fits(const llvm::FunctionType &Type) const;
+
+  bool isVariadic() const { return Signature.ends_with("."); }
 };
 
 // All of them.

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "resolve.h"
+#include "heap.h"
 
 static void *plain_malloc(size_t bytes, struct isotherm_site *site) {
     (void)site;
@@ -66,72 +66,65 @@ static char *plain_strndup(const char *text, size_t bytes, struct isotherm_site 
     return strndup(text, bytes);
 }
 
-static const struct isotherm_heap_route plain = {
+const struct isotherm_heap_route isotherm_plain_heap = {
     plain_malloc,        plain_calloc,         plain_realloc, plain_reallocarray,
     plain_memalign,      plain_aligned_alloc,  plain_posix_memalign,
     plain_valloc,        plain_pvalloc,        plain_strdup,  plain_strndup,
 };
 
-__attribute__((cold, noinline)) static const struct isotherm_heap_route *
-first_use(struct isotherm_site *site) {
+const struct isotherm_heap_route *isotherm_heap_first_use(struct isotherm_site *site) {
     struct isotherm_routes routes = isotherm_ask_runtime(site, (void *)malloc, NULL);
-    const struct isotherm_heap_route *route = routes.heap ? routes.heap : &plain;
+    const struct isotherm_heap_route *route = routes.heap ? routes.heap : &isotherm_plain_heap;
     if (routes.settled)
         __atomic_store_n(&site->heap_route, route, __ATOMIC_RELEASE);
     return route;
 }
 
-static inline const struct isotherm_heap_route *route_of(struct isotherm_site *site) {
-    const struct isotherm_heap_route *route =
-        __atomic_load_n(&site->heap_route, __ATOMIC_ACQUIRE);
-    return __builtin_expect(route != NULL, 1) ? route : first_use(site);
-}
-
 ISOTHERM_ENTRY void *isotherm_malloc(size_t bytes, struct isotherm_site *site) {
-    return route_of(site)->malloc(bytes, site);
+    return isotherm_heap_route_of(site)->malloc(bytes, site);
 }
 
 ISOTHERM_ENTRY void *isotherm_calloc(size_t count, size_t bytes, struct isotherm_site *site) {
-    return route_of(site)->calloc(count, bytes, site);
+    return isotherm_heap_route_of(site)->calloc(count, bytes, site);
 }
 
 ISOTHERM_ENTRY void *isotherm_realloc(void *block, size_t bytes, struct isotherm_site *site) {
-    return route_of(site)->realloc(block, bytes, site);
+    return isotherm_heap_route_of(site)->realloc(block, bytes, site);
 }
 
 ISOTHERM_ENTRY void *isotherm_reallocarray(void *block, size_t count, size_t bytes,
                                            struct isotherm_site *site) {
-    return route_of(site)->reallocarray(block, count, bytes, site);
+    return isotherm_heap_route_of(site)->reallocarray(block, count, bytes, site);
 }
 
 ISOTHERM_ENTRY void *isotherm_memalign(size_t alignment, size_t bytes,
                                        struct isotherm_site *site) {
-    return route_of(site)->memalign(alignment, bytes, site);
+    return isotherm_heap_route_of(site)->memalign(alignment, bytes, site);
 }
 
 ISOTHERM_ENTRY void *isotherm_aligned_alloc(size_t alignment, size_t bytes,
                                             struct isotherm_site *site) {
-    return route_of(site)->aligned_alloc(alignment, bytes, site);
+    return isotherm_heap_route_of(site)->aligned_alloc(alignment, bytes, site);
 }
 
 ISOTHERM_ENTRY int isotherm_posix_memalign(void **place, size_t alignment, size_t bytes,
                                            struct isotherm_site *site) {
-    return route_of(site)->posix_memalign(place, alignment, bytes, site);
+    return isotherm_heap_route_of(site)->posix_memalign(place, alignment, bytes, site);
 }
 
 ISOTHERM_ENTRY void *isotherm_valloc(size_t bytes, struct isotherm_site *site) {
-    return route_of(site)->valloc(bytes, site);
+    return isotherm_heap_route_of(site)->valloc(bytes, site);
 }
 
 ISOTHERM_ENTRY void *isotherm_pvalloc(size_t bytes, struct isotherm_site *site) {
-    return route_of(site)->pvalloc(bytes, site);
+    return isotherm_heap_route_of(site)->pvalloc(bytes, site);
 }
 
 ISOTHERM_ENTRY char *isotherm_strdup(const char *text, struct isotherm_site *site) {
-    return route_of(site)->strdup(text, site);
+    return isotherm_heap_route_of(site)->strdup(text, site);
 }
 
 ISOTHERM_ENTRY char *isotherm_strndup(const char *text, size_t bytes,
                                       struct isotherm_site *site) {
-    return route_of(site)->strndup(text, bytes, site);
+    return isotherm_heap_route_of(site)->strndup(text, bytes, site);
 }
