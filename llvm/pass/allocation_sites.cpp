@@ -2,6 +2,7 @@
 
 #include "descriptor.h"
 #include "entry_points.h"
+#include "found_wrappers.h"
 #include "options.h"
 #include "site_key.h"
 #include "wrappers.h"
@@ -40,7 +41,7 @@ bool classify(CallBase &Call, const Wrappers &Wrappers, Found &Result) {
   Function *Callee = Call.getCalledFunction();
   if (!Callee || Call.isMustTailCall() || Callee->getFunctionType() != Call.getFunctionType())
     return false;
-  if (Wrappers.isWrapper(*Callee)) {
+  if (Wrappers.isWrapper(*Callee) || Wrappers.mayBeWrapper(*Callee)) {
     Result = {&Call, nullptr};
     return true;
   }
@@ -119,6 +120,12 @@ void replace(const Found &Found, FunctionCallee Replacement, Value *Site) {
   SmallVector<OperandBundleDef, 1> Bundles;
   Old.getOperandBundlesAsDefs(Bundles);
   IRBuilder<> Builder(&Old);
+  if (auto *Twin = dyn_cast<Function>(Replacement.getCallee()); Twin && Twin->hasExternalWeakLinkage()) {
+    // The function itself gets the site as well: an argument more than it looks at does no harm in
+    // the calling conventions of x86-64 and aarch64, and one call is less code than two.
+    Value *Chosen = Builder.CreateSelect(Builder.CreateIsNotNull(Twin), Twin, &Found.callee());
+    Replacement = FunctionCallee(Replacement.getFunctionType(), Chosen);
+  }
   CallBase *New;
   if (auto *Invoke = dyn_cast<InvokeInst>(&Old)) {
     New = Builder.CreateInvoke(Replacement, Invoke->getNormalDest(), Invoke->getUnwindDest(),
@@ -162,7 +169,8 @@ void remark(CallBase &Call, const SiteKey &Key) {
 } // namespace
 
 PreservedAnalyses AllocationSites::run(Module &Module, ModuleAnalysisManager &) {
-  Wrappers Wrappers(options::wrappers());
+  Wrappers Wrappers(options::wrappers(), options::findWrappers() ? findWrappers(Module)
+                                                                 : SmallPtrSet<const Function *, 8>());
   Wrappers.makeTwins(Module);
   SiteNamer Namer(options::root());
   Descriptors Descriptors(Module);

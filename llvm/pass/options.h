@@ -14,4 +14,7 @@ llvm::StringRef root();
 // -isotherm-wrapper=NAME,...: functions that allocate for their callers.
 llvm::ArrayRef<std::string> wrappers();
 
+// -isotherm-find-wrappers=false: only those that are named.
+bool findWrappers();
+
 } // namespace isotherm::options

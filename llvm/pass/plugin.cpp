@@ -19,11 +19,16 @@ static cl::opt<std::string> Root("isotherm-root",
 static cl::list<std::string> WrapperNames("isotherm-wrapper", cl::CommaSeparated,
                                           cl::desc("Functions that allocate for their callers"));
 
+static cl::opt<bool> FindWrappers("isotherm-find-wrappers", cl::init(true),
+                                  cl::desc("Look for functions that allocate for their callers"));
+
 namespace isotherm::options {
 
 StringRef root() { return Root; }
 
 ArrayRef<std::string> wrappers() { return ArrayRef<std::string>(WrapperNames); }
+
+bool findWrappers() { return FindWrappers; }
 
 } // namespace isotherm::options
 

@@ -61,6 +61,11 @@ std::string contextOf(const DILocation &Location) {
 
 } // namespace
 
+bool isSystemFunction(const Function &Function) {
+  const DISubprogram *Program = Function.getSubprogram();
+  return Program && isSystem(absolute(Program->getDirectory(), Program->getFilename()));
+}
+
 uint64_t SiteKey::id() const {
   std::string Text = Path;
   for (const std::string &Part :

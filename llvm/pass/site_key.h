@@ -30,6 +30,9 @@ struct SiteKey {
   uint64_t id() const;
 };
 
+// Whether a function was written in a header of the system, as far as its place is known.
+bool isSystemFunction(const llvm::Function &Function);
+
 // Names the sites of one module.
 class SiteNamer {
 public:

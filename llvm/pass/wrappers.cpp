@@ -1,6 +1,10 @@
 #include "wrappers.h"
 
+#include "found_wrappers.h"
+#include "options.h"
+
 #include "llvm/IR/Attributes.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
 using namespace llvm;
@@ -19,25 +23,42 @@ FunctionType *withSite(const FunctionType &Type) {
 
 } // namespace
 
-Wrappers::Wrappers(ArrayRef<std::string> List) {
+Wrappers::Wrappers(ArrayRef<std::string> List, SmallPtrSet<const Function *, 8> Found)
+    : Found(std::move(Found)) {
   for (const std::string &Name : List)
     Names.insert(Name);
 }
 
 bool Wrappers::isWrapper(const Function &Function) const {
   // What follows the named arguments of a variadic function cannot be passed on.
-  return Names.contains(Function.getName()) && !Function.isVarArg();
+  return Found.contains(&Function) || (Names.contains(Function.getName()) && !Function.isVarArg());
+}
+
+bool Wrappers::mayBeWrapper(const Function &Function) const {
+  return options::findWrappers() && isDeclaredAllocator(Function);
 }
 
 FunctionCallee Wrappers::twin(Function &Wrapper) const {
   std::string Name = (TwinPrefix + Wrapper.getName()).str();
-  return Wrapper.getParent()->getOrInsertFunction(Name, withSite(*Wrapper.getFunctionType()));
+  FunctionCallee Twin =
+      Wrapper.getParent()->getOrInsertFunction(Name, withSite(*Wrapper.getFunctionType()));
+  auto *Declared = dyn_cast<Function>(Twin.getCallee());
+  if (Declared && Declared->isDeclaration() && !isWrapper(Wrapper))
+    Declared->setLinkage(GlobalValue::ExternalWeakLinkage);
+  return Twin;
+}
+
+// Other modules may ask for the twin of what they can call, and only for that.
+bool Wrappers::wantsTwin(const Function &Function) const {
+  return !Function.isDeclaration() && isWrapper(Function) &&
+         (!Function.isDiscardableIfUnused() ||
+          any_of(Function.users(), [](const User *User) { return isa<CallBase>(User); }));
 }
 
 void Wrappers::makeTwins(Module &Module) const {
   SmallVector<Function *, 8> Defined;
   for (Function &Function : Module)
-    if (!Function.isDeclaration() && isWrapper(Function))
+    if (wantsTwin(Function))
       Defined.push_back(&Function);
   for (Function *Wrapper : Defined) {
     std::string Name = (TwinPrefix + Wrapper->getName()).str();
@@ -51,6 +72,10 @@ void Wrappers::makeTwins(Module &Module) const {
     }
     SmallVector<ReturnInst *, 8> Returns;
     CloneFunctionInto(Twin, Wrapper, Map, CloneFunctionChangeType::LocalChangesOnly, Returns);
+    // With an argument more, a call in the place of the return can only be tried.
+    for (BasicBlock &Block : *Twin)
+      if (CallInst *Tail = Block.getTerminatingMustTailCall())
+        Tail->setTailCallKind(CallInst::TCK_Tail);
     Twin->setVisibility(Wrapper->getVisibility());
     if (Wrapper->hasComdat())
       Twin->setComdat(Module.getOrInsertComdat(Name));

@@ -1,11 +1,14 @@
-// Functions of the program that allocate for their callers, named by an option.
+// Functions of the program that allocate for their callers: named by an option, or found.
 //
 // Such a function gets a twin with one more argument, the caller's site, with which it allocates;
 // whoever calls it by name calls the twin. The function itself stays for those who call it through
-// a pointer or from objects that were compiled without the option.
+// a pointer or from objects that were compiled without the option. A caller in another file knows
+// only the declaration: where that says that the function allocates, the linker is asked for the twin,
+// and the function itself is called where there is none.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/IR/Module.h"
 
@@ -15,12 +18,16 @@ namespace isotherm {
 
 class Wrappers {
 public:
-  explicit Wrappers(llvm::ArrayRef<std::string> Names);
+  Wrappers(llvm::ArrayRef<std::string> Names, llvm::SmallPtrSet<const llvm::Function *, 8> Found);
 
   // Whether calls to the function are sites.
   bool isWrapper(const llvm::Function &Function) const;
 
-  // The twin of a wrapper, declared if it is not here.
+  // Whether they are if the linker finds a twin.
+  bool mayBeWrapper(const llvm::Function &Function) const;
+
+  // The twin of a wrapper, declared if it is not here; null at run time where there is none and the
+  // function only may be one.
   llvm::FunctionCallee twin(llvm::Function &Wrapper) const;
 
   // Makes the twins of the wrappers that the module defines.
@@ -30,7 +37,10 @@ public:
   static llvm::Argument *siteArgument(llvm::Function &Function);
 
 private:
+  bool wantsTwin(const llvm::Function &Function) const;
+
   llvm::StringSet<> Names;
+  llvm::SmallPtrSet<const llvm::Function *, 8> Found;
 };
 
 } // namespace isotherm

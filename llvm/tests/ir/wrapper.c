@@ -1,8 +1,8 @@
 // A named wrapper gets a twin that allocates with the site of its caller; recursion and wrappers
 // of wrappers pass the site on. The function itself stays.
-// RUN: %cc -O0 --isotherm-wrapper=xmalloc,outer %s | FileCheck %s
-// RUN: %cc -g -O0 --isotherm-wrapper=xmalloc,outer %s | FileCheck %s
-// RUN: %cc -O0 %s | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=isotherm_wrapper
+// RUN: %cc -O0 --isotherm-find-wrappers=no --isotherm-wrapper=xmalloc,outer %s | FileCheck %s
+// RUN: %cc -g -O0 --isotherm-find-wrappers=no --isotherm-wrapper=xmalloc,outer %s | FileCheck %s
+// RUN: %cc -O0 --isotherm-find-wrappers=no %s | FileCheck %s --check-prefix=WITHOUT --implicit-check-not=isotherm_wrapper
 #include <stdlib.h>
 
 void *xmalloc(size_t n) {
