@@ -9,6 +9,7 @@ runs differ from each other proves nothing and is counted as skipped, and named.
 import argparse
 import configparser
 import dataclasses
+import difflib
 import os
 import shlex
 import shutil
@@ -20,6 +21,8 @@ import time
 from collections.abc import Callable
 
 SKIP_STATUS = 77
+# Lines shown of what differs.
+DIFFERENCES_SHOWN = 6
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -132,18 +135,19 @@ def differences(plain: Outcome, other: Outcome, case: Case) -> list[str]:
     for what, clean, left, right in streams:
         left, right = clean(left), clean(right)
         if left != right:
-            found.append(f"standard {what}: {first_difference(left, right)}")
+            found.append(f"standard {what}: {first_differences(left, right)}")
     return found
 
 
-def first_difference(left: bytes, right: bytes) -> str:
-    left_lines, right_lines = left.splitlines(), right.splitlines()
-    for number in range(max(len(left_lines), len(right_lines))):
-        a = left_lines[number] if number < len(left_lines) else b"(nothing)"
-        b = right_lines[number] if number < len(right_lines) else b"(nothing)"
-        if a != b:
-            return f"line {number + 1}: plain {show(a)}, now {show(b)}"
-    return "only in the ends of lines"
+def first_differences(left: bytes, right: bytes) -> str:
+    """The first lines that only one of both has, so that a failure that comes once in ten runs tells what it was."""
+    changes = difflib.diff_bytes(difflib.unified_diff, left.splitlines(), right.splitlines(), n=0, lineterm=b"")
+    lines = [line for line in changes if not line.startswith((b"---", b"+++", b"@@"))]
+    if not lines:
+        return "only in the ends of lines"
+    shown = [("plain " if line.startswith(b"-") else "now ") + show(line[1:]) for line in lines[:DIFFERENCES_SHOWN]]
+    more = len(lines) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
 def show(line: bytes) -> str:
