@@ -3,10 +3,7 @@
 use isotherm_model::profile::Profile;
 use isotherm_model::units::Nanos;
 
-/// Sources that count every access.
-const COMPLETE: [&str; 1] = ["memprof"];
-/// The source that samples by time.
-const TIMER: &str = "timer";
+use crate::count_unit::{CountUnit, common_unit};
 
 /// What a count stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,14 +20,9 @@ pub enum CountWorth {
 /// What a count of this profile stands for.
 #[must_use]
 pub fn count_worth(profile: &Profile) -> CountWorth {
-    let delivered = profile.sources.iter().filter(|source| source.usable > 0);
-    // Sizes of resident sets are no accesses.
-    let mut names = delivered
-        .map(|source| source.name.as_str())
-        .filter(|name| !["resident-set", "session-files"].contains(name));
-    match (names.next(), names.next(), profile.meta.sample_interval) {
-        (Some(name), None, _) if COMPLETE.contains(&name) => CountWorth::OneAccess,
-        (Some(TIMER), None, Some(interval)) => CountWorth::Time(interval),
+    match (common_unit(&profile.sources), profile.meta.sample_interval) {
+        (Some(CountUnit::Access), _) => CountWorth::OneAccess,
+        (Some(CountUnit::Time), Some(interval)) => CountWorth::Time(interval),
         _ => CountWorth::Unknown,
     }
 }
@@ -38,7 +30,7 @@ pub fn count_worth(profile: &Profile) -> CountWorth {
 #[cfg(test)]
 mod tests {
     use super::{CountWorth, count_worth};
-    use isotherm_model::batch::SourceReport;
+    use crate::count_unit::tests::reports;
     use isotherm_model::profile::{Meta, Profile};
     use isotherm_model::units::Nanos;
 
@@ -47,16 +39,7 @@ mod tests {
             sample_interval,
             ..Meta::default()
         });
-        let report = |&(name, usable): &(&str, u64)| SourceReport {
-            name: name.to_owned(),
-            taken: usable,
-            usable,
-            lost: 0,
-            cost: Nanos(0),
-            cost_note: String::new(),
-            trouble: String::new(),
-        };
-        profile.sources = sources.iter().map(report).collect();
+        profile.sources = reports(sources);
         count_worth(&profile)
     }
 

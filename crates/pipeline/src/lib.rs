@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
+mod count_unit;
 mod count_worth;
 mod coverage;
 mod data_objects;
