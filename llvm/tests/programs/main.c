@@ -8,7 +8,7 @@
 void *other_file(size_t bytes);
 void *in_library(size_t bytes);
 
-static void *here(size_t bytes) { return malloc(bytes); }
+static void *here(void) { return malloc(3001); }
 
 int main(int count, char **words) {
     void *plugin = dlopen(count > 1 ? words[1] : "none", RTLD_NOW);
@@ -17,7 +17,7 @@ int main(int count, char **words) {
         fprintf(stderr, "the plugin cannot be loaded: %s\n", dlerror());
         return 1;
     }
-    void *blocks[] = {here(3001), other_file(3001), in_library(3001), in_plugin(3001)};
+    void *blocks[] = {here(), other_file(3001), in_library(3001), in_plugin(3001)};
     const char *names[] = {"here", "other_file", "in_library", "in_plugin"};
     for (int i = 0; i < 4; ++i)
         printf("%s %lx\n", names[i], (unsigned long)blocks[i] >> 21);

@@ -22,7 +22,7 @@ static char *from_list(const char *format, ...) {
     return length >= 0 && strlen(result) == (size_t)length ? result : NULL;
 }
 
-static wchar_t *wide(const wchar_t *text) { return wcsdup(text); }
+static wchar_t *wide(void) { return wcsdup(L"wide"); }
 
 static unsigned long sum(const char *text) {
     unsigned long result = 5381;
@@ -44,7 +44,7 @@ int main(int count, char **words) {
     /* No wide character of the C locale. */
     printf("failed %d\n", asprintf(&nothing, "%ls", L"\x1f600"));
     char *kept = formatted("kept", 3), *list = from_list("%s", kept);
-    wchar_t *copy = wide(L"wide");
+    wchar_t *copy = wide();
     printf("%s %s %ls\n", kept, list, copy);
     if (count > 1 && !strcmp(words[1], "places"))
         printf("formatted %lx\nfrom_list %lx\nwide %lx\n", (unsigned long)kept >> 21,
