@@ -42,6 +42,7 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 	$(PART) 'virtual machines' $(CARGO) test --release --locked --package isotherm-vm
 	$(PART) 'compiler pass' llvm/build $(PASS)
 	$(PART) 'programs with named sites' llvm/tests/run $(PASS) --isotherm $(RELEASE)/isotherm
+	$(PART) 'build systems' llvm/tests/projects/run $(PASS) --isotherm $(RELEASE)/isotherm
 	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
 	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
 	$(PART) 'report page' tests/pages/run
