@@ -20,6 +20,8 @@ pub enum SiteKind {
     Heap = 0,
     /// An anonymous mapping made by the program itself.
     Mapping = 1,
+    /// An allocation whose site the compiler named; its name is no hash of frames.
+    Described = 2,
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;

@@ -1,14 +1,27 @@
 //! Which direct caller a site has, by the name that the runtime will look up.
 
 use isotherm_abi::hash::{SiteHasher, SiteKind as KindNumber};
+use isotherm_model::plan::Caller;
 use isotherm_model::site::{CallerId, Frame, Site, SiteKind};
 
 /// Most bytes of a module's name that count ([`isotherm_abi::session::ModuleRecord::build_id`]).
 const MODULE_BYTES: usize = 32;
 
-/// The direct caller of a heap site; `None` for other memory, and where the frames do not give the
-/// site its name (a profile of another version, frames cut short), so that nothing can be
-/// concluded from them.
+/// The caller of a site. Unknown where the frames do not give the site its name (frames cut short, a
+/// module without a name), so that nothing can be concluded from them.
+#[must_use]
+pub fn caller(site: &Site) -> Caller {
+    match site.kind {
+        SiteKind::Mapping | SiteKind::Described => Caller::None,
+        SiteKind::Heap => direct_caller(site).map_or(Caller::Unknown, |id| Caller::Direct {
+            id,
+            has_others: false,
+        }),
+        SiteKind::Shared | SiteKind::Unattributed => Caller::Unknown,
+    }
+}
+
+/// The direct caller of a heap site, where its frames tell it.
 #[must_use]
 pub fn direct_caller(site: &Site) -> Option<CallerId> {
     if site.kind != SiteKind::Heap || name(&site.frames)? != site.id.0 {
@@ -45,8 +58,9 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
-    use super::direct_caller;
+    use super::{caller, direct_caller};
     use isotherm_abi::hash::{SiteHasher, SiteKind as KindNumber};
+    use isotherm_model::plan::Caller;
     use isotherm_model::site::{CallerId, Frame, Site, SiteId, SiteKind};
 
     fn frame(module: &str, build_id: Option<&str>, offset: u64) -> Frame {
@@ -68,12 +82,12 @@ mod tests {
     #[test]
     fn sites_with_the_same_innermost_frame_have_the_same_caller() {
         let inner = SiteHasher::new(KindNumber::Heap).frame(&[0xab, 0x01], 0x10);
-        let caller = Some(CallerId(inner.finish()));
+        let expected = Some(CallerId(inner.finish()));
         let build_id = Some("ab01");
         for outer in [7, 8] {
             let frames = vec![frame("/a", build_id, 0x10), frame("/lib/b.so", None, outer)];
             let id = inner.frame(b"b.so", outer).finish();
-            assert_eq!(direct_caller(&site(frames, id)), caller);
+            assert_eq!(direct_caller(&site(frames, id)), expected);
         }
     }
 
@@ -87,9 +101,11 @@ mod tests {
         );
         assert_eq!(direct_caller(&site(Vec::new(), 5)), None);
         let id = SiteHasher::new(KindNumber::Heap).frame(&[0xab], 1).finish();
-        let mut mapping = site(frames, id);
-        assert!(direct_caller(&mapping).is_some());
-        mapping.kind = SiteKind::Mapping;
-        assert_eq!(direct_caller(&mapping), None);
+        let mut site = site(frames, id);
+        assert!(direct_caller(&site).is_some());
+        for kind in [SiteKind::Mapping, SiteKind::Described] {
+            site.kind = kind;
+            assert_eq!((direct_caller(&site), caller(&site)), (None, Caller::None));
+        }
     }
 }

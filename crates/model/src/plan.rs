@@ -100,14 +100,21 @@ pub struct Item {
     pub order: u32,
 }
 
-/// The direct caller of a planned site, where it is known.
+/// Who asks for a site's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DirectCaller {
-    /// Its name.
-    pub id: CallerId,
-    /// True where the caller was also seen in contexts that the plan does not name, because they
-    /// allocated little: their data goes to [`Plan::default_tier`].
-    pub has_others: bool,
+pub enum Caller {
+    /// Nobody knows.
+    Unknown,
+    /// No caller tells the site: it is a mapping, or the compiler named it.
+    None,
+    /// This direct caller, in one of its contexts.
+    Direct {
+        /// Its name.
+        id: CallerId,
+        /// True where the caller was also seen in contexts that the plan does not name, because
+        /// they allocated little: their data goes to [`Plan::default_tier`].
+        has_others: bool,
+    },
 }
 
 /// What a policy says of one site.
@@ -121,8 +128,8 @@ pub struct Assignment {
     pub value: u64,
     /// As the policy was given it.
     pub weight: Bytes,
-    /// Who asks for the site's memory, where that is known.
-    pub caller: Option<DirectCaller>,
+    /// Who asks for its memory.
+    pub caller: Caller,
     /// One sentence: why here.
     pub reason: String,
     /// Its code location in words, for people; not compared, not needed to apply the plan.
@@ -206,16 +213,20 @@ impl Plan {
     /// go to different tiers. Where all sites of a caller agree, a context of it that was never seen
     /// goes with them.
     ///
-    /// `None` as a whole unless every site says its caller: only then does a caller that is not
-    /// among them have no site in the plan.
+    /// `None` as a whole if a site's caller is unknown: only where all are known does a caller that
+    /// is not among them have no site in the plan.
     #[must_use]
     pub fn tiers_by_caller(&self) -> Option<BTreeMap<CallerId, Option<TierIndex>>> {
         let mut callers = BTreeMap::new();
         let sites = self.assignments.iter().filter(|a| a.site > SiteId::SHARED);
         for site in sites {
-            let caller = site.caller?;
-            let known = callers.entry(caller.id).or_insert(Some(site.tier));
-            let differs = caller.has_others && site.tier != self.default_tier;
+            let (id, has_others) = match site.caller {
+                Caller::Unknown => return None,
+                Caller::None => continue,
+                Caller::Direct { id, has_others } => (id, has_others),
+            };
+            let known = callers.entry(id).or_insert(Some(site.tier));
+            let differs = has_others && site.tier != self.default_tier;
             if *known != Some(site.tier) || differs {
                 *known = None;
             }
@@ -264,7 +275,7 @@ impl fmt::Display for Standing {
 
 #[cfg(test)]
 mod tests {
-    use super::{Assignment, DirectCaller, Plan, Standing, Value, Weight, hotter_first};
+    use super::{Assignment, Caller, Plan, Standing, Value, Weight, hotter_first};
     use crate::site::{CallerId, SiteId};
     use crate::tier::{Emulation, TierIndex, Tiers};
     use crate::units::Bytes;
@@ -272,7 +283,7 @@ mod tests {
     const FAST: TierIndex = TierIndex(0);
     const SLOW: TierIndex = TierIndex(1);
 
-    fn site(site: u64, tier: TierIndex, caller: Option<DirectCaller>) -> Assignment {
+    fn site(site: u64, tier: TierIndex, caller: Caller) -> Assignment {
         Assignment {
             site: SiteId(site),
             tier,
@@ -284,18 +295,17 @@ mod tests {
         }
     }
 
-    fn alone(id: u64) -> Option<DirectCaller> {
-        Some(DirectCaller {
-            id: CallerId(id),
-            has_others: false,
-        })
+    fn direct(id: u64, has_others: bool) -> Caller {
+        let id = CallerId(id);
+        Caller::Direct { id, has_others }
     }
 
-    fn with_others(id: u64) -> Option<DirectCaller> {
-        alone(id).map(|caller| DirectCaller {
-            has_others: true,
-            ..caller
-        })
+    fn alone(id: u64) -> Caller {
+        direct(id, false)
+    }
+
+    fn with_others(id: u64) -> Caller {
+        direct(id, true)
     }
 
     /// A plan of the emulated pair whose default is fast.
@@ -323,7 +333,8 @@ mod tests {
             site(31, SLOW, alone(3)),
             site(41, SLOW, with_others(4)),
             site(51, FAST, with_others(5)),
-            site(1, SLOW, None),
+            site(61, SLOW, Caller::None),
+            site(1, SLOW, Caller::Unknown),
         ]);
         let tiers: Vec<_> = plan.tiers_by_caller().unwrap().into_iter().collect();
         let expected = [
@@ -337,8 +348,11 @@ mod tests {
     }
 
     #[test]
-    fn one_site_without_a_caller_leaves_all_callers_unknown() {
-        let plan = plan(vec![site(11, FAST, alone(1)), site(12, FAST, None)]);
+    fn one_site_of_unknown_caller_leaves_all_callers_unknown() {
+        let plan = plan(vec![
+            site(11, FAST, alone(1)),
+            site(12, FAST, Caller::Unknown),
+        ]);
         assert_eq!(plan.tiers_by_caller(), None);
     }
 

@@ -23,8 +23,9 @@
 //! line its label and, after ` -- `, the policy's reason; all of them may be left away.
 //!
 //! `caller ID` names the site's innermost frame alone, `caller ID+` one that was also seen in contexts
-//! which no line names. Where all contexts of a caller go to one tier a guided run need not tell them
-//! apart, which is faster; without the callers it tells all of them apart.
+//! which no line names, `caller none` a site that no caller tells (a mapping, a call that the compiler
+//! named). Where all contexts of a caller go to one tier a guided run need not tell them apart, which
+//! is faster; if a line says no caller, it tells all of them apart.
 //!
 //! `tier NAME nodes 0,1` names NUMA nodes; `latency 85ns`, `read-bandwidth 1000` and
 //! `write-bandwidth 1000` (bytes a second) may follow. The reader checks everything and names the

@@ -81,6 +81,8 @@ pub enum SiteKind {
     Heap,
     /// Large anonymous mappings of the program.
     Mapping,
+    /// Heap allocations of a call that the compiler named.
+    Described,
     /// The arena shared by small and rare sites.
     Shared,
     /// Everything else.
@@ -94,6 +96,7 @@ impl SiteKind {
         match self {
             Self::Heap => "heap",
             Self::Mapping => "mapping",
+            Self::Described => "described",
             Self::Shared => "shared",
             Self::Unattributed => "unattributed",
         }
@@ -102,9 +105,14 @@ impl SiteKind {
     /// The kind with this word.
     #[must_use]
     pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Heap, Self::Mapping, Self::Shared, Self::Unattributed]
-            .into_iter()
-            .find(|kind| kind.word() == word)
+        let all = [
+            Self::Heap,
+            Self::Mapping,
+            Self::Described,
+            Self::Shared,
+            Self::Unattributed,
+        ];
+        all.into_iter().find(|kind| kind.word() == word)
     }
 }
 
@@ -187,7 +195,7 @@ impl Site {
         match self.kind {
             SiteKind::Shared => "small and rare sites (shared arena)".to_owned(),
             SiteKind::Unattributed => "stacks, program data, libraries, files".to_owned(),
-            SiteKind::Heap | SiteKind::Mapping => self
+            SiteKind::Heap | SiteKind::Mapping | SiteKind::Described => self
                 .frames
                 .iter()
                 .map(ToString::to_string)

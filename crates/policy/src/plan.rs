@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use isotherm_model::plan::{Assignment, DirectCaller, Item, Plan, Value, Weight};
+use isotherm_model::plan::{Assignment, Caller, Item, Plan, Value, Weight};
 use isotherm_model::port::SitePolicy;
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{TierIndex, Tiers};
@@ -34,8 +34,8 @@ pub struct PlanRequest<'a> {
     pub depth: u32,
     /// Words for the sites, where known.
     pub labels: Option<&'a BTreeMap<SiteId, String>>,
-    /// Direct callers of all sites that were seen, those without an item included, where known.
-    pub callers: Option<&'a BTreeMap<SiteId, CallerId>>,
+    /// Callers of all sites that were seen, those without an item included, where known.
+    pub callers: Option<&'a BTreeMap<SiteId, Caller>>,
 }
 
 impl std::fmt::Debug for PlanRequest<'_> {
@@ -124,7 +124,7 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
             .cloned()
             .unwrap_or_default()
     };
-    let callers = direct_callers(request.callers, items);
+    let callers = callers_of(items, request.callers);
     let taken: Vec<Item> = items
         .iter()
         .zip(&placed)
@@ -140,7 +140,7 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
             tier,
             value: item.value,
             weight: item.weight,
-            caller: callers.get(&item.site).copied(),
+            caller: callers.get(&item.site).copied().unwrap_or(Caller::Unknown),
             reason,
             label: label(item.site),
         })
@@ -159,24 +159,30 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
     }
 }
 
-/// The direct callers of the items, each with whether it also has sites that are no items.
-fn direct_callers(
-    callers: Option<&BTreeMap<SiteId, CallerId>>,
+/// The callers of the items, the direct ones with whether they also have sites that are no items.
+fn callers_of(
     items: &[Item],
-) -> BTreeMap<SiteId, DirectCaller> {
-    let planned: BTreeSet<SiteId> = items.iter().map(|item| item.site).collect();
-    let all = || callers.into_iter().flatten();
-    let with_others: BTreeSet<CallerId> = all()
-        .filter(|(site, _)| !planned.contains(site))
-        .map(|(_, caller)| *caller)
-        .collect();
-    all()
-        .filter(|(site, _)| planned.contains(site))
-        .map(|(&site, &id)| {
-            let has_others = with_others.contains(&id);
-            (site, DirectCaller { id, has_others })
+    callers: Option<&BTreeMap<SiteId, Caller>>,
+) -> BTreeMap<SiteId, Caller> {
+    let is_item: BTreeSet<SiteId> = items.iter().map(|item| item.site).collect();
+    let (mut planned, others): (BTreeMap<_, _>, BTreeMap<_, _>) = callers
+        .into_iter()
+        .flatten()
+        .map(|(site, caller)| (*site, *caller))
+        .partition(|(site, _)| is_item.contains(site));
+    let others: BTreeSet<CallerId> = others
+        .into_values()
+        .filter_map(|caller| match caller {
+            Caller::Direct { id, .. } => Some(id),
+            Caller::Unknown | Caller::None => None,
         })
-        .collect()
+        .collect();
+    for caller in planned.values_mut() {
+        if let Caller::Direct { id, has_others } = caller {
+            *has_others = others.contains(id);
+        }
+    }
+    planned
 }
 
 /// Where data goes that no assignment names. Small and rare sites were profiled as one, so they
@@ -194,7 +200,7 @@ mod tests {
     use super::{PlanRequest, plan};
     use crate::properties::{items, node_tiers};
     use crate::{Hotset, Knapsack, by_name, names};
-    use isotherm_model::plan::Item;
+    use isotherm_model::plan::{Caller, Item};
     use isotherm_model::site::{CallerId, SiteId};
     use isotherm_model::tier::TierIndex;
     use isotherm_model::units::Bytes;
@@ -227,23 +233,23 @@ mod tests {
         let items = items(&[(7, 2), (1, 1), (1, 1)]);
         let [a, b, c] = [items[0].site, items[1].site, items[2].site];
         let callers = [(a, 10), (b, 11), (SiteId(99), 11)];
-        let callers = callers
-            .map(|(site, caller)| (site, CallerId(caller)))
-            .into();
+        let direct = |id, has_others| Caller::Direct {
+            id: CallerId(id),
+            has_others,
+        };
+        let callers = callers.map(|(site, id)| (site, direct(id, false))).into();
         let tiers = node_tiers(&[2, 9]);
         let plan = plan(&PlanRequest {
             callers: Some(&callers),
             ..PlanRequest::new(&Hotset, &items, &tiers)
         });
         let caller_of = |site| {
-            let assignment = plan.assignments.iter().find(|a| a.site == site).unwrap();
-            assignment
-                .caller
-                .map(|caller| (caller.id.0, caller.has_others))
+            let assignment = plan.assignments.iter().find(|a| a.site == site);
+            assignment.unwrap().caller
         };
-        assert_eq!(caller_of(a), Some((10, false)));
-        assert_eq!(caller_of(b), Some((11, true)));
-        assert_eq!(caller_of(c), None);
+        assert_eq!(caller_of(a), direct(10, false));
+        assert_eq!(caller_of(b), direct(11, true));
+        assert_eq!(caller_of(c), Caller::Unknown);
     }
 
     #[test]

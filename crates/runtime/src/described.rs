@@ -147,7 +147,7 @@ fn record(described: &DescribedSite) -> u32 {
         depth: 1,
     };
     context.addresses[0] = core::ptr::from_ref(described).addr();
-    site::named(described.id, &context, SiteKind::Heap)
+    site::named(described.id, &context, SiteKind::Described)
 }
 
 /// Functions that were found to be this library's, so that the loader is asked once.

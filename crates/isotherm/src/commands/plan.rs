@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use isotherm_act::callers::direct_caller;
+use isotherm_act::callers::caller;
 use isotherm_model::plan::{Plan, Value, Weight};
 use isotherm_model::plan_text;
 use isotherm_model::profile::Profile;
@@ -72,11 +72,8 @@ fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
         );
     }
     let labels = isotherm_pipeline::labels(profile);
-    let callers: BTreeMap<_, _> = profile
-        .sites
-        .iter()
-        .filter_map(|site| Some((site.id, direct_caller(site)?)))
-        .collect();
+    let callers = profile.sites.iter().map(|site| (site.id, caller(site)));
+    let callers: BTreeMap<_, _> = callers.collect();
     Ok(isotherm_policy::plan(&PlanRequest {
         value,
         weight,

@@ -15,7 +15,7 @@ use isotherm_act::wishes::Wishes;
 use isotherm_act::wrap::{DryRun, Recording};
 use isotherm_model::batch::Extent;
 use isotherm_model::outcome::{Action, Fate, Outcome};
-use isotherm_model::plan::Plan;
+use isotherm_model::plan::{Caller, Plan};
 use isotherm_model::port::{Executor, Recorder};
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::site::{CallerId, SiteId};
@@ -90,10 +90,10 @@ fn made(plan: &Plan, aftermath: &Aftermath) -> BTreeSet<SiteId> {
         .filter_map(direct_caller)
         .filter(|caller| callers.get(caller).is_some_and(Option::is_some))
         .collect();
-    let with_them = plan.assignments.iter().filter(|site| {
-        let caller = site.caller.map(|caller| caller.id);
-        caller.is_some_and(|caller| seen.contains(&caller))
-    });
+    let with_them = plan
+        .assignments
+        .iter()
+        .filter(|site| matches!(site.caller, Caller::Direct { id, .. } if seen.contains(&id)));
     made.extend(with_them.map(|site| site.site));
     made
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::line::Line;
 use super::words::unescaped;
 use super::{FORMAT, PlanTextError, VERSION};
-use crate::plan::{Assignment, DirectCaller, Plan, Standing, Value, Weight};
+use crate::plan::{Assignment, Caller, Plan, Standing, Value, Weight};
 use crate::site::{CallerId, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
 use crate::units::{Bytes, Nanos};
@@ -250,14 +250,17 @@ fn sites(lines: &[Line], tiers: &Tiers) -> Result<Vec<Assignment>, PlanTextError
     Ok(assignments)
 }
 
-/// `1234abcd`, or `1234abcd+`.
-fn caller(line: &Line, text: &str) -> Result<DirectCaller, PlanTextError> {
+/// `1234abcd`, `1234abcd+` or `none`.
+fn caller(line: &Line, text: &str) -> Result<Caller, PlanTextError> {
+    if text == "none" {
+        return Ok(Caller::None);
+    }
     let (name, has_others) = match text.strip_suffix('+') {
         Some(name) => (name, true),
         None => (text, false),
     };
     let id: SiteId = line.quantity("caller", name)?;
-    Ok(DirectCaller {
+    Ok(Caller::Direct {
         id: CallerId(id.0),
         has_others,
     })
@@ -276,8 +279,8 @@ fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
     let value = line.number("value", line.take(&mut pairs, "value")?)?;
     let weight = line.quantity("weight", line.take(&mut pairs, "weight")?)?;
     let caller = match pairs.remove("caller") {
-        Some(text) => Some(caller(line, text)?),
-        None => None,
+        Some(text) => caller(line, text)?,
+        None => Caller::Unknown,
     };
     line.done(&pairs)?;
     let (label, reason) = match line.comment.strip_prefix("-- ") {

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::{read, write};
-use crate::plan::{Assignment, DirectCaller, Plan, Standing, Value, Weight};
+use crate::plan::{Assignment, Caller, Plan, Standing, Value, Weight};
 use crate::site::{CallerId, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
 use crate::units::{Bytes, Nanos};
@@ -318,13 +318,16 @@ prop_compose! {
     }
 }
 
-fn callers() -> impl Strategy<Value = Option<DirectCaller>> {
-    prop::option::of(
-        (any::<u64>(), any::<bool>()).prop_map(|(id, has_others)| DirectCaller {
-            id: CallerId(id),
-            has_others,
-        }),
-    )
+fn callers() -> impl Strategy<Value = Caller> {
+    let direct = |(id, has_others)| Caller::Direct {
+        id: CallerId(id),
+        has_others,
+    };
+    prop_oneof![
+        Just(Caller::Unknown),
+        Just(Caller::None),
+        any::<(u64, bool)>().prop_map(direct)
+    ]
 }
 
 /// Texts that comments find hard: dashes, hashes, quotes, backslashes, blanks at the ends.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::words::{always_quoted, escaped, quoted};
 use super::{FORMAT, VERSION};
-use crate::plan::{Assignment, DirectCaller, Plan};
+use crate::plan::{Assignment, Caller, Plan};
 use crate::tier::{Placement, Tier, TierIndex, TierKind};
 
 /// Writes a plan as text; [`read`](super::read()) gives it back.
@@ -104,9 +104,13 @@ fn site_line(site: &Assignment, tier: &str) -> String {
         site.site,
         weight.exact()
     );
-    if let Some(DirectCaller { id, has_others }) = site.caller {
-        let others = if has_others { "+" } else { "" };
-        text.push_str(&format!(" caller {id}{others}"));
+    match site.caller {
+        Caller::Unknown => {}
+        Caller::None => text.push_str(" caller none"),
+        Caller::Direct { id, has_others } => {
+            let others = if has_others { "+" } else { "" };
+            text.push_str(&format!(" caller {id}{others}"));
+        }
     }
     if !(site.label.is_empty() && site.reason.is_empty()) {
         text.push_str("  #");

@@ -204,6 +204,7 @@ fn site(record: &[u8]) -> Option<SiteRow> {
         id,
         kind: match word(record, offset_of!(SiteRecord, kind)) {
             1 => SiteKind::Mapping,
+            2 => SiteKind::Described,
             _ => SiteKind::Heap,
         },
         frames,

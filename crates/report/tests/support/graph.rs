@@ -1,7 +1,7 @@
 //! An invented recording of a graph program: a few small hot arrays, large cold ones, phases.
 
 use isotherm_model::batch::{Count, Epoch, Process, SourceReport};
-use isotherm_model::plan::{Assignment, Plan, Standing, Value, Weight, hotter_first};
+use isotherm_model::plan::{Assignment, Caller, Plan, Standing, Value, Weight, hotter_first};
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, Segment};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::{Emulation, TierIndex, Tiers};
@@ -264,7 +264,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
                 tier: TierIndex(u32::from(!fits)),
                 value: *value,
                 weight: site.peak_rss,
-                caller: None,
+                caller: Caller::Unknown,
                 reason: if fits {
                     "taken: it fits".into()
                 } else {
