@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod input;
 mod launch;
+mod naming;
 mod notes;
 mod program;
 mod recording;

@@ -18,6 +18,7 @@ use isotherm_pipeline::{Step, StepReport};
 
 use crate::cli::Observing;
 use crate::launch::{Ready, Running};
+use crate::naming::Naming;
 use crate::notes::Notes;
 
 /// Pages trapped at a time by the source `trapped-pages`, and for how long: KERNEL measurements
@@ -115,10 +116,11 @@ pub(crate) fn watch<E: Executor, R: Recorder>(
 }
 
 /// The sites of a run with their frames named, for the profile's end.
-pub(crate) fn symbolised<E: Executor, R: Recorder>(step: &Step<LiveRun, E, R>) -> Vec<Site> {
-    let mut sites: Vec<Site> = step.attribution().sites().values().cloned().collect();
-    isotherm_observe::symbols::symbolise(&mut sites);
-    sites
+pub(crate) fn named<E: Executor, R: Recorder>(
+    step: &Step<LiveRun, E, R>,
+    naming: Naming,
+) -> Vec<Site> {
+    naming.finish(step.attribution().sites().values().cloned().collect())
 }
 
 /// What the profile says of the run before it begins.

@@ -118,11 +118,6 @@ fn found_described(site: &Described) -> Found {
     }
 }
 
-/// Names for the frames of these sites. Use [`Symbols`] to look up again without work.
-pub fn symbolise(sites: &mut [Site]) {
-    Symbols::new().symbolise(sites);
-}
-
 /// What is to be looked up in one module.
 #[derive(Debug, Default)]
 struct Module<'a> {
@@ -165,7 +160,7 @@ fn found(symbol: &Symbolized<'_>) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use super::symbolise;
+    use super::Symbols;
     use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 
     fn site(module: &str, offset: u64, build_id: Option<&str>) -> Site {
@@ -188,7 +183,7 @@ mod tests {
         let text = text.to_str().expect("a path");
         for module in ["/nonexistent", "", "/dev/null", "/", text] {
             let mut sites = [site(module, 0x1234, None)];
-            symbolise(&mut sites);
+            Symbols::new().symbolise(&mut sites);
             assert_eq!(sites[0].frames[0].function, None, "{module}");
         }
     }
@@ -198,7 +193,7 @@ mod tests {
         let own = std::env::current_exe().expect("a path");
         let own = own.to_str().expect("a path");
         let mut sites = [site(own, 0x1234, Some("00112233"))];
-        symbolise(&mut sites);
+        Symbols::new().symbolise(&mut sites);
         assert_eq!(sites[0].frames[0].function, None);
     }
 }

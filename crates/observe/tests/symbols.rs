@@ -5,7 +5,7 @@ mod support;
 use std::process::Command;
 
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
-use isotherm_observe::symbols::symbolise;
+use isotherm_observe::symbols::Symbols;
 
 #[test]
 fn a_call_is_named_by_function_file_and_line() {
@@ -25,7 +25,7 @@ fn a_call_is_named_by_function_file_and_line() {
         frames: vec![frame],
         ..Site::new(SiteId(9), SiteKind::Heap)
     }];
-    symbolise(&mut sites);
+    Symbols::new().symbolise(&mut sites);
     let source = include_str!("programs/symbols.c");
     let call = 1 + source
         .lines()

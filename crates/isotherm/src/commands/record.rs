@@ -11,6 +11,7 @@ use isotherm_pipeline::Step;
 use crate::aftermath::Aftermath;
 use crate::cli::RecordArgs;
 use crate::launch::{self, Output};
+use crate::naming::Naming;
 use crate::notes::Notes;
 use crate::recording::{self, Troubles};
 
@@ -28,6 +29,7 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     let meta = recording::meta(words, observing, false);
     let writer = super::create_profile(&args.output, &meta, args.force)?;
     let mut step = Step::new(observer, DryRun, writer, &meta, None);
+    let mut naming = Naming::start()?;
     let (session, mut running) = ready.start()?;
 
     let mut troubles = Troubles::default();
@@ -35,11 +37,12 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     let status = recording::watch(&mut step, &mut running, observing.epoch, |report| {
         if let Some(segment) = troubles.hear(report, notes) {
             totals.add(&segment);
+            naming.look_up(&segment.sites);
         }
     })?;
     launch::warn_of(&Aftermath::read(&session), notes);
     let progress = notes.progress("naming the sites");
-    let sites = recording::symbolised(&step);
+    let sites = recording::named(&step, naming);
     progress.finish_and_clear();
     step.recorder.finish(launch::ending(status), &sites)?;
     let shown = args.output.display();

@@ -27,6 +27,7 @@ use isotherm_profile::Writer;
 use crate::aftermath::Aftermath;
 use crate::cli::RunArgs;
 use crate::launch::{self, Output, Ready};
+use crate::naming::Naming;
 use crate::notes::Notes;
 use crate::recording::{self, InMemory, Troubles};
 use crate::tiers_choice;
@@ -198,16 +199,19 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     config.depth = observing.depth;
     let online = Online::new(config);
     let mut step = Step::new(observer, Recording::new(hand), sink, &meta, Some(online));
+    let mut naming = Naming::start()?;
     let (session, mut running) = ready.start()?;
 
     let mut troubles = Troubles::default();
     let status = recording::watch(&mut step, &mut running, observing.epoch, |report| {
-        troubles.hear(report, notes);
+        if let Some(segment) = troubles.hear(report, notes) {
+            naming.look_up(&segment.sites);
+        }
     })?;
     let took = Nanos(running.elapsed().as_nanos() as u64);
     let aftermath = Aftermath::read(&session);
     launch::warn_of(&aftermath, notes);
-    let sites = recording::symbolised(&step);
+    let sites = recording::named(&step, naming);
     say_moves(&step.executor.outcomes, &tiers, took, notes);
     let summary = serde_json::json!({
         "mode": "online",
