@@ -3,7 +3,6 @@
 #include "../sites/isotherm_site.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/Constants.h"
 
 using namespace llvm;
@@ -86,7 +85,7 @@ GlobalVariable *Descriptors::make(const SiteKey &Key, StringRef Callee) {
   Record->setInitializer(ConstantStruct::get(
       Type, {ConstantInt::get(llvm::Type::getInt64Ty(Context), Key.id()), Null, Null, Number(0),
              Number(ISOTHERM_SITE_VERSION), distance(Record, Path, text(Key.Path)),
-             distance(Record, FunctionName, text(demangle(Key.Function))), Number(Key.Line),
+             distance(Record, FunctionName, text(Key.Shown)), Number(Key.Line),
              Number(Key.Column), Number(Key.Ordinal),
              distance(Record, CalleeName, text(Callee)),
              distance(Record, VersionSymbol, Version), Number(0)}));

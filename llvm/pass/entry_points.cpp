@@ -30,6 +30,12 @@ const EntryPoint Table[] = {
     {"__asprintf_chk", "isotherm_asprintf_chk", "ipip.", 3, "asprintf"},
     {"vasprintf", "isotherm_vasprintf", "ippp", 3, "vasprintf"},
     {"__vasprintf_chk", "isotherm_vasprintf_chk", "ipipp", 4, "vasprintf"},
+    {"_FortranAAllocatableAllocate", "isotherm_fortran_allocate", "iptppi", 5, "ALLOCATE"},
+    {"_FortranAAllocatableAllocateSource", "isotherm_fortran_allocate_from", "ipptppi", 6,
+     "ALLOCATE"},
+    {"_FortranAPointerAllocate", "isotherm_fortran_allocate_pointer", "iptppi", 5, "ALLOCATE"},
+    {"_FortranAPointerAllocateSource", "isotherm_fortran_allocate_pointer_from", "ipptppi", 6,
+     "ALLOCATE"},
     {"_Znwm", "isotherm_new", "pz", 1, "operator new"},
     {"_Znam", "isotherm_new_array", "pz", 1, "operator new[]"},
     {"_ZnwmSt11align_val_t", "isotherm_new_aligned", "pzz", 2, "operator new"},
@@ -62,6 +68,8 @@ bool fitsLetter(char Letter, const Type &Type) {
     return Type.isIntegerTy(64);
   case 'i':
     return Type.isIntegerTy(32);
+  case 't':
+    return Type.isIntegerTy(1);
   default:
     return Type.isIntegerTy(8);
   }

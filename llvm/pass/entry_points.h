@@ -14,7 +14,7 @@ struct EntryPoint {
   // What is called instead: the same arguments, without the trailing ones that only choose the
   // function, and the site behind them; before them where more may follow.
   llvm::StringRef Replacement;
-  // Result and arguments: p a pointer, z a size, i an int, b a byte; a last dot for more of any type.
+  // Result and arguments: p a pointer, z a size, i an int, b a byte, t a truth value; a last dot for more of any type.
   llvm::StringRef Signature;
   // Arguments that are passed on.
   unsigned Kept;

@@ -1,6 +1,7 @@
 #include "site_key.h"
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/Function.h"
 #include "llvm/IR/Module.h"
@@ -48,6 +49,14 @@ unsigned lineInFunction(const DILocation &Location, const DISubprogram &Program)
   return Location.getLine() - Program.getLine();
 }
 
+// flang's names are of no scheme that the demangler knows.
+std::string shown(const DISubprogram &Program) {
+  std::string Name = functionName(Program).str();
+  if (Name == "_QQmain")
+    return "main";
+  return StringRef(Name).starts_with("_Q") ? Program.getName().str() : demangle(Name);
+}
+
 std::string contextOf(const DILocation &Location) {
   std::string Context;
   for (const DILocation *Outer = Location.getInlinedAt(); Outer; Outer = Outer->getInlinedAt()) {
@@ -82,6 +91,7 @@ std::optional<SiteKey> SiteNamer::name(const CallBase &Call) {
   SiteKey Key;
   Key.Path = Function.getParent()->getSourceFileName();
   Key.Function = Function.getName();
+  Key.Shown = demangle(Key.Function);
   if (const DILocation *Location = Call.getDebugLoc()) {
     const DISubprogram &Program = *Location->getScope()->getSubprogram();
     std::string Path = absolute(Location->getDirectory(), Location->getFilename());
@@ -93,6 +103,7 @@ std::optional<SiteKey> SiteNamer::name(const CallBase &Call) {
       return std::nullopt;
     Key.Path = Below;
     Key.Function = functionName(Program);
+    Key.Shown = shown(Program);
     Key.Line = Location->getLine();
     Key.LineInFunction = lineInFunction(*Location, Program);
     Key.Column = Location->getColumn();

@@ -16,6 +16,8 @@ struct SiteKey {
   std::string Path;
   // The function that holds the call, as the linker knows it.
   std::string Function;
+  // The same for people.
+  std::string Shown;
   // Line in the file, and in the function: the latter stays when other functions change.
   unsigned Line = 0;
   unsigned LineInFunction = 0;
@@ -25,7 +27,7 @@ struct SiteKey {
   // The calls that were inlined around it, outwards; empty before inlining.
   std::string Context;
 
-  // The stable name: 64 bits of XXH3 over all but `Line`. Never 0 or 1, which mean other things in
+  // The stable name: 64 bits of XXH3 over all but `Line` and `Shown`. Never 0 or 1, which mean other things in
   // Isotherm's tables.
   uint64_t id() const;
 };

@@ -73,7 +73,7 @@ const struct isotherm_heap_route isotherm_plain_heap = {
 };
 
 const struct isotherm_heap_route *isotherm_heap_first_use(struct isotherm_site *site) {
-    struct isotherm_routes routes = isotherm_ask_runtime(site, (void *)malloc, NULL);
+    struct isotherm_routes routes = isotherm_ask_runtime(site, NULL);
     const struct isotherm_heap_route *route = routes.heap ? routes.heap : &isotherm_plain_heap;
     if (routes.settled)
         __atomic_store_n(&site->heap_route, route, __ATOMIC_RELEASE);

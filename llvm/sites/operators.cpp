@@ -1,6 +1,5 @@
 // Entry points of C++: what the pass puts in the place of operator new and new[]. Apart from
 // heap.c, so that a C program needs no C++ library.
-#include <cstdlib>
 #include <new>
 
 #include "resolve.h"
@@ -39,8 +38,7 @@ void *operator_new() {
 }
 
 __attribute__((cold, noinline)) const isotherm_new_route *first_use(Site site) {
-    void *own_malloc = reinterpret_cast<void *>(&std::malloc);
-    isotherm_routes routes = isotherm_ask_runtime(site, own_malloc, operator_new());
+    isotherm_routes routes = isotherm_ask_runtime(site, operator_new());
     const isotherm_new_route *route = routes.operator_new ? routes.operator_new : &plain;
     if (routes.settled)
         __atomic_store_n(&site->new_route, route, __ATOMIC_RELEASE);

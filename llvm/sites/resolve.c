@@ -3,6 +3,7 @@
 #include "resolve.h"
 
 #include <stddef.h>
+#include <stdlib.h>
 
 // Weak: a statically linked program has no loader, and then no runtime either.
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
@@ -28,8 +29,11 @@ __attribute__((constructor)) static void look_up(void) {
     __atomic_store_n(&looked_up, 1, __ATOMIC_RELEASE);
 }
 
-struct isotherm_routes isotherm_ask_runtime(struct isotherm_site *site, void *own_malloc,
-                                            void *own_new) {
+// What the linker makes of malloc where it was told to lead malloc elsewhere (fortran.c).
+extern void *__real_malloc(size_t bytes) __attribute__((weak));
+
+struct isotherm_routes isotherm_ask_runtime(struct isotherm_site *site, void *own_new) {
+    void *own_malloc = __real_malloc ? (void *)__real_malloc : (void *)malloc;
     look_up();
     isotherm_resolve resolve = __atomic_load_n(&runtime, __ATOMIC_RELAXED);
     if (resolve && site->version == ISOTHERM_SITE_VERSION)

@@ -11,7 +11,7 @@ extern "C" {
 // The runtime's answer; routes of null where there is no runtime. `own_new` is null for a site of
 // the C interface.
 __attribute__((visibility("hidden"))) struct isotherm_routes
-isotherm_ask_runtime(struct isotherm_site *site, void *own_malloc, void *own_new);
+isotherm_ask_runtime(struct isotherm_site *site, void *own_new);
 
 #ifdef __cplusplus
 }

@@ -1,19 +1,24 @@
 # Tests of the pass on LLVM's intermediate language, run by LLVM's own lit; `run` beside this file
 # calls it. Each file says in RUN lines what is done and in CHECK lines what must come out.
 import os
+import shutil
 
 import lit.formats
 
 config.name = "isotherm-pass"
 config.test_format = lit.formats.ShTest(execute_external=False)
-config.suffixes = [".c", ".cpp", ".ll"]
+config.suffixes = [".c", ".cpp", ".f90", ".ll"]
 config.test_source_root = os.path.join(os.path.dirname(__file__), "ir")
 built = os.environ["ISOTHERM_LLVM_BUILD"]
 config.test_exec_root = os.path.join(built, "tests")
 config.environment["PATH"] = os.pathsep.join(["/usr/lib/llvm-19/bin", os.environ["PATH"]])
 cc = os.path.join(built, "isotherm-cc") + " --isotherm-root=" + config.test_source_root
 cxx = os.path.join(built, "isotherm-c++") + " --isotherm-root=" + config.test_source_root
+fc = os.path.join(built, "isotherm-fc") + " --isotherm-root=" + config.test_source_root
+if shutil.which("flang-new-19"):
+    config.available_features.add("flang")
 config.substitutions += [
+    ("%fc", fc + " -S -emit-llvm -o -"),
     ("%cc", cc + " -S -emit-llvm -o -"),
     ("%cxx", cxx + " -S -emit-llvm -o -"),
     ("%pass", os.path.join(built, "isotherm_pass.so")),
