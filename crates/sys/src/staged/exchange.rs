@@ -14,6 +14,8 @@
 //! shared since a fork (`EBUSY`) or that are locked (`EINVAL`). The mapping of S stays: its advice,
 //! policy, name and protection are as they were, and no mapping is left behind.
 
+use core::ops::Range;
+
 use rustix::io::Errno;
 
 use super::pool::{PageKind, Shortage, Slot, State, Whereabouts};
@@ -84,7 +86,7 @@ impl StagedCopy {
         let taken = unsafe { self.take_pages(unit, away, view) };
         if let Err(error) = taken {
             self.put_back(unit, away);
-            let _ = self.uffd.unregister(&range);
+            self.let_go(&range);
             return if error == Errno::BUSY {
                 Err(Held)
             } else {
@@ -93,7 +95,7 @@ impl StagedCopy {
         }
         let Some(held) = taken.ok().flatten().or_else(|| self.reader.view(away).ok()) else {
             self.put_back(unit, away);
-            let _ = self.uffd.unregister(&range);
+            self.let_go(&range);
             return Ok(UNREADABLE);
         };
         // SAFETY: nobody else touches T and D, and the pages of T are all there.
@@ -103,7 +105,7 @@ impl StagedCopy {
             // What was put stays; of the rest the old pages hold the same bytes.
             self.put_back(unit, away);
         }
-        let _ = self.uffd.unregister(&range);
+        self.let_go(&range);
         let stop_ns = now_ns().saturating_sub(begun_ns);
         self.settle(target, empty, &held, put.is_ok(), source);
         Ok(match put {
@@ -211,9 +213,35 @@ impl StagedCopy {
             }
             for run in missing.runs() {
                 for page in run.step_by(PAGE_BYTES) {
-                    // SAFETY: the page was taken from there, S is held, and T is the pool's own.
-                    let _ = unsafe { move_all(&self.uffd, unit + page, away + page, PAGE_BYTES) };
+                    self.put_page_back(unit + page, away + page);
                 }
+            }
+        }
+    }
+
+    /// Brings one page back, or leaves it for another try. A mapping that was locked or protected
+    /// since is unlike the slot's, and the kernel moves no page between the two (`EINVAL`): that page
+    /// is copied back. A page whose mapping is gone has nowhere to go, and nobody waits for it.
+    fn put_page_back(&self, home: usize, away: usize) {
+        // SAFETY: the page was taken from there, S is held, and T is the pool's own.
+        let moved = unsafe { move_all(&self.uffd, home, away, PAGE_BYTES) };
+        if !matches!(moved, Err(Errno::INVAL | Errno::NOENT)) {
+            return;
+        }
+        // SAFETY: as above.
+        let copied = unsafe { self.uffd.copy(home, away, PAGE_BYTES) };
+        if copied.error == Some(Errno::NOENT) {
+            // SAFETY: the page is the pool's, and what it was taken from is no memory any more.
+            let _ = unsafe { memory::advise(away, PAGE_BYTES, libc::MADV_DONTNEED) };
+        }
+    }
+
+    /// Lets everybody touch the unit again. The kernel refuses a range as a whole where a part of it
+    /// has become memory of another kind.
+    fn let_go(&self, unit: &Range<usize>) {
+        if self.uffd.unregister(unit).is_err() {
+            for page in unit.clone().step_by(PAGE_BYTES) {
+                let _ = self.uffd.unregister(&(page..page + PAGE_BYTES));
             }
         }
     }

@@ -9,6 +9,25 @@ const OPEN: u32 = 0;
 const CLOSED: u32 = 1;
 const AWAITED: u32 = 2;
 
+/// Mutual exclusion between a mover and whatever its units must not meet: a fork, and calls that
+/// change the range's mapping or throw its contents away.
+pub trait Exclusion {
+    /// Waits until nobody else is in, and goes in.
+    fn enter(&self);
+    /// Goes out.
+    fn leave(&self);
+}
+
+impl Exclusion for Gate {
+    fn enter(&self) {
+        self.close();
+    }
+
+    fn leave(&self) {
+        self.open();
+    }
+}
+
 /// Held by the mover for each unit, and by whoever forks from before the fork until after it, in
 /// parent and child. It keeps no owner: a thread that holds it must not close it again.
 #[derive(Debug, Default)]

@@ -40,7 +40,7 @@ mod unit_pages;
 
 use core::ops::Range;
 
-pub use gate::Gate;
+pub use gate::{Exclusion, Gate};
 pub use limits::mappings;
 pub use pool::PageKind;
 
@@ -239,9 +239,9 @@ impl Movable {
     ///
     /// # Safety
     /// For as long as this or a part of it is used: the range belongs to the program, which may read
-    /// and write it, but does not unmap, remap, protect or lock it; nobody holds Rust references
-    /// into it but to atomics; and with [`Method::Traces`] or [`Method::Hold`], no device writes
-    /// to it.
+    /// and write it, but does not unmap, remap, protect, lock or discard (`MADV_DONTNEED`) it while
+    /// a unit moves; nobody holds Rust references into it but to atomics; and with
+    /// [`Method::Traces`] or [`Method::Hold`], no device writes to it.
     #[must_use]
     pub const unsafe fn declare(range: Range<usize>) -> Self {
         Self(range)
@@ -303,6 +303,17 @@ impl StagedCopy {
         })
     }
 
+    /// Whether to move also what is on the node already ([`Settings::even_if_there`]).
+    pub const fn set_even_if_there(&mut self, even_if_there: bool) {
+        self.settings.even_if_there = even_if_there;
+    }
+
+    /// Gives the pool's memory back, which otherwise waits for the next move on nodes that may have
+    /// little of it.
+    pub fn empty(&mut self) {
+        self.pool.release_all();
+    }
+
     /// The method in use.
     #[must_use]
     pub const fn method(&self) -> Method {
@@ -328,7 +339,7 @@ impl StagedCopy {
         &mut self,
         movable: &Movable,
         node: u32,
-        gate: &Gate,
+        gate: &impl Exclusion,
         each: impl FnMut(Range<usize>, UnitFate),
     ) {
         // SAFETY: `Movable::declare` was promised all that is asked for.
@@ -339,13 +350,12 @@ impl StagedCopy {
     /// the parts cover the range. `gate` is held for each unit.
     ///
     /// # Safety
-    /// The range belongs to this process's program, which may read and write it meanwhile, but must
-    /// not unmap, remap, protect or lock it. Nobody holds Rust references into it.
+    /// As for [`Movable::declare`].
     pub unsafe fn move_range(
         &mut self,
         range: Range<usize>,
         node: u32,
-        gate: &Gate,
+        gate: &impl Exclusion,
         mut each: impl FnMut(Range<usize>, UnitFate),
     ) {
         const EDGE: &str = "less than a whole 2 MiB; kernel migration can move it";
@@ -369,11 +379,11 @@ impl StagedCopy {
         }
     }
 
-    unsafe fn move_unit(&mut self, unit: usize, node: u32, gate: &Gate) -> UnitFate {
-        gate.close();
+    unsafe fn move_unit(&mut self, unit: usize, node: u32, gate: &impl Exclusion) -> UnitFate {
+        gate.enter();
         // SAFETY: the caller's promise.
         let fate = unsafe { self.move_unit_held(unit, node) };
-        gate.open();
+        gate.leave();
         fate
     }
 

@@ -152,6 +152,15 @@ impl Pool {
         }
     }
 
+    /// Gives the memory of every slot back.
+    pub(super) fn release_all(&mut self) {
+        for index in 0..self.slots.len() {
+            if self.slots[index].state != State::Unused {
+                self.release(index);
+            }
+        }
+    }
+
     /// Gives a slot's memory back; address space stays.
     pub(super) fn release(&mut self, index: usize) {
         // SAFETY: the range is the pool's own. If the kernel refuses, the slot keeps its mapping,

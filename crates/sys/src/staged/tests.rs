@@ -261,6 +261,51 @@ fn memory_shared_with_a_child_is_busy_or_copied_and_right_for_both() {
     }
 }
 
+/// What [`Movable::declare`](super::Movable::declare) forbids, but some program may do all the same: the
+/// mover must neither hang nor lose a word.
+#[test]
+fn a_unit_that_is_locked_or_protected_while_it_moves_keeps_its_words() {
+    let _turn = alone();
+    let settings = Settings {
+        method: Some(Method::Exchange),
+        even_if_there: true,
+        ..Settings::DEFAULT
+    };
+    let mut mover = match StagedCopy::open(settings) {
+        Ok(mover) => mover,
+        Err(error) => return println!("skipped: {error}"),
+    };
+    let (read, write) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
+    let field = Field::new(PageKind::Small);
+    let (stop, changes) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut page = 0;
+            while !stop.load(Ordering::Relaxed) {
+                page = (page + 77) % (UNITS * PAGES);
+                let address = field.start + page * PAGE_BYTES;
+                // SAFETY: nobody writes to the field while this thread runs.
+                unsafe {
+                    libc::mlock(address as *const _, PAGE_BYTES);
+                    memory::protect(address, PAGE_BYTES, read).expect("protect");
+                    memory::protect(address, PAGE_BYTES, write).expect("protect");
+                    libc::munlock(address as *const _, PAGE_BYTES);
+                }
+                changes.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        let mut tries = 0;
+        while tries < 200 || changes.load(Ordering::Relaxed) < 200 {
+            field.move_all(&mut mover, &Gate::new());
+            assert_eq!(field.wrong_words(), 0);
+            tries += 1;
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(moved(&field.move_all(&mut mover, &Gate::new())), UNITS);
+    assert_eq!(field.wrong_words(), 0);
+}
+
 #[test]
 fn two_copies_move_what_nobody_touches() {
     let _turn = alone();
