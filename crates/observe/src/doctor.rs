@@ -359,7 +359,8 @@ fn memory_limit(root: &Path) -> Finding {
         Some(limit) => degraded(
             NAME,
             format!("the control group allows {limit}"),
-            "count it as the size of all tiers together, or raise memory.max",
+            "count it as the size of all tiers together, or raise memory.max (memory.limit_in_bytes in \
+             version 1)",
         ),
         None => available(NAME, "none by control group"),
     }

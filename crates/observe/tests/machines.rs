@@ -167,20 +167,15 @@ fn a_kernel_that_has_one_tier_does_not_join_what_distances_tell_apart() {
 
 #[test]
 fn what_a_container_may_not_use_is_in_no_tier_and_its_limits_bound_the_capacity() {
-    let detected = seen("container", View::Machine);
-    assert_eq!(nodes(&detected), [("fast", vec![0]), ("slow", vec![2])]);
-    let capacities: Vec<Bytes> = detected
-        .tiers
-        .all()
-        .iter()
-        .map(|tier| tier.capacity)
-        .collect();
-    assert_eq!(
-        capacities,
-        [Bytes(32 << 30), Bytes(48 << 30)],
-        "huge pages; memory.max"
-    );
-    assert_eq!(detected.nodes[1].tier, None);
+    for name in ["container", "container-cgroup-v1"] {
+        let detected = seen(name, View::Machine);
+        assert_eq!(nodes(&detected), [("fast", vec![0]), ("slow", vec![2])]);
+        let tiers = detected.tiers.all().iter();
+        let capacities: Vec<Bytes> = tiers.map(|tier| tier.capacity).collect();
+        // Huge pages bound the first, the control group the second.
+        assert_eq!(capacities, [Bytes(32 << 30), Bytes(48 << 30)], "{name}");
+        assert_eq!(detected.nodes[1].tier, None, "{name}");
+    }
 }
 
 #[test]

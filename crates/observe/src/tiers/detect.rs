@@ -217,9 +217,9 @@ fn disbelieved(node: &Node) -> impl Iterator<Item = String> {
 }
 
 fn limit_note(limits: &Limits) -> Option<String> {
-    limits.memory.map(|memory| {
-        format!("the control group allows {memory} of all tiers together (memory.max)")
-    })
+    limits
+        .memory
+        .map(|memory| format!("the control group allows {memory} of all tiers together"))
 }
 
 /// A node with the tier it is in, or the reason why it is in none.

@@ -1,5 +1,6 @@
 //! What this process may use of the machine: the nodes of its cpuset and the memory of its control
-//! group (`Documentation/admin-guide/cgroup-v2.rst`).
+//! group, of either version (`Documentation/admin-guide/cgroup-v2.rst`, `cgroup-v1/memory.rst`,
+//! `cgroup-v1/cpusets.rst`). In version 1 each controller has a hierarchy of its own.
 
 use std::path::Path;
 
@@ -27,7 +28,8 @@ impl Limits {
 }
 
 /// The limits of this process under `root`. The nodes are those that every source names:
-/// `Mems_allowed_list` (any kind of cpuset) and the control group's `cpuset.mems.effective`.
+/// `Mems_allowed_list` (any kind of cpuset) and the control group's `cpuset.mems.effective`, which
+/// version 1 calls `cpuset.effective_mems`.
 #[must_use]
 pub fn read(root: &Path) -> Limits {
     let status = std::fs::read_to_string(root.join("proc/self/status")).unwrap_or_default();
@@ -36,8 +38,8 @@ pub fn read(root: &Path) -> Limits {
         .find_map(|line| line.strip_prefix("Mems_allowed_list:"))
         .and_then(list::parse);
     // The root of the hierarchy has no such file, and an empty one means that of the parent.
-    let by_group = in_control_groups(root, "cpuset.mems.effective")
-        .into_iter()
+    let by_group = CPUSET
+        .texts(root)
         .find_map(|text| list::parse(&text).filter(|nodes| !nodes.is_empty()));
     let nodes = match (by_status, by_group) {
         (Some(mut nodes), Some(group)) => {
@@ -52,22 +54,67 @@ pub fn read(root: &Path) -> Limits {
     }
 }
 
-/// The tightest `memory.max` from this process's control group up to the root of the hierarchy.
+/// The tightest limit from this process's control group up to the root of the hierarchy.
 #[must_use]
 pub fn memory(root: &Path) -> Option<Bytes> {
-    let limits = in_control_groups(root, "memory.max").into_iter();
-    limits.filter_map(|text| text.parse().ok().map(Bytes)).min()
+    let limits = MEMORY.texts(root).filter_map(|text| text.parse().ok());
+    limits.filter(|bytes| *bytes < UNLIMITED).min().map(Bytes)
 }
 
-/// The text of a file in the control group of this process and in each above it, innermost first.
-fn in_control_groups(root: &Path, file: &str) -> Vec<String> {
-    let text = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    let group = text.lines().find_map(|line| line.strip_prefix("0::/"));
-    let mount = root.join("sys/fs/cgroup");
+/// Version 1 says "no limit" by the largest number that it has, rounded down to a page of any size;
+/// version 2 says `max`.
+const UNLIMITED: u64 = i64::MAX as u64 - (1 << 20);
+
+const MEMORY: Controller = Controller {
+    name: "memory",
+    second: "memory.max",
+    first: "memory.limit_in_bytes",
+};
+const CPUSET: Controller = Controller {
+    name: "cpuset",
+    second: "cpuset.mems.effective",
+    first: "cpuset.effective_mems",
+};
+
+/// A controller, and the file that says what it allows, in version 2 and in version 1.
+struct Controller {
+    name: &'static str,
+    second: &'static str,
+    first: &'static str,
+}
+
+impl Controller {
+    /// What the files of this process's control group and of each above it say, innermost first. A
+    /// machine may have one controller in version 1 and another in version 2.
+    fn texts(&self, root: &Path) -> impl Iterator<Item = String> {
+        let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
+        let mut texts = Vec::new();
+        for line in groups.lines() {
+            // `4:memory:/box/app` in version 1, `0::/box/app` in version 2.
+            let Some((controllers, group)) = line
+                .split_once(':')
+                .and_then(|(_, rest)| rest.split_once(":/"))
+            else {
+                continue;
+            };
+            let mount = root.join("sys/fs/cgroup");
+            if controllers.is_empty() {
+                texts.extend(upwards(&mount, group, self.second));
+            } else if controllers.split(',').any(|name| name == self.name) {
+                texts.extend(upwards(&mount.join(self.name), group, self.first));
+            }
+        }
+        texts.into_iter()
+    }
+}
+
+/// The text of a file in a group and in each above it. In a container the group's path may be the
+/// machine's, of which only the mount itself is there.
+fn upwards(mount: &Path, group: &str, file: &str) -> Vec<String> {
     mount
-        .join(group.unwrap_or_default())
+        .join(group)
         .ancestors()
-        .take_while(|path| path.starts_with(&mount))
+        .take_while(|path| path.starts_with(mount))
         .filter_map(|path| std::fs::read_to_string(path.join(file)).ok())
         .map(|text| text.trim().to_owned())
         .collect()
