@@ -33,7 +33,6 @@ pub struct SiteMoves<M, C> {
     until: Nanos,
     /// Nodes of each tier, the one to be filled first in front.
     nodes: Vec<Vec<NodeId>>,
-    extents: Vec<Extent>,
 }
 
 impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
@@ -51,11 +50,10 @@ impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
             time,
             until: Nanos::ZERO,
             nodes: nodes.collect(),
-            extents: Vec::new(),
         }
     }
 
-    fn one(&mut self, action: &Action) -> Fate {
+    fn one(&mut self, action: &Action, extents: &[Extent]) -> Fate {
         // First, so that nothing new is made where it would have to be moved from.
         let placed = self.placement.one(action);
         if placed != Fate::Requested {
@@ -63,7 +61,7 @@ impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
         }
         let tier = self.nodes.get(action.tier.0 as usize);
         let nodes = tier.cloned().unwrap_or_default();
-        let mut left = self.ranges(action);
+        let mut left = ranges(action, extents);
         let mut tally = Tally::default();
         for (turn, node) in nodes.iter().enumerate() {
             let last = turn + 1 == nodes.len();
@@ -95,38 +93,33 @@ impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
                 RangeOutcome::whole(action, Fate::NotAttempted(why.to_owned()))
             })
     }
-
-    /// Where the data of the action's site lies.
-    fn ranges(&self, action: &Action) -> Vec<AddressRange> {
-        let of_site = |extent: &&Extent| {
-            extent.process == action.process
-                && extent.site == action.site
-                && extent.resident > Bytes::ZERO
-        };
-        let range = |extent: &Extent| AddressRange {
-            start: extent.address,
-            bytes: extent.bytes,
-        };
-        self.extents.iter().filter(of_site).map(range).collect()
-    }
 }
 
 impl<M: RangeExecutor, C: Clock> Executor for SiteMoves<M, C> {
-    fn see(&mut self, extents: &[Extent]) {
-        self.extents.clear();
-        self.extents.extend_from_slice(extents);
-    }
-
-    fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
+    fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome> {
         self.until = self.clock.now().saturating_add(self.time);
         actions
             .iter()
             .map(|action| Outcome {
                 action: *action,
-                fate: self.one(action),
+                fate: self.one(action, extents),
             })
             .collect()
     }
+}
+
+/// Where the data of the action's site lies.
+fn ranges(action: &Action, extents: &[Extent]) -> Vec<AddressRange> {
+    let of_site = |extent: &&Extent| {
+        extent.process == action.process
+            && extent.site == action.site
+            && extent.resident > Bytes::ZERO
+    };
+    let range = |extent: &Extent| AddressRange {
+        start: extent.address,
+        bytes: extent.bytes,
+    };
+    extents.iter().filter(of_site).map(range).collect()
 }
 
 /// The range in slices, cut at multiples of their size.
@@ -322,10 +315,9 @@ mod tests {
             extent(0x66, 2 << 20, 5),
             extent(0x55, 3 << 20, 8),
         ];
-        moves.see(&extents);
         let action = action(7, 0x55);
         assert_eq!(action.tier, TierIndex(1));
-        let outcomes = moves.execute(&[action]);
+        let outcomes = moves.execute(&[action], &extents);
         assert_eq!(outcomes.len(), 1);
         (outcomes[0].fate.clone(), moves.mover)
     }
@@ -373,8 +365,8 @@ mod tests {
         let tiers = tiers(&[&[0], &[1]]);
         let clock = SlowClock::default();
         let mut moves = SiteMoves::new(placement, Nodes::default(), clock, Nanos(1 << 40), &tiers);
-        moves.see(&[extent(0x55, 1 << 20, 4)]);
-        let outcome = &moves.execute(&[action(7, 0x55)])[0];
+        let extents = [extent(0x55, 1 << 20, 4)];
+        let outcome = &moves.execute(&[action(7, 0x55)], &extents)[0];
         assert!(matches!(outcome.fate, Fate::NotAttempted(_)), "{outcome:?}");
         assert!(moves.mover.pages.is_empty());
     }

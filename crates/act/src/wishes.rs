@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use isotherm_abi::VERSION;
 use isotherm_abi::session::{ArenaRecord, MAGIC, MappingRecord, SessionHeader, SiteRecord};
-use isotherm_model::batch::Process;
+use isotherm_model::batch::{Extent, Process};
 use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::port::Executor;
 use isotherm_model::site::SiteId;
@@ -258,7 +258,7 @@ impl Wishes {
 }
 
 impl Executor for Wishes {
-    fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
+    fn execute(&mut self, actions: &[Action], _: &[Extent]) -> Vec<Outcome> {
         actions
             .iter()
             .map(|action| Outcome {
@@ -345,7 +345,7 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = session_file(&dir.path().join("7.0"));
         let mut wishes = Wishes::new(dir.path().to_owned());
-        let outcomes = wishes.execute(&[action(7, 0x55)]);
+        let outcomes = wishes.execute(&[action(7, 0x55)], &[]);
         assert_eq!(outcomes[0].fate, Fate::Requested);
         let arenas = Layout::for_pool(1 << 30).offsets()[2];
         let wanted = |arena: u64| {
@@ -360,7 +360,7 @@ pub(crate) mod tests {
         };
         assert_eq!(tier_of(3), 0, "the runtime says itself where the data is");
         let mut placing = Wishes::placing(dir.path().to_owned());
-        let outcomes = placing.execute(&[action(7, 0x55)]);
+        let outcomes = placing.execute(&[action(7, 0x55)], &[]);
         assert_eq!(outcomes[0].fate, Fate::Requested);
         assert_eq!((tier_of(3), tier_of(0), tier_of(4)), (1, 0, 0));
     }
@@ -376,14 +376,17 @@ pub(crate) mod tests {
         for offset in [0, bytes, 1 << 60, u64::MAX - 8] {
             file.write_all_at(&offset.to_ne_bytes(), at).unwrap();
             let mut wishes = Wishes::new(dir.path().to_owned());
-            for outcome in wishes.execute(&[action(7, 0x55), action(7, SiteId::SHARED.0)]) {
+            for outcome in wishes.execute(&[action(7, 0x55), action(7, SiteId::SHARED.0)], &[]) {
                 assert!(matches!(outcome.fate, Fate::NotAttempted(_)), "{outcome:?}");
             }
             assert_eq!(file.metadata().unwrap().len(), bytes);
         }
         file.write_all_at(&arenas.to_ne_bytes(), at).unwrap();
         let mut wishes = Wishes::new(dir.path().to_owned());
-        assert_eq!(wishes.execute(&[action(7, 0x55)])[0].fate, Fate::Requested);
+        assert_eq!(
+            wishes.execute(&[action(7, 0x55)], &[])[0].fate,
+            Fate::Requested
+        );
     }
 
     #[test]
@@ -396,7 +399,7 @@ pub(crate) mod tests {
         file.write_all_at(&bytes.to_ne_bytes(), offset).unwrap();
         file.write_all_at(&0_u32.to_ne_bytes(), slots).unwrap();
         let mut wishes = Wishes::new(dir.path().to_owned());
-        let outcome = wishes.execute(&[action(7, SiteId::SHARED.0)]);
+        let outcome = wishes.execute(&[action(7, SiteId::SHARED.0)], &[]);
         assert!(matches!(outcome[0].fate, Fate::NotAttempted(_)));
         assert_eq!(file.metadata().unwrap().len(), bytes);
     }
@@ -406,7 +409,7 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().unwrap();
         let _file = session_file(&dir.path().join("7.0"));
         let mut wishes = Wishes::new(dir.path().to_owned());
-        for outcome in wishes.execute(&[action(7, 0x66), action(8, 0x55)]) {
+        for outcome in wishes.execute(&[action(7, 0x66), action(8, 0x55)], &[]) {
             assert!(matches!(outcome.fate, Fate::NotAttempted(_)), "{outcome:?}");
         }
     }

@@ -1,17 +1,16 @@
-//! Executors around an executor: dry run, recording, rate limit. Each adds one behaviour to the
-//! same small port, so that no executor needs flags.
+//! Executors around an executor: dry run and recording. Each adds one behaviour to the same small
+//! port, so that no executor needs flags. Rates are limited by range ([`crate::movement::limit`]).
 
 use isotherm_model::batch::Extent;
 use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::port::Executor;
-use isotherm_model::units::Bytes;
 
 /// Does nothing and says of each action that it was not attempted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DryRun;
 
 impl Executor for DryRun {
-    fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
+    fn execute(&mut self, actions: &[Action], _: &[Extent]) -> Vec<Outcome> {
         let fate = || Fate::NotAttempted("dry run".to_owned());
         actions
             .iter()
@@ -42,64 +41,17 @@ impl<E> Recording<E> {
 }
 
 impl<E: Executor> Executor for Recording<E> {
-    fn see(&mut self, extents: &[Extent]) {
-        self.inner.see(extents);
-    }
-
-    fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
-        let outcomes = self.inner.execute(actions);
+    fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome> {
+        let outcomes = self.inner.execute(actions, extents);
         self.outcomes.extend_from_slice(&outcomes);
-        outcomes
-    }
-}
-
-/// Lets at most so many bytes through in one call (one epoch); the rest is not attempted, in
-/// order, and comes again with the next plan. An action larger than the limit goes through when it
-/// is the first, or it would never go at all.
-#[derive(Debug)]
-pub struct RateLimit<E> {
-    inner: E,
-    bytes: Bytes,
-}
-
-impl<E> RateLimit<E> {
-    /// Limits `inner` to `bytes` a call.
-    pub const fn new(inner: E, bytes: Bytes) -> Self {
-        Self { inner, bytes }
-    }
-}
-
-impl<E: Executor> Executor for RateLimit<E> {
-    fn see(&mut self, extents: &[Extent]) {
-        self.inner.see(extents);
-    }
-
-    fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
-        let mut left = self.bytes.0;
-        let mut through = 0;
-        for action in actions {
-            if through > 0 && action.bytes.0 > left {
-                break;
-            }
-            left = left.saturating_sub(action.bytes.0);
-            through += 1;
-        }
-        let mut outcomes = self.inner.execute(&actions[..through]);
-        let fate =
-            || Fate::NotAttempted(format!("the limit of {} an epoch is used up", self.bytes));
-        let rest = actions[through..].iter();
-        outcomes.extend(rest.map(|action| Outcome {
-            action: *action,
-            fate: fate(),
-        }));
         outcomes
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{DryRun, RateLimit, Recording};
-    use isotherm_model::batch::Process;
+    use super::{DryRun, Recording};
+    use isotherm_model::batch::{Extent, Process};
     use isotherm_model::outcome::{Action, Fate, Outcome};
     use isotherm_model::port::Executor;
     use isotherm_model::site::SiteId;
@@ -109,7 +61,7 @@ mod tests {
     struct Obedient;
 
     impl Executor for Obedient {
-        fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
+        fn execute(&mut self, actions: &[Action], _: &[Extent]) -> Vec<Outcome> {
             let moved = |action: &Action| Outcome {
                 action: *action,
                 fate: Fate::Moved,
@@ -137,25 +89,15 @@ mod tests {
 
     #[test]
     fn a_dry_run_names_every_action_and_moves_none() {
-        let outcomes = DryRun.execute(&actions(&[1, 2]));
+        let outcomes = DryRun.execute(&actions(&[1, 2]), &[]);
         assert_eq!(moved(&outcomes), [false, false]);
-    }
-
-    #[test]
-    fn the_rate_limit_stops_in_order_but_lets_one_large_action_through() {
-        let mut limited = RateLimit::new(Obedient, Bytes(10));
-        assert_eq!(
-            moved(&limited.execute(&actions(&[4, 4, 4, 1]))),
-            [true, true, false, false]
-        );
-        assert_eq!(moved(&limited.execute(&actions(&[40, 1]))), [true, false]);
     }
 
     #[test]
     fn recording_keeps_what_the_inner_executor_answered() {
         let mut recording = Recording::new(Obedient);
-        recording.execute(&actions(&[1]));
-        recording.execute(&actions(&[2, 3]));
+        recording.execute(&actions(&[1]), &[]);
+        recording.execute(&actions(&[2, 3]), &[]);
         assert_eq!(recording.outcomes.len(), 3);
     }
 }

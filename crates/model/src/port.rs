@@ -24,12 +24,9 @@ pub trait Observer {
 
 /// Who carries out actions.
 pub trait Executor {
-    /// Tells where the sites' data lay when the epoch ended; called before each
-    /// [`Self::execute`]. Of use to those who move it themselves.
-    fn see(&mut self, _extents: &[Extent]) {}
-
-    /// Carries out the actions in order; one outcome for each, in the same order.
-    fn execute(&mut self, actions: &[Action]) -> Vec<Outcome>;
+    /// Carries out the actions in order; one outcome for each, in the same order. `extents` says where
+    /// the sites' data lay when the epoch ended, which those need who move it themselves.
+    fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome>;
 }
 
 /// Who places and moves ranges of memory on nodes.

@@ -82,8 +82,7 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
             .map(|online| online.decide(&batch, &segment));
         let mut outcomes = Vec::new();
         if let (Some(online), Some(decision)) = (&mut self.online, &decision) {
-            self.executor.see(&batch.extents);
-            outcomes = self.executor.execute(&decision.actions);
+            outcomes = self.executor.execute(&decision.actions, &batch.extents);
             online.learn(&outcomes);
             self.tally.add(&outcomes);
         }
@@ -150,7 +149,7 @@ mod tests {
     struct Granted(Vec<Action>);
 
     impl Executor for Granted {
-        fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
+        fn execute(&mut self, actions: &[Action], _: &[Extent]) -> Vec<Outcome> {
             self.0.extend(actions);
             let outcome = |action: &Action| Outcome {
                 action: *action,

@@ -21,7 +21,7 @@ pub(crate) fn check(data: &[u8]) -> bool {
         bytes: Bytes(4096),
     });
     let mut wishes = Wishes::new(directory.path().to_owned());
-    let outcomes = wishes.execute(&actions);
+    let outcomes = wishes.execute(&actions, &[]);
     assert_eq!(outcomes.len(), actions.len());
     let after = std::fs::read(&path).expect("is there");
     assert_eq!(after.len(), data.len(), "a wish makes no file longer");

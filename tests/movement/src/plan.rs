@@ -6,14 +6,13 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use isotherm_act::movement::migration::Migration;
-use isotherm_act::movement::system::{Refusal, Resident, System};
+use isotherm_act::movement::system::{PageSystem, Refusal, Resident};
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
-use isotherm_sys::policy::Mode;
 use serde_json::json;
 
 use crate::page::PAGE_BYTES;
@@ -32,19 +31,7 @@ struct Instantly {
     calls: u64,
 }
 
-impl System for Instantly {
-    fn set_policy(&mut self, _: AddressRange, _: Mode, _: &[NodeId]) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn set_thread_policy(&mut self, _: Mode, _: &[NodeId]) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn set_weight(&mut self, _: NodeId, _: u8) -> Result<(), Refusal> {
-        Ok(())
-    }
-
+impl PageSystem for Instantly {
     fn nodes_of(&mut self, _: u32, _: &[usize], status: &mut [i32]) -> Result<(), Errno> {
         self.calls += 1;
         status.fill(0);

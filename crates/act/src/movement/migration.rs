@@ -16,7 +16,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::memory::Errno;
 
 use super::batch::BatchSize;
-use super::system::{HUGE_BYTES, PAGE_BYTES, Refusal, Resident, System};
+use super::system::{HUGE_BYTES, PAGE_BYTES, PageSystem, Refusal, Resident};
 
 /// The longest that one call may take: faults of the program on the same pages wait for it.
 pub const DEFAULT_LIMIT: Nanos = Nanos(20_000_000);
@@ -77,7 +77,7 @@ struct Batch {
     bytes: u64,
 }
 
-impl<S: System> Migration<S> {
+impl<S: PageSystem> Migration<S> {
     /// Batches of [`DEFAULT_LIMIT`].
     pub const fn new(system: S) -> Self {
         Self::with_limit(system, DEFAULT_LIMIT)
@@ -240,7 +240,7 @@ impl<S: System> Migration<S> {
     }
 }
 
-impl<S: System> RangeExecutor for Migration<S> {
+impl<S: PageSystem> RangeExecutor for Migration<S> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         actions.iter().map(|action| self.migrate(action)).collect()
     }

@@ -7,8 +7,8 @@
 //!   (`move_pages`); [`whole_process`] lists what there is to move;
 //! - [`staged`] copies memory of this process into pages that are there already.
 //!
-//! Executors reach the kernel through [`system::System`], so that a dry run prints the very calls,
-//! and tests run on a machine that is not there. [`limit`], [`recording`] and [`statistics`] wrap any
+//! Executors reach the kernel through the traits of [`system`], so that a dry run prints the very
+//! calls, and tests run on a machine that is not there. [`limit`], [`recording`] and [`statistics`] wrap any
 //! executor.
 
 mod batch;

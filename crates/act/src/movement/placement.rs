@@ -11,7 +11,7 @@ use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
 use isotherm_sys::policy::Mode;
 
-use super::system::{PAGE_BYTES, Refusal, System};
+use super::system::{PAGE_BYTES, PolicySystem, Refusal};
 
 /// Gives ranges of this process their policy by `mbind`. Pages that are there stay; a part of a page
 /// gets the policy of the page.
@@ -20,7 +20,7 @@ pub struct Placement<S> {
     system: S,
 }
 
-impl<S: System> Placement<S> {
+impl<S: PolicySystem> Placement<S> {
     /// Through this system.
     pub const fn new(system: S) -> Self {
         Self { system }
@@ -83,7 +83,7 @@ impl<S: System> Placement<S> {
     }
 }
 
-impl<S: System> RangeExecutor for Placement<S> {
+impl<S: PolicySystem> RangeExecutor for Placement<S> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         let outcome = |action: &RangeAction| {
             let fate = self.place(action);

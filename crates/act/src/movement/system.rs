@@ -129,8 +129,8 @@ pub struct Resident {
     pub huge: bool,
 }
 
-/// What executors need of the machine. Process 0 is the caller.
-pub trait System {
+/// What placement needs of the machine.
+pub trait PolicySystem {
     /// `mbind` without moving.
     ///
     /// # Errors
@@ -153,7 +153,10 @@ pub trait System {
     /// # Errors
     /// `ENOENT`: the kernel has no weights (before 6.9) or no such node. `EACCES`: not allowed.
     fn set_weight(&mut self, node: NodeId, weight: u8) -> Result<(), Refusal>;
+}
 
+/// What migration needs of the machine. Process 0 is the caller.
+pub trait PageSystem {
     /// As [`pages::nodes_of`]. Changes nothing.
     ///
     /// # Errors
@@ -222,7 +225,7 @@ fn errno(error: &io::Error) -> Refusal {
     Refusal::Kernel(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
 }
 
-impl System for Kernel {
+impl PolicySystem for Kernel {
     fn set_policy(
         &mut self,
         range: AddressRange,
@@ -249,7 +252,9 @@ impl System for Kernel {
         }
         fs::write(&path, weight.to_string()).map_err(|error| errno(&error))
     }
+}
 
+impl PageSystem for Kernel {
     fn nodes_of(
         &mut self,
         process: u32,
@@ -347,7 +352,7 @@ impl<S, F: FnMut(&Call)> DrySystem<S, F> {
     }
 }
 
-impl<S: System, F: FnMut(&Call)> System for DrySystem<S, F> {
+impl<S, F: FnMut(&Call)> PolicySystem for DrySystem<S, F> {
     fn set_policy(
         &mut self,
         range: AddressRange,
@@ -366,7 +371,9 @@ impl<S: System, F: FnMut(&Call)> System for DrySystem<S, F> {
         (self.say)(&Call::Weight(node, weight));
         Ok(())
     }
+}
 
+impl<S: PageSystem, F: FnMut(&Call)> PageSystem for DrySystem<S, F> {
     fn nodes_of(
         &mut self,
         process: u32,

@@ -5,9 +5,8 @@ use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
 use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
-use isotherm_sys::policy::Mode;
 
-use super::system::{PAGE_BYTES, Refusal, Resident, System};
+use super::system::{PAGE_BYTES, PageSystem, Refusal, Resident};
 
 /// Pages begin here.
 const BASE: u64 = 1 << 30;
@@ -91,19 +90,7 @@ impl Machine {
     }
 }
 
-impl System for &mut Machine {
-    fn set_policy(&mut self, _: AddressRange, _: Mode, _: &[NodeId]) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn set_thread_policy(&mut self, _: Mode, _: &[NodeId]) -> Result<(), Refusal> {
-        Ok(())
-    }
-
-    fn set_weight(&mut self, _: NodeId, _: u8) -> Result<(), Refusal> {
-        Ok(())
-    }
-
+impl PageSystem for &mut Machine {
     fn nodes_of(&mut self, _: u32, addresses: &[usize], status: &mut [i32]) -> Result<(), Errno> {
         if self.ended() {
             return Err(Errno(libc::ESRCH));

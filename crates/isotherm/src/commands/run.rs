@@ -162,19 +162,11 @@ enum Hand {
 }
 
 impl Executor for Hand {
-    fn see(&mut self, extents: &[Extent]) {
+    fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome> {
         match self {
-            Self::Dry(dry) => dry.see(extents),
-            Self::Wishes(wishes) => wishes.see(extents),
-            Self::Nodes(nodes) => nodes.see(extents),
-        }
-    }
-
-    fn execute(&mut self, actions: &[Action]) -> Vec<Outcome> {
-        match self {
-            Self::Dry(dry) => dry.execute(actions),
-            Self::Wishes(wishes) => wishes.execute(actions),
-            Self::Nodes(nodes) => nodes.execute(actions),
+            Self::Dry(dry) => dry.execute(actions, extents),
+            Self::Wishes(wishes) => wishes.execute(actions, extents),
+            Self::Nodes(nodes) => nodes.execute(actions, extents),
         }
     }
 }
