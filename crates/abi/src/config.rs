@@ -69,14 +69,26 @@ pub struct ConfigHeader {
     /// Number of [`PlanEntry`] slots for direct callers, a power of two; 0 where the plan does not
     /// know the callers of its sites, so that every context must be told apart.
     pub caller_slots: u32,
-    /// Zero; room for a later version.
-    pub reserved: u32,
+    /// A [`Mover`].
+    pub mover: u32,
     /// Where the entries for direct callers begin; a multiple of 8.
     pub callers_offset: u64,
     /// How the slow tier is slowed; all zero where the tiers are real.
     pub emulation: Emulation,
     /// Which chunks are trapped to see who touches them; all zero where nothing is.
     pub trapping: Trapping,
+}
+
+/// Who moves memory that is there already, in online runs on real nodes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mover {
+    /// The observer, from outside, by the kernel's page migration.
+    #[default]
+    Kernel = 0,
+    /// The runtime, by staged copy, where the observer asks it to
+    /// ([`crate::session::MoveRequest`]).
+    Staged = 1,
 }
 
 /// Costs of the emulated slow tier (TMP, section VI: protection bits set periodically, the first
@@ -171,7 +183,7 @@ impl ConfigHeader {
             tiers_offset: size_of::<Self>() as u64,
             entries_offset: size_of::<Self>() as u64,
             caller_slots: 0,
-            reserved: 0,
+            mover: Mover::Kernel as u32,
             callers_offset: size_of::<Self>() as u64,
             emulation: Emulation {
                 period_ns: 0,

@@ -4,8 +4,9 @@
 //! images a process has had, by exec). The runtime maps it shared, so what it wrote survives any
 //! death of the program. There is one writer, the process; the observer reads while it is written
 //! and must expect any value to change under it. The exceptions, which the observer writes and the
-//! runtime reads, are [`TouchRing::read`] and the wishes: [`ArenaRecord::wanted_tier`], on real nodes
-//! [`ArenaRecord::tier`], and the same words of [`MappingRecord`].
+//! runtime reads, are [`TouchRing::read`], the first half of [`MoveRequest`], and the wishes:
+//! [`ArenaRecord::wanted_tier`], on real nodes [`ArenaRecord::tier`], and the same words of
+//! [`MappingRecord`].
 //!
 //! Publication: a record is filled first, then the count in the header (or the record's own
 //! `hash`) is stored with release order. A reader loads it with acquire order.
@@ -109,6 +110,8 @@ pub enum Counter {
     Unslowed = 17,
     /// Large mappings of the program that found no free record.
     MappingsLost = 18,
+    /// Bytes of whole chunks that staged copy moved between nodes.
+    StagedBytes = 19,
 }
 
 /// Number of counter slots; unused ones are zero.
@@ -184,7 +187,55 @@ pub struct SessionHeader {
     pub touches: TouchRing,
     /// By [`Counter`].
     pub counters: [AtomicU64; COUNTERS],
+    /// What the observer wants moved by staged copy.
+    pub moving: MoveRequest,
 }
+
+/// Whether the runtime moves memory itself ([`MoveRequest`]), and why not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum MoverState {
+    /// It was not told to, or this is a forked child, which has no mover.
+    Absent = 0,
+    /// It does.
+    Running = 1,
+    /// userfaultfd is missing or not allowed to serve the kernel's own accesses.
+    NoUserfaultfd = 2,
+    /// The kernel lacks `UFFDIO_MOVE` (Linux 6.8) or `PAGEMAP_SCAN` (Linux 6.7).
+    OldKernel = 3,
+    /// `/proc/self/pagemap` cannot be read.
+    NoPagemap = 4,
+    /// No thread, no address space, or pages are not of 4 KiB.
+    NoResources = 5,
+    /// Accesses are trapped, and a page cannot be taken away by two.
+    Trapping = 6,
+}
+
+/// A range of the pool that the observer wants on a node, and the answer. One at a time: the next
+/// is written when the last was answered.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct MoveRequest {
+    /// Number of the newest request, written last (observer).
+    pub asked: AtomicU32,
+    /// The node.
+    pub node: AtomicU32,
+    /// First address, a multiple of [`crate::CHUNK_BYTES`].
+    pub start: AtomicU64,
+    /// Chunks, at most [`MOVE_CHUNKS`]. Those that belong to no arena are left alone.
+    pub chunks: AtomicU32,
+    /// 1: also what is there already, to test and to measure on machines of one node.
+    pub even_if_there: AtomicU32,
+    /// Number of the newest request that was carried out, written last (runtime).
+    pub answered: AtomicU32,
+    /// A [`MoverState`].
+    pub state: AtomicU32,
+    /// Bit n: chunk n of the range was moved.
+    pub moved: AtomicU64,
+}
+
+/// Most chunks of a request.
+pub const MOVE_CHUNKS: u32 = u64::BITS;
 
 /// Positions in the ring of [`TouchRecord`]s. Record i lies in slot `i % slots`.
 #[derive(Debug)]
@@ -408,11 +459,13 @@ impl Layout {
                 slots: self.touch_slots,
             },
             counters: [const { AtomicU64::new(0) }; COUNTERS],
+            moving: MoveRequest::default(),
         }
     }
 }
 
-const _: () = assert!(size_of::<SessionHeader>() == 448);
+const _: () = assert!(size_of::<SessionHeader>() == 488);
+const _: () = assert!(size_of::<MoveRequest>() == 40);
 const _: () = assert!(size_of::<ModuleRecord>() == 64);
 const _: () = assert!(size_of::<FrameRecord>() == 16);
 const _: () = assert!(size_of::<SiteRecord>() == 184);

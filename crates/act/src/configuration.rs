@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use isotherm_abi::config::{
-    ConfigHeader, Emulation, MAGIC, Mode, NODE_WORDS, PlanEntry, TELL_APART,
+    ConfigHeader, Emulation, MAGIC, Mode, Mover, NODE_WORDS, PlanEntry, TELL_APART,
     TierKind as KindNumber, TierRecord, Trapping,
 };
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
@@ -36,6 +36,8 @@ pub struct Configuration {
     pub callers: Option<BTreeMap<CallerId, Option<TierIndex>>>,
     /// Pages to trap at a time and for how long, where that source is on.
     pub trapping: Option<(u64, Nanos, u64)>,
+    /// Who moves what is on real nodes already, in online runs.
+    pub mover: Mover,
 }
 
 /// Why a configuration cannot be written.
@@ -87,6 +89,7 @@ impl Configuration {
             entries: Vec::new(),
             callers: None,
             trapping: None,
+            mover: Mover::Kernel,
         }
     }
 
@@ -188,7 +191,7 @@ impl Configuration {
         put64(&mut out, &[self.own_arena.0, self.mapping.0, pool]);
         put32(&mut out, &[tiers.len() as u32, slots.len() as u32]);
         put64(&mut out, &[tiers_offset, entries_offset]);
-        put32(&mut out, &[callers.len() as u32, 0]);
+        put32(&mut out, &[callers.len() as u32, self.mover as u32]);
         put64(&mut out, &[callers_offset]);
         let Emulation {
             period_ns,

@@ -12,6 +12,8 @@ use isotherm_sys::memory;
 
 use crate::extent::{self, ArenaHooks};
 use crate::lock::Lock;
+use crate::placement;
+use crate::pool;
 use crate::session;
 use crate::tables::{self, Tables, part};
 
@@ -23,6 +25,9 @@ static HOOKS: AtomicPtr<ArenaHooks> = AtomicPtr::new(core::ptr::null_mut());
 /// jemalloc's number of each of our arenas.
 static JEMALLOC_NUMBERS: [AtomicU32; ARENAS_MAX as usize] =
     [const { AtomicU32::new(0) }; ARENAS_MAX as usize];
+/// Tier on which each arena's chunks were placed last.
+static PLACED: [AtomicU32; ARENAS_MAX as usize] =
+    [const { AtomicU32::new(NO_TIER) }; ARENAS_MAX as usize];
 static EXHAUSTED: AtomicBool = AtomicBool::new(false);
 
 /// jemalloc's number of an arena that is no instance.
@@ -47,6 +52,23 @@ pub(crate) fn tier(number: u32) -> u32 {
         .map_or(NO_TIER, |tables| {
             tables.arena(number).tier.load(Ordering::Relaxed)
         })
+}
+
+/// Gives the chunks that an arena has the tier of its next ones, if that is another than before: what
+/// the program first touches in them from now on belongs there too. The observer, who changes the
+/// tier on real nodes, moves only what is there. A policy that the program set for a part itself is
+/// replaced, as its pages are moved.
+pub(crate) fn follow_tier(number: u32) {
+    let tier = tier(number);
+    let placed = &PLACED[number as usize % PLACED.len()];
+    if tier == NO_TIER || placed.load(Ordering::Relaxed) == tier || placement::trapped() {
+        return;
+    }
+    if placed.swap(tier, Ordering::Relaxed) != tier {
+        pool::for_each_run(number + 1, |chunks| {
+            placement::place(chunks.start, chunks.len(), tier);
+        });
+    }
 }
 
 /// Remembers the tiers that the session's records have by now, for a child's own session.
@@ -75,6 +97,7 @@ fn register(private: &Tables, number: u32, site: u32, tier: u32) {
     record.site.store(site, Ordering::Relaxed);
     record.tier.store(tier, Ordering::Relaxed);
     record.wanted_tier.store(NO_TIER, Ordering::Relaxed);
+    PLACED[number as usize % PLACED.len()].store(tier, Ordering::Relaxed);
     private
         .header()
         .arena_count

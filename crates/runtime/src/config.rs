@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 
 use isotherm_abi::config::{
-    ConfigHeader, Emulation, MAGIC, Mode, PlanEntry, TELL_APART, TierRecord, Trapping,
+    ConfigHeader, Emulation, MAGIC, Mode, Mover, PlanEntry, TELL_APART, TierRecord, Trapping,
 };
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_sys::memory;
@@ -39,6 +39,8 @@ pub(crate) struct Config {
     pub(crate) emulation: Emulation,
     /// Which chunks are trapped to see who touches them.
     pub(crate) trapping: Trapping,
+    /// Whether data on real nodes is moved from inside, by staged copy.
+    pub(crate) moves: bool,
     /// The tiers, fastest first.
     pub(crate) tiers: &'static [TierRecord],
     /// The plan, an open-addressed table.
@@ -122,6 +124,7 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
         && (tiers.is_empty() || (header.default_tier as usize) < tiers.len())
         && tiers.len() <= TIERS_MAX
         && tiers.iter().all(|tier| tier.kind <= 2)
+        && header.mover <= Mover::Staged as u32
         && is_searchable(entries)
         && is_searchable(callers)
         && entries
@@ -143,6 +146,7 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
         pool_bytes: header.pool_bytes.max(POOL_BYTES_MIN),
         emulation: header.emulation,
         trapping: header.trapping,
+        moves: mode == Mode::Online && header.mover == Mover::Staged as u32,
         tiers,
         entries,
         callers,
@@ -218,6 +222,7 @@ mod tests {
         assert!(checked(|header, _| header.mode = 9).is_none());
         assert!(checked(|header, _| header.depth = 0).is_none());
         assert!(checked(|header, _| header.depth = 9).is_none());
+        assert!(checked(|header, _| header.mover = 2).is_none());
         assert!(checked(|header, _| header.default_tier = 2).is_none());
         assert!(checked(|header, _| header.file_bytes += 8).is_none());
         assert!(checked(|header, _| header.tiers_offset = u64::MAX - 7).is_none());

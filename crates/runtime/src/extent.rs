@@ -170,6 +170,7 @@ fn supply(number: u32, bytes: usize, alignment: usize) -> Option<usize> {
         pool::release(address, rounded);
         return None;
     }
+    arena::follow_tier(number);
     placement::place(address, rounded, arena::tier(number));
     count_mapped(number, rounded as u64);
     Some(address)

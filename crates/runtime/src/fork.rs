@@ -12,6 +12,7 @@ use crate::placement;
 use crate::pool;
 use crate::session;
 use crate::site;
+use crate::staged;
 use crate::start;
 use crate::thread;
 use crate::trap;
@@ -39,10 +40,12 @@ unsafe extern "C" fn before() {
     if placement::trapped() {
         trap::before_fork();
     }
+    staged::before_fork();
 }
 
 /// Releases every lock, innermost first.
 unsafe extern "C" fn after_in_parent() {
+    staged::after_fork_parent();
     if placement::trapped() {
         trap::after_fork_parent();
     }
@@ -57,6 +60,7 @@ unsafe extern "C" fn after_in_parent() {
 
 /// Makes every lock free in the child, and lets go of the parent's session.
 unsafe extern "C" fn after_in_child() {
+    staged::after_fork_child();
     session::after_fork_child();
     release_inner();
     for instance in instance::all_running().iter().rev() {

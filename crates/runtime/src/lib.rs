@@ -20,7 +20,7 @@
 //! through the C library, prints (but for the one sentence of [`say`]) or panics; no lock is held
 //! over a call that may allocate or over a fork; any failure leaves a program that runs as without
 //! Isotherm. The order of the locks: `mapping`, then `site`, then `arena`, then `thread`, then
-//! jemalloc's own, then `pool`, then `module`, then `session`.
+//! jemalloc's own, then `pool`, then `module`, then `session`, then `staged`.
 #![allow(unsafe_code)]
 #![cfg_attr(
     test,
@@ -60,6 +60,7 @@ mod service;
 mod session;
 mod site;
 mod stack;
+mod staged;
 mod start;
 mod state;
 mod tables;

@@ -14,6 +14,7 @@ use crate::mapping::{self, Mapping};
 use crate::placement;
 use crate::pool::{self, CHUNK};
 use crate::site;
+use crate::staged;
 use crate::state;
 use crate::unwind::{Caller, unwind};
 
@@ -46,8 +47,14 @@ pub(crate) unsafe extern "C" fn mmap(
         // The range is replaced: whatever was trapped there is no longer ours to move.
         settle_overlap(hint, bytes);
     }
-    // SAFETY: the caller's promise.
-    answer_number(unsafe { memory::map(hint, bytes, protection, flags, descriptor, offset) })
+    let map = || {
+        // SAFETY: the caller's promise.
+        answer_number(unsafe { memory::map(hint, bytes, protection, flags, descriptor, offset) })
+    };
+    match flags & libc::MAP_FIXED {
+        0 => map(),
+        _ => staged::apart(hint, bytes, map),
+    }
 }
 
 /// Serves a mapping from the pool, if it is large enough and there is room.
@@ -150,8 +157,10 @@ pub(crate) unsafe extern "C" fn munmap(address: usize, bytes: usize) -> i32 {
     match served(address, rounded) {
         // SAFETY: the caller's promise.
         Some(inside) => answer(unsafe { unmap_around(address, rounded, &inside) }),
-        // SAFETY: the caller's promise.
-        None => answer(unsafe { memory::unmap(address, bytes) }),
+        None => staged::apart(address, bytes, || {
+            // SAFETY: the caller's promise.
+            answer(unsafe { memory::unmap(address, bytes) })
+        }),
     }
 }
 
@@ -194,9 +203,9 @@ pub(crate) unsafe extern "C" fn mremap(
         if is_free(address) {
             return answer_number(Err(Errno(libc::EFAULT)));
         }
-        // SAFETY: the caller's promise.
-        return answer_number(unsafe {
-            memory::remap(address, bytes, new_bytes, flags, new_address)
+        return staged::apart(address, bytes, || {
+            // SAFETY: the caller's promise.
+            answer_number(unsafe { memory::remap(address, bytes, new_bytes, flags, new_address) })
         });
     };
     // SAFETY: the caller's promise.
@@ -360,8 +369,10 @@ unsafe fn grow_elsewhere(old: &Range<usize>, new_bytes: usize) -> memory::Result
 /// As for the C function.
 pub(crate) unsafe extern "C" fn mprotect(address: usize, bytes: usize, protection: i32) -> i32 {
     settle_overlap(address, bytes);
-    // SAFETY: the caller's promise.
-    answer(unsafe { memory::protect(address, bytes, protection) })
+    staged::apart(address, bytes, || {
+        // SAFETY: the caller's promise.
+        answer(unsafe { memory::protect(address, bytes, protection) })
+    })
 }
 
 /// `madvise`.
@@ -391,6 +402,8 @@ pub(crate) unsafe extern "C" fn madvise(address: usize, bytes: usize, advice: i3
             _ => placement::settle(inside.start, inside.len()),
         }
     }
-    // SAFETY: the caller's promise.
-    answer(unsafe { memory::advise(address, bytes, advice) })
+    staged::apart(address, bytes, || {
+        // SAFETY: the caller's promise.
+        answer(unsafe { memory::advise(address, bytes, advice) })
+    })
 }

@@ -9,10 +9,14 @@ use isotherm_sys::policy::{self, Mode, NodeMask};
 
 use crate::config;
 use crate::say;
+use crate::staged;
 use crate::trap;
 
 /// Set once the trap runs: ranges of the pool may be protected or lie in a shadow area.
 pub(crate) static TRAPPED: AtomicBool = AtomicBool::new(false);
+/// Set once pages of the pool may be away for a while, because the trap or a mover
+/// ([`crate::staged`]) runs: who makes a process must not meet them.
+pub(crate) static AWAY: AtomicBool = AtomicBool::new(false);
 /// Set once the kernel refused a tier's nodes; placement is not tried again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
@@ -25,6 +29,18 @@ pub(crate) fn trapped() -> bool {
 /// Called once the trap runs.
 pub(crate) fn set_trapped() {
     TRAPPED.store(true, Ordering::Release);
+    set_away();
+}
+
+/// Called once pages may be away.
+pub(crate) fn set_away() {
+    AWAY.store(true, Ordering::Release);
+}
+
+/// Whether pages may be away.
+#[inline]
+pub(crate) fn may_be_away() -> bool {
+    AWAY.load(Ordering::Relaxed)
 }
 
 /// Places a range that was just opened and not touched yet.
@@ -72,8 +88,10 @@ pub(crate) fn discard(address: usize, bytes: usize) -> memory::Result<()> {
         trap::discard(address, bytes);
         return Ok(());
     }
-    // SAFETY: the caller owns the range and wants its contents gone.
-    unsafe { memory::advise(address, bytes, libc::MADV_DONTNEED) }
+    staged::apart(address, bytes, || {
+        // SAFETY: the caller owns the range and wants its contents gone.
+        unsafe { memory::advise(address, bytes, libc::MADV_DONTNEED) }
+    })
 }
 
 /// Brings all contents of a range of the pool back in place and stops trapping it.

@@ -74,6 +74,21 @@ pub(crate) fn chunks_ever_used() -> usize {
     EVER_USED.load(Ordering::Acquire)
 }
 
+/// Calls `visit` with the addresses of each run of neighbouring chunks of one owner.
+pub(crate) fn for_each_run(owner: u32, mut visit: impl FnMut(Range<usize>)) {
+    let Some(private) = tables::private() else {
+        return;
+    };
+    let base = HOT.base.load(Ordering::Relaxed);
+    let end = chunks_ever_used();
+    let is_own = |index: &usize| private.chunk(*index).load(Ordering::Relaxed) == owner;
+    let mut index = 0;
+    while let Some(first) = (index..end).find(is_own) {
+        index = (first..end).find(|index| !is_own(index)).unwrap_or(end);
+        visit(base + first * CHUNK..base + index * CHUNK);
+    }
+}
+
 /// Reserves the address space: `wanted` bytes, or half of it, and so on.
 ///
 /// Where the address space is limited the program needs some of it itself, so the pool takes half

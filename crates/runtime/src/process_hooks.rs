@@ -2,9 +2,9 @@
 //! `clone`, `clone` without shared memory, and `_Fork`; and `unshare` and `setns`, which the kernel
 //! refuses a process of several threads.
 //!
-//! The kernel gives such a child a copy of the memory, in which pages that the trap has taken away
-//! would read as zeroes, with nobody to serve them. So every page is brought home before, and the
-//! child starts a service of its own, as over a `fork`. The locks are not taken: the child of a
+//! The kernel gives such a child a copy of the memory, in which pages that the trap or a mover has
+//! taken away would read as zeroes, with nobody to serve them. So every page is brought home before,
+//! and the child starts a service of its own where the trap runs, as over a `fork`. The locks are not taken: the child of a
 //! program of several threads may not allocate here without Isotherm either, and a signal handler
 //! may come this way.
 
@@ -15,13 +15,14 @@ use isotherm_sys::system_call::{Errno, Result, call};
 use crate::kernel::{answer, answer_number, errno, set_errno};
 use crate::placement;
 use crate::session;
+use crate::staged;
 use crate::start;
 use crate::trap;
 
 /// The first fields of `clone3`'s argument.
 const CLONE3_BYTES: usize = 64;
 
-/// `syscall`, as the C library has it, but for the calls that make a process while the trap runs.
+/// `syscall`, as the C library has it, but for the calls that make a process while pages may be away.
 /// Those that share the memory go straight on, because their child may return first on this very
 /// stack.
 #[cfg(target_arch = "x86_64")]
@@ -53,14 +54,14 @@ unsafe extern "C" fn syscall() {
         "mov rdi, rax",
         "jmp {fail}",
         "3:",
-        "cmp byte ptr [rip + {trapped}], 0",
+        "cmp byte ptr [rip + {away}], 0",
         "je 2b",
         "jmp {make}",
         clone3 = const libc::SYS_clone3,
         fork = const libc::SYS_fork,
         clone = const libc::SYS_clone,
         shares_memory = const libc::CLONE_VM,
-        trapped = sym placement::TRAPPED,
+        away = sym placement::AWAY,
         fail = sym fail,
         make = sym make_process,
     );
@@ -93,14 +94,14 @@ unsafe extern "C" fn syscall() {
         "4:",
         "b {fail}",
         "3:",
-        "adrp x9, {trapped}",
-        "ldrb w9, [x9, :lo12:{trapped}]",
+        "adrp x9, {away}",
+        "ldrb w9, [x9, :lo12:{away}]",
         "cbz w9, 2b",
         "b {make}",
         clone3 = const libc::SYS_clone3,
         clone = const libc::SYS_clone,
         shares_memory = const libc::CLONE_VM,
-        trapped = sym placement::TRAPPED,
+        away = sym placement::AWAY,
         fail = sym fail,
         make = sym make_process,
     );
@@ -157,24 +158,43 @@ unsafe fn copies_memory(number: c_long, first: usize, second: usize) -> bool {
 
 /// Makes a process while every page is at home, and gives a child a service of its own.
 fn at_home(make: impl FnOnce() -> Result<usize>) -> Result<usize> {
-    if !placement::trapped() {
+    if !placement::may_be_away() {
         return make();
     }
-    trap::before_fork();
+    bring_home();
     let made = make();
     if made == Ok(0) {
         start_over();
     } else {
-        trap::after_fork_parent();
+        let_go();
     }
     made
 }
 
-/// In the child: lets go of the parent's session, and starts a service.
+/// Brings every page home and keeps it there until [`let_go`].
+fn bring_home() {
+    if placement::trapped() {
+        trap::before_fork();
+    }
+    staged::before_fork();
+}
+
+/// In the parent, or where no process was made.
+fn let_go() {
+    staged::after_fork_parent();
+    if placement::trapped() {
+        trap::after_fork_parent();
+    }
+}
+
+/// In the child: lets go of the parent's session, and starts a service where the trap runs.
 fn start_over() {
+    staged::after_fork_child();
     session::after_fork_child();
-    session::ensure();
-    trap::after_fork_child(start::board());
+    if placement::trapped() {
+        session::ensure();
+        trap::after_fork_child(start::board());
+    }
 }
 
 /// What the kernel grants to a process of one thread alone.
@@ -205,12 +225,15 @@ pub(crate) unsafe extern "C" fn setns(descriptor: c_int, kind: c_int) -> c_int {
 /// Makes a system call, if need be while the program's only thread is the process's only one.
 fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
     // Ours is the second; with more the kernel refuses, as it does without Isotherm.
-    let alone = needs && placement::trapped() && isotherm_sys::thread::count() == 2;
+    let alone = needs && placement::may_be_away() && isotherm_sys::thread::count() == 2;
     if !alone {
         return answer(work().map(|_| ()));
     }
     let before = errno();
-    let done = trap::pause_for(start::board(), work);
+    let done = match placement::trapped() {
+        true => trap::pause_for(start::board(), work),
+        false => staged::pause_for(work),
+    };
     set_errno(before);
     answer(done.map(|_| ()))
 }
@@ -288,13 +311,13 @@ pub(crate) unsafe extern "C" fn clone(
     }
     // SAFETY: the C library gives the symbol this type.
     let clone: Clone = unsafe { core::mem::transmute(next) };
-    let copies = flags & libc::CLONE_VM == 0 && placement::trapped();
+    let copies = flags & libc::CLONE_VM == 0 && placement::may_be_away();
     let Some(function) = function.filter(|_| copies) else {
         // SAFETY: the caller's promise.
         return unsafe { clone(function, stack, flags, argument, parent, storage, child) };
     };
     let mut start = Start { function, argument };
-    trap::before_fork();
+    bring_home();
     let start = (&raw mut start).cast();
     // SAFETY: the caller's promise; the child has a copy of this frame.
     let pid = unsafe {
@@ -308,6 +331,6 @@ pub(crate) unsafe extern "C" fn clone(
             child,
         )
     };
-    trap::after_fork_parent();
+    let_go();
     pid
 }

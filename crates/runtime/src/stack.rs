@@ -9,6 +9,8 @@ use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::staged;
+
 /// A stack smaller than this is given more room.
 const SMALL_BYTES: usize = 256 << 10;
 
@@ -38,7 +40,8 @@ fn next() -> Option<Create> {
     unsafe { core::mem::transmute::<*const c_void, Option<Create>>(function) }
 }
 
-/// A copy of the attributes with more room, if they ask for a small stack of the C library's.
+/// A copy of the attributes with more room, if they ask for a small stack of the C library's. A stack of
+/// the program's own stays where it is.
 ///
 /// # Safety
 /// The attributes are initialised, and live as long as the copy, which shares what they point to.
@@ -56,6 +59,9 @@ unsafe fn roomier(attributes: *const libc::pthread_attr_t) -> Option<libc::pthre
         }
     }
     let own = stack.addr().wrapping_add(same) != 0;
+    if own {
+        staged::leave_alone(stack.addr(), same);
+    }
     if bytes == 0 || bytes >= SMALL_BYTES || own {
         return None;
     }

@@ -20,6 +20,7 @@ use crate::pool;
 use crate::say;
 use crate::session;
 use crate::site;
+use crate::staged;
 use crate::state;
 use crate::tables;
 use crate::thread;
@@ -106,6 +107,9 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
         session::start(directory, &config);
     }
     start_trap(&config)?;
+    if config.moves {
+        staged::start();
+    }
     // Last, because the instances take their first chunks: the trap must see them.
     register_arenas(&config);
     Ok(if config.mode == Mode::Guided {
@@ -144,8 +148,7 @@ pub(crate) fn board() -> Option<trap::Board> {
     session::current().map(|session| session.board())
 }
 
-/// Starts the trap, if anything is to be slowed or sampled. On real nodes the observer moves
-/// from outside.
+/// Starts the trap, if anything is to be slowed or sampled.
 fn start_trap(config: &Config) -> Result<(), OffReason> {
     if config.emulation.period_ns == 0 && config.trapping.pages == 0 {
         return Ok(());

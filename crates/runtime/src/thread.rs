@@ -235,6 +235,7 @@ fn new_tcache() -> Option<u32> {
 fn flags_counting(arena: u32, bytes: i64) -> c_int {
     let Some(place) = current().and_then(|state| state.place(arena)) else {
         site::add_live(arena, bytes);
+        arena::follow_tier(arena);
         return bare_flags(arena, None);
     };
     place.live += bytes;
@@ -242,6 +243,8 @@ fn flags_counting(arena: u32, bytes: i64) -> c_int {
         let live = core::mem::take(&mut place.live);
         let flags = place.flags;
         site::add_live(arena, live);
+        // Rare enough for a look at what the observer wants, and often enough.
+        arena::follow_tier(arena);
         return flags;
     }
     place.flags

@@ -12,7 +12,7 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use isotherm_abi::config::{ConfigHeader, Emulation, Mode, PlanEntry, TierKind, TierRecord};
+use isotherm_abi::config::{ConfigHeader, Emulation, Mode, Mover, PlanEntry, TierKind, TierRecord};
 use isotherm_abi::env;
 use isotherm_abi::session::{Counter, SessionHeader};
 
@@ -64,6 +64,7 @@ struct Way {
     emulation: Emulation,
     /// Whether the plan knows the callers of its sites, so that the others need not be looked at.
     callers: bool,
+    mover: Mover,
 }
 
 const NO_EMULATION: Emulation = Emulation {
@@ -91,6 +92,7 @@ const fn way(name: &'static str, mode: Mode, tiers: &'static [TierKind]) -> Way 
         tiers,
         emulation: NO_EMULATION,
         callers: false,
+        mover: Mover::Kernel,
     }
 }
 
@@ -116,6 +118,10 @@ fn plain_ways() -> Vec<Way> {
         },
         way("guided, six tiers", Mode::Guided, &[NODES; 6]),
         way("online", Mode::Online, &[NODES, NODES]),
+        Way {
+            mover: Mover::Staged,
+            ..way("online, a mover inside", Mode::Online, &[NODES, NODES])
+        },
     ]
 }
 
@@ -173,6 +179,7 @@ impl Way {
         header.callers_offset = header.entries_offset + std::mem::size_of_val(&entries[..]) as u64;
         header.file_bytes = header.callers_offset + std::mem::size_of_val(&callers[..]) as u64;
         header.emulation = self.emulation;
+        header.mover = self.mover as u32;
         // A file of its own for each call: another test may be reading the last one.
         static CALLS: AtomicU32 = AtomicU32::new(0);
         let call = CALLS.fetch_add(1, Ordering::Relaxed);

@@ -80,7 +80,7 @@ fn configuration(mode: Mode, default_tier: u32, fast_bytes: u64, trapping: Trapp
         pair(2, 0),
         tiers_offset as u64,
         end as u64,
-        pair(0, 0),
+        pair(0, header.mover),
         end as u64,
         PERIOD_NS,
         ACCESS_NS,

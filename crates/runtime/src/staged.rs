@@ -1,0 +1,347 @@
+//! Staged copy on request: moves the data of arenas between real nodes from inside the program.
+//!
+//! The observer names some chunks of the pool and a node ([`MoveRequest`]). A bare thread
+//! ([`isotherm_sys::thread`]) moves those that belong to arenas, one at a time, by
+//! [`StagedCopy`] with [`Method::Exchange`], and answers which it moved. It allocates nothing, and
+//! waits for nothing that the program holds but for [`APART`]. Large mappings of the program are
+//! left to the kernel's migration: programs unmap, protect and lock them.
+//!
+//! While a chunk moves, whoever touches it waits. What it must not meet takes [`APART`], which the
+//! thread holds for each chunk:
+//! - a fork, whose child would find the chunk missing ([`before_fork`], [`crate::process_hooks`]).
+//!   A child has no mover; the observer moves its memory from outside;
+//! - calls that throw contents away or change the mapping ([`apart`]).
+//!
+//! - the end of a thread whose stack lies in it, and is [left alone](leave_alone).
+//!
+//! Not covered, as with the trap ([`crate::trap`]): such calls and forks by the program's own
+//! `syscall` instruction; the kernel's accesses that may not wait (`FUTEX_LOCK_PI` and
+//! `FUTEX_WAKE_OP` fail with `EFAULT` where their word moves at that moment, and a robust lock that
+//! a thread leaves behind then is not marked); and readers through `/proc/<pid>/mem`. That is why
+//! nobody gets this way of moving without asking for it.
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::OnceLock;
+
+use isotherm_abi::session::{
+    CHUNK_FREE, CHUNK_MAPPING, Counter, MOVE_CHUNKS, MoveRequest, MoverState,
+};
+use isotherm_sys::staged::{Exclusion, Method, Settings, StagedCopy, StagedError, UnitFate};
+use isotherm_sys::thread::{Stack, is_there, settle_bare, spawn};
+use rustix::event::Timespec;
+use rustix::thread::futex;
+
+use crate::arena;
+use crate::lock::{Guard, Lock};
+use crate::placement;
+use crate::pool::{self, CHUNK};
+use crate::session;
+use crate::trap::progress::thread_ns;
+
+/// There is no thread.
+const OFF: u32 = 0;
+/// It has not said yet how it goes.
+const STARTING: u32 = 1;
+/// It serves.
+const RUNNING: u32 = 2;
+/// It is asked to end.
+const ENDING: u32 = 3;
+
+static STATUS: AtomicU32 = AtomicU32::new(OFF);
+static THREAD: AtomicU32 = AtomicU32::new(0);
+static STACK: OnceLock<Stack> = OnceLock::new();
+/// Held by the thread for each chunk, and by whoever a chunk on the move must not meet.
+static APART: Lock = Lock::new();
+/// Who waits for [`APART`] beside the thread, which would take it again and again before they wake.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+/// Chunks of the pool that are never moved, a bit for each.
+static LEFT_ALONE: [AtomicU64; LEFT_ALONE_CHUNKS / 64] =
+    [const { AtomicU64::new(0) }; LEFT_ALONE_CHUNKS / 64];
+/// The chunk in hand, 0 for none; stored before [`LEFT_ALONE`] is looked at, and read after it was
+/// changed, so that one of the two sees the other.
+static IN_HAND: AtomicUsize = AtomicUsize::new(0);
+/// Forks so far: each makes the pages that the mover keeps ready shared with a child.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Chunks that can be left alone: a pool of 1 TiB. Chunks behind it are not moved at all.
+const LEFT_ALONE_CHUNKS: usize = 1 << 19;
+/// The thread's stack: two lists of a chunk's pages are the most that lies there.
+const STACK_BYTES: usize = 128 << 10;
+/// How often requests are looked for, a while after the last one and soon after it.
+const IDLE_NS: u64 = 20_000_000;
+const BUSY_NS: u64 = 1_000_000;
+/// Looks without a request until the thread is idle, and gives up the memory that it keeps ready.
+const BUSY_LOOKS: u32 = 1_000;
+
+/// Chunks kept ready: 16 MiB. One thread copies, so that the program sees one thread more and no other.
+const SETTINGS: Settings = Settings {
+    threads: 1,
+    units: 8,
+    method: Some(Method::Exchange),
+    even_if_there: false,
+};
+
+/// Whether chunks may be on the move.
+#[inline]
+fn runs() -> bool {
+    STATUS.load(Ordering::Relaxed) != OFF
+}
+
+/// Starts the thread. A process without a session has nobody who would ask; one whose kernel lacks
+/// what is needed says so in its session, and runs on.
+pub(crate) fn start() {
+    let Some(session) = session::current() else {
+        return;
+    };
+    let request = &session.header().moving;
+    let launched = match placement::trapped() {
+        true => Err(MoverState::Trapping),
+        false => launch(request),
+    };
+    if let Err(state) = launched {
+        STATUS.store(OFF, Ordering::Release);
+        request.state.store(state as u32, Ordering::Release);
+    } else {
+        placement::set_away();
+    }
+}
+
+fn launch(request: &'static MoveRequest) -> Result<(), MoverState> {
+    if STACK.get().is_none() {
+        let stack = Stack::map(STACK_BYTES).map_err(|_| MoverState::NoResources)?;
+        // Only the thread that starts the library, or the program's only one, comes here.
+        let _ = STACK.set(stack);
+    }
+    let stack = STACK.get().ok_or(MoverState::NoResources)?;
+    STATUS.store(STARTING, Ordering::Release);
+    let argument = core::ptr::from_ref(request).cast_mut().cast();
+    // SAFETY: no thread runs on the stack: none was started, or it has ended. `run` keeps to the
+    // rules of bare threads, and session files stay mapped.
+    let thread = unsafe { spawn(stack, run, argument) }.map_err(|_| MoverState::NoResources)?;
+    THREAD.store(thread as u32, Ordering::Relaxed);
+    while STATUS.load(Ordering::Acquire) == STARTING {
+        let _ = futex::wait(&STATUS, futex::Flags::PRIVATE, STARTING, None);
+    }
+    match STATUS.load(Ordering::Acquire) {
+        RUNNING => Ok(()),
+        _ => Err(match request.state.load(Ordering::Acquire) {
+            state if state == MoverState::NoUserfaultfd as u32 => MoverState::NoUserfaultfd,
+            state if state == MoverState::OldKernel as u32 => MoverState::OldKernel,
+            state if state == MoverState::NoPagemap as u32 => MoverState::NoPagemap,
+            _ => MoverState::NoResources,
+        }),
+    }
+}
+
+/// What the thread runs; `argument` is a `&'static MoveRequest`.
+extern "C" fn run(argument: *mut c_void) {
+    // SAFETY: `launch` passes a reference that lives for ever.
+    let request = unsafe { &*argument.cast::<MoveRequest>() };
+    let opened = settle_bare(c"isotherm-move")
+        .map_err(|_| MoverState::NoResources)
+        .and_then(|()| StagedCopy::open(SETTINGS).map_err(state_of));
+    let (state, status) = match &opened {
+        Ok(_) => (MoverState::Running, RUNNING),
+        Err(state) => (*state, OFF),
+    };
+    request.state.store(state as u32, Ordering::Release);
+    STATUS.store(status, Ordering::Release);
+    let _ = futex::wake(&STATUS, futex::Flags::PRIVATE, 1);
+    if let Ok(mover) = opened {
+        serve(mover, request);
+    }
+}
+
+const fn state_of(error: StagedError) -> MoverState {
+    match error {
+        StagedError::NoUserfaultfd(_) => MoverState::NoUserfaultfd,
+        StagedError::OldKernel => MoverState::OldKernel,
+        StagedError::NoPagemap => MoverState::NoPagemap,
+        StagedError::NoResources => MoverState::NoResources,
+    }
+}
+
+/// Carries out requests until the thread is asked to end.
+fn serve(mut mover: StagedCopy, request: &MoveRequest) {
+    let (mut idle, mut forks) = (BUSY_LOOKS, 0);
+    while STATUS.load(Ordering::Acquire) == RUNNING {
+        let asked = request.asked.load(Ordering::Acquire);
+        if asked != request.answered.load(Ordering::Relaxed) {
+            let moved = carry_out(&mut mover, request, &mut forks);
+            session::count(
+                Counter::StagedBytes,
+                u64::from(moved.count_ones()) * CHUNK as u64,
+            );
+            request.moved.store(moved, Ordering::Relaxed);
+            request.answered.store(asked, Ordering::Release);
+            if let Some(session) = session::current() {
+                let time = session.counter(Counter::ServiceNanos);
+                time.store(thread_ns(), Ordering::Relaxed);
+            }
+            idle = 0;
+        } else if idle < BUSY_LOOKS {
+            idle += 1;
+            if idle == BUSY_LOOKS {
+                mover.empty();
+            }
+            sleep(BUSY_NS);
+        } else {
+            sleep(IDLE_NS);
+        }
+    }
+}
+
+/// Sleeps so long, or until the thread is asked to end.
+fn sleep(nanos: u64) {
+    let time = Timespec {
+        tv_sec: 0,
+        tv_nsec: nanos as _,
+    };
+    let _ = futex::wait(&STATUS, futex::Flags::PRIVATE, RUNNING, Some(&time));
+}
+
+/// Moves the chunks of a request; bit n of the answer stands for chunk n.
+fn carry_out(mover: &mut StagedCopy, request: &MoveRequest, forks: &mut u32) -> u64 {
+    let start = request.start.load(Ordering::Relaxed) as usize;
+    let chunks = request.chunks.load(Ordering::Relaxed).min(MOVE_CHUNKS);
+    let node = request.node.load(Ordering::Relaxed);
+    mover.set_even_if_there(request.even_if_there.load(Ordering::Relaxed) == 1);
+    let mut moved = 0;
+    for number in 0..chunks {
+        let chunk = start.saturating_add(number as usize * CHUNK);
+        let Some(arena) = arena_of(chunk) else {
+            continue;
+        };
+        arena::follow_tier(arena);
+        if core::mem::replace(forks, FORKS.load(Ordering::Relaxed)) != *forks {
+            mover.empty();
+        }
+        IN_HAND.store(chunk, Ordering::SeqCst);
+        if !may_move(chunk) {
+            continue;
+        }
+        // SAFETY: chunks of arenas stay what they are for as long as the process lives, and who
+        // discards, protects or replaces a part of one does so apart from this.
+        unsafe {
+            mover.move_range(chunk..chunk + CHUNK, node, &Apart, |_, fate| {
+                moved |= u64::from(matches!(fate, UnitFate::Moved(_))) << number;
+            });
+        }
+    }
+    IN_HAND.store(0, Ordering::SeqCst);
+    moved
+}
+
+/// The arena that a chunk belongs to.
+fn arena_of(chunk: usize) -> Option<u32> {
+    match pool::owner(chunk) {
+        CHUNK_FREE | CHUNK_MAPPING => None,
+        owner => Some(owner - 1),
+    }
+}
+
+/// Where a chunk's bit is, if it has one.
+fn bit_of(chunk: usize) -> Option<(&'static AtomicU64, u64)> {
+    let number = chunk.checked_sub(pool::range().start)? / CHUNK;
+    Some((LEFT_ALONE.get(number / 64)?, 1 << (number % 64)))
+}
+
+fn may_move(chunk: usize) -> bool {
+    let bit = bit_of(chunk).filter(|_| chunk.is_multiple_of(CHUNK));
+    bit.is_some_and(|(word, bit)| word.load(Ordering::SeqCst) & bit == 0)
+}
+
+/// Never moves the chunks of a range again: a thread's stack, say, of which the kernel clears a word
+/// when the thread ends, and cannot wait for it then.
+pub(crate) fn leave_alone(address: usize, bytes: usize) {
+    let inside = pool::overlap(address, bytes);
+    if !runs() || inside.is_empty() {
+        return;
+    }
+    for chunk in (inside.start / CHUNK * CHUNK..inside.end).step_by(CHUNK) {
+        if let Some((word, bit)) = bit_of(chunk) {
+            word.fetch_or(bit, Ordering::SeqCst);
+        }
+        while IN_HAND.load(Ordering::SeqCst) == chunk {
+            rustix::thread::sched_yield();
+        }
+    }
+}
+
+/// The thread's side of [`APART`].
+struct Apart;
+
+impl Exclusion for Apart {
+    fn enter(&self) {
+        while WAITING.load(Ordering::Relaxed) > 0 {
+            sleep(BUSY_NS / 10);
+        }
+        APART.acquire();
+    }
+
+    fn leave(&self) {
+        APART.release();
+    }
+}
+
+/// Keeps chunks where they are until it is dropped; `None` where nothing moves, or this thread keeps
+/// them already.
+pub(crate) fn keep() -> Option<Guard<'static>> {
+    if !runs() {
+        return None;
+    }
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    let guard = APART.lock();
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+    guard
+}
+
+/// Does what no chunk on the move must meet, if the range has a part in the pool.
+pub(crate) fn apart<R>(address: usize, bytes: usize, work: impl FnOnce() -> R) -> R {
+    let inside = runs() && !pool::overlap(address, bytes).is_empty();
+    let _kept = inside.then(keep);
+    work()
+}
+
+/// Keeps chunks where they are from before a fork until after it.
+pub(crate) fn before_fork() {
+    if runs() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+        WAITING.fetch_add(1, Ordering::Relaxed);
+        APART.acquire();
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The fork is over, or failed.
+pub(crate) fn after_fork_parent() {
+    if runs() {
+        APART.release();
+    }
+}
+
+/// In the child, which has no mover: its memory is moved from outside.
+pub(crate) fn after_fork_child() {
+    WAITING.store(0, Ordering::Relaxed);
+    if STATUS.swap(OFF, Ordering::Relaxed) != OFF {
+        APART.release();
+    }
+}
+
+/// Does what the kernel refuses a process of several threads, without the thread meanwhile. The
+/// caller's thread is the program's only one.
+pub(crate) fn pause_for<R>(work: impl FnOnce() -> R) -> R {
+    let running = STATUS.compare_exchange(RUNNING, ENDING, Ordering::AcqRel, Ordering::Relaxed);
+    if running.is_err() {
+        return work();
+    }
+    let _ = futex::wake(&STATUS, futex::Flags::PRIVATE, 1);
+    let process = rustix::process::getpid().as_raw_nonzero().get();
+    while is_there(process, THREAD.load(Ordering::Relaxed) as i32) {
+        rustix::thread::sched_yield();
+    }
+    let answer = work();
+    start();
+    answer
+}
