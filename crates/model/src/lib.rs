@@ -7,7 +7,7 @@
 //! Each arrow is a type of this crate; a stage depends on `model` and never on its neighbour.
 //! Nothing here does I/O, reads a clock or is unsafe. Overloaded words are defined where their type
 //! stands: *tier* in [`tier`], *node* in [`movement`], *site* in [`site`], *epoch* and *batch* in [`batch`], *page* in
-//! [`page`], *plan* in [`plan`].
+//! [`page`], *plan* in [`plan`], *unit* in [`watch`].
 #![forbid(unsafe_code)]
 
 pub mod batch;
@@ -24,3 +24,4 @@ pub mod site;
 pub mod tier;
 pub mod trace;
 pub mod units;
+pub mod watch;

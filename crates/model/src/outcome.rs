@@ -18,6 +18,9 @@ pub struct Action {
     pub bytes: Bytes,
 }
 
+/// Why nothing was moved in a dry run.
+pub const DRY_RUN: &str = "dry run";
+
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {

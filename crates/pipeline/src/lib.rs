@@ -10,6 +10,8 @@
 //! live run, a recorded profile and a simulated machine. A profile that is complete becomes the
 //! input of a policy through [`items()`], or of chunk selection through [`data_objects()`].
 //!
+//! [`UnitStep`] is the daemon's: units of memory of any process instead of sites of one.
+//!
 //! Left out on purpose: waiting for the next epoch (a clock), and reading or writing profiles.
 #![forbid(unsafe_code)]
 
@@ -24,6 +26,7 @@ mod latency;
 mod online;
 mod step;
 mod tally;
+mod unit_step;
 
 pub use attribute::Attribution;
 pub use count_worth::{CountWorth, count_worth};
@@ -34,3 +37,6 @@ pub use items::{items, labels};
 pub use latency::is_latency_weighted;
 pub use online::{Online, OnlineConfig};
 pub use step::{Step, StepReport};
+pub use unit_step::{
+    Combine, EpochReport, Limits, MakePolicy, ProcessShare, Sums, UnitStep, UnitStepConfig,
+};

@@ -1,0 +1,104 @@
+//! What watching whole processes from outside yields: the arrow from `observe` to the daemon's step.
+//!
+//! A *unit* is the piece of memory that the daemon decides about and moves as a whole: an aligned
+//! range of one process, a huge page by default. What the sources see is told of ranges of any
+//! size; the step spreads it over the units in them.
+//!
+//! ```text
+//! unit        |     0     |     1     |     2     |     3     |
+//! held        | 2 MiB, 0  | 2 MiB, 0  |    -      | 1 MiB, all|   resident, and on fast nodes
+//! sighting    |<------- 40 hits ----->|                           a range of accessed bits
+//! sighting                   ^ 1                                  a sample
+//! ```
+
+use crate::batch::{Epoch, Process, SourceReport};
+use crate::movement::AddressRange;
+use crate::units::{Bytes, Nanos};
+
+/// A piece of memory that is moved as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Unit {
+    /// Whose.
+    pub process: Process,
+    /// Its first address, a multiple of the size of units.
+    pub start: u64,
+}
+
+/// Which kind of source saw an access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Evidence {
+    /// A page's accessed bit was found set: one hit a page and look.
+    AccessedBits,
+    /// A sample of the access itself: one hit a sample.
+    TraceSamples,
+}
+
+impl Evidence {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::AccessedBits, Self::TraceSamples];
+
+    /// Its name in settings, reports and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AccessedBits => "accessed-bits",
+            Self::TraceSamples => "trace-samples",
+        }
+    }
+}
+
+/// Accesses that a source saw in a range in one epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    /// Whose memory.
+    pub process: Process,
+    /// Where. The source cannot tell its parts apart.
+    pub range: AddressRange,
+    /// How many in the range together.
+    pub hits: u64,
+    /// By which kind of source.
+    pub evidence: Evidence,
+}
+
+/// What a process holds in one unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Held {
+    /// Which unit.
+    pub unit: Unit,
+    /// Bytes of it that are resident, at least one and at most its size.
+    pub resident: Bytes,
+    /// Of these, bytes on the fast tier's nodes.
+    pub fast: Bytes,
+}
+
+/// A process that is watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Watched {
+    /// Which.
+    pub process: Process,
+    /// Its program, as the kernel names it, for people.
+    pub name: String,
+    /// The control group it is in, empty where there is none.
+    pub control_group: String,
+    /// Why its memory or its accesses cannot be seen; empty where all is well.
+    pub trouble: String,
+}
+
+/// All that was seen in one epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Observation {
+    /// Which epoch.
+    pub epoch: Epoch,
+    /// How long it took.
+    pub span: Nanos,
+    /// The processes that are watched now. What a process held that is not named is forgotten.
+    pub processes: Vec<Watched>,
+    /// What they hold, each unit once.
+    pub held: Vec<Held>,
+    /// What was accessed.
+    pub sightings: Vec<Sighting>,
+    /// Bytes of the fast tier that watched processes may use, what they hold there now included.
+    pub capacity: Bytes,
+    /// Reports of the sources, cumulative.
+    pub sources: Vec<SourceReport>,
+}

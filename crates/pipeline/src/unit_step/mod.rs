@@ -1,0 +1,320 @@
+//! The daemon's step: what was seen of all watched processes in an epoch becomes moves.
+//!
+//! ```text
+//! Observation --> index (dense numbers) --> ranks --> caps --> EpochPolicy --> moves
+//!                                                                |              |
+//!                       EpochReport <-- what is fast now <-- RangeExecutor <----+
+//! ```
+//!
+//! The policies are those of the simulator, and see what they see there. A unit of a process that
+//! ended vanishes with all that was known of it. No more is wanted fast than fits, whatever the
+//! policy says, and no more is promoted than demotions have in truth made room for.
+
+mod caps;
+mod index;
+mod moves;
+mod rank;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
+use isotherm_model::outcome::Fate;
+use isotherm_model::page::{EpochView, PageIndex};
+use isotherm_model::port::{EpochPolicy, RangeExecutor};
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::Observation;
+
+use caps::Caps;
+use index::Index;
+use moves::{LeftAlone, Moves};
+pub use rank::Combine;
+use rank::Ranks;
+pub use report::{EpochReport, ProcessShare, Sums};
+
+/// How the step works.
+#[derive(Clone, Debug)]
+pub struct UnitStepConfig {
+    /// Size of a unit; a multiple of the page size.
+    pub unit: Bytes,
+    /// Size of the kernel's pages.
+    pub page: Bytes,
+    /// Nodes of the fast tier, the one to be filled first in front.
+    pub fast_nodes: Vec<NodeId>,
+    /// Nodes that take what is demoted, likewise.
+    pub slow_nodes: Vec<NodeId>,
+    /// How the hits of both kinds become one rank.
+    pub combine: Combine,
+    /// Accesses that one trace sample stands for.
+    pub accesses_per_sample: u64,
+    /// Nothing is moved in truth: what the executor would have moved counts as moved.
+    pub modelled: bool,
+}
+
+/// What may change from epoch to epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes that may be moved in one epoch.
+    pub moves: Bytes,
+    /// Bytes of the fast tier that the processes of a control group may have, by the group's name.
+    /// A cap holds for the groups below it too; the longest name that fits counts.
+    pub caps: BTreeMap<String, Bytes>,
+}
+
+/// Makes a policy that has seen nothing yet.
+pub type MakePolicy = Box<dyn Fn() -> Box<dyn EpochPolicy>>;
+
+/// The step and what it keeps from epoch to epoch.
+pub struct UnitStep {
+    config: UnitStepConfig,
+    make: MakePolicy,
+    policy: Box<dyn EpochPolicy>,
+    index: Index,
+    ranks: Ranks,
+    left_alone: LeftAlone,
+    /// Kept for its memory.
+    wanted: Vec<PageIndex>,
+}
+
+impl UnitStep {
+    /// A step that has seen nothing yet. `make` is called again when all units are numbered anew.
+    #[must_use]
+    pub fn new(config: UnitStepConfig, make: MakePolicy) -> Self {
+        Self {
+            ranks: Ranks::new(config.accesses_per_sample),
+            policy: make(),
+            make,
+            config,
+            index: Index::default(),
+            left_alone: LeftAlone::default(),
+            wanted: Vec::new(),
+        }
+    }
+
+    /// Takes one epoch: ranks, decides, has the executor move, and tells what became of it.
+    pub fn run(
+        &mut self,
+        seen: &Observation,
+        limits: &Limits,
+        executor: &mut impl RangeExecutor,
+    ) -> EpochReport {
+        let unit = self.config.unit.0.max(1);
+        if self.index.update(&seen.held, unit, self.config.modelled) {
+            self.policy = (self.make)();
+            self.left_alone = LeftAlone::default();
+        }
+        let index = &self.index;
+        let lives = |page: PageIndex| {
+            index
+                .known()
+                .get(page.at())
+                .is_some_and(|k| k.unit.is_some())
+        };
+        self.left_alone.retain(lives);
+        let (page, combine) = (self.config.page.0, self.config.combine);
+        let hits = self.ranks.take(index, &seen.sightings, unit, page, combine);
+        let mut report = report::begin(seen, index, &self.ranks.ranks, hits);
+        let wanted = self.decide(seen, limits);
+        let room = seen.capacity.0.saturating_sub(self.fast_bytes());
+        let movable = |page| !self.left_alone.has(page, seen.epoch);
+        let ranks = &self.ranks.ranks;
+        let moves = moves::choose(&self.index, ranks, &wanted, movable, room, limits.moves.0);
+        report.wanted = self.resident_of(&wanted);
+        report.wanted_units = self.named(&wanted);
+        self.carry_out(moves, seen, executor, &mut report);
+        report.left_alone = self.left_alone.count(seen.epoch);
+        report::end(&mut report, &self.index);
+        report
+    }
+
+    /// Which units should be fast, by their number.
+    fn decide(&mut self, seen: &Observation, limits: &Limits) -> Vec<bool> {
+        let known = self.index.known();
+        let fast: Vec<bool> = known.iter().map(index::Known::is_fast).collect();
+        let units = seen.capacity.0 / self.config.unit.0.max(1);
+        let capacity = u32::try_from(units).unwrap_or(u32::MAX);
+        let caps = self.caps(seen, limits);
+        let mut ended = self.ranks.ranks.clone();
+        caps.hide(&mut ended, &fast);
+        let view = EpochView {
+            ended: &ended,
+            coming: None,
+            fast: &fast,
+            capacity,
+        };
+        self.policy.decide(&view, &mut self.wanted);
+        caps.cut(&ended, &fast, &mut self.wanted);
+        let mut wanted = vec![false; fast.len()];
+        // A policy promises to keep to the capacity; this does not depend on it.
+        for page in self.wanted.iter().take(capacity as usize) {
+            if let Some(wanted) = wanted.get_mut(page.at()) {
+                *wanted = self.index.known()[page.at()].unit.is_some();
+            }
+        }
+        wanted
+    }
+
+    fn caps(&self, seen: &Observation, limits: &Limits) -> Caps {
+        let names: Vec<&String> = limits.caps.keys().collect();
+        let fits = |group: &str, cap: &str| {
+            group
+                .strip_prefix(cap)
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || cap.ends_with('/'))
+        };
+        let group_of: BTreeMap<_, _> = seen
+            .processes
+            .iter()
+            .filter_map(|watched| {
+                let fitting = names.iter().enumerate();
+                let fitting = fitting.filter(|(_, cap)| fits(&watched.control_group, cap));
+                let (number, _) = fitting.max_by_key(|(_, cap)| cap.len())?;
+                Some((watched.process, number as u32))
+            })
+            .collect();
+        let unit = self.config.unit.0.max(1);
+        let caps = limits.caps.values();
+        let caps = caps.map(|cap| usize::try_from(cap.0 / unit).unwrap_or(usize::MAX));
+        let group = self.index.known().iter().map(|known| {
+            let process = known.unit?.process;
+            group_of.get(&process).copied()
+        });
+        Caps::new(caps.collect(), group.collect())
+    }
+
+    /// Demotes, then promotes as far as there is room now.
+    fn carry_out(
+        &mut self,
+        moves: Moves,
+        seen: &Observation,
+        executor: &mut impl RangeExecutor,
+        report: &mut EpochReport,
+    ) {
+        let slow = self.config.slow_nodes.clone();
+        self.move_to(&moves.demotions, &slow, false, seen, executor, report);
+        let mut room = seen.capacity.0.saturating_sub(self.fast_bytes());
+        let fits = |page: &PageIndex| {
+            let known = self.index.known()[page.at()];
+            let needs = known.resident - known.fast;
+            let fits = needs <= room;
+            room -= if fits { needs } else { 0 };
+            fits
+        };
+        let promotions: Vec<PageIndex> = moves.promotions.into_iter().filter(fits).collect();
+        let fast = self.config.fast_nodes.clone();
+        self.move_to(&promotions, &fast, true, seen, executor, report);
+    }
+
+    /// Moves units to the first of the nodes that takes them.
+    fn move_to(
+        &mut self,
+        pages: &[PageIndex],
+        nodes: &[NodeId],
+        to_fast: bool,
+        seen: &Observation,
+        executor: &mut impl RangeExecutor,
+        report: &mut EpochReport,
+    ) {
+        let mut left = pages.to_vec();
+        for (turn, node) in nodes.iter().enumerate() {
+            // By address, so that neighbours are moved together; nobody is served first here.
+            left.sort_unstable_by_key(|page| self.index.known()[page.at()].unit);
+            let runs = moves::actions(&self.index, &left, self.config.unit.0, *node);
+            let (actions, runs): (Vec<RangeAction>, Vec<_>) = runs.into_iter().unzip();
+            let outcomes = executor.execute(&actions);
+            left.clear();
+            for (outcome, pages) in outcomes.iter().zip(runs) {
+                report.moves.add(outcome, to_fast, self.config.modelled);
+                for (page, share) in pages.iter().zip(shares(outcome, pages.len())) {
+                    if !self.settle(*page, to_fast, share) {
+                        left.push(*page);
+                    }
+                }
+            }
+            let last = turn + 1 == nodes.len();
+            for page in left.iter().filter(|_| last) {
+                self.left_alone.refused(*page, seen.epoch);
+            }
+        }
+    }
+
+    /// Notes where a unit is, given the bytes of it that are at the target now. Returns true where
+    /// that is most of it.
+    fn settle(&mut self, page: PageIndex, to_fast: bool, share: Share) -> bool {
+        let modelled = self.config.modelled;
+        let Some(known) = self.index.known_mut(page) else {
+            return true;
+        };
+        let there = share.there + if modelled { share.dry } else { 0 };
+        let all = share.there + share.dry + share.not_there;
+        // Shares are of the bytes that have pages; the unit's own number may be a little older.
+        let there = u128::from(known.resident) * u128::from(there) / u128::from(all.max(1));
+        let there = u64::try_from(there).unwrap_or(u64::MAX);
+        let before = known.fast;
+        known.fast = if to_fast {
+            there.max(before)
+        } else {
+            before.min(known.resident - there)
+        };
+        let settled = all == 0 || known.is_fast() == to_fast;
+        if settled {
+            self.left_alone.moved(page);
+        }
+        settled
+    }
+
+    fn fast_bytes(&self) -> u64 {
+        let fast = self.index.known().iter().map(|known| known.fast);
+        fast.fold(0, u64::saturating_add)
+    }
+
+    fn resident_of(&self, wanted: &[bool]) -> Bytes {
+        let known = self.index.known().iter().zip(wanted);
+        let wanted = known.filter(|(_, wanted)| **wanted);
+        wanted.map(|(known, _)| Bytes(known.resident)).sum()
+    }
+
+    fn named(&self, wanted: &[bool]) -> Vec<isotherm_model::watch::Unit> {
+        let known = self.index.known().iter().zip(wanted);
+        let wanted = known.filter(|(_, wanted)| **wanted);
+        wanted.filter_map(|(known, _)| known.unit).collect()
+    }
+}
+
+/// Bytes of a unit by what became of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    there: u64,
+    dry: u64,
+    not_there: u64,
+}
+
+/// What became of each of the equal units in a run.
+fn shares(outcome: &RangeOutcome, units: usize) -> Vec<Share> {
+    let mut shares = vec![Share::default(); units];
+    let unit = outcome.action.range.bytes.0 / (units as u64).max(1);
+    let mut at = 0;
+    for part in &outcome.parts {
+        let end = at + part.bytes.0;
+        while at < end {
+            let number = (at / unit.max(1)) as usize;
+            let until = end.min((number as u64 + 1).saturating_mul(unit.max(1)));
+            let Some(share) = shares.get_mut(number) else {
+                break;
+            };
+            match &part.fate {
+                Fate::Moved | Fate::AlreadyThere | Fate::Requested => share.there += until - at,
+                Fate::NotAttempted(why) if why == isotherm_model::outcome::DRY_RUN => {
+                    share.dry += until - at;
+                }
+                Fate::NotAttempted(why) if why == isotherm_model::movement::NOT_TOUCHED => {}
+                Fate::Busy(_) | Fate::Denied(_) | Fate::NotAttempted(_) => {
+                    share.not_there += until - at;
+                }
+            }
+            at = until;
+        }
+    }
+    shares
+}

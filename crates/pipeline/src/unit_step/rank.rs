@@ -1,0 +1,206 @@
+//! The rank of a unit: what all sources together saw of it in an epoch.
+//!
+//! TMP (section IV) adds the hits of accessed bits and of trace samples, because on its machines
+//! both came in numbers of the same order (figure 2). Without a PMU they do not: a look at 1 GiB
+//! yields a quarter of a million accessed bits, a second of timer samples a thousand. So each
+//! source's hits are first turned into accesses that they stand for:
+//!
+//! - a sample stands for as many as are made between two samples;
+//! - accessed bits tell *where*, not how often. Beside samples they stand together for as many
+//!   accesses as these do; alone, a hit stands for one read of every line of a page.
+//!
+//! [`Combine::Sum`] leaves the hits as they are, as TMP does.
+
+use isotherm_model::watch::Sighting;
+
+use super::index::Index;
+
+/// Bytes of a line of the cache, and so of what one access brings.
+const LINE_BYTES: u64 = 64;
+
+/// How the hits of both kinds become one rank.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Combine {
+    /// As accesses that they stand for.
+    #[default]
+    Balanced,
+    /// Added as they are (TMP, section IV).
+    Sum,
+}
+
+/// Hits of an epoch by unit and kind, and the ranks made of them. Keeps its lists between epochs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranks {
+    hits: [Vec<u64>; 2],
+    /// By number of the unit.
+    pub ranks: Vec<u64>,
+    /// Accesses that one sample stands for.
+    accesses_per_sample: u64,
+}
+
+impl Ranks {
+    /// Ranks in which a sample stands for so many accesses, at least one.
+    pub(super) fn new(accesses_per_sample: u64) -> Self {
+        Self {
+            accesses_per_sample: accesses_per_sample.max(1),
+            ..Self::default()
+        }
+    }
+
+    /// Ranks every unit by what was seen in this epoch. Returns the hits of each kind that fell on
+    /// a unit.
+    pub(super) fn take(
+        &mut self,
+        index: &Index,
+        sightings: &[Sighting],
+        unit_bytes: u64,
+        page_bytes: u64,
+        combine: Combine,
+    ) -> [u64; 2] {
+        for hits in &mut self.hits {
+            hits.clear();
+            hits.resize(index.known().len(), 0);
+        }
+        for sighting in sightings {
+            let hits = &mut self.hits[sighting.evidence as usize];
+            spread(index, sighting, unit_bytes, hits);
+        }
+        let total = |hits: &Vec<u64>| hits.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
+        let totals = [total(&self.hits[0]), total(&self.hits[1])];
+        let [bits, samples] = match combine {
+            Combine::Sum => [(1, 1), (1, 1)],
+            Combine::Balanced => {
+                let worth = self.accesses_per_sample;
+                let bits = match totals {
+                    [_, 0] => (page_bytes / LINE_BYTES, 1),
+                    [bits, samples] => (samples.saturating_mul(worth), bits.max(1)),
+                };
+                [bits, (worth, 1)]
+            }
+        };
+        let both = self.hits[0].iter().zip(&self.hits[1]);
+        let rank = |(bit, sample): (&u64, &u64)| {
+            scaled(*bit, bits).saturating_add(scaled(*sample, samples))
+        };
+        self.ranks.clear();
+        self.ranks.extend(both.map(rank));
+        totals
+    }
+}
+
+/// `hits` times a fraction, rounded down; a hit is never worth nothing.
+fn scaled(hits: u64, (times, over): (u64, u64)) -> u64 {
+    if hits == 0 {
+        return 0;
+    }
+    // The product of two 64-bit numbers fits 128 bits.
+    let scaled = u128::from(hits) * u128::from(times) / u128::from(over.max(1));
+    u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
+}
+
+/// Spreads a sighting over the units in its range, each by the bytes that are resident in it:
+/// what is not there was not accessed. None is lost in rounding.
+fn spread(index: &Index, sighting: &Sighting, unit_bytes: u64, hits: &mut [u64]) {
+    let range = sighting.range;
+    if range.bytes.0 == 0 || unit_bytes == 0 {
+        return;
+    }
+    let parts = || {
+        let first = range.start / unit_bytes * unit_bytes;
+        let units = index.within(sighting.process, first, range.end());
+        units.map(|(unit, page)| {
+            let end = unit.start.saturating_add(unit_bytes).min(range.end());
+            let inside = end.saturating_sub(unit.start.max(range.start));
+            (page, inside.min(index.known()[page.at()].resident).max(1))
+        })
+    };
+    let total: u64 = parts().fold(0, |sum, (_, bytes)| sum.saturating_add(bytes));
+    let (mut covered, mut given) = (0_u64, 0_u64);
+    for (page, bytes) in parts() {
+        covered = covered.saturating_add(bytes);
+        let due = u128::from(sighting.hits) * u128::from(covered) / u128::from(total.max(1));
+        let due = u64::try_from(due).unwrap_or(u64::MAX);
+        hits[page.at()] = hits[page.at()].saturating_add(due - given);
+        given = due;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Combine, Ranks};
+    use crate::unit_step::index::Index;
+    use isotherm_model::batch::Process;
+    use isotherm_model::movement::AddressRange;
+    use isotherm_model::units::Bytes;
+    use isotherm_model::watch::{Evidence, Held, Sighting, Unit};
+
+    const UNIT: u64 = 1 << 20;
+
+    /// Three units, the last one half resident.
+    fn index() -> Index {
+        let held = |number: u64, resident: u64| Held {
+            unit: Unit {
+                process: Process::default(),
+                start: number * UNIT,
+            },
+            resident: Bytes(resident),
+            fast: Bytes(0),
+        };
+        let mut index = Index::default();
+        index.update(
+            &[held(0, UNIT), held(1, UNIT), held(2, UNIT / 2)],
+            UNIT,
+            false,
+        );
+        index
+    }
+
+    fn seen(start: u64, bytes: u64, hits: u64, evidence: Evidence) -> Sighting {
+        Sighting {
+            process: Process::default(),
+            range: AddressRange {
+                start,
+                bytes: Bytes(bytes),
+            },
+            hits,
+            evidence,
+        }
+    }
+
+    fn ranks(sightings: &[Sighting], combine: Combine) -> (Vec<u64>, [u64; 2]) {
+        let mut ranks = Ranks::new(1000);
+        let totals = ranks.take(&index(), sightings, UNIT, 4096, combine);
+        (ranks.ranks, totals)
+    }
+
+    #[test]
+    fn hits_are_spread_over_what_is_resident_and_none_is_lost() {
+        let all = seen(0, 8 * UNIT, 101, Evidence::AccessedBits);
+        let (ranks, totals) = ranks(&[all], Combine::Sum);
+        assert_eq!((ranks, totals), (vec![40, 40, 21], [101, 0]));
+    }
+
+    #[test]
+    fn where_both_kinds_see_they_weigh_alike_and_a_sum_leaves_them_as_they_are() {
+        let bits = seen(0, 2 * UNIT, 500_000, Evidence::AccessedBits);
+        let sample = seen(UNIT + 7, 1, 10, Evidence::TraceSamples);
+        let (balanced, _) = ranks(&[bits, sample], Combine::Balanced);
+        assert_eq!(balanced, [5_000, 15_000, 0]);
+        let (sum, _) = ranks(&[bits, sample], Combine::Sum);
+        assert_eq!(sum, [250_000, 250_010, 0]);
+    }
+
+    #[test]
+    fn accessed_bits_alone_stand_for_the_lines_of_their_pages() {
+        let bits = seen(0, UNIT, 3, Evidence::AccessedBits);
+        assert_eq!(ranks(&[bits], Combine::Balanced).0, [192, 0, 0]);
+    }
+
+    #[test]
+    fn what_lies_in_no_unit_and_the_end_of_the_address_space_count_nothing() {
+        let beyond = seen(9 * UNIT, UNIT, 5, Evidence::TraceSamples);
+        let end = seen(u64::MAX - 1, 9, 5, Evidence::TraceSamples);
+        let nothing = seen(0, 0, 5, Evidence::TraceSamples);
+        assert_eq!(ranks(&[beyond, end, nothing], Combine::Sum).1, [0, 0]);
+    }
+}

@@ -1,0 +1,188 @@
+//! What an epoch of the daemon came to, for people and for metrics.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::batch::{Epoch, Process, SourceReport};
+use isotherm_model::movement::{NOT_TOUCHED, RangeOutcome};
+use isotherm_model::outcome::{DRY_RUN, Fate};
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::{Observation, Unit};
+
+use super::index::Index;
+
+/// One epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct EpochReport {
+    /// Which.
+    pub epoch: Epoch,
+    /// How long it took.
+    pub span: Nanos,
+    /// Bytes of the fast tier that watched processes may use.
+    pub capacity: Bytes,
+    /// Bytes that watched processes have resident.
+    pub resident: Bytes,
+    /// Of these, bytes in the fast tier when the epoch's moves were done.
+    pub fast: Bytes,
+    /// Bytes that the policy wants there.
+    pub wanted: Bytes,
+    /// The units that it wants there.
+    pub wanted_units: Vec<Unit>,
+    /// Units that are watched.
+    pub units: usize,
+    /// Units that could not be moved and are left alone for a while.
+    pub left_alone: usize,
+    /// Hits of accessed bits and of trace samples that fell on a unit.
+    pub hits: [u64; 2],
+    /// Accesses that the hits stand for, and of these the ones to units that were fast in the epoch.
+    pub accesses: u64,
+    /// Of these, accesses to units that were fast in the epoch.
+    pub accesses_fast: u64,
+    /// What the moves came to.
+    pub moves: Sums,
+    /// By process, in the order of the observation.
+    pub processes: Vec<ProcessShare>,
+    /// Reports of the sources, cumulative.
+    pub sources: Vec<SourceReport>,
+}
+
+impl EpochReport {
+    /// Share of the accesses that the fast tier served, as far as the sources tell; None where
+    /// nothing was seen.
+    #[must_use]
+    pub fn hit_rate(&self) -> Option<f64> {
+        (self.accesses > 0).then(|| self.accesses_fast as f64 / self.accesses as f64)
+    }
+}
+
+/// One process in an epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProcessShare {
+    /// Which.
+    pub process: Process,
+    /// Its program.
+    pub name: String,
+    /// Its control group.
+    pub control_group: String,
+    /// Why it cannot be seen well; empty where all is well.
+    pub trouble: String,
+    /// Bytes resident.
+    pub resident: Bytes,
+    /// Of these, bytes in the fast tier when the epoch's moves were done.
+    pub fast: Bytes,
+    /// Accesses that the hits stand for.
+    pub accesses: u64,
+    /// Of these, accesses to units that were fast in the epoch.
+    pub accesses_fast: u64,
+}
+
+/// Bytes by what became of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sums {
+    /// Moved to the fast tier; in a dry run what would have been.
+    pub promoted: Bytes,
+    /// Moved out of it, likewise.
+    pub demoted: Bytes,
+    /// Where they should be before.
+    pub already_there: Bytes,
+    /// Not moved, by the reason.
+    pub not_moved: BTreeMap<String, Bytes>,
+}
+
+impl Sums {
+    pub(super) fn add(&mut self, outcome: &RangeOutcome, to_fast: bool, modelled: bool) {
+        for part in &outcome.parts {
+            match &part.fate {
+                Fate::Moved | Fate::Requested => self.moved(part.bytes, to_fast),
+                Fate::NotAttempted(why) if why == DRY_RUN && modelled => {
+                    self.moved(part.bytes, to_fast);
+                }
+                Fate::AlreadyThere => self.already_there += part.bytes,
+                Fate::NotAttempted(why) if why == NOT_TOUCHED => {}
+                Fate::Busy(why) | Fate::Denied(why) | Fate::NotAttempted(why) => {
+                    *self.not_moved.entry(why.clone()).or_default() += part.bytes;
+                }
+            }
+        }
+    }
+
+    fn moved(&mut self, bytes: Bytes, to_fast: bool) {
+        let sum = if to_fast {
+            &mut self.promoted
+        } else {
+            &mut self.demoted
+        };
+        *sum += bytes;
+    }
+
+    /// Adds another epoch's.
+    pub fn merge(&mut self, other: &Self) {
+        self.promoted += other.promoted;
+        self.demoted += other.demoted;
+        self.already_there += other.already_there;
+        for (why, bytes) in &other.not_moved {
+            *self.not_moved.entry(why.clone()).or_default() += *bytes;
+        }
+    }
+}
+
+/// What is known before anything was moved.
+pub(super) fn begin(
+    seen: &Observation,
+    index: &Index,
+    ranks: &[u64],
+    hits: [u64; 2],
+) -> EpochReport {
+    let mut shares: BTreeMap<Process, (u64, u64)> = BTreeMap::new();
+    let mut report = EpochReport {
+        epoch: seen.epoch,
+        span: seen.span,
+        capacity: seen.capacity,
+        units: index.living(),
+        hits,
+        sources: seen.sources.clone(),
+        ..EpochReport::default()
+    };
+    for (known, rank) in index.known().iter().zip(ranks) {
+        let Some(unit) = known.unit else { continue };
+        // In proportion to what of the unit is fast; the product fits 128 bits.
+        let fast = u128::from(*rank) * u128::from(known.fast) / u128::from(known.resident.max(1));
+        let fast = u64::try_from(fast).unwrap_or(u64::MAX);
+        let share = shares.entry(unit.process).or_default();
+        *share = (share.0.saturating_add(*rank), share.1.saturating_add(fast));
+        report.accesses = report.accesses.saturating_add(*rank);
+        report.accesses_fast = report.accesses_fast.saturating_add(fast);
+    }
+    let process = |watched: &isotherm_model::watch::Watched| {
+        let (accesses, accesses_fast) = shares.get(&watched.process).copied().unwrap_or_default();
+        ProcessShare {
+            process: watched.process,
+            name: watched.name.clone(),
+            control_group: watched.control_group.clone(),
+            trouble: watched.trouble.clone(),
+            accesses,
+            accesses_fast,
+            ..ProcessShare::default()
+        }
+    };
+    report.processes = seen.processes.iter().map(process).collect();
+    report
+}
+
+/// What is where when all moves are done.
+pub(super) fn end(report: &mut EpochReport, index: &Index) {
+    let mut held: BTreeMap<Process, (u64, u64)> = BTreeMap::new();
+    for known in index.known() {
+        let Some(unit) = known.unit else { continue };
+        let sums = held.entry(unit.process).or_default();
+        *sums = (
+            sums.0.saturating_add(known.resident),
+            sums.1.saturating_add(known.fast),
+        );
+        report.resident += Bytes(known.resident);
+        report.fast += Bytes(known.fast);
+    }
+    for process in &mut report.processes {
+        let (resident, fast) = held.get(&process.process).copied().unwrap_or_default();
+        (process.resident, process.fast) = (Bytes(resident), Bytes(fast));
+    }
+}

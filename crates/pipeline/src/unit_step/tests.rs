@@ -1,0 +1,355 @@
+//! The step against a modelled machine that refuses, fills up and loses processes as it likes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_model::batch::{Epoch, Process};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::outcome::{DRY_RUN, Fate};
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Unit, Watched};
+use isotherm_policy::epoch::{MoveCosts, by_name};
+use proptest::prelude::*;
+
+use super::{Combine, EpochReport, Limits, UnitStep, UnitStepConfig};
+
+const UNIT: u64 = 2 << 20;
+const FAST: NodeId = NodeId(0);
+const SLOW: NodeId = NodeId(1);
+
+/// Where every unit is, and which of them refuse.
+#[derive(Clone, Debug, Default)]
+struct Machine {
+    fast: BTreeMap<Unit, bool>,
+    pinned: BTreeSet<Unit>,
+    /// Every action, in order.
+    log: Vec<(Unit, NodeId)>,
+    /// The most units that were fast at any moment.
+    most: usize,
+    dry: bool,
+}
+
+impl Machine {
+    fn with(units: impl IntoIterator<Item = Unit>) -> Self {
+        Self {
+            fast: units.into_iter().map(|unit| (unit, false)).collect(),
+            ..Self::default()
+        }
+    }
+
+    fn fast_units(&self) -> Vec<Unit> {
+        let fast = self.fast.iter().filter(|(_, fast)| **fast);
+        fast.map(|(unit, _)| *unit).collect()
+    }
+
+    fn observation(&self, epoch: u32, capacity: u64, hot: &[(Unit, u64)]) -> Observation {
+        let processes: BTreeSet<Process> = self.fast.keys().map(|unit| unit.process).collect();
+        Observation {
+            epoch: Epoch(epoch),
+            processes: processes.into_iter().map(watched).collect(),
+            held: self
+                .fast
+                .iter()
+                .map(|(unit, fast)| held(*unit, *fast))
+                .collect(),
+            sightings: hot
+                .iter()
+                .map(|(unit, hits)| samples(*unit, *hits))
+                .collect(),
+            capacity: Bytes(capacity * UNIT),
+            ..Observation::default()
+        }
+    }
+}
+
+impl RangeExecutor for Machine {
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        let mut outcomes = Vec::new();
+        for action in actions {
+            let mut outcome = RangeOutcome::begin(action.clone());
+            let Request::Move(node) = action.request else {
+                panic!("only moves are asked for");
+            };
+            let mut start = action.range.start;
+            while start < action.range.end() {
+                let unit = Unit {
+                    process: action.process,
+                    start,
+                };
+                self.log.push((unit, node));
+                let gone = || Fate::NotAttempted("the process has ended".to_owned());
+                let fate = match self.fast.get_mut(&unit) {
+                    None => gone(),
+                    Some(_) if self.dry => Fate::NotAttempted(DRY_RUN.to_owned()),
+                    Some(_) if self.pinned.contains(&unit) => Fate::Busy("pinned".to_owned()),
+                    Some(fast) if *fast == (node == FAST) => Fate::AlreadyThere,
+                    Some(fast) => {
+                        *fast = node == FAST;
+                        Fate::Moved
+                    }
+                };
+                outcome.push(Bytes(UNIT), fate);
+                start += UNIT;
+                self.most = self.most.max(self.fast_units().len());
+            }
+            outcomes.push(outcome);
+        }
+        outcomes
+    }
+}
+
+fn unit(pid: u32, number: u64) -> Unit {
+    let process = Process { pid, image: 0 };
+    Unit {
+        process,
+        start: number * UNIT,
+    }
+}
+
+fn watched(process: Process) -> Watched {
+    Watched {
+        process,
+        name: format!("program-{}", process.pid),
+        control_group: format!("/services/{}", process.pid),
+        trouble: String::new(),
+    }
+}
+
+fn held(unit: Unit, fast: bool) -> Held {
+    let fast = if fast { Bytes(UNIT) } else { Bytes(0) };
+    Held {
+        unit,
+        resident: Bytes(UNIT),
+        fast,
+    }
+}
+
+fn samples(unit: Unit, hits: u64) -> Sighting {
+    Sighting {
+        process: unit.process,
+        range: AddressRange {
+            start: unit.start,
+            bytes: Bytes(1),
+        },
+        hits,
+        evidence: Evidence::TraceSamples,
+    }
+}
+
+fn limits() -> Limits {
+    Limits {
+        moves: Bytes(u64::MAX),
+        caps: BTreeMap::new(),
+    }
+}
+
+fn step(policy: &'static str, modelled: bool) -> UnitStep {
+    let config = UnitStepConfig {
+        unit: Bytes(UNIT),
+        page: Bytes(4096),
+        fast_nodes: vec![FAST],
+        slow_nodes: vec![SLOW],
+        combine: Combine::Balanced,
+        accesses_per_sample: 3_000,
+        modelled,
+    };
+    let make = move || by_name(policy, MoveCosts::TYPICAL).expect("a policy");
+    UnitStep::new(config, Box::new(make))
+}
+
+#[test]
+fn hot_units_come_in_and_what_they_replace_goes_out_before() {
+    let mut machine = Machine::with((0..8).map(|number| unit(7, number)));
+    for number in 0..2 {
+        machine.fast.insert(unit(7, number), true);
+    }
+    let mut step = step("history", false);
+    let seen = machine.observation(0, 2, &[(unit(7, 4), 9), (unit(7, 5), 8)]);
+    let report = step.run(&seen, &limits(), &mut machine);
+    assert_eq!(machine.fast_units(), [unit(7, 4), unit(7, 5)]);
+    assert_eq!(machine.most, 2, "never more than fits");
+    let nodes: Vec<NodeId> = machine.log.iter().map(|(_, node)| *node).collect();
+    assert_eq!(nodes, [SLOW, SLOW, FAST, FAST]);
+    assert_eq!(report.moves.promoted, Bytes(2 * UNIT));
+    assert_eq!(report.moves.demoted, Bytes(2 * UNIT));
+    assert_eq!(
+        report.hit_rate(),
+        Some(0.0),
+        "of the epoch before the moves"
+    );
+    let seen = machine.observation(1, 2, &[(unit(7, 4), 3), (unit(7, 0), 1)]);
+    let report = step.run(&seen, &limits(), &mut machine);
+    assert_eq!(report.hit_rate(), Some(0.75));
+}
+
+#[test]
+fn a_unit_that_cannot_leave_keeps_its_room_and_is_not_asked_every_epoch() {
+    let mut machine = Machine::with((0..3).map(|number| unit(7, number)));
+    machine.fast.insert(unit(7, 0), true);
+    machine.pinned.insert(unit(7, 0));
+    let mut step = step("history", false);
+    for epoch in 0..8 {
+        let seen = machine.observation(epoch, 1, &[(unit(7, 2), 9)]);
+        let report = step.run(&seen, &limits(), &mut machine);
+        assert_eq!(machine.fast_units(), [unit(7, 0)], "epoch {epoch}");
+        assert_eq!(report.moves.promoted, Bytes(0));
+    }
+    // Asked in epochs 0, 2 and 5, the waits being 1, 2 and 4 epochs.
+    assert_eq!(machine.log.len(), 3, "{:?}", machine.log);
+}
+
+#[test]
+fn the_allowance_of_an_epoch_is_kept_and_spent_on_the_hottest() {
+    let mut machine = Machine::with((0..8).map(|number| unit(7, number)));
+    let hot: Vec<_> = (0..8).map(|number| (unit(7, number), number + 1)).collect();
+    let mut step = step("history", false);
+    let few = Limits {
+        moves: Bytes(3 * UNIT),
+        ..limits()
+    };
+    let report = step.run(&machine.observation(0, 8, &hot), &few, &mut machine);
+    assert_eq!(report.moves.promoted, Bytes(3 * UNIT));
+    assert_eq!(machine.fast_units(), [unit(7, 5), unit(7, 6), unit(7, 7)]);
+}
+
+#[test]
+fn a_capped_group_leaves_room_to_others() {
+    let units = [unit(1, 0), unit(1, 1), unit(1, 2), unit(2, 0), unit(2, 1)];
+    let mut machine = Machine::with(units);
+    let hot: Vec<_> = units
+        .iter()
+        .zip([9, 8, 7, 2, 1])
+        .map(|(unit, hits)| (*unit, hits))
+        .collect();
+    let mut step = step("history", false);
+    let caps = BTreeMap::from([("/services/1".to_owned(), Bytes(UNIT))]);
+    let seen = machine.observation(0, 3, &hot);
+    step.run(&seen, &Limits { caps, ..limits() }, &mut machine);
+    assert_eq!(machine.fast_units(), [unit(1, 0), unit(2, 0), unit(2, 1)]);
+}
+
+#[test]
+fn a_dry_run_decides_as_if_it_had_moved() {
+    let mut machine = Machine::with((0..4).map(|number| unit(7, number)));
+    machine.dry = true;
+    let mut step = step("history", true);
+    for epoch in 0..3 {
+        let seen = machine.observation(epoch, 2, &[(unit(7, 1), 5), (unit(7, 3), 5)]);
+        let report = step.run(&seen, &limits(), &mut machine);
+        assert_eq!(report.fast, Bytes(2 * UNIT));
+        assert_eq!(report.wanted_units, [unit(7, 1), unit(7, 3)]);
+    }
+    assert_eq!(machine.log.len(), 2, "asked once, not in every epoch");
+}
+
+/// What happens in an epoch: heat by unit, which processes end, which units refuse.
+#[derive(Clone, Debug)]
+struct Turn {
+    heat: Vec<u64>,
+    ends: Option<u32>,
+    refuses: Vec<bool>,
+}
+
+fn turns() -> impl Strategy<Value = Vec<Turn>> {
+    let turn = (
+        prop::collection::vec(0_u64..50, 30),
+        prop::option::weighted(0.2, 0_u32..3),
+        prop::collection::vec(prop::bool::weighted(0.1), 30),
+    );
+    let turn = turn.prop_map(|(heat, ends, refuses)| Turn {
+        heat,
+        ends,
+        refuses,
+    });
+    prop::collection::vec(turn, 1..12)
+}
+
+/// Three processes of ten units go through the turns. The reports and the machine at the end.
+fn play(
+    policy: &'static str,
+    turns: &[Turn],
+    capacity: u64,
+    moves: u64,
+) -> (Vec<EpochReport>, Machine) {
+    let units: Vec<Unit> = (0..30).map(|i| unit(i / 10, u64::from(i % 10))).collect();
+    let mut machine = Machine::with(units.iter().copied());
+    let mut step = step(policy, false);
+    let limits = Limits {
+        moves: Bytes(moves * UNIT),
+        ..limits()
+    };
+    let mut reports = Vec::new();
+    for (epoch, turn) in turns.iter().enumerate() {
+        let hot: Vec<_> = units
+            .iter()
+            .copied()
+            .zip(turn.heat.iter().copied())
+            .collect();
+        let pinned = units
+            .iter()
+            .zip(&turn.refuses)
+            .filter(|(_, refuses)| **refuses);
+        machine.pinned = pinned.map(|(unit, _)| *unit).collect();
+        let seen = machine.observation(epoch as u32, capacity, &hot);
+        // After it was looked at and before anything is moved.
+        machine
+            .fast
+            .retain(|unit, _| Some(unit.process.pid) != turn.ends);
+        reports.push(step.run(&seen, &limits, &mut machine));
+    }
+    (reports, machine)
+}
+
+proptest! {
+    #[test]
+    fn never_is_more_fast_than_fits_whatever_refuses_or_ends(
+        turns in turns(), capacity in 0_u64..32, moves in 0_u64..40
+    ) {
+        for policy in ["payback", "history", "first-come-first-allocated"] {
+            let (reports, machine) = play(policy, &turns, capacity, moves);
+            prop_assert!(machine.most as u64 <= capacity, "{policy}: {}", machine.most);
+            for report in &reports {
+                prop_assert!(report.wanted <= report.capacity, "{policy}");
+                prop_assert!(report.fast <= report.capacity, "{policy}");
+                let moved = report.moves.promoted.0 + report.moves.demoted.0;
+                prop_assert!(moved <= moves * UNIT, "{policy}: {moved}");
+                let parts: Bytes = report.processes.iter().map(|process| process.fast).sum();
+                prop_assert_eq!(parts, report.fast, "{}", policy);
+            }
+        }
+    }
+
+    #[test]
+    fn the_same_epochs_give_the_same_moves(
+        turns in turns(), capacity in 0_u64..32, moves in 0_u64..40
+    ) {
+        for policy in ["payback", "history"] {
+            let (reports, machine) = play(policy, &turns, capacity, moves);
+            let (again, same) = play(policy, &turns, capacity, moves);
+            prop_assert_eq!(reports, again);
+            prop_assert_eq!(machine.log, same.log);
+        }
+    }
+
+    #[test]
+    fn a_unit_of_a_process_that_ended_is_never_named_again(
+        turns in turns(), capacity in 1_u64..32
+    ) {
+        let units: Vec<Unit> = (0..30).map(|i| unit(i / 10, u64::from(i % 10))).collect();
+        let mut machine = Machine::with(units.iter().copied());
+        let mut step = step("history", false);
+        let mut ended = BTreeSet::new();
+        for (epoch, turn) in turns.iter().enumerate() {
+            machine.fast.retain(|unit, _| !ended.contains(&unit.process.pid));
+            let hot: Vec<_> = units.iter().copied().zip(turn.heat.iter().copied()).collect();
+            let before = machine.log.len();
+            let seen = machine.observation(epoch as u32, capacity, &hot);
+            let report = step.run(&seen, &limits(), &mut machine);
+            let named = machine.log[before..].iter().map(|(unit, _)| unit);
+            for unit in named.chain(&report.wanted_units) {
+                prop_assert!(!ended.contains(&unit.process.pid), "{unit:?}");
+            }
+            ended.extend(turn.ends);
+        }
+    }
+}
