@@ -54,6 +54,12 @@ pub(crate) enum Command {
     Curve(CurveArgs),
     /// Time a program all slow, by first touch, guided and all fast, in turn
     Compare(CompareArgs),
+    /// Watch the processes of this machine and keep their hot memory fast, without their help
+    Daemon(DaemonArgs),
+    /// Show what the daemon does
+    Status(StatusArgs),
+    /// Show what the daemon does as it does it, on one screen
+    Top(TopArgs),
     /// Print a shell completion script
     Completions(CompletionArgs),
     /// Write the man pages into a directory
@@ -349,6 +355,50 @@ pub(crate) struct CompareArgs {
     pub json: bool,
     #[command(flatten)]
     pub program: Program,
+}
+
+/// Flags of `isotherm daemon`.
+#[derive(Debug, Args)]
+pub(crate) struct DaemonArgs {
+    /// The configuration file [default: /etc/isotherm/daemon.toml, where it is there]
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Decide and print what would be moved, but move nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// End after one epoch and print what it came to
+    #[arg(long)]
+    pub once: bool,
+    /// Print a configuration file with every key, its default and what it means
+    #[arg(long)]
+    pub print_config: bool,
+}
+
+/// Flags of `isotherm status`.
+#[derive(Debug, Args)]
+pub(crate) struct StatusArgs {
+    /// The daemon's socket
+    #[arg(
+        long,
+        value_name = "SOCKET",
+        default_value = "/run/isotherm/isotherm.sock"
+    )]
+    pub socket: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Flags of `isotherm top`.
+#[derive(Debug, Args)]
+pub(crate) struct TopArgs {
+    /// The daemon's socket
+    #[arg(
+        long,
+        value_name = "SOCKET",
+        default_value = "/run/isotherm/isotherm.sock"
+    )]
+    pub socket: PathBuf,
 }
 
 /// Flags of `isotherm completions`.

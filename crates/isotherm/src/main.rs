@@ -5,6 +5,7 @@
 mod aftermath;
 mod cli;
 mod commands;
+mod daemon;
 mod input;
 mod launch;
 mod naming;
@@ -50,6 +51,9 @@ fn dispatch(command: &Command, notes: Notes) -> Result<Option<ExitStatus>> {
         Command::Simulate(args) => commands::simulate::run(args, notes)?,
         Command::Curve(args) => commands::curve::run(args, notes)?,
         Command::Compare(args) => commands::compare::run(args, notes)?,
+        Command::Daemon(args) => commands::daemon::run(args, notes)?,
+        Command::Status(args) => commands::status::run(args, notes)?,
+        Command::Top(args) => commands::top::run(args)?,
         Command::Completions(args) => commands::handbook::completions(args)?,
         Command::Man(args) => commands::handbook::man(args)?,
     }

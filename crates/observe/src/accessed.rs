@@ -179,11 +179,24 @@ impl AccessedBits {
         clock: &dyn Clock,
         proc_root: &Path,
         pids: &[u32],
-        mut take: impl FnMut(u32, Vma),
+        take: impl FnMut(u32, Vma),
     ) {
         self.choose(clock, proc_root, pids);
+        let active = std::mem::take(&mut self.active);
+        self.look_at(clock, proc_root, &active, take);
+        self.active = active;
+    }
+
+    /// As [`Self::look`], on processes that the caller has chosen.
+    pub fn look_at(
+        &mut self,
+        clock: &dyn Clock,
+        proc_root: &Path,
+        pids: &[u32],
+        mut take: impl FnMut(u32, Vma),
+    ) {
         let mut open = Vec::new();
-        for pid in &self.active {
+        for pid in pids {
             match std::fs::write(proc_root.join(pid.to_string()).join("clear_refs"), "1") {
                 Ok(()) => open.push(*pid),
                 // Gone since it was chosen.
@@ -246,7 +259,7 @@ impl AccessedBits {
 
 /// Whether a process is worth a window, given its processor time over a span (None: it was never
 /// looked at before) and its resident bytes out of the machine's.
-fn is_worth(cpu: Option<(u64, Nanos)>, resident: u64, total: u64) -> bool {
+pub(crate) fn is_worth(cpu: Option<(u64, Nanos)>, resident: u64, total: u64) -> bool {
     let idle = cpu.is_some_and(|(spent, span)| {
         u128::from(spent) * 100 < u128::from(span.0) * u128::from(CPU_PERCENT)
     });

@@ -45,3 +45,4 @@ pub mod source;
 pub mod symbols;
 pub mod tiers;
 pub mod tracked;
+pub mod watch;

@@ -90,6 +90,14 @@ impl PageTables {
         Ok(covered(ranges, &present))
     }
 
+    /// The runs of resident pages in the ranges, which are sorted and do not overlap.
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn spans(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
+        self.present(ranges)
+    }
+
     /// The runs of resident pages in the ranges, in order where the ranges are.
     fn present(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
         let mut present: Vec<Span> = Vec::new();

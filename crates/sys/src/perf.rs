@@ -210,6 +210,10 @@ pub struct Sampler {
 }
 
 impl Sampler {
+    /// Stands for every process on the processors, those that are started later included. Needs
+    /// `CAP_PERFMON`, or `kernel.perf_event_paranoid` of 0 or less.
+    pub const EVERY_PROCESS: u32 = u32::MAX;
+
     /// Opens the event for the thread `pid` (0: the calling one; a process id is that of its first
     /// thread) and whatever it starts or forks from now on. Counting begins when it calls exec, or
     /// at [`Sampler::enable`].
@@ -324,6 +328,26 @@ impl Counter {
         attr.set_watermark(0);
         attr.__bindgen_anon_2.wakeup_watermark = 0;
         open(&mut attr, pid as i32, -1).map(|fd| Self { file: fd.into() })
+    }
+
+    /// Opens an event (type, config) for whatever runs on a processor. Counting begins at once.
+    ///
+    /// # Errors
+    /// As [`Sampler::open`] of [`Sampler::EVERY_PROCESS`].
+    pub fn of_processor((kind, config): (u32, u64), cpu: u32) -> io::Result<Self> {
+        let mut attr = Event {
+            kind,
+            config,
+            ..Event::software(0)
+        }
+        .attributes();
+        attr.sample_type = 0;
+        attr.set_disabled(0);
+        attr.set_enable_on_exec(0);
+        attr.set_inherit(0);
+        attr.set_watermark(0);
+        attr.__bindgen_anon_2.wakeup_watermark = 0;
+        open(&mut attr, -1, cpu as i32).map(|fd| Self { file: fd.into() })
     }
 
     /// The count so far, children included that have exited or still run.

@@ -2,6 +2,7 @@
 
 pub(crate) mod compare;
 pub(crate) mod curve;
+pub(crate) mod daemon;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod handbook;
@@ -11,7 +12,9 @@ pub(crate) mod report;
 pub(crate) mod run;
 pub(crate) mod simulate;
 pub(crate) mod sites;
+pub(crate) mod status;
 pub(crate) mod tiers;
+pub(crate) mod top;
 
 use std::path::{Path, PathBuf};
 
@@ -59,7 +62,7 @@ fn create_profile(path: &Path, meta: &Meta, force: bool) -> Result<Writer> {
 }
 
 /// Columns of the terminal; 100 in a pipe.
-fn terminal_width() -> usize {
+pub(crate) fn terminal_width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());
     size.ok()
         .map(|size| usize::from(size.ws_col))

@@ -1,0 +1,250 @@
+//! `isotherm top`: what the daemon does, as it does it, on one screen.
+
+use std::io::IsTerminal;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use isotherm_model::units::Bytes;
+use isotherm_report::watch_status::Status;
+use isotherm_report::words::percent;
+use ratatui::Frame;
+use ratatui::crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, poll, read};
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
+
+use crate::cli::TopArgs;
+use crate::daemon::socket::ask;
+
+/// How long to wait for a key before looking for news.
+const WAIT: Duration = Duration::from_millis(200);
+
+/// Follows the daemon until `q`, Escape or Ctrl-C, or until the daemon ends.
+///
+/// # Errors
+/// No daemon answers, or there is no terminal.
+pub(crate) fn run(args: &TopArgs) -> Result<()> {
+    if !std::io::stdout().is_terminal() {
+        bail!(
+            "`isotherm top` draws on a terminal, and there is none; `isotherm status` prints the same once"
+        );
+    }
+    let (send, news) = channel();
+    let socket = args.socket.clone();
+    let ended =
+        std::thread::spawn(move || ask(&socket, "follow", |status| send.send(status).is_ok()));
+    let Ok(first) = news.recv() else {
+        return ended
+            .join()
+            .unwrap_or_else(|_| bail!("the reader of the socket failed"));
+    };
+    let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on")?;
+    let result = follow(&mut terminal, first, &news);
+    ratatui::restore();
+    result
+}
+
+fn follow(
+    terminal: &mut ratatui::DefaultTerminal,
+    first: Status,
+    news: &Receiver<Status>,
+) -> Result<()> {
+    let mut status = first;
+    loop {
+        terminal
+            .draw(|frame| draw(frame, &status))
+            .context("the terminal cannot be drawn on")?;
+        if poll(WAIT).context("the keyboard cannot be read")?
+            && is_end(&read().context("the keyboard cannot be read")?)
+        {
+            return Ok(());
+        }
+        loop {
+            match news.try_recv() {
+                Ok(newer) => status = newer,
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => bail!("the daemon has ended"),
+            }
+        }
+    }
+}
+
+fn is_end(event: &Event) -> bool {
+    let Event::Key(key) = event else { return false };
+    let control = key.modifiers.contains(KeyModifiers::CONTROL);
+    key.kind == KeyEventKind::Press
+        && (matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
+            || (control && key.code == KeyCode::Char('c')))
+}
+
+/// Draws everything: tiers, processes, moves and costs.
+fn draw(frame: &mut Frame<'_>, status: &Status) {
+    let [head, fast, hits, processes, moves, sources] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Min(4),
+        Constraint::Length(4),
+        Constraint::Length(status.sources.len() as u16 + 3),
+    ])
+    .areas(frame.area());
+    frame.render_widget(Paragraph::new(heading(status)), head);
+    let label = format!(
+        "fast {} of {}",
+        Bytes(status.fast_bytes),
+        Bytes(status.capacity_bytes)
+    );
+    bar(
+        frame,
+        fast,
+        status.fast_bytes as f64 / status.capacity_bytes.max(1) as f64,
+        label,
+    );
+    let known = status
+        .hit_rate
+        .map_or_else(|| "unknown".to_owned(), percent);
+    bar(
+        frame,
+        hits,
+        status.hit_rate.unwrap_or(0.0),
+        format!("hit rate {known}"),
+    );
+    table(
+        frame,
+        processes,
+        "processes",
+        [
+            "process",
+            "program",
+            "resident",
+            "fast",
+            "hit rate",
+            "control group",
+        ],
+        [9, 24, 11, 8, 9, 40],
+        status.process_rows(),
+    );
+    let block = Block::bordered().title("moves");
+    frame.render_widget(Paragraph::new(status.moves()).block(block), moves);
+    table(
+        frame,
+        sources,
+        "sources",
+        ["source", "seen", "usable", "lost", "cost", "what is wrong"],
+        [14, 12, 12, 8, 10, 60],
+        status.source_rows(),
+    );
+}
+
+fn heading(status: &Status) -> Vec<Line<'static>> {
+    let mode = if status.dry_run { "dry run" } else { "moving" };
+    let tiers = status.tiers.iter().map(|tier| {
+        format!(
+            "{} {} ({} available)",
+            tier.name,
+            Bytes(tier.bytes),
+            Bytes(tier.available_bytes)
+        )
+    });
+    let tiers: Vec<String> = tiers.collect();
+    let first = format!(
+        "isotherm {mode} by {}   epoch {}   {} of a processor, {}   q ends",
+        status.policy,
+        status.epochs,
+        percent(status.cpu_share),
+        Bytes(status.memory_bytes)
+    );
+    vec![
+        Line::styled(first, Style::new().add_modifier(Modifier::BOLD)),
+        Line::raw(tiers.join("   ")),
+    ]
+}
+
+fn bar(frame: &mut Frame<'_>, area: Rect, share: f64, label: String) {
+    // Where memory was taken away since, more is held than may be.
+    frame.render_widget(
+        Gauge::default().ratio(share.clamp(0.0, 1.0)).label(label),
+        area,
+    );
+}
+
+fn table<const N: usize>(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    title: &'static str,
+    heads: [&'static str; N],
+    widths: [u16; N],
+    rows: Vec<Vec<String>>,
+) {
+    let head = Row::new(heads).style(Style::new().add_modifier(Modifier::BOLD));
+    let table = Table::new(rows.into_iter().map(Row::new), widths)
+        .header(head)
+        .block(Block::bordered().title(title));
+    frame.render_widget(table, area);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::draw;
+    use isotherm_report::watch_status::{ProcessStatus, SourceStatus, Status, TierStatus};
+    use ratatui::Terminal;
+    use ratatui::backend::TestBackend;
+
+    fn screen(status: &Status, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+        terminal.draw(|frame| draw(frame, status)).expect("draws");
+        terminal.backend().to_string()
+    }
+
+    #[test]
+    fn one_screen_shows_tiers_processes_moves_and_costs() {
+        let status = Status {
+            policy: "payback".into(),
+            fast_bytes: 256 << 20,
+            capacity_bytes: 1 << 30,
+            hit_rate: Some(0.5),
+            tiers: vec![TierStatus {
+                name: "cxl".into(),
+                ..TierStatus::default()
+            }],
+            processes: vec![ProcessStatus {
+                pid: 4711,
+                name: "redis-server".into(),
+                ..ProcessStatus::default()
+            }],
+            sources: vec![SourceStatus {
+                name: "timer".into(),
+                usable: 987,
+                ..SourceStatus::default()
+            }],
+            ..Status::default()
+        };
+        let screen = screen(&status, 110, 30);
+        for part in [
+            "payback",
+            "256 MiB of 1 GiB",
+            "hit rate 50 %",
+            "cxl",
+            "4711",
+            "redis-server",
+            "promoted",
+            "timer",
+            "987",
+        ] {
+            assert!(screen.contains(part), "{part:?} in\n{screen}");
+        }
+    }
+
+    #[test]
+    fn a_tiny_terminal_and_more_memory_than_allowed_are_drawn_all_the_same() {
+        let status = Status {
+            fast_bytes: 2,
+            capacity_bytes: 1,
+            hit_rate: Some(7.0),
+            ..Status::default()
+        };
+        assert!(!screen(&status, 10, 3).is_empty());
+    }
+}

@@ -1,0 +1,557 @@
+//! The daemon's configuration file: read whole or refused whole, with the line.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::{Context, Result, bail};
+use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_observe::live::Source;
+use isotherm_observe::watch::candidates::{Filter, Selection};
+use isotherm_observe::watch::watcher::Bits;
+use isotherm_pipeline::Combine;
+use serde::de::{Deserialize, Deserializer, Error};
+
+/// The file with every key, its default and what it means.
+pub(crate) const COMMENTED: &str = include_str!("daemon.toml");
+
+/// A value that is written as text: `"2MiB"`, `"1s"`, `"1%"`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Written<T>(pub T);
+
+impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Written<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+macro_rules! section {
+    ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident: $kind:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+        #[serde(deny_unknown_fields)]
+        pub(crate) struct $name { $($(#[$field_doc])* pub $field: $kind,)* }
+    };
+}
+
+section!(
+    /// The file. The comments on each key stand in `daemon.toml`.
+    Config {
+        /// Length of an epoch.
+        epoch: Written<Nanos>,
+        /// Name of the epoch policy.
+        policy: String,
+        /// Tiers and units.
+        memory: Memory,
+        /// Which processes.
+        processes: Processes,
+        /// Where accesses are seen.
+        sources: Sources,
+        /// How much is moved.
+        moves: Moves,
+        /// Caps of control groups.
+        caps: BTreeMap<String, Written<Bytes>>,
+        /// Where the daemon is asked.
+        serve: Serve,
+    }
+);
+section!(
+    /// Tiers and units.
+    Memory {
+        /// `detect` or a file.
+        tiers: String,
+        /// A size, or a share of the fast tier.
+        fast: Written<Capacity>,
+        /// Size of a unit.
+        unit: Written<Bytes>,
+    }
+);
+section!(
+    /// Which processes.
+    Processes {
+        /// By number.
+        pids: Vec<u32>,
+        /// By user.
+        users: Vec<User>,
+        /// By program.
+        programs: Vec<String>,
+        /// By control group.
+        control_groups: Vec<String>,
+        /// And what they start.
+        children: bool,
+        /// Which of them.
+        filter: FilterName,
+        /// Limit of the strict filter.
+        strict_at_most: usize,
+    }
+);
+section!(
+    /// Where accesses are seen.
+    Sources {
+        /// Accessed bits.
+        accessed_bits: BitsName,
+        /// Trace samples.
+        trace_samples: String,
+        /// Samples a second.
+        sample_hz: u32,
+        /// How both become one rank.
+        combine: CombineName,
+        /// A share of one processor.
+        budget: Written<Capacity>,
+    }
+);
+section!(
+    /// How much is moved.
+    Moves {
+        /// Bytes a second.
+        rate: Written<Bytes>,
+        /// Time of a second.
+        time: Written<Nanos>,
+    }
+);
+section!(
+    /// Where the daemon is asked.
+    Serve {
+        /// Its socket.
+        socket: PathBuf,
+        /// Address of the metrics; empty for none.
+        metrics: String,
+        /// Its state.
+        state: PathBuf,
+    }
+);
+
+/// A user by name or number.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(untagged)]
+pub(crate) enum User {
+    /// By number.
+    Number(u32),
+    /// By name.
+    Name(String),
+}
+
+/// A filter by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum FilterName {
+    /// 5 % of a processor or 10 % of memory.
+    Tmp,
+    /// Likewise, and a limit.
+    Strict,
+    /// All.
+    Off,
+}
+
+/// A source of accessed bits by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum BitsName {
+    /// The best there is.
+    Auto,
+    /// DAMON.
+    Damon,
+    /// By mappings.
+    Mappings,
+    /// None.
+    Off,
+}
+
+/// A way to add by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CombineName {
+    /// As accesses.
+    Balanced,
+    /// As they are.
+    Sum,
+}
+
+/// Shortest and longest epochs that make sense: below, looking at memory takes longer than the
+/// epoch; above, nothing is hot any more.
+const EPOCHS: [Nanos; 2] = [Nanos(100_000_000), Nanos(3_600_000_000_000)];
+
+impl Config {
+    /// Reads a file over the defaults; without one, the defaults.
+    ///
+    /// # Errors
+    /// The file cannot be read or is not valid; the sentence names the line.
+    pub(crate) fn read(path: Option<&Path>) -> Result<Self> {
+        let Some(path) = path else {
+            return Self::parse("");
+        };
+        let shown = path.display();
+        let text = std::fs::read_to_string(path).with_context(|| {
+            format!(
+                "{shown}: cannot be read; `isotherm daemon --print-config` prints one to begin with"
+            )
+        })?;
+        Self::parse(&text).with_context(|| shown.to_string())
+    }
+
+    /// Reads a text over the defaults.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    fn parse(text: &str) -> Result<Self> {
+        let mut whole: toml::Table = COMMENTED.parse()?;
+        // Alone first, so that the line of an error is that of the file.
+        let given: toml::Table = text.parse()?;
+        check_keys(text, &given, &whole)?;
+        merge(&mut whole, given.clone());
+        let config: Self = match whole.try_into() {
+            Ok(config) => config,
+            Err(error) => bail!("{}", with_line(text, &given, &error)),
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        let epoch = self.epoch.0;
+        if epoch < EPOCHS[0] || epoch > EPOCHS[1] {
+            bail!(
+                "epoch = \"{}\": an epoch is from {} to {}",
+                epoch.exact(),
+                EPOCHS[0],
+                EPOCHS[1]
+            );
+        }
+        let (unit, page) = (self.memory.unit.0.0, rustix::param::page_size() as u64);
+        if !unit.is_power_of_two() || unit < page {
+            bail!(
+                "memory.unit = \"{}\": a unit is a power of two of at least {page} bytes",
+                Bytes(unit).exact()
+            );
+        }
+        let policies: Vec<&str> = isotherm_policy::epoch::names()
+            .filter(|name| *name != "oracle")
+            .collect();
+        if !policies.contains(&self.policy.as_str()) {
+            bail!(
+                "policy = \"{}\": there is no such policy for a daemon; there are {}",
+                self.policy,
+                policies.join(", ")
+            );
+        }
+        if let Capacity::Bytes(_) = self.sources.budget.0 {
+            bail!("sources.budget: a share of one processor such as 1% is wanted");
+        }
+        if self.moves.rate.0.0 == 0 {
+            bail!(
+                "moves.rate = \"0B\": nothing would ever be moved; `isotherm daemon --dry-run` is for that"
+            );
+        }
+        self.samples()?;
+        self.metrics()?;
+        self.selection()?;
+        Ok(())
+    }
+
+    /// Where samples come from; None for nowhere.
+    ///
+    /// # Errors
+    /// A name that is none.
+    pub(crate) fn samples(&self) -> Result<Option<Source>> {
+        let name = self.sources.trace_samples.as_str();
+        Ok(match (name, Source::from_name(name)) {
+            ("off", _) => None,
+            ("auto", _) => Some(best_source()),
+            (_, Some(source @ (Source::Timer | Source::Pebs | Source::Ibs | Source::Spe))) => {
+                Some(source)
+            }
+            _ => bail!(
+                "sources.trace_samples = \"{name}\": there are auto, timer, pebs, ibs, spe and off"
+            ),
+        })
+    }
+
+    /// Address of the metrics; None for none.
+    ///
+    /// # Errors
+    /// No address, or one that other machines reach.
+    pub(crate) fn metrics(&self) -> Result<Option<SocketAddr>> {
+        let text = self.serve.metrics.as_str();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let address: SocketAddr = text.parse().with_context(|| {
+            format!("serve.metrics = \"{text}\": is no address such as 127.0.0.1:9464")
+        })?;
+        if !address.ip().is_loopback() {
+            bail!(
+                "serve.metrics = \"{text}\": only loopback addresses are served, because nobody is asked who they are; let a proxy serve others"
+            );
+        }
+        Ok(Some(address))
+    }
+
+    /// Which processes may be watched.
+    ///
+    /// # Errors
+    /// A user that is not there.
+    pub(crate) fn selection(&self) -> Result<Selection> {
+        let processes = &self.processes;
+        let users: Result<Vec<u32>> = processes.users.iter().map(number_of).collect();
+        Ok(Selection {
+            pids: processes.pids.clone(),
+            users: users?,
+            programs: processes.programs.clone(),
+            control_groups: processes.control_groups.clone(),
+            children: processes.children,
+        })
+    }
+
+    /// Which of them are watched.
+    pub(crate) const fn filter(&self) -> Filter {
+        match self.processes.filter {
+            FilterName::Tmp => Filter::Tmp,
+            FilterName::Strict => Filter::Strict(self.processes.strict_at_most),
+            FilterName::Off => Filter::Off,
+        }
+    }
+
+    /// Where accessed bits come from.
+    pub(crate) const fn bits(&self) -> Bits {
+        match self.sources.accessed_bits {
+            BitsName::Auto => Bits::Auto,
+            BitsName::Damon => Bits::Damon,
+            BitsName::Mappings => Bits::Mappings,
+            BitsName::Off => Bits::Off,
+        }
+    }
+
+    /// How both kinds of hits become one rank.
+    pub(crate) const fn combine(&self) -> Combine {
+        match self.sources.combine {
+            CombineName::Balanced => Combine::Balanced,
+            CombineName::Sum => Combine::Sum,
+        }
+    }
+
+    /// What watching may cost, in millionths of one processor.
+    pub(crate) fn budget_ppm(&self) -> u64 {
+        self.sources.budget.0.of(Bytes(1_000_000)).0
+    }
+
+    /// The keys that differ and are read at the start only.
+    pub(crate) fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
+        let (a, b) = (self, other);
+        [
+            ("policy", a.policy != b.policy),
+            ("memory.tiers", a.memory.tiers != b.memory.tiers),
+            ("memory.unit", a.memory.unit != b.memory.unit),
+            (
+                "sources.accessed_bits",
+                a.sources.accessed_bits != b.sources.accessed_bits,
+            ),
+            (
+                "sources.trace_samples",
+                a.sources.trace_samples != b.sources.trace_samples,
+            ),
+            (
+                "sources.sample_hz",
+                a.sources.sample_hz != b.sources.sample_hz,
+            ),
+            ("sources.combine", a.sources.combine != b.sources.combine),
+            ("serve", a.serve != b.serve),
+        ]
+        .into_iter()
+        .filter_map(|(key, differs)| differs.then_some(key))
+        .collect()
+    }
+}
+
+/// The processor's own samples where they can be had, else the timer.
+fn best_source() -> Source {
+    let examination = isotherm_observe::doctor::examine(Path::new("/"));
+    let perf = |source: &Source| {
+        matches!(
+            source,
+            Source::Pebs | Source::Ibs | Source::Spe | Source::Timer
+        )
+    };
+    let best = examination.ranking.iter().filter(|ranked| ranked.usable);
+    best.map(|ranked| ranked.source)
+        .find(perf)
+        .unwrap_or(Source::Timer)
+}
+
+/// The number of a user, by `/etc/passwd`.
+fn number_of(user: &User) -> Result<u32> {
+    let name = match user {
+        User::Number(number) => return Ok(*number),
+        User::Name(name) => name,
+    };
+    let text = std::fs::read_to_string("/etc/passwd").context("/etc/passwd: cannot be read")?;
+    let number = |line: &str| {
+        let mut fields = line.split(':');
+        (fields.next() == Some(name)).then(|| fields.nth(1)?.parse().ok())?
+    };
+    text.lines().find_map(number).with_context(|| {
+        format!("processes.users: there is no user \"{name}\" in /etc/passwd; a number works for users from elsewhere")
+    })
+}
+
+/// Puts what a file gives over what is there; sections go key by key.
+fn merge(into: &mut toml::Table, from: toml::Table) {
+    for (key, value) in from {
+        match (into.get_mut(&key), value) {
+            (Some(toml::Value::Table(into)), toml::Value::Table(from)) => merge(into, from),
+            (_, value) => {
+                into.insert(key, value);
+            }
+        }
+    }
+}
+
+/// Refuses keys that the commented file does not have.
+fn check_keys(text: &str, given: &toml::Table, known: &toml::Table) -> Result<()> {
+    for (key, value) in given {
+        match (known.get(key), value) {
+            (None, _) => {
+                let there: Vec<&str> = known.keys().map(String::as_str).collect();
+                let line = line_of(text, key);
+                bail!(
+                    "line {line}: there is no key `{key}` here; there are {}",
+                    there.join(", ")
+                );
+            }
+            // The caps are by name of the group.
+            (Some(toml::Value::Table(known)), toml::Value::Table(given)) if key != "caps" => {
+                check_keys(text, given, known)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// The line in which a key stands first, from 1.
+fn line_of(text: &str, key: &str) -> usize {
+    let names = |line: &str| {
+        let line = line.trim_start().trim_start_matches(['[', '"']);
+        line.strip_prefix(key)
+            .is_some_and(|rest| rest.trim_start().starts_with(['=', ']', '"', '.']))
+    };
+    text.lines().position(names).map_or(1, |line| line + 1)
+}
+
+/// The error of the merged file with the line in the given one: the first key there whose value
+/// alone makes the defaults invalid.
+fn with_line(text: &str, given: &toml::Table, error: &toml::de::Error) -> String {
+    let wrong = |table: toml::Table| {
+        let mut whole: toml::Table = COMMENTED.parse().unwrap_or_default();
+        merge(&mut whole, table);
+        whole.try_into::<Config>().is_err()
+    };
+    for (section, value) in given {
+        let entries = match value {
+            toml::Value::Table(table) => table.clone(),
+            _ => toml::Table::from_iter([(section.clone(), value.clone())]),
+        };
+        for (key, value) in entries {
+            let one = toml::Table::from_iter([(key.clone(), value)]);
+            let alone = match given[section].is_table() {
+                true => toml::Table::from_iter([(section.clone(), toml::Value::Table(one))]),
+                false => one,
+            };
+            if wrong(alone) {
+                return format!("line {}: `{key}`: {}", line_of(text, &key), error.message());
+            }
+        }
+    }
+    error.message().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{COMMENTED, Config, FilterName, Written};
+    use isotherm_model::units::{Bytes, Capacity, Nanos};
+
+    fn error(text: &str) -> String {
+        format!("{:#}", Config::parse(text).expect_err(text))
+    }
+
+    #[test]
+    fn the_commented_file_is_the_default_and_a_file_needs_only_what_differs() {
+        let whole = Config::parse(COMMENTED).expect("valid");
+        assert_eq!(Config::parse("").expect("valid"), whole);
+        assert_eq!(whole.epoch, Written(Nanos(1_000_000_000)));
+        let text = "[processes]\nfilter = \"off\"\n[caps]\n\"/a\" = \"1GiB\"\n";
+        let config = Config::parse(text).expect("valid");
+        assert_eq!(config.processes.filter, FilterName::Off);
+        assert!(config.processes.children);
+        assert_eq!(config.caps["/a"], Written(Bytes(1 << 30)));
+        assert_eq!(config.needs_restart(&whole), [""; 0]);
+    }
+
+    /// Each key stands below a comment of its own, so that no key is added without one.
+    #[test]
+    fn every_key_is_documented() {
+        let mut documented = false;
+        for line in COMMENTED.lines().filter(|line| !line.is_empty()) {
+            let is_comment = line.starts_with('#');
+            assert!(is_comment || line.starts_with('[') || documented, "{line}");
+            // `strict_at_most` is explained with the filter that it belongs to.
+            documented = is_comment || line.starts_with("filter");
+        }
+    }
+
+    #[test]
+    fn an_unknown_key_and_a_bad_value_are_refused_with_their_line() {
+        let text = "epoch = \"1s\"\n\n[moves]\nrate = \"1GiB\"\nspeed = 3\n";
+        let said = error(text);
+        assert!(
+            said.contains("line 5") && said.contains("`speed`") && said.contains("rate"),
+            "{said}"
+        );
+        let said = error("[memory]\n# a size without a unit\nfast = \"12\"\n");
+        assert!(said.contains("line 3") && said.contains("fast"), "{said}");
+        let said = error("[sources]\nsample_hz = \"many\"\n");
+        assert!(said.contains("line 2"), "{said}");
+        assert!(
+            error("epoch = [").contains("line 1"),
+            "{}",
+            error("epoch = [")
+        );
+    }
+
+    #[test]
+    fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
+        for (text, part) in [
+            ("epoch = \"1ms\"", "100"),
+            ("policy = \"oracle\"", "payback"),
+            ("[memory]\nunit = \"3MiB\"", "power of two"),
+            ("[moves]\nrate = \"0B\"", "--dry-run"),
+            ("[serve]\nmetrics = \"0.0.0.0:9464\"", "loopback"),
+            ("[serve]\nmetrics = \"here\"", "127.0.0.1:9464"),
+            ("[sources]\ntrace_samples = \"page-faults\"", "timer"),
+            ("[sources]\nbudget = \"1GiB\"", "1%"),
+            ("[processes]\nusers = [\"nobody-of-that-name\"]", "no user"),
+        ] {
+            assert!(error(text).contains(part), "{text}: {}", error(text));
+        }
+    }
+
+    #[test]
+    fn users_are_found_by_name_and_shares_are_of_a_processor() {
+        let text = "[processes]\nusers = [\"root\", 7]\n[sources]\nbudget = \"2.5%\"\n";
+        let config = Config::parse(text).expect("valid");
+        assert_eq!(config.selection().expect("users").users, [0, 7]);
+        assert_eq!(config.budget_ppm(), 25_000);
+        assert_eq!(config.sources.budget, Written(Capacity::Share(0.025)));
+    }
+
+    #[test]
+    fn keys_that_need_a_restart_are_named() {
+        let one = Config::parse("").expect("valid");
+        let other =
+            Config::parse("policy = \"history\"\n[memory]\nunit = \"64KiB\"\nfast = \"1GiB\"")
+                .expect("valid");
+        assert_eq!(one.needs_restart(&other), ["policy", "memory.unit"]);
+    }
+}

@@ -1,0 +1,334 @@
+//! The Prometheus endpoint: the status as metrics, in the OpenMetrics text form. Names and meanings
+//! stand in `docs/daemon.md`.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use isotherm_report::watch_status::{ProcessStatus, SourceStatus, Status};
+use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Registry, Unit};
+
+use super::socket::Board;
+
+/// How long a client may take to ask, and to take the answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Longest request that is read; what is asked for stands in its first line.
+const REQUEST_AT_MOST: usize = 8 << 10;
+
+const FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Labels of a process.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfProcess {
+    pid: u32,
+    name: String,
+    control_group: String,
+}
+
+/// Label of a source.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfSource {
+    source: String,
+}
+
+/// Label of a reason.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Reason {
+    reason: String,
+}
+
+/// Serves the board's status in a thread of its own. Returns the address, whose port is the one
+/// that the kernel chose where 0 was asked for.
+///
+/// # Errors
+/// The address is in use or not ours.
+pub(crate) fn serve(address: SocketAddr, board: Arc<Board>) -> Result<SocketAddr> {
+    let listener = TcpListener::bind(address).with_context(|| {
+        format!("serve.metrics = \"{address}\": cannot be listened on; name another port, or \"\" for none")
+    })?;
+    let address = listener
+        .local_addr()
+        .context("the metrics have no address")?;
+    let accept = move || {
+        for client in listener.incoming() {
+            match client {
+                // One after the other: there is one Prometheus, and it asks every few seconds.
+                Ok(client) => drop(answer(client, &board)),
+                Err(_) => std::thread::sleep(PATIENCE),
+            }
+        }
+    };
+    std::thread::Builder::new()
+        .name("metrics".to_owned())
+        .spawn(accept)
+        .context("no thread for the metrics")?;
+    Ok(address)
+}
+
+fn answer(mut client: TcpStream, board: &Board) -> io::Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut request = Vec::new();
+    let mut piece = [0; 1024];
+    while !request.windows(2).any(|end| end == b"\r\n") && request.len() < REQUEST_AT_MOST {
+        match client.read(&mut piece)? {
+            0 => return Ok(()),
+            length => request.extend_from_slice(&piece[..length]),
+        }
+    }
+    let (status, form, body) = match request.strip_prefix(b"GET /metrics") {
+        Some([b' ' | b'?', ..]) => ("200 OK", FORM, text(&board.get())),
+        _ => (
+            "404 Not Found",
+            "text/plain",
+            "ask for /metrics\n".to_owned(),
+        ),
+    };
+    write!(
+        client,
+        "HTTP/1.1 {status}\r\nContent-Type: {form}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+type Value = Gauge<f64, AtomicU64>;
+type Sum = Counter<f64, AtomicU64>;
+
+/// The status as text.
+fn text(status: &Status) -> String {
+    let mut registry = Registry::with_prefix("isotherm");
+    register_whole(&mut registry, status);
+    register_moves(&mut registry, status);
+    register_processes(&mut registry, &status.processes);
+    register_sources(&mut registry, &status.sources);
+    let mut text = String::new();
+    // Writing into a string does not fail.
+    let _ = encode(&mut text, &registry);
+    text
+}
+
+fn gauge(registry: &mut Registry, name: &str, help: &str, unit: Unit, value: f64) {
+    let metric = Value::default();
+    metric.set(value);
+    registry.register_with_unit(name, help, unit, metric);
+}
+
+fn sum(registry: &mut Registry, name: &str, help: &str, unit: Unit, value: f64) {
+    let metric = Sum::default();
+    metric.inc_by(value);
+    registry.register_with_unit(name, help, unit, metric);
+}
+
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
+}
+
+fn register_whole(registry: &mut Registry, status: &Status) {
+    let bytes = |value: u64| value as f64;
+    let gauges = [
+        (
+            "fast_capacity",
+            "Fast memory that watched processes may use",
+            status.capacity_bytes,
+        ),
+        (
+            "fast_used",
+            "Fast memory that watched processes hold",
+            status.fast_bytes,
+        ),
+        (
+            "fast_wanted",
+            "Memory that the policy wants fast",
+            status.wanted_bytes,
+        ),
+        (
+            "watched_resident",
+            "Resident private memory of watched processes",
+            status.resident_bytes,
+        ),
+        (
+            "daemon_resident",
+            "Memory of the daemon",
+            status.memory_bytes,
+        ),
+    ];
+    for (name, help, value) in gauges {
+        gauge(registry, name, help, Unit::Bytes, bytes(value));
+    }
+    // A share that nobody knows is not zero: it is left out.
+    if let Some(rate) = status.hit_rate {
+        let help = "Share of accesses that fast memory served in the last epoch, an estimate";
+        gauge(registry, "hit", help, Unit::Ratios, rate);
+    }
+    let mode = Value::default();
+    mode.set(f64::from(u8::from(status.dry_run)));
+    registry.register("dry_run", "1 where nothing is moved", mode);
+    let epochs = Sum::default();
+    epochs.inc_by(status.epochs as f64);
+    registry.register("epochs", "Epochs since the start", epochs);
+    let cost = "Processor time of the daemon and of kernel threads on its behalf";
+    sum(
+        registry,
+        "processor",
+        cost,
+        Unit::Seconds,
+        seconds(status.cpu_ns),
+    );
+}
+
+fn register_moves(registry: &mut Registry, status: &Status) {
+    let moves = &status.total;
+    let (up, down) = (moves.promoted_bytes as f64, moves.demoted_bytes as f64);
+    sum(
+        registry,
+        "promoted",
+        "Moved to fast memory",
+        Unit::Bytes,
+        up,
+    );
+    sum(
+        registry,
+        "demoted",
+        "Moved out of fast memory",
+        Unit::Bytes,
+        down,
+    );
+    let family = Family::<Reason, Sum>::default();
+    for (reason, bytes) in &moves.not_moved_bytes {
+        let label = Reason {
+            reason: reason.clone(),
+        };
+        family.get_or_create(&label).inc_by(*bytes as f64);
+    }
+    registry.register_with_unit("not_moved", "Not moved, by the reason", Unit::Bytes, family);
+}
+
+fn register_processes(registry: &mut Registry, processes: &[ProcessStatus]) {
+    let (resident, fast) = (
+        Family::<OfProcess, Value>::default(),
+        Family::<OfProcess, Value>::default(),
+    );
+    for process in processes {
+        let label = OfProcess {
+            pid: process.pid,
+            name: process.name.clone(),
+            control_group: process.control_group.clone(),
+        };
+        resident
+            .get_or_create(&label)
+            .set(process.resident_bytes as f64);
+        fast.get_or_create(&label).set(process.fast_bytes as f64);
+    }
+    let help = "Resident private memory of a watched process";
+    registry.register_with_unit("process_resident", help, Unit::Bytes, resident);
+    let help = "Fast memory that a watched process holds";
+    registry.register_with_unit("process_fast", help, Unit::Bytes, fast);
+}
+
+fn register_sources(registry: &mut Registry, sources: &[SourceStatus]) {
+    let (usable, lost, cost) = (
+        Family::<OfSource, Sum>::default(),
+        Family::<OfSource, Sum>::default(),
+        Family::<OfSource, Sum>::default(),
+    );
+    for source in sources {
+        let label = OfSource {
+            source: source.name.clone(),
+        };
+        usable.get_or_create(&label).inc_by(source.usable as f64);
+        lost.get_or_create(&label).inc_by(source.lost as f64);
+        cost.get_or_create(&label).inc_by(seconds(source.cost_ns));
+    }
+    registry.register(
+        "source_usable",
+        "What a source has seen that could be used",
+        usable,
+    );
+    registry.register("source_lost", "What a source has lost", lost);
+    let help = "Processor time that a source used";
+    registry.register_with_unit("source_processor", help, Unit::Seconds, cost);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{serve, text};
+    use crate::daemon::socket::Board;
+    use isotherm_report::watch_status::{MoveStatus, ProcessStatus, SourceStatus, Status};
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpStream};
+    use std::sync::Arc;
+
+    fn status() -> Status {
+        Status {
+            epochs: 7,
+            fast_bytes: 4096,
+            hit_rate: Some(0.25),
+            total: MoveStatus {
+                promoted_bytes: 8192,
+                not_moved_bytes: [("in \"use\"".to_owned(), 5)].into(),
+                ..MoveStatus::default()
+            },
+            processes: vec![ProcessStatus {
+                pid: 4711,
+                name: "a\nb".into(),
+                fast_bytes: 12,
+                ..ProcessStatus::default()
+            }],
+            sources: vec![SourceStatus {
+                name: "timer".into(),
+                cost_ns: 1_500_000_000,
+                ..SourceStatus::default()
+            }],
+            ..Status::default()
+        }
+    }
+
+    #[test]
+    fn metrics_have_names_with_units_and_labels_are_escaped() {
+        let text = text(&status());
+        for line in [
+            "isotherm_fast_used_bytes 4096.0",
+            "isotherm_hit_ratios 0.25",
+            "isotherm_epochs_total 7.0",
+            "isotherm_promoted_bytes_total 8192.0",
+            "isotherm_not_moved_bytes_total{reason=\"in \\\"use\\\"\"} 5.0",
+            "isotherm_process_fast_bytes{pid=\"4711\",name=\"a\\nb\",control_group=\"\"} 12.0",
+            "isotherm_source_processor_seconds_total{source=\"timer\"} 1.5",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+        }
+        assert!(
+            !super::text(&Status::default()).contains("isotherm_hit_ratios"),
+            "unknown is not zero"
+        );
+    }
+
+    fn get(address: SocketAddr, request: &str) -> String {
+        let mut client = TcpStream::connect(address).expect("connects");
+        client.write_all(request.as_bytes()).expect("writes");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("reads");
+        answer
+    }
+
+    #[test]
+    fn metrics_are_served_and_other_paths_are_not() {
+        let board = Arc::new(Board::default());
+        board.put(status());
+        let address = serve("127.0.0.1:0".parse().expect("an address"), board).expect("serves");
+        let answer = get(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        assert!(answer.ends_with("# EOF\n"), "{answer}");
+        assert!(get(address, "GET /metricsandmore HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+        assert!(get(address, "POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    }
+}

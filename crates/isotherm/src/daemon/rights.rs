@@ -1,0 +1,85 @@
+//! Which capability buys which feature; the daemon keeps these and drops all others.
+
+use isotherm_report::watch_status::RightStatus;
+use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
+
+/// A capability, its name and what it buys.
+const TABLE: [(CapabilitySet, &str, &str); 4] = [
+    (
+        CapabilitySet::SYS_PTRACE,
+        "CAP_SYS_PTRACE",
+        "look at the memory of other users' processes: which pages they have and where, and the code that \
+         samples point to",
+    ),
+    (
+        CapabilitySet::SYS_NICE,
+        "CAP_SYS_NICE",
+        "move the pages of other users' processes, and to nodes outside their cpuset",
+    ),
+    (
+        CapabilitySet::PERFMON,
+        "CAP_PERFMON",
+        "sample every process with one event a processor, and count misses; without it each thread of \
+         processes of the same user has an event",
+    ),
+    (
+        CapabilitySet::DAC_OVERRIDE,
+        "CAP_DAC_OVERRIDE",
+        "clear the accessed bits of other users' processes",
+    ),
+];
+
+/// What the daemon may do.
+pub(crate) fn held() -> Vec<RightStatus> {
+    let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
+    let right = |(capability, name, feature): &(CapabilitySet, &str, &str)| RightStatus {
+        capability: (*name).to_owned(),
+        feature: (*feature).to_owned(),
+        held: effective.contains(*capability),
+    };
+    TABLE.iter().map(right).collect()
+}
+
+/// Gives up every capability that buys nothing here, for this thread and those it starts. Called
+/// before the first of them.
+///
+/// # Errors
+/// The kernel refused.
+pub(crate) fn drop_others() -> std::io::Result<()> {
+    let sets = capabilities(None)?;
+    let ours = TABLE
+        .iter()
+        .fold(CapabilitySet::empty(), |all, (one, _, _)| all | *one);
+    set_capabilities(
+        None,
+        CapabilitySets {
+            effective: sets.effective & ours,
+            permitted: sets.permitted & ours,
+            inheritable: CapabilitySet::empty(),
+        },
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{TABLE, drop_others, held};
+    use rustix::thread::{CapabilitySet, capabilities};
+
+    #[test]
+    fn what_buys_nothing_is_dropped_and_the_rest_is_as_before() {
+        // In a thread of its own: other tests keep their rights.
+        let (before, after, left) = std::thread::spawn(|| {
+            let before = held();
+            drop_others().expect("the kernel lets us have less");
+            let left = capabilities(None).expect("own capabilities");
+            (before, held(), left)
+        })
+        .join()
+        .expect("no panic");
+        assert_eq!(before, after);
+        assert_eq!(before.len(), TABLE.len());
+        assert!(!left.permitted.contains(CapabilitySet::SYS_ADMIN));
+        assert!(!left.effective.contains(CapabilitySet::CHOWN));
+    }
+}

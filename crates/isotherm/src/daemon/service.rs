@@ -1,0 +1,408 @@
+//! The loop: tick every second, decide at the end of every epoch, obey signals.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use isotherm_act::movement::limit::{Allowance, Limit, RealClock};
+use isotherm_act::movement::migration::Migration;
+use isotherm_act::movement::system::{DrySystem, Kernel};
+use isotherm_model::batch::Epoch;
+use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::outcome::{DRY_RUN, Fate};
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::tier::{Tier, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::clock::MachineClock;
+use isotherm_observe::watch::watcher::{Watcher, WatcherConfig};
+use isotherm_pipeline::{EpochReport, Limits, UnitStep, UnitStepConfig};
+use isotherm_policy::epoch::{MoveCosts, by_name};
+use isotherm_report::watch_status::Status;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::config::Config;
+use super::notify::Notify;
+use super::socket::{Board, Listening};
+use super::status::Teller;
+use super::{metrics, rights, socket};
+use crate::notes::{Notes, print};
+
+/// How often signals are looked at.
+const NAP: Duration = Duration::from_millis(50);
+
+/// How often it is looked again which processes are worth watching (TMP, section III).
+const TICK: Duration = Duration::from_secs(1);
+
+/// What a load from slow memory takes where nobody has measured it: CXL memory, published figures.
+const SLOW_LATENCY: Nanos = Nanos(300);
+
+/// Time that moving a page of 4 KiB takes, as in [`MoveCosts::TYPICAL`].
+const MOVE_NS_A_PAGE: u64 = 2_000;
+
+/// What the command line asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    /// The configuration file; None for the defaults.
+    pub config: Option<PathBuf>,
+    /// Decide, but move nothing.
+    pub dry_run: bool,
+    /// End after one epoch.
+    pub once: bool,
+}
+
+/// Where data may lie.
+#[derive(Debug)]
+struct Places {
+    tiers: Tiers,
+    fast: Vec<NodeId>,
+    slow: Vec<NodeId>,
+    /// There is one kind of memory, and the fast tier is only imagined.
+    imagined: bool,
+}
+
+/// The daemon at work.
+struct Service {
+    options: Options,
+    config: Config,
+    places: Places,
+    watcher: Watcher,
+    step: UnitStep,
+    teller: Teller,
+    board: Arc<Board>,
+    notify: Notify,
+    notes: Notes,
+    epoch: u32,
+}
+
+/// Signals that have come.
+struct Signals {
+    stop: Arc<AtomicBool>,
+    reload: Arc<AtomicBool>,
+}
+
+/// Runs the daemon until it is told to stop.
+///
+/// # Errors
+/// A bad configuration, a machine without a second kind of memory, a socket in use.
+pub(crate) fn run(options: Options, notes: Notes) -> Result<()> {
+    let config = Config::read(options.config.as_deref())?;
+    let signals = Signals::new()?;
+    if let Err(error) = rights::drop_others() {
+        notes.warn(&format!(
+            "rights that are not needed cannot be given up: {error}"
+        ));
+    }
+    let places = Places::find(&config, options.dry_run)?;
+    let mut service = Service::new(options, config, places, notes)?;
+    let _listening = service.open()?;
+    service.notify.send("READY=1");
+    service.go_on(&signals)?;
+    service.notify.send("STOPPING=1");
+    Ok(())
+}
+
+impl Signals {
+    fn new() -> Result<Self> {
+        let signals = Self {
+            stop: Arc::default(),
+            reload: Arc::default(),
+        };
+        for (signal, flag) in [
+            (SIGTERM, &signals.stop),
+            (SIGINT, &signals.stop),
+            (SIGHUP, &signals.reload),
+        ] {
+            signal_hook::flag::register(signal, Arc::clone(flag))
+                .context("signals cannot be received")?;
+        }
+        Ok(signals)
+    }
+}
+
+impl Places {
+    fn find(config: &Config, dry_run: bool) -> Result<Self> {
+        let tiers = match config.memory.tiers.as_str() {
+            "detect" => isotherm_observe::tiers::detect(Path::new("/"))?,
+            file => isotherm_observe::tiers::read_file(Path::new(file))?.tiers,
+        };
+        let nodes = |tier: &Tier| match &tier.kind {
+            TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
+            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
+        };
+        let all: Vec<Vec<NodeId>> = tiers.all().iter().map(nodes).collect();
+        let imagined = tiers.emulates() || tiers.all().len() == 1;
+        if imagined && !dry_run {
+            bail!(
+                "this machine has one kind of memory, so there is nothing to move between; `isotherm \
+                 daemon --dry-run` shows what would be kept in a fast tier of memory.fast, and \
+                 `isotherm run` emulates a slow tier for one program"
+            );
+        }
+        Ok(Self {
+            fast: all.first().cloned().unwrap_or_default(),
+            slow: all.get(1).or(all.first()).cloned().unwrap_or_default(),
+            tiers,
+            imagined,
+        })
+    }
+
+    fn fast_limit(&self, config: &Config) -> Bytes {
+        let fast = self
+            .tiers
+            .all()
+            .first()
+            .map_or(Bytes::ZERO, |tier| tier.capacity);
+        config.memory.fast.0.of(fast)
+    }
+
+    fn costs(&self, unit: Bytes) -> MoveCosts {
+        let latency = |at: usize| self.tiers.all().get(at)?.latency;
+        let saved = latency(1)
+            .zip(latency(0))
+            .map(|(slow, fast)| slow.saturating_sub(fast));
+        MoveCosts {
+            saved: saved.unwrap_or(MoveCosts::TYPICAL.saved),
+            moved_page: Nanos((unit.0 / 4096).max(1).saturating_mul(MOVE_NS_A_PAGE)),
+        }
+    }
+
+    /// Accesses that a sample of a timer stands for: as many as slow memory serves between two.
+    fn accesses_per_sample(&self, period: Option<Nanos>) -> u64 {
+        let slow = self.tiers.all().get(1).and_then(|tier| tier.latency);
+        let slow = slow.unwrap_or(SLOW_LATENCY).0.max(1);
+        period.map_or(1, |period| (period.0 / slow).max(1))
+    }
+}
+
+impl Service {
+    fn new(options: Options, config: Config, places: Places, notes: Notes) -> Result<Self> {
+        let state = match options.once {
+            // Nothing outlives it, and a daemon that runs keeps its notes to itself.
+            true => std::env::temp_dir().join(format!("isotherm-{}", std::process::id())),
+            false => config.serve.state.clone(),
+        };
+        std::fs::create_dir_all(&state).with_context(|| {
+            format!(
+                "{}: cannot be made; name another directory in serve.state",
+                state.display()
+            )
+        })?;
+        let fast: BTreeSet<NodeId> = match places.imagined {
+            true => BTreeSet::new(),
+            false => places.fast.iter().copied().collect(),
+        };
+        let watcher = Watcher::new(
+            WatcherConfig {
+                root: PathBuf::from("/"),
+                state,
+                selection: config.selection()?,
+                filter: config.filter(),
+                unit: config.memory.unit.0,
+                fast,
+                fast_limit: places.fast_limit(&config),
+                bits: config.bits(),
+                samples: config.samples()?,
+                sample_hz: config.sources.sample_hz,
+                budget_ppm: config.budget_ppm(),
+            },
+            Box::new(MachineClock),
+        );
+        let costs = places.costs(config.memory.unit.0);
+        let policy = config.policy.clone();
+        let make = move || {
+            by_name(&policy, costs)
+                .unwrap_or_else(|| Box::new(isotherm_policy::epoch::Payback::new(costs)))
+        };
+        let step = UnitStep::new(
+            UnitStepConfig {
+                unit: config.memory.unit.0,
+                page: Bytes(rustix::param::page_size() as u64),
+                fast_nodes: places.fast.clone(),
+                slow_nodes: places.slow.clone(),
+                combine: config.combine(),
+                accesses_per_sample: places.accesses_per_sample(watcher.sample_period()),
+                modelled: options.dry_run,
+            },
+            Box::new(make),
+        );
+        let mut said = Vec::new();
+        if places.imagined {
+            said.push(
+                "this machine has one kind of memory: the fast tier is imagined, and everything is \
+                 taken to lie in slow memory at first"
+                    .to_owned(),
+            );
+        }
+        let teller = Teller::new(Status {
+            dry_run: options.dry_run,
+            policy: config.policy.clone(),
+            rights: rights::held(),
+            notes: said,
+            ..Status::default()
+        });
+        let board = Arc::new(Board::default());
+        board.put(teller.status().clone());
+        Ok(Self {
+            notify: Notify::from_environment(),
+            options,
+            config,
+            places,
+            watcher,
+            step,
+            teller,
+            board,
+            notes,
+            epoch: 0,
+        })
+    }
+
+    /// Opens the socket and the metrics; a run of one epoch has neither.
+    fn open(&self) -> Result<Option<Listening>> {
+        if self.options.once {
+            return Ok(None);
+        }
+        let path = &self.config.serve.socket;
+        let listening = socket::listen(path, Arc::clone(&self.board))?;
+        self.notes.say(&format!("answering on {}", path.display()));
+        if let Some(address) = self.config.metrics()? {
+            match metrics::serve(address, Arc::clone(&self.board)) {
+                Ok(address) => self
+                    .notes
+                    .say(&format!("metrics on http://{address}/metrics")),
+                // Whoever is there may be another daemon's; this one works without.
+                Err(error) => self.notes.warn(&format!("{error:#}")),
+            }
+        }
+        self.notes.next("isotherm top");
+        Ok(Some(listening))
+    }
+
+    fn go_on(&mut self, signals: &Signals) -> Result<()> {
+        self.watcher.tick();
+        let (mut ticked, mut begun) = (Instant::now(), Instant::now());
+        while !signals.stop.load(Ordering::Relaxed) {
+            std::thread::sleep(NAP);
+            if signals.reload.swap(false, Ordering::Relaxed) {
+                self.reload();
+            }
+            let epoch = Duration::from_nanos(self.config.epoch.0.0);
+            if begun.elapsed() >= epoch {
+                (begun, ticked) = (Instant::now(), Instant::now());
+                self.end_epoch()?;
+                if self.options.once {
+                    return print(&self.teller.status().text(crate::commands::terminal_width()));
+                }
+            } else if ticked.elapsed() >= TICK {
+                ticked = Instant::now();
+                self.watcher.tick();
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees, decides, moves and tells.
+    fn end_epoch(&mut self) -> Result<()> {
+        let seen = self.watcher.observe(Epoch(self.epoch));
+        self.epoch = self.epoch.saturating_add(1);
+        // Half of an epoch's worth of moving: see the allowance.
+        let (rate, epoch) = (
+            u128::from(self.config.moves.rate.0.0),
+            u128::from(self.config.epoch.0.0),
+        );
+        let moves = u64::try_from(rate * epoch / 1_000_000_000).unwrap_or(u64::MAX);
+        let caps = self.config.caps.iter();
+        let limits = Limits {
+            moves: Bytes(moves),
+            caps: caps.map(|(group, cap)| (group.clone(), cap.0)).collect(),
+        };
+        let mut would = Vec::new();
+        let report = match (self.options.dry_run, self.places.imagined) {
+            (true, true) => self.step.run(&seen, &limits, &mut Imagined(&mut would)),
+            (true, false) => {
+                let say =
+                    |call: &isotherm_act::movement::system::Call| would.push(call.to_string());
+                let system = DrySystem::new(Kernel::new(Path::new("/")), say);
+                self.step.run(&seen, &limits, &mut Migration::new(system))
+            }
+            (false, _) => self.step.run(&seen, &limits, &mut self.mover()),
+        };
+        for call in would {
+            print(&format!("would: {call}\n"))?;
+        }
+        self.tell(&report);
+        Ok(())
+    }
+
+    /// Made anew each epoch: it holds every process that it was asked about until it is dropped.
+    fn mover(&self) -> impl RangeExecutor + use<> {
+        let moves = &self.config.moves;
+        // Twice the rate: the moves of an epoch are done in half of it, so that the next one begins
+        // in time.
+        let allowance = Allowance {
+            bytes_a_second: Bytes(moves.rate.0.0.saturating_mul(2).max(1)),
+            time_a_second: moves.time.0,
+        };
+        Limit::new(
+            Migration::new(Kernel::new(Path::new("/"))),
+            RealClock::default(),
+            allowance,
+        )
+    }
+
+    fn tell(&mut self, report: &EpochReport) {
+        self.teller.take(report, self.places.tiers.all());
+        let status = self.teller.status().clone();
+        self.notify
+            .send(&format!("WATCHDOG=1\nSTATUS={}", status.headline()));
+        self.board.put(status);
+    }
+
+    /// Reads the configuration again; one that is not valid changes nothing.
+    fn reload(&mut self) {
+        let read = Config::read(self.options.config.as_deref());
+        let read = read.and_then(|config| Ok((config.selection()?, config)));
+        match read {
+            Err(error) => self
+                .notes
+                .warn(&format!("the old configuration stays: {error:#}")),
+            Ok((selection, config)) => {
+                let later = self.config.needs_restart(&config);
+                if !later.is_empty() {
+                    self.notes.warn(&format!(
+                        "takes effect at the next start: {}",
+                        later.join(", ")
+                    ));
+                }
+                self.watcher.select(selection, config.filter());
+                self.watcher
+                    .set_limits(self.places.fast_limit(&config), config.budget_ppm());
+                self.config = config;
+                self.notes.say("configuration read again");
+            }
+        }
+    }
+}
+
+/// Moves nothing between tiers that are not there, and says what it would have moved.
+struct Imagined<'a>(&'a mut Vec<String>);
+
+impl RangeExecutor for Imagined<'_> {
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        let outcome = |action: &RangeAction| {
+            let Request::Move(_) = action.request else {
+                let why = "only moves are imagined".to_owned();
+                return RangeOutcome::whole(action.clone(), Fate::Denied(why));
+            };
+            let (range, pid) = (action.range, action.process.pid);
+            self.0.push(format!(
+                "process {pid}: move {} at {:#x}",
+                range.bytes, range.start
+            ));
+            RangeOutcome::whole(action.clone(), Fate::NotAttempted(DRY_RUN.to_owned()))
+        };
+        actions.iter().map(outcome).collect()
+    }
+}

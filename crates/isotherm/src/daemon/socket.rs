@@ -1,0 +1,253 @@
+//! The daemon's socket: a client sends a word and a line feed, and gets lines of JSON.
+//!
+//! `status` is answered with one line, `follow` with one line now and one an epoch, until either
+//! side ends. A client that does not read for a second is let go, and there are never more than a
+//! few: whoever may open the socket cannot hold up the daemon.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use isotherm_report::watch_status::Status;
+
+/// Clients served at a time.
+const CLIENTS_AT_MOST: usize = 16;
+
+/// How long a client may take to ask, and to take an answer.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Longest question.
+const QUESTION_AT_MOST: u64 = 64;
+
+/// The newest status, and a way to wait for the next.
+#[derive(Debug, Default)]
+pub(crate) struct Board {
+    newest: Mutex<(u64, Arc<Status>)>,
+    changed: Condvar,
+}
+
+impl Board {
+    /// Puts up a status and wakes who waits for it.
+    pub(crate) fn put(&self, status: Status) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        *newest = (newest.0 + 1, Arc::new(status));
+        self.changed.notify_all();
+    }
+
+    /// The newest status.
+    pub(crate) fn get(&self) -> Arc<Status> {
+        self.after(None).1
+    }
+
+    /// The first status past this number, and its own number.
+    fn after(&self, seen: Option<u64>) -> (u64, Arc<Status>) {
+        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        while seen == Some(newest.0) {
+            newest = self
+                .changed
+                .wait(newest)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        newest.clone()
+    }
+}
+
+/// The file of a socket that is listened on; removed when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Listening(PathBuf);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Listens and answers in threads of its own.
+///
+/// # Errors
+/// The path is in use by a daemon that lives, or is something else than a socket, or cannot be
+/// made.
+pub(crate) fn listen(path: &Path, board: Arc<Board>) -> Result<Listening> {
+    let shown = path.display();
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory)
+            .with_context(|| format!("{}: cannot be made", directory.display()))?;
+    }
+    if let Ok(there) = fs::symlink_metadata(path) {
+        if !there.file_type().is_socket() {
+            bail!("{shown}: is there already and is no socket; name another path in serve.socket");
+        }
+        if UnixStream::connect(path).is_ok() {
+            bail!(
+                "{shown}: a daemon answers here already; stop it, or name another path in serve.socket"
+            );
+        }
+        // Left behind by a daemon that was killed.
+        fs::remove_file(path).with_context(|| format!("{shown}: cannot be removed"))?;
+    }
+    let listener = UnixListener::bind(path).with_context(|| format!("{shown}: cannot be made"))?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o660))
+        .with_context(|| format!("{shown}: its rights cannot be set"))?;
+    let clients = Arc::new(AtomicUsize::new(0));
+    std::thread::Builder::new()
+        .name("socket".to_owned())
+        .spawn(move || accept(&listener, &board, &clients))
+        .context("no thread for the socket")?;
+    Ok(Listening(path.to_owned()))
+}
+
+fn accept(listener: &UnixListener, board: &Arc<Board>, clients: &Arc<AtomicUsize>) {
+    for client in listener.incoming() {
+        let Ok(client) = client else {
+            // Too many open files, say: trying again at once would only burn time.
+            std::thread::sleep(PATIENCE);
+            continue;
+        };
+        if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_AT_MOST {
+            clients.fetch_sub(1, Ordering::Relaxed);
+            continue;
+        }
+        let (board, count) = (Arc::clone(board), Arc::clone(clients));
+        let serve = move || {
+            // A client that goes away is no failure.
+            let _ = serve(client, &board);
+            count.fetch_sub(1, Ordering::Relaxed);
+        };
+        if std::thread::Builder::new().spawn(serve).is_err() {
+            clients.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+fn serve(client: UnixStream, board: &Board) -> io::Result<()> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut question = String::new();
+    BufReader::new((&client).take(QUESTION_AT_MOST)).read_line(&mut question)?;
+    let follow = match question.trim() {
+        "status" => false,
+        "follow" => true,
+        other => {
+            let error = serde_json::json!({ "error": format!("\"{other}\" is no question; ask status or follow") });
+            return writeln!(&client, "{error}");
+        }
+    };
+    let mut seen = None;
+    loop {
+        let (number, status) = board.after(seen);
+        let line = status.json_line() + "\n";
+        (&client).write_all(line.as_bytes())?;
+        if !follow {
+            return Ok(());
+        }
+        seen = Some(number);
+    }
+}
+
+/// Asks a daemon and hands over each status of its answer, until it says that there is no more or
+/// `take` returns false.
+///
+/// # Errors
+/// No daemon answers there, or what answers is none.
+pub(crate) fn ask(path: &Path, question: &str, mut take: impl FnMut(Status) -> bool) -> Result<()> {
+    let shown = path.display();
+    let client = UnixStream::connect(path).with_context(|| {
+        format!("{shown}: no daemon answers; start one by `isotherm daemon`, or name its socket with --socket")
+    })?;
+    writeln!(&client, "{question}").with_context(|| format!("{shown}: cannot be asked"))?;
+    for line in BufReader::new(client).lines() {
+        let line = line.with_context(|| format!("{shown}: the answer cannot be read"))?;
+        let status =
+            Status::from_json_line(&line).map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
+        if !take(status) {
+            break;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Board, ask, listen};
+    use isotherm_report::watch_status::{Status, VERSION};
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    fn status(epochs: u64) -> Status {
+        Status {
+            version: VERSION,
+            epochs,
+            ..Status::default()
+        }
+    }
+
+    #[test]
+    fn status_is_one_answer_and_follow_is_one_an_epoch() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("run/socket");
+        let board = Arc::new(Board::default());
+        board.put(status(1));
+        let listening = listen(&path, Arc::clone(&board)).expect("listens");
+        let mut seen = Vec::new();
+        ask(&path, "status", |status| {
+            seen.push(status.epochs);
+            true
+        })
+        .expect("an answer");
+        assert_eq!(seen, [1]);
+        seen.clear();
+        ask(&path, "follow", |status| {
+            seen.push(status.epochs);
+            board.put(super::tests::status(status.epochs + 1));
+            seen.len() < 3
+        })
+        .expect("answers");
+        assert_eq!(seen, [1, 2, 3]);
+        let error = listen(&path, Arc::clone(&board)).expect_err("in use");
+        assert!(
+            error.to_string().contains("answers here already"),
+            "{error}"
+        );
+        drop(listening);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn nonsense_is_answered_with_what_can_be_asked_and_silence_is_let_go() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let _listening = listen(&path, Arc::new(Board::default())).expect("listens");
+        let mut client = UnixStream::connect(&path).expect("connects");
+        client.write_all(b"please\n").expect("writes");
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).expect("reads");
+        assert!(answer.contains("ask status or follow"), "{answer}");
+        let mut silent = UnixStream::connect(&path).expect("connects");
+        answer.clear();
+        silent
+            .read_to_string(&mut answer)
+            .expect("the daemon closes");
+        assert_eq!(answer, "");
+    }
+
+    #[test]
+    fn what_is_no_socket_is_not_removed_and_what_a_killed_daemon_left_is() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        std::fs::write(&path, "mine").expect("writes");
+        let error = listen(&path, Arc::new(Board::default())).expect_err("a file");
+        assert!(error.to_string().contains("no socket"), "{error}");
+        assert_eq!(std::fs::read_to_string(&path).expect("still there"), "mine");
+        std::fs::remove_file(&path).expect("removes");
+        drop(std::os::unix::net::UnixListener::bind(&path).expect("binds"));
+        assert!(path.exists());
+        listen(&path, Arc::new(Board::default())).expect("listens");
+    }
+}

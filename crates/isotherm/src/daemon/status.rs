@@ -1,0 +1,130 @@
+//! From an epoch's report to the status that others see.
+
+use std::path::Path;
+
+use isotherm_model::tier::{Tier, TierKind};
+use isotherm_model::units::Nanos;
+use isotherm_observe::meminfo;
+use isotherm_pipeline::{EpochReport, ProcessShare, Sums};
+use isotherm_report::watch_status::{
+    MoveStatus, ProcessStatus, SourceStatus, Status, TierStatus, VERSION,
+};
+
+/// What does not change while the daemon runs, and sums over all epochs.
+#[derive(Debug, Default)]
+pub(crate) struct Teller {
+    status: Status,
+    total: Sums,
+}
+
+impl Teller {
+    /// Begins with a status of no epoch.
+    pub(crate) fn new(begin: Status) -> Self {
+        Self {
+            status: Status {
+                version: VERSION,
+                pid: std::process::id(),
+                ..begin
+            },
+            total: Sums::default(),
+        }
+    }
+
+    /// The newest status.
+    pub(crate) const fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// Takes an epoch in.
+    pub(crate) fn take(&mut self, report: &EpochReport, tiers: &[Tier]) {
+        self.total.merge(&report.moves);
+        let cpu = cpu_time();
+        let status = &mut self.status;
+        let used = cpu.saturating_sub(Nanos(status.cpu_ns));
+        status.epochs += 1;
+        status.epoch_ns = report.span.0;
+        status.tiers = tiers.iter().map(tier).collect();
+        status.capacity_bytes = report.capacity.0;
+        status.resident_bytes = report.resident.0;
+        status.fast_bytes = report.fast.0;
+        status.wanted_bytes = report.wanted.0;
+        status.units = report.units as u64;
+        status.units_left_alone = report.left_alone as u64;
+        status.hit_rate = report.hit_rate().or(status.hit_rate);
+        status.last = moves(&report.moves);
+        status.total = moves(&self.total);
+        status.processes = report.processes.iter().map(process).collect();
+        let source = |source: &isotherm_model::batch::SourceReport| SourceStatus {
+            name: source.name.clone(),
+            taken: source.taken,
+            usable: source.usable,
+            lost: source.lost,
+            cost_ns: source.cost.0,
+            trouble: source.trouble.clone(),
+        };
+        status.sources = report.sources.iter().map(source).collect();
+        status.cpu_share = used.0 as f64 / report.span.0.max(1) as f64;
+        status.cpu_ns = cpu.0;
+        status.memory_bytes = own_memory();
+    }
+}
+
+fn tier(tier: &Tier) -> TierStatus {
+    let nodes = match &tier.kind {
+        TierKind::Nodes(nodes) => nodes.clone(),
+        TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
+    };
+    let available = nodes.iter().filter_map(|node| {
+        let path = format!("/sys/devices/system/node/node{node}/meminfo");
+        meminfo::available_bytes(Path::new(&path))
+    });
+    TierStatus {
+        name: tier.name.clone(),
+        available_bytes: available.fold(0, u64::saturating_add),
+        bytes: tier.capacity.0,
+        nodes,
+    }
+}
+
+fn moves(sums: &Sums) -> MoveStatus {
+    let not_moved = sums.not_moved.iter();
+    MoveStatus {
+        promoted_bytes: sums.promoted.0,
+        demoted_bytes: sums.demoted.0,
+        not_moved_bytes: not_moved
+            .map(|(why, bytes)| (why.clone(), bytes.0))
+            .collect(),
+    }
+}
+
+fn process(share: &ProcessShare) -> ProcessStatus {
+    let seen = share.accesses > 0;
+    ProcessStatus {
+        pid: share.process.pid,
+        name: share.name.clone(),
+        control_group: share.control_group.clone(),
+        resident_bytes: share.resident.0,
+        fast_bytes: share.fast.0,
+        hit_rate: seen.then(|| share.accesses_fast as f64 / share.accesses as f64),
+        trouble: share.trouble.clone(),
+    }
+}
+
+/// Processor time of this process.
+fn cpu_time() -> Nanos {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    let nanos = time.tv_sec.saturating_mul(1_000_000_000) + time.tv_nsec;
+    Nanos(u64::try_from(nanos).unwrap_or(0))
+}
+
+/// Resident bytes of this process; 0 where the kernel does not say.
+fn own_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let pages = text
+        .split_ascii_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
+    pages
+        .unwrap_or(0)
+        .saturating_mul(rustix::param::page_size() as u64)
+}

@@ -1,0 +1,662 @@
+//! Which processes are watched: those that the settings select, and of these the ones that are
+//! worth their cost by TMP's filter (section III: at least 5 % of a processor or 10 % of memory,
+//! looked at again every second).
+//!
+//! TMP mentions a more restrictive mode "to keep overhead stable" without saying how. Ours takes
+//! those that pass both halves of the filter first, and never more than a named number.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use isotherm_model::batch::Process;
+use isotherm_model::units::Nanos;
+
+use crate::accessed::is_worth;
+
+/// Longest name of a program kept, in bytes.
+const NAME_AT_MOST: usize = 64;
+
+/// Which processes are selected. A process is selected by any of the lists; where all are empty
+/// every process is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// These, by number.
+    pub pids: Vec<u32>,
+    /// Those of these users, by number.
+    pub users: Vec<u32>,
+    /// Those whose program fits one of these patterns: `*` for any text, `/` included. A pattern
+    /// without a `/` is compared with the last part of the path.
+    pub programs: Vec<String>,
+    /// Those in these control groups or below them: `/system.slice/redis.service`.
+    pub control_groups: Vec<String>,
+    /// And whatever they start.
+    pub children: bool,
+}
+
+/// Which of the selected processes are worth their cost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// Those with 5 % of a processor or 10 % of memory.
+    #[default]
+    Tmp,
+    /// Those with the most memory among them, at most so many, the ones that pass both halves first.
+    Strict(usize),
+    /// All.
+    Off,
+}
+
+/// A process as `/proc` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its number, and how many programs we have seen it run before this one.
+    pub process: Process,
+    /// The name of its program.
+    pub name: String,
+    /// Its control group of version 2, empty where there is none.
+    pub control_group: String,
+    /// Bytes resident.
+    pub resident: u64,
+    /// Processor time used since the last look, in millionths of one processor; 0 where it is new.
+    pub busy_ppm: u64,
+}
+
+/// What is kept of a process between two looks.
+#[derive(Clone, Debug)]
+struct Known {
+    start: u64,
+    name: String,
+    program: PathBuf,
+    image: u32,
+    cpu_ns: u64,
+}
+
+/// The processes of the machine.
+#[derive(Debug)]
+pub struct Candidates {
+    proc_root: PathBuf,
+    known: HashMap<u32, Known>,
+    looked: Option<Nanos>,
+    /// Images that numbers had which are in use no more, so that a number that is used again does
+    /// not pass for the process before.
+    images: HashMap<u32, u32>,
+}
+
+/// A process in the course of one look.
+struct Found {
+    candidate: Candidate,
+    parent: u32,
+    user: u32,
+    program: PathBuf,
+    /// Processor time since the last look; None where it is new.
+    spent_ns: Option<u64>,
+}
+
+/// Most numbers whose images are remembered: more than there are processes by default.
+const IMAGES_AT_MOST: usize = 1 << 16;
+
+impl Candidates {
+    /// None known yet; they are found under this directory (`/proc`).
+    #[must_use]
+    pub fn new(proc_root: &Path) -> Self {
+        Self {
+            proc_root: proc_root.to_owned(),
+            known: HashMap::new(),
+            looked: None,
+            images: HashMap::new(),
+        }
+    }
+
+    /// Looks at all processes and returns those to watch, by number. `own` is never among them.
+    pub fn look(
+        &mut self,
+        selection: &Selection,
+        filter: Filter,
+        now: Nanos,
+        own: u32,
+    ) -> Vec<Candidate> {
+        let span = self
+            .looked
+            .replace(now)
+            .map(|before| now.saturating_sub(before));
+        let found = self.found(own, span);
+        let total = crate::meminfo::total_bytes(&self.proc_root.join("meminfo")).unwrap_or(0);
+        let selected = selected(&found, selection);
+        let worth = |found: &Found| {
+            let cpu = found.spent_ns.zip(span);
+            is_worth(cpu, found.candidate.resident, total)
+        };
+        let chosen = found.values().filter(|found| {
+            selected.contains(&found.candidate.process.pid) && found.candidate.resident > 0
+        });
+        let mut chosen: Vec<&Found> = match filter {
+            Filter::Off => chosen.collect(),
+            Filter::Tmp | Filter::Strict(_) => chosen.filter(|found| worth(found)).collect(),
+        };
+        if let Filter::Strict(most) = filter {
+            let both = |found: &Found| {
+                let cpu = found.spent_ns.zip(span);
+                is_worth(cpu, 0, u64::MAX)
+                    && is_worth(Some((0, Nanos(1))), found.candidate.resident, total)
+            };
+            chosen.sort_by_key(|found| {
+                let candidate = &found.candidate;
+                (
+                    !both(found),
+                    std::cmp::Reverse(candidate.resident),
+                    candidate.process,
+                )
+            });
+            chosen.truncate(most);
+            chosen.sort_by_key(|found| found.candidate.process);
+        }
+        chosen
+            .into_iter()
+            .map(|found| found.candidate.clone())
+            .collect()
+    }
+
+    /// All processes that have memory. One that ends meanwhile is left out.
+    fn found(&mut self, own: u32, span: Option<Nanos>) -> BTreeMap<u32, Found> {
+        let entries = fs::read_dir(&self.proc_root)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+        let pids: BTreeSet<u32> = pids.filter(|pid| *pid != own).collect();
+        let gone: Vec<u32> = self
+            .known
+            .keys()
+            .filter(|pid| !pids.contains(pid))
+            .copied()
+            .collect();
+        if self.images.len() >= IMAGES_AT_MOST {
+            self.images.clear();
+        }
+        for pid in gone {
+            if let Some(known) = self.known.remove(&pid) {
+                self.images.insert(pid, known.image + 1);
+            }
+        }
+        pids.into_iter()
+            .filter_map(|pid| Some((pid, self.read(pid, span)?)))
+            .collect()
+    }
+
+    fn read(&mut self, pid: u32, span: Option<Nanos>) -> Option<Found> {
+        let directory = self.proc_root.join(pid.to_string());
+        let stat = Stat::parse(&fs::read_to_string(directory.join("stat")).ok()?)?;
+        if stat.resident == 0 {
+            return None;
+        }
+        // A link that leads nowhere we may go still tells its text; none at all is a thread of the
+        // kernel, or a process that we may not look at.
+        let program = fs::read_link(directory.join("exe")).unwrap_or_default();
+        let cpu_ns = stat.cpu_ns();
+        let before = self.known.get(&pid);
+        let same_start = before.is_some_and(|known| known.start == stat.start);
+        let same = before.filter(|known| same_start && known.program == program);
+        let image = match (same, before) {
+            (Some(known), _) => known.image,
+            (None, Some(known)) => known.image + 1,
+            (None, None) => self.images.remove(&pid).unwrap_or(0),
+        };
+        let spent_ns = before
+            .filter(|_| same_start)
+            .map(|known| cpu_ns.saturating_sub(known.cpu_ns));
+        let known = Known {
+            start: stat.start,
+            name: stat.name,
+            program: program.clone(),
+            image,
+            cpu_ns,
+        };
+        let name = known.name.clone();
+        let busy = spent_ns.zip(span).map(|(spent, span)| {
+            // A count of nanoseconds times a million fits 128 bits.
+            u128::from(spent) * 1_000_000 / u128::from(span.0.max(1))
+        });
+        self.known.insert(pid, known);
+        let groups = fs::read_to_string(directory.join("cgroup")).unwrap_or_default();
+        Some(Found {
+            candidate: Candidate {
+                process: Process { pid, image },
+                name,
+                control_group: control_group(&groups),
+                resident: stat.resident,
+                busy_ppm: busy.map_or(0, |ppm| u64::try_from(ppm).unwrap_or(u64::MAX)),
+            },
+            parent: stat.parent,
+            user: user(&fs::read_to_string(directory.join("status")).ok()?)?,
+            program,
+            spent_ns,
+        })
+    }
+}
+
+/// The numbers of what is selected, children included where they are wanted.
+fn selected(found: &BTreeMap<u32, Found>, selection: &Selection) -> BTreeSet<u32> {
+    let everything = selection.pids.is_empty()
+        && selection.users.is_empty()
+        && selection.programs.is_empty()
+        && selection.control_groups.is_empty();
+    let itself = |found: &Found| {
+        let (pid, group) = (found.candidate.process.pid, &found.candidate.control_group);
+        everything
+            || selection.pids.contains(&pid)
+            || selection.users.contains(&found.user)
+            || selection
+                .programs
+                .iter()
+                .any(|pattern| fits_program(pattern, &found.program))
+            || selection
+                .control_groups
+                .iter()
+                .any(|name| is_within(group, name))
+    };
+    let mut selected: BTreeSet<u32> = found
+        .iter()
+        .filter(|(_, found)| itself(found))
+        .map(|(pid, _)| *pid)
+        .collect();
+    // Each round adds at least one process, so there are no more rounds than processes.
+    while selection.children {
+        let children = found
+            .iter()
+            .filter(|(pid, found)| !selected.contains(pid) && selected.contains(&found.parent));
+        let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
+        if children.is_empty() {
+            break;
+        }
+        selected.extend(children);
+    }
+    selected
+}
+
+/// Whether a control group is the named one or below it.
+#[must_use]
+pub fn is_within(group: &str, name: &str) -> bool {
+    let name = name.trim_end_matches('/');
+    group
+        .strip_prefix(name)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn fits_program(pattern: &str, program: &Path) -> bool {
+    let whole = program.to_string_lossy();
+    let last = program.file_name().map(|name| name.to_string_lossy());
+    match (pattern.contains('/'), last) {
+        (true, _) => fits(pattern.as_bytes(), whole.as_bytes()),
+        (false, Some(last)) => fits(pattern.as_bytes(), last.as_bytes()),
+        (false, None) => false,
+    }
+}
+
+/// `*` stands for any text. Goes back to the last `*` only, so the time is at most the product of
+/// the lengths.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut p, mut t, mut star) = (0, 0, None);
+    while t < text.len() {
+        if pattern.get(p) == Some(&b'*') {
+            star = Some((p, t));
+            p += 1;
+        } else if pattern.get(p) == Some(&text[t]) {
+            (p, t) = (p + 1, t + 1);
+        } else if let Some((at, from)) = star {
+            star = Some((at, from + 1));
+            (p, t) = (at + 1, from + 1);
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|byte| *byte == b'*')
+}
+
+/// The path in the line `0::/system.slice/a.service`.
+fn control_group(text: &str) -> String {
+    let path = text.lines().find_map(|line| line.strip_prefix("0::"));
+    path.unwrap_or_default().to_owned()
+}
+
+/// The effective user in `Uid:	1000	1000	1000	1000`.
+fn user(status: &str) -> Option<u32> {
+    let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    line.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// What is used of `/proc/pid/stat`.
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    name: String,
+    parent: u32,
+    ticks: u64,
+    start: u64,
+    resident: u64,
+}
+
+impl Stat {
+    /// `4711 (a name) S 1 ...`. The name may hold anything, brackets and line feeds included, so
+    /// it ends at the last bracket.
+    fn parse(text: &str) -> Option<Self> {
+        let (before, rest) = text.rsplit_once(')')?;
+        let (_, name) = before.split_once('(')?;
+        let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+        // The numbers of proc_pid_stat(5), which counts the name as the second of all words.
+        let word = |number: usize| words.get(number - 3)?.parse::<u64>().ok();
+        let name = name.chars().filter(|c| !c.is_control());
+        Some(Self {
+            name: name.take(NAME_AT_MOST).collect(),
+            parent: u32::try_from(word(4)?).ok()?,
+            ticks: word(14)?.saturating_add(word(15)?),
+            start: word(22)?,
+            resident: word(24)?.saturating_mul(rustix::param::page_size() as u64),
+        })
+    }
+
+    fn cpu_ns(&self) -> u64 {
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        self.ticks.saturating_mul(1_000_000_000 / per_second)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Candidate, Candidates, Filter, Selection, Stat, fits, is_within};
+    use isotherm_model::batch::Process;
+    use isotherm_model::units::Nanos;
+    use std::path::Path;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    /// A process of a recorded `/proc`.
+    struct Recorded {
+        pid: u32,
+        parent: u32,
+        user: u32,
+        program: &'static str,
+        group: &'static str,
+        ticks: u64,
+        start: u64,
+        pages: u64,
+    }
+
+    const REDIS: Recorded = Recorded {
+        pid: 10,
+        parent: 1,
+        user: 999,
+        program: "/usr/bin/redis-server",
+        group: "/system.slice/redis.service",
+        ticks: 0,
+        start: 5,
+        pages: 1000,
+    };
+
+    fn record(root: &Path, recorded: &Recorded) {
+        let directory = root.join(recorded.pid.to_string());
+        let _ = std::fs::remove_dir_all(&directory);
+        std::fs::create_dir_all(&directory).unwrap();
+        let Recorded {
+            pid,
+            parent,
+            user,
+            program,
+            group,
+            ticks,
+            start,
+            pages,
+        } = recorded;
+        let stat = format!(
+            "{pid} (a) name) S {parent} 1 1 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 {start} 9 {pages} 0"
+        );
+        std::fs::write(directory.join("stat"), stat).unwrap();
+        let status = format!("Name:\tx\nUid:\t{user}\t{user}\t{user}\t{user}\n");
+        std::fs::write(directory.join("status"), status).unwrap();
+        std::fs::write(directory.join("cgroup"), format!("1:cpu:/x\n0::{group}\n")).unwrap();
+        std::os::unix::fs::symlink(program, directory.join("exe")).unwrap();
+    }
+
+    /// One GiB of memory, so that 10 % are 26,215 pages of 4 KiB.
+    fn machine(processes: &[Recorded]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        std::fs::write(root.path().join("meminfo"), "MemTotal: 1048576 kB\n").unwrap();
+        for recorded in processes {
+            record(root.path(), recorded);
+        }
+        root
+    }
+
+    fn pids(candidates: &[Candidate]) -> Vec<u32> {
+        candidates
+            .iter()
+            .map(|candidate| candidate.process.pid)
+            .collect()
+    }
+
+    fn select(root: &Path, selection: &Selection) -> Vec<u32> {
+        pids(&Candidates::new(root).look(selection, Filter::Off, Nanos(0), 1))
+    }
+
+    #[test]
+    fn processes_are_selected_by_number_user_program_group_and_parent() {
+        let root = machine(&[
+            REDIS,
+            Recorded {
+                pid: 11,
+                parent: 10,
+                user: 0,
+                program: "/bin/sh",
+                group: "/a",
+                ..REDIS
+            },
+            Recorded {
+                pid: 12,
+                parent: 11,
+                user: 0,
+                program: "/bin/cat",
+                group: "/a/b",
+                ..REDIS
+            },
+            Recorded {
+                pid: 13,
+                parent: 1,
+                user: 7,
+                program: "/opt/x/cat",
+                group: "/ab",
+                ..REDIS
+            },
+            Recorded {
+                pid: 14,
+                pages: 0,
+                ..REDIS
+            },
+        ]);
+        let root = root.path();
+        let none = Selection::default();
+        assert_eq!(
+            select(root, &none),
+            [10, 11, 12, 13],
+            "a thread of the kernel has no memory"
+        );
+        let one = Selection {
+            pids: vec![11],
+            ..none.clone()
+        };
+        assert_eq!(select(root, &one), [11]);
+        assert_eq!(
+            select(
+                root,
+                &Selection {
+                    children: true,
+                    ..one
+                }
+            ),
+            [11, 12]
+        );
+        let user = Selection {
+            users: vec![7],
+            ..none.clone()
+        };
+        assert_eq!(select(root, &user), [13]);
+        let programs = |pattern: &str| Selection {
+            programs: vec![pattern.into()],
+            ..none.clone()
+        };
+        assert_eq!(select(root, &programs("redis-*")), [10]);
+        assert_eq!(select(root, &programs("/opt/*")), [13]);
+        assert_eq!(select(root, &programs("opt")), [0; 0]);
+        let group = Selection {
+            control_groups: vec!["/a".into()],
+            ..none.clone()
+        };
+        assert_eq!(select(root, &group), [11, 12]);
+        let both = Selection {
+            pids: vec![13],
+            ..group
+        };
+        assert_eq!(
+            select(root, &both),
+            [11, 12, 13],
+            "any of the lists selects"
+        );
+    }
+
+    #[test]
+    fn a_process_is_worth_it_by_processor_or_memory_and_is_looked_at_again() {
+        let big = Recorded {
+            pid: 11,
+            pages: 26_300,
+            ..REDIS
+        };
+        let root = machine(&[REDIS, big]);
+        let mut candidates = Candidates::new(root.path());
+        let all = Selection::default();
+        let mut look = |second| {
+            let found = candidates.look(&all, Filter::Tmp, Nanos(second * SECOND), 1);
+            pids(&found)
+        };
+        assert_eq!(look(0), [10, 11], "nothing is known of it yet");
+        assert_eq!(look(1), [11], "idle and small");
+        // Six of a hundred ticks.
+        record(root.path(), &Recorded { ticks: 6, ..REDIS });
+        assert_eq!(look(2), [10, 11]);
+        assert_eq!(look(3), [11]);
+    }
+
+    #[test]
+    fn the_strict_filter_keeps_to_its_number_and_prefers_what_passes_both_halves() {
+        let root = machine(&[
+            REDIS,
+            Recorded {
+                pid: 11,
+                pages: 30_000,
+                ..REDIS
+            },
+            Recorded {
+                pid: 12,
+                pages: 27_000,
+                ..REDIS
+            },
+        ]);
+        let mut candidates = Candidates::new(root.path());
+        let all = Selection::default();
+        candidates.look(&all, Filter::Off, Nanos(0), 1);
+        for pid in [10, 12] {
+            let pages = if pid == 12 { 27_000 } else { 1000 };
+            record(
+                root.path(),
+                &Recorded {
+                    pid,
+                    pages,
+                    ticks: 50,
+                    ..REDIS
+                },
+            );
+        }
+        let found = candidates.look(&all, Filter::Strict(2), Nanos(SECOND), 1);
+        assert_eq!(pids(&found), [11, 12]);
+        for pid in [10, 12] {
+            let pages = if pid == 12 { 27_000 } else { 1000 };
+            record(
+                root.path(),
+                &Recorded {
+                    pid,
+                    pages,
+                    ticks: 100,
+                    ..REDIS
+                },
+            );
+        }
+        let found = candidates.look(&all, Filter::Strict(1), Nanos(2 * SECOND), 1);
+        assert_eq!(pids(&found), [12]);
+    }
+
+    #[test]
+    fn another_program_and_a_number_that_is_used_again_are_other_images() {
+        let root = machine(&[REDIS]);
+        let mut candidates = Candidates::new(root.path());
+        let all = Selection::default();
+        let mut image = || {
+            let found = candidates.look(&all, Filter::Off, Nanos(0), 1);
+            found.first().map(|candidate| candidate.process)
+        };
+        let process = |image| Some(Process { pid: 10, image });
+        assert_eq!(image(), process(0));
+        record(
+            root.path(),
+            &Recorded {
+                program: "/bin/sh",
+                ..REDIS
+            },
+        );
+        assert_eq!(image(), process(1));
+        record(
+            root.path(),
+            &Recorded {
+                program: "/bin/sh",
+                start: 9,
+                ..REDIS
+            },
+        );
+        assert_eq!(image(), process(2));
+        std::fs::remove_dir_all(root.path().join("10")).unwrap();
+        assert_eq!(image(), None);
+        record(root.path(), &REDIS);
+        assert_eq!(image(), process(3));
+    }
+
+    #[test]
+    fn a_process_that_ends_between_two_files_is_left_out() {
+        let root = machine(&[REDIS]);
+        std::fs::remove_file(root.path().join("10/status")).unwrap();
+        assert_eq!(select(root.path(), &Selection::default()), [0; 0]);
+        std::fs::write(root.path().join("10/stat"), "10 (x").unwrap();
+        assert_eq!(select(root.path(), &Selection::default()), [0; 0]);
+    }
+
+    #[test]
+    fn patterns_and_groups_fit_as_they_should() {
+        for (pattern, text, wanted) in [
+            ("*", "", true),
+            ("a*b*c", "axxbyyc", true),
+            ("a*b*c", "axxbyy", false),
+            ("*ab", "aab", true),
+            ("a", "ab", false),
+            ("a**", "a", true),
+        ] {
+            assert_eq!(
+                fits(pattern.as_bytes(), text.as_bytes()),
+                wanted,
+                "{pattern} {text}"
+            );
+        }
+        assert!(is_within("/a/b", "/a/") && is_within("/a", "/a") && is_within("/a", "/"));
+        assert!(!is_within("/ab", "/a") && !is_within("", "/a"));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_makes_the_parser_panic(text in ".{0,300}") {
+            let _ = Stat::parse(&text);
+        }
+    }
+}

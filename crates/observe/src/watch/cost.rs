@@ -1,0 +1,80 @@
+//! What a source may use of the machine, and how it is slowed where it uses more.
+//!
+//! A source has a *stride*: 1 at full speed, 2 at half, and so on. After each epoch its cost is
+//! compared with its part of the budget; it is slowed at once and let on only when it would keep
+//! to the budget at twice its speed, so that it does not swing.
+
+use isotherm_model::units::Nanos;
+
+/// The largest stride: a source that is still too dear at a 64th of its speed stays there.
+const SLOWEST: u32 = 64;
+
+/// The stride of one source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stride {
+    stride: u32,
+    /// Part of one processor's time that the source may use, in millionths.
+    budget_ppm: u64,
+    spent: Nanos,
+}
+
+impl Stride {
+    /// Full speed, with so many millionths of one processor's time (10,000 are 1 %).
+    #[must_use]
+    pub const fn new(budget_ppm: u64) -> Self {
+        Self {
+            stride: 1,
+            budget_ppm,
+            spent: Nanos::ZERO,
+        }
+    }
+
+    /// 1 for full speed, 2 for half, up to 64.
+    #[must_use]
+    pub const fn get(self) -> u32 {
+        self.stride
+    }
+
+    /// Changes the budget.
+    pub const fn set_budget(&mut self, budget_ppm: u64) {
+        self.budget_ppm = budget_ppm;
+    }
+
+    /// Learns what the source has used since it began, and over how long the last part was. Returns
+    /// true where the stride changed.
+    pub fn learn(&mut self, spent: Nanos, span: Nanos) -> bool {
+        let used = spent.saturating_sub(std::mem::replace(&mut self.spent, spent));
+        // Parts per million of a span: both factors are below 2^64, so the product fits 128 bits.
+        let allowed = u128::from(span.0) * u128::from(self.budget_ppm) / 1_000_000;
+        let before = self.stride;
+        if u128::from(used.0) > allowed {
+            self.stride = (self.stride * 2).min(SLOWEST);
+        } else if u128::from(used.0) * 3 < allowed {
+            self.stride = (self.stride / 2).max(1);
+        }
+        self.stride != before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Stride;
+    use isotherm_model::units::Nanos;
+
+    #[test]
+    fn a_dear_source_is_slowed_at_once_and_let_on_only_well_below_the_budget() {
+        let second = Nanos(1_000_000_000);
+        let mut stride = Stride::new(10_000);
+        assert!(!stride.learn(Nanos(10_000_000), second), "just 1 %");
+        assert!(stride.learn(Nanos(30_000_000), second), "2 %");
+        assert_eq!(stride.get(), 2);
+        assert!(!stride.learn(Nanos(38_000_000), second), "0.8 %: as it is");
+        assert!(stride.learn(Nanos(40_000_000), second), "0.2 %");
+        assert_eq!(stride.get(), 1);
+        for _ in 0..20 {
+            stride.learn(Nanos(u64::MAX), Nanos(1));
+            stride.spent = Nanos::ZERO;
+        }
+        assert_eq!(stride.get(), 64);
+    }
+}

@@ -1,0 +1,342 @@
+//! What a process holds: which of its memory may be moved, how much of each unit is resident, and
+//! how much of that is on the fast tier's nodes.
+//!
+//! Movable is private anonymous memory: heaps, stacks and other data of one process. Files and
+//! memory that processes share are left out: a page that two processes have is refused by the
+//! kernel, and whose it is nobody can say. Nodes are asked of a few pages a unit, spread over it:
+//! asking for each would cost a program of 4 GiB a third of a second an epoch.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use isotherm_model::batch::Process;
+use isotherm_model::movement::NodeId;
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::{Held, Unit};
+use isotherm_sys::pages;
+
+use crate::resident::{PageTables, Span};
+
+/// Pages of a unit whose nodes are asked for.
+const ASKED: u64 = 4;
+
+/// Pages asked for in one call; the kernel looks at them in pieces anyway.
+const CALL: usize = 4096;
+
+/// How the memory of processes is cut and what is fast.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Where `proc` is.
+    pub proc_root: PathBuf,
+    /// Bytes of a unit, a multiple of the page size.
+    pub unit: u64,
+    /// Bytes of a page.
+    pub page: u64,
+    /// Nodes of the fast tier.
+    pub fast: BTreeSet<NodeId>,
+}
+
+/// The resident parts of a process, unit by unit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resident(Vec<Pieces>);
+
+/// Resident parts of one unit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pieces {
+    start: u64,
+    spans: Vec<Span>,
+}
+
+impl Layout {
+    /// The resident parts of what a process may have moved, by address. Nothing where it has ended.
+    ///
+    /// # Errors
+    /// Its mappings or its page tables may not be read.
+    pub fn resident(&self, process: Process) -> io::Result<Resident> {
+        let read = || {
+            let maps = self.proc_root.join(process.pid.to_string()).join("maps");
+            let ranges = movable(&std::fs::read_to_string(maps)?);
+            let spans = PageTables::open(&self.proc_root, process.pid)?.spans(&ranges)?;
+            Ok(Resident(cut(&spans, self.unit.max(1))))
+        };
+        read().or_else(|error| if_gone(error, Resident::default()))
+    }
+
+    /// What a process holds, each unit once, given what is resident of it. Nothing where it has ended.
+    ///
+    /// # Errors
+    /// Its nodes may not be asked for.
+    pub fn held(&self, process: Process, resident: &Resident) -> io::Result<Vec<Held>> {
+        let pieces = &resident.0;
+        let fast = match self.fast_shares(process.pid, pieces) {
+            Err(error) => return if_gone(error, Vec::new()),
+            Ok(fast) => fast,
+        };
+        let held = pieces.iter().zip(fast).map(|(pieces, (on_fast, known))| {
+            let resident = pieces.bytes().min(self.unit);
+            // The product of two sizes fits 128 bits; the share is at most one.
+            let fast = u128::from(resident) * u128::from(on_fast) / u128::from(known.max(1));
+            Held {
+                unit: Unit {
+                    process,
+                    start: pieces.start,
+                },
+                resident: Bytes(resident),
+                fast: Bytes(u64::try_from(fast).unwrap_or(u64::MAX)),
+            }
+        });
+        Ok(held.collect())
+    }
+
+    /// Of each unit, how many of the pages asked for are on fast nodes, and how many on any.
+    fn fast_shares(&self, pid: u32, pieces: &[Pieces]) -> io::Result<Vec<(u64, u64)>> {
+        let mut shares = vec![(0, 0); pieces.len()];
+        // A machine with one tier has no node that is faster than another.
+        if self.fast.is_empty() {
+            return Ok(shares);
+        }
+        let asked = |(at, pieces): (usize, &Pieces)| {
+            let pages: Vec<_> = pieces.pages(self.page).collect();
+            pages.into_iter().map(move |page| (at, page as usize))
+        };
+        let asked: Vec<(usize, usize)> = pieces.iter().enumerate().flat_map(asked).collect();
+        for call in asked.chunks(CALL) {
+            let addresses: Vec<usize> = call.iter().map(|(_, page)| *page).collect();
+            let mut nodes = vec![-1; call.len()];
+            pages::nodes_of(pid, &addresses, &mut nodes)
+                .map_err(|error| io::Error::from_raw_os_error(error.0))?;
+            for ((at, _), node) in call.iter().zip(nodes) {
+                if let Ok(node) = u32::try_from(node) {
+                    shares[*at].0 += u64::from(self.fast.contains(&NodeId(node)));
+                    shares[*at].1 += 1;
+                }
+            }
+        }
+        Ok(shares)
+    }
+}
+
+impl Pieces {
+    fn bytes(&self) -> u64 {
+        self.spans.iter().map(|span| span.end - span.start).sum()
+    }
+
+    /// Resident pages at equal distances.
+    fn pages(&self, page: u64) -> impl Iterator<Item = u64> {
+        let bytes = self.bytes();
+        let asked = ASKED.min(bytes.div_ceil(page.max(1)));
+        (0..asked).filter_map(move |number| {
+            // At most a unit times nine.
+            let mut at = bytes / (2 * asked) * (2 * number + 1);
+            let span = self.spans.iter().find(|span| {
+                let length = span.end - span.start;
+                let inside = at < length;
+                at -= if inside { 0 } else { length };
+                inside
+            })?;
+            Some((span.start + at) / page.max(1) * page.max(1))
+        })
+    }
+}
+
+/// What a process that ended meanwhile comes to; other errors stay.
+fn if_gone<T>(error: io::Error, nothing: T) -> io::Result<T> {
+    const ESRCH: i32 = 3;
+    let gone = error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ESRCH);
+    if gone { Ok(nothing) } else { Err(error) }
+}
+
+/// Cuts resident spans, sorted and apart, at multiples of the unit.
+fn cut(spans: &[Span], unit: u64) -> Vec<Pieces> {
+    let mut all: Vec<Pieces> = Vec::new();
+    for span in spans {
+        let mut at = span.start;
+        while at < span.end {
+            let start = at / unit * unit;
+            let end = start.saturating_add(unit).min(span.end);
+            match all.last_mut() {
+                Some(pieces) if pieces.start == start => pieces.spans.push(at..end),
+                _ => all.push(Pieces {
+                    start,
+                    spans: vec![at..end],
+                }),
+            }
+            at = end;
+        }
+    }
+    all
+}
+
+/// The mappings of private anonymous memory in the text of `maps`, as the kernel sorts them. Lines
+/// that make no sense, or overlap those before, are skipped.
+fn movable(maps: &str) -> Vec<Span> {
+    let mut end = 0;
+    let mut ranges = Vec::new();
+    for range in maps.lines().filter_map(movable_line) {
+        if range.start >= end {
+            end = range.end;
+            ranges.push(range);
+        }
+    }
+    ranges
+}
+
+/// The range of `7f00-7f10 rw-p 00000000 00:00 0    [heap]`.
+fn movable_line(line: &str) -> Option<Span> {
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let number = |text| u64::from_str_radix(text, 16).ok();
+    let range = number(start)?..number(end)?;
+    let rights = words.next()?.as_bytes();
+    let inode = words.nth(2)?;
+    let name = words.next().unwrap_or_default();
+    let of_kernel = ["[vdso]", "[vvar", "[vsyscall]", "[uprobes]"];
+    let is_data = rights.first() == Some(&b'r')
+        && rights.get(3) == Some(&b'p')
+        && inode == "0"
+        && !of_kernel.iter().any(|known| name.starts_with(known));
+    (is_data && range.start < range.end).then_some(range)
+}
+
+/// The fast tier's bytes that watched processes may use: what they have there now and what is free
+/// there beside a reserve, but no more than `limit`.
+#[must_use]
+pub fn capacity(root: &Path, fast: &BTreeSet<NodeId>, held: Bytes, limit: Bytes) -> Bytes {
+    let mut room = 0_u64;
+    for node in fast {
+        let path = root.join(format!("sys/devices/system/node/node{node}/meminfo"));
+        let total = crate::meminfo::total_bytes(&path).unwrap_or(0);
+        let free = crate::meminfo::available_bytes(&path).unwrap_or(0);
+        // The kernel and new pages of programs need room too: a node that is filled to the last
+        // page makes the kernel move pages out as we move them in.
+        room = room.saturating_add(free.saturating_sub(total / RESERVE));
+    }
+    limit.min(Bytes(held.0.saturating_add(room)))
+}
+
+/// One part in so many of a fast node is left free.
+const RESERVE: u64 = 32;
+
+#[cfg(test)]
+mod tests {
+    use super::{Layout, Pieces, Resident, capacity, cut, movable};
+    use isotherm_model::batch::Process;
+    use isotherm_model::movement::NodeId;
+    use isotherm_model::units::Bytes;
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    const MIB: u64 = 1 << 20;
+
+    fn layout() -> Layout {
+        Layout {
+            proc_root: PathBuf::from("/proc"),
+            unit: 64 << 10,
+            page: rustix::param::page_size() as u64,
+            fast: BTreeSet::from([NodeId(0)]),
+        }
+    }
+
+    #[test]
+    fn data_of_one_process_is_movable_and_files_code_and_shared_memory_are_not() {
+        let maps = "\
+1000-2000 r--p 00000000 08:01 99  /usr/bin/app
+2000-3000 rw-p 00001000 08:01 99  /usr/bin/app
+3000-5000 rw-p 00000000 00:00 0   [heap]
+4000-6000 rw-p 00000000 00:00 0
+6000-7000 ---p 00000000 00:00 0
+7000-8000 rw-s 00000000 00:01 7   /memfd:x (deleted)
+8000-9000 r--p 00000000 00:00 0   [vvar]
+9000-b000 r--p 00000000 00:00 0
+nonsense
+c000-b000 rw-p 00000000 00:00 0
+d000-e000 rw-p 00000000 00:00 0   [stack]
+";
+        assert_eq!(
+            movable(maps),
+            [0x3000..0x5000, 0x9000..0xb000, 0xd000..0xe000]
+        );
+    }
+
+    #[test]
+    fn spans_are_cut_at_units_and_pages_lie_apart_in_them() {
+        let pieces = cut(&[MIB / 2..3 * MIB, 3 * MIB + 8192..3 * MIB + 12_288], MIB);
+        let starts: Vec<_> = pieces
+            .iter()
+            .map(|pieces| (pieces.start, pieces.bytes()))
+            .collect();
+        assert_eq!(
+            starts,
+            [(0, MIB / 2), (MIB, MIB), (2 * MIB, MIB), (3 * MIB, 4096)]
+        );
+        let pages: Vec<_> = pieces[1].pages(4096).collect();
+        assert_eq!(pages, [1, 3, 5, 7].map(|eighth| MIB + eighth * MIB / 8));
+        assert_eq!(pieces[3].pages(4096).collect::<Vec<_>>(), [3 * MIB + 8192]);
+        let apart = Pieces {
+            start: 0,
+            spans: vec![0..4096, 8192..12_288],
+        };
+        assert_eq!(apart.pages(4096).collect::<Vec<_>>(), [0, 8192]);
+    }
+
+    #[test]
+    fn this_process_holds_what_it_wrote_on_a_node() {
+        let data = vec![1_u8; 4 << 20];
+        let process = Process {
+            pid: std::process::id(),
+            image: 0,
+        };
+        let resident = layout().resident(process);
+        let held = resident.and_then(|resident| layout().held(process, &resident));
+        let held = match held {
+            Ok(held) => held,
+            Err(error) => return println!("skipped: own pages: {error}"),
+        };
+        let (start, end) = (
+            data.as_ptr() as u64,
+            data.as_ptr() as u64 + data.len() as u64,
+        );
+        let inside = held
+            .iter()
+            .filter(|held| held.unit.start >= start && held.unit.start < end);
+        let resident: u64 = inside.map(|held| held.resident.0).sum();
+        assert!(
+            resident >= (data.len() as u64) - 2 * layout().unit,
+            "{resident}"
+        );
+        assert!(held.windows(2).all(|pair| pair[0].unit < pair[1].unit));
+        assert!(held.iter().all(|held| held.fast <= held.resident));
+    }
+
+    #[test]
+    fn a_process_that_is_gone_holds_nothing() {
+        let gone = Process {
+            pid: u32::MAX,
+            image: 0,
+        };
+        assert_eq!(
+            layout().resident(gone).expect("no error"),
+            Resident::default()
+        );
+        let resident = Resident(cut(&[MIB..2 * MIB], MIB));
+        assert_eq!(layout().held(gone, &resident).expect("no error"), []);
+    }
+
+    #[test]
+    fn the_capacity_leaves_a_reserve_and_keeps_to_the_limit() {
+        let root = tempfile::tempdir().unwrap();
+        let node = root.path().join("sys/devices/system/node/node2");
+        std::fs::create_dir_all(&node).unwrap();
+        let meminfo = "Node 2 MemTotal: 1048576 kB\nNode 2 MemFree: 524288 kB\n";
+        std::fs::write(node.join("meminfo"), meminfo).unwrap();
+        let fast = BTreeSet::from([NodeId(2)]);
+        let of = |held, limit| capacity(root.path(), &fast, Bytes(held), Bytes(limit)).0 / MIB;
+        assert_eq!(of(100 * MIB, u64::MAX), 100 + 512 - 32);
+        assert_eq!(of(100 * MIB, 200 * MIB), 200);
+        assert_eq!(
+            capacity(Path::new("/none"), &fast, Bytes(5), Bytes(9)),
+            Bytes(5)
+        );
+    }
+}

@@ -1,0 +1,22 @@
+//! Watching processes from outside, without their help: what the daemon sees.
+//!
+//! ```text
+//! candidates   every second: which processes there are, and which are worth it (TMP's filter)
+//! memory       what they hold: mappings, resident pages, the nodes these lie on
+//! bits         accessed bits: damon (regions), or clear_refs and smaps (whole mappings)
+//! samples      timer or PMU samples with data addresses, of all processes or of each
+//! cost         what a source may use, and how it is slowed where it uses more
+//! watcher      joins all of it into an Observation an epoch
+//! ```
+//!
+//! A process that ends in the middle of anything is not an error: what was learnt of it so far is
+//! dropped. Files of other users are never opened: of a process only what the kernel writes under
+//! `/proc` is read, and its code is read from its memory, not from the path that it names.
+
+pub mod bits;
+pub mod candidates;
+pub mod cost;
+pub mod damon;
+pub mod memory;
+pub mod samples;
+pub mod watcher;

@@ -1,0 +1,283 @@
+//! Trace samples of processes that run already: of all at once where the kernel allows that, else
+//! of each thread of the watched ones.
+//!
+//! Of all at once is one event a processor, whatever runs: `CAP_PERFMON`, or
+//! `kernel.perf_event_paranoid` of 0 or less. Else an event a thread and processor is opened on
+//! processes of the same user; threads that are started later inherit them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use isotherm_model::batch::{Process, SourceReport};
+use isotherm_model::movement::AddressRange;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::{Evidence, Sighting};
+use isotherm_sys::perf::{Event, Sampler};
+
+use super::cost::Stride;
+use crate::clock::Clock;
+use crate::code::Code;
+use crate::decode::Architecture;
+use crate::perf_source::{PerfSource, What, empty_report};
+use crate::source::Source;
+
+/// Bytes of one sample with its registers, rounded up.
+const SAMPLE_BYTES: usize = 256;
+
+/// Events that may be open where each thread has its own: descriptors and rings are not free.
+const EVENTS_AT_MOST: usize = 512;
+
+/// Distinct addresses kept in an epoch; more samples than that are not taken in one.
+const ADDRESSES_AT_MOST: usize = 1 << 20;
+
+/// The source.
+pub struct Samples {
+    source: Source,
+    root: PathBuf,
+    hz: u32,
+    cpus: Vec<u32>,
+    code: Code,
+    /// All processes at once.
+    all: Option<PerfSource>,
+    /// Each thread by number.
+    threads: BTreeMap<u32, PerfSource>,
+    stride: Stride,
+    report: SourceReport,
+    /// What sources that were closed have told, so that sums never go back.
+    closed: SourceReport,
+    /// The process that each thread's source belongs to.
+    owners: HashMap<u32, Process>,
+}
+
+impl std::fmt::Debug for Samples {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Samples")
+            .field("report", &self.report)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Samples {
+    /// Samples of this source, at most so many a second and processor, for so many millionths of
+    /// one processor's time. None where the source is not one of perf's.
+    #[must_use]
+    pub fn open(source: Source, root: &Path, hz: u32, budget_ppm: u64) -> Option<Self> {
+        let (_, _, note) = source.event(root, hz.max(1))?;
+        let proc_root = root.join("proc");
+        let mut samples = Self {
+            source,
+            root: root.to_owned(),
+            hz: hz.clamp(1, 20_000),
+            cpus: crate::list::online_cpus(root),
+            code: Code::new(Architecture::HERE, &proc_root),
+            all: None,
+            threads: BTreeMap::new(),
+            stride: Stride::new(budget_ppm),
+            report: empty_report(source.name(), note.to_owned()),
+            closed: empty_report(source.name(), String::new()),
+            owners: HashMap::new(),
+        };
+        samples.attach_to_all();
+        Some(samples)
+    }
+
+    fn attach_to_all(&mut self) {
+        let all = self.attach(Sampler::EVERY_PROCESS);
+        self.report.trouble.clone_from(&all.report.trouble);
+        self.all = all.is_attached().then_some(all);
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub const fn report(&self) -> &SourceReport {
+        &self.report
+    }
+
+    /// Time of the program between two samples.
+    #[must_use]
+    pub fn period(&self) -> Nanos {
+        Nanos(1_000_000_000 / u64::from(self.rate()))
+    }
+
+    fn rate(&self) -> u32 {
+        (self.hz / self.stride.get()).max(1)
+    }
+
+    /// Changes its budget.
+    pub const fn set_budget(&mut self, budget_ppm: u64) {
+        self.stride.set_budget(budget_ppm);
+    }
+
+    fn attach(&self, thread: u32) -> PerfSource {
+        let hz = self.rate();
+        let Some((event, addressing, note)) = self.source.event(&self.root, hz) else {
+            return PerfSource::new(
+                self.source.name(),
+                crate::perf_source::Addressing::Given,
+                String::new(),
+            );
+        };
+        let mut perf = PerfSource::new(self.source.name(), addressing, note.to_owned());
+        match event {
+            Ok(event) => {
+                // Forks and mappings of all processes would cost more than the samples, and paths
+                // of other users' programs are not opened: code is read from memory.
+                let event = Event {
+                    tasks: false,
+                    ..event
+                };
+                let ring = (hz as usize * 2 * SAMPLE_BYTES).clamp(64 << 10, 1 << 20);
+                perf.attach(&event, thread, &self.cpus, ring);
+                perf.switch(true);
+            }
+            Err(why) => perf.report.trouble = why,
+        }
+        perf
+    }
+
+    /// Watches these processes and no others.
+    pub fn watch(&mut self, processes: &[Process]) {
+        if self.all.is_some() {
+            return;
+        }
+        let wanted: BTreeSet<&Process> = processes.iter().collect();
+        let gone: Vec<u32> = self
+            .owners
+            .iter()
+            .filter(|(thread, owner)| {
+                !wanted.contains(owner) || !self.is_there(owner.pid, **thread)
+            })
+            .map(|(thread, _)| *thread)
+            .collect();
+        for thread in gone {
+            self.owners.remove(&thread);
+            if let Some(source) = self.threads.remove(&thread) {
+                close(&mut self.closed, &source);
+            }
+        }
+        for process in processes {
+            if self.owners.values().any(|owner| owner == process) {
+                continue;
+            }
+            for thread in threads(&self.root.join("proc"), process.pid) {
+                if (self.threads.len() + 1) * self.cpus.len() > EVENTS_AT_MOST {
+                    self.report.trouble = format!(
+                        "{EVENTS_AT_MOST} events are open, and more threads are not sampled; \
+                         CAP_PERFMON makes one event a processor do for all"
+                    );
+                    return;
+                }
+                let source = self.attach(thread);
+                if source.is_attached() {
+                    self.report.trouble.clear();
+                    self.threads.insert(thread, source);
+                    self.owners.insert(thread, *process);
+                } else {
+                    self.report.trouble.clone_from(&source.report.trouble);
+                }
+            }
+        }
+    }
+
+    fn is_there(&self, pid: u32, thread: u32) -> bool {
+        self.root.join(format!("proc/{pid}/task/{thread}")).exists()
+    }
+
+    /// Adds what the watched processes accessed since the last call, and adapts to what that cost.
+    pub fn look(
+        &mut self,
+        clock: &dyn Clock,
+        processes: &[Process],
+        span: Nanos,
+        sightings: &mut Vec<Sighting>,
+    ) {
+        let begin = clock.busy();
+        let by_pid: HashMap<u32, Process> = processes
+            .iter()
+            .map(|process| (process.pid, *process))
+            .collect();
+        let mut counts: BTreeMap<(Process, u64), u64> = BTreeMap::new();
+        let mut happenings = Vec::new();
+        for source in self.all.iter_mut().chain(self.threads.values_mut()) {
+            happenings.clear();
+            source.read(0, &mut happenings);
+            for happening in happenings.drain(..) {
+                let What::Sample(_, sample) = happening.what else {
+                    continue;
+                };
+                let Some(process) = by_pid.get(&sample.pid) else {
+                    source.report.taken -= 1;
+                    continue;
+                };
+                let Some(address) = source.data_address(&sample, &mut self.code) else {
+                    continue;
+                };
+                if counts.len() < ADDRESSES_AT_MOST {
+                    *counts.entry((*process, address)).or_default() += 1;
+                } else {
+                    source.report.lost += 1;
+                }
+            }
+        }
+        // It may run another program, or other code in its place, when it is looked at next.
+        for pid in by_pid.keys() {
+            self.code.forget(*pid);
+        }
+        sightings.extend(counts.into_iter().map(|((process, start), hits)| Sighting {
+            process,
+            range: AddressRange {
+                start,
+                bytes: Bytes(1),
+            },
+            hits,
+            evidence: Evidence::TraceSamples,
+        }));
+        self.sum_up(clock.busy().saturating_sub(begin));
+        if self.stride.learn(self.report.cost, span) {
+            self.open_again();
+        }
+    }
+
+    fn sum_up(&mut self, spent: Nanos) {
+        let report = &mut self.report;
+        report.cost += spent;
+        let open = self
+            .all
+            .iter()
+            .chain(self.threads.values())
+            .map(|source| &source.report);
+        (report.taken, report.usable, report.lost) = (0, 0, 0);
+        for one in open.chain([&self.closed]) {
+            report.taken += one.taken;
+            report.usable += one.usable;
+            report.lost += one.lost;
+        }
+    }
+
+    /// Opens everything anew at another rate.
+    fn open_again(&mut self) {
+        let sources = self.all.take().into_iter();
+        for source in sources.chain(std::mem::take(&mut self.threads).into_values()) {
+            close(&mut self.closed, &source);
+        }
+        let processes: BTreeSet<Process> = self.owners.drain().map(|(_, owner)| owner).collect();
+        self.attach_to_all();
+        let processes: Vec<Process> = processes.into_iter().collect();
+        self.watch(&processes);
+    }
+}
+
+fn close(closed: &mut SourceReport, source: &PerfSource) {
+    closed.taken += source.report.taken;
+    closed.usable += source.report.usable;
+    closed.lost += source.report.lost;
+}
+
+/// The threads of a process; none where it has ended.
+fn threads(proc_root: &Path, pid: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(proc_root.join(pid.to_string()).join("task"));
+    let tasks = tasks.into_iter().flatten().flatten();
+    tasks
+        .filter_map(|task| task.file_name().to_str()?.parse().ok())
+        .collect()
+}

@@ -1,0 +1,389 @@
+//! Everything that is seen of watched processes, joined into one observation an epoch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use isotherm_model::batch::{Epoch, Process, SourceReport};
+use isotherm_model::movement::NodeId;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::{Held, Observation, Sighting, Watched};
+use isotherm_sys::perf::Counter;
+
+use super::bits::MappingBits;
+use super::candidates::{Candidate, Candidates, Filter, Selection};
+use super::cost::Stride;
+use super::damon::Damon;
+use super::memory::{Layout, Resident, capacity};
+use super::samples::Samples;
+use crate::clock::Clock;
+use crate::gate::Gate;
+use crate::perf_source::empty_report;
+use crate::source::Source;
+
+/// Where accessed bits come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bits {
+    /// From DAMON where it can be had, else by mappings.
+    #[default]
+    Auto,
+    /// From DAMON.
+    Damon,
+    /// By mappings: `clear_refs` and `smaps`.
+    Mappings,
+    /// From nowhere.
+    Off,
+}
+
+/// How to watch.
+#[derive(Clone, Debug)]
+pub struct WatcherConfig {
+    /// Root of the file system in which `proc` and `sys` lie.
+    pub root: PathBuf,
+    /// A directory of ours that outlives the daemon, for what it must know of one that was killed.
+    pub state: PathBuf,
+    /// Which processes.
+    pub selection: Selection,
+    /// Which of them are worth it.
+    pub filter: Filter,
+    /// Bytes of a unit.
+    pub unit: Bytes,
+    /// Nodes of the fast tier; none where nothing is faster than anything.
+    pub fast: BTreeSet<NodeId>,
+    /// The most of the fast tier that may be used.
+    pub fast_limit: Bytes,
+    /// Where accessed bits come from.
+    pub bits: Bits,
+    /// Where samples come from; None for nowhere.
+    pub samples: Option<Source>,
+    /// Samples a second and processor, at most.
+    pub sample_hz: u32,
+    /// What watching may cost, in millionths of one processor for each processor that the watched
+    /// processes use.
+    pub budget_ppm: u64,
+}
+
+/// Counters that let a kind of source rest (TMP's rule of 20 %).
+struct Rest {
+    counters: Vec<Counter>,
+    gate: Gate,
+}
+
+/// Watches the processes of a machine.
+pub struct Watcher {
+    config: WatcherConfig,
+    clock: Box<dyn Clock>,
+    layout: Layout,
+    candidates: Candidates,
+    watched: Vec<Candidate>,
+    damon: Option<Damon>,
+    mappings: Option<MappingBits>,
+    samples: Option<Samples>,
+    tlb: Option<Rest>,
+    cache: Option<Rest>,
+    /// What is resident of each process, as it was read last.
+    resident: BTreeMap<Process, Resident>,
+    memory: SourceReport,
+    memory_stride: Stride,
+    turn: u32,
+    scan: SourceReport,
+    counters: SourceReport,
+    sightings: Vec<Sighting>,
+    trouble: BTreeMap<Process, String>,
+    epoch_began: Nanos,
+    ticked: Nanos,
+}
+
+/// Parts of the budget for samples, for accessed bits, and for looking at memory, of ten.
+const PARTS: [u64; 3] = [4, 4, 2];
+
+impl Watcher {
+    /// Opens the sources. One that cannot be had says so in its report.
+    #[must_use]
+    pub fn new(config: WatcherConfig, clock: Box<dyn Clock>) -> Self {
+        let proc_root = config.root.join("proc");
+        let now = clock.now();
+        let memory_note = "0.05 us a page of 4 KiB without PAGEMAP_SCAN, less with it, and 0.3 us for \
+                           each of four pages a unit";
+        let mut watcher = Self {
+            layout: Layout {
+                proc_root: proc_root.clone(),
+                unit: config.unit.0,
+                page: rustix::param::page_size() as u64,
+                fast: config.fast.clone(),
+            },
+            candidates: Candidates::new(&proc_root),
+            watched: Vec::new(),
+            damon: None,
+            mappings: None,
+            samples: None,
+            tlb: None,
+            cache: None,
+            resident: BTreeMap::new(),
+            memory: empty_report("memory", memory_note.to_owned()),
+            memory_stride: Stride::new(config.budget_ppm),
+            turn: 0,
+            scan: empty_report("processes", "some 50 us a process and second".to_owned()),
+            counters: empty_report("counters", "read once an epoch".to_owned()),
+            sightings: Vec::new(),
+            trouble: BTreeMap::new(),
+            epoch_began: now,
+            ticked: now,
+            clock,
+            config,
+        };
+        watcher.open_sources();
+        watcher
+    }
+
+    fn open_sources(&mut self) {
+        let config = &self.config;
+        let [samples, bits, _] = PARTS.map(|part| config.budget_ppm / 10 * part);
+        let damon = matches!(config.bits, Bits::Auto | Bits::Damon)
+            .then(|| Damon::open(&config.root, &config.state, bits));
+        let mut mappings = matches!(config.bits, Bits::Auto | Bits::Mappings);
+        match damon {
+            Some(Ok(damon)) => self.damon = Some(damon),
+            Some(Err(why)) => {
+                self.counters.trouble = why;
+                mappings = true;
+            }
+            None => {}
+        }
+        self.mappings = mappings.then(|| MappingBits::new(bits));
+        let source = config.samples;
+        self.samples = source
+            .and_then(|source| Samples::open(source, &config.root, config.sample_hz, samples));
+        let cpus = crate::list::online_cpus(&config.root);
+        let rest = |event| {
+            let counters = cpus.iter().map(|cpu| Counter::of_processor(event, *cpu));
+            let counters = counters.collect::<Result<Vec<_>, _>>().ok()?;
+            let gate = Gate::default();
+            Some(Rest { counters, gate })
+        };
+        (self.tlb, self.cache) = (rest(Counter::TLB_MISSES), rest(Counter::CACHE_MISSES));
+        if self.tlb.is_none() || self.cache.is_none() {
+            let why = "no hardware counters of misses, so no source rests by the rule of 20 %";
+            let before = std::mem::take(&mut self.counters.trouble);
+            self.counters.trouble = if before.is_empty() {
+                why.to_owned()
+            } else {
+                format!("{before}; {why}")
+            };
+        }
+    }
+
+    /// Time of the program between two samples; None where there are none.
+    #[must_use]
+    pub fn sample_period(&self) -> Option<Nanos> {
+        self.samples.as_ref().map(Samples::period)
+    }
+
+    /// Chooses other processes, at the next tick.
+    pub fn select(&mut self, selection: Selection, filter: Filter) {
+        (self.config.selection, self.config.filter) = (selection, filter);
+    }
+
+    /// Changes how much of the fast tier may be used and what watching may cost.
+    pub fn set_limits(&mut self, fast: Bytes, budget_ppm: u64) {
+        (self.config.fast_limit, self.config.budget_ppm) = (fast, budget_ppm);
+    }
+
+    /// Looks which processes are worth watching, and takes the samples that have gathered. Call it
+    /// about once a second; `observe` calls it too.
+    pub fn tick(&mut self) {
+        let begin = self.clock.busy();
+        let now = self.clock.now();
+        let (selection, filter) = (&self.config.selection, self.config.filter);
+        self.watched = self
+            .candidates
+            .look(selection, filter, now, std::process::id());
+        self.scan.taken += self.watched.len() as u64;
+        self.scan.usable = self.scan.taken;
+        let processes = self.processes();
+        let is_watched = |process: &Process| processes.binary_search(process).is_ok();
+        self.resident.retain(|process, _| is_watched(process));
+        self.trouble.retain(|process, _| is_watched(process));
+        self.set_budgets();
+        if let Some(damon) = &mut self.damon {
+            let mut by_size: Vec<&Candidate> = self.watched.iter().collect();
+            by_size.sort_by_key(|candidate| std::cmp::Reverse(candidate.resident));
+            let processes: Vec<Process> = by_size.iter().map(|one| one.process).collect();
+            damon.watch(&processes);
+        }
+        self.scan.cost += self.clock.busy().saturating_sub(begin);
+        let span = now.saturating_sub(std::mem::replace(&mut self.ticked, now));
+        if let Some(samples) = &mut self.samples {
+            samples.watch(&processes);
+            samples.look(&*self.clock, &processes, span, &mut self.sightings);
+        }
+    }
+
+    /// Each source's part, for as many processors as the watched processes use, at least one.
+    fn set_budgets(&mut self) {
+        let busy = self
+            .watched
+            .iter()
+            .map(|one| one.busy_ppm)
+            .fold(0, u64::saturating_add);
+        let cores = busy.div_ceil(1_000_000).max(1);
+        let whole = self.config.budget_ppm.saturating_mul(cores);
+        let [samples, bits, memory] = PARTS.map(|part| whole / 10 * part);
+        if let Some(source) = &mut self.samples {
+            source.set_budget(samples);
+        }
+        if let Some(source) = &mut self.damon {
+            source.set_budget(bits);
+        }
+        if let Some(source) = &mut self.mappings {
+            source.set_budget(bits);
+        }
+        self.memory_stride.set_budget(memory);
+    }
+
+    fn processes(&self) -> Vec<Process> {
+        self.watched
+            .iter()
+            .map(|candidate| candidate.process)
+            .collect()
+    }
+
+    /// Ends an epoch: what was seen since the last call, and what is held now.
+    pub fn observe(&mut self, epoch: Epoch) -> Observation {
+        self.tick();
+        let now = self.clock.now();
+        let span = now.saturating_sub(std::mem::replace(&mut self.epoch_began, now));
+        let processes = self.processes();
+        let is_open = |rest: &mut Option<Rest>| rest.as_mut().is_none_or(Rest::is_open);
+        let bits = is_open(&mut self.tlb);
+        if bits {
+            self.look_at_bits(&processes, span);
+        }
+        if !is_open(&mut self.cache) {
+            let samples = isotherm_model::watch::Evidence::TraceSamples;
+            self.sightings
+                .retain(|sighting| sighting.evidence != samples);
+        }
+        let held = self.held(&processes, span);
+        let fast = held.iter().map(|held| held.fast).sum();
+        let limit = self.config.fast_limit;
+        let capacity = if self.config.fast.is_empty() {
+            limit
+        } else {
+            capacity(&self.config.root, &self.config.fast, fast, limit)
+        };
+        Observation {
+            epoch,
+            span,
+            processes: self.watched.iter().map(|one| self.named(one)).collect(),
+            held,
+            sightings: std::mem::take(&mut self.sightings),
+            capacity,
+            sources: self.reports(),
+        }
+    }
+
+    fn named(&self, candidate: &Candidate) -> Watched {
+        Watched {
+            process: candidate.process,
+            name: candidate.name.clone(),
+            control_group: candidate.control_group.clone(),
+            trouble: self
+                .trouble
+                .get(&candidate.process)
+                .cloned()
+                .unwrap_or_default(),
+        }
+    }
+
+    fn look_at_bits(&mut self, processes: &[Process], span: Nanos) {
+        let mut left = processes.to_vec();
+        if let Some(damon) = &mut self.damon {
+            let watched: BTreeSet<Process> = damon.watched().collect();
+            left.retain(|process| !watched.contains(process));
+            damon.look(&*self.clock, self.layout.page, span, &mut self.sightings);
+        }
+        if let Some(mappings) = self.mappings.as_mut().filter(|_| !left.is_empty()) {
+            let (clock, page) = (&*self.clock, self.layout.page);
+            let proc_root = &self.layout.proc_root;
+            mappings.look(clock, proc_root, &left, page, span, &mut self.sightings);
+        }
+    }
+
+    /// What the processes hold. What is resident is read in every epoch, or less often where that
+    /// is too dear; where it lies is asked in every epoch, because it was just changed.
+    fn held(&mut self, processes: &[Process], span: Nanos) -> Vec<Held> {
+        let begin = self.clock.busy();
+        self.turn += 1;
+        let all = self.turn >= self.memory_stride.get();
+        let turns = u64::from(self.turn);
+        if all {
+            self.turn = 0;
+        }
+        let mut held = Vec::new();
+        for process in processes {
+            match self.held_by(*process, all) {
+                Ok(of_process) => {
+                    self.trouble.remove(process);
+                    held.extend(of_process);
+                }
+                Err(error) => {
+                    let why = format!(
+                        "its memory cannot be looked at: {error}; it needs the same user, or \
+                         CAP_SYS_PTRACE (and CAP_SYS_NICE to move it)"
+                    );
+                    self.trouble.insert(*process, why);
+                }
+            }
+        }
+        self.memory.taken += held.len() as u64;
+        self.memory.usable = self.memory.taken;
+        self.memory.cost += self.clock.busy().saturating_sub(begin);
+        if all {
+            let span = Nanos(span.0.saturating_mul(turns));
+            self.memory_stride.learn(self.memory.cost, span);
+        }
+        held
+    }
+
+    fn held_by(&mut self, process: Process, again: bool) -> std::io::Result<Vec<Held>> {
+        if again || !self.resident.contains_key(&process) {
+            let resident = self.layout.resident(process)?;
+            self.resident.insert(process, resident);
+        }
+        match self.resident.get(&process) {
+            Some(resident) => self.layout.held(process, resident),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn reports(&self) -> Vec<SourceReport> {
+        let mut reports = vec![
+            self.scan.clone(),
+            self.memory.clone(),
+            self.counters.clone(),
+        ];
+        reports.extend(self.damon.as_ref().map(|source| source.report().clone()));
+        reports.extend(self.mappings.as_ref().map(|source| source.report().clone()));
+        reports.extend(self.samples.as_ref().map(|source| source.report().clone()));
+        reports
+    }
+}
+
+impl Rest {
+    /// True where what is counted is worth a look; also where it cannot be read any more.
+    fn is_open(&mut self) -> bool {
+        let values = self.counters.iter_mut().map(Counter::value);
+        match values.sum::<std::io::Result<u64>>() {
+            Ok(count) => self.gate.is_open(count),
+            Err(_) => true,
+        }
+    }
+}
+
+impl std::fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watcher")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,401 @@
+//! The daemon's status: what `isotherm status` prints, the socket sends and the metrics count.
+//!
+//! Plain numbers with their unit in the name, so that the JSON form explains itself; described in
+//! `docs/daemon.md`. Every figure is made once, by the daemon; the forms only print it.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::units::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
+
+use crate::table::{left, render, right};
+use crate::words::{clip, counted, percent};
+
+/// Version of the JSON form; a change that old readers would misread raises it.
+pub const VERSION: u32 = 1;
+
+/// Widest name of a program or control group in a table.
+const NAME_AT_MOST: usize = 32;
+
+/// All that the daemon tells of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// [`VERSION`] of the daemon that wrote it.
+    pub version: u32,
+    /// Its process.
+    pub pid: u32,
+    /// It decides but moves nothing.
+    pub dry_run: bool,
+    /// The epoch policy.
+    pub policy: String,
+    /// Epochs since the start.
+    pub epochs: u64,
+    /// How long the last one took.
+    pub epoch_ns: u64,
+    /// The tiers, fastest first.
+    pub tiers: Vec<TierStatus>,
+    /// Bytes of the fast tier that watched processes may use now.
+    pub capacity_bytes: u64,
+    /// Bytes that watched processes have resident in private memory.
+    pub resident_bytes: u64,
+    /// Of these, bytes in the fast tier; in a dry run as if everything had been moved.
+    pub fast_bytes: u64,
+    /// Bytes that the policy wants there.
+    pub wanted_bytes: u64,
+    /// Units of memory watched.
+    pub units: u64,
+    /// Units that could not be moved and are left alone for a while.
+    pub units_left_alone: u64,
+    /// Share of the accesses seen in the last epoch with any that fast memory served; an estimate.
+    pub hit_rate: Option<f64>,
+    /// Moves of the last epoch.
+    pub last: MoveStatus,
+    /// Moves since the start.
+    pub total: MoveStatus,
+    /// The watched processes.
+    pub processes: Vec<ProcessStatus>,
+    /// The sources.
+    pub sources: Vec<SourceStatus>,
+    /// Processor time of the daemon since the start, kernel threads on its behalf included.
+    pub cpu_ns: u64,
+    /// Of the last epoch, in processors: 0.01 is one part in a hundred of one.
+    pub cpu_share: f64,
+    /// Memory of the daemon.
+    pub memory_bytes: u64,
+    /// What the daemon may and may not do, and which right would bring it.
+    pub rights: Vec<RightStatus>,
+    /// Sentences that must be seen.
+    pub notes: Vec<String>,
+}
+
+/// One tier.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TierStatus {
+    /// Its name.
+    pub name: String,
+    /// Its nodes.
+    pub nodes: Vec<u32>,
+    /// Its size.
+    pub bytes: u64,
+    /// Of it, bytes that are free or hold only copies of files.
+    pub available_bytes: u64,
+}
+
+/// What became of moves.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MoveStatus {
+    /// Moved to the fast tier; in a dry run what would have been.
+    pub promoted_bytes: u64,
+    /// Moved out of it, likewise.
+    pub demoted_bytes: u64,
+    /// Not moved, by the reason.
+    pub not_moved_bytes: BTreeMap<String, u64>,
+}
+
+/// One process.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProcessStatus {
+    /// Its number.
+    pub pid: u32,
+    /// Its program.
+    pub name: String,
+    /// Its control group; empty where there is none.
+    pub control_group: String,
+    /// Bytes resident in private memory.
+    pub resident_bytes: u64,
+    /// Of these, bytes in the fast tier.
+    pub fast_bytes: u64,
+    /// Share of its accesses that fast memory served; None where none was seen.
+    pub hit_rate: Option<f64>,
+    /// Why it cannot be seen well; empty where all is well.
+    pub trouble: String,
+}
+
+/// One source.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceStatus {
+    /// Its name.
+    pub name: String,
+    /// What it has seen since the start: hits, samples, processes or units.
+    pub taken: u64,
+    /// Of these, what could be used.
+    pub usable: u64,
+    /// What was lost.
+    pub lost: u64,
+    /// Processor time that it used.
+    pub cost_ns: u64,
+    /// Why it is off or weaker than it could be; empty where all is well.
+    pub trouble: String,
+}
+
+/// One thing that needs a right.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RightStatus {
+    /// The capability: `CAP_SYS_NICE`.
+    pub capability: String,
+    /// What it buys.
+    pub feature: String,
+    /// The daemon has it.
+    pub held: bool,
+}
+
+impl Status {
+    /// For people, in a terminal of so many columns.
+    #[must_use]
+    pub fn text(&self, columns: usize) -> String {
+        let mut text = format!("{}\n\n{}\n", self.headline(), self.tier_table());
+        text += &match self.processes.is_empty() {
+            true => "No process is watched: none is selected, or none uses 5 % of a processor or \
+                     10 % of memory.\n\n"
+                .to_owned(),
+            false => format!("{}\n", self.process_table()),
+        };
+        text += &format!("{}\n{}\n", self.moves(), self.source_table());
+        let missing = self.rights.iter().filter(|right| !right.held);
+        for right in missing {
+            text += &clip(
+                &format!("without {}: {}", right.capability, right.feature),
+                columns * 3,
+            );
+            text.push('\n');
+        }
+        for note in &self.notes {
+            text += &format!("note: {note}\n");
+        }
+        text
+    }
+
+    /// One line on the whole.
+    #[must_use]
+    pub fn headline(&self) -> String {
+        let mode = if self.dry_run { "dry run" } else { "moving" };
+        format!(
+            "isotherm daemon, process {}, {mode} by {}: {} of {} in fast memory ({} allowed), hit rate {}, \
+             {} of a processor, {}",
+            self.pid,
+            self.policy,
+            Bytes(self.fast_bytes),
+            Bytes(self.resident_bytes),
+            Bytes(self.capacity_bytes),
+            self.hit_rate.map_or_else(|| "unknown".to_owned(), percent),
+            percent(self.cpu_share),
+            counted(usize::try_from(self.epochs).unwrap_or(usize::MAX), "epoch"),
+        )
+    }
+
+    fn tier_table(&self) -> String {
+        let row = |tier: &TierStatus| {
+            let nodes: Vec<String> = tier.nodes.iter().map(u32::to_string).collect();
+            vec![
+                tier.name.clone(),
+                nodes.join(","),
+                Bytes(tier.bytes).to_string(),
+                Bytes(tier.available_bytes).to_string(),
+            ]
+        };
+        let rows: Vec<_> = self.tiers.iter().map(row).collect();
+        render(
+            &[
+                left("tier"),
+                left("nodes"),
+                right("size"),
+                right("available"),
+            ],
+            &rows,
+        )
+    }
+
+    /// The processes with their shares.
+    #[must_use]
+    pub fn process_rows(&self) -> Vec<Vec<String>> {
+        let row = |process: &ProcessStatus| {
+            let share = process.fast_bytes as f64 / process.resident_bytes.max(1) as f64;
+            vec![
+                process.pid.to_string(),
+                clip(&process.name, NAME_AT_MOST),
+                Bytes(process.resident_bytes).to_string(),
+                percent(share),
+                process.hit_rate.map_or_else(|| "-".to_owned(), percent),
+                match process.trouble.is_empty() {
+                    true => clip(&process.control_group, NAME_AT_MOST),
+                    false => process.trouble.clone(),
+                },
+            ]
+        };
+        self.processes.iter().map(row).collect()
+    }
+
+    fn process_table(&self) -> String {
+        let columns = [
+            right("process"),
+            left("program"),
+            right("resident"),
+            right("fast"),
+            right("hit rate"),
+            left("control group, or what is wrong"),
+        ];
+        render(&columns, &self.process_rows())
+    }
+
+    /// The moves as sentences.
+    #[must_use]
+    pub fn moves(&self) -> String {
+        let verb = if self.dry_run { "would be " } else { "" };
+        let of = |moves: &MoveStatus| {
+            let (up, down) = (Bytes(moves.promoted_bytes), Bytes(moves.demoted_bytes));
+            format!("{up} {verb}promoted, {down} {verb}demoted")
+        };
+        let mut text = format!(
+            "last epoch: {}\nsince start: {}\n",
+            of(&self.last),
+            of(&self.total)
+        );
+        for (why, bytes) in &self.total.not_moved_bytes {
+            text += &format!("not moved: {} ({why})\n", Bytes(*bytes));
+        }
+        text
+    }
+
+    /// The sources with their costs.
+    #[must_use]
+    pub fn source_rows(&self) -> Vec<Vec<String>> {
+        let row = |source: &SourceStatus| {
+            vec![
+                source.name.clone(),
+                source.taken.to_string(),
+                source.usable.to_string(),
+                source.lost.to_string(),
+                Nanos(source.cost_ns).to_string(),
+                source.trouble.clone(),
+            ]
+        };
+        self.sources.iter().map(row).collect()
+    }
+
+    fn source_table(&self) -> String {
+        let columns = [
+            left("source"),
+            right("seen"),
+            right("usable"),
+            right("lost"),
+            right("cost"),
+            left("what is wrong"),
+        ];
+        render(&columns, &self.source_rows())
+    }
+
+    /// As one line of JSON, without a line feed.
+    #[must_use]
+    pub fn json_line(&self) -> String {
+        // Strings, numbers and lists of them: serialising cannot fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads a line of JSON.
+    ///
+    /// # Errors
+    /// In words: it is none, or of a version that this program does not know.
+    pub fn from_json_line(line: &str) -> Result<Self, String> {
+        let status: Self = serde_json::from_str(line)
+            .map_err(|error| format!("the daemon's answer is no status: {error}"))?;
+        if status.version != VERSION {
+            return Err(format!(
+                "the daemon speaks version {} of the status and this program version {VERSION}; \
+                 restart the one that is older",
+                status.version
+            ));
+        }
+        Ok(status)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        MoveStatus, ProcessStatus, RightStatus, SourceStatus, Status, TierStatus, VERSION,
+    };
+
+    fn status() -> Status {
+        Status {
+            version: VERSION,
+            pid: 12,
+            dry_run: true,
+            policy: "payback".into(),
+            epochs: 3,
+            tiers: vec![TierStatus {
+                name: "fast".into(),
+                nodes: vec![0, 2],
+                bytes: 1 << 30,
+                ..TierStatus::default()
+            }],
+            capacity_bytes: 512 << 20,
+            resident_bytes: 1 << 30,
+            fast_bytes: 256 << 20,
+            hit_rate: Some(0.9),
+            total: MoveStatus {
+                not_moved_bytes: [("pinned".into(), 4096)].into(),
+                ..MoveStatus::default()
+            },
+            processes: vec![ProcessStatus {
+                pid: 4711,
+                name: "redis-server".into(),
+                resident_bytes: 1 << 30,
+                fast_bytes: 256 << 20,
+                hit_rate: None,
+                ..ProcessStatus::default()
+            }],
+            sources: vec![SourceStatus {
+                name: "timer".into(),
+                trouble: "off".into(),
+                ..SourceStatus::default()
+            }],
+            rights: vec![RightStatus {
+                capability: "CAP_SYS_NICE".into(),
+                feature: "moves".into(),
+                held: false,
+            }],
+            notes: vec!["one node".into()],
+            ..Status::default()
+        }
+    }
+
+    #[test]
+    fn the_text_names_every_part() {
+        let text = status().text(100);
+        for part in [
+            "dry run by payback",
+            "256 MiB of 1 GiB",
+            "90",
+            "0,2",
+            "4711",
+            "redis-server",
+            "25",
+            "would be promoted",
+            "4 KiB (pinned)",
+            "timer",
+            "without CAP_SYS_NICE: moves",
+            "note: one node",
+        ] {
+            assert!(text.contains(part), "{part:?} in\n{text}");
+        }
+        assert!(Status::default().text(80).contains("No process is watched"));
+    }
+
+    #[test]
+    fn a_line_of_json_is_read_back_and_another_version_is_refused() {
+        let line = status().json_line();
+        assert!(!line.contains('\n'));
+        assert_eq!(Status::from_json_line(&line), Ok(status()));
+        let newer = Status {
+            version: VERSION + 1,
+            ..status()
+        }
+        .json_line();
+        assert!(
+            Status::from_json_line(&newer)
+                .unwrap_err()
+                .contains("restart")
+        );
+        assert!(Status::from_json_line("hello").is_err());
+    }
+}
