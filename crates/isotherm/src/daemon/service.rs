@@ -19,7 +19,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::clock::MachineClock;
 use isotherm_observe::watch::watcher::{Watcher, WatcherConfig};
 use isotherm_pipeline::{EpochReport, Limits, UnitStep, UnitStepConfig};
-use isotherm_policy::epoch::{MoveCosts, by_name};
+use isotherm_policy::epoch::{MoveCosts, Payback, by_name};
 use isotherm_report::watch_status::Status;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -41,6 +41,10 @@ const SLOW_LATENCY: Nanos = Nanos(300);
 
 /// Time that moving a page of 4 KiB takes, as in [`MoveCosts::TYPICAL`].
 const MOVE_NS_A_PAGE: u64 = 2_000;
+
+/// Numbers of tiers that are not there; no kernel is told of them.
+const IMAGINED_FAST: NodeId = NodeId(0);
+const IMAGINED_SLOW: NodeId = NodeId(1);
 
 /// What the command line asks for.
 #[derive(Clone, Debug)]
@@ -141,9 +145,14 @@ impl Places {
                  `isotherm run` emulates a slow tier for one program"
             );
         }
+        let real = |at: usize| all.get(at).cloned().unwrap_or_default();
+        let (fast, slow) = match imagined {
+            true => (vec![IMAGINED_FAST], vec![IMAGINED_SLOW]),
+            false => (real(0), real(1)),
+        };
         Ok(Self {
-            fast: all.first().cloned().unwrap_or_default(),
-            slow: all.get(1).or(all.first()).cloned().unwrap_or_default(),
+            fast,
+            slow,
             tiers,
             imagined,
         })
@@ -179,55 +188,8 @@ impl Places {
 
 impl Service {
     fn new(options: Options, config: Config, places: Places, notes: Notes) -> Result<Self> {
-        let state = match options.once {
-            // Nothing outlives it, and a daemon that runs keeps its notes to itself.
-            true => std::env::temp_dir().join(format!("isotherm-{}", std::process::id())),
-            false => config.serve.state.clone(),
-        };
-        std::fs::create_dir_all(&state).with_context(|| {
-            format!(
-                "{}: cannot be made; name another directory in serve.state",
-                state.display()
-            )
-        })?;
-        let fast: BTreeSet<NodeId> = match places.imagined {
-            true => BTreeSet::new(),
-            false => places.fast.iter().copied().collect(),
-        };
-        let watcher = Watcher::new(
-            WatcherConfig {
-                root: PathBuf::from("/"),
-                state,
-                selection: config.selection()?,
-                filter: config.filter(),
-                unit: config.memory.unit.0,
-                fast,
-                fast_limit: places.fast_limit(&config),
-                bits: config.bits(),
-                samples: config.samples()?,
-                sample_hz: config.sources.sample_hz,
-                budget_ppm: config.budget_ppm(),
-            },
-            Box::new(MachineClock),
-        );
-        let costs = places.costs(config.memory.unit.0);
-        let policy = config.policy.clone();
-        let make = move || {
-            by_name(&policy, costs)
-                .unwrap_or_else(|| Box::new(isotherm_policy::epoch::Payback::new(costs)))
-        };
-        let step = UnitStep::new(
-            UnitStepConfig {
-                unit: config.memory.unit.0,
-                page: Bytes(rustix::param::page_size() as u64),
-                fast_nodes: places.fast.clone(),
-                slow_nodes: places.slow.clone(),
-                combine: config.combine(),
-                accesses_per_sample: places.accesses_per_sample(watcher.sample_period()),
-                modelled: options.dry_run,
-            },
-            Box::new(make),
-        );
+        let watcher = watcher(&options, &config, &places)?;
+        let step = step(&options, &config, &places, watcher.sample_period());
         let mut said = Vec::new();
         if places.imagined {
             said.push(
@@ -298,6 +260,8 @@ impl Service {
             } else if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
                 self.watcher.tick();
+                // Epochs may be longer than systemd's patience.
+                self.notify.send("WATCHDOG=1");
             }
         }
         Ok(())
@@ -386,20 +350,75 @@ impl Service {
     }
 }
 
+/// What sees, by the configuration.
+fn watcher(options: &Options, config: &Config, places: &Places) -> Result<Watcher> {
+    // A run of one epoch leaves nothing behind, and a daemon beside it keeps its own.
+    let state = (!options.once).then(|| config.serve.state.clone());
+    if let Some(state) = &state {
+        std::fs::create_dir_all(state).with_context(|| {
+            format!(
+                "{}: cannot be made; name another directory in serve.state",
+                state.display()
+            )
+        })?;
+    }
+    let fast = match places.imagined {
+        true => BTreeSet::new(),
+        false => places.fast.iter().copied().collect(),
+    };
+    let settings = WatcherConfig {
+        root: PathBuf::from("/"),
+        state,
+        selection: config.selection()?,
+        filter: config.filter(),
+        unit: config.memory.unit.0,
+        fast,
+        fast_limit: places.fast_limit(config),
+        bits: config.bits(),
+        samples: config.samples()?,
+        sample_hz: config.sources.sample_hz,
+        budget_ppm: config.budget_ppm(),
+    };
+    Ok(Watcher::new(settings, Box::new(MachineClock)))
+}
+
+/// What decides, by the configuration.
+fn step(options: &Options, config: &Config, places: &Places, period: Option<Nanos>) -> UnitStep {
+    let costs = places.costs(config.memory.unit.0);
+    let policy = config.policy.clone();
+    let make = move || by_name(&policy, costs).unwrap_or_else(|| Box::new(Payback::new(costs)));
+    let settings = UnitStepConfig {
+        unit: config.memory.unit.0,
+        page: Bytes(rustix::param::page_size() as u64),
+        fast_nodes: places.fast.clone(),
+        slow_nodes: places.slow.clone(),
+        combine: config.combine(),
+        accesses_per_sample: places.accesses_per_sample(period),
+        modelled: options.dry_run,
+    };
+    UnitStep::new(settings, Box::new(make))
+}
+
 /// Moves nothing between tiers that are not there, and says what it would have moved.
 struct Imagined<'a>(&'a mut Vec<String>);
 
 impl RangeExecutor for Imagined<'_> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         let outcome = |action: &RangeAction| {
-            let Request::Move(_) = action.request else {
+            let Request::Move(node) = action.request else {
                 let why = "only moves are imagined".to_owned();
                 return RangeOutcome::whole(action.clone(), Fate::Denied(why));
             };
             let (range, pid) = (action.range, action.process.pid);
+            let tier = if node == IMAGINED_FAST {
+                "fast"
+            } else {
+                "slow"
+            };
             self.0.push(format!(
-                "process {pid}: move {} at {:#x}",
-                range.bytes, range.start
+                "move {} at {:#x} of process {pid} to {tier} memory",
+                range.bytes.exact(),
+                range.start
             ));
             RangeOutcome::whole(action.clone(), Fate::NotAttempted(DRY_RUN.to_owned()))
         };

@@ -55,25 +55,27 @@ struct Slot {
 pub struct Damon {
     admin: PathBuf,
     proc_root: PathBuf,
-    note: PathBuf,
+    /// Where it is noted which kdamonds are ours; None for nowhere.
+    note: Option<PathBuf>,
     slots: Vec<Option<Slot>>,
     stride: Stride,
     report: SourceReport,
 }
 
 impl Damon {
-    /// Sets up kdamonds below this root; a file in `state` notes which are ours.
+    /// Sets up kdamonds below this root. A file in `state`, a directory that only we may write, notes
+    /// which are ours; without one, none of before are taken over.
     ///
     /// # Errors
     /// In words, with what would help: the kernel has none, somebody else uses them, or they may
     /// not be written.
-    pub fn open(root: &Path, state: &Path, budget_ppm: u64) -> Result<Self, String> {
+    pub fn open(root: &Path, state: Option<&Path>, budget_ppm: u64) -> Result<Self, String> {
         let admin = root.join(ADMIN);
-        let note = state.join("kdamonds");
+        let note = state.map(|state| state.join("kdamonds"));
         let there = read(&admin.join("nr_kdamonds")).map_err(|error| {
             format!("this kernel has no DAMON ({error}); CONFIG_DAMON_SYSFS brings it")
         })?;
-        if there != "0" && !are_ours(&admin, &note, &there) {
+        if there != "0" && !are_ours(&admin, note.as_deref(), &there) {
             return Err(format!(
                 "DAMON has {there} kdamonds that somebody else has set up, and these are left \
                  alone; writing 0 to {} when they are off makes room",
@@ -294,7 +296,9 @@ impl Damon {
             (pid != "-1").then_some(pid)
         });
         let text = pids.collect::<Vec<_>>().join("\n");
-        let _ = fs::write(&self.note, format!("{PROCESSES}\n{text}\n"));
+        if let Some(note) = &self.note {
+            let _ = fs::write(note, format!("{PROCESSES}\n{text}\n"));
+        }
     }
 
     fn all_off(&self, count: &str) {
@@ -306,7 +310,9 @@ impl Damon {
     fn clear(&self) {
         self.all_off(&PROCESSES.to_string());
         let _ = self.write("nr_kdamonds", "0");
-        let _ = fs::remove_file(&self.note);
+        if let Some(note) = &self.note {
+            let _ = fs::remove_file(note);
+        }
     }
 
     fn write(&self, file: &str, text: &str) -> io::Result<()> {
@@ -347,8 +353,8 @@ fn read(path: &Path) -> io::Result<String> {
 
 /// True where the kdamonds that are there are those of the note: as many, and none runs that is
 /// not named in it.
-fn are_ours(admin: &Path, note: &Path, count: &str) -> bool {
-    let Ok(note) = fs::read_to_string(note) else {
+fn are_ours(admin: &Path, note: Option<&Path>, count: &str) -> bool {
+    let Some(Ok(note)) = note.map(fs::read_to_string) else {
         return false;
     };
     let mut lines = note.lines();
@@ -401,7 +407,7 @@ mod tests {
     }
 
     fn open(root: &Path) -> Result<Damon, String> {
-        Damon::open(root, root, 10_000)
+        Damon::open(root, Some(root), 10_000)
     }
 
     const PROCESS: Process = Process {

@@ -39,8 +39,9 @@ pub enum Bits {
 pub struct WatcherConfig {
     /// Root of the file system in which `proc` and `sys` lie.
     pub root: PathBuf,
-    /// A directory of ours that outlives the daemon, for what it must know of one that was killed.
-    pub state: PathBuf,
+    /// A directory that only we may write and that outlives us, for what the next one must know of
+    /// one that was killed; None where nothing is to be known.
+    pub state: Option<PathBuf>,
     /// Which processes.
     pub selection: Selection,
     /// Which of them are worth it.
@@ -139,7 +140,7 @@ impl Watcher {
         let config = &self.config;
         let [samples, bits, _] = PARTS.map(|part| config.budget_ppm / 10 * part);
         let damon = matches!(config.bits, Bits::Auto | Bits::Damon)
-            .then(|| Damon::open(&config.root, &config.state, bits));
+            .then(|| Damon::open(&config.root, config.state.as_deref(), bits));
         let mut mappings = matches!(config.bits, Bits::Auto | Bits::Mappings);
         match damon {
             Some(Ok(damon)) => self.damon = Some(damon),

@@ -47,6 +47,7 @@ impl Index {
     }
 
     /// The number of a unit.
+    #[cfg(test)]
     pub(super) fn number(&self, unit: Unit) -> Option<PageIndex> {
         self.numbers.get(&unit).copied().map(PageIndex)
     }

@@ -5,6 +5,7 @@
 //! ordinary function that panics where something is wrong, and may use any crate of the workspace.
 
 mod commands;
+mod daemon;
 mod ending;
 mod kernel;
 mod moving;
@@ -53,6 +54,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         placement::TESTS,
         moving::TESTS,
         commands::TESTS,
+        daemon::TESTS,
     ]
     .into_iter()
     .flatten()

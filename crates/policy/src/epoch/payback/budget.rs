@@ -20,12 +20,13 @@ pub(super) struct Budget {
 
 impl Budget {
     /// Adds what History moves at this turn of an epoch. `is_new` says of a page that it was not
-    /// accessed before the epoch that ended; such pages entered while there was room, as in every
-    /// fast tier.
+    /// accessed before the epoch that ended; such pages are where they are found, which is in the fast
+    /// tier while that had room, but for programs that ran before anybody looked.
     pub(super) fn grow(&mut self, view: &EpochView<'_>, is_new: impl Fn(usize) -> bool) {
         self.fast.resize(view.ended.len(), false);
         for (page, &rank) in view.ended.iter().enumerate() {
-            if rank > 0 && self.held < u64::from(view.capacity) && is_new(page) {
+            let room = self.held < u64::from(view.capacity);
+            if rank > 0 && room && view.fast[page] && is_new(page) {
                 self.fast[page] = true;
                 self.held += 1;
             }
@@ -63,10 +64,23 @@ mod tests {
         let view = EpochView {
             ended,
             coming: None,
-            fast: &[false; 3],
+            fast: &[true, false, false],
             capacity: 1,
         };
         budget.grow(&view, |_| is_new);
+    }
+
+    #[test]
+    fn pages_that_were_slow_when_they_were_first_seen_may_be_moved() {
+        let view = EpochView {
+            ended: &[5, 3, 0],
+            coming: None,
+            fast: &[false; 3],
+            capacity: 2,
+        };
+        let mut budget = Budget::default();
+        budget.grow(&view, |_| true);
+        assert!(budget.allows(2) && !budget.allows(1));
     }
 
     #[test]

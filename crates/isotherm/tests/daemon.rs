@@ -1,0 +1,460 @@
+//! The daemon as its users meet it, on a machine with any number of nodes: it runs dry here, and
+//! `tests/vm` has it move.
+//!
+//! The watched program has hot and cold memory in one go. Where this machine lets nobody sample or
+//! look at accessed bits, the tests that need that say so and prove nothing.
+
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpStream;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Patience with a busy machine; nothing waits that long on a quiet one.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+const MIB: u64 = 1 << 20;
+const HOT: u64 = 32 * MIB;
+
+/// 64 MiB of cold memory, 32 MiB of hot in its middle, and 64 MiB of cold again, all in one mapping.
+/// Prints where the hot part is, and touches it at random until its standard input is closed.
+const PROGRAM: &str = r#"
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+enum { COLD = 64 << 20, HOT = 32 << 20 };
+int main(void) {
+    char *all = mmap(0, 2l * COLD + HOT, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED) return 1;
+    memset(all, 1, 2l * COLD + HOT);
+    volatile char *hot = all + COLD;
+    printf("%lu\n", (unsigned long)hot);
+    fflush(stdout);
+    unsigned x = 1;
+    struct pollfd end = {0, POLLIN, 0};
+    while (poll(&end, 1, 0) == 0)
+        for (int i = 0; i < 1000000; i++) { x = x * 1664525u + 1013904223u; hot[x % HOT]++; }
+    return 0;
+}
+"#;
+
+/// The program at work; it ends with the test.
+struct Watched {
+    child: Child,
+    hot: u64,
+}
+
+impl Watched {
+    fn start(directory: &Path) -> Self {
+        let source = directory.join("watched.c");
+        let program = directory.join("watched");
+        if !program.exists() {
+            std::fs::write(&source, PROGRAM).unwrap();
+            let mut compiler = Command::new("cc");
+            let status = compiler
+                .args(["-O1", "-o"])
+                .arg(&program)
+                .arg(&source)
+                .status();
+            assert!(status.expect("a C compiler").success());
+        }
+        let mut command = Command::new(&program);
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = piped.spawn().expect("the program starts");
+        let mut line = String::new();
+        let output = child.stdout.take().expect("a pipe");
+        BufReader::new(output)
+            .read_line(&mut line)
+            .expect("its line");
+        let hot = line.trim().parse().expect("an address");
+        Self { child, hot }
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A daemon in a directory of its own.
+struct Daemon {
+    child: Child,
+    directory: PathBuf,
+}
+
+impl Daemon {
+    fn start(directory: &Path, config: &str) -> Self {
+        let file = directory.join("daemon.toml");
+        std::fs::write(&file, whole_config(directory, config)).unwrap();
+        let child = Command::new(env!("CARGO_BIN_EXE_isotherm"))
+            .args(["daemon", "--dry-run", "--config"])
+            .arg(&file)
+            .stdout(std::fs::File::create(directory.join("out")).unwrap())
+            .stderr(std::fs::File::create(directory.join("err")).unwrap())
+            .env("NOTIFY_SOCKET", directory.join("notify"))
+            .spawn()
+            .expect("isotherm starts");
+        Self {
+            child,
+            directory: directory.to_owned(),
+        }
+    }
+
+    fn said(&self) -> String {
+        std::fs::read_to_string(self.directory.join("err")).unwrap_or_default()
+    }
+
+    fn status(&self) -> Option<Value> {
+        let output = isotherm_status(&self.directory, &["--json"]);
+        serde_json::from_slice(&output.stdout).ok()
+    }
+
+    /// Waits for a status that fits.
+    fn wait(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let status = self.status();
+            if let Some(status) = status.clone().filter(|status| fits(status)) {
+                return status;
+            }
+            let ended = self.child.try_wait().expect("a child");
+            assert!(
+                ended.is_none(),
+                "the daemon ended: {ended:?}\n{}",
+                self.said()
+            );
+            assert!(
+                begun.elapsed() < PATIENCE,
+                "no {what}: {status:?}\n{}",
+                self.said()
+            );
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args([name, &pid])
+                .status()
+                .expect("kill")
+                .success()
+        );
+    }
+
+    /// Ends it as systemd does.
+    fn stop(&mut self) {
+        self.signal("-TERM");
+        let status = self.child.wait().expect("a child");
+        assert!(status.success(), "{status}\n{}", self.said());
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn isotherm_status(directory: &Path, flags: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_isotherm"))
+        .args(["status", "--socket"])
+        .arg(directory.join("socket"))
+        .args(flags)
+        .output()
+        .expect("isotherm starts")
+}
+
+/// A configuration whose files lie in the directory, epochs short and every process worth it.
+fn whole_config(directory: &Path, more: &str) -> String {
+    let path = |name: &str| directory.join(name).display().to_string();
+    format!(
+        "epoch = \"500ms\"\n{more}\n[serve]\nsocket = \"{}\"\nstate = \"{}\"\nmetrics = \"127.0.0.1:0\"\n",
+        path("socket"),
+        path("state")
+    )
+}
+
+fn watching(pids: &[u32], fast: &str) -> String {
+    format!("[processes]\npids = {pids:?}\nfilter = \"off\"\n[memory]\nfast = \"{fast}\"\n")
+}
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// What would be fast in the end by the lines that a dry run prints, in units of 2 MiB.
+fn wanted(output: &str, pid: u32) -> std::collections::BTreeSet<u64> {
+    let mut fast = std::collections::BTreeSet::new();
+    for line in output.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let [
+            "would:",
+            "move",
+            size,
+            "at",
+            start,
+            "of",
+            "process",
+            of,
+            "to",
+            tier,
+            "memory",
+        ] = words[..]
+        else {
+            panic!("no line of a dry run: {line}");
+        };
+        assert_eq!(of, pid.to_string(), "{line}");
+        let start = u64::from_str_radix(&start[2..], 16).expect("an address");
+        let bytes = size
+            .parse::<isotherm_model::units::Bytes>()
+            .expect("a size")
+            .0;
+        for unit in (start..start + bytes).step_by(2 << 20) {
+            match tier {
+                "fast" => fast.insert(unit),
+                _ => fast.remove(&unit),
+            };
+        }
+    }
+    fast
+}
+
+/// Usable hits of the sources of this kind.
+fn usable(status: &Value, names: &[&str]) -> u64 {
+    let sources = status["sources"].as_array().expect("a list").iter();
+    let of = sources.filter(|source| names.contains(&source["name"].as_str().unwrap_or("")));
+    of.map(|source| source["usable"].as_u64().unwrap_or(0))
+        .sum()
+}
+
+/// A machine with several nodes prints calls to the kernel; `tests/vm` sees the moves themselves.
+fn has_one_node() -> bool {
+    let nodes = std::fs::read_to_string("/sys/devices/system/node/has_memory");
+    nodes.is_ok_and(|nodes| nodes.trim() == "0")
+}
+
+#[test]
+fn the_wanted_set_is_the_hot_part_of_a_program_that_knows_nothing_of_it() {
+    if !has_one_node() {
+        return println!("skipped: this machine has several nodes");
+    }
+    let directory = directory();
+    let watched = Watched::start(directory.path());
+    let config = format!(
+        "policy = \"history\"\n{}",
+        watching(&[watched.pid()], "36MiB")
+    );
+    let config = format!("{config}[sources]\ntrace_samples = \"timer\"\n");
+    let mut daemon = Daemon::start(directory.path(), &config);
+    let status = daemon.wait("samples of six epochs", |status| {
+        let seen = usable(status, &["timer"]) >= 500 || status["epochs"].as_u64() >= Some(60);
+        seen && status["epochs"].as_u64() >= Some(6)
+    });
+    if usable(&status, &["timer"]) == 0 {
+        return println!("skipped: no samples here: {}", status["sources"]);
+    }
+    assert!(
+        status["fast_bytes"].as_u64() <= status["capacity_bytes"].as_u64(),
+        "{status}"
+    );
+    daemon.stop();
+    let output = std::fs::read_to_string(directory.path().join("out")).expect("its output");
+    let wanted = wanted(&output, watched.pid());
+    let hot = watched.hot..watched.hot + HOT;
+    let found = wanted
+        .iter()
+        .filter(|unit| hot.contains(*unit) || hot.contains(&(**unit + (2 << 20) - 1)));
+    let found = found.count() as u64;
+    let units = HOT / (2 * MIB);
+    assert!(
+        found >= units - units / 10,
+        "{found} of {units} hot units are wanted: {wanted:x?}"
+    );
+    assert!(
+        wanted.len() as u64 <= 18,
+        "no more than fits: {}",
+        wanted.len()
+    );
+}
+
+#[test]
+fn a_daemon_answers_obeys_signals_and_leaves_nothing_behind() {
+    let directory = directory();
+    let notify = UnixDatagram::bind(directory.path().join("notify")).expect("binds");
+    notify.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let watched = Watched::start(directory.path());
+    let mut daemon = Daemon::start(directory.path(), &watching(&[watched.pid()], "16MiB"));
+    let mut bytes = [0; 1024];
+    let length = notify.recv(&mut bytes).expect("a message");
+    assert_eq!(&bytes[..length], b"READY=1");
+    let status = daemon.wait("process", |status| !status["processes"][0].is_null());
+    assert_eq!(status["processes"][0]["pid"], Value::from(watched.pid()));
+    assert_eq!(status["dry_run"], Value::Bool(true));
+    let resident = status["processes"][0]["resident_bytes"]
+        .as_u64()
+        .expect("a number");
+    assert!(resident >= 160 * MIB, "{status}");
+    let text = isotherm_status(directory.path(), &[]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(
+        text.contains("dry run by payback") && text.contains("watched"),
+        "{text}"
+    );
+    assert!(metrics(&daemon).contains(&format!("pid=\"{}\",name=\"watched\"", watched.pid())));
+    // A configuration that is not valid changes nothing; a valid one is obeyed.
+    let file = directory.path().join("daemon.toml");
+    std::fs::write(&file, "nonsense = 1\n").unwrap();
+    daemon.signal("-HUP");
+    wait_for("the refusal", || daemon.said().contains("line 1"));
+    let other = whole_config(directory.path(), &watching(&[std::process::id()], "16MiB"));
+    std::fs::write(&file, other).unwrap();
+    daemon.signal("-HUP");
+    let own = Value::from(std::process::id());
+    daemon.wait("another process", |status| {
+        status["processes"][0]["pid"] == own
+    });
+    daemon.stop();
+    assert!(!directory.path().join("socket").exists());
+    let late = isotherm_status(directory.path(), &[]);
+    let said = String::from_utf8_lossy(&late.stderr).into_owned();
+    assert!(
+        !late.status.success() && said.contains("no daemon answers"),
+        "{said}"
+    );
+}
+
+fn wait_for(what: &str, is_there: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !is_there() {
+        assert!(begun.elapsed() < PATIENCE, "no {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The metrics at the address that the daemon printed.
+fn metrics(daemon: &Daemon) -> String {
+    let said = daemon.said();
+    let address = said
+        .split("http://")
+        .nth(1)
+        .and_then(|rest| rest.split('/').next());
+    let mut client = TcpStream::connect(address.expect("an address")).expect("connects");
+    std::io::Write::write_all(&mut client, b"GET /metrics HTTP/1.1\r\n\r\n").expect("writes");
+    let mut text = String::new();
+    client.read_to_string(&mut text).expect("reads");
+    text
+}
+
+/// Kills programs and the daemon at random times; what is left goes on. The long form of it, with
+/// moves on real nodes, is in `tests/vm`.
+#[test]
+fn killing_programs_or_the_daemon_leaves_the_other_well() {
+    let directory = directory();
+    let seed = fastrand_seed();
+    println!("seed {seed}");
+    let mut random = seed;
+    let mut next = |most: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % most
+    };
+    let mut watched = vec![
+        Watched::start(directory.path()),
+        Watched::start(directory.path()),
+    ];
+    // By the whole path: other tests run programs of the same name.
+    let program = directory.path().canonicalize().unwrap().join("watched");
+    let config = format!(
+        "[processes]\nprograms = [\"{}\"]\nfilter = \"off\"\n[memory]\nfast = \"64MiB\"\n",
+        program.display()
+    );
+    let mut daemon = Daemon::start(directory.path(), &config);
+    for round in 0..12 {
+        std::thread::sleep(Duration::from_millis(next(300)));
+        if next(3) == 0 {
+            daemon.child.kill().expect("kills");
+            daemon.child.wait().expect("ends");
+            for program in &mut watched {
+                assert!(
+                    program.child.try_wait().expect("a child").is_none(),
+                    "round {round}"
+                );
+            }
+            daemon = Daemon::start(directory.path(), &config);
+        } else {
+            let victim = next(2) as usize;
+            watched[victim] = Watched::start(directory.path());
+        }
+    }
+    let pids: Vec<Value> = watched
+        .iter()
+        .map(|program| Value::from(program.pid()))
+        .collect();
+    daemon.wait("both programs", |status| {
+        let processes = status["processes"].as_array().cloned().unwrap_or_default();
+        let seen: Vec<&Value> = processes.iter().map(|process| &process["pid"]).collect();
+        pids.iter().all(|pid| seen.contains(&pid))
+    });
+    drop(watched);
+    daemon.wait("end of both", |status| {
+        status["processes"].as_array().is_some_and(Vec::is_empty)
+    });
+    daemon.stop();
+}
+
+/// From the clock: the seed is printed, and any seed must do.
+fn fastrand_seed() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(1, |since| since.as_nanos() as u64)
+}
+
+#[test]
+fn a_bad_configuration_is_refused_with_its_line_and_the_printed_one_is_good() {
+    let directory = directory();
+    let file = directory.path().join("daemon.toml");
+    std::fs::write(&file, "epoch = \"1s\"\nspeed = 3\n").unwrap();
+    let run = |flags: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+        command
+            .arg("daemon")
+            .args(flags)
+            .output()
+            .expect("isotherm starts")
+    };
+    let path = file.display().to_string();
+    let refused = run(&["--config", &path, "--dry-run"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success());
+    assert!(
+        said.contains("line 2") && said.contains("`speed`"),
+        "{said}"
+    );
+    let printed = run(&["--print-config"]);
+    // The programs of whoever uses this machine are none of a test's business.
+    let own = format!("pids = [{}]", std::process::id());
+    let good = String::from_utf8_lossy(&printed.stdout).replace("pids = []", &own);
+    std::fs::write(&file, good).unwrap();
+    let once = run(&["--config", &path, "--dry-run", "--once"]);
+    let said = String::from_utf8_lossy(&once.stderr).into_owned();
+    assert!(once.status.success(), "{said}");
+    let text = String::from_utf8_lossy(&once.stdout).into_owned();
+    assert!(
+        text.contains("since start") && text.contains("1 epoch"),
+        "{text}"
+    );
+}

@@ -1,0 +1,312 @@
+//! The daemon on real nodes: it alone moves what is hot in programs that know nothing of it.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::{GuestTest, on, skip};
+
+const TWO: &[&str] = &["two-nodes"];
+
+pub(crate) const TESTS: &[GuestTest] = &[
+    on!(TWO, the_daemon_moves_hot_pages_by_samples_alone),
+    on!(TWO, the_daemon_moves_hot_pages_by_damon_alone),
+    on!(TWO, the_daemon_moves_hot_pages_by_mappings_alone),
+    on!(TWO, killing_daemon_and_programs_leaves_the_other_well),
+    on!(long TWO, a_thousand_kills_of_daemon_and_programs_leave_the_other_well),
+];
+
+/// Pages of the arrays of `hot-and-cold`.
+const HOT_PAGES: usize = (4 << 20) / 4096;
+const COLD_PAGES: usize = (24 << 20) / 4096;
+/// The daemon's share of the fast node: the hot array and as much again.
+const FAST_PAGES: usize = (8 << 20) / 4096;
+
+/// By the guest's clock, which runs on while a busy host keeps its processors waiting.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+const METRICS: &str = "127.0.0.1:9464";
+
+/// A process that ends with the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The daemon, asked over its socket.
+struct Daemon(Running);
+
+impl Daemon {
+    /// One that watches `hot-and-cold` with these sources.
+    fn start(sources: &str) -> Self {
+        let config = format!(
+            "epoch = \"500ms\"\npolicy = \"history\"\n[memory]\nfast = \"8MiB\"\nunit = \"256KiB\"\n\
+             [processes]\nprograms = [\"hot-and-cold\"]\nfilter = \"off\"\n[sources]\nbudget = \"50%\"\n\
+             {sources}[serve]\nmetrics = \"{METRICS}\"\n"
+        );
+        std::fs::write("/tmp/daemon.toml", config).expect("writes");
+        let said = std::fs::File::create("/tmp/daemon.err").expect("a file");
+        let child = Command::new("isotherm")
+            .args(["daemon", "--config", "/tmp/daemon.toml"])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(said)
+            .spawn();
+        Self(Running(child.expect("isotherm starts")))
+    }
+
+    fn status(&self) -> Option<Value> {
+        let output = Command::new("isotherm")
+            .args(["status", "--json"])
+            .output()
+            .expect("isotherm starts");
+        serde_json::from_slice(&output.stdout).ok()
+    }
+
+    /// Waits for a status that fits.
+    fn wait(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let begun = Instant::now();
+        loop {
+            let status = self.status();
+            if let Some(status) = status.clone().filter(|status| fits(status)) {
+                return status;
+            }
+            let ended = self.0.0.try_wait().expect("a child");
+            assert!(
+                ended.is_none() && begun.elapsed() < PATIENCE,
+                "no {what}: {ended:?}\n{status:?}\n{}",
+                said()
+            );
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn stop(mut self) {
+        let pid = self.0.0.id().to_string();
+        assert!(
+            Command::new("kill")
+                .args(["-TERM", &pid])
+                .status()
+                .expect("kill")
+                .success()
+        );
+        let ended = self.0.0.wait().expect("a child");
+        assert!(ended.success(), "{ended}\n{}", said());
+    }
+}
+
+fn said() -> String {
+    std::fs::read_to_string("/tmp/daemon.err").unwrap_or_default()
+}
+
+/// The program: its hot array begins on the slow node, its cold one on the fast node.
+fn program(millions: &str) -> Running {
+    let mut command = Command::new("hot-and-cold");
+    let command = command
+        .args([millions, "0", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    Running(command.spawn().expect("the program starts"))
+}
+
+fn ended(mut program: Running) -> Output {
+    let mut stdout = Vec::new();
+    let output = program.0.stdout.as_mut().expect("a pipe");
+    output.read_to_end(&mut stdout).expect("reads");
+    let status = program.0.wait().expect("a child");
+    Output {
+        status,
+        stdout,
+        stderr: Vec::new(),
+    }
+}
+
+/// Pages on a node in a line such as `hot N0=1024 N1=3`.
+fn pages(output: &str, array: &str, node: u32) -> usize {
+    let line = output
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("{array} ")));
+    let words = line
+        .unwrap_or_else(|| panic!("no {array}:\n{output}"))
+        .split(' ');
+    let found = words.filter_map(|word| word.strip_prefix(&format!("N{node}="))?.parse().ok());
+    found.sum()
+}
+
+/// Pages of the hot array on a node, by the kernel's own account. Its mapping is the one with a policy:
+/// `7f00 prefer:1 anon=1025 dirty=1025 N0=1025 kernelpagesize_kB=4`.
+fn hot_in_numa_maps(pid: u32, node: u32) -> usize {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap_or_default();
+    let lines = text.lines().filter(|line| line.contains(" prefer"));
+    let word = format!("N{node}=");
+    let words = lines.flat_map(str::split_ascii_whitespace);
+    words
+        .filter_map(|other| other.strip_prefix(&word)?.parse::<usize>().ok())
+        .sum()
+}
+
+/// A process a processor that runs for a moment every few milliseconds, so that the emulator's own
+/// address cache is emptied and accessed bits are set again.
+fn kickers() -> Vec<Running> {
+    let one = |_| {
+        let words = ["-c", "while :; do usleep 5000; done"];
+        Running(Command::new("sh").args(words).spawn().expect("sh"))
+    };
+    (0..2).map(one).collect()
+}
+
+/// Has the daemon move the program's arrays by these sources and looks whether it did.
+fn moves_by(sources: &str, name: &str) {
+    let program = program("150");
+    let pid = program.0.id();
+    let mut daemon = Daemon::start(sources);
+    let status = daemon.wait("observation of the program", |status| {
+        status["processes"][0]["pid"] == Value::from(pid) && status["epochs"].as_u64() >= Some(4)
+    });
+    let source = status["sources"].as_array().expect("a list").iter();
+    let source = source.cloned().find(|source| source["name"] == name);
+    if source.is_none() {
+        skip(&format!("this kernel has no {name}: {}", status["sources"]));
+    }
+    daemon.wait("promotion of the hot array", |status| {
+        let moved = status["total"]["promoted_bytes"].as_u64() >= Some(4 << 20);
+        moved && status["hit_rate"].as_f64() >= Some(0.9)
+    });
+    // By the kernel's account, and by the metrics, while the program runs.
+    let on_fast = hot_in_numa_maps(pid, 0);
+    assert!(
+        on_fast >= HOT_PAGES * 9 / 10,
+        "{on_fast} hot pages on node 0"
+    );
+    let metrics = metrics();
+    assert!(
+        metrics.contains("isotherm_promoted_bytes_total"),
+        "{metrics}"
+    );
+    assert!(metrics.contains(&format!("pid=\"{pid}\"")), "{metrics}");
+    daemon.wait("an end of the program", |status| {
+        status["processes"].as_array().is_some_and(Vec::is_empty)
+    });
+    let output = String::from_utf8_lossy(&ended(program).stdout).into_owned();
+    assert_eq!(pages(&output, "hot-at-first", 1), HOT_PAGES, "{output}");
+    assert_eq!(pages(&output, "hot", 0), HOT_PAGES, "{output}\n{}", said());
+    let cold = pages(&output, "cold", 0);
+    assert!(
+        cold <= FAST_PAGES - HOT_PAGES,
+        "{cold} cold pages are fast:\n{output}"
+    );
+    assert!(pages(&output, "cold", 1) >= COLD_PAGES / 2, "{output}");
+    assert!(output.contains("contents whole"), "{output}");
+    daemon.stop();
+}
+
+fn metrics() -> String {
+    let mut client = TcpStream::connect(METRICS).expect("the metrics");
+    client
+        .write_all(b"GET /metrics HTTP/1.1\r\n\r\n")
+        .expect("writes");
+    let mut text = String::new();
+    client.read_to_string(&mut text).expect("reads");
+    text
+}
+
+/// Guests have no network, not even to themselves.
+fn loopback() {
+    let up = Command::new("ifconfig")
+        .args(["lo", "127.0.0.1", "up"])
+        .status();
+    assert!(up.expect("ifconfig").success());
+}
+
+fn the_daemon_moves_hot_pages_by_samples_alone() {
+    loopback();
+    moves_by(
+        "accessed_bits = \"off\"\ntrace_samples = \"timer\"\n",
+        "timer",
+    );
+}
+
+fn the_daemon_moves_hot_pages_by_damon_alone() {
+    loopback();
+    let _kickers = kickers();
+    moves_by(
+        "accessed_bits = \"damon\"\ntrace_samples = \"off\"\n",
+        "damon",
+    );
+}
+
+/// The hot array has a mapping of its own, because another node was asked for it.
+fn the_daemon_moves_hot_pages_by_mappings_alone() {
+    loopback();
+    let _kickers = kickers();
+    moves_by(
+        "accessed_bits = \"mappings\"\ntrace_samples = \"off\"\n",
+        "mapping-bits",
+    );
+}
+
+fn killing_daemon_and_programs_leaves_the_other_well() {
+    kill_in_a_loop(30);
+}
+
+fn a_thousand_kills_of_daemon_and_programs_leave_the_other_well() {
+    kill_in_a_loop(1000);
+}
+
+/// Kills the daemon or a program at random moments. A program that is not killed keeps what it wrote,
+/// and a daemon that is not killed goes on and watches what runs.
+fn kill_in_a_loop(times: u32) {
+    loopback();
+    let mut random = u64::from(std::process::id()) << 32 | u64::from(times);
+    println!("seed {random}");
+    let mut next = |most: u64| {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % most
+    };
+    let sources = "accessed_bits = \"auto\"\ntrace_samples = \"timer\"\n";
+    let mut programs = vec![program("1000000"), program("1000000")];
+    let mut daemon = Daemon::start(sources);
+    for time in 0..times {
+        std::thread::sleep(Duration::from_millis(next(400)));
+        if next(2) == 0 {
+            daemon.0.0.kill().expect("kills");
+            daemon.0.0.wait().expect("ends");
+            daemon = Daemon::start(sources);
+        } else {
+            programs[next(2) as usize] = program("1000000");
+        }
+        let dead = programs
+            .iter_mut()
+            .any(|program| program.0.try_wait().expect("a child").is_some());
+        assert!(!dead, "a program ended after kill {time}\n{}", said());
+        let ended = daemon.0.0.try_wait().expect("a child");
+        assert!(
+            ended.is_none(),
+            "the daemon ended after kill {time}: {ended:?}\n{}",
+            said()
+        );
+    }
+    let pids: Vec<Value> = programs
+        .iter()
+        .map(|program| Value::from(program.0.id()))
+        .collect();
+    daemon.wait("both programs", |status| {
+        let processes = status["processes"].as_array().cloned().unwrap_or_default();
+        let seen: Vec<&Value> = processes.iter().map(|process| &process["pid"]).collect();
+        pids.iter().all(|pid| seen.contains(&pid))
+    });
+    drop(programs);
+    let last = program("1");
+    let output = String::from_utf8_lossy(&ended(last).stdout).into_owned();
+    assert!(output.contains("contents whole"), "{output}");
+    daemon.stop();
+}
