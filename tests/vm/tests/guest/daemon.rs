@@ -136,7 +136,11 @@ fn pages(output: &str, array: &str, node: u32) -> usize {
     let words = line
         .unwrap_or_else(|| panic!("no {array}:\n{output}"))
         .split(' ');
-    let found = words.filter_map(|word| word.strip_prefix(&format!("N{node}="))?.parse().ok());
+    let found = words.filter_map(|word| {
+        word.strip_prefix(&format!("N{node}="))?
+            .parse::<usize>()
+            .ok()
+    });
     found.sum()
 }
 
