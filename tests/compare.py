@@ -56,6 +56,8 @@ class Case:
     clean_errors: Callable[[bytes], bytes] = as_it_is
     # Whether a plain run that ends in failure is a failure of the test: it would compare little.
     must_succeed: bool = False
+    # Words to add to the command in a mode, to leave out what must differ there; both runs get them.
+    in_mode: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -184,7 +186,11 @@ class Comparison:
             self.report("failed", "plain", case.name, f"ended by {plain.ending()}: {show(last)}")
             return
         for mode in modes:
-            self.run_mode(case, mode, plain)
+            if mode.name not in case.in_mode:
+                self.run_mode(case, mode, plain)
+                continue
+            less = dataclasses.replace(case, command=case.command + case.in_mode[mode.name])
+            self.run_mode(less, mode, execute(less.command, less.seconds, self.work("plain")))
 
     def run_mode(self, case: Case, mode: Mode, plain: Outcome) -> None:
         work = self.work(mode.name)

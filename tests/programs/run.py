@@ -12,6 +12,9 @@ PYTHON_TESTS = ["test_capi", "test_gc", "test_threading"]
 MORE_PYTHON_TESTS = ["test_subprocess", "test_multiprocessing_fork", "test_mmap", "test_io", "test_faulthandler", "test_ctypes",
                      "test_dict", "test_sqlite3", "test_signal", "test_posix", "test_os", "test_concurrent_futures"]
 REDIS_TESTS = ["unit/type/hash", "unit/type/incr", "unit/keyspace", "unit/bitops"]
+# Where each site has an arena of its own, what one frees is no room for another: this test wants less than 5 % of holes
+# after others have left theirs, and sees 12 % in a recorded run, where the plain one has 1 %.
+REDIS_WITH_ARENAS = ["--skiptest", "Active defrag eval scripts"]
 # The same port for all runs: they follow one another, and none is near the range for outgoing connections.
 REDIS_PORT = "21111"
 
@@ -66,7 +69,8 @@ def redis_case(name: str, tests: list[str], folder: str) -> Case:
     for test in tests:
         command += ["--single", test]
     if not tests:
-        return Case(name, command, redis_failures, 3600, clean_errors=nothing, must_succeed=True)
+        return Case(name, command, redis_failures, 3600, clean_errors=nothing, must_succeed=True,
+                    in_mode={"record": REDIS_WITH_ARENAS, "online": REDIS_WITH_ARENAS})
     return Case(name, command, redis_summary, 300, clean_errors=nothing, must_succeed=True)
 
 
