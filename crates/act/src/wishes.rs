@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use isotherm_abi::VERSION;
 use isotherm_abi::session::{ArenaRecord, MAGIC, MappingRecord, SessionHeader, SiteRecord};
@@ -95,13 +95,13 @@ impl Tables {
     }
 }
 
-fn read_u32(file: &File, at: u64) -> io::Result<u32> {
+pub(crate) fn read_u32(file: &File, at: u64) -> io::Result<u32> {
     let mut bytes = [0; 4];
     file.read_exact_at(&mut bytes, at)?;
     Ok(u32::from_ne_bytes(bytes))
 }
 
-fn read_u64(file: &File, at: u64) -> io::Result<u64> {
+pub(crate) fn read_u64(file: &File, at: u64) -> io::Result<u64> {
     let mut bytes = [0; 8];
     file.read_exact_at(&mut bytes, at)?;
     Ok(u64::from_ne_bytes(bytes))
@@ -111,16 +111,22 @@ fn field<T>(table: u64, index: u32, offset: usize) -> u64 {
     table + u64::from(index) * size_of::<T>() as u64 + offset as u64
 }
 
+/// Opens a session file of this version for reading and writing.
+pub(crate) fn open_session(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let mut magic = [0; 8];
+    file.read_exact_at(&mut magic, 0)?;
+    let version = read_u32(&file, std::mem::offset_of!(SessionHeader, version) as u64)?;
+    if magic != MAGIC || version != VERSION {
+        return Err(io::Error::other("not a session file of this version"));
+    }
+    Ok(file)
+}
+
 impl Session {
-    fn open(path: &std::path::Path) -> io::Result<Self> {
+    fn open(path: &Path) -> io::Result<Self> {
         use std::mem::offset_of;
-        let file = OpenOptions::new().read(true).write(true).open(path)?;
-        let mut magic = [0; 8];
-        file.read_exact_at(&mut magic, 0)?;
-        let version = read_u32(&file, offset_of!(SessionHeader, version) as u64)?;
-        if magic != MAGIC || version != VERSION {
-            return Err(io::Error::other("not a session file of this version"));
-        }
+        let file = open_session(path)?;
         let number = |offset: usize| read_u32(&file, offset as u64);
         let place = |offset: usize| read_u64(&file, offset as u64);
         let tables = Tables {

@@ -25,7 +25,8 @@ impl Executor for DryRun {
 /// Keeps every outcome for the report.
 #[derive(Debug)]
 pub struct Recording<E> {
-    inner: E,
+    /// Who carries them out.
+    pub inner: E,
     /// All outcomes so far, in order.
     pub outcomes: Vec<Outcome>,
 }

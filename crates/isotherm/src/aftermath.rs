@@ -21,7 +21,7 @@ pub(crate) struct Aftermath {
 }
 
 /// The counters that a summary shows, with their names in it.
-const SHOWN: [(Counter, &str); 11] = [
+const SHOWN: [(Counter, &str); 12] = [
     (Counter::Allocations, "allocations"),
     (Counter::ContextMisses, "context_misses"),
     (Counter::ContextMismatches, "context_mismatches"),
@@ -33,6 +33,7 @@ const SHOWN: [(Counter, &str); 11] = [
     (Counter::PagesPromoted, "pages_promoted"),
     (Counter::PagesDemoted, "pages_demoted"),
     (Counter::Unslowed, "unslowed_pages"),
+    (Counter::StagedBytes, "staged_copy_bytes"),
 ];
 
 impl Aftermath {

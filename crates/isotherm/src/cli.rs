@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use isotherm_abi::config::Mover;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::live::Source;
 
@@ -70,6 +71,16 @@ fn source(name: &str) -> Result<Source, String> {
     let known = || Source::ALL.map(Source::name).join(", ");
     Source::from_name(name)
         .ok_or_else(|| format!("there is no source \"{name}\"; there are {}", known()))
+}
+
+fn mover(name: &str) -> Result<Mover, String> {
+    match name {
+        "kernel" => Ok(Mover::Kernel),
+        "staged" => Ok(Mover::Staged),
+        _ => Err(format!(
+            "there is no mover \"{name}\"; there are kernel and staged"
+        )),
+    }
 }
 
 /// A program and its arguments.
@@ -215,6 +226,15 @@ pub(crate) struct RunArgs {
     /// Say what would be moved, but move nothing (runs without a plan)
     #[arg(long, conflicts_with = "plan")]
     pub dry_run: bool,
+    /// Who moves data between memory nodes (runs without a plan): `kernel`, page migration from outside
+    /// the program, or `staged`, copies by a thread inside it, faster but with the limits in
+    /// docs/movers.md; what that thread cannot move is the kernel's
+    #[arg(long, value_name = "MOVER", default_value = "kernel", value_parser = mover, conflicts_with = "plan")]
+    pub mover: Mover,
+    /// When interrupted (SIGINT, SIGTERM, SIGHUP), or when processes of the program are left behind, move
+    /// what was moved between memory nodes back to where it was (runs without a plan)
+    #[arg(long, conflicts_with = "plan")]
+    pub undo: bool,
     /// Write what the run cost and how it was placed to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,

@@ -58,6 +58,8 @@ pub(crate) struct Running {
 struct Signals {
     terminate: Arc<AtomicBool>,
     hang_up: Arc<AtomicBool>,
+    /// Any of them, or an interrupt from the terminal, came.
+    any: Arc<AtomicBool>,
 }
 
 /// Finds the runtime: beside this program, or in `../lib` of it.
@@ -175,11 +177,16 @@ impl Signals {
                 .context("cannot catch signals")?;
             Ok(flag)
         };
-        caught(SIGINT)?;
         caught(SIGQUIT)?;
+        let any = caught(SIGINT)?;
+        for signal in [SIGTERM, SIGHUP] {
+            signal_hook::flag::register(signal, Arc::clone(&any))
+                .context("cannot catch signals")?;
+        }
         Ok(Self {
             terminate: caught(SIGTERM)?,
             hang_up: caught(SIGHUP)?,
+            any,
         })
     }
 
@@ -232,11 +239,25 @@ impl Running {
     /// # Errors
     /// The kernel refused to wait.
     pub(crate) fn finish(mut self) -> Result<(ExitStatus, Duration)> {
+        let status = self.until_end()?;
+        Ok((status, self.started.elapsed()))
+    }
+
+    /// As [`Self::finish`], for who wants to know more of it afterwards.
+    ///
+    /// # Errors
+    /// The kernel refused to wait.
+    pub(crate) fn until_end(&mut self) -> Result<ExitStatus> {
         loop {
             if let Some(status) = self.wait(Duration::from_secs(3600))? {
-                return Ok((status, self.started.elapsed()));
+                return Ok(status);
             }
         }
+    }
+
+    /// Whether somebody wanted us to end (SIGINT, SIGTERM, SIGHUP) since the start.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.signals.any.load(Ordering::Relaxed)
     }
 
     /// Time since the program was let go.

@@ -87,7 +87,8 @@ pub(crate) fn attach(ready: &Ready, observing: &Observing) -> Result<LiveRun> {
     Ok(run)
 }
 
-/// Runs a step each epoch until the program ends, and one more for what came after the last.
+/// Runs a step each epoch until the program ends, and one more for what came after the last; or until
+/// `stop` says so, which is asked after each wait. Returns how the program ended, if it did.
 ///
 /// # Errors
 /// The program could not be waited for.
@@ -95,20 +96,24 @@ pub(crate) fn watch<E: Executor, R: Recorder>(
     step: &mut Step<LiveRun, E, R>,
     running: &mut Running,
     epoch: Nanos,
+    stop: impl Fn(&Running) -> bool,
     mut note: impl FnMut(Result<StepReport<R::Error>, LiveError>),
-) -> Result<ExitStatus> {
+) -> Result<Option<ExitStatus>> {
     let epoch = Duration::from_nanos(epoch.0);
     let mut due = Instant::now() + epoch;
     loop {
         let left = due.saturating_duration_since(Instant::now());
         let ended = running.wait(left.min(DRAIN_EVERY))?;
         step.observer.drain();
+        if ended.is_none() && stop(running) {
+            return Ok(None);
+        }
         if ended.is_none() && Instant::now() < due {
             continue;
         }
         note(step.run());
-        if let Some(status) = ended {
-            return Ok(status);
+        if ended.is_some() {
+            return Ok(ended);
         }
         // A step that took longer than an epoch must not be followed by a burst of steps.
         due = (due + epoch).max(Instant::now() + epoch / 2);

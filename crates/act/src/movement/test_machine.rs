@@ -1,6 +1,9 @@
 //! A machine for tests: one process whose pages lie on two nodes, and that answers `move_pages` as
 //! the kernel was seen to.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
 use isotherm_model::units::Bytes;
@@ -87,6 +90,53 @@ impl Machine {
         }
         self.nodes[index] = node;
         node
+    }
+}
+
+/// A machine that several executors reach.
+#[derive(Clone, Debug)]
+pub(super) struct Shared(Rc<RefCell<Machine>>);
+
+impl Shared {
+    pub(super) fn new(machine: Machine) -> Self {
+        Self(Rc::new(RefCell::new(machine)))
+    }
+
+    pub(super) fn nodes(&self) -> Vec<i32> {
+        self.0.borrow().nodes.clone()
+    }
+}
+
+impl PageSystem for Shared {
+    fn nodes_of(
+        &mut self,
+        process: u32,
+        addresses: &[usize],
+        status: &mut [i32],
+    ) -> Result<(), Errno> {
+        (&mut *self.0.borrow_mut()).nodes_of(process, addresses, status)
+    }
+
+    fn move_pages(
+        &mut self,
+        process: u32,
+        addresses: &[usize],
+        node: NodeId,
+        status: &mut [i32],
+    ) -> Result<usize, Refusal> {
+        (&mut *self.0.borrow_mut()).move_pages(process, addresses, node, status)
+    }
+
+    fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<Resident>> {
+        (&mut *self.0.borrow_mut()).resident(process, range)
+    }
+
+    fn has_ended(&mut self, process: u32) -> bool {
+        (&mut *self.0.borrow_mut()).has_ended(process)
+    }
+
+    fn now_ns(&mut self) -> u64 {
+        (&mut *self.0.borrow_mut()).now_ns()
     }
 }
 

@@ -10,7 +10,7 @@ use isotherm_pipeline::Step;
 
 use crate::aftermath::Aftermath;
 use crate::cli::RecordArgs;
-use crate::launch::{self, Output};
+use crate::launch::{self, Output, Running};
 use crate::naming::Naming;
 use crate::notes::Notes;
 use crate::recording::{self, Troubles};
@@ -34,12 +34,18 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
 
     let mut troubles = Troubles::default();
     let mut totals = Totals::default();
-    let status = recording::watch(&mut step, &mut running, observing.epoch, |report| {
+    let hear = |report| {
         if let Some(segment) = troubles.hear(report, notes) {
             totals.add(&segment);
             naming.look_up(&segment.sites);
         }
-    })?;
+    };
+    let never = |_: &Running| false;
+    let ended = recording::watch(&mut step, &mut running, observing.epoch, never, hear)?;
+    let status = match ended {
+        Some(status) => status,
+        None => running.until_end()?,
+    };
     launch::warn_of(&Aftermath::read(&session), notes);
     let progress = notes.progress("naming the sites");
     let sites = recording::named(&step, naming);

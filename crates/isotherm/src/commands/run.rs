@@ -1,5 +1,7 @@
 //! `isotherm run`: by a plan, or profiling and placing in one run.
 
+mod hand;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::ExitStatus;
@@ -7,16 +9,10 @@ use std::process::ExitStatus;
 use anyhow::{Context, Result};
 use isotherm_act::callers::direct_caller;
 use isotherm_act::configuration::Configuration;
-use isotherm_act::movement::limit::RealClock;
-use isotherm_act::movement::migration::Migration;
-use isotherm_act::movement::system::Kernel;
-use isotherm_act::site_moves::SiteMoves;
-use isotherm_act::wishes::Wishes;
-use isotherm_act::wrap::{DryRun, Recording};
-use isotherm_model::batch::Extent;
-use isotherm_model::outcome::{Action, Fate, Outcome};
+use isotherm_act::wrap::Recording;
+use isotherm_model::outcome::{Fate, Outcome};
 use isotherm_model::plan::{Caller, Plan};
-use isotherm_model::port::{Executor, Recorder};
+use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::Tiers;
@@ -26,11 +22,12 @@ use isotherm_profile::Writer;
 
 use crate::aftermath::Aftermath;
 use crate::cli::RunArgs;
-use crate::launch::{self, Output, Ready};
+use crate::launch::{self, Output};
 use crate::naming::Naming;
 use crate::notes::Notes;
 use crate::recording::{self, InMemory, Troubles};
 use crate::tiers_choice;
+use hand::Hand;
 
 /// Share of a plan's value that must be found in the run, below which the plan is called foreign.
 const FOREIGN_BELOW: f64 = 0.5;
@@ -152,39 +149,21 @@ impl Recorder for Sink {
     }
 }
 
-/// Who obeys an online run's actions.
-enum Hand {
-    Dry(DryRun),
-    /// On the emulated pair the runtime moves.
-    Wishes(Wishes),
-    /// On real nodes we do.
-    Nodes(Box<SiteMoves<Migration<Kernel>, RealClock>>),
-}
-
-impl Executor for Hand {
-    fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome> {
-        match self {
-            Self::Dry(dry) => dry.execute(actions, extents),
-            Self::Wishes(wishes) => wishes.execute(actions, extents),
-            Self::Nodes(nodes) => nodes.execute(actions, extents),
-        }
-    }
-}
-
 fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let (words, observing) = (&args.program.words, &args.observing);
     recording::check(observing)?;
     let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
     let default_tier = isotherm_model::tier::TierIndex::FASTEST;
-    let configuration = recording::with_trapping(
+    let mut configuration = recording::with_trapping(
         Configuration::online(observing.depth, tiers.clone(), default_tier),
         observing,
     );
+    configuration.mover = args.mover;
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, tiers.emulates());
     let sink = sink(args, &meta)?;
-    let hand = hand(args, &ready, &tiers);
+    let hand = Hand::new(args, &ready, &tiers, notes);
     let mut config =
         OnlineConfig::for_tiers(tiers.clone()).sampled_every(recording::sample_interval(observing));
     config.command.clone_from(&meta.command);
@@ -195,11 +174,23 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let (session, mut running) = ready.start()?;
 
     let mut troubles = Troubles::default();
-    let status = recording::watch(&mut step, &mut running, observing.epoch, |report| {
-        if let Some(segment) = troubles.hear(report, notes) {
-            naming.look_up(&segment.sites);
-        }
-    })?;
+    let ended = recording::watch(
+        &mut step,
+        &mut running,
+        observing.epoch,
+        |running| args.undo && running.is_interrupted(),
+        |report| {
+            if let Some(segment) = troubles.hear(report, notes) {
+                naming.look_up(&segment.sites);
+            }
+        },
+    )?;
+    // What runs on, the program or what it left behind, gets its memory back where it was.
+    step.executor.inner.undo(notes);
+    let status = match ended {
+        Some(status) => status,
+        None => running.until_end()?,
+    };
     let took = Nanos(running.elapsed().as_nanos() as u64);
     let aftermath = Aftermath::read(&session);
     launch::warn_of(&aftermath, notes);
@@ -232,25 +223,6 @@ fn sink(args: &RunArgs, meta: &Meta) -> Result<Sink> {
     };
     let writer = super::create_profile(path, meta, args.force)?;
     Ok(Sink::File(Box::new(writer)))
-}
-
-fn hand(args: &RunArgs, ready: &Ready, tiers: &Tiers) -> Hand {
-    let sessions = ready.session.path().to_owned();
-    if args.dry_run {
-        return Hand::Dry(DryRun);
-    }
-    if tiers.emulates() {
-        return Hand::Wishes(Wishes::new(sessions));
-    }
-    // Half of each epoch: the other half is for the program, whose pages are not locked then.
-    let time = Nanos(args.observing.epoch.0 / 2);
-    Hand::Nodes(Box::new(SiteMoves::new(
-        Wishes::placing(sessions),
-        Migration::new(Kernel::new(Path::new("/"))),
-        RealClock::default(),
-        time,
-        tiers,
-    )))
 }
 
 /// An outcome by its action, so that a bare success is never all that is said.

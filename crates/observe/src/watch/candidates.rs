@@ -318,7 +318,7 @@ fn control_group(text: &str) -> String {
     path.unwrap_or_default().to_owned()
 }
 
-/// The effective user in `Uid:	1000	1000	1000	1000`.
+/// The effective user in the line `Uid:` of `/proc/PID/status`, its second number.
 fn user(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
     line.split_ascii_whitespace().nth(1)?.parse().ok()

@@ -1,0 +1,370 @@
+//! Ranges moved by the runtime inside the program, by staged copy, and by another executor where it
+//! cannot.
+//!
+//! A word in the program's session file names the range ([`MoveRequest`]); the runtime's thread copies
+//! whole chunks and answers which. The other executor is asked for the same range afterwards: it
+//! moves what was left and sees where every page is, so the outcome is what the kernel says, not what
+//! the runtime believes. A process without a mover (a forked child, an older kernel) is the other
+//! executor's alone.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use isotherm_abi::CHUNK_BYTES;
+use isotherm_abi::session::{MOVE_CHUNKS, MoveRequest, MoverState, SessionHeader};
+use isotherm_model::batch::Process;
+use isotherm_model::movement::{RangeAction, RangeOutcome, Request};
+use isotherm_model::outcome::Fate;
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::units::{Bytes, Nanos};
+
+use super::limit::Clock;
+use crate::wishes::{open_session, read_u32, read_u64};
+
+/// How often an answer is looked for. A chunk takes about half of it.
+const LOOK: Nanos = Nanos(1_000_000);
+/// How long an answer is waited for: a request of [`MOVE_CHUNKS`] takes some 50 ms on an idle machine,
+/// and a program that is stopped answers never.
+const PATIENCE: Nanos = Nanos(500_000_000);
+
+/// Asks the runtimes of the programs whose session files lie in a directory.
+pub struct InProgram<E, C, F> {
+    directory: PathBuf,
+    open: BTreeMap<Process, Option<File>>,
+    /// Moves what the runtime does not, and says where everything is.
+    pub rest: E,
+    clock: C,
+    /// Is told once why a runtime does not move.
+    say: Option<F>,
+}
+
+impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
+    /// `say` is called at most once, with the reason why a program has no mover.
+    pub const fn new(directory: PathBuf, rest: E, clock: C, say: F) -> Self {
+        Self {
+            directory,
+            open: BTreeMap::new(),
+            rest,
+            clock,
+            say: Some(say),
+        }
+    }
+
+    fn carry_out(&mut self, action: &RangeAction) -> RangeOutcome {
+        let copied = self.copy(action);
+        let seen = self.rest.execute(std::slice::from_ref(action)).pop();
+        let seen = seen.unwrap_or_else(|| {
+            let why = "the executor gave no answer".to_owned();
+            RangeOutcome::whole(action.clone(), Fate::NotAttempted(why))
+        });
+        copied.correct(seen)
+    }
+
+    /// Has the chunks of a range copied, as many requests as it takes.
+    fn copy(&mut self, action: &RangeAction) -> Copied {
+        let start = action.range.start.next_multiple_of(CHUNK_BYTES);
+        let mut copied = Copied::none(start);
+        let Request::Move(node) = action.request else {
+            return copied;
+        };
+        let chunks = action.range.end().saturating_sub(start) / CHUNK_BYTES;
+        let Some(file) = file(&mut self.open, &self.directory, action.process) else {
+            return copied;
+        };
+        for first in (0..chunks).step_by(MOVE_CHUNKS as usize) {
+            let asked = Asked {
+                node: node.0,
+                start: start + first * CHUNK_BYTES,
+                chunks: (chunks - first).min(u64::from(MOVE_CHUNKS)) as u32,
+            };
+            match ask(file, &mut self.clock, &asked) {
+                Ok(Answer::Moved(moved)) => copied.moved.push(moved),
+                Ok(Answer::NoMover(why)) => {
+                    if let (Some(why), Some(say)) = (why, self.say.take_if(|_| why.is_some())) {
+                        say(why);
+                    }
+                    break;
+                }
+                // The file is as good as gone, and the kernel's way needs none.
+                Ok(Answer::Late) | Err(_) => break,
+            }
+        }
+        copied
+    }
+}
+
+impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> RangeExecutor for InProgram<E, C, F> {
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        actions
+            .iter()
+            .map(|action| self.carry_out(action))
+            .collect()
+    }
+}
+
+fn file<'a>(
+    open: &'a mut BTreeMap<Process, Option<File>>,
+    directory: &Path,
+    process: Process,
+) -> Option<&'a File> {
+    let name = format!("{}.{}", process.pid, process.image);
+    let opened = || open_session(&directory.join(name)).ok();
+    open.entry(process).or_insert_with(opened).as_ref()
+}
+
+/// What is asked.
+struct Asked {
+    node: u32,
+    start: u64,
+    chunks: u32,
+}
+
+enum Answer {
+    /// Bit n: chunk n was moved.
+    Moved(u64),
+    /// Nobody is there to move; the reason where one is worth saying.
+    NoMover(Option<&'static str>),
+    /// No answer in time; a request that is not answered yet is not written over.
+    Late,
+}
+
+/// Where a field of the request lies in a session file.
+macro_rules! at {
+    ($field:ident) => {
+        (offset_of!(SessionHeader, moving) + offset_of!(MoveRequest, $field)) as u64
+    };
+}
+
+fn ask(file: &File, clock: &mut impl Clock, asked: &Asked) -> io::Result<Answer> {
+    let state = read_u32(file, at!(state))?;
+    if state != MoverState::Running as u32 {
+        return Ok(Answer::NoMover(reason(state)));
+    }
+    let number = read_u32(file, at!(asked))?;
+    if read_u32(file, at!(answered))? != number {
+        return Ok(Answer::Late);
+    }
+    let number = number.wrapping_add(1);
+    file.write_all_at(&asked.node.to_ne_bytes(), at!(node))?;
+    file.write_all_at(&asked.start.to_ne_bytes(), at!(start))?;
+    file.write_all_at(&asked.chunks.to_ne_bytes(), at!(chunks))?;
+    file.write_all_at(&number.to_ne_bytes(), at!(asked))?;
+    let until = clock.now().saturating_add(PATIENCE);
+    while read_u32(file, at!(answered))? != number {
+        if clock.now() >= until {
+            return Ok(Answer::Late);
+        }
+        clock.sleep(LOOK);
+    }
+    Ok(Answer::Moved(read_u64(file, at!(moved))?))
+}
+
+/// Why a program moves nothing itself; `None` where it was not told to.
+fn reason(state: u32) -> Option<&'static str> {
+    let reasons = [
+        (
+            MoverState::NoUserfaultfd,
+            "userfaultfd may not serve the kernel's accesses; run as root, set \
+             vm.unprivileged_userfaultfd=1, or give access to /dev/userfaultfd",
+        ),
+        (
+            MoverState::OldKernel,
+            "the kernel lacks UFFDIO_MOVE or PAGEMAP_SCAN; Linux 6.8 has both",
+        ),
+        (
+            MoverState::NoPagemap,
+            "/proc/self/pagemap cannot be read in the program; mount /proc",
+        ),
+        (
+            MoverState::NoResources,
+            "its thread could not be started; raise `ulimit -u` or `ulimit -v`",
+        ),
+        (
+            MoverState::Trapping,
+            "the source trapped-pages takes pages away already; use another source",
+        ),
+    ];
+    let known = reasons.iter().find(|(known, _)| *known as u32 == state);
+    known.map(|(_, why)| *why)
+}
+
+/// Which chunks of a range were copied.
+struct Copied {
+    /// First address of the first chunk.
+    start: u64,
+    /// A bit for each, [`MOVE_CHUNKS`] in a word.
+    moved: Vec<u64>,
+}
+
+impl Copied {
+    const fn none(start: u64) -> Self {
+        Self {
+            start,
+            moved: Vec::new(),
+        }
+    }
+
+    fn holds(&self, address: u64) -> bool {
+        let chunk = address.checked_sub(self.start).map(|at| at / CHUNK_BYTES);
+        let bit = |chunk: u64| {
+            let word = self.moved.get((chunk / u64::from(MOVE_CHUNKS)) as usize);
+            word.is_some_and(|word| word >> (chunk % u64::from(MOVE_CHUNKS)) & 1 == 1)
+        };
+        chunk.is_some_and(bit)
+    }
+
+    /// What was seen afterwards, with "already there" told apart from "moved a moment ago".
+    fn correct(&self, seen: RangeOutcome) -> RangeOutcome {
+        if self.moved.iter().all(|word| *word == 0) {
+            return seen;
+        }
+        let mut at = seen.action.range.start;
+        let mut outcome = RangeOutcome::begin(seen.action);
+        for part in seen.parts {
+            let end = at.saturating_add(part.bytes.0);
+            if part.fate != Fate::AlreadyThere {
+                outcome.push(part.bytes, part.fate);
+                at = end;
+                continue;
+            }
+            while at < end {
+                let next = (at / CHUNK_BYTES + 1).saturating_mul(CHUNK_BYTES).min(end);
+                let fate = match self.holds(at) {
+                    true => Fate::Moved,
+                    false => Fate::AlreadyThere,
+                };
+                outcome.push(Bytes(next - at), fate);
+                at = next;
+            }
+        }
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+    use crate::wishes::tests::session_file;
+    use isotherm_model::movement::{AddressRange, NodeId};
+
+    const CHUNK: u64 = CHUNK_BYTES;
+
+    /// Says of each chunk from the third on that it was moved just now, of the others that they were
+    /// there.
+    struct Kernel;
+
+    impl RangeExecutor for Kernel {
+        fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+            let outcome = |action: &RangeAction| {
+                let mut outcome = RangeOutcome::begin(action.clone());
+                let there = action.range.bytes.0.min(2 * CHUNK);
+                outcome.push(Bytes(there), Fate::AlreadyThere);
+                outcome.push(outcome.left(), Fate::Moved);
+                outcome
+            };
+            actions.iter().map(outcome).collect()
+        }
+    }
+
+    /// The runtime: whoever sleeps gives it time to move the first chunk of what was asked.
+    struct Runtime<'a> {
+        file: &'a File,
+        answers: bool,
+        slept: u64,
+    }
+
+    impl Clock for Runtime<'_> {
+        fn now(&mut self) -> Nanos {
+            Nanos(self.slept)
+        }
+
+        fn sleep(&mut self, time: Nanos) {
+            self.slept += time.0;
+            if self.answers {
+                let number = read_u32(self.file, at!(asked)).unwrap();
+                self.file
+                    .write_all_at(&1_u64.to_ne_bytes(), at!(moved))
+                    .unwrap();
+                self.file
+                    .write_all_at(&number.to_ne_bytes(), at!(answered))
+                    .unwrap();
+            }
+        }
+    }
+
+    /// What becomes of four chunks and a half, and what is said.
+    fn moved(state: MoverState, answers: bool) -> (Vec<(u64, Fate)>, Vec<String>, u64) {
+        let dir = tempfile::tempdir().unwrap();
+        let file = session_file(&dir.path().join("7.0"));
+        file.write_all_at(&(state as u32).to_ne_bytes(), at!(state))
+            .unwrap();
+        let said = RefCell::new(Vec::new());
+        let clock = Runtime {
+            file: &file,
+            answers,
+            slept: 0,
+        };
+        let say = |why: &str| said.borrow_mut().push(why.to_owned());
+        let mut mover = InProgram::new(dir.path().to_owned(), Kernel, clock, say);
+        let action = RangeAction {
+            process: Process { pid: 7, image: 0 },
+            range: AddressRange {
+                start: CHUNK / 2,
+                bytes: Bytes(4 * CHUNK + CHUNK / 2),
+            },
+            request: Request::Move(NodeId(1)),
+        };
+        let outcome = &mover.execute(&[action.clone(), action])[1];
+        let parts = outcome.parts.iter();
+        let parts = parts.map(|part| (part.bytes.0, part.fate.clone()));
+        let slept = mover.clock.slept;
+        let parts = parts.collect();
+        drop(mover);
+        (parts, said.into_inner(), slept)
+    }
+
+    #[test]
+    fn what_the_runtime_moved_is_told_from_what_was_there() {
+        let (parts, said, _) = moved(MoverState::Running, true);
+        // The first half chunk and half of the second whole one were there.
+        let expected = [
+            (CHUNK / 2, Fate::AlreadyThere),
+            (CHUNK, Fate::Moved),
+            (CHUNK / 2, Fate::AlreadyThere),
+            (2 * CHUNK + CHUNK / 2, Fate::Moved),
+        ];
+        assert_eq!(parts, expected);
+        assert!(said.is_empty(), "{said:?}");
+    }
+
+    #[test]
+    fn a_program_without_a_mover_is_moved_all_the_same_and_the_reason_said_once() {
+        let (parts, said, slept) = moved(MoverState::OldKernel, false);
+        assert_eq!(parts[0], (2 * CHUNK, Fate::AlreadyThere));
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains("Linux 6.8"), "{said:?}");
+        assert_eq!(slept, 0);
+        assert!(moved(MoverState::Absent, false).1.is_empty());
+    }
+
+    #[test]
+    fn a_program_that_does_not_answer_is_waited_for_once() {
+        let (parts, _, slept) = moved(MoverState::Running, false);
+        assert_eq!(parts[0], (2 * CHUNK, Fate::AlreadyThere));
+        assert_eq!(slept, PATIENCE.0);
+    }
+
+    #[test]
+    fn every_reason_has_words() {
+        for state in 2..=MoverState::Trapping as u32 {
+            assert!(reason(state).is_some(), "{state}");
+        }
+        assert_eq!(reason(MoverState::Absent as u32), None);
+    }
+}

@@ -1,0 +1,250 @@
+//! Taking moves back: where pages were before an executor moved them, and the way there.
+//!
+//! Addresses are remembered, not objects: what the program has put at an address since goes to where
+//! the page before it was. The first place is kept, however often a page moves, so undoing brings
+//! back the state before the first move. Memory that was made since stays where it was made.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::batch::Process;
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::outcome::Fate;
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::units::Bytes;
+
+use super::system::{PAGE_BYTES, PageSystem};
+
+/// Pages whose node is asked for in one call.
+const ASKED: u64 = 4096;
+
+/// Moves by an executor, and can take it back.
+#[derive(Debug)]
+pub struct Undo<E, S> {
+    inner: E,
+    system: S,
+    origins: BTreeMap<Process, Origins>,
+}
+
+impl<E: RangeExecutor, S: PageSystem> Undo<E, S> {
+    /// Moves by `inner`; asks `system` where pages are before they move.
+    pub const fn new(inner: E, system: S) -> Self {
+        Self {
+            inner,
+            system,
+            origins: BTreeMap::new(),
+        }
+    }
+
+    /// Moves everything that was moved back to where it was first, and forgets it. Of a process that
+    /// has ended nothing is tried.
+    pub fn undo(&mut self) -> Vec<RangeOutcome> {
+        let mut outcomes = Vec::new();
+        for (process, origins) in std::mem::take(&mut self.origins) {
+            if self.system.has_ended(process.pid) {
+                continue;
+            }
+            let back = |(start, run): (u64, Run)| RangeAction {
+                process,
+                range: AddressRange {
+                    start,
+                    bytes: Bytes(run.end - start),
+                },
+                request: Request::Move(run.node),
+            };
+            let actions: Vec<_> = origins.0.into_iter().map(back).collect();
+            outcomes.extend(self.inner.execute(&actions));
+        }
+        outcomes
+    }
+
+    fn carry_out(&mut self, action: &RangeAction) -> Option<RangeOutcome> {
+        let before = match action.request {
+            Request::Move(_) => self.places(action.process, action.range),
+            Request::Place(_) => Origins::default(),
+        };
+        let outcome = self.inner.execute(std::slice::from_ref(action)).pop()?;
+        let origins = self.origins.entry(action.process).or_default();
+        let mut at = action.range.start;
+        for part in &outcome.parts {
+            let end = at.saturating_add(part.bytes.0);
+            if part.fate == Fate::Moved {
+                before.within(at, end, |start, run| origins.add(start, run));
+            }
+            at = end;
+        }
+        Some(outcome)
+    }
+
+    /// Where the pages of a range are; of what is not there, or not told, nothing.
+    fn places(&mut self, process: Process, range: AddressRange) -> Origins {
+        let mut places = Origins::default();
+        let first = range.start / PAGE_BYTES * PAGE_BYTES;
+        let pages = (range.end() - first).div_ceil(PAGE_BYTES);
+        for batch in (0..pages).step_by(ASKED as usize) {
+            let count = (pages - batch).min(ASKED);
+            let address = |page: u64| first + (batch + page) * PAGE_BYTES;
+            let addresses: Vec<usize> = (0..count).map(|page| address(page) as usize).collect();
+            let mut status = vec![-1; addresses.len()];
+            let asked = self.system.nodes_of(process.pid, &addresses, &mut status);
+            if asked.is_err() {
+                break;
+            }
+            for (start, node) in addresses.iter().zip(&status) {
+                if let Ok(node) = u32::try_from(*node) {
+                    let end = *start as u64 + PAGE_BYTES;
+                    let node = NodeId(node);
+                    places.add(*start as u64, Run { end, node });
+                }
+            }
+        }
+        places
+    }
+}
+
+impl<E: RangeExecutor, S: PageSystem> RangeExecutor for Undo<E, S> {
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        let outcome = |action: &RangeAction| {
+            let why = "the executor gave no answer".to_owned();
+            self.carry_out(action)
+                .unwrap_or_else(|| RangeOutcome::whole(action.clone(), Fate::NotAttempted(why)))
+        };
+        actions.iter().map(outcome).collect()
+    }
+}
+
+/// A run of pages of one node, from its key in [`Origins`] to `end`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    end: u64,
+    node: NodeId,
+}
+
+/// Runs that do not overlap, by their first address.
+#[derive(Debug, Default)]
+struct Origins(BTreeMap<u64, Run>);
+
+impl Origins {
+    /// Adds a run where nothing is known yet.
+    fn add(&mut self, start: u64, run: Run) {
+        let mut at = start;
+        if let Some((_, known)) = self.0.range(..=start).next_back() {
+            at = at.max(known.end);
+        }
+        while at < run.end {
+            if let Some(known) = self.0.get(&at) {
+                at = known.end;
+                continue;
+            }
+            let next = self.0.range(at..run.end).next();
+            let end = next.map_or(run.end, |(start, _)| *start);
+            self.join(at, Run { end, ..run });
+            at = end;
+        }
+    }
+
+    /// Puts a run into a gap, as part of the one before it where both are of one node.
+    fn join(&mut self, start: u64, run: Run) {
+        if let Some((_, before)) = self.0.range_mut(..start).next_back()
+            && before.end == start
+            && before.node == run.node
+        {
+            before.end = run.end;
+            return;
+        }
+        self.0.insert(start, run);
+    }
+
+    /// Calls `each` with every part of a run that lies between two addresses.
+    fn within(&self, start: u64, end: u64, mut each: impl FnMut(u64, Run)) {
+        let first = self
+            .0
+            .range(..=start)
+            .next_back()
+            .map_or(start, |run| *run.0);
+        for (from, run) in self.0.range(first..end) {
+            let (from, to) = ((*from).max(start), run.end.min(end));
+            if from < to {
+                each(from, Run { end: to, ..*run });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Origins, Run, Undo};
+    use crate::movement::migration::Migration;
+    use crate::movement::test_machine::{Machine, Shared, action};
+    use isotherm_model::movement::NodeId;
+    use isotherm_model::outcome::Fate;
+    use isotherm_model::port::RangeExecutor;
+    use isotherm_model::units::Bytes;
+
+    const PAGE: u64 = 4096;
+
+    #[test]
+    fn what_was_moved_to_and_fro_goes_back_to_where_it_was_first() {
+        let before = [0, 0, 1, -1, 0, 1, 0, 0];
+        let machine = Shared::new(Machine::with_pages(&before));
+        let mut undo = Undo::new(Migration::new(machine.clone()), machine.clone());
+        undo.execute(&[action(7, 0, 6, NodeId(1)), action(7, 0, 3, NodeId(0))]);
+        assert_eq!(machine.nodes(), [0, 0, 0, -1, 1, 1, 0, 0]);
+        let outcomes = undo.undo();
+        assert_eq!(machine.nodes(), before);
+        let moved = |fate: &Fate| *fate == Fate::Moved;
+        let bytes: Bytes = outcomes.iter().map(|outcome| outcome.bytes_of(moved)).sum();
+        assert_eq!(bytes, Bytes(2 * PAGE), "pages 2 and 4");
+        assert!(undo.undo().is_empty(), "nothing is left to undo");
+    }
+
+    #[test]
+    fn what_could_not_be_moved_is_not_taken_back() {
+        let mut machine = Machine::with_pages(&[0; 4]);
+        machine.busy = vec![1];
+        let machine = Shared::new(machine);
+        let mut undo = Undo::new(Migration::new(machine.clone()), machine.clone());
+        undo.execute(&[action(7, 0, 4, NodeId(1))]);
+        assert_eq!(machine.nodes(), [1, 0, 1, 1]);
+        let ranges: Vec<_> = undo
+            .undo()
+            .iter()
+            .map(|outcome| outcome.action.range.bytes)
+            .collect();
+        assert_eq!(ranges, [Bytes(PAGE), Bytes(2 * PAGE)]);
+        assert_eq!(machine.nodes(), [0; 4]);
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_left_alone() {
+        let mut machine = Machine::with_pages(&[0; 4]);
+        machine.ends_after_calls = Some(1);
+        let machine = Shared::new(machine);
+        let mut undo = Undo::new(Migration::new(machine.clone()), machine.clone());
+        undo.execute(&[action(7, 0, 4, NodeId(1))]);
+        assert!(undo.undo().is_empty());
+    }
+
+    #[test]
+    fn the_first_origin_of_an_address_is_kept() {
+        let mut origins = Origins::default();
+        let run = |end, node| Run {
+            end,
+            node: NodeId(node),
+        };
+        origins.add(10, run(20, 0));
+        origins.add(30, run(40, 0));
+        origins.add(0, run(50, 1));
+        origins.add(0, run(50, 2));
+        let all: Vec<_> = origins.0.into_iter().collect();
+        assert_eq!(
+            all,
+            [
+                (0, run(10, 1)),
+                (10, run(20, 0)),
+                (20, run(30, 1)),
+                (30, run(40, 0)),
+                (40, run(50, 1)),
+            ]
+        );
+    }
+}
