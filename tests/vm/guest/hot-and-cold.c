@@ -1,15 +1,18 @@
 /* Makes a large array that is never touched again and a small one that always is, each from a function
  * of its own, works, and prints on which nodes the pages of both lie, asked of the kernel: "cold
- * N1=6144", and on standard error, because it is another one under Isotherm, the hot one's policy. Usage: hot-and-cold MILLIONS [STATUS [NODE]]: so many million accesses, not seconds, because
- * the clocks of a guest run on while a busy host keeps its processors waiting. With NODE the hot array is
- * first touched there. */
+ * N1=6144", and on standard error, because it is another one under Isotherm, the hot one's policy. Usage: hot-and-cold MILLIONS [STATUS [NODE [HABITS]]]: so
+ * many million accesses, not seconds, because the clocks of a guest run on while a busy host keeps its
+ * processors waiting. With NODE, from 0, the hot array is first touched there. Habits: f makes a child after
+ * each million, which looks whether both arrays are whole; d is deaf to SIGTERM. */
 #define _GNU_SOURCE
 #include <linux/mempolicy.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, HOT = 4 << 20, COLD = 6 * HOT, COUNT = HOT / sizeof(size_t), NODES = 8 };
@@ -98,20 +101,41 @@ static void print_policy(const char *name, char *memory) {
     fprintf(stderr, "%s has policy %d of nodes %#lx\n", name, mode, nodes);
 }
 
+static int both_whole(char *cold, char *hot) {
+    int whole = holds_cycle(hot);
+    for (size_t i = 0; i < COLD; i += HOT)
+        whole &= holds_cycle(cold + i);
+    return whole;
+}
+
+/* Whether a child finds both arrays whole. */
+static int child_finds_whole(char *cold, char *hot) {
+    int status = -1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(!both_whole(cold, hot));
+    return child > 0 && waitpid(child, &status, 0) == child && status == 0;
+}
+
 int main(int argc, char **argv) {
     int millions = argc > 1 ? atoi(argv[1]) : 1;
+    const char *habits = argc > 4 ? argv[4] : "";
+    if (strchr(habits, 'd'))
+        signal(SIGTERM, SIG_IGN);
     make_cycle();
     char *cold = make_cold(), *hot = make_hot(argc > 3 ? 1UL << atoi(argv[3]) : 0);
     print_nodes("hot-at-first", hot, HOT);
     size_t at = 0;
-    for (int i = 0; i < millions; i++)
+    int whole = 1;
+    for (int i = 0; i < millions; i++) {
         at = walk((const size_t *)hot, at, 1000000);
+        if (strchr(habits, 'f'))
+            whole &= child_finds_whole(cold, hot);
+    }
     print_nodes("cold", cold, COLD);
     print_nodes("hot", hot, HOT);
     print_policy("hot", hot);
-    int whole = at < COUNT && holds_cycle(hot);
-    for (size_t i = 0; i < COLD; i += HOT)
-        whole &= holds_cycle(cold + i);
+    whole &= at < COUNT && both_whole(cold, hot);
     printf("contents %s\n", whole ? "whole" : "damaged");
     return argc > 2 ? atoi(argv[2]) : 0;
 }

@@ -1,11 +1,12 @@
 //! Isotherm's own commands on real nodes.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::kernel::Mode;
+use crate::kernel::{Mode, version};
 use crate::nodes::described;
 use crate::{EVERYWHERE, GuestTest, on};
 
@@ -24,6 +25,11 @@ pub(crate) const TESTS: &[GuestTest] = &[
         a_planned_run_spills_what_the_fast_node_has_no_room_for
     ),
     on!(TWO, an_online_run_exchanges_hot_and_cold_data),
+    on!(
+        TWO,
+        an_online_run_moves_by_staged_copy_while_the_program_forks
+    ),
+    on!(TWO, an_interrupted_run_gives_memory_back_where_it_was),
 ];
 
 /// Pages of the arrays of `hot-and-cold`.
@@ -170,7 +176,7 @@ fn an_online_run_exchanges_hot_and_cold_data() {
     let program = ["hot-and-cold", FOR_SECONDS, "0", "1"];
     let run = isotherm(
         &[
-            &["run", "--fast", FAST, "--epoch", "250ms", "--"],
+            &["run", "--fast", FAST, "--epoch", "1s", "--"],
             &program[..],
         ]
         .concat(),
@@ -185,6 +191,99 @@ fn an_online_run_exchanges_hot_and_cold_data() {
     assert_eq!(
         lines["cold"],
         format!("N1={COLD_PAGES}"),
+        "{lines:?}\n{report}"
+    );
+    assert_eq!(lines["contents"], "whole", "{lines:?}");
+}
+
+/// The runtime's thread moves whole chunks of the cold array; the kernel moves what it had no time for, and
+/// all of it where it is too old for staged copy.
+fn an_online_run_moves_by_staged_copy_while_the_program_forks() {
+    let ours = ["run", "--mover", "staged", "--fast", FAST, "--epoch", "1s"];
+    let summary = ["--summary", "/tmp/summary.json", "--"];
+    let program = ["hot-and-cold", FOR_SECONDS, "0", "1", "f"];
+    let run = isotherm(&[&ours[..], &summary[..], &program[..]].concat());
+    let (lines, report) = (lines(&run), text(&run.stderr));
+    assert_eq!(
+        lines["cold"],
+        format!("N1={COLD_PAGES}"),
+        "{lines:?}\n{report}"
+    );
+    assert_eq!(
+        lines["hot"],
+        format!("N0={HOT_PAGES}"),
+        "{lines:?}\n{report}"
+    );
+    assert_eq!(lines["contents"], "whole", "{lines:?}\n{report}");
+    let summary = std::fs::read("/tmp/summary.json").expect("a summary");
+    let summary: Value = serde_json::from_slice(&summary).expect("JSON");
+    let copied = summary["runtime"]["counters"]["staged_copy_bytes"].as_u64();
+    if version() < (6, 8) {
+        assert!(
+            report.contains("the kernel moves the pages instead"),
+            "{report}"
+        );
+    } else {
+        assert!(copied >= Some(2 << 20), "{copied:?}\n{report}");
+    }
+}
+
+/// Pages of the program's private memory on node 1.
+fn pages_on_the_slow_node(program: u32) -> usize {
+    let maps = std::fs::read_to_string(format!("/proc/{program}/numa_maps")).unwrap_or_default();
+    let private = maps.lines().filter(|line| !line.contains("file="));
+    let words = private.flat_map(str::split_whitespace);
+    words
+        .filter_map(|word| word.strip_prefix("N1=")?.parse::<usize>().ok())
+        .sum()
+}
+
+fn program_named(name: &str) -> Option<u32> {
+    let processes = std::fs::read_dir("/proc").expect("proc").flatten();
+    let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.find(|number: &u32| {
+        let comm = std::fs::read_to_string(format!("/proc/{number}/comm"));
+        comm.is_ok_and(|comm| comm.trim() == name)
+    })
+}
+
+/// The program is deaf to the signal that is passed on to it, and runs on.
+fn an_interrupted_run_gives_memory_back_where_it_was() {
+    let run = Command::new("isotherm")
+        .args(["run", "--undo", "--fast", FAST, "--epoch", "1s", "--"])
+        .args(["hot-and-cold", FOR_SECONDS, "0", "1", "d"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("isotherm starts");
+    let program = loop {
+        match program_named("hot-and-cold") {
+            Some(program) => break program,
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    // Once the cold array is there and the hot one is not any more, or the program has ended.
+    let exchanged = COLD_PAGES - 64..COLD_PAGES + HOT_PAGES / 2;
+    while program_named("hot-and-cold").is_some()
+        && !exchanged.contains(&pages_on_the_slow_node(program))
+    {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let signal = rustix::process::Signal::TERM;
+    let pid = rustix::process::Pid::from_raw(run.id() as i32).expect("a number above 0");
+    rustix::process::kill_process(pid, signal).expect("it is ours");
+    let output = run.wait_with_output().expect("it ends");
+    let (lines, report) = (lines(&output), text(&output.stderr));
+    assert!(output.status.success(), "{:?}\n{report}", output.status);
+    assert!(report.contains("moved back to where it was"), "{report}");
+    assert_eq!(
+        lines["cold"],
+        format!("N0={COLD_PAGES}"),
+        "{lines:?}\n{report}"
+    );
+    assert_eq!(
+        lines["hot"],
+        format!("N1={HOT_PAGES}"),
         "{lines:?}\n{report}"
     );
     assert_eq!(lines["contents"], "whole", "{lines:?}");

@@ -1,5 +1,8 @@
 //! Pages that are there already move to another node, and keep what is in them.
 
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
 use crate::kernel::{HUGE, Memory, Mode, free_bytes, version};
 use crate::nodes::described;
 use crate::{GuestTest, on, skip};
@@ -16,6 +19,10 @@ pub(crate) const TESTS: &[GuestTest] = &[
     on!(ROOMY, a_new_policy_moves_the_pages_that_are_there),
     on!(TWO, huge_pages_move_whole),
     on!(FULL, pages_that_find_no_room_stay_and_keep_their_content),
+    on!(
+        TWO,
+        nothing_is_lost_of_hugetlb_pages_and_on_a_target_that_goes_offline
+    ),
     on!(long TWO, pages_keep_their_content_over_many_moves),
     on!(long TWO, the_kernel_demotes_reclaimed_pages_to_the_slow_node),
 ];
@@ -100,6 +107,57 @@ fn pages_keep_their_content_over_many_moves() {
         memory.assert_all_on(node);
         assert_eq!(memory.wrong_words(), 0, "round {round}");
     }
+}
+
+/// The blocks of a node's memory (`Documentation/admin-guide/mm/memory-hotplug.rst`), by the file that says
+/// and sets their state.
+fn memory_blocks(node: u32) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(format!("/sys/devices/system/node/node{node}"));
+    let entries = entries.expect("a node").flatten();
+    let blocks = entries.filter(|entry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let number = name.strip_prefix("memory");
+        number.is_some_and(|number| number.parse::<u32>().is_ok())
+    });
+    blocks.map(|entry| entry.path().join("state")).collect()
+}
+
+/// The proof of `tests/movement`, with every kind of memory, while the second node loses what blocks it can
+/// spare and gets them back.
+fn nothing_is_lost_of_hugetlb_pages_and_on_a_target_that_goes_offline() {
+    for node in [0, 1] {
+        let pool = "hugepages/hugepages-2048kB/nr_hugepages";
+        let path = format!("/sys/devices/system/node/node{node}/{pool}");
+        std::fs::write(path, "8").expect("a pool of huge pages");
+    }
+    let mut proof = Command::new("movement")
+        .args(["stress", "--seconds", "8", "--folder", "/tmp"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the proof starts");
+    let blocks = memory_blocks(1);
+    let mut gone = 0;
+    while proof.try_wait().expect("it is ours").is_none() {
+        for state in &blocks {
+            // What holds the kernel's own data stays.
+            gone += u32::from(std::fs::write(state, "offline").is_ok());
+        }
+        for state in &blocks {
+            let is = std::fs::read_to_string(state).expect("a state");
+            if is.trim() == "offline" {
+                std::fs::write(state, "online").expect("it was online before");
+            }
+        }
+    }
+    let output = proof.wait_with_output().expect("it has ended");
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    println!("{gone} blocks of {} went\n{said}", blocks.len());
+    assert!(output.status.success(), "{said}{errors}");
+    assert!(said.contains("lost or torn words 0"), "{said}");
+    assert!(!said.contains("without hugetlb memory"), "{said}");
+    assert!(gone > 0, "no block went offline: {blocks:?}");
 }
 
 /// `Documentation/ABI/testing/sysfs-kernel-mm-numa`, `Documentation/admin-guide/cgroup-v2.rst`: with

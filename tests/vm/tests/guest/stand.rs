@@ -110,12 +110,12 @@ pub(crate) fn run(
     }
 }
 
-/// This program, Isotherm, and a program to run under it.
+/// This program, Isotherm, the proof of moving memory, and a program to run under Isotherm.
 fn payload() -> Result<Payload> {
     let tests = std::env::current_exe().context("a test has a path")?;
     let mut payload = Payload::default();
     payload.program(&tests, TESTS)?;
-    for name in ["isotherm", "libisotherm.so"] {
+    for name in ["isotherm", "libisotherm.so", "movement"] {
         let built = built(&tests, name);
         ensure!(
             built.exists(),
