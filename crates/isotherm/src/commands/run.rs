@@ -3,7 +3,6 @@
 mod hand;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::process::ExitStatus;
 
 use anyhow::{Context, Result};
