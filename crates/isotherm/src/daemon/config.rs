@@ -1,5 +1,7 @@
 //! The daemon's configuration file: read whole or refused whole, with the line.
 
+mod overlay;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
@@ -13,6 +15,8 @@ use isotherm_observe::watch::candidates::{Filter, Selection};
 use isotherm_observe::watch::watcher::Bits;
 use isotherm_pipeline::Combine;
 use serde::de::{Deserialize, Deserializer, Error};
+
+use overlay::{check_keys, merge, with_line};
 
 /// The file with every key, its default and what it means.
 pub(crate) const COMMENTED: &str = include_str!("daemon.toml");
@@ -396,162 +400,5 @@ fn number_of(user: &User) -> Result<u32> {
     })
 }
 
-/// Puts what a file gives over what is there; sections go key by key.
-fn merge(into: &mut toml::Table, from: toml::Table) {
-    for (key, value) in from {
-        match (into.get_mut(&key), value) {
-            (Some(toml::Value::Table(into)), toml::Value::Table(from)) => merge(into, from),
-            (_, value) => {
-                into.insert(key, value);
-            }
-        }
-    }
-}
-
-/// Refuses keys that the commented file does not have.
-fn check_keys(text: &str, given: &toml::Table, known: &toml::Table) -> Result<()> {
-    for (key, value) in given {
-        match (known.get(key), value) {
-            (None, _) => {
-                let there: Vec<&str> = known.keys().map(String::as_str).collect();
-                let line = line_of(text, key);
-                bail!(
-                    "line {line}: there is no key `{key}` here; there are {}",
-                    there.join(", ")
-                );
-            }
-            // The caps are by name of the group.
-            (Some(toml::Value::Table(known)), toml::Value::Table(given)) if key != "caps" => {
-                check_keys(text, given, known)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// The line in which a key stands first, from 1.
-fn line_of(text: &str, key: &str) -> usize {
-    let names = |line: &str| {
-        let line = line.trim_start().trim_start_matches(['[', '"']);
-        line.strip_prefix(key)
-            .is_some_and(|rest| rest.trim_start().starts_with(['=', ']', '"', '.']))
-    };
-    text.lines().position(names).map_or(1, |line| line + 1)
-}
-
-/// The error of the merged file with the line in the given one: the first key there whose value
-/// alone makes the defaults invalid.
-fn with_line(text: &str, given: &toml::Table, error: &toml::de::Error) -> String {
-    let wrong = |table: toml::Table| {
-        let mut whole: toml::Table = COMMENTED.parse().unwrap_or_default();
-        merge(&mut whole, table);
-        whole.try_into::<Config>().is_err()
-    };
-    for (section, value) in given {
-        let entries = match value {
-            toml::Value::Table(table) => table.clone(),
-            _ => toml::Table::from_iter([(section.clone(), value.clone())]),
-        };
-        for (key, value) in entries {
-            let one = toml::Table::from_iter([(key.clone(), value)]);
-            let alone = match given[section].is_table() {
-                true => toml::Table::from_iter([(section.clone(), toml::Value::Table(one))]),
-                false => one,
-            };
-            if wrong(alone) {
-                return format!("line {}: `{key}`: {}", line_of(text, &key), error.message());
-            }
-        }
-    }
-    error.message().to_owned()
-}
-
 #[cfg(test)]
-mod tests {
-    use super::{COMMENTED, Config, FilterName, Written};
-    use isotherm_model::units::{Bytes, Capacity, Nanos};
-
-    fn error(text: &str) -> String {
-        format!("{:#}", Config::parse(text).expect_err(text))
-    }
-
-    #[test]
-    fn the_commented_file_is_the_default_and_a_file_needs_only_what_differs() {
-        let whole = Config::parse(COMMENTED).expect("valid");
-        assert_eq!(Config::parse("").expect("valid"), whole);
-        assert_eq!(whole.epoch, Written(Nanos(1_000_000_000)));
-        let text = "[processes]\nfilter = \"off\"\n[caps]\n\"/a\" = \"1GiB\"\n";
-        let config = Config::parse(text).expect("valid");
-        assert_eq!(config.processes.filter, FilterName::Off);
-        assert!(config.processes.children);
-        assert_eq!(config.caps["/a"], Written(Bytes(1 << 30)));
-        assert_eq!(config.needs_restart(&whole), [""; 0]);
-    }
-
-    /// Each key stands below a comment of its own, so that no key is added without one.
-    #[test]
-    fn every_key_is_documented() {
-        let mut documented = false;
-        for line in COMMENTED.lines().filter(|line| !line.is_empty()) {
-            let is_comment = line.starts_with('#');
-            assert!(is_comment || line.starts_with('[') || documented, "{line}");
-            // `strict_at_most` is explained with the filter that it belongs to.
-            documented = is_comment || line.starts_with("filter");
-        }
-    }
-
-    #[test]
-    fn an_unknown_key_and_a_bad_value_are_refused_with_their_line() {
-        let text = "epoch = \"1s\"\n\n[moves]\nrate = \"1GiB\"\nspeed = 3\n";
-        let said = error(text);
-        assert!(
-            said.contains("line 5") && said.contains("`speed`") && said.contains("rate"),
-            "{said}"
-        );
-        let said = error("[memory]\n# a size without a unit\nfast = \"12\"\n");
-        assert!(said.contains("line 3") && said.contains("fast"), "{said}");
-        let said = error("[sources]\nsample_hz = \"many\"\n");
-        assert!(said.contains("line 2"), "{said}");
-        assert!(
-            error("epoch = [").contains("line 1"),
-            "{}",
-            error("epoch = [")
-        );
-    }
-
-    #[test]
-    fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
-        for (text, part) in [
-            ("epoch = \"1ms\"", "100"),
-            ("policy = \"oracle\"", "payback"),
-            ("[memory]\nunit = \"3MiB\"", "power of two"),
-            ("[moves]\nrate = \"0B\"", "--dry-run"),
-            ("[serve]\nmetrics = \"0.0.0.0:9464\"", "loopback"),
-            ("[serve]\nmetrics = \"here\"", "127.0.0.1:9464"),
-            ("[sources]\ntrace_samples = \"page-faults\"", "timer"),
-            ("[sources]\nbudget = \"1GiB\"", "1%"),
-            ("[processes]\nusers = [\"nobody-of-that-name\"]", "no user"),
-        ] {
-            assert!(error(text).contains(part), "{text}: {}", error(text));
-        }
-    }
-
-    #[test]
-    fn users_are_found_by_name_and_shares_are_of_a_processor() {
-        let text = "[processes]\nusers = [\"root\", 7]\n[sources]\nbudget = \"2.5%\"\n";
-        let config = Config::parse(text).expect("valid");
-        assert_eq!(config.selection().expect("users").users, [0, 7]);
-        assert_eq!(config.budget_ppm(), 25_000);
-        assert_eq!(config.sources.budget, Written(Capacity::Share(0.025)));
-    }
-
-    #[test]
-    fn keys_that_need_a_restart_are_named() {
-        let one = Config::parse("").expect("valid");
-        let other =
-            Config::parse("policy = \"history\"\n[memory]\nunit = \"64KiB\"\nfast = \"1GiB\"")
-                .expect("valid");
-        assert_eq!(one.needs_restart(&other), ["policy", "memory.unit"]);
-    }
-}
+mod tests;

@@ -131,6 +131,13 @@ fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
+/// A label's value as the text form wants it. The library writes values as they are, and the name of
+/// a program is whatever somebody called it.
+fn escaped(value: &str) -> String {
+    let backslashes = value.replace('\\', "\\\\");
+    backslashes.replace('"', "\\\"").replace('\n', "\\n")
+}
+
 fn register_whole(registry: &mut Registry, status: &Status) {
     let bytes = |value: u64| value as f64;
     let gauges = [
@@ -204,7 +211,7 @@ fn register_moves(registry: &mut Registry, status: &Status) {
     let family = Family::<Reason, Sum>::default();
     for (reason, bytes) in &moves.not_moved_bytes {
         let label = Reason {
-            reason: reason.clone(),
+            reason: escaped(reason),
         };
         family.get_or_create(&label).inc_by(*bytes as f64);
     }
@@ -219,8 +226,8 @@ fn register_processes(registry: &mut Registry, processes: &[ProcessStatus]) {
     for process in processes {
         let label = OfProcess {
             pid: process.pid,
-            name: process.name.clone(),
-            control_group: process.control_group.clone(),
+            name: escaped(&process.name),
+            control_group: escaped(&process.control_group),
         };
         resident
             .get_or_create(&label)
@@ -241,7 +248,7 @@ fn register_sources(registry: &mut Registry, sources: &[SourceStatus]) {
     );
     for source in sources {
         let label = OfSource {
-            source: source.name.clone(),
+            source: escaped(&source.name),
         };
         usable.get_or_create(&label).inc_by(source.usable as f64);
         lost.get_or_create(&label).inc_by(source.lost as f64);

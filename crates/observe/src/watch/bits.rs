@@ -103,65 +103,57 @@ mod tests {
     use crate::clock::{Clock, MachineClock};
     use isotherm_model::batch::Process;
     use isotherm_model::units::Nanos;
+    use isotherm_model::watch::Sighting;
     use std::path::Path;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
-    #[test]
-    fn what_this_process_touches_in_the_window_is_seen_and_its_cost_slows_the_source() {
-        let data = vec![1_u8; 64 << 20];
-        let stop = std::sync::atomic::AtomicBool::new(false);
+    const PROCESS: u32 = 3;
+
+    fn look(bits: &mut MappingBits) -> Vec<Sighting> {
         let process = Process {
             pid: std::process::id(),
-            image: 3,
+            image: PROCESS,
         };
-        let mut seen = Vec::new();
-        // One millionth of a processor: no window is that cheap.
-        let mut bits = MappingBits::new(1);
-        let second = Nanos(1_000_000_000);
-        std::thread::scope(|scope| {
+        let (clock, proc_root) = (&MachineClock as &dyn Clock, Path::new("/proc"));
+        let (mut seen, second) = (Vec::new(), Nanos(1_000_000_000));
+        bits.look(clock, proc_root, &[process], 4096, second, &mut seen);
+        seen
+    }
+
+    #[test]
+    fn what_this_process_touches_in_a_window_is_seen() {
+        let data = vec![1_u8; 8 << 20];
+        let at = data.as_ptr() as u64;
+        let stop = AtomicBool::new(false);
+        let mut bits = MappingBits::new(1_000_000_000);
+        let hit = std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
-                    std::hint::black_box(
-                        data.iter()
-                            .step_by(4096)
-                            .map(|b| u64::from(*b))
-                            .sum::<u64>(),
-                    );
+                while !stop.load(Ordering::Relaxed) {
+                    let sum: u64 = data.iter().step_by(4096).map(|b| u64::from(*b)).sum();
+                    std::hint::black_box(sum);
                 }
             });
-            bits.look(
-                &MachineClock,
-                Path::new("/proc"),
-                &[process],
-                4096,
-                second,
-                &mut seen,
-            );
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            // On a busy machine the other thread may get no time in a window.
+            let looks = (0..100).flat_map(|_| look(&mut bits));
+            let hit = looks.into_iter().find(|hit| {
+                let range = hit.range;
+                range.start <= at && at < range.end() && hit.hits >= 2000
+            });
+            stop.store(true, Ordering::Relaxed);
+            hit
         });
-        if seen.is_empty() {
+        if bits.report().taken == 0 {
             return println!("skipped: accessed bits: {}", bits.report().trouble);
         }
-        let at = data.as_ptr() as u64;
-        let hit = seen
-            .iter()
-            .find(|s| s.range.start <= at && at < s.range.end());
-        let hit = hit.expect("the mapping of the data");
-        assert_eq!(hit.process, process);
-        assert!(hit.hits > 1000, "{hit:?}");
+        assert_eq!(hit.expect("the mapping of the data").process.image, PROCESS);
         assert!(bits.report().cost > Nanos::ZERO);
-        let before = MachineClock.busy();
-        seen.clear();
-        bits.look(
-            &MachineClock,
-            Path::new("/proc"),
-            &[process],
-            4096,
-            second,
-            &mut seen,
-        );
-        assert!(
-            seen.is_empty(),
-            "every second window at most, after {before}"
-        );
+    }
+
+    #[test]
+    fn a_source_without_a_budget_opens_fewer_windows() {
+        // One millionth of a processor: no window is that cheap.
+        let mut bits = MappingBits::new(1);
+        let windows = (0..10).filter(|_| !look(&mut bits).is_empty()).count();
+        assert!(windows <= 3, "{windows} windows in ten epochs");
     }
 }

@@ -1,0 +1,86 @@
+//! What the configuration takes and what it refuses.
+
+use super::{COMMENTED, Config, FilterName, Written};
+use isotherm_model::units::{Bytes, Capacity, Nanos};
+
+fn error(text: &str) -> String {
+    format!("{:#}", Config::parse(text).expect_err(text))
+}
+
+#[test]
+fn the_commented_file_is_the_default_and_a_file_needs_only_what_differs() {
+    let whole = Config::parse(COMMENTED).expect("valid");
+    assert_eq!(Config::parse("").expect("valid"), whole);
+    assert_eq!(whole.epoch, Written(Nanos(1_000_000_000)));
+    let text = "[processes]\nfilter = \"off\"\n[caps]\n\"/a\" = \"1GiB\"\n";
+    let config = Config::parse(text).expect("valid");
+    assert_eq!(config.processes.filter, FilterName::Off);
+    assert!(config.processes.children);
+    assert_eq!(config.caps["/a"], Written(Bytes(1 << 30)));
+    assert_eq!(config.needs_restart(&whole), [""; 0]);
+}
+
+/// Each key stands below a comment of its own, so that no key is added without one.
+#[test]
+fn every_key_is_documented() {
+    let mut documented = false;
+    for line in COMMENTED.lines().filter(|line| !line.is_empty()) {
+        let is_comment = line.starts_with('#');
+        assert!(is_comment || line.starts_with('[') || documented, "{line}");
+        // `strict_at_most` is explained with the filter that it belongs to.
+        documented = is_comment || line.starts_with("filter");
+    }
+}
+
+#[test]
+fn an_unknown_key_and_a_bad_value_are_refused_with_their_line() {
+    let text = "epoch = \"1s\"\n\n[moves]\nrate = \"1GiB\"\nspeed = 3\n";
+    let said = error(text);
+    assert!(
+        said.contains("line 5") && said.contains("`speed`") && said.contains("rate"),
+        "{said}"
+    );
+    let said = error("[memory]\n# a size without a unit\nfast = \"12\"\n");
+    assert!(said.contains("line 3") && said.contains("fast"), "{said}");
+    let said = error("[sources]\nsample_hz = \"many\"\n");
+    assert!(said.contains("line 2"), "{said}");
+    assert!(
+        error("epoch = [").contains("line 1"),
+        "{}",
+        error("epoch = [")
+    );
+}
+
+#[test]
+fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
+    for (text, part) in [
+        ("epoch = \"1ms\"", "100"),
+        ("policy = \"oracle\"", "payback"),
+        ("[memory]\nunit = \"3MiB\"", "power of two"),
+        ("[moves]\nrate = \"0B\"", "--dry-run"),
+        ("[serve]\nmetrics = \"0.0.0.0:9464\"", "loopback"),
+        ("[serve]\nmetrics = \"here\"", "127.0.0.1:9464"),
+        ("[sources]\ntrace_samples = \"page-faults\"", "timer"),
+        ("[sources]\nbudget = \"1GiB\"", "1%"),
+        ("[processes]\nusers = [\"nobody-of-that-name\"]", "no user"),
+    ] {
+        assert!(error(text).contains(part), "{text}: {}", error(text));
+    }
+}
+
+#[test]
+fn users_are_found_by_name_and_shares_are_of_a_processor() {
+    let text = "[processes]\nusers = [\"root\", 7]\n[sources]\nbudget = \"2.5%\"\n";
+    let config = Config::parse(text).expect("valid");
+    assert_eq!(config.selection().expect("users").users, [0, 7]);
+    assert_eq!(config.budget_ppm(), 25_000);
+    assert_eq!(config.sources.budget, Written(Capacity::Share(0.025)));
+}
+
+#[test]
+fn keys_that_need_a_restart_are_named() {
+    let one = Config::parse("").expect("valid");
+    let other = Config::parse("policy = \"history\"\n[memory]\nunit = \"64KiB\"\nfast = \"1GiB\"")
+        .expect("valid");
+    assert_eq!(one.needs_restart(&other), ["policy", "memory.unit"]);
+}
