@@ -2,9 +2,11 @@
 //!
 //! A program that is linked with a shared jemalloc (Debian's redis is) would otherwise hand our
 //! blocks to it. Flags that name arenas or thread caches are meant for the plain instance, whose
-//! numbers `mallctl` answers.
+//! numbers `mallctl` answers, but for the totals, which are those of all instances: where a plan puts
+//! everything into another tier, the plain one has nothing to tell.
 
-use core::ffi::{c_char, c_int, c_void};
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ptr::null_mut;
 
 use crate::heap;
 use crate::instance::{self, INSTANCES, PLACE_FLAGS};
@@ -105,6 +107,53 @@ pub(crate) extern "C" fn nallocx(bytes: usize, flags: c_int) -> usize {
     unsafe { instance::_je0_nallocx(bytes, flags & !PLACE_FLAGS) }
 }
 
+/// Statistics in bytes that are sums over the instances.
+const TOTALS: [&CStr; 6] = [
+    c"stats.allocated",
+    c"stats.active",
+    c"stats.metadata",
+    c"stats.resident",
+    c"stats.mapped",
+    c"stats.retained",
+];
+
+/// Takes new statistics in the instances beside the plain one, as writing `epoch` does.
+fn refresh_others() {
+    for instance in instance::all_running().iter().skip(1) {
+        let mut epoch = 1_u64;
+        // SAFETY: the name is jemalloc's, and the value as long as said.
+        unsafe {
+            (instance.mallctl)(
+                c"epoch".as_ptr(),
+                null_mut(),
+                null_mut(),
+                (&raw mut epoch).cast(),
+                size_of::<u64>(),
+            );
+        }
+    }
+}
+
+/// A statistic of the instances beside the plain one.
+fn sum_of_others(name: &CStr) -> usize {
+    let of = |instance: &instance::Instance| {
+        let mut value = 0_usize;
+        let mut bytes = size_of::<usize>();
+        // SAFETY: the name is jemalloc's, and the value as long as said.
+        let error = unsafe {
+            (instance.mallctl)(
+                name.as_ptr(),
+                (&raw mut value).cast(),
+                &raw mut bytes,
+                null_mut(),
+                0,
+            )
+        };
+        if error == 0 { value } else { 0 }
+    };
+    instance::all_running().iter().skip(1).map(of).sum()
+}
+
 /// `mallctl`.
 ///
 /// # Safety
@@ -117,7 +166,20 @@ pub(crate) unsafe extern "C" fn mallctl(
     new_bytes: usize,
 ) -> c_int {
     // SAFETY: the caller's promise.
-    unsafe { (INSTANCES[0].mallctl)(name, old, old_bytes, new, new_bytes) }
+    let error = unsafe { (INSTANCES[0].mallctl)(name, old, old_bytes, new, new_bytes) };
+    if error != 0 || name.is_null() || instance::running() < 2 {
+        return error;
+    }
+    // SAFETY: jemalloc knew the name, so it is a string.
+    let name = unsafe { CStr::from_ptr(name) };
+    if name == c"epoch" && !new.is_null() {
+        refresh_others();
+    } else if TOTALS.contains(&name) && !old.is_null() {
+        let total = old.cast::<usize>();
+        // SAFETY: jemalloc has just written a size there, which it does for no other length.
+        unsafe { total.write(total.read() + sum_of_others(name)) };
+    }
+    error
 }
 
 /// `mallctlnametomib`.

@@ -471,6 +471,19 @@ fn a_context_that_proves_right_is_checked_ever_more_rarely() {
     }
 }
 
+/// What jemalloc says of its memory is true wherever the plan puts the data.
+#[test]
+fn statistics_count_the_data_of_every_tier() {
+    let program = build("totals.c", &[]);
+    for way in plain_ways() {
+        let sessions = fresh_sessions(&format!("totals, {}", way.name));
+        let output = way.run(&program, &[], &sessions);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let all = "stats.allocated: all\nstats.active: all\nstats.resident: all\n";
+        assert_eq!(said, all, "{}", way.name);
+    }
+}
+
 /// A caller without a site in the plan is looked at once, whatever its contexts.
 #[test]
 fn a_caller_whose_data_all_goes_to_one_tier_is_not_unwound_again() {
