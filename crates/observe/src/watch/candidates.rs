@@ -259,18 +259,20 @@ fn selected(found: &BTreeMap<u32, Found>, selection: &Selection) -> BTreeSet<u32
         .filter(|(_, found)| itself(found))
         .map(|(pid, _)| *pid)
         .collect();
+    if !selection.children {
+        return selected;
+    }
     // Each round adds at least one process, so there are no more rounds than processes.
-    while selection.children {
+    loop {
         let children = found
             .iter()
             .filter(|(pid, found)| !selected.contains(pid) && selected.contains(&found.parent));
         let children: Vec<u32> = children.map(|(pid, _)| *pid).collect();
         if children.is_empty() {
-            break;
+            return selected;
         }
         selected.extend(children);
     }
-    selected
 }
 
 /// Whether a control group is the named one or below it.

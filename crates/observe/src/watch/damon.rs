@@ -91,11 +91,13 @@ impl Damon {
             report: empty_report("damon", COST.to_owned()),
         };
         damon.all_off(&there);
-        damon.set_up().map_err(|error| {
-            damon.clear();
-            error
-        })?;
-        Ok(damon)
+        match damon.set_up() {
+            Ok(()) => Ok(damon),
+            Err(error) => {
+                damon.clear();
+                Err(error)
+            }
+        }
     }
 
     fn set_up(&mut self) -> Result<(), String> {

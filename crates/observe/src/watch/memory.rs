@@ -159,7 +159,7 @@ fn cut(spans: &[Span], unit: u64) -> Vec<Pieces> {
                 Some(pieces) if pieces.start == start => pieces.spans.push(at..end),
                 _ => all.push(Pieces {
                     start,
-                    spans: vec![at..end],
+                    spans: Vec::from([Span { start: at, end }]),
                 }),
             }
             at = end;
@@ -220,7 +220,7 @@ const RESERVE: u64 = 32;
 
 #[cfg(test)]
 mod tests {
-    use super::{Layout, Pieces, Resident, capacity, cut, movable};
+    use super::{Layout, Pieces, Resident, Span, capacity, cut, movable};
     use isotherm_model::batch::Process;
     use isotherm_model::movement::NodeId;
     use isotherm_model::units::Bytes;
@@ -319,7 +319,13 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
             layout().resident(gone).expect("no error"),
             Resident::default()
         );
-        let resident = Resident(cut(&[MIB..2 * MIB], MIB));
+        let resident = Resident(cut(
+            &Vec::from([Span {
+                start: MIB,
+                end: 2 * MIB,
+            }]),
+            MIB,
+        ));
         assert_eq!(layout().held(gone, &resident).expect("no error"), []);
     }
 

@@ -172,10 +172,10 @@ fn moves_by(sources: &str, name: &str) {
     let pid = program.0.id();
     let mut daemon = Daemon::start(sources);
     let status = daemon.wait("observation of the program", |status| {
-        status["processes"][0]["pid"] == Value::from(pid) && status["epochs"].as_u64() >= Some(4)
+        status["processes"][0]["pid"] == pid && status["epochs"].as_u64() >= Some(4)
     });
     let source = status["sources"].as_array().expect("a list").iter();
-    let source = source.cloned().find(|source| source["name"] == name);
+    let source = source.into_iter().find(|source| source["name"] == name);
     if source.is_none() {
         skip(&format!("this kernel has no {name}: {}", status["sources"]));
     }
