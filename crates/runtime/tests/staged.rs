@@ -58,6 +58,8 @@ fn configuration(mover: Mover, policies: [u32; 2]) -> Vec<u8> {
         pair(2, 0),
         tiers_offset as u64,
         end as u64,
+        pair(0, mover as u32),
+        end as u64,
         0,
         0,
         0,
@@ -65,7 +67,6 @@ fn configuration(mover: Mover, policies: [u32; 2]) -> Vec<u8> {
         0,
         0,
         0,
-        pair(mover as u32, 0),
     ];
     let mut file = header.magic.to_vec();
     let mut put = |word: u64| file.extend_from_slice(&word.to_ne_bytes());
