@@ -14,7 +14,7 @@ const TWO: &[&str] = &["two-nodes"];
 pub(crate) const TESTS: &[GuestTest] = &[
     on!(TWO, the_daemon_moves_hot_pages_by_samples_alone),
     on!(TWO, the_daemon_moves_hot_pages_by_damon_alone),
-    on!(TWO, the_daemon_moves_hot_pages_by_mappings_alone),
+    on!(long TWO, the_daemon_moves_hot_pages_by_mappings_alone),
     on!(TWO, killing_daemon_and_programs_leaves_the_other_well),
     on!(long TWO, a_thousand_kills_of_daemon_and_programs_leave_the_other_well),
 ];
@@ -199,8 +199,11 @@ fn moves_by(sources: &str, name: &str) {
         status["processes"].as_array().is_some_and(Vec::is_empty)
     });
     let output = String::from_utf8_lossy(&ended(program).stdout).into_owned();
-    assert_eq!(pages(&output, "hot-at-first", 1), HOT_PAGES, "{output}");
-    assert_eq!(pages(&output, "hot", 0), HOT_PAGES, "{output}\n{}", said());
+    // The array's first page, of which it has a part, is where the allocator's neighbour is; and a unit at
+    // either end may be another one's.
+    let most = HOT_PAGES * 9 / 10;
+    assert!(pages(&output, "hot-at-first", 1) >= most, "{output}");
+    assert!(pages(&output, "hot", 0) >= most, "{output}\n{}", said());
     let cold = pages(&output, "cold", 0);
     assert!(
         cold <= FAST_PAGES - HOT_PAGES,
