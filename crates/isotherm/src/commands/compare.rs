@@ -50,6 +50,8 @@ impl Placement {
             return configuration;
         }
         configuration.entries.clear();
+        // No site is named, so no caller has one.
+        configuration.callers = Some(std::collections::BTreeMap::new());
         configuration.default_tier = match self {
             Self::AllSlow => plan.tiers.slowest(),
             Self::FirstTouch | Self::AllFast | Self::Guided => TierIndex::FASTEST,
