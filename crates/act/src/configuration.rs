@@ -99,27 +99,31 @@ impl Configuration {
     /// when that is full, which is what first touch means.
     #[must_use]
     pub fn guided(plan: &Plan) -> Self {
-        let by_arrival = plan.policy == "first-touch";
+        if plan.policy == "first-touch" {
+            return Self::all_in(plan, TierIndex::FASTEST);
+        }
         let entries = plan
             .assignments
             .iter()
-            .filter(|assignment| assignment.site > SiteId::SHARED && !by_arrival)
+            .filter(|assignment| assignment.site > SiteId::SHARED)
             .map(|assignment| (assignment.site, assignment.tier))
             .collect();
         Self {
+            entries,
+            callers: plan.tiers_by_caller(),
+            ..Self::all_in(plan, plan.default_tier)
+        }
+    }
+
+    /// Place all data in one of the plan's tiers, whatever the plan says of its sites; what the tier
+    /// has no room for spills.
+    #[must_use]
+    pub fn all_in(plan: &Plan, tier: TierIndex) -> Self {
+        Self {
             mode: Mode::Guided,
             tiers: Some(plan.tiers.clone()),
-            default_tier: if by_arrival {
-                TierIndex::FASTEST
-            } else {
-                plan.default_tier
-            },
-            entries,
-            callers: if by_arrival {
-                Some(BTreeMap::new())
-            } else {
-                plan.tiers_by_caller()
-            },
+            default_tier: tier,
+            callers: Some(BTreeMap::new()),
             ..Self::profile(plan.depth)
         }
     }

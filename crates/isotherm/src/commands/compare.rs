@@ -45,21 +45,15 @@ impl Placement {
     /// How the runtime is told. The bounds name no site: everything goes one way, and first touch
     /// spills when the fast tier is full.
     fn configuration(self, plan: &Plan) -> Configuration {
-        let mut configuration = Configuration::guided(plan);
-        if self == Self::Guided {
-            return configuration;
+        match self {
+            Self::AllSlow => Configuration::all_in(plan, plan.tiers.slowest()),
+            Self::FirstTouch => Configuration::all_in(plan, TierIndex::FASTEST),
+            Self::Guided => Configuration::guided(plan),
+            Self::AllFast => Configuration {
+                tiers: Some(without_limit(&plan.tiers)),
+                ..Configuration::all_in(plan, TierIndex::FASTEST)
+            },
         }
-        configuration.entries.clear();
-        // No site is named, so no caller has one.
-        configuration.callers = Some(std::collections::BTreeMap::new());
-        configuration.default_tier = match self {
-            Self::AllSlow => plan.tiers.slowest(),
-            Self::FirstTouch | Self::AllFast | Self::Guided => TierIndex::FASTEST,
-        };
-        if self == Self::AllFast {
-            configuration.tiers = Some(without_limit(&plan.tiers));
-        }
-        configuration
     }
 }
 
@@ -229,9 +223,40 @@ fn shown(plan: &Plan, times: &[Vec<Duration>], json: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::median;
+    use super::{PLACEMENTS, Placement, median};
+    use isotherm_model::plan_text;
     use isotherm_model::units::Nanos;
+    use std::collections::BTreeMap;
     use std::time::Duration;
+
+    const PLAN: &str = "isotherm-plan 1
+policy thermos
+value accesses
+weight peak-rss
+depth 4
+command app
+tier fast emulated-fast capacity 64MiB placement preferred
+tier slow emulated-slow capacity 8GiB placement preferred period 20ms access 1us hot 1us migrate 1us
+default slow
+standing planned 0 first-touch 0 bound 0 total 0
+site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
+";
+
+    #[test]
+    fn the_bounds_know_neither_the_sites_of_the_plan_nor_their_callers() {
+        let plan = plan_text::read(PLAN).unwrap();
+        let guided = Placement::Guided.configuration(&plan);
+        assert_eq!(guided.entries.len(), 1);
+        assert_eq!(guided.callers.map(|callers| callers.len()), Some(1));
+        for placement in PLACEMENTS {
+            if placement == Placement::Guided {
+                continue;
+            }
+            let bound = placement.configuration(&plan);
+            assert_eq!(bound.entries, [], "{placement:?}");
+            assert_eq!(bound.callers, Some(BTreeMap::new()), "{placement:?}");
+        }
+    }
 
     #[test]
     fn the_median_of_an_even_number_lies_between_the_middle_two() {
