@@ -10,7 +10,7 @@ use std::process;
 use isotherm_model::movement::{
     AddressRange, NOT_TOUCHED, NodeId, RangeAction, RangeOutcome, Request,
 };
-use isotherm_model::outcome::Fate;
+use isotherm_model::outcome::{DRY_RUN, Fate};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::memory::Errno;
@@ -177,7 +177,7 @@ impl<S: PageSystem> Migration<S> {
         let took_ns = self.system.now_ns().saturating_sub(begun_ns);
         if answer == Err(Refusal::DryRun) {
             for at in wanted.drain(..) {
-                batch.verdicts[at] = Verdict::NotAttempted("dry run");
+                batch.verdicts[at] = Verdict::NotAttempted(DRY_RUN);
             }
             return None;
         }

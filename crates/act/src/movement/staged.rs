@@ -3,7 +3,7 @@
 use std::process;
 
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
-use isotherm_model::outcome::Fate;
+use isotherm_model::outcome::{DRY_RUN, Fate};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_sys::staged::{Gate, Movable, StagedCopy, UnitFate};
@@ -77,7 +77,7 @@ impl<F: FnMut(&Call)> RangeExecutor for DryStaged<F> {
             let fate = match (&action.request, self.declared.iter().find(within)) {
                 (Request::Move(node), Some(_)) => {
                     (self.say)(&Call::StagedCopy(action.range, *node));
-                    Fate::NotAttempted("dry run".to_owned())
+                    Fate::NotAttempted(DRY_RUN.to_owned())
                 }
                 (Request::Move(_), None) => Fate::Denied(UNDECLARED.to_owned()),
                 (Request::Place(_), _) => Fate::Denied(PLACES.to_owned()),
