@@ -44,7 +44,7 @@ static NEW: [NewRoute; 4] = [
 ];
 const _: () = assert!(HEAP.len() == INSTANCES.len() && NEW.len() == INSTANCES.len());
 
-static LOOKED_UP: HeapRoute = HeapRoute {
+const LOOKED_UP: HeapRoute = HeapRoute {
     malloc,
     calloc,
     realloc,
@@ -57,7 +57,7 @@ static LOOKED_UP: HeapRoute = HeapRoute {
     strdup,
     strndup,
 };
-static NEW_LOOKED_UP: NewRoute = NewRoute {
+const NEW_LOOKED_UP: NewRoute = NewRoute {
     single: new,
     array: new,
     single_aligned: new_aligned,
@@ -84,15 +84,7 @@ const fn of_tier<const TIER: usize>(malloc: Malloc) -> HeapRoute {
     HeapRoute {
         malloc,
         calloc: calloc_in::<TIER>,
-        realloc,
-        reallocarray,
-        memalign,
-        aligned_alloc: memalign,
-        posix_memalign,
-        valloc,
-        pvalloc,
-        strdup,
-        strndup,
+        ..LOOKED_UP
     }
 }
 
@@ -101,12 +93,7 @@ const fn new_of_tier<const TIER: usize>() -> NewRoute {
     NewRoute {
         single: new_in::<TIER>,
         array: new_in::<TIER>,
-        single_aligned: new_aligned,
-        array_aligned: new_aligned,
-        single_nothrow: new_nothrow,
-        array_nothrow: new_nothrow,
-        single_aligned_nothrow: new_aligned_nothrow,
-        array_aligned_nothrow: new_aligned_nothrow,
+        ..NEW_LOOKED_UP
     }
 }
 

@@ -312,12 +312,8 @@ impl Counter {
     pub const CPU_CLOCK: (u32, u64) =
         (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_CLOCK as u64);
 
-    /// Opens an event (type, config) for a process and whatever it forks from now on. Counting
-    /// begins at exec.
-    ///
-    /// # Errors
-    /// As [`Sampler::open`].
-    pub fn open((kind, config): (u32, u64), pid: u32) -> io::Result<Self> {
+    /// An event that only counts.
+    fn attributes((kind, config): (u32, u64)) -> abi::perf_event_attr {
         let mut attr = Event {
             kind,
             config,
@@ -327,6 +323,16 @@ impl Counter {
         attr.sample_type = 0;
         attr.set_watermark(0);
         attr.__bindgen_anon_2.wakeup_watermark = 0;
+        attr
+    }
+
+    /// Opens an event (type, config) for a process and whatever it forks from now on. Counting
+    /// begins at exec.
+    ///
+    /// # Errors
+    /// As [`Sampler::open`].
+    pub fn open(event: (u32, u64), pid: u32) -> io::Result<Self> {
+        let mut attr = Self::attributes(event);
         open(&mut attr, pid as i32, -1).map(|fd| Self { file: fd.into() })
     }
 
@@ -334,19 +340,11 @@ impl Counter {
     ///
     /// # Errors
     /// As [`Sampler::open`] of [`Sampler::EVERY_PROCESS`].
-    pub fn of_processor((kind, config): (u32, u64), cpu: u32) -> io::Result<Self> {
-        let mut attr = Event {
-            kind,
-            config,
-            ..Event::software(0)
-        }
-        .attributes();
-        attr.sample_type = 0;
+    pub fn of_processor(event: (u32, u64), cpu: u32) -> io::Result<Self> {
+        let mut attr = Self::attributes(event);
         attr.set_disabled(0);
         attr.set_enable_on_exec(0);
         attr.set_inherit(0);
-        attr.set_watermark(0);
-        attr.__bindgen_anon_2.wakeup_watermark = 0;
         open(&mut attr, -1, cpu as i32).map(|fd| Self { file: fd.into() })
     }
 
