@@ -23,6 +23,7 @@ mod data_objects;
 mod gap;
 mod items;
 mod latency;
+mod left_alone;
 mod online;
 mod step;
 mod tally;

@@ -14,7 +14,7 @@ mod moves;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use isotherm_model::batch::{Batch, Extent, Process};
+use isotherm_model::batch::{Batch, Epoch, Extent, Process};
 use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::plan::{Item, Plan, Value};
 use isotherm_model::port::Decision;
@@ -24,6 +24,7 @@ use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_policy::{PlanRequest, Thermos, plan, standing};
 
+use crate::left_alone::LeftAlone;
 pub use costs::OnlineConfig;
 use moves::Candidate;
 
@@ -47,18 +48,21 @@ struct Memory {
 pub struct Online {
     config: OnlineConfig,
     sites: BTreeMap<SiteId, Memory>,
-    denied: BTreeSet<SiteId>,
+    left_alone: LeftAlone<SiteId>,
+    /// The epoch that was decided last.
+    epoch: Epoch,
     default_tier: TierIndex,
 }
 
 impl Online {
     /// A policy that knows nothing yet. It starts with new data in the fastest tier.
     #[must_use]
-    pub const fn new(config: OnlineConfig) -> Self {
+    pub fn new(config: OnlineConfig) -> Self {
         Self {
             config,
             sites: BTreeMap::new(),
-            denied: BTreeSet::new(),
+            left_alone: LeftAlone::default(),
+            epoch: Epoch(0),
             default_tier: TierIndex::FASTEST,
         }
     }
@@ -66,7 +70,9 @@ impl Online {
     /// Decides what to move after this epoch. Actions come demotions first, so that promotions find
     /// the room.
     pub fn decide(&mut self, batch: &Batch, segment: &Segment) -> Decision {
+        self.epoch = batch.epoch;
         let bytes = bytes_by_site(&batch.extents);
+        self.left_alone.retain(|site| bytes.contains_key(&site));
         self.follow(batch, segment, &bytes);
         let items: Vec<Item> = bytes
             .iter()
@@ -96,16 +102,17 @@ impl Online {
         }
     }
 
-    /// Takes back what was not carried out, so that it is decided again; what was denied is not
-    /// asked for again.
+    /// Takes back what was not carried out, so that it is decided again; what was denied is left
+    /// alone for a while.
     pub fn learn(&mut self, outcomes: &[Outcome]) {
         for outcome in outcomes {
             let site = outcome.action.site;
             match outcome.fate {
-                Fate::Moved | Fate::Requested | Fate::AlreadyThere => continue,
-                Fate::Denied(_) => {
-                    self.denied.insert(site);
+                Fate::Moved | Fate::Requested | Fate::AlreadyThere => {
+                    self.left_alone.moved(site);
+                    continue;
                 }
+                Fate::Denied(_) => self.left_alone.refused(site, self.epoch),
                 Fate::Busy(_) | Fate::NotAttempted(_) => {}
             }
             if let Some(memory) = self.sites.get_mut(&site) {
@@ -168,10 +175,9 @@ impl Online {
             high: f64::max(quick, slow),
             was: at,
             at,
-            target: if self.denied.contains(&site) {
-                at
-            } else {
-                target
+            target: match self.left_alone.has(site, self.epoch) {
+                true => at,
+                false => target,
             },
         }
     }

@@ -19,6 +19,7 @@ const SLOW: TierIndex = TierIndex(1);
 struct Machine {
     online: Online,
     tiers: BTreeMap<SiteId, TierIndex>,
+    epochs: u32,
 }
 
 impl Machine {
@@ -27,6 +28,7 @@ impl Machine {
         Self {
             online: Online::new(OnlineConfig::for_tiers(tiers)),
             tiers: BTreeMap::new(),
+            epochs: 0,
         }
     }
 
@@ -34,9 +36,11 @@ impl Machine {
     fn epoch(&mut self, sites: &[(u64, u64)]) -> Decision {
         let process = Process { pid: 7, image: 0 };
         let mut batch = Batch {
+            epoch: Epoch(self.epochs),
             span: Nanos(1_000_000_000),
             ..Batch::default()
         };
+        self.epochs += 1;
         let mut segment = Segment::default();
         for (i, &(accesses, bytes)) in sites.iter().enumerate() {
             let site = SiteId(i as u64 + 2);
@@ -133,25 +137,30 @@ fn a_change_of_phase_is_followed_within_a_few_epochs() {
 }
 
 #[test]
-fn what_was_busy_is_tried_again_and_what_was_denied_is_not() {
+fn what_was_busy_is_tried_in_the_next_epoch_and_what_was_denied_ever_more_rarely() {
     let sites = [(1, 4 * MIB), (900_000, 3 * MIB)];
-    let outcomes = |actions: &[Action], fate: &Fate| -> Vec<Outcome> {
-        let outcome = |action: &Action| Outcome {
-            action: *action,
-            fate: fate.clone(),
-        };
-        actions.iter().map(outcome).collect()
-    };
-    for (fate, again) in [
-        (Fate::Busy("pinned".into()), true),
-        (Fate::Denied("locked".into()), false),
-    ] {
+    let tried = |fate: &Fate| -> Vec<u32> {
         let mut machine = Machine::new(4 * MIB);
         machine.tiers = [(SiteId(2), FAST), (SiteId(3), SLOW)].into();
-        let first = machine.epoch(&sites);
-        machine.online.learn(&outcomes(&first.actions, &fate));
-        assert_eq!(!machine.epoch(&sites).actions.is_empty(), again, "{fate:?}");
-    }
+        let mut tried = Vec::new();
+        for epoch in 0..12 {
+            let actions = machine.epoch(&sites).actions;
+            if !actions.is_empty() {
+                tried.push(epoch);
+            }
+            let outcome = |action: &Action| Outcome {
+                action: *action,
+                fate: fate.clone(),
+            };
+            let outcomes: Vec<Outcome> = actions.iter().map(outcome).collect();
+            machine.online.learn(&outcomes);
+        }
+        tried
+    };
+    assert_eq!(tried(&Fate::Busy("pinned".into())), Vec::from_iter(0..12));
+    // Shared since a fork, until the child has ended.
+    assert_eq!(tried(&Fate::Denied("shared".into())), [0, 2, 5, 10]);
+    assert_eq!(tried(&Fate::Moved), [0]);
 }
 
 #[test]

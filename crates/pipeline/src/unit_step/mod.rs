@@ -27,9 +27,10 @@ use isotherm_model::port::{EpochPolicy, RangeExecutor};
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::Observation;
 
+use crate::left_alone::LeftAlone;
 use caps::Caps;
 use index::Index;
-use moves::{LeftAlone, Moves};
+use moves::Moves;
 pub use rank::Combine;
 use rank::Ranks;
 pub use report::{EpochReport, ProcessShare, Sums};
@@ -73,7 +74,7 @@ pub struct UnitStep {
     policy: Box<dyn EpochPolicy>,
     index: Index,
     ranks: Ranks,
-    left_alone: LeftAlone,
+    left_alone: LeftAlone<PageIndex>,
     /// Kept for its memory.
     wanted: Vec<PageIndex>,
 }

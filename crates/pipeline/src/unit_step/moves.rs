@@ -3,63 +3,12 @@
 //! Demotions come first, because they make the room; promotions follow, hottest first, as far as
 //! there is room in truth: a demotion that failed made none.
 
-use std::collections::BTreeMap;
-
-use isotherm_model::batch::{Epoch, Process};
+use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
 use isotherm_model::page::PageIndex;
 use isotherm_model::units::Bytes;
 
 use super::index::Index;
-
-/// Epochs for which a unit that could not be moved is left alone: 1, 2, 4 ... up to this many.
-const LEFT_ALONE_AT_MOST: u32 = 64;
-
-/// Units that could not be moved, and until when they are left alone.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LeftAlone(BTreeMap<PageIndex, Refused>);
-
-#[derive(Clone, Copy, Debug)]
-struct Refused {
-    times: u32,
-    until: u32,
-}
-
-impl LeftAlone {
-    /// True while a unit is left alone.
-    pub(super) fn has(&self, page: PageIndex, now: Epoch) -> bool {
-        self.0
-            .get(&page)
-            .is_some_and(|refused| now.0 < refused.until)
-    }
-
-    /// A unit could not be moved.
-    pub(super) fn refused(&mut self, page: PageIndex, now: Epoch) {
-        let times = self.0.get(&page).map_or(0, |refused| refused.times);
-        let epochs = 1_u32.checked_shl(times).unwrap_or(u32::MAX);
-        let refused = Refused {
-            times: times.saturating_add(1),
-            until: now.0.saturating_add(1 + epochs.min(LEFT_ALONE_AT_MOST)),
-        };
-        self.0.insert(page, refused);
-    }
-
-    /// A unit was moved.
-    pub(super) fn moved(&mut self, page: PageIndex) {
-        self.0.remove(&page);
-    }
-
-    /// The numbers are void, or some are empty now.
-    pub(super) fn retain(&mut self, living: impl Fn(PageIndex) -> bool) {
-        self.0.retain(|page, _| living(*page));
-    }
-
-    /// How many are left alone now.
-    pub(super) fn count(&self, now: Epoch) -> usize {
-        let left = self.0.values().filter(|refused| now.0 < refused.until);
-        left.count()
-    }
-}
 
 /// What is to be done: both lists in the order in which it should be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
