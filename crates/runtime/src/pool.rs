@@ -6,6 +6,11 @@
 //!   2 MiB     owner 2   owner 4   CHUNK_MAPPING       0
 //! ```
 //!
+//! A long run keeps its distance from what lies below it. Instances grow by powers of two, so equal
+//! arrays of two sites would otherwise lie a power of two apart, where their lines and pages meet in
+//! the same sets of the processor's caches: a stencil over two such grids took 1.12 times as long as
+//! it does with a sixteenth more between them. Short runs fill the gaps.
+//!
 //! The owner of an address is found by a subtraction, a comparison, a shift and a load. The table
 //! of owners is private memory: a child made by fork or by a plain `clone` has its own.
 
@@ -25,6 +30,9 @@ use crate::tables::{self, part};
 
 /// Bytes of a chunk, as the type of addresses.
 pub(crate) const CHUNK: usize = CHUNK_BYTES as usize;
+
+/// A run is kept apart from what lies below it by one chunk for so many of its own.
+const GAP: usize = 16;
 
 /// No chunk below this one is free.
 static LOWEST_FREE: AtomicUsize = AtomicUsize::new(0);
@@ -141,7 +149,13 @@ pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
     let total = HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT;
     let is_free = |index: usize| private.chunk(index).load(Ordering::Relaxed) == CHUNK_FREE;
     let lowest = LOWEST_FREE.load(Ordering::Relaxed);
-    let first = find_run(base, lowest, total, chunks, alignment, is_free)?;
+    let wanted = Run {
+        chunks,
+        alignment,
+        gap: chunks / GAP,
+    };
+    let first = find_run(base, lowest, total, wanted, is_free)
+        .or_else(|| find_run(base, lowest, total, Run { gap: 0, ..wanted }, is_free))?;
     for index in first..first + chunks {
         private.chunk(index).store(owner, Ordering::Release);
     }
@@ -154,26 +168,36 @@ pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
     Some(base + first * CHUNK)
 }
 
-/// The first run of `chunks` free chunks at or after `lowest` whose address is aligned.
+/// Free chunks that are looked for.
+#[derive(Clone, Copy)]
+struct Run {
+    chunks: usize,
+    /// Of the first address.
+    alignment: usize,
+    /// Chunks between this run and whatever lies below it.
+    gap: usize,
+}
+
+/// The first such run at or after `lowest`.
 fn find_run(
     base: usize,
     lowest: usize,
     total: usize,
-    chunks: usize,
-    alignment: usize,
+    run: Run,
     is_free: impl Fn(usize) -> bool,
 ) -> Option<usize> {
     let mut first = lowest;
     loop {
-        let aligned = (base + first * CHUNK).checked_next_multiple_of(alignment.max(CHUNK))?;
+        let aligned = (base + first * CHUNK).checked_next_multiple_of(run.alignment.max(CHUNK))?;
         first = (aligned - base) >> CHUNK_SHIFT;
-        let end = first.checked_add(chunks)?;
+        let end = first.checked_add(run.chunks)?;
         if end > total {
             return None;
         }
-        match (first..end).rev().find(|&index| !is_free(index)) {
+        let below = first.saturating_sub(run.gap);
+        match (below..end).rev().find(|&index| !is_free(index)) {
             None => return Some(first),
-            Some(taken) => first = taken + 1,
+            Some(taken) => first = taken + 1 + run.gap,
         }
     }
 }
@@ -245,9 +269,36 @@ mod tests {
     const BASE_ADDRESS: usize = 0x7000_0000_0000;
 
     fn run(lowest: usize, chunks: usize, alignment: usize, free: &[usize]) -> Option<usize> {
-        find_run(BASE_ADDRESS, lowest, 16, chunks, alignment, |index| {
+        apart(0, lowest, chunks, alignment, free)
+    }
+
+    fn apart(
+        gap: usize,
+        lowest: usize,
+        chunks: usize,
+        alignment: usize,
+        free: &[usize],
+    ) -> Option<usize> {
+        let wanted = Run {
+            chunks,
+            alignment,
+            gap,
+        };
+        find_run(BASE_ADDRESS, lowest, 16, wanted, |index| {
             free.contains(&index)
         })
+    }
+
+    #[test]
+    fn a_run_keeps_its_distance_from_what_lies_below() {
+        let all: Vec<usize> = (0..16).collect();
+        assert_eq!(apart(2, 0, 4, 0, &all), Some(0), "nothing lies below");
+        let above: Vec<usize> = (3..16).collect();
+        assert_eq!(apart(2, 3, 4, 0, &above), Some(5));
+        let hole: Vec<usize> = (0..16).filter(|index| *index != 4).collect();
+        assert_eq!(apart(2, 3, 4, 0, &hole), Some(7));
+        assert_eq!(apart(2, 3, 4, 4 * CHUNK, &hole), Some(8));
+        assert_eq!(apart(2, 3, 12, 0, &above), None);
     }
 
     #[test]
