@@ -9,7 +9,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::staged;
+use crate::{placement, pool, staged};
 
 /// A stack smaller than this is given more room.
 const SMALL_BYTES: usize = 256 << 10;
@@ -60,7 +60,7 @@ unsafe fn roomier(attributes: *const libc::pthread_attr_t) -> Option<libc::pthre
     }
     let own = stack.addr().wrapping_add(same) != 0;
     if own {
-        staged::leave_alone(stack.addr(), same);
+        keep_there(stack.addr(), same);
     }
     if bytes == 0 || bytes >= SMALL_BYTES || own {
         return None;
@@ -71,6 +71,16 @@ unsafe fn roomier(attributes: *const libc::pthread_attr_t) -> Option<libc::pthre
         core::ptr::copy_nonoverlapping(attributes, copy.as_mut_ptr(), 1);
         let set = libc::pthread_attr_setstacksize(copy.as_mut_ptr(), bytes + ROOM_BYTES);
         (set == 0).then(|| copy.assume_init())
+    }
+}
+
+/// Keeps a stack where it is: the kernel clears a word of it when the thread ends, and cannot wait
+/// for a page then, so whoever joins the thread would wait for ever.
+fn keep_there(stack: usize, bytes: usize) {
+    let inside = pool::overlap(stack, bytes);
+    if !inside.is_empty() {
+        placement::settle(inside.start, inside.len());
+        staged::leave_alone(inside.start, inside.len());
     }
 }
 

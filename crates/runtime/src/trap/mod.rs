@@ -45,9 +45,10 @@
 //! - A program that replaces mappings of the pool by raw system calls. The runtime's hooks call
 //!   [`discard`], [`settle`] or [`unlabel`] first.
 //! - The kernel's accesses that may not wait: `FUTEX_LOCK_PI` and `FUTEX_WAKE_OP` on a page that
-//!   was taken away between the program's own access and the system call (`EFAULT`), the robust
-//!   list and the `clear_child_tid` of a thread whose stack the program placed in the pool.
-//!   [`settle`] such memory.
+//!   was taken away between the program's own access and the system call (`EFAULT`), and robust
+//!   locks that a thread leaves behind on one. Stacks that a program brings for its threads are
+//!   [settled](settle), because the kernel clears a word of one when its thread ends; stacks that it
+//!   gives to `clone` itself are not known.
 //! - Another process that reads by `ptrace` or `/proc/<pid>/mem` sees an error where a page is
 //!   away, and a core dump has a hole; the content is in the dump at
 //!   [`SessionHeader::shadow_offset`].

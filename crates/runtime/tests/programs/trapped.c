@@ -167,8 +167,34 @@ static void closed_descriptors(void) {
     puts("closed descriptors");
 }
 
+static void *work(void *argument) {
+    for (volatile int i = 0; i < 20000; i++) {
+    }
+    return argument;
+}
+
+/* Threads on a stack of ours, one after the other: when one ends the kernel clears a word of it, and
+ * whoever joins waits for that for ever if the word was away. */
+static void own_stacks(void) {
+    pthread_attr_t attributes;
+    char *stack = malloc(MIB);
+    CHECK(stack && !pthread_attr_init(&attributes));
+    CHECK(!pthread_attr_setstack(&attributes, stack, MIB));
+    alarm(120);
+    for (int i = 0; i < 5000; i++) {
+        pthread_t thread;
+        void *answer = NULL;
+        CHECK(!pthread_create(&thread, &attributes, work, stack));
+        CHECK(!pthread_join(thread, &answer) && answer == stack);
+    }
+    alarm(0);
+    free(stack);
+    puts("own stacks");
+}
+
 int main(void) {
     threads();
+    own_stacks();
     system_calls();
     forks();
     mappings();
