@@ -2,8 +2,9 @@
 //!
 //! A signal handler may call `malloc` while this thread holds one of our locks. Waiting would be
 //! a deadlock with itself, so [`Lock::lock`] answers `None` to the owner, and the caller takes
-//! the way that needs no lock. The C library's mutexes cannot be used: they are not ours to reset
-//! in a forked child.
+//! the way that needs no lock. The owner is the lock's only word: with a second one beside it a
+//! handler that comes between the two would wait for its own thread. The C library's mutexes cannot
+//! be used: they are not ours to reset in a forked child.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -11,18 +12,23 @@ use rustix::thread::futex;
 
 use crate::tls;
 
-const FREE: u32 = 0;
-const HELD: u32 = 1;
-const AWAITED: u32 = 2;
+const FREE: usize = 0;
+/// Set beside the owner where others may sleep; thread pointers are even.
+const AWAITED: usize = 1;
 
 /// Tries before the thread sleeps.
 const SPINS: u32 = 100;
 
 /// The lock.
 pub(crate) struct Lock {
-    state: AtomicU32,
-    owner: AtomicUsize,
+    /// [`FREE`], or the thread pointer of the owner with or without [`AWAITED`].
+    state: AtomicUsize,
+    /// How often the owner has taken it again; nobody else looks at it.
+    again: AtomicU32,
 }
+
+// The kernel compares the low half of the word, which must come first.
+const _: () = assert!(cfg!(target_endian = "little") && size_of::<usize>() == 8);
 
 /// Holds the lock; releases it when dropped.
 pub(crate) struct Guard<'a>(&'a Lock);
@@ -37,62 +43,94 @@ impl Lock {
     /// A free lock.
     pub(crate) const fn new() -> Self {
         Self {
-            state: AtomicU32::new(FREE),
-            owner: AtomicUsize::new(0),
+            state: AtomicUsize::new(FREE),
+            again: AtomicU32::new(0),
         }
     }
 
     /// Takes the lock; `None` if this thread holds it already.
     pub(crate) fn lock(&self) -> Option<Guard<'_>> {
         let me = tls::thread_pointer();
-        if self.owner.load(Ordering::Relaxed) == me {
+        if self.is_held_by(me) {
             return None;
         }
-        self.acquire();
+        self.wait(me);
         Some(Guard(self))
     }
 
     /// Takes the lock without a guard, for [`crate::fork`]. A thread that holds it already (a
-    /// fork from a signal handler) goes on without.
+    /// fork from a signal handler) holds it once more.
     pub(crate) fn acquire(&self) {
         let me = tls::thread_pointer();
-        if self.owner.load(Ordering::Relaxed) == me {
+        if self.is_held_by(me) {
+            self.again.fetch_add(1, Ordering::Relaxed);
+        } else {
+            self.wait(me);
+        }
+    }
+
+    fn is_held_by(&self, thread: usize) -> bool {
+        self.state.load(Ordering::Relaxed) & !AWAITED == thread
+    }
+
+    fn wait(&self, me: usize) {
+        if self.spin(me) {
             return;
         }
-        if !self.spin() {
-            // A thread that has slept takes the lock as awaited: others may sleep still, and a
-            // plain hold would let its release forget them.
-            while self.state.swap(AWAITED, Ordering::Acquire) != FREE {
-                // An interrupted or refused wait only means another look.
-                let _ = futex::wait(&self.state, futex::Flags::PRIVATE, AWAITED, None);
+        loop {
+            let seen = self.state.load(Ordering::Relaxed);
+            // A thread that has slept takes the lock as awaited: others may sleep still, and a plain
+            // hold would let its release forget them.
+            let next = if seen == FREE { me } else { seen } | AWAITED;
+            if !self.change(seen, next) {
+                continue;
             }
+            if seen == FREE {
+                return;
+            }
+            // An interrupted or refused wait only means another look.
+            let _ = futex::wait(self.low_half(), futex::Flags::PRIVATE, next as u32, None);
         }
-        self.owner.store(me, Ordering::Relaxed);
     }
 
     /// Tries for a short while.
-    fn spin(&self) -> bool {
+    fn spin(&self, me: usize) -> bool {
         (0..SPINS).any(|_| {
             core::hint::spin_loop();
-            self.state
-                .compare_exchange_weak(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-                .is_ok()
+            self.change(FREE, me)
         })
     }
 
-    /// Releases the lock.
+    fn change(&self, from: usize, to: usize) -> bool {
+        let changed =
+            self.state
+                .compare_exchange_weak(from, to, Ordering::Acquire, Ordering::Relaxed);
+        changed.is_ok()
+    }
+
+    /// Releases the lock, or takes back one [`Lock::acquire`] more than the first.
     pub(crate) fn release(&self) {
-        self.owner.store(0, Ordering::Relaxed);
-        if self.state.swap(FREE, Ordering::Release) == AWAITED {
-            let _ = futex::wake(&self.state, futex::Flags::PRIVATE, 1);
+        let again = self.again.load(Ordering::Relaxed);
+        if again > 0 {
+            self.again.store(again - 1, Ordering::Relaxed);
+        } else if self.state.swap(FREE, Ordering::Release) & AWAITED != 0 {
+            let _ = futex::wake(self.low_half(), futex::Flags::PRIVATE, 1);
         }
+    }
+
+    /// What sleepers wait for a change of.
+    fn low_half(&self) -> &AtomicU32 {
+        let word = core::ptr::from_ref(&self.state).cast::<AtomicU32>();
+        // SAFETY: the first four bytes of the word, which lives as long and is aligned for both. Only
+        // the kernel reads through this.
+        unsafe { &*word }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Lock;
-    use core::sync::atomic::{AtomicU64, Ordering};
+    use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     #[test]
     fn the_owner_is_told_instead_of_waiting_for_itself() {
@@ -102,6 +140,57 @@ mod tests {
         assert!(lock.lock().is_none());
         drop(guard);
         assert!(lock.lock().is_some());
+    }
+
+    /// What the signal handler below has found.
+    static HANDLER_WAS_OWNER: AtomicU64 = AtomicU64::new(0);
+    static HANDLER_TOOK: AtomicU64 = AtomicU64::new(0);
+    static INTERRUPTED: Lock = Lock::new();
+
+    extern "C" fn on_signal(_: libc::c_int) {
+        let counter = match INTERRUPTED.lock() {
+            Some(_guard) => &HANDLER_TOOK,
+            None => &HANDLER_WAS_OWNER,
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    #[test]
+    fn a_signal_handler_never_waits_for_the_thread_that_it_interrupts() {
+        // SAFETY: the handler only takes our lock and counts.
+        unsafe { libc::signal(libc::SIGUSR2, on_signal as *const () as libc::sighandler_t) };
+        // SAFETY: asks for the caller's own number.
+        let target = unsafe { libc::pthread_self() };
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    // SAFETY: the thread lives until the scope ends.
+                    unsafe { libc::pthread_kill(target, libc::SIGUSR2) };
+                }
+            });
+            for turn in 0..2_000_000 {
+                let guard = INTERRUPTED.lock();
+                assert!(guard.is_some(), "{turn}");
+            }
+            done.store(true, Ordering::Relaxed);
+        });
+        let (took, was) = (&HANDLER_TOOK, &HANDLER_WAS_OWNER);
+        assert!(took.load(Ordering::Relaxed) > 0 && was.load(Ordering::Relaxed) > 0);
+    }
+
+    #[test]
+    fn who_takes_a_lock_again_releases_it_as_often() {
+        let lock = Lock::new();
+        lock.acquire();
+        lock.acquire();
+        lock.release();
+        std::thread::scope(|scope| {
+            let other = scope.spawn(|| lock.state.load(Ordering::Relaxed));
+            assert_ne!(other.join().unwrap(), super::FREE, "still held");
+        });
+        lock.release();
+        assert_eq!(lock.state.load(Ordering::Relaxed), super::FREE);
     }
 
     #[test]

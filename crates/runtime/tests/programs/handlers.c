@@ -53,7 +53,7 @@ static void end_after(int seconds) {
 
 int main(void) {
     static unsigned char *blocks[BLOCKS];
-    end_after(60);
+    end_after(300);
     signal(SIGALRM, tick);
     signal(SIGUSR2, work);
     struct itimerval timer = {{0, 100}, {0, 100}};
