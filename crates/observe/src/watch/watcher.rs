@@ -1,6 +1,7 @@
 //! Everything that is seen of watched processes, joined into one observation an epoch.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::PathBuf;
 
 use isotherm_model::batch::{Epoch, Process, SourceReport};
@@ -82,7 +83,7 @@ pub struct Watcher {
     tlb: Option<Rest>,
     cache: Option<Rest>,
     /// What is resident of each process, as it was read last.
-    resident: BTreeMap<Process, Resident>,
+    resident: BTreeMap<Process, Read>,
     memory: SourceReport,
     memory_stride: Stride,
     turn: u32,
@@ -92,6 +93,19 @@ pub struct Watcher {
     trouble: BTreeMap<Process, String>,
     epoch_began: Nanos,
     ticked: Nanos,
+}
+
+/// What was read of a process, and what the kernel said it had then.
+struct Read {
+    resident: Resident,
+    bytes: u64,
+}
+
+impl Read {
+    /// True where the process has grown or shrunk by an eighth since.
+    const fn is_old(&self, bytes: u64) -> bool {
+        self.bytes.abs_diff(bytes) > self.bytes / 8
+    }
 }
 
 /// Parts of the budget for samples, for accessed bits, and for looking at memory, of ten.
@@ -264,7 +278,7 @@ impl Watcher {
             self.sightings
                 .retain(|sighting| sighting.evidence != samples);
         }
-        let held = self.held(&processes, span);
+        let held = self.held(span);
         let fast = held.iter().map(|held| held.fast).sum();
         let limit = self.config.fast_limit;
         let capacity = if self.config.fast.is_empty() {
@@ -311,8 +325,9 @@ impl Watcher {
     }
 
     /// What the processes hold. What is resident is read in every epoch, or less often where that
-    /// is too dear; where it lies is asked in every epoch, because it was just changed.
-    fn held(&mut self, processes: &[Process], span: Nanos) -> Vec<Held> {
+    /// is too dear, but always of a process that has grown or shrunk; where it lies is asked in every
+    /// epoch, because it was just changed.
+    fn held(&mut self, span: Nanos) -> Vec<Held> {
         let begin = self.clock.busy();
         self.turn += 1;
         let all = self.turn >= self.memory_stride.get();
@@ -321,10 +336,12 @@ impl Watcher {
             self.turn = 0;
         }
         let mut held = Vec::new();
-        for process in processes {
-            match self.held_by(*process, all) {
+        let watched = self.watched.iter();
+        let watched: Vec<_> = watched.map(|one| (one.process, one.resident)).collect();
+        for (process, bytes) in watched {
+            match self.held_by(process, bytes, all) {
                 Ok(of_process) => {
-                    self.trouble.remove(process);
+                    self.trouble.remove(&process);
                     held.extend(of_process);
                 }
                 Err(error) => {
@@ -332,7 +349,7 @@ impl Watcher {
                         "its memory cannot be looked at: {error}; it needs the same user, or \
                          CAP_SYS_PTRACE (and CAP_SYS_NICE to move it)"
                     );
-                    self.trouble.insert(*process, why);
+                    self.trouble.insert(process, why);
                 }
             }
         }
@@ -346,13 +363,14 @@ impl Watcher {
         held
     }
 
-    fn held_by(&mut self, process: Process, again: bool) -> std::io::Result<Vec<Held>> {
-        if again || !self.resident.contains_key(&process) {
+    fn held_by(&mut self, process: Process, bytes: u64, again: bool) -> io::Result<Vec<Held>> {
+        let known = self.resident.get(&process);
+        if again || known.is_none_or(|read| read.is_old(bytes)) {
             let resident = self.layout.resident(process)?;
-            self.resident.insert(process, resident);
+            self.resident.insert(process, Read { resident, bytes });
         }
         match self.resident.get(&process) {
-            Some(resident) => self.layout.held(process, resident),
+            Some(read) => self.layout.held(process, &read.resident),
             None => Ok(Vec::new()),
         }
     }
@@ -374,7 +392,7 @@ impl Rest {
     /// True where what is counted is worth a look; also where it cannot be read any more.
     fn is_open(&mut self) -> bool {
         let values = self.counters.iter_mut().map(Counter::value);
-        match values.sum::<std::io::Result<u64>>() {
+        match values.sum::<io::Result<u64>>() {
             Ok(count) => self.gate.is_open(count),
             Err(_) => true,
         }
@@ -386,5 +404,23 @@ impl std::fmt::Debug for Watcher {
         f.debug_struct("Watcher")
             .field("config", &self.config)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Read, Resident};
+
+    #[test]
+    fn what_was_read_is_old_when_the_process_has_grown_or_shrunk_by_more_than_an_eighth() {
+        let read = Read {
+            resident: Resident::default(),
+            bytes: 800,
+        };
+        let old: Vec<u64> = [0, 699, 700, 800, 900, 901]
+            .into_iter()
+            .filter(|bytes| read.is_old(*bytes))
+            .collect();
+        assert_eq!(old, [0, 699, 901]);
     }
 }
