@@ -3,9 +3,11 @@
  * N1=6144", and on standard error, because it is another one under Isotherm, the hot one's policy. Usage: hot-and-cold MILLIONS [STATUS [NODE [HABITS]]]: so
  * many million accesses, not seconds, because the clocks of a guest run on while a busy host keeps its
  * processors waiting. With NODE, from 0, the hot array is first touched there. Habits: f makes a child after
- * each million, which looks whether both arrays are whole; d is deaf to SIGTERM. */
+ * each million, which looks whether both arrays are whole; d is deaf to SIGTERM; i goes on until its standard
+ * input ends, however many millions that takes. */
 #define _GNU_SOURCE
 #include <linux/mempolicy.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,6 +119,11 @@ static int child_finds_whole(char *cold, char *hot) {
     return child > 0 && waitpid(child, &status, 0) == child && status == 0;
 }
 
+static int input_has_ended(void) {
+    struct pollfd input = {.fd = 0, .events = POLLIN};
+    return poll(&input, 1, 0) > 0;
+}
+
 int main(int argc, char **argv) {
     int millions = argc > 1 ? atoi(argv[1]) : 1;
     const char *habits = argc > 4 ? argv[4] : "";
@@ -127,7 +134,8 @@ int main(int argc, char **argv) {
     print_nodes("hot-at-first", hot, HOT);
     size_t at = 0;
     int whole = 1;
-    for (int i = 0; i < millions; i++) {
+    int until_input_ends = strchr(habits, 'i') != NULL;
+    for (int i = 0; until_input_ends ? !input_has_ended() : i < millions; i++) {
         at = walk((const size_t *)hot, at, 1000000);
         if (strchr(habits, 'f'))
             whole &= child_finds_whole(cold, hot);

@@ -1,8 +1,9 @@
 //! Isotherm's own commands on real nodes.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::ops::RangeInclusive;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -42,10 +43,10 @@ const HOT_PAGES: usize = (4 << 20) / 4096;
 const FAST: &str = "8MiB";
 /// Millions of accesses: enough for a thousand samples, and for a dozen epochs of 250 ms.
 const MANY: &str = "20";
-/// Millions of accesses that take a few epochs of a second.
-const MORE: &str = "60";
-/// The same for a program that is interrupted once its data has been moved, which takes two epochs.
-const LONG_ENOUGH: &str = "400";
+/// By the guest's clock, which runs on while a busy host keeps its processors waiting.
+const PATIENCE: Duration = Duration::from_secs(240);
+/// Twice as long as an epoch of the runs that move.
+const TWO_EPOCHS: Duration = Duration::from_secs(2);
 
 fn isotherm(arguments: &[&str]) -> Output {
     let output = Command::new("isotherm")
@@ -176,17 +177,65 @@ fn a_planned_run_spills_what_the_fast_node_has_no_room_for() {
     assert_eq!(lines["contents"], "whole", "{lines:?}");
 }
 
-/// The cold array begins on the fast node, where there is room, and the hot one on the slow node: both
-/// have to be moved while the program runs.
+/// An online run of the program, which works until it is told to end: how many accesses it takes until
+/// something has been moved depends on the host. Its cold array begins on the fast node, where there is
+/// room, and the hot one on the slow node.
+struct OnlineRun(Child);
+
+impl OnlineRun {
+    /// With these flags and these habits of the program.
+    fn start(flags: &[&str], habits: &str) -> Self {
+        let child = Command::new("isotherm")
+            .args(["run", "--fast", FAST, "--epoch", "1s"])
+            .args(flags)
+            .args(["--", "hot-and-cold", "0", "0", "1", habits])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        Self(child.expect("isotherm starts"))
+    }
+
+    /// Waits until so many pages of the program are on the slow node, and still are two epochs later:
+    /// while pages move there may be as many for a moment. Goes on when nothing comes of it, because
+    /// what is printed at the end says more.
+    fn wait_for_slow_pages(&self, pages: RangeInclusive<usize>) {
+        let begun = Instant::now();
+        let fits = || {
+            program_named("hot-and-cold")
+                .is_some_and(|program| pages.contains(&pages_on_the_slow_node(program)))
+        };
+        while begun.elapsed() < PATIENCE {
+            if fits() {
+                std::thread::sleep(TWO_EPOCHS);
+                if fits() {
+                    return;
+                }
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Waits until the cold array is on the slow node and the hot one is not.
+    fn wait_for_the_exchange(&self) {
+        self.wait_for_slow_pages(COLD_PAGES - 64..=COLD_PAGES + HOT_PAGES / 2);
+    }
+
+    /// Tells the program to end.
+    fn end(mut self) -> Output {
+        drop(self.0.stdin.take());
+        let output = self.0.wait_with_output().expect("it ends");
+        let report = text(&output.stderr);
+        assert!(output.status.success(), "{:?}\n{report}", output.status);
+        output
+    }
+}
+
+/// Both arrays have to be moved while the program runs.
 fn an_online_run_exchanges_hot_and_cold_data() {
-    let program = ["hot-and-cold", MORE, "0", "1"];
-    let run = isotherm(
-        &[
-            &["run", "--fast", FAST, "--epoch", "1s", "--"],
-            &program[..],
-        ]
-        .concat(),
-    );
+    let run = OnlineRun::start(&[], "i");
+    run.wait_for_the_exchange();
+    let run = run.end();
     let (lines, report) = (lines(&run), text(&run.stderr));
     assert!(lines["hot-at-first"].contains("N1="), "{lines:?}\n{report}");
     assert_eq!(
@@ -205,10 +254,10 @@ fn an_online_run_exchanges_hot_and_cold_data() {
 /// The runtime's thread moves whole chunks of the cold array; the kernel moves what it had no time for, and
 /// all of it where it is too old for staged copy.
 fn an_online_run_moves_by_staged_copy_while_the_program_forks() {
-    let ours = ["run", "--mover", "staged", "--fast", FAST, "--epoch", "1s"];
-    let summary = ["--summary", "/tmp/summary.json", "--"];
-    let program = ["hot-and-cold", MORE, "0", "1", "f"];
-    let run = isotherm(&[&ours[..], &summary[..], &program[..]].concat());
+    let flags = ["--mover", "staged", "--summary", "/tmp/summary.json"];
+    let run = OnlineRun::start(&flags, "fi");
+    run.wait_for_the_exchange();
+    let run = run.end();
     let (lines, report) = (lines(&run), text(&run.stderr));
     assert_eq!(
         lines["cold"],
@@ -263,32 +312,14 @@ fn on_node(line: &str, node: u32) -> usize {
 
 /// The program is deaf to the signal that is passed on to it, and runs on.
 fn an_interrupted_run_gives_memory_back_where_it_was() {
-    let run = Command::new("isotherm")
-        .args(["run", "--undo", "--fast", FAST, "--epoch", "1s", "--"])
-        .args(["hot-and-cold", LONG_ENOUGH, "0", "1", "d"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("isotherm starts");
-    let program = loop {
-        match program_named("hot-and-cold") {
-            Some(program) => break program,
-            None => std::thread::sleep(Duration::from_millis(10)),
-        }
-    };
-    // Once the cold array is there, and half an epoch's time for the hot one, or the program has ended.
-    while program_named("hot-and-cold").is_some()
-        && pages_on_the_slow_node(program) < COLD_PAGES - 64
-    {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    std::thread::sleep(Duration::from_millis(500));
+    let run = OnlineRun::start(&["--undo"], "di");
+    run.wait_for_the_exchange();
     let signal = rustix::process::Signal::TERM;
-    let pid = rustix::process::Pid::from_raw(run.id() as i32).expect("a number above 0");
+    let pid = rustix::process::Pid::from_raw(run.0.id() as i32).expect("a number above 0");
     rustix::process::kill_process(pid, signal).expect("it is ours");
-    let output = run.wait_with_output().expect("it ends");
+    run.wait_for_slow_pages(0..=COLD_PAGES / 2);
+    let output = run.end();
     let (lines, report) = (lines(&output), text(&output.stderr));
-    assert!(output.status.success(), "{:?}\n{report}", output.status);
     assert!(report.contains("moved back to where it was"), "{report}");
     // A first page that an array has in part only is where the allocator's neighbour is.
     let (cold, hot) = (on_node(&lines["cold"], 0), on_node(&lines["hot"], 1));
