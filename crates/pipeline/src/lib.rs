@@ -39,5 +39,6 @@ pub use latency::is_latency_weighted;
 pub use online::{Online, OnlineConfig};
 pub use step::{Step, StepReport};
 pub use unit_step::{
-    Combine, EpochReport, Limits, MakePolicy, ProcessShare, Sums, UnitStep, UnitStepConfig,
+    Combine, EpochReport, GroupLimit, GroupShare, Limits, MakePolicy, Priority, ProcessShare, Sums,
+    UnitStep, UnitStepConfig,
 };

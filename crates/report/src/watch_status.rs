@@ -54,6 +54,9 @@ pub struct Status {
     pub total: MoveStatus,
     /// The watched processes.
     pub processes: Vec<ProcessStatus>,
+    /// The control groups that something is said of.
+    #[serde(default)]
+    pub groups: Vec<GroupStatus>,
     /// The sources.
     pub sources: Vec<SourceStatus>,
     /// Processor time of the daemon since the start, kernel threads on its behalf included.
@@ -111,6 +114,27 @@ pub struct ProcessStatus {
     pub trouble: String,
 }
 
+/// One control group that something is said of in the configuration.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GroupStatus {
+    /// Its name there.
+    pub control_group: String,
+    /// Watched processes that it holds for.
+    pub processes: u64,
+    /// Bytes of fast memory that they keep whatever others do; 0 for none.
+    pub floor_bytes: u64,
+    /// The most that they may have; None for as much as there is.
+    pub cap_bytes: Option<u64>,
+    /// What their accesses weigh; 1 for no more and no less than those of others.
+    pub priority: f64,
+    /// Bytes that they have resident in private memory.
+    pub resident_bytes: u64,
+    /// Of these, bytes in the fast tier.
+    pub fast_bytes: u64,
+    /// Share of their accesses that fast memory served; None where none was seen.
+    pub hit_rate: Option<f64>,
+}
+
 /// One source.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceStatus {
@@ -150,6 +174,9 @@ impl Status {
                 .to_owned(),
             false => format!("{}\n", self.process_table()),
         };
+        if !self.groups.is_empty() {
+            text += &format!("{}\n", self.group_table());
+        }
         text += &format!("{}\n{}\n", self.moves(), self.source_table());
         let missing = self.rights.iter().filter(|right| !right.held);
         for right in missing {
@@ -237,6 +264,34 @@ impl Status {
         render(&columns, &self.process_rows())
     }
 
+    fn group_table(&self) -> String {
+        let row = |group: &GroupStatus| {
+            let size = |bytes: u64| Bytes(bytes).to_string();
+            vec![
+                clip(&group.control_group, NAME_AT_MOST),
+                group.processes.to_string(),
+                size(group.resident_bytes),
+                size(group.fast_bytes),
+                size(group.floor_bytes),
+                group.cap_bytes.map_or_else(|| "-".to_owned(), size),
+                group.priority.to_string(),
+                group.hit_rate.map_or_else(|| "-".to_owned(), percent),
+            ]
+        };
+        let columns = [
+            left("control group"),
+            right("processes"),
+            right("resident"),
+            right("fast"),
+            right("floor"),
+            right("cap"),
+            right("priority"),
+            right("hit rate"),
+        ];
+        let rows: Vec<_> = self.groups.iter().map(row).collect();
+        render(&columns, &rows)
+    }
+
     /// The moves as sentences.
     #[must_use]
     pub fn moves(&self) -> String {
@@ -312,7 +367,8 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::{
-        MoveStatus, ProcessStatus, RightStatus, SourceStatus, Status, TierStatus, VERSION,
+        GroupStatus, MoveStatus, ProcessStatus, RightStatus, SourceStatus, Status, TierStatus,
+        VERSION,
     };
 
     fn status() -> Status {
@@ -344,6 +400,13 @@ mod tests {
                 hit_rate: None,
                 ..ProcessStatus::default()
             }],
+            groups: vec![GroupStatus {
+                control_group: "/system.slice".into(),
+                floor_bytes: 3 << 20,
+                cap_bytes: Some(5 << 30),
+                priority: 0.25,
+                ..GroupStatus::default()
+            }],
             sources: vec![SourceStatus {
                 name: "timer".into(),
                 trouble: "off".into(),
@@ -370,6 +433,10 @@ mod tests {
             "4711",
             "redis-server",
             "25",
+            "/system.slice",
+            "3 MiB",
+            "5 GiB",
+            "0.25",
             "would be promoted",
             "4 KiB (pinned)",
             "timer",

@@ -13,7 +13,7 @@ use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::live::Source;
 use isotherm_observe::watch::candidates::{Filter, Selection};
 use isotherm_observe::watch::watcher::Bits;
-use isotherm_pipeline::Combine;
+use isotherm_pipeline::{Combine, GroupLimit, Priority};
 use serde::de::{Deserialize, Deserializer, Error};
 
 use overlay::{check_keys, merge, with_line};
@@ -56,8 +56,8 @@ section!(
         sources: Sources,
         /// How much is moved.
         moves: Moves,
-        /// Caps of control groups.
-        caps: BTreeMap<String, Written<Bytes>>,
+        /// What holds for control groups, by name.
+        groups: BTreeMap<String, Group>,
         /// Where the daemon is asked.
         serve: Serve,
     }
@@ -114,6 +114,17 @@ section!(
         rate: Written<Bytes>,
         /// Time of a second.
         time: Written<Nanos>,
+    }
+);
+section!(
+    /// What holds for a control group.
+    Group {
+        /// What it keeps.
+        floor: Option<Written<Bytes>>,
+        /// The most that it may have.
+        cap: Option<Written<Bytes>>,
+        /// What its accesses weigh.
+        priority: Option<f64>,
     }
 );
 section!(
@@ -177,6 +188,9 @@ pub(crate) enum CombineName {
 /// Shortest and longest epochs that make sense: below, looking at memory takes longer than the
 /// epoch; above, nothing is hot any more.
 const EPOCHS: [Nanos; 2] = [Nanos(100_000_000), Nanos(3_600_000_000_000)];
+
+/// What a priority may be: beyond it, one group's noise would outweigh another's heat.
+const PRIORITIES: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
 impl Config {
     /// Reads a file over the defaults; without one, the defaults.
@@ -252,6 +266,51 @@ impl Config {
         self.samples()?;
         self.metrics()?;
         self.selection()?;
+        self.groups()?;
+        Ok(())
+    }
+
+    /// What holds for control groups.
+    ///
+    /// # Errors
+    /// A name that is no control group's, or a priority out of range.
+    pub(crate) fn groups(&self) -> Result<BTreeMap<String, GroupLimit>> {
+        let limit = |(name, group): (&String, &Group)| {
+            if !name.starts_with('/') {
+                bail!(
+                    "groups.\"{name}\": the name of a control group begins with /, as in /system.slice"
+                );
+            }
+            let priority = group.priority.unwrap_or(1.0);
+            if !PRIORITIES.contains(&priority) {
+                bail!("groups.\"{name}\": priority = {priority}: a priority is from 0.01 to 100");
+            }
+            let limit = GroupLimit {
+                cap: group.cap.map(|cap| cap.0),
+                floor: group.floor.map_or(Bytes::ZERO, |floor| floor.0),
+                // At most 100,000.
+                priority: Priority((priority * f64::from(Priority::NORMAL.0)).round() as u32),
+            };
+            Ok((name.clone(), limit))
+        };
+        self.groups.iter().map(limit).collect()
+    }
+
+    /// Checks that all floors together fit the fast memory that may be used.
+    ///
+    /// # Errors
+    /// They do not.
+    pub(crate) fn check_floors(&self, fast: Bytes) -> Result<()> {
+        let floors = self.groups.values().filter_map(|group| group.floor);
+        let sum: Bytes = floors.map(|floor| floor.0).sum();
+        if sum > fast {
+            bail!(
+                "groups: the floors of all groups are {} together, and memory.fast is {}: not all of them \
+                 could be kept; lower some, or raise memory.fast",
+                sum.exact(),
+                fast.exact()
+            );
+        }
         Ok(())
     }
 

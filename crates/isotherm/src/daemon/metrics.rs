@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use isotherm_report::watch_status::{ProcessStatus, SourceStatus, Status};
+use isotherm_report::watch_status::{GroupStatus, ProcessStatus, SourceStatus, Status};
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -30,6 +30,12 @@ const FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 struct OfProcess {
     pid: u32,
     name: String,
+    control_group: String,
+}
+
+/// Label of a control group that something is said of.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfGroup {
     control_group: String,
 }
 
@@ -108,6 +114,7 @@ fn text(status: &Status) -> String {
     register_whole(&mut registry, status);
     register_moves(&mut registry, status);
     register_processes(&mut registry, &status.processes);
+    register_groups(&mut registry, &status.groups);
     register_sources(&mut registry, &status.sources);
     let mut text = String::new();
     // Writing into a string does not fail.
@@ -240,6 +247,40 @@ fn register_processes(registry: &mut Registry, processes: &[ProcessStatus]) {
     registry.register_with_unit("process_fast", help, Unit::Bytes, fast);
 }
 
+fn register_groups(registry: &mut Registry, groups: &[GroupStatus]) {
+    let family = || Family::<OfGroup, Value>::default();
+    let (fast, floor, cap, priority) = (family(), family(), family(), family());
+    for group in groups {
+        let label = OfGroup {
+            control_group: escaped(&group.control_group),
+        };
+        fast.get_or_create(&label).set(group.fast_bytes as f64);
+        floor.get_or_create(&label).set(group.floor_bytes as f64);
+        // A group without a cap has no sample of it: none is not 0.
+        if let Some(bytes) = group.cap_bytes {
+            cap.get_or_create(&label).set(bytes as f64);
+        }
+        priority.get_or_create(&label).set(group.priority);
+    }
+    for (name, help, family) in [
+        (
+            "group_fast",
+            "Fast memory that a named control group holds",
+            fast,
+        ),
+        (
+            "group_floor",
+            "Fast memory that it keeps whatever others do",
+            floor,
+        ),
+        ("group_cap", "The most fast memory that it may have", cap),
+    ] {
+        registry.register_with_unit(name, help, Unit::Bytes, family);
+    }
+    let help = "What its accesses weigh beside those of others";
+    registry.register("group_priority", help, priority);
+}
+
 fn register_sources(registry: &mut Registry, sources: &[SourceStatus]) {
     let (usable, lost, cost) = (
         Family::<OfSource, Sum>::default(),
@@ -268,7 +309,9 @@ fn register_sources(registry: &mut Registry, sources: &[SourceStatus]) {
 mod tests {
     use super::{serve, text};
     use crate::daemon::socket::Board;
-    use isotherm_report::watch_status::{MoveStatus, ProcessStatus, SourceStatus, Status};
+    use isotherm_report::watch_status::{
+        GroupStatus, MoveStatus, ProcessStatus, SourceStatus, Status,
+    };
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpStream};
     use std::sync::Arc;
@@ -288,6 +331,12 @@ mod tests {
                 name: "a\nb".into(),
                 fast_bytes: 12,
                 ..ProcessStatus::default()
+            }],
+            groups: vec![GroupStatus {
+                control_group: "/a".into(),
+                floor_bytes: 64,
+                priority: 0.5,
+                ..GroupStatus::default()
             }],
             sources: vec![SourceStatus {
                 name: "timer".into(),
@@ -309,6 +358,8 @@ mod tests {
             "isotherm_not_moved_bytes_total{reason=\"in \\\"use\\\"\"} 5.0",
             "isotherm_process_fast_bytes{pid=\"4711\",name=\"a\\nb\",control_group=\"\"} 12.0",
             "isotherm_source_processor_seconds_total{source=\"timer\"} 1.5",
+            "isotherm_group_floor_bytes{control_group=\"/a\"} 64.0",
+            "isotherm_group_priority{control_group=\"/a\"} 0.5",
             "# EOF",
         ] {
             assert!(text.lines().any(|other| other == line), "{line}\n{text}");
@@ -316,6 +367,10 @@ mod tests {
         assert!(
             !super::text(&Status::default()).contains("isotherm_hit_ratios"),
             "unknown is not zero"
+        );
+        assert!(
+            !text.contains("isotherm_group_cap_bytes{"),
+            "no cap is not a cap of zero"
         );
     }
 

@@ -100,6 +100,7 @@ pub(crate) fn run(options: Options, notes: Notes) -> Result<()> {
         ));
     }
     let places = Places::find(&config, options.dry_run)?;
+    config.check_floors(places.fast_limit(&config))?;
     let mut service = Service::new(options, config, places, notes)?;
     let _listening = service.open()?;
     service.notify.send("READY=1");
@@ -277,10 +278,9 @@ impl Service {
             u128::from(self.config.epoch.0.0),
         );
         let moves = u64::try_from(rate * epoch / 1_000_000_000).unwrap_or(u64::MAX);
-        let caps = self.config.caps.iter();
         let limits = Limits {
             moves: Bytes(moves),
-            caps: caps.map(|(group, cap)| (group.clone(), cap.0)).collect(),
+            groups: self.config.groups()?,
         };
         let mut would = Vec::new();
         let report = match (self.options.dry_run, self.places.imagined) {
@@ -327,7 +327,10 @@ impl Service {
     /// Reads the configuration again; one that is not valid changes nothing.
     fn reload(&mut self) {
         let read = Config::read(self.options.config.as_deref());
-        let read = read.and_then(|config| Ok((config.selection()?, config)));
+        let read = read.and_then(|config| {
+            config.check_floors(self.places.fast_limit(&config))?;
+            Ok((config.selection()?, config))
+        });
         match read {
             Err(error) => self
                 .notes

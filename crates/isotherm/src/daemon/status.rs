@@ -5,9 +5,9 @@ use std::path::Path;
 use isotherm_model::tier::{Tier, TierKind};
 use isotherm_model::units::Nanos;
 use isotherm_observe::meminfo;
-use isotherm_pipeline::{EpochReport, ProcessShare, Sums};
+use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
 use isotherm_report::watch_status::{
-    MoveStatus, ProcessStatus, SourceStatus, Status, TierStatus, VERSION,
+    GroupStatus, MoveStatus, ProcessStatus, SourceStatus, Status, TierStatus, VERSION,
 };
 
 /// What does not change while the daemon runs, and sums over all epochs.
@@ -54,6 +54,7 @@ impl Teller {
         status.last = moves(&report.moves);
         status.total = moves(&self.total);
         status.processes = report.processes.iter().map(process).collect();
+        status.groups = report.groups.iter().map(group).collect();
         let source = |source: &isotherm_model::batch::SourceReport| SourceStatus {
             name: source.name.clone(),
             taken: source.taken,
@@ -107,6 +108,21 @@ fn process(share: &ProcessShare) -> ProcessStatus {
         fast_bytes: share.fast.0,
         hit_rate: seen.then(|| share.accesses_fast as f64 / share.accesses as f64),
         trouble: share.trouble.clone(),
+    }
+}
+
+fn group(share: &GroupShare) -> GroupStatus {
+    let seen = share.accesses > 0;
+    let normal = f64::from(Priority::NORMAL.0);
+    GroupStatus {
+        control_group: share.name.clone(),
+        processes: share.processes as u64,
+        floor_bytes: share.limit.floor.0,
+        cap_bytes: share.limit.cap.map(|cap| cap.0),
+        priority: f64::from(share.limit.priority.0) / normal,
+        resident_bytes: share.resident.0,
+        fast_bytes: share.fast.0,
+        hit_rate: seen.then(|| share.accesses_fast as f64 / share.accesses as f64),
     }
 }
 

@@ -14,6 +14,10 @@ use isotherm_model::watch::{Held, Unit};
 /// 2 MiB are 8 GiB of programs that ended, and some 0.3 MiB of lists.
 const EMPTY_AT_LEAST: usize = 4096;
 
+/// Epochs for which a unit counts as warm after it was last seen accessed: as many as Payback looks
+/// ahead. Samples are few; a unit that is used all the time is not seen in every epoch.
+const WARM_EPOCHS: u8 = 8;
+
 /// What is known of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Known {
@@ -23,6 +27,8 @@ pub(super) struct Known {
     pub resident: u64,
     /// Of these, bytes in the fast tier.
     pub fast: u64,
+    /// Epochs for which it still counts as warm.
+    warm: u8,
     /// In this epoch's observation.
     seen: bool,
 }
@@ -75,6 +81,7 @@ impl Index {
                 unit: Some(one.unit),
                 resident,
                 fast,
+                warm: known.warm,
                 seen: true,
             };
         }
@@ -87,6 +94,23 @@ impl Index {
             }
         }
         self.renumber()
+    }
+
+    /// Notes which units were accessed in the epoch, by their ranks.
+    pub(super) fn warm_up(&mut self, ranks: &[u64]) {
+        for (known, rank) in self.known.iter_mut().zip(ranks) {
+            known.warm = match rank {
+                0 => known.warm.saturating_sub(1),
+                _ => WARM_EPOCHS,
+            };
+        }
+    }
+
+    /// Units that were accessed in one of the last epochs.
+    pub(super) fn warm(&self) -> impl Iterator<Item = PageIndex> {
+        let known = self.known.iter().zip(0_u32..);
+        let warm = known.filter(|(known, _)| known.unit.is_some() && known.warm > 0);
+        warm.map(|(_, number)| PageIndex(number))
     }
 
     fn entry(&mut self, unit: Unit) -> &mut Known {

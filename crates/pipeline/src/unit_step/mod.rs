@@ -1,9 +1,9 @@
 //! The daemon's step: what was seen of all watched processes in an epoch becomes moves.
 //!
 //! ```text
-//! Observation --> index (dense numbers) --> ranks --> caps --> EpochPolicy --> moves
-//!                                                                |              |
-//!                       EpochReport <-- what is fast now <-- RangeExecutor <----+
+//! Observation --> index (dense numbers) --> ranks --> priorities, caps --> EpochPolicy --> caps, floors
+//!                                                                                           |
+//!                 EpochReport <-- what is fast now <-- RangeExecutor <-- moves <------------+
 //! ```
 //!
 //! The policies are those of the simulator, and see what they see there. A unit of a process that
@@ -11,6 +11,8 @@
 //! policy says, and no more is promoted than demotions have in truth made room for.
 
 mod caps;
+mod floors;
+mod groups;
 mod index;
 mod moves;
 mod rank;
@@ -28,12 +30,14 @@ use isotherm_model::units::Bytes;
 use isotherm_model::watch::Observation;
 
 use crate::left_alone::LeftAlone;
-use caps::Caps;
+use floors::{Floors, Standing};
+use groups::Groups;
+pub use groups::{GroupLimit, Priority};
 use index::Index;
-use moves::Moves;
+use moves::{Moves, Wishes};
 pub use rank::Combine;
 use rank::Ranks;
-pub use report::{EpochReport, ProcessShare, Sums};
+pub use report::{EpochReport, GroupShare, ProcessShare, Sums};
 
 /// How the step works.
 #[derive(Clone, Debug)]
@@ -59,9 +63,9 @@ pub struct UnitStepConfig {
 pub struct Limits {
     /// Bytes that may be moved in one epoch.
     pub moves: Bytes,
-    /// Bytes of the fast tier that the processes of a control group may have, by the group's name.
-    /// A cap holds for the groups below it too; the longest name that fits counts.
-    pub caps: BTreeMap<String, Bytes>,
+    /// What holds for control groups, by the group's name: for its processes and those of groups
+    /// below it that are not named themselves.
+    pub groups: BTreeMap<String, GroupLimit>,
 }
 
 /// Makes a policy that has seen nothing yet.
@@ -75,6 +79,7 @@ pub struct UnitStep {
     index: Index,
     ranks: Ranks,
     left_alone: LeftAlone<PageIndex>,
+    floors: Floors,
     /// Kept for its memory.
     wanted: Vec<PageIndex>,
 }
@@ -90,6 +95,7 @@ impl UnitStep {
             config,
             index: Index::default(),
             left_alone: LeftAlone::default(),
+            floors: Floors::default(),
             wanted: Vec::new(),
         }
     }
@@ -105,6 +111,7 @@ impl UnitStep {
         if self.index.update(&seen.held, unit, self.config.modelled) {
             self.policy = (self.make)();
             self.left_alone = LeftAlone::default();
+            self.floors.forget();
         }
         let index = &self.index;
         let lives = |page: PageIndex| {
@@ -117,71 +124,72 @@ impl UnitStep {
         let (page, combine) = (self.config.page.0, self.config.combine);
         let hits = self.ranks.take(index, &seen.sightings, unit, page, combine);
         let mut report = report::begin(seen, index, &self.ranks.ranks, hits);
-        let wanted = self.decide(seen, limits);
-        let room = seen.capacity.0.saturating_sub(self.fast_bytes());
-        let movable = |page| !self.left_alone.has(page, seen.epoch);
-        let ranks = &self.ranks.ranks;
-        let moves = moves::choose(&self.index, ranks, &wanted, movable, room, limits.moves.0);
-        report.wanted = self.resident_of(&wanted);
-        report.wanted_units = self.named(&wanted);
+        self.index.warm_up(&self.ranks.ranks);
+        let moves = self.decide(seen, limits, &mut report);
         self.carry_out(moves, seen, executor, &mut report);
         report.left_alone = self.left_alone.count(seen.epoch);
-        report::end(&mut report, &self.index);
+        report::end(&mut report, &self.index, &limits.groups);
         report
     }
 
-    /// Which units should be fast, by their number.
-    fn decide(&mut self, seen: &Observation, limits: &Limits) -> Vec<bool> {
+    /// Which units should be fast, and which moves bring that about as far as may be moved.
+    fn decide(&mut self, seen: &Observation, limits: &Limits, report: &mut EpochReport) -> Moves {
+        let groups = Groups::find(&limits.groups, seen, &self.index, self.config.unit);
+        let mut ranks = self.ranks.ranks.clone();
+        groups.weigh(&mut ranks);
         let known = self.index.known();
         let fast: Vec<bool> = known.iter().map(index::Known::is_fast).collect();
-        let units = seen.capacity.0 / self.config.unit.0.max(1);
+        let all = (0..fast.len() as u32).map(PageIndex);
+        let movable = |page| !self.left_alone.has(page, seen.epoch);
+        let movable: Vec<bool> = all.map(movable).collect();
+        let standing = Standing {
+            ranks: &ranks,
+            fast: &fast,
+            movable: &movable,
+        };
+        let wanted = self.wanted(seen.capacity, &groups, standing);
+        report.wanted = self.resident_of(&wanted);
+        report.wanted_units = self.named(&wanted);
+        let wishes = Wishes {
+            index: &self.index,
+            ranks: &ranks,
+            wanted: &wanted,
+            movable: &movable,
+            groups: &groups,
+        };
+        let spare = self.floors.spare(&groups, &fast);
+        let room = seen.capacity.0.saturating_sub(self.fast_bytes());
+        moves::choose(wishes, spare, room, limits.moves.0)
+    }
+
+    /// Asks the policy, and makes its answer fit caps, floors and the tier.
+    fn wanted(&mut self, capacity: Bytes, groups: &Groups, standing: Standing<'_>) -> Vec<bool> {
+        let Standing { ranks, fast, .. } = standing;
+        let units = capacity.0 / self.config.unit.0.max(1);
         let capacity = u32::try_from(units).unwrap_or(u32::MAX);
-        let caps = self.caps(seen, limits);
-        let mut ended = self.ranks.ranks.clone();
-        caps.hide(&mut ended, &fast);
+        self.floors.begin(groups, &self.index, fast);
+        let (mut ended, mut shown) = (ranks.to_vec(), fast.to_vec());
+        caps::hide(groups, &mut ended, fast);
+        let hidden = self.floors.hide(&mut ended, &mut shown);
         let view = EpochView {
             ended: &ended,
             coming: None,
-            fast: &fast,
-            capacity,
+            fast: &shown,
+            capacity: capacity.saturating_sub(u32::try_from(hidden).unwrap_or(u32::MAX)),
         };
-        self.policy.decide(&view, &mut self.wanted);
-        caps.cut(&ended, &fast, &mut self.wanted);
-        let mut wanted = vec![false; fast.len()];
+        let (index, chosen) = (&self.index, &mut self.wanted);
+        self.policy.decide(&view, chosen);
+        chosen.retain(|page| page.at() < fast.len());
+        caps::cut(groups, ranks, fast, chosen);
         // A policy promises to keep to the capacity; this does not depend on it.
-        for page in self.wanted.iter().take(capacity as usize) {
-            if let Some(wanted) = wanted.get_mut(page.at()) {
-                *wanted = self.index.known()[page.at()].unit.is_some();
-            }
+        self.floors
+            .lift(groups, index, standing, capacity as usize, chosen);
+        caps::cut(groups, ranks, fast, chosen);
+        let mut wanted = vec![false; fast.len()];
+        for page in &*chosen {
+            wanted[page.at()] = index.known()[page.at()].unit.is_some();
         }
         wanted
-    }
-
-    fn caps(&self, seen: &Observation, limits: &Limits) -> Caps {
-        let names: Vec<&String> = limits.caps.keys().collect();
-        let fits = |group: &str, cap: &str| {
-            group
-                .strip_prefix(cap)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || cap.ends_with('/'))
-        };
-        let group_of: BTreeMap<_, _> = seen
-            .processes
-            .iter()
-            .filter_map(|watched| {
-                let fitting = names.iter().enumerate();
-                let fitting = fitting.filter(|(_, cap)| fits(&watched.control_group, cap));
-                let (number, _) = fitting.max_by_key(|(_, cap)| cap.len())?;
-                Some((watched.process, number as u32))
-            })
-            .collect();
-        let unit = self.config.unit.0.max(1);
-        let caps = limits.caps.values();
-        let caps = caps.map(|cap| usize::try_from(cap.0 / unit).unwrap_or(usize::MAX));
-        let group = self.index.known().iter().map(|known| {
-            let process = known.unit?.process;
-            group_of.get(&process).copied()
-        });
-        Caps::new(caps.collect(), group.collect())
     }
 
     /// Demotes, then promotes as far as there is room now.

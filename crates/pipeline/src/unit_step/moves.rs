@@ -1,14 +1,19 @@
 //! Which of the policy's wishes are carried out in this epoch, and in what order.
 //!
 //! Demotions come first, because they make the room; promotions follow, hottest first, as far as
-//! there is room in truth: a demotion that failed made none.
+//! there is room in truth: a demotion that failed made none. No group is brought below its floor,
+//! not even for the epoch in which its own units change places.
+
+mod leavers;
 
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
 use isotherm_model::page::PageIndex;
 use isotherm_model::units::Bytes;
 
+use super::groups::Groups;
 use super::index::Index;
+use leavers::Leavers;
 
 /// What is to be done: both lists in the order in which it should be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,76 +24,94 @@ pub(super) struct Moves {
     pub promotions: Vec<PageIndex>,
 }
 
-/// Chooses moves from what is wanted, at most `bytes` of them. `wanted` says of each unit whether
-/// the policy wants it fast; `room` is what the fast tier has left.
-pub(super) fn choose(
-    index: &Index,
-    ranks: &[u64],
-    wanted: &[bool],
-    movable: impl Fn(PageIndex) -> bool,
-    room: u64,
-    bytes: u64,
-) -> Moves {
-    let rank = |page: &PageIndex| ranks[page.at()];
-    let resident = |page: &PageIndex| index.known()[page.at()].resident;
-    let (mut promotions, mut demotions) = (Vec::new(), Vec::new());
-    for (known, number) in index.known().iter().zip(0_u32..) {
-        let page = PageIndex(number);
-        if known.unit.is_none() || wanted[page.at()] == known.is_fast() || !movable(page) {
-            continue;
-        }
-        let list = if wanted[page.at()] {
-            &mut promotions
-        } else {
-            &mut demotions
-        };
-        list.push(page);
+/// What is wanted, by number of the unit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wishes<'a> {
+    /// The units.
+    pub index: &'a Index,
+    /// Their heat.
+    pub ranks: &'a [u64],
+    /// Which of them should be fast.
+    pub wanted: &'a [bool],
+    /// Which of them may be moved.
+    pub movable: &'a [bool],
+    /// Whose they are.
+    pub groups: &'a Groups,
+}
+
+impl Wishes<'_> {
+    fn resident(&self, page: PageIndex) -> u64 {
+        self.index.known()[page.at()].resident
     }
-    promotions.sort_unstable_by_key(|page| (std::cmp::Reverse(rank(page)), *page));
-    demotions.sort_unstable_by_key(|page| (rank(page), *page));
+
+    fn fast(&self, page: PageIndex) -> u64 {
+        self.index.known()[page.at()].fast
+    }
+
+    /// Units that should come, those of groups below their floors first and then the hottest, and
+    /// units that should go, coldest first.
+    fn lists(&self, spare: &[i64]) -> [Vec<PageIndex>; 2] {
+        let rank = |page: &PageIndex| self.ranks[page.at()];
+        let below = |page: &PageIndex| {
+            let group = self.groups.of(*page);
+            group.is_some_and(|group| spare[group] < 0)
+        };
+        let (mut promotions, mut demotions) = (Vec::new(), Vec::new());
+        for (known, number) in self.index.known().iter().zip(0_u32..) {
+            let page = PageIndex(number);
+            let wanted = self.wanted[page.at()];
+            if known.unit.is_none() || wanted == known.is_fast() || !self.movable[page.at()] {
+                continue;
+            }
+            let list = if wanted {
+                &mut promotions
+            } else {
+                &mut demotions
+            };
+            list.push(page);
+        }
+        promotions
+            .sort_unstable_by_key(|page| (std::cmp::Reverse((below(page), rank(page))), *page));
+        demotions.sort_unstable_by_key(|page| (rank(page), *page));
+        [promotions, demotions]
+    }
+}
+
+/// Chooses moves from what is wanted, at most `bytes` of them. `room` is what the fast tier has left,
+/// `spare` the fast units that each group may lose.
+pub(super) fn choose(wishes: Wishes<'_>, spare: Vec<i64>, room: u64, bytes: u64) -> Moves {
+    let [promotions, demotions] = wishes.lists(&spare);
+    let mut leavers = Leavers::new(wishes, demotions, spare);
     let mut moves = Moves::default();
     let (mut room, mut left) = (room, bytes);
-    let mut demotions = demotions.into_iter().peekable();
     for page in promotions {
-        let needs = resident(&page);
-        let (mut gains, mut costs, mut takes) = (room, needs, Vec::new());
-        while gains < needs
-            && let Some(leaver) = demotions.peek().copied()
-        {
-            gains = gains.saturating_add(index.known()[leaver.at()].fast);
-            costs = costs.saturating_add(resident(&leaver));
-            takes.push(leaver);
-            demotions.next();
-        }
-        if gains < needs || costs > left {
-            moves.demotions.extend(
-                takes
-                    .iter()
-                    .take_while(|page| take(&mut left, resident(page))),
-            );
+        let needs = wishes.resident(page);
+        let Some(takes) = leavers.beside(page, needs.saturating_sub(room)) else {
+            continue;
+        };
+        let sum = |size: &dyn Fn(PageIndex) -> u64| {
+            let sizes = takes.iter().map(|page| size(*page));
+            sizes.fold(0, u64::saturating_add)
+        };
+        let costs = sum(&|page| wishes.resident(page)).saturating_add(needs);
+        if costs > left {
+            leavers.give_back(page, takes);
             break;
         }
         left -= costs;
-        room = gains - needs;
+        room = room.saturating_add(sum(&|page| wishes.fast(page))) - needs;
         moves.demotions.extend(takes);
         moves.promotions.push(page);
     }
-    for page in demotions {
-        if !take(&mut left, resident(&page)) {
+    for page in leavers.rest() {
+        let bytes = wishes.resident(page);
+        if bytes > left {
             break;
         }
+        left -= bytes;
         moves.demotions.push(page);
     }
     moves
-}
-
-/// Takes from what is left, if that is enough.
-const fn take(left: &mut u64, bytes: u64) -> bool {
-    if bytes > *left {
-        return false;
-    }
-    *left -= bytes;
-    true
 }
 
 /// Neighbours of one process that go to the same node, as one action each run, and the units in

@@ -8,6 +8,7 @@ use isotherm_model::outcome::{DRY_RUN, Fate};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Unit};
 
+use super::groups::{GroupLimit, entry_of};
 use super::index::Index;
 
 /// One epoch.
@@ -41,6 +42,8 @@ pub struct EpochReport {
     pub moves: Sums,
     /// By process, in the order of the observation.
     pub processes: Vec<ProcessShare>,
+    /// By control group that something is said of, by name.
+    pub groups: Vec<GroupShare>,
     /// Reports of the sources, cumulative.
     pub sources: Vec<SourceReport>,
 }
@@ -70,6 +73,25 @@ pub struct ProcessShare {
     /// Of these, bytes in the fast tier when the epoch's moves were done.
     pub fast: Bytes,
     /// Accesses that the hits stand for.
+    pub accesses: u64,
+    /// Of these, accesses to units that were fast in the epoch.
+    pub accesses_fast: u64,
+}
+
+/// The processes that obey what is said of a control group, in an epoch.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct GroupShare {
+    /// The group's name, as it was given.
+    pub name: String,
+    /// What is said of it.
+    pub limit: GroupLimit,
+    /// How many processes obey it.
+    pub processes: usize,
+    /// Bytes that they have resident.
+    pub resident: Bytes,
+    /// Of these, bytes in the fast tier when the epoch's moves were done.
+    pub fast: Bytes,
+    /// Accesses that the hits stand for, before the priority.
     pub accesses: u64,
     /// Of these, accesses to units that were fast in the epoch.
     pub accesses_fast: u64,
@@ -169,7 +191,7 @@ pub(super) fn begin(
 }
 
 /// What is where when all moves are done.
-pub(super) fn end(report: &mut EpochReport, index: &Index) {
+pub(super) fn end(report: &mut EpochReport, index: &Index, limits: &BTreeMap<String, GroupLimit>) {
     let mut held: BTreeMap<Process, (u64, u64)> = BTreeMap::new();
     for known in index.known() {
         let Some(unit) = known.unit else { continue };
@@ -185,4 +207,27 @@ pub(super) fn end(report: &mut EpochReport, index: &Index) {
         let (resident, fast) = held.get(&process.process).copied().unwrap_or_default();
         (process.resident, process.fast) = (Bytes(resident), Bytes(fast));
     }
+    report.groups = by_group(&report.processes, limits);
+}
+
+/// The sums of each group's processes.
+fn by_group(processes: &[ProcessShare], limits: &BTreeMap<String, GroupLimit>) -> Vec<GroupShare> {
+    let group = |(name, limit): (&String, &GroupLimit)| GroupShare {
+        name: name.clone(),
+        limit: *limit,
+        ..GroupShare::default()
+    };
+    let mut groups: Vec<GroupShare> = limits.iter().map(group).collect();
+    for process in processes {
+        let Some((number, _)) = entry_of(limits, &process.control_group) else {
+            continue;
+        };
+        let group = &mut groups[number];
+        group.processes += 1;
+        group.resident += process.resident;
+        group.fast += process.fast;
+        group.accesses = group.accesses.saturating_add(process.accesses);
+        group.accesses_fast = group.accesses_fast.saturating_add(process.accesses_fast);
+    }
+    groups
 }

@@ -1,5 +1,7 @@
 //! The step against a modelled machine that refuses, fills up and loses processes as it likes.
 
+mod groups;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::{Epoch, Process};
@@ -139,7 +141,7 @@ fn samples(unit: Unit, hits: u64) -> Sighting {
 fn limits() -> Limits {
     Limits {
         moves: Bytes(u64::MAX),
-        caps: BTreeMap::new(),
+        groups: BTreeMap::new(),
     }
 }
 
@@ -213,22 +215,6 @@ fn the_allowance_of_an_epoch_is_kept_and_spent_on_the_hottest() {
 }
 
 #[test]
-fn a_capped_group_leaves_room_to_others() {
-    let units = [unit(1, 0), unit(1, 1), unit(1, 2), unit(2, 0), unit(2, 1)];
-    let mut machine = Machine::with(units);
-    let hot: Vec<_> = units
-        .iter()
-        .zip([9, 8, 7, 2, 1])
-        .map(|(unit, hits)| (*unit, hits))
-        .collect();
-    let mut step = step("history", false);
-    let caps = BTreeMap::from([("/services/1".to_owned(), Bytes(UNIT))]);
-    let seen = machine.observation(0, 3, &hot);
-    step.run(&seen, &Limits { caps, ..limits() }, &mut machine);
-    assert_eq!(machine.fast_units(), [unit(1, 0), unit(2, 0), unit(2, 1)]);
-}
-
-#[test]
 fn a_dry_run_decides_as_if_it_had_moved() {
     let mut machine = Machine::with((0..4).map(|number| unit(7, number)));
     machine.dry = true;
@@ -250,9 +236,21 @@ struct Turn {
     refuses: Vec<bool>,
 }
 
+impl Turn {
+    fn hot(&self) -> Vec<(Unit, u64)> {
+        let hot = all_units().into_iter().zip(self.heat.iter().copied());
+        hot.filter(|(_, hits)| *hits > 0).collect()
+    }
+}
+
+/// Three processes of ten units.
+fn all_units() -> Vec<Unit> {
+    (0..30).map(|i| unit(i / 10, u64::from(i % 10))).collect()
+}
+
 fn turns() -> impl Strategy<Value = Vec<Turn>> {
     let turn = (
-        prop::collection::vec(0_u64..50, 30),
+        prop::collection::vec(prop_oneof![Just(0_u64), 0_u64..50], 30),
         prop::option::weighted(0.2, 0_u32..3),
         prop::collection::vec(prop::bool::weighted(0.1), 30),
     );
@@ -264,14 +262,14 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     prop::collection::vec(turn, 1..12)
 }
 
-/// Three processes of ten units go through the turns. The reports and the machine at the end.
+/// All processes go through the turns. The reports and the machine at the end.
 fn play(
     policy: &'static str,
     turns: &[Turn],
     capacity: u64,
     moves: u64,
 ) -> (Vec<EpochReport>, Machine) {
-    let units: Vec<Unit> = (0..30).map(|i| unit(i / 10, u64::from(i % 10))).collect();
+    let units = all_units();
     let mut machine = Machine::with(units.iter().copied());
     let mut step = step(policy, false);
     let limits = Limits {
@@ -335,7 +333,7 @@ proptest! {
     fn a_unit_of_a_process_that_ended_is_never_named_again(
         turns in turns(), capacity in 1_u64..32
     ) {
-        let units: Vec<Unit> = (0..30).map(|i| unit(i / 10, u64::from(i % 10))).collect();
+        let units = all_units();
         let mut machine = Machine::with(units.iter().copied());
         let mut step = step("history", false);
         let mut ended = BTreeSet::new();

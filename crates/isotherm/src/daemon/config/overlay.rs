@@ -28,8 +28,9 @@ pub(super) fn check_keys(text: &str, given: &toml::Table, known: &toml::Table) -
                     there.join(", ")
                 );
             }
-            // The caps are by name of the group.
-            (Some(toml::Value::Table(known)), toml::Value::Table(given)) if key != "caps" => {
+            // By names that nobody knows before; what stands below them is checked as it is read.
+            (Some(_), _) if key == "groups" => {}
+            (Some(toml::Value::Table(known)), toml::Value::Table(given)) => {
                 check_keys(text, given, known)?;
             }
             _ => {}
@@ -41,7 +42,9 @@ pub(super) fn check_keys(text: &str, given: &toml::Table, known: &toml::Table) -
 /// The line in which a key stands first, from 1.
 fn line_of(text: &str, key: &str) -> usize {
     let names = |line: &str| {
-        let line = line.trim_start().trim_start_matches(['[', '"']);
+        let line = line.trim_start().trim_start_matches('[');
+        let line = line.strip_prefix("groups.").unwrap_or(line);
+        let line = line.trim_start_matches('"');
         line.strip_prefix(key)
             .is_some_and(|rest| rest.trim_start().starts_with(['=', ']', '"', '.']))
     };

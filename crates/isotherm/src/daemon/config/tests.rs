@@ -2,6 +2,7 @@
 
 use super::{COMMENTED, Config, FilterName, Written};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_pipeline::{GroupLimit, Priority};
 
 fn error(text: &str) -> String {
     format!("{:#}", Config::parse(text).expect_err(text))
@@ -12,11 +13,17 @@ fn the_commented_file_is_the_default_and_a_file_needs_only_what_differs() {
     let whole = Config::parse(COMMENTED).expect("valid");
     assert_eq!(Config::parse("").expect("valid"), whole);
     assert_eq!(whole.epoch, Written(Nanos(1_000_000_000)));
-    let text = "[processes]\nfilter = \"off\"\n[caps]\n\"/a\" = \"1GiB\"\n";
+    let text = "[processes]\nfilter = \"off\"\n[groups.\"/a\"]\ncap = \"1GiB\"\npriority = 2\n";
     let config = Config::parse(text).expect("valid");
     assert_eq!(config.processes.filter, FilterName::Off);
     assert!(config.processes.children);
-    assert_eq!(config.caps["/a"], Written(Bytes(1 << 30)));
+    let group = config.groups().expect("valid")["/a"];
+    let wanted = GroupLimit {
+        cap: Some(Bytes(1 << 30)),
+        floor: Bytes::ZERO,
+        priority: Priority(2_000),
+    };
+    assert_eq!(group, wanted);
     assert_eq!(config.needs_restart(&whole), [""; 0]);
 }
 
@@ -62,6 +69,9 @@ fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
         ("[serve]\nmetrics = \"here\"", "127.0.0.1:9464"),
         ("[sources]\ntrace_samples = \"page-faults\"", "timer"),
         ("[sources]\nbudget = \"1GiB\"", "1%"),
+        ("[groups.\"a.slice\"]\ncap = \"1GiB\"", "begins with /"),
+        ("[groups.\"/a\"]\npriority = 0", "from 0.01 to 100"),
+        ("[groups.\"/a\"]\npriority = nan", "from 0.01 to 100"),
         ("[processes]\nusers = [\"nobody-of-that-name\"]", "no user"),
     ] {
         assert!(error(text).contains(part), "{text}: {}", error(text));
@@ -83,4 +93,30 @@ fn keys_that_need_a_restart_are_named() {
     let other = Config::parse("policy = \"history\"\n[memory]\nunit = \"64KiB\"\nfast = \"1GiB\"")
         .expect("valid");
     assert_eq!(one.needs_restart(&other), ["policy", "memory.unit"]);
+}
+
+#[test]
+fn an_error_in_a_group_is_told_with_its_line() {
+    let said = error("epoch = \"1s\"\n[groups.\"/a\"]\ncap = \"1GiB\"\nfloors = \"1GiB\"\n");
+    assert!(
+        said.contains("line 2") && said.contains("`floors`") && said.contains("floor"),
+        "{said}"
+    );
+    let said = error("[groups.\"/a\"]\ncap = \"1GiB\"\n\n[groups.\"/b\"]\nfloor = \"much\"\n");
+    assert!(said.contains("line 4") && said.contains("/b"), "{said}");
+}
+
+#[test]
+fn floors_that_do_not_fit_together_are_refused_with_both_sums() {
+    let text = "[groups.\"/a\"]\nfloor = \"3GiB\"\n[groups.\"/b\"]\nfloor = \"2GiB\"\n";
+    let config = Config::parse(text).expect("valid");
+    config.check_floors(Bytes(5 << 30)).expect("they fit");
+    let said = config
+        .check_floors(Bytes(4 << 30))
+        .expect_err("they do not fit");
+    let said = said.to_string();
+    assert!(
+        said.contains("5GiB together") && said.contains("memory.fast is 4GiB"),
+        "{said}"
+    );
 }
