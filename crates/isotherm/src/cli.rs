@@ -404,6 +404,12 @@ pub(crate) struct StatusArgs {
         default_value = "/run/isotherm/isotherm.sock"
     )]
     pub socket: PathBuf,
+    /// Show what was seen in the last epochs: by time and place, and its distribution over memory
+    #[arg(long)]
+    pub heat: bool,
+    /// Write that into a page for a browser
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
+    pub page: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -315,6 +315,20 @@ fn a_daemon_answers_obeys_signals_and_leaves_nothing_behind() {
         "{text}"
     );
     assert!(metrics(&daemon).contains(&format!("pid=\"{}\",name=\"watched\"", watched.pid())));
+    let heat = isotherm_status(directory.path(), &["--heat", "--json"]);
+    let heat: Value = serde_json::from_slice(&heat.stdout).expect("JSON");
+    let rows = heat["rows"].as_array().expect("a list");
+    let of = rows.iter().filter(|row| row["pid"] == watched.pid());
+    let bytes: u64 = of.filter_map(|row| row["resident_bytes"].as_u64()).sum();
+    assert_eq!(
+        Some(bytes),
+        status["processes"][0]["resident_bytes"].as_u64()
+    );
+    let page = directory.path().join("heat.html");
+    let said = isotherm_status(directory.path(), &["--page", &page.to_string_lossy()]);
+    assert!(said.status.success());
+    let page = std::fs::read_to_string(page).expect("the page");
+    assert!(page.contains("<td>watched</td>"), "{page}");
     // A configuration that is not valid changes nothing; a valid one is obeyed.
     let file = directory.path().join("daemon.toml");
     std::fs::write(&file, "nonsense = 1\n").unwrap();

@@ -71,6 +71,19 @@ pub struct Held {
     pub fast: Bytes,
 }
 
+/// What was seen of a unit in an epoch, for pictures of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnitHeat {
+    /// Which.
+    pub unit: Unit,
+    /// Bytes resident.
+    pub resident: Bytes,
+    /// Of these, bytes in the fast tier when the epoch's moves were done.
+    pub fast: Bytes,
+    /// Hits by [`Evidence`], in its order.
+    pub hits: [u64; 2],
+}
+
 /// A process that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {

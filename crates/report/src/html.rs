@@ -13,7 +13,7 @@ use crate::words::{clip, counted, grouped, percent};
 
 mod tables;
 
-const STYLE: &str = include_str!("../assets/report.css");
+pub(crate) const STYLE: &str = include_str!("../assets/report.css");
 const SCRIPT: &str = include_str!("../assets/report.js");
 const CHARTS: &str = include_str!("../assets/echarts.min.js");
 

@@ -32,6 +32,7 @@ mod sites;
 pub mod summary;
 pub mod table;
 mod text;
+pub mod watch_heat;
 pub mod watch_status;
 pub mod words;
 

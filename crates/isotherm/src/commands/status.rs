@@ -1,17 +1,20 @@
 //! `isotherm status`: what the daemon does, once.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::cli::StatusArgs;
 use crate::commands::terminal_width;
-use crate::daemon::socket::ask;
+use crate::daemon::socket::{ask, ask_heat};
 use crate::notes::{Notes, print};
 
 /// Asks the daemon and prints its answer.
 ///
 /// # Errors
-/// No daemon answers.
+/// No daemon answers, or the page cannot be written.
 pub(crate) fn run(args: &StatusArgs, notes: Notes) -> Result<()> {
+    if args.heat || args.page.is_some() {
+        return heat(args, notes);
+    }
     let mut answer = None;
     ask(&args.socket, "status", |status| {
         answer = Some(status);
@@ -28,5 +31,24 @@ pub(crate) fn run(args: &StatusArgs, notes: Notes) -> Result<()> {
     }
     print(&status.text(terminal_width()))?;
     notes.next("isotherm top");
+    Ok(())
+}
+
+/// What was seen in the last epochs.
+fn heat(args: &StatusArgs, notes: Notes) -> Result<()> {
+    let map = ask_heat(&args.socket)?;
+    if args.json {
+        return print(&(map.json_line() + "\n"));
+    }
+    if args.heat {
+        print(&map.text(terminal_width()))?;
+    }
+    let Some(path) = &args.page else {
+        notes.next("isotherm status --page heat.html");
+        return Ok(());
+    };
+    let page = map.html().map_err(anyhow::Error::msg)?;
+    std::fs::write(path, page).with_context(|| format!("{}: cannot be written", path.display()))?;
+    notes.say(&format!("open {} in a browser", path.display()));
     Ok(())
 }

@@ -1,11 +1,14 @@
 //! `isotherm top`: what the daemon does, as it does it, on one screen.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use isotherm_model::units::Bytes;
+use isotherm_model::watch::Evidence;
+use isotherm_report::watch_heat::HeatMap;
 use isotherm_report::watch_status::Status;
 use isotherm_report::words::percent;
 use ratatui::Frame;
@@ -16,10 +19,28 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
 
 use crate::cli::TopArgs;
-use crate::daemon::socket::ask;
+use crate::daemon::socket::{ask, ask_heat};
 
 /// How long to wait for a key before looking for news.
 const WAIT: Duration = Duration::from_millis(200);
+
+/// What the screen shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum View {
+    Figures,
+    Heat(Evidence),
+}
+
+impl View {
+    /// The next one: `h` goes round.
+    const fn next(self) -> Self {
+        match self {
+            Self::Figures => Self::Heat(Evidence::TraceSamples),
+            Self::Heat(Evidence::TraceSamples) => Self::Heat(Evidence::AccessedBits),
+            Self::Heat(Evidence::AccessedBits) => Self::Figures,
+        }
+    }
+}
 
 /// Follows the daemon until `q`, Escape or Ctrl-C, or until the daemon ends.
 ///
@@ -41,7 +62,7 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
             .unwrap_or_else(|_| bail!("the reader of the socket failed"));
     };
     let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on")?;
-    let result = follow(&mut terminal, first, &news);
+    let result = follow(&mut terminal, first, &news, &args.socket);
     ratatui::restore();
     result
 }
@@ -50,33 +71,66 @@ fn follow(
     terminal: &mut ratatui::DefaultTerminal,
     first: Status,
     news: &Receiver<Status>,
+    socket: &Path,
 ) -> Result<()> {
-    let mut status = first;
+    let (mut status, mut view, mut heat) = (first, View::Figures, HeatMap::default());
     loop {
         terminal
-            .draw(|frame| draw(frame, &status))
+            .draw(|frame| match view {
+                View::Figures => draw(frame, &status),
+                View::Heat(evidence) => draw_heat(frame, &heat, evidence),
+            })
             .context("the terminal cannot be drawn on")?;
-        if poll(WAIT).context("the keyboard cannot be read")?
-            && is_end(&read().context("the keyboard cannot be read")?)
-        {
-            return Ok(());
+        let mut is_old = false;
+        if poll(WAIT).context("the keyboard cannot be read")? {
+            match Wish::of(&read().context("the keyboard cannot be read")?) {
+                Some(Wish::End) => return Ok(()),
+                Some(Wish::NextView) => (view, is_old) = (view.next(), true),
+                None => {}
+            }
         }
         loop {
             match news.try_recv() {
-                Ok(newer) => status = newer,
+                Ok(newer) => (status, is_old) = (newer, true),
                 Err(TryRecvError::Empty) => break,
                 Err(TryRecvError::Disconnected) => bail!("the daemon has ended"),
             }
         }
+        if is_old && view != View::Figures {
+            heat = ask_heat(socket)?;
+        }
     }
 }
 
-fn is_end(event: &Event) -> bool {
-    let Event::Key(key) = event else { return false };
-    let control = key.modifiers.contains(KeyModifiers::CONTROL);
-    key.kind == KeyEventKind::Press
-        && (matches!(key.code, KeyCode::Char('q') | KeyCode::Esc)
-            || (control && key.code == KeyCode::Char('c')))
+/// What a key asks for.
+enum Wish {
+    End,
+    NextView,
+}
+
+impl Wish {
+    fn of(event: &Event) -> Option<Self> {
+        let Event::Key(key) = event else { return None };
+        if key.kind != KeyEventKind::Press {
+            return None;
+        }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('q') | KeyCode::Esc => Some(Self::End),
+            KeyCode::Char('c') if control => Some(Self::End),
+            KeyCode::Char('h') => Some(Self::NextView),
+            _ => None,
+        }
+    }
+}
+
+/// Draws what was seen by time and place.
+fn draw_heat(frame: &mut Frame<'_>, heat: &HeatMap, evidence: Evidence) {
+    let area = frame.area();
+    // The lines above and below the map, and the one on keys.
+    let lines = usize::from(area.height).saturating_sub(4);
+    let text = heat.lines(evidence, usize::from(area.width), lines);
+    frame.render_widget(Paragraph::new(text + "h: next view   q ends"), area);
 }
 
 /// Draws everything: tiers, processes, moves and costs.
@@ -150,7 +204,7 @@ fn heading(status: &Status) -> Vec<Line<'static>> {
     });
     let tiers: Vec<String> = tiers.collect();
     let first = format!(
-        "isotherm {mode} by {}   epoch {}   {} of a processor, {}   q ends",
+        "isotherm {mode} by {}   epoch {}   {} of a processor, {}   h: heat   q ends",
         status.policy,
         status.epochs,
         percent(status.cpu_share),
@@ -187,7 +241,9 @@ fn table<const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use super::draw;
+    use super::{View, draw, draw_heat};
+    use isotherm_model::watch::Evidence;
+    use isotherm_report::watch_heat::{HeatMap, HeatPlace, HeatTime};
     use isotherm_report::watch_status::{ProcessStatus, SourceStatus, Status, TierStatus};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
@@ -234,6 +290,33 @@ mod tests {
             "987",
         ] {
             assert!(screen.contains(part), "{part:?} in\n{screen}");
+        }
+    }
+
+    #[test]
+    fn the_views_go_round_and_heat_is_drawn_on_any_screen() {
+        let first = View::Figures.next();
+        assert_eq!(first, View::Heat(Evidence::TraceSamples));
+        assert_eq!(first.next().next(), View::Figures);
+        let heat = HeatMap {
+            columns: vec![HeatTime::default(); 3],
+            rows: vec![HeatPlace {
+                name: "redis".into(),
+                ..HeatPlace::default()
+            }],
+            accessed_bits: vec![vec![0, 1, 99]],
+            trace_samples: vec![vec![0; 3]],
+            ..HeatMap::default()
+        };
+        for (width, height) in [(100, 20), (5, 2)] {
+            let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
+            let drawn = terminal.draw(|frame| draw_heat(frame, &heat, Evidence::AccessedBits));
+            drawn.expect("draws");
+            let screen = terminal.backend().to_string();
+            assert!(
+                width < 100 || (screen.contains("redis") && screen.contains('█')),
+                "{screen}"
+            );
         }
     }
 

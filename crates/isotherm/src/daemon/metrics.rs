@@ -312,6 +312,7 @@ mod tests {
     use isotherm_report::watch_status::{
         GroupStatus, MoveStatus, ProcessStatus, SourceStatus, Status,
     };
+    use std::collections::BTreeSet;
     use std::io::{Read, Write};
     use std::net::{SocketAddr, TcpStream};
     use std::sync::Arc;
@@ -372,6 +373,35 @@ mod tests {
             !text.contains("isotherm_group_cap_bytes{"),
             "no cap is not a cap of zero"
         );
+    }
+
+    /// Names of metrics in all texts of a JSON value.
+    fn names(value: &serde_json::Value, found: &mut BTreeSet<String>) {
+        match value {
+            serde_json::Value::String(text) => {
+                let words = text.split(|c: char| !c.is_ascii_lowercase() && c != '_');
+                let names = words.filter(|word| word.starts_with("isotherm_"));
+                found.extend(names.map(str::to_owned));
+            }
+            serde_json::Value::Array(list) => list.iter().for_each(|value| names(value, found)),
+            serde_json::Value::Object(map) => map.values().for_each(|value| names(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_dashboard_asks_for_every_metric_and_for_no_other() {
+        let dashboard = include_str!("../../../../docs/deploy/grafana-dashboard.json");
+        let dashboard = serde_json::from_str(dashboard).expect("JSON");
+        let mut asked = BTreeSet::new();
+        names(&dashboard, &mut asked);
+        let mut status = status();
+        status.groups[0].cap_bytes = Some(9);
+        let text = text(&status);
+        let lines = text.lines().filter(|line| !line.starts_with('#'));
+        let told = lines.filter_map(|line| line.split(['{', ' ']).next());
+        let told: BTreeSet<String> = told.map(str::to_owned).collect();
+        assert_eq!(asked, told);
     }
 
     fn get(address: SocketAddr, request: &str) -> String {

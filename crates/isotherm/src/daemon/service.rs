@@ -321,6 +321,12 @@ impl Service {
         let status = self.teller.status().clone();
         self.notify
             .send(&format!("WATCHDOG=1\nSTATUS={}", status.headline()));
+        self.board.see(|heat| {
+            let processes = report.processes.iter();
+            let names = processes.map(|share| (share.process, share.name.as_str()));
+            let unit = self.config.memory.unit.0;
+            heat.push(report.epoch, report.span, unit, names, self.step.seen());
+        });
         self.board.put(status);
     }
 

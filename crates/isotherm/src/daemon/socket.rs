@@ -1,7 +1,7 @@
 //! The daemon's socket: a client sends a word and a line feed, and gets lines of JSON.
 //!
-//! `status` is answered with one line, `follow` with one line now and one an epoch, until either
-//! side ends. A client that does not read for a second is let go, and there are never more than a
+//! `status` and `heat` are answered with one line, `follow` with one line now and one an epoch, until
+//! either side ends. A client that does not read for a second is let go, and there are never more than a
 //! few: whoever may open the socket cannot hold up the daemon.
 
 use std::fs;
@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use isotherm_report::watch_heat::{HeatHistory, HeatMap};
 use isotherm_report::watch_status::Status;
 
 /// Clients served at a time.
@@ -25,9 +26,10 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Longest question.
 const QUESTION_AT_MOST: u64 = 64;
 
-/// The newest status, and a way to wait for the next.
+/// The newest status, a way to wait for the next, and what was seen in the last epochs.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
+    heat: Mutex<HeatHistory>,
     newest: Mutex<(u64, Arc<Status>)>,
     changed: Condvar,
 }
@@ -38,6 +40,19 @@ impl Board {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         *newest = (newest.0 + 1, Arc::new(status));
         self.changed.notify_all();
+    }
+
+    /// Takes in what was seen in an epoch.
+    pub(crate) fn see(&self, take: impl FnOnce(&mut HeatHistory)) {
+        take(&mut self.heat.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// What was seen in the last epochs.
+    pub(crate) fn heat(&self) -> HeatMap {
+        self.heat
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .map()
     }
 
     /// The newest status.
@@ -133,8 +148,9 @@ fn serve(client: UnixStream, board: &Board) -> io::Result<()> {
     let follow = match question.trim() {
         "status" => false,
         "follow" => true,
+        "heat" => return writeln!(&client, "{}", board.heat().json_line()),
         other => {
-            let error = serde_json::json!({ "error": format!("\"{other}\" is no question; ask status or follow") });
+            let error = serde_json::json!({ "error": format!("\"{other}\" is no question; ask status, follow or heat") });
             return writeln!(&client, "{error}");
         }
     };
@@ -157,11 +173,7 @@ fn serve(client: UnixStream, board: &Board) -> io::Result<()> {
 /// No daemon answers there, or what answers is none.
 pub(crate) fn ask(path: &Path, question: &str, mut take: impl FnMut(Status) -> bool) -> Result<()> {
     let shown = path.display();
-    let client = UnixStream::connect(path).with_context(|| {
-        format!("{shown}: no daemon answers; start one by `isotherm daemon`, or name its socket with --socket")
-    })?;
-    writeln!(&client, "{question}").with_context(|| format!("{shown}: cannot be asked"))?;
-    for line in BufReader::new(client).lines() {
+    for line in question_and_answer(path, question)? {
         let line = line.with_context(|| format!("{shown}: the answer cannot be read"))?;
         let status =
             Status::from_json_line(&line).map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
@@ -172,9 +184,38 @@ pub(crate) fn ask(path: &Path, question: &str, mut take: impl FnMut(Status) -> b
     Ok(())
 }
 
+/// Asks a daemon what it saw in the last epochs.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) fn ask_heat(path: &Path) -> Result<HeatMap> {
+    let shown = path.display();
+    let mut lines = question_and_answer(path, "heat")?;
+    let line = lines
+        .next()
+        .with_context(|| format!("{shown}: the daemon closed without an answer; ask again"))?;
+    let line = line.with_context(|| format!("{shown}: the answer cannot be read"))?;
+    HeatMap::from_json_line(&line).map_err(|error| anyhow::anyhow!("{shown}: {error}"))
+}
+
+fn question_and_answer(
+    path: &Path,
+    question: &str,
+) -> Result<impl Iterator<Item = io::Result<String>> + use<>> {
+    let shown = path.display();
+    let client = UnixStream::connect(path).with_context(|| {
+        format!("{shown}: no daemon answers; start one by `isotherm daemon`, or name its socket with --socket")
+    })?;
+    writeln!(&client, "{question}").with_context(|| format!("{shown}: cannot be asked"))?;
+    Ok(BufReader::new(client).lines())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Board, ask, listen};
+    use super::{Board, ask, ask_heat, listen};
+    use isotherm_model::batch::{Epoch, Process};
+    use isotherm_model::units::{Bytes, Nanos};
+    use isotherm_model::watch::{Unit, UnitHeat};
     use isotherm_report::watch_status::{Status, VERSION};
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
@@ -220,6 +261,29 @@ mod tests {
     }
 
     #[test]
+    fn heat_is_one_answer_with_all_that_was_seen() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let board = Arc::new(Board::default());
+        let _listening = listen(&path, Arc::clone(&board)).expect("listens");
+        assert_eq!(ask_heat(&path).expect("an answer").columns, []);
+        let unit = UnitHeat {
+            unit: Unit {
+                process: Process { pid: 7, image: 0 },
+                start: 4096,
+            },
+            resident: Bytes(4096),
+            fast: Bytes(0),
+            hits: [1, 2],
+        };
+        let name = [(unit.unit.process, "app")];
+        board.see(|heat| heat.push(Epoch(3), Nanos(5), Bytes(4096), name, [unit]));
+        let map = ask_heat(&path).expect("an answer");
+        assert_eq!((map.rows[0].pid, map.rows[0].name.as_str()), (7, "app"));
+        assert_eq!(map.trace_samples, [[2]]);
+    }
+
+    #[test]
     fn nonsense_is_answered_with_what_can_be_asked_and_silence_is_let_go() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
@@ -228,7 +292,7 @@ mod tests {
         client.write_all(b"please\n").expect("writes");
         let mut answer = String::new();
         client.read_to_string(&mut answer).expect("reads");
-        assert!(answer.contains("ask status or follow"), "{answer}");
+        assert!(answer.contains("ask status, follow or heat"), "{answer}");
         let mut silent = UnixStream::connect(&path).expect("connects");
         answer.clear();
         silent

@@ -27,7 +27,7 @@ use isotherm_model::outcome::Fate;
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::Observation;
+use isotherm_model::watch::{Observation, UnitHeat};
 
 use crate::left_alone::LeftAlone;
 use floors::{Floors, Standing};
@@ -130,6 +130,19 @@ impl UnitStep {
         report.left_alone = self.left_alone.count(seen.epoch);
         report::end(&mut report, &self.index, &limits.groups);
         report
+    }
+
+    /// What was seen of each unit in the epoch that was taken last.
+    pub fn seen(&self) -> impl Iterator<Item = UnitHeat> {
+        let known = self.index.known().iter().zip(self.ranks.hits());
+        known.filter_map(|(known, hits)| {
+            Some(UnitHeat {
+                unit: known.unit?,
+                resident: Bytes(known.resident),
+                fast: Bytes(known.fast),
+                hits,
+            })
+        })
     }
 
     /// Which units should be fast, and which moves bring that about as far as may be moved.

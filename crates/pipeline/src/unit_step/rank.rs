@@ -47,6 +47,14 @@ impl Ranks {
         }
     }
 
+    /// Hits of each kind, by number of the unit.
+    pub(super) fn hits(&self) -> impl Iterator<Item = [u64; 2]> {
+        let [bits, samples] = &self.hits;
+        bits.iter()
+            .zip(samples)
+            .map(|(bit, sample)| [*bit, *sample])
+    }
+
     /// Ranks every unit by what was seen in this epoch. Returns the hits of each kind that fell on
     /// a unit.
     pub(super) fn take(

@@ -1,0 +1,312 @@
+//! What the daemon saw over time and address (TMP, figures 3 and 4), and how accesses are distributed
+//! over memory (figure 5).
+//!
+//! The vertical axis is the virtual memory of the watched processes, one after the other, where TMP
+//! shows physical addresses: what a program keeps together is together there. Memory that no
+//! process holds has no row.
+//!
+//! ```text
+//! epoch         7   8   9             one column an epoch, so many last ones
+//! 4711 redis  | 9 | 9 | 8 |           one row a *part*: an aligned range of a process
+//! 4711 redis  |   | 1 |   |
+//! 4712 sort   | - | 3 | 5 |           it was not there in epoch 7
+//! ```
+//!
+//! Parts are units, or as many together as it takes to have few enough of them: each epoch is kept in
+//! the parts that suited it, and all are shown in the coarsest of those. So the history is bounded,
+//! whatever is watched.
+
+mod page;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use isotherm_model::batch::{Epoch, Process};
+use isotherm_model::units::{Accesses, Bytes, Nanos};
+use isotherm_model::watch::{Evidence, Unit, UnitHeat};
+use serde::{Deserialize, Serialize};
+
+use crate::capacity_curve::{CapacityCurve, Piece};
+
+/// Version of the JSON form; a change that old readers would misread raises it.
+pub const VERSION: u32 = 1;
+
+/// Epochs that are kept: two minutes of epochs of a second.
+const COLUMNS: usize = 120;
+
+/// Parts of an epoch: more cannot be told apart on a screen. With the columns they bound the history
+/// to 0.7 MiB and a page to 5 MB.
+const ROWS: usize = 128;
+
+/// The last epochs.
+#[derive(Clone, Debug, Default)]
+pub struct HeatHistory {
+    columns: VecDeque<Column>,
+    names: BTreeMap<Process, String>,
+}
+
+/// One epoch in its parts.
+#[derive(Clone, Debug, Default)]
+struct Column {
+    epoch: Epoch,
+    span: Nanos,
+    /// Bytes of a part.
+    part: u64,
+    cells: BTreeMap<Unit, Sums>,
+}
+
+/// What is in a part.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    resident: u64,
+    fast: u64,
+    hits: [u64; 2],
+}
+
+impl Sums {
+    fn add(&mut self, other: Self) {
+        self.resident = self.resident.saturating_add(other.resident);
+        self.fast = self.fast.saturating_add(other.fast);
+        for (sum, hits) in self.hits.iter_mut().zip(other.hits) {
+            *sum = sum.saturating_add(hits);
+        }
+    }
+}
+
+/// Joins parts to such of `part` bytes.
+fn joined(cells: impl IntoIterator<Item = (Unit, Sums)>, part: u64) -> BTreeMap<Unit, Sums> {
+    let mut parts = BTreeMap::<Unit, Sums>::new();
+    for (unit, sums) in cells {
+        let start = unit.start / part.max(1) * part.max(1);
+        parts.entry(Unit { start, ..unit }).or_default().add(sums);
+    }
+    parts
+}
+
+impl HeatHistory {
+    /// Takes an epoch in. `names` are the programs of the processes, `unit` the size of a unit.
+    pub fn push<'a>(
+        &mut self,
+        epoch: Epoch,
+        span: Nanos,
+        unit: Bytes,
+        names: impl IntoIterator<Item = (Process, &'a str)>,
+        units: impl IntoIterator<Item = UnitHeat>,
+    ) {
+        let cell = |heat: UnitHeat| {
+            let sums = Sums {
+                resident: heat.resident.0,
+                fast: heat.fast.0,
+                hits: heat.hits,
+            };
+            (heat.unit, sums)
+        };
+        let mut part = unit.0.max(1);
+        let mut cells: BTreeMap<Unit, Sums> = units.into_iter().map(cell).collect();
+        // At the end every process is one part.
+        while cells.len() > ROWS && part < 1 << 62 {
+            part *= 2;
+            cells = joined(cells, part);
+        }
+        if cells.len() > ROWS {
+            let mut sizes: Vec<(u64, Unit)> = cells
+                .iter()
+                .map(|(unit, sums)| (sums.resident, *unit))
+                .collect();
+            sizes.sort_unstable_by(|a, b| b.cmp(a));
+            for (_, unit) in sizes.drain(ROWS..) {
+                cells.remove(&unit);
+            }
+        }
+        if self.columns.len() == COLUMNS {
+            self.columns.pop_front();
+        }
+        self.columns.push_back(Column {
+            epoch,
+            span,
+            part,
+            cells,
+        });
+        let names = names
+            .into_iter()
+            .map(|(process, name)| (process, name.to_owned()));
+        self.names.extend(names);
+        let columns = self.columns.iter().flat_map(|column| column.cells.keys());
+        let kept: BTreeSet<Process> = columns.map(|unit| unit.process).collect();
+        self.names.retain(|process, _| kept.contains(process));
+    }
+
+    /// All of it as one grid.
+    #[must_use]
+    pub fn map(&self) -> HeatMap {
+        let mut part = self
+            .columns
+            .iter()
+            .map(|column| column.part)
+            .max()
+            .unwrap_or(1);
+        let places = |part| {
+            let cells = self.columns.iter().flat_map(|column| column.cells.clone());
+            joined(cells, part)
+        };
+        // Each epoch has few enough parts, but processes come and go.
+        let mut rows = places(part);
+        while rows.len() > ROWS && part < 1 << 62 {
+            part *= 2;
+            rows = places(part);
+        }
+        let last = self
+            .columns
+            .back()
+            .map(|column| joined(column.cells.clone(), part));
+        let last = last.unwrap_or_default();
+        let row = |unit: &Unit| {
+            let now = last.get(unit).copied().unwrap_or_default();
+            HeatPlace {
+                pid: unit.process.pid,
+                name: self.names.get(&unit.process).cloned().unwrap_or_default(),
+                start: unit.start,
+                resident_bytes: now.resident,
+                fast_bytes: now.fast,
+            }
+        };
+        let columns = self.columns.iter().map(|column| HeatTime {
+            epoch: column.epoch.0,
+            span_ns: column.span.0,
+        });
+        let numbers: BTreeMap<Unit, usize> = rows.keys().copied().zip(0..).collect();
+        let mut hits = [(); 2].map(|()| vec![vec![0; self.columns.len()]; rows.len()]);
+        for (at, column) in self.columns.iter().enumerate() {
+            for (unit, sums) in joined(column.cells.clone(), part) {
+                let Some(row) = numbers.get(&unit) else {
+                    continue;
+                };
+                for (grid, hits) in hits.iter_mut().zip(sums.hits) {
+                    grid[*row][at] = hits;
+                }
+            }
+        }
+        let [accessed_bits, trace_samples] = hits;
+        HeatMap {
+            version: VERSION,
+            part_bytes: part,
+            columns: columns.collect(),
+            rows: rows.keys().map(row).collect(),
+            accessed_bits,
+            trace_samples,
+        }
+    }
+}
+
+/// A grid: time in columns, the memory of processes in rows.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeatMap {
+    /// [`VERSION`] of the daemon that wrote it.
+    pub version: u32,
+    /// Size of the part that a row stands for.
+    pub part_bytes: u64,
+    /// Time, oldest first.
+    pub columns: Vec<HeatTime>,
+    /// Places, by process and address.
+    pub rows: Vec<HeatPlace>,
+    /// Accessed bits found set, by row and column.
+    pub accessed_bits: Vec<Vec<u64>>,
+    /// Trace samples, likewise.
+    pub trace_samples: Vec<Vec<u64>>,
+}
+
+/// An epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeatTime {
+    /// Its number.
+    pub epoch: u32,
+    /// How long it took.
+    pub span_ns: u64,
+}
+
+/// A part of a process's memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeatPlace {
+    /// The process.
+    pub pid: u32,
+    /// Its program.
+    pub name: String,
+    /// First address.
+    pub start: u64,
+    /// Bytes that are resident now; 0 where the process has ended or given it back.
+    pub resident_bytes: u64,
+    /// Of these, bytes in the fast tier.
+    pub fast_bytes: u64,
+}
+
+impl HeatMap {
+    /// Hits of one kind, by row and column.
+    #[must_use]
+    pub fn hits(&self, evidence: Evidence) -> &[Vec<u64>] {
+        match evidence {
+            Evidence::AccessedBits => &self.accessed_bits,
+            Evidence::TraceSamples => &self.trace_samples,
+        }
+    }
+
+    /// How the hits of one kind are distributed over what is resident now.
+    #[must_use]
+    pub fn distribution(&self, evidence: Evidence) -> CapacityCurve {
+        let rows = self.rows.iter().zip(self.hits(evidence));
+        let pieces = rows
+            .filter(|(row, _)| row.resident_bytes > 0)
+            .map(|(row, hits)| Piece {
+                accesses: Accesses(hits.iter().fold(0, |sum, hits| sum.saturating_add(*hits))),
+                bytes: Bytes(row.resident_bytes),
+            });
+        CapacityCurve::new(pieces.collect())
+    }
+
+    /// The kinds of which anything was seen.
+    fn seen(&self) -> impl Iterator<Item = Evidence> {
+        Evidence::ALL.into_iter().filter(|evidence| {
+            let mut hits = self.hits(*evidence).iter().flatten();
+            hits.any(|hits| *hits > 0)
+        })
+    }
+
+    /// The time that the columns cover.
+    fn span(&self) -> Nanos {
+        let spans = self.columns.iter().map(|column| column.span_ns);
+        Nanos(spans.fold(0, u64::saturating_add))
+    }
+
+    /// As one line of JSON, without a line feed.
+    #[must_use]
+    pub fn json_line(&self) -> String {
+        // Strings, numbers and lists of them: serialising cannot fail.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Reads a line of JSON.
+    ///
+    /// # Errors
+    /// In words: it is none, of another version, or its lists do not fit together.
+    pub fn from_json_line(line: &str) -> Result<Self, String> {
+        let map: Self = serde_json::from_str(line)
+            .map_err(|error| format!("the daemon's answer is no heat map: {error}"))?;
+        if map.version != VERSION {
+            return Err(format!(
+                "the daemon speaks version {} of the heat map and this program version {VERSION}; \
+                 restart the one that is older",
+                map.version
+            ));
+        }
+        let fits = |grid: &Vec<Vec<u64>>| {
+            let width = map.columns.len();
+            grid.len() == map.rows.len() && grid.iter().all(|row| row.len() == width)
+        };
+        if !fits(&map.accessed_bits) || !fits(&map.trace_samples) {
+            return Err("the daemon's heat map has rows of different lengths".to_owned());
+        }
+        Ok(map)
+    }
+}
+
+#[cfg(test)]
+mod tests;

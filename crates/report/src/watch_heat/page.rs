@@ -1,0 +1,204 @@
+//! The grid and the distribution as pictures in one page that needs no network.
+
+use std::error::Error;
+
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::Evidence;
+use plotters::prelude::{
+    BLACK, ChartBuilder, IntoDrawingArea, LineSeries, Palette, Palette99, PathElement, RGBColor,
+    Rectangle, SVGBackend, SeriesLabelPosition, WHITE,
+};
+use plotters::style::Color;
+
+use super::HeatMap;
+use crate::html::{STYLE, escape, name};
+use crate::words::percent;
+
+/// Width and height of a picture in pixels.
+const SIZE: (u32, u32) = (1080, 540);
+
+/// Colours from few hits to many, told apart by brightness too.
+const COLOURS: [RGBColor; 5] = [
+    RGBColor(0xf8, 0xd7, 0xa0),
+    RGBColor(0xf0, 0xa5, 0x5e),
+    RGBColor(0xdc, 0x6a, 0x32),
+    RGBColor(0xaa, 0x33, 0x20),
+    RGBColor(0x5c, 0x14, 0x20),
+];
+
+impl HeatMap {
+    /// A self-contained page with a map of each kind of hits and their distribution.
+    ///
+    /// # Errors
+    /// In words: the pictures could not be drawn.
+    pub fn html(&self) -> Result<String, String> {
+        let mut page = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>Isotherm: what the daemon saw</title>\n<style>\n{STYLE}\
+             figure svg {{ max-width: 100%; height: auto; background: #fff; }}\n</style>\n</head>\n<body>\n\
+             <main>\n<h1>What the daemon saw</h1>\n<p>{} epochs in {}; one row is {} of a process's memory, in \
+             the order of processes and addresses.</p>\n",
+            self.columns.len(),
+            self.span(),
+            Bytes(self.part_bytes)
+        );
+        for evidence in self.seen() {
+            let picture = self.map_svg(evidence)?;
+            page += &format!(
+                "<figure>\n{picture}\n<figcaption>{}: hits by time and place; darker is more, by the \
+                 logarithm.</figcaption>\n</figure>\n",
+                escape(evidence.name())
+            );
+        }
+        if self.seen().next().is_none() {
+            page += "<p>Nothing was seen yet.</p>\n";
+        } else {
+            page += &format!(
+                "<figure>\n{}\n<figcaption>Share of the hits that the hottest part of the memory has.\
+                 </figcaption>\n</figure>\n",
+                self.distribution_svg()?
+            );
+        }
+        page += &self.table();
+        Ok(page + "</main>\n</body>\n</html>\n")
+    }
+
+    /// Hits of one kind by time and place, as an SVG picture.
+    ///
+    /// # Errors
+    /// In words: it could not be drawn.
+    pub fn map_svg(&self, evidence: Evidence) -> Result<String, String> {
+        self.draw_map(evidence).map_err(|error| error.to_string())
+    }
+
+    /// The distribution of each kind of hits over memory, as an SVG picture.
+    ///
+    /// # Errors
+    /// In words: it could not be drawn.
+    pub fn distribution_svg(&self) -> Result<String, String> {
+        self.draw_distribution().map_err(|error| error.to_string())
+    }
+
+    fn draw_map(&self, evidence: Evidence) -> Result<String, Box<dyn Error>> {
+        let hits = self.hits(evidence);
+        let most = hits.iter().flatten().copied().max().unwrap_or(0);
+        let mut text = String::new();
+        {
+            let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
+            root.fill(&WHITE)?;
+            let seconds = self.span().0 as f64 / 1e9;
+            let rows = self.rows.len();
+            let mut chart = ChartBuilder::on(&root)
+                .caption(evidence.name(), ("sans-serif", 18))
+                .margin(12)
+                .x_label_area_size(40)
+                .y_label_area_size(200)
+                .build_cartesian_2d(0.0..seconds.max(1e-9), 0.0..(rows as f64).max(1.0))?;
+            let label = |at: &f64| {
+                let row = self.rows.get(at.max(0.0) as usize);
+                row.map_or_else(String::new, |row| {
+                    format!("{} {} {:x}", row.pid, row.name, row.start)
+                })
+            };
+            chart
+                .configure_mesh()
+                .disable_mesh()
+                .y_labels(12)
+                .y_label_formatter(&label)
+                .x_desc("seconds")
+                .draw()?;
+            let mut begin = 0.0;
+            for (at, column) in self.columns.iter().enumerate() {
+                let end = begin + column.span_ns as f64 / 1e9;
+                let of_row = |(row, hits): (usize, &Vec<u64>)| {
+                    let colour = colour(*hits.get(at)?, most)?;
+                    let place = [(begin, row as f64), (end, row as f64 + 1.0)];
+                    Some(Rectangle::new(place, colour.filled()))
+                };
+                chart.draw_series(hits.iter().enumerate().filter_map(of_row))?;
+                begin = end;
+            }
+            root.present()?;
+        }
+        Ok(text)
+    }
+
+    fn draw_distribution(&self) -> Result<String, Box<dyn Error>> {
+        let mut text = String::new();
+        {
+            let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
+            root.fill(&WHITE)?;
+            let mut chart = ChartBuilder::on(&root)
+                .caption("Hits by share of memory, hottest first", ("sans-serif", 18))
+                .margin(12)
+                .x_label_area_size(40)
+                .y_label_area_size(56)
+                .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
+            chart
+                .configure_mesh()
+                .max_light_lines(0)
+                .x_label_formatter(&|share| percent(*share))
+                .y_label_formatter(&|share| percent(*share))
+                .x_desc("memory")
+                .y_desc("hits")
+                .draw()?;
+            for (index, evidence) in self.seen().enumerate() {
+                let curve = self.distribution(evidence);
+                let all = curve.bytes().0 as f64;
+                let point = |step: u32| {
+                    let share = f64::from(step) / 200.0;
+                    (share, curve.share_at(Bytes((all * share) as u64)))
+                };
+                let style = Palette99::pick(index).stroke_width(2);
+                chart
+                    .draw_series(LineSeries::new((0..=200).map(point), style))?
+                    .label(evidence.name())
+                    .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], style));
+            }
+            chart
+                .configure_series_labels()
+                .position(SeriesLabelPosition::LowerRight)
+                .background_style(WHITE.mix(0.8))
+                .border_style(BLACK)
+                .draw()?;
+            root.present()?;
+        }
+        Ok(text)
+    }
+
+    /// The rows with what they hold, for those who cannot see the pictures.
+    fn table(&self) -> String {
+        let mut table = "<table>\n<thead><tr><th>process</th><th>program</th><th>address</th>\
+                         <th>resident</th><th>fast</th><th>accessed bits</th><th>trace samples</th></tr></thead>\n<tbody>\n"
+            .to_owned();
+        let sum = |hits: &[u64]| {
+            hits.iter()
+                .fold(0_u64, |sum, hits| sum.saturating_add(*hits))
+        };
+        let grids = self.accessed_bits.iter().zip(&self.trace_samples);
+        for (row, (bits, samples)) in self.rows.iter().zip(grids) {
+            table += &format!(
+                "<tr><td>{}</td><td>{}</td><td>{:x}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
+                row.pid,
+                name(&row.name),
+                row.start,
+                Bytes(row.resident_bytes),
+                Bytes(row.fast_bytes),
+                sum(bits),
+                sum(samples)
+            );
+        }
+        table + "</tbody>\n</table>\n"
+    }
+}
+
+/// By the logarithm, as in a terminal; none where nothing was hit.
+fn colour(hits: u64, most: u64) -> Option<RGBColor> {
+    if hits == 0 {
+        return None;
+    }
+    let share = ((hits as f64 + 1.0).ln() / (most as f64 + 1.0).ln()).clamp(0.0, 1.0);
+    let at = (share * COLOURS.len() as f64).ceil() as usize;
+    COLOURS.get(at.clamp(1, COLOURS.len()) - 1).copied()
+}

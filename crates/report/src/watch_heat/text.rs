@@ -1,0 +1,126 @@
+//! The grid and the distribution in a terminal.
+
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::Evidence;
+
+use super::{HeatMap, HeatPlace};
+use crate::capacity_curve;
+use crate::plot;
+use crate::words::clip;
+
+/// From no hit to the most.
+const LEVELS: [char; 6] = [' ', '·', '░', '▒', '▓', '█'];
+
+/// Columns for the process, the program, the address and the share that is fast.
+const LABEL: usize = 8 + 1 + 16 + 1 + 14 + 1 + 5 + 1;
+
+/// Rows of a map printed on paper or into a pipe.
+const LINES: usize = 32;
+
+impl HeatMap {
+    /// Maps of both kinds of hits and how these are distributed, in a terminal of so many columns.
+    #[must_use]
+    pub fn text(&self, columns: usize) -> String {
+        let mut text = String::new();
+        for evidence in self.seen() {
+            text += &self.lines(evidence, columns, LINES);
+            let parts = [("parts", self.distribution(evidence))];
+            text += &format!("\n{}\n", capacity_curve::text(&parts, columns));
+        }
+        if text.is_empty() {
+            text += "Nothing was seen yet: `isotherm status` says what the sources do.\n";
+        }
+        text
+    }
+
+    /// The map of one kind of hits, with at most so many rows of so many columns.
+    #[must_use]
+    pub fn lines(&self, evidence: Evidence, columns: usize, lines: usize) -> String {
+        let width = columns.saturating_sub(LABEL).max(10);
+        let (rows, cells) = self.shrunk(evidence, width, lines.max(1));
+        let most = cells.iter().flatten().copied().max().unwrap_or(0);
+        let mut text = format!(
+            "{}: one row is {} of a process at least, darkest {most} hits\n",
+            evidence.name(),
+            Bytes(self.part_bytes)
+        );
+        for (row, cells) in rows.iter().zip(&cells) {
+            let share = row.fast_bytes as f64 / row.resident_bytes.max(1) as f64;
+            let line = format!(
+                "{:>8} {:<16} {:>14x} {:>4.0}% ",
+                row.pid,
+                clip(&row.name, 16),
+                row.start,
+                share * 100.0
+            );
+            let cells: String = cells.iter().map(|hits| level(*hits, most)).collect();
+            text += (line + &cells).trim_end();
+            text.push('\n');
+        }
+        let shown = cells.first().map_or(0, Vec::len);
+        let indent = LABEL.saturating_sub(plot::MARGIN);
+        let ends = plot::ends(shown.max(16), &format!("-{}", self.span()), "now");
+        text + &" ".repeat(indent) + &ends
+    }
+
+    /// Neighbouring rows of one process and neighbouring columns put together until they fit.
+    fn shrunk(
+        &self,
+        evidence: Evidence,
+        width: usize,
+        lines: usize,
+    ) -> (Vec<HeatPlace>, Vec<Vec<u64>>) {
+        let every = self.columns.len().div_ceil(width).max(1);
+        let sum = |hits: &[u64]| {
+            hits.iter()
+                .fold(0_u64, |sum, hits| sum.saturating_add(*hits))
+        };
+        let rows = self.rows.iter().zip(self.hits(evidence));
+        let rows = rows.map(|(row, hits)| (row.clone(), hits.chunks(every).map(sum).collect()));
+        let mut rows: Vec<(HeatPlace, Vec<u64>)> = rows.collect();
+        while rows.len() > lines {
+            let before = rows.len();
+            rows = paired(rows);
+            if rows.len() == before {
+                // A row a process, and still too many: the biggest stay.
+                rows.sort_by_key(|(row, _)| std::cmp::Reverse(row.resident_bytes));
+                rows.truncate(lines);
+                rows.sort_by_key(|(row, _)| (row.pid, row.start));
+            }
+        }
+        rows.into_iter().unzip()
+    }
+}
+
+/// Every two neighbours of one process as one.
+fn paired(rows: Vec<(HeatPlace, Vec<u64>)>) -> Vec<(HeatPlace, Vec<u64>)> {
+    let mut paired: Vec<(HeatPlace, Vec<u64>)> = Vec::new();
+    let mut open = false;
+    for (row, hits) in rows {
+        match paired.last_mut() {
+            Some((first, sums)) if open && first.pid == row.pid => {
+                first.resident_bytes = first.resident_bytes.saturating_add(row.resident_bytes);
+                first.fast_bytes = first.fast_bytes.saturating_add(row.fast_bytes);
+                for (sum, hits) in sums.iter_mut().zip(hits) {
+                    *sum = sum.saturating_add(hits);
+                }
+                open = false;
+            }
+            _ => {
+                paired.push((row, hits));
+                open = true;
+            }
+        }
+    }
+    paired
+}
+
+/// By the logarithm: what is a hundred times hotter is not a hundred times darker.
+fn level(hits: u64, most: u64) -> char {
+    if hits == 0 {
+        return LEVELS[0];
+    }
+    let share = ((hits as f64 + 1.0).ln() / (most as f64 + 1.0).ln()).clamp(0.0, 1.0);
+    let top = LEVELS.len() - 1;
+    LEVELS[((share * top as f64).ceil() as usize).clamp(1, top)]
+}
