@@ -47,6 +47,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Say why a site is where a plan puts it
     Explain(ExplainArgs),
+    /// Merge the profiles of a parallel program's ranks into one
+    Merge(MergeArgs),
     /// Show a profile: one self-contained page, text or JSON
     Report(ReportArgs),
     /// Replay a profile or a trace under every policy, between first touch and the oracle
@@ -253,6 +255,20 @@ pub(crate) struct ExplainArgs {
     pub plan: PathBuf,
     /// A site: its name (hexadecimal) or a part of its code location
     pub site: String,
+}
+
+/// Flags of `isotherm merge`.
+#[derive(Debug, Args)]
+pub(crate) struct MergeArgs {
+    /// Where to write the merged profile
+    #[arg(short, long, value_name = "PROFILE")]
+    pub output: PathBuf,
+    /// Replace a profile that is already there
+    #[arg(long)]
+    pub force: bool,
+    /// The profiles, one a rank
+    #[arg(required = true, value_name = "PROFILE")]
+    pub profiles: Vec<PathBuf>,
 }
 
 /// Flags of `isotherm report`.

@@ -47,6 +47,7 @@ fn dispatch(command: &Command, notes: Notes) -> Result<Option<ExitStatus>> {
         Command::Plan(args) => commands::plan::run(args, notes)?,
         Command::Run(args) => return commands::run::run(args, notes).map(Some),
         Command::Explain(args) => commands::explain::run(args)?,
+        Command::Merge(args) => commands::merge::run(args, notes)?,
         Command::Report(args) => commands::report::run(args, notes)?,
         Command::Simulate(args) => commands::simulate::run(args, notes)?,
         Command::Curve(args) => commands::curve::run(args, notes)?,

@@ -8,7 +8,8 @@
 //!
 //! [`Step`] is that picture for one epoch. It is generic over the ports, so the same step serves a
 //! live run, a recorded profile and a simulated machine. A profile that is complete becomes the
-//! input of a policy through [`items()`], or of chunk selection through [`data_objects()`].
+//! input of a policy through [`items()`], or of chunk selection through [`data_objects()`]; those of
+//! the ranks of a parallel program become one by [`merge()`].
 //!
 //! [`UnitStep`] is the daemon's: units of memory of any process instead of sites of one.
 //!
@@ -24,6 +25,7 @@ mod gap;
 mod items;
 mod latency;
 mod left_alone;
+mod merge;
 mod online;
 mod step;
 mod tally;
@@ -36,6 +38,7 @@ pub use data_objects::{CountedObject, data_objects};
 pub use gap::{gap_closed, geometric_mean};
 pub use items::{items, labels};
 pub use latency::is_latency_weighted;
+pub use merge::{MergeError, merge};
 pub use online::{Online, OnlineConfig};
 pub use step::{Step, StepReport};
 pub use unit_step::{

@@ -6,6 +6,7 @@ pub(crate) mod daemon;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod handbook;
+pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod record;
 pub(crate) mod report;
