@@ -1,0 +1,158 @@
+//! What docs/deploy ships is what the program takes: configurations, capabilities, the Slurm scripts.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const ISOTHERM: &str = env!("CARGO_BIN_EXE_isotherm");
+
+fn deploy(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../docs/deploy")
+        .join(name)
+}
+
+fn read(name: &str) -> String {
+    std::fs::read_to_string(deploy(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// Of the programs of whoever runs this test, only the test itself is watched.
+fn base() -> String {
+    format!(
+        "[processes]\npids = [{}]\n[memory]\nfast = \"1GiB\"\n",
+        std::process::id()
+    )
+}
+
+/// What the daemon says of a configuration: one epoch, nothing is moved.
+fn checked(text: &str) -> Output {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("daemon.toml");
+    std::fs::write(&file, text).unwrap();
+    let mut command = Command::new(ISOTHERM);
+    let command = command.args(["daemon", "--dry-run", "--once", "--config"]);
+    command.arg(file).output().expect("it starts")
+}
+
+/// The lines of a block of YAML below a key, without their indentation.
+fn block(text: &str, key: &str) -> String {
+    let lines = text.lines().skip_while(|line| line.trim() != key).skip(1);
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let mut lines = lines.peekable();
+    let by = lines.peek().map_or(0, |line| indentation(line));
+    let inside = lines.take_while(|line| line.is_empty() || indentation(line) >= by);
+    inside
+        .map(|line| line.get(by..).unwrap_or_default().to_owned() + "\n")
+        .collect()
+}
+
+#[test]
+fn the_configuration_of_kubernetes_is_taken_and_its_capabilities_are_those_of_the_unit() {
+    let manifest = read("kubernetes/isotherm.yaml");
+    let config = block(&manifest, "daemon.toml: |");
+    assert!(config.contains("[serve]"), "{config}");
+    let output = checked(&(config + &base()));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let unit = include_str!("../../../setup/isotherm.service");
+    let line = |text: &str, begin: &str| {
+        let mut lines = text.lines().map(str::trim);
+        lines
+            .find(|line| line.starts_with(begin))
+            .expect(begin)
+            .to_owned()
+    };
+    let names = |text: String| {
+        let words = text.split(|c: char| !c.is_ascii_uppercase() && c != '_');
+        let mut names: Vec<String> = words
+            .filter_map(|word| word.strip_prefix("CAP_").or(Some(word)))
+            .filter(|word| word.len() > 3)
+            .map(str::to_owned)
+            .collect();
+        names.sort();
+        names
+    };
+    let in_unit = names(line(unit, "CapabilityBoundingSet="));
+    assert_eq!(names(line(&manifest, "add: [")), in_unit);
+    assert!(in_unit.len() >= 4, "{in_unit:?}");
+}
+
+/// The scripts of Slurm with a configuration of their own and a reload that is only noted.
+struct Node(tempfile::TempDir);
+
+impl Node {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("base.toml"), base()).unwrap();
+        Self(directory)
+    }
+
+    /// Runs a script as Slurm does; both must end well whatever the job asks for.
+    fn run(&self, script: &str, job: u32, comment: &str) {
+        let reload = format!("touch {}", self.0.path().join("reloaded").display());
+        let output = Command::new(deploy("slurm").join(script))
+            .env("ISOTHERM_DIRECTORY", self.0.path())
+            .env("ISOTHERM", ISOTHERM)
+            .env("ISOTHERM_RELOAD", reload)
+            .env("SLURM_JOB_ID", job.to_string())
+            .env("SLURM_JOB_COMMENT", comment)
+            .output()
+            .expect("bash");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    fn config(&self) -> String {
+        std::fs::read_to_string(self.0.path().join("daemon.toml")).unwrap_or_default()
+    }
+}
+
+#[test]
+fn a_job_gets_its_share_and_gives_it_back() {
+    let node = Node::new();
+    node.run("prolog", 7, "isotherm floor=600MiB cap=800MiB priority=2");
+    let group = "[groups.\"/system.slice/slurmstepd.scope/job_7\"]\nfloor = \"600MiB\"\ncap = \"800MiB\"\npriority=2\n";
+    assert!(
+        node.config().starts_with("[processes]") && node.config().contains(group),
+        "{}",
+        node.config()
+    );
+    assert!(node.0.path().join("reloaded").exists());
+    // What does not fit beside it is refused, and the job starts without.
+    node.run("prolog", 8, "isotherm floor=600MiB");
+    assert!(!node.config().contains("job_8"), "{}", node.config());
+    node.run("epilog", 7, "");
+    assert_eq!(node.config().trim(), base().trim());
+    node.run("prolog", 8, "isotherm floor=600MiB");
+    assert!(node.config().contains("job_8"));
+}
+
+#[test]
+fn what_a_user_writes_into_a_comment_never_reaches_the_configuration_unchecked() {
+    let node = Node::new();
+    for comment in [
+        "isotherm floor=1GiB\"\n[moves]\nrate=\"1B",
+        "isotherm floor=$(id)",
+        "isotherm priority=1\ncap=\"0B\"",
+        "isotherm speed=3",
+        "something else",
+        "",
+    ] {
+        node.run("prolog", 9, comment);
+        assert!(
+            !node.config().contains("rate") && !node.config().contains("uid"),
+            "{}",
+            node.config()
+        );
+        assert!(
+            !node.config().contains("\ncap=") && !node.config().contains("speed"),
+            "{}",
+            node.config()
+        );
+    }
+}
