@@ -18,7 +18,7 @@ use crate::perf_source::empty_report;
 use crate::resident::Span;
 
 /// How long a window is open at first, and at most.
-const WINDOW: Nanos = Nanos(50_000_000);
+pub(crate) const WINDOW: Nanos = Nanos(50_000_000);
 
 /// How short it may get.
 const SHORTEST: Nanos = Nanos(1_000_000);
@@ -48,7 +48,7 @@ pub struct Vma {
 /// The length of the next window, given what the last one saw: half, where more than half of the
 /// resident bytes were touched (hot and cold look the same), twice, where less than a twentieth
 /// were.
-fn next_window(window: Nanos, referenced: u64, resident: u64) -> Nanos {
+pub(crate) fn next_window(window: Nanos, referenced: u64, resident: u64) -> Nanos {
     let share = |parts: u64| resident / parts;
     if referenced > share(2) {
         Nanos((window.0 / 2).max(SHORTEST.0))

@@ -117,6 +117,7 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
         timer,
         paranoid(root),
         accessed,
+        idle_pages(root),
         page_tables(probe),
         trapped,
         nodes(root),
@@ -247,6 +248,20 @@ fn accessed_bits(probe: &dyn Probe) -> Finding {
             format!("/proc/self/clear_refs: {error}"),
             "a kernel with CONFIG_PROC_PAGE_MONITOR, and a writable /proc",
         ),
+    }
+}
+
+fn idle_pages(root: &Path) -> Finding {
+    use crate::watch::page_idle::{BITMAP, REMEDY};
+    const NAME: &str = "idle pages";
+    let mut options = std::fs::OpenOptions::new();
+    match options.read(true).write(true).open(root.join(BITMAP)) {
+        Ok(_) => available(
+            NAME,
+            "accessed bits of single pages, for the daemon with accessed_bits = \"page-idle\", which \
+             needs CAP_SYS_ADMIN for frame numbers",
+        ),
+        Err(error) => missing(NAME, format!("/{BITMAP}: {error}"), REMEDY),
     }
 }
 

@@ -171,6 +171,9 @@ pub(crate) enum BitsName {
     Damon,
     /// By mappings.
     Mappings,
+    /// The bitmap of idle pages.
+    #[serde(rename = "page-idle")]
+    PageIdle,
     /// None.
     Off,
 }
@@ -383,8 +386,14 @@ impl Config {
             BitsName::Auto => Bits::Auto,
             BitsName::Damon => Bits::Damon,
             BitsName::Mappings => Bits::Mappings,
+            BitsName::PageIdle => Bits::PageIdle,
             BitsName::Off => Bits::Off,
         }
+    }
+
+    /// Whether a source needs the numbers of page frames.
+    pub(crate) const fn sees_frames(&self) -> bool {
+        matches!(self.sources.accessed_bits, BitsName::PageIdle)
     }
 
     /// How both kinds of hits become one rank.

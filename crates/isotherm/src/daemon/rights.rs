@@ -29,27 +29,36 @@ const TABLE: [(CapabilitySet, &str, &str); 4] = [
     ),
 ];
 
-/// What the daemon may do.
-pub(crate) fn held() -> Vec<RightStatus> {
+/// What only one source needs, which is used only where it was asked for: it is nearly all of root.
+const FRAMES: (CapabilitySet, &str, &str) = (
+    CapabilitySet::SYS_ADMIN,
+    "CAP_SYS_ADMIN",
+    "find the frames of pages, for the bitmap of idle pages",
+);
+
+fn table(frames: bool) -> impl Iterator<Item = (CapabilitySet, &'static str, &'static str)> {
+    TABLE.into_iter().chain(frames.then_some(FRAMES))
+}
+
+/// What the daemon may do; with `frames` it looks at frames of pages.
+pub(crate) fn held(frames: bool) -> Vec<RightStatus> {
     let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
-    let right = |(capability, name, feature): &(CapabilitySet, &str, &str)| RightStatus {
-        capability: (*name).to_owned(),
-        feature: (*feature).to_owned(),
-        held: effective.contains(*capability),
+    let right = |(capability, name, feature): (CapabilitySet, &str, &str)| RightStatus {
+        capability: name.to_owned(),
+        feature: feature.to_owned(),
+        held: effective.contains(capability),
     };
-    TABLE.iter().map(right).collect()
+    table(frames).map(right).collect()
 }
 
 /// Gives up every capability that buys nothing here, for this thread and those it starts. Called
-/// before the first of them.
+/// before the first of them. With `frames` it looks at frames of pages.
 ///
 /// # Errors
 /// The kernel refused.
-pub(crate) fn drop_others() -> std::io::Result<()> {
+pub(crate) fn drop_others(frames: bool) -> std::io::Result<()> {
     let sets = capabilities(None)?;
-    let ours = TABLE
-        .iter()
-        .fold(CapabilitySet::empty(), |all, (one, _, _)| all | *one);
+    let ours = table(frames).fold(CapabilitySet::empty(), |all, (one, _, _)| all | one);
     set_capabilities(
         None,
         CapabilitySets {
@@ -70,10 +79,10 @@ mod tests {
     fn what_buys_nothing_is_dropped_and_the_rest_is_as_before() {
         // In a thread of its own: other tests keep their rights.
         let (before, after, left) = std::thread::spawn(|| {
-            let before = held();
-            drop_others().expect("the kernel lets us have less");
+            let before = held(false);
+            drop_others(false).expect("the kernel lets us have less");
             let left = capabilities(None).expect("own capabilities");
-            (before, held(), left)
+            (before, held(false), left)
         })
         .join()
         .expect("no panic");
@@ -81,5 +90,23 @@ mod tests {
         assert_eq!(before.len(), TABLE.len());
         assert!(!left.permitted.contains(CapabilitySet::SYS_ADMIN));
         assert!(!left.effective.contains(CapabilitySet::CHOWN));
+    }
+
+    #[test]
+    fn the_right_to_see_frames_is_kept_only_for_the_source_that_needs_it() {
+        let (before, left) = std::thread::spawn(|| {
+            let before = capabilities(None).expect("own capabilities").permitted;
+            drop_others(true).expect("the kernel lets us have less");
+            (
+                before,
+                capabilities(None).expect("own capabilities").permitted,
+            )
+        })
+        .join()
+        .expect("no panic");
+        let admin = CapabilitySet::SYS_ADMIN;
+        assert_eq!(left.contains(admin), before.contains(admin));
+        assert!(!left.contains(CapabilitySet::CHOWN));
+        assert_eq!(held(true).len(), TABLE.len() + 1);
     }
 }

@@ -94,7 +94,7 @@ struct Signals {
 pub(crate) fn run(options: Options, notes: Notes) -> Result<()> {
     let config = Config::read(options.config.as_deref())?;
     let signals = Signals::new()?;
-    if let Err(error) = rights::drop_others() {
+    if let Err(error) = rights::drop_others(config.sees_frames()) {
         notes.warn(&format!(
             "rights that are not needed cannot be given up: {error}"
         ));
@@ -202,7 +202,7 @@ impl Service {
         let teller = Teller::new(Status {
             dry_run: options.dry_run,
             policy: config.policy.clone(),
-            rights: rights::held(),
+            rights: rights::held(config.sees_frames()),
             notes: said,
             ..Status::default()
         });

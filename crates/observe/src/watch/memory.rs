@@ -11,7 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::NodeId;
+use isotherm_model::movement::{AddressRange, NodeId};
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Held, Unit};
 use isotherm_sys::pages;
@@ -117,6 +117,41 @@ impl Layout {
     }
 }
 
+impl Resident {
+    /// Of each unit its range, its resident bytes, and at most `count` of its resident pages, spread
+    /// over them: one in each of `count` equal parts, another in every `turn`.
+    pub(super) fn samples(
+        &self,
+        page: u64,
+        count: u64,
+        turn: u64,
+    ) -> impl Iterator<Item = (AddressRange, Bytes, Vec<u64>)> {
+        self.0.iter().map(move |pieces| {
+            let (page, bytes) = (page.max(1), pieces.bytes());
+            let end = pieces.spans.last().map_or(pieces.start, |span| span.end);
+            let range = AddressRange {
+                start: pieces.start,
+                bytes: Bytes(end - pieces.start),
+            };
+            let pages = bytes / page;
+            let count = count.clamp(1, pages.max(1));
+            let at = |part: u64| {
+                // At most a unit's pages times the count.
+                let (begin, end) = (part * pages / count, (part + 1) * pages / count);
+                pieces.address((begin + turn % (end - begin).max(1)) * page)
+            };
+            let addresses = (0..count).filter_map(at);
+            (range, Bytes(bytes), addresses.collect())
+        })
+    }
+
+    /// What is resident in these spans, for tests.
+    #[cfg(test)]
+    pub(super) fn of_spans(spans: &[Span], unit: u64) -> Self {
+        Self(cut(spans, unit))
+    }
+}
+
 impl Pieces {
     fn bytes(&self) -> u64 {
         self.spans.iter().map(|span| span.end - span.start).sum()
@@ -128,15 +163,21 @@ impl Pieces {
         let asked = ASKED.min(bytes.div_ceil(page.max(1)));
         (0..asked).filter_map(move |number| {
             // At most a unit times nine.
-            let mut at = bytes / (2 * asked) * (2 * number + 1);
-            let span = self.spans.iter().find(|span| {
-                let length = span.end - span.start;
-                let inside = at < length;
-                at -= if inside { 0 } else { length };
-                inside
-            })?;
-            Some((span.start + at) / page.max(1) * page.max(1))
+            let at = bytes / (2 * asked) * (2 * number + 1);
+            Some(self.address(at)? / page.max(1) * page.max(1))
         })
+    }
+
+    /// The address of a resident byte, by its number among them.
+    fn address(&self, byte: u64) -> Option<u64> {
+        let mut at = byte;
+        let span = self.spans.iter().find(|span| {
+            let length = span.end - span.start;
+            let inside = at < length;
+            at -= if inside { 0 } else { length };
+            inside
+        })?;
+        Some(span.start + at)
     }
 }
 
@@ -278,6 +319,24 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
             spans: vec![0..4096, 8192..12_288],
         };
         assert_eq!(apart.pages(4096).collect::<Vec<_>>(), [0, 8192]);
+    }
+
+    #[test]
+    fn samples_lie_one_in_each_part_and_over_the_turns_everywhere() {
+        let resident = Resident::of_spans(&[0..4 * 4096, MIB / 2..MIB / 2 + 4 * 4096], MIB);
+        let mut seen = BTreeSet::new();
+        for turn in 0..4 {
+            let (range, bytes, pages) = resident.samples(4096, 2, turn).next().expect("a unit");
+            assert_eq!((range.start, bytes), (0, Bytes(8 * 4096)));
+            assert_eq!(range.end(), MIB / 2 + 4 * 4096);
+            assert!(pages[0] < 4 * 4096 && pages[1] >= MIB / 2, "{pages:?}");
+            seen.extend(pages);
+        }
+        assert_eq!(seen.len(), 8);
+        let page = 0..4096;
+        let few = Resident::of_spans(std::slice::from_ref(&page), MIB);
+        let pages: Vec<_> = few.samples(4096, 8, 9).map(|(_, _, pages)| pages).collect();
+        assert_eq!(pages, [[0]]);
     }
 
     #[test]

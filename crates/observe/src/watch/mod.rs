@@ -3,7 +3,7 @@
 //! ```text
 //! candidates   every second: which processes there are, and which are worth it (TMP's filter)
 //! memory       what they hold: mappings, resident pages, the nodes these lie on
-//! bits         accessed bits: damon (regions), or clear_refs and smaps (whole mappings)
+//! bits         accessed bits: damon (regions), page_idle (pages), or clear_refs and smaps (whole mappings)
 //! samples      timer or PMU samples with data addresses, of all processes or of each
 //! cost         what a source may use, and how it is slowed where it uses more
 //! watcher      joins all of it into an Observation an epoch
@@ -18,5 +18,6 @@ pub mod candidates;
 pub mod cost;
 pub mod damon;
 pub mod memory;
+pub mod page_idle;
 pub mod samples;
 pub mod watcher;

@@ -15,6 +15,7 @@ use super::candidates::{Candidate, Candidates, Filter, Selection};
 use super::cost::Stride;
 use super::damon::Damon;
 use super::memory::{Layout, Resident, capacity};
+use super::page_idle::PageIdle;
 use super::samples::Samples;
 use crate::clock::Clock;
 use crate::gate::Gate;
@@ -31,6 +32,8 @@ pub enum Bits {
     Damon,
     /// By mappings: `clear_refs` and `smaps`.
     Mappings,
+    /// From the bitmap of idle pages where it can be had, else by mappings.
+    PageIdle,
     /// From nowhere.
     Off,
 }
@@ -78,6 +81,7 @@ pub struct Watcher {
     candidates: Candidates,
     watched: Vec<Candidate>,
     damon: Option<Damon>,
+    idle: Option<PageIdle>,
     mappings: Option<MappingBits>,
     samples: Option<Samples>,
     tlb: Option<Rest>,
@@ -129,6 +133,7 @@ impl Watcher {
             candidates: Candidates::new(&proc_root),
             watched: Vec::new(),
             damon: None,
+            idle: None,
             mappings: None,
             samples: None,
             tlb: None,
@@ -163,6 +168,15 @@ impl Watcher {
                 mappings = true;
             }
             None => {}
+        }
+        if config.bits == Bits::PageIdle {
+            match PageIdle::open(&config.root, bits) {
+                Ok(idle) => self.idle = Some(idle),
+                Err(why) => {
+                    self.counters.trouble = why;
+                    mappings = true;
+                }
+            }
         }
         self.mappings = mappings.then(|| MappingBits::new(bits));
         let source = config.samples;
@@ -249,6 +263,9 @@ impl Watcher {
         if let Some(source) = &mut self.damon {
             source.set_budget(bits);
         }
+        if let Some(source) = &mut self.idle {
+            source.set_budget(bits);
+        }
         if let Some(source) = &mut self.mappings {
             source.set_budget(bits);
         }
@@ -317,6 +334,11 @@ impl Watcher {
             left.retain(|process| !watched.contains(process));
             damon.look(&*self.clock, self.layout.page, span, &mut self.sightings);
         }
+        if let Some(idle) = &mut self.idle {
+            let (clock, page) = (&*self.clock, self.layout.page);
+            let (proc_root, resident) = (&self.layout.proc_root, &self.resident);
+            idle.look(clock, proc_root, resident, page, span, &mut self.sightings);
+        }
         if let Some(mappings) = self.mappings.as_mut().filter(|_| !left.is_empty()) {
             let (clock, page) = (&*self.clock, self.layout.page);
             let proc_root = &self.layout.proc_root;
@@ -382,6 +404,7 @@ impl Watcher {
             self.counters.clone(),
         ];
         reports.extend(self.damon.as_ref().map(|source| source.report().clone()));
+        reports.extend(self.idle.as_ref().map(|source| source.report().clone()));
         reports.extend(self.mappings.as_ref().map(|source| source.report().clone()));
         reports.extend(self.samples.as_ref().map(|source| source.report().clone()));
         reports

@@ -1,0 +1,262 @@
+//! Accessed bits of single pages: the kernel's bitmap of idle pages.
+//!
+//! A window is: mark pages idle, wait, and look which are idle no more. The kernel looks at the page
+//! tables of whoever maps a page and clears the bits there, about a microsecond a page, so only a few
+//! pages of each unit are asked for, others in every window; what they say stands for the unit.
+//!
+//! ```text
+//! unit, 512 pages     | . . x . . . x . . . x . . . x . |   four of them are marked
+//! after the window      idle    not      not     idle       so 256 pages were accessed
+//! ```
+//!
+//! The bitmap is by page frame. Frame numbers stand in `/proc/pid/pagemap`, as zeros for whoever lacks
+//! `CAP_SYS_ADMIN`. A huge page has one bit, that of its first frame; and pages that are on no list of
+//! the kernel's cannot be marked. Both are told by `/proc/kpageflags`.
+//!
+//! Kernel documents: `admin-guide/mm/idle_page_tracking.rst`, `admin-guide/mm/pagemap.rst`.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use isotherm_model::batch::{Process, SourceReport};
+use isotherm_model::movement::AddressRange;
+use isotherm_model::units::Nanos;
+use isotherm_model::watch::{Evidence, Sighting};
+
+use super::cost::Stride;
+use super::memory::Resident;
+use crate::accessed::{WINDOW, next_window};
+use crate::clock::Clock;
+use crate::perf_source::empty_report;
+
+/// Where the bitmap is, below the root.
+pub(crate) const BITMAP: &str = "sys/kernel/mm/page_idle/bitmap";
+
+/// What a kernel needs to have it.
+pub(crate) const REMEDY: &str = "a kernel with CONFIG_IDLE_PAGE_TRACKING (Debian's have it off), and the \
+                                 rights of root with CAP_SYS_ADMIN";
+
+/// Pages of a unit that are marked in one window.
+const PAGES: u64 = 8;
+
+/// Frames in one word of the bitmap.
+const WORD: u64 = 64;
+
+/// Bits of a pagemap entry that hold the frame number, and the one that says that there is one.
+const FRAME: u64 = (1 << 55) - 1;
+const PRESENT: u64 = 1 << 63;
+
+/// Bits of a frame's flags: it is on a list, and it is a part of a huge page that is not the first.
+const LISTED: u64 = 1 << 5;
+const TAIL: u64 = 1 << 16;
+
+/// Frames of the biggest huge page that is looked through for its first one: 2 MiB of pages of 4 KiB.
+const HUGE: u64 = 512;
+
+/// The source.
+#[derive(Debug)]
+pub struct PageIdle {
+    bitmap: File,
+    flags: File,
+    stride: Stride,
+    turn: u32,
+    windows: u64,
+    window: Nanos,
+    report: SourceReport,
+}
+
+/// A part of a process's memory and the frames that stand for it.
+struct Asked {
+    process: Process,
+    range: AddressRange,
+    /// Pages of it that are resident.
+    pages: u64,
+    frames: Vec<u64>,
+}
+
+impl PageIdle {
+    /// Opens the bitmap below this root, for a source that may use so many millionths of one
+    /// processor's time.
+    ///
+    /// # Errors
+    /// In words, with what would help: the kernel has none, or it may not be written.
+    pub fn open(root: &Path, budget_ppm: u64) -> Result<Self, String> {
+        let refused = |name: &str, error: io::Error| {
+            let path = root.join(name);
+            format!("{}: {error}; idle pages need {REMEDY}", path.display())
+        };
+        let mut options = OpenOptions::new();
+        let bitmap = options.read(true).write(true).open(root.join(BITMAP));
+        let bitmap = bitmap.map_err(|error| refused(BITMAP, error))?;
+        let flags = File::open(root.join("proc/kpageflags"));
+        let flags = flags.map_err(|error| refused("proc/kpageflags", error))?;
+        let note = "about 1 us for each of eight pages a unit to mark, and as much to look; the program \
+                    sets each bit again, 0.3 us for a page of 4 KiB";
+        Ok(Self {
+            bitmap,
+            flags,
+            stride: Stride::new(budget_ppm),
+            turn: 0,
+            windows: 0,
+            window: WINDOW,
+            report: empty_report("page-idle", note.to_owned()),
+        })
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub const fn report(&self) -> &SourceReport {
+        &self.report
+    }
+
+    /// Changes its budget.
+    pub const fn set_budget(&mut self, budget_ppm: u64) {
+        self.stride.set_budget(budget_ppm);
+    }
+
+    /// Opens a window on what these processes have resident and adds what was accessed in it. Where
+    /// the source is too dear for its budget, most calls do nothing. `span` is the time since the last
+    /// call.
+    pub fn look(
+        &mut self,
+        clock: &dyn Clock,
+        proc_root: &Path,
+        resident: &BTreeMap<Process, Resident>,
+        page: u64,
+        span: Nanos,
+        sightings: &mut Vec<Sighting>,
+    ) {
+        self.turn += 1;
+        if self.turn < self.stride.get() {
+            return;
+        }
+        let strides = std::mem::take(&mut self.turn);
+        let begin = clock.busy();
+        self.windows = self.windows.wrapping_add(1);
+        let mut asked = Vec::new();
+        for (process, resident) in resident {
+            // One that has ended is no failure; what else is wrong is wrong for all.
+            match self.frames(proc_root, *process, resident, page) {
+                Ok(parts) => asked.extend(parts),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => self.report.trouble = format!("frame numbers: {error}"),
+            }
+        }
+        if let Err(error) = self.window(clock, &asked, sightings) {
+            self.report.trouble = format!("the bitmap of idle pages: {error}");
+        }
+        self.report.cost += clock.busy().saturating_sub(begin);
+        let span = Nanos(span.0.saturating_mul(u64::from(strides)));
+        self.stride.learn(self.report.cost, span);
+    }
+
+    /// Marks, waits and looks.
+    fn window(
+        &mut self,
+        clock: &dyn Clock,
+        asked: &[Asked],
+        sightings: &mut Vec<Sighting>,
+    ) -> io::Result<()> {
+        let mut words = BTreeMap::<u64, u64>::new();
+        for frame in asked.iter().flat_map(|asked| &asked.frames) {
+            *words.entry(frame / WORD).or_default() |= 1 << (frame % WORD);
+        }
+        if words.is_empty() {
+            return Ok(());
+        }
+        for (word, bits) in &words {
+            // Bits that are 0 change nothing.
+            self.bitmap.write_all_at(&bits.to_ne_bytes(), word * 8)?;
+        }
+        clock.sleep(self.window);
+        for (word, bits) in &mut words {
+            *bits = entry(&self.bitmap, *word)?;
+        }
+        let is_idle = |frame: &u64| {
+            let bits = words.get(&(frame / WORD)).copied().unwrap_or(0);
+            bits & (1 << (frame % WORD)) != 0
+        };
+        let (mut marked, mut accessed) = (0, 0);
+        for part in asked {
+            let all = part.frames.len() as u64;
+            let idle = part.frames.iter().filter(|frame| is_idle(frame)).count() as u64;
+            (marked, accessed) = (marked + all, accessed + all - idle);
+            // Both factors count pages of one unit.
+            let hits = part.pages.saturating_mul(all - idle) / all.max(1);
+            if hits > 0 {
+                sightings.push(Sighting {
+                    process: part.process,
+                    range: part.range,
+                    hits,
+                    evidence: Evidence::AccessedBits,
+                });
+            }
+        }
+        self.report.taken += marked;
+        self.report.usable += accessed;
+        self.window = next_window(self.window, accessed, marked);
+        Ok(())
+    }
+
+    /// Frames that stand for each unit of a process.
+    fn frames(
+        &mut self,
+        proc_root: &Path,
+        process: Process,
+        resident: &Resident,
+        page: u64,
+    ) -> io::Result<Vec<Asked>> {
+        let pagemap = File::open(proc_root.join(process.pid.to_string()).join("pagemap"))?;
+        let (mut parts, mut hidden) = (Vec::new(), false);
+        for (range, bytes, addresses) in resident.samples(page, PAGES, self.windows) {
+            let mut frames = Vec::new();
+            for address in addresses {
+                let entry = entry(&pagemap, address / page.max(1))?;
+                if entry & PRESENT == 0 {
+                    continue;
+                }
+                match entry & FRAME {
+                    0 => hidden = true,
+                    frame => frames.extend(self.markable(frame)?),
+                }
+            }
+            parts.push(Asked {
+                process,
+                range,
+                pages: bytes.0 / page.max(1),
+                frames,
+            });
+        }
+        if hidden {
+            self.report.trouble =
+                format!("the kernel hides frame numbers; idle pages need {REMEDY}");
+        }
+        Ok(parts)
+    }
+
+    /// The frame whose bit tells of this one; None where it cannot be marked now.
+    fn markable(&self, frame: u64) -> io::Result<Option<u64>> {
+        let mut flags = entry(&self.flags, frame)?;
+        let mut first = frame;
+        let last = frame.saturating_sub(HUGE);
+        while flags & TAIL != 0 && first > last {
+            first -= 1;
+            flags = entry(&self.flags, first)?;
+        }
+        Ok((flags & LISTED != 0 && flags & TAIL == 0).then_some(first))
+    }
+}
+
+/// One word of a file of such words.
+fn entry(file: &File, number: u64) -> io::Result<u64> {
+    let mut word = [0; 8];
+    let at = number.checked_mul(8).ok_or(io::ErrorKind::InvalidInput)?;
+    file.read_exact_at(&mut word, at)?;
+    Ok(u64::from_ne_bytes(word))
+}
+
+#[cfg(test)]
+mod tests;
