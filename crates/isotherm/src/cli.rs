@@ -348,7 +348,8 @@ pub(crate) struct SimulateArgs {
     /// given several times [default: every one that the input suits]
     #[arg(long = "policy", value_name = "NAME")]
     pub policies: Vec<String>,
-    /// What the policies see of a trace: exact, accessed-bits, trace-samples or both
+    /// What the policies see of a trace: exact, accessed-bits, trace-samples, both (added, as TMP does) or
+    /// balanced (the daemon's rank of both)
     #[arg(long, value_name = "SOURCE", default_value = "exact", value_parser = input::monitor_source)]
     pub source: isotherm_sim::Source,
     /// Accesses of the program for which one recorded access stands [default: what the slow tier

@@ -10,6 +10,10 @@
 //! samples         ^     ^            a: 2 (third and sixth access)
 //! rank                               a: 4   b: 2   c: 1
 //! ```
+//!
+//! That sum is of numbers of the same order only where samples are about as many as pages. *Balanced* is
+//! the rank of our daemon (`crates/pipeline/src/unit_step/rank.rs`): a sample stands for the accesses
+//! between two, and accessed bits for as many accesses together as the samples do.
 
 /// Which sources the rank sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,15 +27,18 @@ pub enum Source {
     TraceSamples,
     /// TMP: the sum of both.
     Both,
+    /// The daemon: both, as accesses that they stand for.
+    Balanced,
 }
 
 impl Source {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Exact,
         Self::AccessedBits,
         Self::TraceSamples,
         Self::Both,
+        Self::Balanced,
     ];
 
     /// The word used on the command line and in reports.
@@ -42,6 +49,7 @@ impl Source {
             Self::AccessedBits => "accessed-bits",
             Self::TraceSamples => "trace-samples",
             Self::Both => "both",
+            Self::Balanced => "balanced",
         }
     }
 
@@ -65,12 +73,13 @@ pub struct Monitor {
 }
 
 impl Default for Monitor {
-    /// Exact; else one walk an epoch and one sample in 64 accesses.
+    /// Exact; else one walk an epoch and one sample in 61 accesses: a prime, because loops over powers of two
+    /// show a sampler of such a period the same few pages again and again.
     fn default() -> Self {
         Self {
             source: Source::Exact,
             walks: 1,
-            period: 64,
+            period: 61,
         }
     }
 }
@@ -83,6 +92,8 @@ pub(crate) struct Watch {
     walk: u32,
     /// The walk that last found each page's bit set, from 1.
     found: Vec<u32>,
+    /// Samples of each page in this epoch, where they are counted apart.
+    samples: Vec<u64>,
 }
 
 impl Watch {
@@ -92,6 +103,7 @@ impl Watch {
             accesses_to_sample: monitor.period.max(1),
             walk: 0,
             found: vec![0; pages],
+            samples: Vec::new(),
         }
     }
 
@@ -105,8 +117,11 @@ impl Watch {
             }
             Source::AccessedBits => (true, false),
             Source::TraceSamples => (false, true),
-            Source::Both => (true, true),
+            Source::Both | Source::Balanced => (true, true),
         };
+        let balanced = self.monitor.source == Source::Balanced;
+        self.samples.clear();
+        self.samples.resize(ranks.len(), 0);
         let every = pages
             .len()
             .div_ceil(self.monitor.walks.max(1) as usize)
@@ -122,8 +137,14 @@ impl Watch {
             self.accesses_to_sample -= 1;
             if self.accesses_to_sample == 0 {
                 self.accesses_to_sample = self.monitor.period.max(1);
-                ranks[page] += u64::from(samples);
+                self.samples[page] += u64::from(samples);
             }
+        }
+        if balanced {
+            balance(ranks, &self.samples, u64::from(self.monitor.period.max(1)));
+        } else {
+            let both = ranks.iter_mut().zip(&self.samples);
+            both.for_each(|(rank, samples)| *rank += samples);
         }
     }
 
@@ -132,6 +153,24 @@ impl Watch {
             self.found.fill(0);
             1
         });
+    }
+}
+
+/// Turns the hits of accessed bits in `ranks` and samples into accesses that they stand for, as the
+/// daemon does: a sample for `worth`, the bits together for as many as the samples. Without samples the
+/// bits are left as they are, because only their order counts then.
+fn balance(ranks: &mut [u64], samples: &[u64], worth: u64) {
+    let sum = |hits: &[u64]| hits.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
+    let (bits, all) = (sum(ranks), sum(samples).saturating_mul(worth));
+    if all == 0 {
+        return;
+    }
+    for (rank, samples) in ranks.iter_mut().zip(samples) {
+        // The product of two 64-bit numbers fits 128 bits; a hit is never worth nothing.
+        let share = u128::from(*rank) * u128::from(all) / u128::from(bits.max(1));
+        let share = u64::try_from(share).unwrap_or(u64::MAX);
+        let share = share.max(u64::from(*rank > 0));
+        *rank = share.saturating_add(samples.saturating_mul(worth));
     }
 }
 
@@ -158,6 +197,8 @@ mod tests {
         assert_eq!(ranks(Source::AccessedBits), [2, 2, 1]);
         assert_eq!(ranks(Source::TraceSamples), [2, 0, 0]);
         assert_eq!(ranks(Source::Both), [4, 2, 1]);
+        // Two samples stand for six accesses, and so do the five bits together.
+        assert_eq!(ranks(Source::Balanced), [6 + 2, 2, 1]);
     }
 
     #[test]

@@ -230,7 +230,8 @@ fn each_source_ranks_by_what_it_sees_and_the_bounds_stay_exact() {
         assert_eq!(report.capacities[0].oracle.hits, 8 * 16);
         hits.push(report.capacities[0].policies[0].hits);
     }
-    assert_eq!(hits, [1 + 7 * 16, 8, 1 + 7 * 16, 1 + 7 * 16]);
+    let hot = 1 + 7 * 16;
+    assert_eq!(hits, [hot, 8, hot, hot, hot]);
 }
 
 #[test]
