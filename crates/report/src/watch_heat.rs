@@ -101,8 +101,12 @@ impl HeatHistory {
             };
             (heat.unit, sums)
         };
-        let mut part = unit.0.max(1);
-        let mut cells: BTreeMap<Unit, Sums> = units.into_iter().map(cell).collect();
+        let units: Vec<UnitHeat> = units.into_iter().collect();
+        // So many units make more parts than there are rows in any smaller part: a machine with
+        // millions of units is joined in one go.
+        let together = units.len().div_ceil(ROWS).next_power_of_two() as u64;
+        let mut part = unit.0.max(1).saturating_mul(together);
+        let mut cells = joined(units.into_iter().map(cell), part);
         // At the end every process is one part.
         while cells.len() > ROWS && part < 1 << 62 {
             part *= 2;
