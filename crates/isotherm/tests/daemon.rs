@@ -291,6 +291,84 @@ fn the_wanted_set_is_the_hot_part_of_a_program_that_knows_nothing_of_it() {
     );
 }
 
+/// A control group of version 2 for a test; removed with it, when no process is left in it.
+struct Group {
+    directory: PathBuf,
+    name: String,
+}
+
+impl Group {
+    /// None where this machine lets us make none.
+    fn new(word: &str) -> Option<Self> {
+        let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+        let mut mounts = mounts
+            .lines()
+            .map(|line| line.split(' ').collect::<Vec<_>>());
+        let root = mounts.find(|words| words.get(2) == Some(&"cgroup2"))?;
+        let name = format!("/isotherm-test-{}-{word}", std::process::id());
+        let directory = PathBuf::from(format!("{}{name}", root.get(1)?));
+        std::fs::create_dir(&directory).ok()?;
+        Some(Self { directory, name })
+    }
+
+    fn take(&self, pid: u32) -> bool {
+        std::fs::write(self.directory.join("cgroup.procs"), pid.to_string()).is_ok()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.directory);
+    }
+}
+
+#[test]
+fn a_floor_keeps_memory_fast_beside_a_group_that_counts_a_hundred_times() {
+    let (Some(loud), Some(quiet)) = (Group::new("loud"), Group::new("quiet")) else {
+        return println!("skipped: no control group of version 2 can be made here");
+    };
+    let directory = directory();
+    let programs = [&loud, &quiet].map(|group| {
+        let program = Watched::start(directory.path());
+        group.take(program.pid()).then_some(program)
+    });
+    let [Some(one), Some(other)] = &programs else {
+        return println!("skipped: no process can be put into a control group here");
+    };
+    let config = format!(
+        "policy = \"history\"\n{}[groups.\"{}\"]\npriority = 100\n[groups.\"{}\"]\nfloor = \"16MiB\"\n",
+        watching(&[one.pid(), other.pid()], "36MiB"),
+        loud.name,
+        quiet.name
+    );
+    let mut daemon = Daemon::start(directory.path(), &config);
+    let fast = |status: &Value, group: &Group| {
+        let groups = status["groups"].as_array().cloned().unwrap_or_default();
+        let of = groups
+            .iter()
+            .find(|one| one["control_group"] == group.name.as_str());
+        of.and_then(|of| of["fast_bytes"].as_u64()).unwrap_or(0)
+    };
+    let status = daemon.wait("floor", |status| {
+        let seen = fast(status, &quiet) >= 16 * MIB && fast(status, &loud) > 0;
+        seen || status["epochs"].as_u64() >= Some(100)
+    });
+    if usable(&status, &["timer", "mapping-bits", "damon"]) == 0 {
+        return println!("skipped: nothing is seen here: {}", status["sources"]);
+    }
+    let begun = status["epochs"].as_u64().unwrap_or(0);
+    for epoch in begun..begun + 5 {
+        let status = daemon.wait("epoch", |status| status["epochs"].as_u64() >= Some(epoch));
+        assert!(fast(&status, &quiet) >= 16 * MIB, "{status}");
+        assert!(
+            fast(&status, &loud) + fast(&status, &quiet) <= 36 * MIB,
+            "{status}"
+        );
+    }
+    daemon.stop();
+    drop(programs);
+}
+
 #[test]
 fn a_daemon_answers_obeys_signals_and_leaves_nothing_behind() {
     let directory = directory();
