@@ -87,7 +87,9 @@ pub struct Watcher {
     tlb: Option<Rest>,
     cache: Option<Rest>,
     /// What is resident of each process, as it was read last.
-    resident: BTreeMap<Process, Read>,
+    resident: BTreeMap<Process, Resident>,
+    /// What the kernel said then that each process had.
+    bytes_then: BTreeMap<Process, u64>,
     memory: SourceReport,
     memory_stride: Stride,
     turn: u32,
@@ -99,17 +101,9 @@ pub struct Watcher {
     ticked: Nanos,
 }
 
-/// What was read of a process, and what the kernel said it had then.
-struct Read {
-    resident: Resident,
-    bytes: u64,
-}
-
-impl Read {
-    /// True where the process has grown or shrunk by an eighth since.
-    const fn is_old(&self, bytes: u64) -> bool {
-        self.bytes.abs_diff(bytes) > self.bytes / 8
-    }
+/// True where a process has grown or shrunk by an eighth since it had `then` bytes.
+const fn has_changed(then: u64, now: u64) -> bool {
+    then.abs_diff(now) > then / 8
 }
 
 /// Parts of the budget for samples, for accessed bits, and for looking at memory, of ten.
@@ -139,6 +133,7 @@ impl Watcher {
             tlb: None,
             cache: None,
             resident: BTreeMap::new(),
+            bytes_then: BTreeMap::new(),
             memory: empty_report("memory", memory_note.to_owned()),
             memory_stride: Stride::new(config.budget_ppm),
             turn: 0,
@@ -231,6 +226,7 @@ impl Watcher {
         let processes = self.processes();
         let is_watched = |process: &Process| processes.binary_search(process).is_ok();
         self.resident.retain(|process, _| is_watched(process));
+        self.bytes_then.retain(|process, _| is_watched(process));
         self.trouble.retain(|process, _| is_watched(process));
         self.set_budgets();
         if let Some(damon) = &mut self.damon {
@@ -386,13 +382,14 @@ impl Watcher {
     }
 
     fn held_by(&mut self, process: Process, bytes: u64, again: bool) -> io::Result<Vec<Held>> {
-        let known = self.resident.get(&process);
-        if again || known.is_none_or(|read| read.is_old(bytes)) {
+        let then = self.bytes_then.get(&process);
+        if again || then.is_none_or(|then| has_changed(*then, bytes)) {
             let resident = self.layout.resident(process)?;
-            self.resident.insert(process, Read { resident, bytes });
+            self.resident.insert(process, resident);
+            self.bytes_then.insert(process, bytes);
         }
         match self.resident.get(&process) {
-            Some(read) => self.layout.held(process, &read.resident),
+            Some(resident) => self.layout.held(process, resident),
             None => Ok(Vec::new()),
         }
     }
@@ -432,18 +429,14 @@ impl std::fmt::Debug for Watcher {
 
 #[cfg(test)]
 mod tests {
-    use super::{Read, Resident};
+    use super::has_changed;
 
     #[test]
-    fn what_was_read_is_old_when_the_process_has_grown_or_shrunk_by_more_than_an_eighth() {
-        let read = Read {
-            resident: Resident::default(),
-            bytes: 800,
-        };
-        let old: Vec<u64> = [0, 699, 700, 800, 900, 901]
+    fn a_process_has_changed_when_it_has_grown_or_shrunk_by_more_than_an_eighth() {
+        let changed: Vec<u64> = [0, 699, 700, 800, 900, 901]
             .into_iter()
-            .filter(|bytes| read.is_old(*bytes))
+            .filter(|now| has_changed(800, *now))
             .collect();
-        assert_eq!(old, [0, 699, 901]);
+        assert_eq!(changed, [0, 699, 901]);
     }
 }
