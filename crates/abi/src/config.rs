@@ -77,6 +77,9 @@ pub struct ConfigHeader {
     pub emulation: Emulation,
     /// Which chunks are trapped to see who touches them; all zero where nothing is.
     pub trapping: Trapping,
+    /// Accesses from one sample of instrumented programs to the next on the mean
+    /// ([`crate::accesses`]), at most [`crate::accesses::PERIOD_MAX`]; 0 where none is wanted.
+    pub access_period: u64,
 }
 
 /// Who moves memory that is there already, in online runs on real nodes.
@@ -196,10 +199,11 @@ impl ConfigHeader {
                 period_ns: 0,
                 seed: 0,
             },
+            access_period: 0,
         }
     }
 }
 
-const _: () = assert!(size_of::<ConfigHeader>() == 152);
+const _: () = assert!(size_of::<ConfigHeader>() == 160);
 const _: () = assert!(size_of::<TierRecord>() == 144);
 const _: () = assert!(size_of::<PlanEntry>() == 16);

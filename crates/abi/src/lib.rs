@@ -26,11 +26,16 @@
 //! | TouchRecord ...    |  ring
 //! +--------------------+ text_offset
 //! | module paths       |
+//! +--------------------+ accesses.regions_offset
+//! | AtomicU64 ...      |  regions of which accesses are counted
+//! +--------------------+ accesses.counts_offset
+//! | AtomicU64 ...      |  accesses by page
 //! +--------------------+
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod accesses;
 pub mod config;
 pub mod env;
 pub mod hash;
@@ -38,7 +43,7 @@ pub mod session;
 pub mod site;
 
 /// Version of every layout in this crate. A reader that finds another number refuses the file.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// The pool is handed out in chunks of this many bytes (one x86-64 huge page).
 pub const CHUNK_BYTES: u64 = 1 << CHUNK_SHIFT;

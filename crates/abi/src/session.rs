@@ -13,6 +13,7 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use crate::accesses::{AccessTable, REGION_COUNT_BYTES, REGION_SLOTS};
 use crate::{MAX_DEPTH, VERSION};
 
 /// First eight bytes of a session file.
@@ -112,6 +113,8 @@ pub enum Counter {
     MappingsLost = 18,
     /// Bytes of whole chunks that staged copy moved between nodes.
     StagedBytes = 19,
+    /// Sampled accesses that were not counted for want of room ([`crate::accesses`]).
+    AccessesLost = 20,
 }
 
 /// Number of counter slots; unused ones are zero.
@@ -189,6 +192,8 @@ pub struct SessionHeader {
     pub counters: [AtomicU64; COUNTERS],
     /// What the observer wants moved by staged copy.
     pub moving: MoveRequest,
+    /// Access counts.
+    pub accesses: AccessTable,
 }
 
 /// Whether the runtime moves memory itself ([`MoveRequest`]), and why not.
@@ -375,6 +380,8 @@ pub struct Layout {
     pub text_slots: u32,
     /// Chunks of the pool.
     pub chunk_slots: u64,
+    /// Most regions whose accesses are counted, a power of two; 0 where none are.
+    pub region_slots: u32,
 }
 
 impl Layout {
@@ -393,13 +400,23 @@ impl Layout {
             touch_slots: 1 << 16,
             text_slots: 4 << 20,
             chunk_slots: pool_bytes >> crate::CHUNK_SHIFT,
+            region_slots: 0,
+        }
+    }
+
+    /// With room for access counts.
+    #[must_use]
+    pub const fn counting_accesses(self) -> Self {
+        Self {
+            region_slots: REGION_SLOTS,
+            ..self
         }
     }
 
     /// Where each table begins, and the size of the file: modules, sites, arenas, chunks,
-    /// mappings, touches, text, end. Each is a multiple of 4,096.
+    /// mappings, touches, text, regions, access counts, end. Each is a multiple of 4,096.
     #[must_use]
-    pub const fn offsets(&self) -> [u64; 8] {
+    pub const fn offsets(&self) -> [u64; 10] {
         const fn after(start: u64, count: u64, bytes: usize) -> u64 {
             (start + count * bytes as u64).next_multiple_of(4096)
         }
@@ -414,14 +431,33 @@ impl Layout {
             size_of::<MappingRecord>(),
         );
         let text = after(touches, self.touch_slots, size_of::<TouchRecord>());
-        let end = after(text, self.text_slots as u64, 1);
-        [modules, sites, arenas, chunks, mappings, touches, text, end]
+        let regions = after(text, self.text_slots as u64, 1);
+        let counts = after(regions, self.region_slots as u64, size_of::<AtomicU64>());
+        let end = after(
+            counts,
+            self.region_slots as u64,
+            REGION_COUNT_BYTES as usize,
+        );
+        [
+            modules, sites, arenas, chunks, mappings, touches, text, regions, counts, end,
+        ]
     }
 
     /// A header for this layout, with no records yet.
     #[must_use]
     pub fn header(&self, mode: crate::config::Mode, depth: u32) -> SessionHeader {
-        let [modules, sites, arenas, chunks, mappings, touches, text, _] = self.offsets();
+        let [
+            modules,
+            sites,
+            arenas,
+            chunks,
+            mappings,
+            touches,
+            text,
+            regions,
+            counts,
+            _,
+        ] = self.offsets();
         SessionHeader {
             magic: MAGIC,
             version: VERSION,
@@ -460,11 +496,17 @@ impl Layout {
             },
             counters: [const { AtomicU64::new(0) }; COUNTERS],
             moving: MoveRequest::default(),
+            accesses: AccessTable {
+                period: 0,
+                slots: self.region_slots as u64,
+                regions_offset: regions,
+                counts_offset: counts,
+            },
         }
     }
 }
 
-const _: () = assert!(size_of::<SessionHeader>() == 488);
+const _: () = assert!(size_of::<SessionHeader>() == 520);
 const _: () = assert!(size_of::<MoveRequest>() == 40);
 const _: () = assert!(size_of::<ModuleRecord>() == 64);
 const _: () = assert!(size_of::<FrameRecord>() == 16);
@@ -479,7 +521,7 @@ mod tests {
 
     #[test]
     fn tables_follow_one_another_on_page_boundaries() {
-        let offsets = Layout::for_pool(1 << 40).offsets();
+        let offsets = Layout::for_pool(1 << 40).counting_accesses().offsets();
         assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(offsets.iter().all(|offset| offset % 4096 == 0));
     }

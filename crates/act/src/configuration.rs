@@ -36,6 +36,9 @@ pub struct Configuration {
     pub callers: Option<BTreeMap<CallerId, Option<TierIndex>>>,
     /// Pages to trap at a time and for how long, where that source is on.
     pub trapping: Option<(u64, Nanos, u64)>,
+    /// Accesses from one sample of an instrumented program to the next, 1 to
+    /// [`PERIOD_MAX`](isotherm_abi::accesses::PERIOD_MAX), where that source is on.
+    pub access_period: Option<u64>,
     /// Who moves what is on real nodes already, in online runs.
     pub mover: Mover,
 }
@@ -89,6 +92,7 @@ impl Configuration {
             entries: Vec::new(),
             callers: None,
             trapping: None,
+            access_period: None,
             mover: Mover::Kernel,
         }
     }
@@ -208,6 +212,7 @@ impl Configuration {
             &mut out,
             &[trapping.pages, trapping.period_ns, trapping.seed],
         );
+        put64(&mut out, &[self.access_period.unwrap_or(0)]);
         for tier in tiers {
             put32(&mut out, &[tier.kind, tier.policy]);
             put64(&mut out, &[tier.capacity_bytes]);
@@ -339,7 +344,7 @@ mod tests {
         let bytes = config.to_bytes().unwrap();
         let said = u64::from_ne_bytes(bytes[16..24].try_into().unwrap());
         assert_eq!(said, bytes.len() as u64);
-        assert_eq!(bytes.len(), 152 + 2 * 144 + 2 * 16);
+        assert_eq!(bytes.len(), 160 + 2 * 144 + 2 * 16);
         config.callers = Some(BTreeMap::new());
         assert_eq!(config.to_bytes().unwrap().len(), bytes.len() + 16);
     }

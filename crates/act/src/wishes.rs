@@ -293,7 +293,7 @@ pub(crate) mod tests {
     /// A session file with one site, hash 0x55, in arena 3.
     pub(crate) fn session_file(path: &std::path::Path) -> File {
         let layout = Layout::for_pool(1 << 30);
-        let [_, sites, arenas, _, mappings, _, _, end] = layout.offsets();
+        let [_, sites, arenas, _, mappings, .., end] = layout.offsets();
         let file = File::options()
             .create_new(true)
             .read(true)

@@ -7,6 +7,7 @@ use core::ffi::CStr;
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 
+use isotherm_abi::accesses::PERIOD_MAX;
 use isotherm_abi::config::{
     ConfigHeader, Emulation, MAGIC, Mode, Mover, PlanEntry, TELL_APART, TierRecord, Trapping,
 };
@@ -39,6 +40,8 @@ pub(crate) struct Config {
     pub(crate) emulation: Emulation,
     /// Which chunks are trapped to see who touches them.
     pub(crate) trapping: Trapping,
+    /// Accesses from one sample to the next in code that counts them; 0 where none is wanted.
+    pub(crate) access_period: u64,
     /// Whether data on real nodes is moved from inside, by staged copy.
     pub(crate) moves: bool,
     /// The tiers, fastest first.
@@ -125,6 +128,7 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
         && tiers.len() <= TIERS_MAX
         && tiers.iter().all(|tier| tier.kind <= 2)
         && header.mover <= Mover::Staged as u32
+        && header.access_period <= PERIOD_MAX
         && is_searchable(entries)
         && is_searchable(callers)
         && entries
@@ -146,6 +150,7 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
         pool_bytes: header.pool_bytes.max(POOL_BYTES_MIN),
         emulation: header.emulation,
         trapping: header.trapping,
+        access_period: header.access_period,
         moves: mode == Mode::Online && header.mover == Mover::Staged as u32,
         tiers,
         entries,
@@ -223,6 +228,7 @@ mod tests {
         assert!(checked(|header, _| header.depth = 0).is_none());
         assert!(checked(|header, _| header.depth = 9).is_none());
         assert!(checked(|header, _| header.mover = 2).is_none());
+        assert!(checked(|header, _| header.access_period = PERIOD_MAX + 1).is_none());
         assert!(checked(|header, _| header.default_tier = 2).is_none());
         assert!(checked(|header, _| header.file_bytes += 8).is_none());
         assert!(checked(|header, _| header.tiers_offset = u64::MAX - 7).is_none());

@@ -30,6 +30,7 @@
     )
 )]
 
+mod accesses;
 mod arena;
 mod callers;
 mod config;

@@ -51,6 +51,7 @@ static WANTED: AtomicBool = AtomicBool::new(false);
 static MODE: AtomicU32 = AtomicU32::new(0);
 static DEPTH: AtomicU32 = AtomicU32::new(0);
 static TRAPPING: AtomicBool = AtomicBool::new(false);
+static ACCESS_PERIOD: AtomicU64 = AtomicU64::new(0);
 static START_PID: AtomicU32 = AtomicU32::new(0);
 /// Pid and n in the name of the current file. A `vfork` child, which shares all this, has another
 /// pid of its own.
@@ -171,6 +172,7 @@ pub(crate) fn start(directory: &CStr, config: &Config) {
     MODE.store(config.mode as u32, Ordering::Relaxed);
     DEPTH.store(config.depth as u32, Ordering::Relaxed);
     TRAPPING.store(config.trapping.pages > 0, Ordering::Relaxed);
+    ACCESS_PERIOD.store(config.access_period, Ordering::Relaxed);
     START_PID.store(process(), Ordering::Relaxed);
     CURRENT.store(
         core::ptr::with_exposed_provenance_mut(page),
@@ -178,6 +180,11 @@ pub(crate) fn start(directory: &CStr, config: &Config) {
     );
     WANTED.store(true, Ordering::Release);
     ensure();
+}
+
+/// Whether a session file is written, or will be at the first event of this process.
+pub(crate) fn is_wanted() -> bool {
+    WANTED.load(Ordering::Relaxed)
 }
 
 /// Makes the session file of this process if it has none yet: at start, and in a forked child at
@@ -338,6 +345,7 @@ fn new_header(private: &Tables, layout: &Layout) -> Option<SessionHeader> {
     header.start_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
     header.pool_base = known.pool_base;
     header.pool_bytes = known.pool_bytes;
+    header.accesses.period = ACCESS_PERIOD.load(Ordering::Relaxed);
     header.shadow_offset.store(
         known.shadow_offset.load(Ordering::Relaxed),
         Ordering::Relaxed,
@@ -369,6 +377,10 @@ fn copy(private: &Tables, session: &Session) -> Option<()> {
     if TRAPPING.load(Ordering::Relaxed) {
         let ring = layout.touch_slots * 16;
         writable(session.offset(part::TOUCHES), ring)?;
+    }
+    if layout.region_slots > 0 {
+        let regions = u64::from(layout.region_slots) * 8;
+        writable(session.offset(part::REGIONS), regions)?;
     }
     // A thread that published more meanwhile has raised the counts already.
     told.text_bytes.fetch_max(text, Ordering::Release);

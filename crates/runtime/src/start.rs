@@ -89,7 +89,10 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
         return Ok(state::DIRECT);
     }
     let (base, bytes) = pool::reserve(config.pool_bytes).ok_or(OffReason::NoAddressSpace)?;
-    let layout = Layout::for_pool(bytes as u64);
+    let layout = match config.access_period {
+        0 => Layout::for_pool(bytes as u64),
+        _ => Layout::for_pool(bytes as u64).counting_accesses(),
+    };
     let private = tables::create_private(layout).map_err(|_| OffReason::NoAddressSpace)?;
     // SAFETY: no other thread looks at the header yet.
     unsafe {

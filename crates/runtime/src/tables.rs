@@ -24,7 +24,9 @@ pub(crate) mod part {
     pub(crate) const MAPPINGS: usize = 4;
     pub(crate) const TOUCHES: usize = 5;
     pub(crate) const TEXT: usize = 6;
-    pub(crate) const END: usize = 7;
+    pub(crate) const REGIONS: usize = 7;
+    pub(crate) const ACCESS_COUNTS: usize = 8;
+    pub(crate) const END: usize = 9;
 }
 
 /// One set of tables. Every method is lock-free, allocates nothing and needs no thread-local
@@ -32,7 +34,7 @@ pub(crate) mod part {
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
     base: *mut u8,
-    offsets: [u64; 8],
+    offsets: [u64; 10],
     layout: Layout,
 }
 
@@ -128,6 +130,18 @@ impl Tables {
     /// The text area.
     pub(crate) fn text(&self) -> *mut u8 {
         self.record(part::TEXT, 0)
+    }
+
+    /// The region of one slot of the access counts.
+    pub(crate) fn region(&self, slot: u64) -> &AtomicU64 {
+        // SAFETY: as for `site`.
+        unsafe { &*self.record(part::REGIONS, slot as usize) }
+    }
+
+    /// One access count; `index` counts pages through all slots.
+    pub(crate) fn access_count(&self, index: u64) -> &AtomicU64 {
+        // SAFETY: as for `site`.
+        unsafe { &*self.record(part::ACCESS_COUNTS, index as usize) }
     }
 
     /// What the trap's service works on.

@@ -1,0 +1,62 @@
+//! Access counts of programs that `isotherm-cc --profile` compiled: how often each page was accessed.
+//!
+//! The code that the compiler pass inserted hands one access in [`AccessTable::period`] to the
+//! runtime ([`NOTE_NAME`]), which counts it in the session file:
+//!
+//! ```text
+//! regions_offset   AtomicU64 ...   number of the region that owns slot i, plus 1; 0 while it is free
+//! counts_offset    AtomicU64 ...   REGION_PAGES counts for each slot, in the order of the pages
+//! ```
+//!
+//! Counts only grow, and a slot never changes its region, so the observer takes differences and
+//! nobody waits for anybody: nothing is lost however seldom it looks.
+
+/// Version of the functions that the inserted code calls; the number at the end of their names.
+pub const VERSION: u32 = 1;
+
+/// The section that tells a program with inserted code from others. Holds [`VERSION`].
+pub const SECTION: &str = "isotherm_accesses";
+
+/// What the runtime exports: `uint64_t (const void *const *addresses, size_t count)`. It counts
+/// the accesses and answers the period, or 0 where nobody counts.
+pub const NOTE_NAME: &str = "isotherm_note_accesses_1";
+
+/// Period where none was asked for. One access in 1,024 costs little and is plenty: a second of
+/// a busy processor brings about a million samples.
+pub const DEFAULT_PERIOD: u64 = 1024;
+
+/// Longest period.
+pub const PERIOD_MAX: u64 = 1 << 30;
+
+/// log2 of the bytes of a page here, whatever the machine's: no range that has an owner begins
+/// within one.
+pub const PAGE_SHIFT: u32 = 12;
+
+/// Pages of a region: 16 MiB of address space, whose counts are 32 KiB.
+pub const REGION_PAGES: u64 = 1 << 12;
+
+/// log2 of the bytes of a region.
+pub const REGION_SHIFT: u32 = PAGE_SHIFT + REGION_PAGES.ilog2();
+
+/// Bytes of the counts of a region.
+pub const REGION_COUNT_BYTES: u64 = REGION_PAGES * size_of::<u64>() as u64;
+
+/// Regions that the runtime makes room for: 128 GiB of memory. The file is sparse, so a slot costs
+/// nothing until its region is accessed.
+pub const REGION_SLOTS: u32 = 1 << 13;
+
+/// Where the counts lie.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct AccessTable {
+    /// Accesses for which one count stands; 0 where nothing is counted.
+    pub period: u64,
+    /// Slots, a power of two; 0 where nothing is counted.
+    pub slots: u64,
+    /// Where the regions begin, in bytes from the start of the file.
+    pub regions_offset: u64,
+    /// Where the counts begin.
+    pub counts_offset: u64,
+}
+
+const _: () = assert!(size_of::<AccessTable>() == 32);

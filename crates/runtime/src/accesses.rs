@@ -1,0 +1,180 @@
+//! Access counts of code that `isotherm-cc --profile` compiled ([`isotherm_abi::accesses`]).
+//!
+//! The inserted code (`llvm/sites/accesses.c`) picks one access in so many and brings their
+//! addresses here, from anywhere: signal handlers, constructors, threads that have just begun. So
+//! nothing here allocates, and no lock is taken but to make the session file of a forked child.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use isotherm_abi::accesses::{PAGE_SHIFT, REGION_COUNT_BYTES, REGION_PAGES};
+use isotherm_abi::session::Counter;
+
+use crate::config;
+use crate::kernel;
+use crate::session::{self, Session};
+use crate::start;
+use crate::state;
+use crate::tables::part;
+
+/// Slots that are looked at for one region. At half the slots in use, a search that is longer
+/// than this is less likely than one in a million.
+const PROBES: u64 = 64;
+
+/// Counts accesses and answers how many lie between two samples on the mean; 0 where nobody counts,
+/// now or later. Addresses of 0 are left out. `errno` is left alone.
+///
+/// # Safety
+/// `count` addresses lie at `addresses`.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_note_accesses_1"))]
+unsafe extern "C" fn note(addresses: *const usize, count: usize) -> u64 {
+    let before = kernel::errno();
+    let addresses = match count {
+        0 => &[],
+        // SAFETY: the caller's promise.
+        _ => unsafe { core::slice::from_raw_parts(addresses, count) },
+    };
+    let period = count_all(addresses);
+    kernel::set_errno(before);
+    period
+}
+
+fn count_all(addresses: &[usize]) -> u64 {
+    // Too early in the program's start: asked again at the next access.
+    const ASK_AGAIN: u64 = 1;
+    if state::get() == state::UNDECIDED && !start::decide() {
+        return ASK_AGAIN;
+    }
+    let period = config::current().map_or(0, |config| config.access_period);
+    if period == 0 || !session::is_wanted() {
+        return 0;
+    }
+    session::ensure();
+    if let Some(session) = session::current() {
+        for &address in addresses {
+            count_one(session, address as u64);
+        }
+    }
+    period
+}
+
+fn count_one(session: &Session, address: u64) {
+    if address == 0 {
+        return;
+    }
+    let page = address >> PAGE_SHIFT;
+    let room = |slot| {
+        let offset = session.offset(part::ACCESS_COUNTS) + slot * REGION_COUNT_BYTES;
+        session::writable(offset, REGION_COUNT_BYTES).is_some()
+    };
+    let slots = u64::from(session.layout().region_slots);
+    let region = |slot| session.region(slot);
+    match slot_of(page / REGION_PAGES, slots, region, room) {
+        Some(slot) => {
+            let index = slot * REGION_PAGES + page % REGION_PAGES;
+            session.access_count(index).fetch_add(1, Ordering::Relaxed);
+        }
+        None => session::count(Counter::AccessesLost, 1),
+    }
+}
+
+/// The slot of a region, taken for it if it has none; `None` if there is no room.
+fn slot_of<'a>(
+    number: u64,
+    slots: u64,
+    region: impl Fn(u64) -> &'a AtomicU64,
+    room: impl Fn(u64) -> bool,
+) -> Option<u64> {
+    let name = number + 1;
+    // Fibonacci hashing (Knuth, volume 3, section 6.4); neighbours lie far apart.
+    let first = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+    for probe in 0..PROBES.min(slots) {
+        let slot = (first + probe) & (slots - 1);
+        let owner = region(slot).load(Ordering::Acquire);
+        if owner == name {
+            return Some(slot);
+        }
+        if owner != 0 {
+            continue;
+        }
+        // The room comes first: whoever finds the region stores at once.
+        if !room(slot) {
+            return None;
+        }
+        match region(slot).compare_exchange(0, name, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return Some(slot),
+            Err(other) if other == name => return Some(slot),
+            Err(_) => {}
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::slot_of;
+    use core::sync::atomic::{AtomicU64, Ordering};
+
+    const SLOTS: usize = 256;
+
+    fn empty() -> Vec<AtomicU64> {
+        (0..SLOTS).map(|_| AtomicU64::new(0)).collect()
+    }
+
+    fn find(table: &[AtomicU64], number: u64, room: bool) -> Option<u64> {
+        slot_of(
+            number,
+            table.len() as u64,
+            |slot| &table[slot as usize],
+            |_| room,
+        )
+    }
+
+    #[test]
+    fn every_region_keeps_a_slot_of_its_own_until_the_table_is_full() {
+        let table = empty();
+        // From the lowest to beyond the highest address of a program.
+        let regions: Vec<u64> = (0..128)
+            .map(|i| i * 0x1234_5678 % (1 << 40))
+            .chain([(1 << 40) - 1])
+            .collect();
+        let slots: Vec<u64> = regions
+            .iter()
+            .map(|&region| find(&table, region, true).expect("half full"))
+            .collect();
+        let again: Vec<_> = regions
+            .iter()
+            .filter_map(|&region| find(&table, region, false))
+            .collect();
+        assert_eq!(slots, again);
+        let apart: std::collections::BTreeSet<_> = slots.iter().collect();
+        assert_eq!(apart.len(), regions.len());
+    }
+
+    #[test]
+    fn a_region_without_room_gets_no_slot_and_leaves_the_table_alone() {
+        let table = empty();
+        assert_eq!(find(&table, 7, false), None);
+        assert!(table.iter().all(|word| word.load(Ordering::Relaxed) == 0));
+        let full: Vec<_> = (1..=SLOTS as u64)
+            .map(|i| AtomicU64::new(i << 50))
+            .collect();
+        assert_eq!(find(&full, 7, true), None);
+        assert_eq!(find(&[], 7, true), None);
+    }
+
+    #[test]
+    fn threads_that_meet_at_one_region_agree_on_its_slot() {
+        let table = empty();
+        let answers: Vec<Vec<Option<u64>>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| (0..100).map(|i| find(&table, i, true)).collect()))
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| thread.join().expect("no panic"))
+                .collect()
+        });
+        assert!(answers.iter().all(|answer| answer == &answers[0]));
+        assert!(answers[0].iter().all(Option::is_some));
+    }
+}
