@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use isotherm_abi::accesses::{DEFAULT_PERIOD, PERIOD_MAX};
 use isotherm_abi::config::Mover;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::live::Source;
@@ -165,12 +166,16 @@ pub(crate) struct Observing {
     /// Callers in a calling context, 1 to 8
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=8))]
     pub depth: u32,
-    /// Profile sources, joined by commas [default: the best that `isotherm doctor` finds]
+    /// Profile sources, joined by commas [default: `instrumented` for a program that
+    /// `isotherm-cc --profile` compiled, else the best that `isotherm doctor` finds]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = source)]
     pub source: Vec<Source>,
     /// Samples a second and processor
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub frequency: u32,
+    /// Source `instrumented`: one load or store in so many is sampled; 1 counts each
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_PERIOD, value_parser = clap::value_parser!(u64).range(1..=PERIOD_MAX))]
+    pub period: u64,
     /// Size of the chunks in which heat is kept; a power of two of at least 4 KiB
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     pub chunk: Bytes,

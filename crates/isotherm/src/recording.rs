@@ -13,6 +13,7 @@ use isotherm_model::port::{Executor, Recorder};
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::site::Site;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::instrumented::is_instrumented;
 use isotherm_observe::live::{LiveConfig, LiveError, LiveRun, Source};
 use isotherm_pipeline::{Step, StepReport};
 
@@ -20,6 +21,7 @@ use crate::cli::Observing;
 use crate::launch::{Ready, Running};
 use crate::naming::Naming;
 use crate::notes::Notes;
+use crate::program;
 
 /// Pages trapped at a time by the source `trapped-pages`, and for how long: KERNEL measurements
 /// gave 0.97 to 0.995 of the ideal capture for 32 to 128 chunks at 100 ms.
@@ -52,27 +54,34 @@ pub(crate) fn check(observing: &Observing) -> Result<()> {
     Ok(())
 }
 
-/// Tells the runtime to trap pages, where that source was asked for.
-pub(crate) fn with_trapping(
+/// Tells the runtime what it has to do for the sources: trap pages, count accesses.
+pub(crate) fn for_sources(
     mut configuration: Configuration,
     observing: &Observing,
 ) -> Configuration {
     if observing.source.contains(&Source::TrappedPages) {
         configuration.trapping = Some((TRAPPED_PAGES, TRAP_PERIOD, TRAP_SEED));
     }
+    if observing.source.contains(&Source::Instrumented) {
+        configuration.access_period = Some(observing.period);
+    }
     configuration
 }
 
-/// The sources to use: those asked for, else the best that this machine has.
-pub(crate) fn sources(observing: &Observing) -> Vec<Source> {
+/// The flags with the sources to use: those asked for, else the program's own counts if it was built
+/// to count, else the best that this machine has.
+pub(crate) fn with_sources(observing: &Observing, words: &[OsString]) -> Observing {
+    let mut observing = observing.clone();
     if observing.source.is_empty() {
-        isotherm_observe::doctor::examine(Path::new("/"))
-            .chosen()
-            .into_iter()
-            .collect()
-    } else {
-        observing.source.clone()
+        // A program that cannot be found is refused when it is started.
+        let program = words.first().and_then(|name| program::check(name).ok());
+        let source = match program {
+            Some(path) if is_instrumented(&path) => Some(Source::Instrumented),
+            _ => isotherm_observe::doctor::examine(Path::new("/")).chosen(),
+        };
+        observing.source.extend(source);
     }
+    observing
 }
 
 /// Attaches to a program that is held before its exec.
@@ -80,7 +89,7 @@ pub(crate) fn sources(observing: &Observing) -> Vec<Source> {
 /// # Errors
 /// The session directory cannot be read.
 pub(crate) fn attach(ready: &Ready, observing: &Observing) -> Result<LiveRun> {
-    let mut config = LiveConfig::new(ready.session.path(), sources(observing));
+    let mut config = LiveConfig::new(ready.session.path(), observing.source.clone());
     config.sample_hz = observing.frequency;
     let mut run = LiveRun::new(config);
     run.attach(ready.pid())?;

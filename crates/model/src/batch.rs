@@ -28,7 +28,8 @@ pub struct Sample {
     pub process: Process,
     /// Virtual address of the data.
     pub address: u64,
-    /// How much it counts (1 for a timer sample; a latency where the source knows one).
+    /// How much it counts: 1 for a timer sample, a latency where the source knows one, the
+    /// accesses for which a count stands.
     pub weight: u64,
 }
 
@@ -63,7 +64,8 @@ pub struct Count {
 /// What one source did in the run so far. A source that delivers nothing must be reported.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceReport {
-    /// Name of the source: `timer`, `pebs`, `ibs`, `spe`, `accessed-bits`, `trapped-pages`.
+    /// Name of the source: `instrumented`, `timer`, `pebs`, `ibs`, `spe`, `accessed-bits`,
+    /// `trapped-pages`.
     pub name: String,
     /// Samples taken.
     pub taken: u64,

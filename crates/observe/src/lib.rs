@@ -4,6 +4,7 @@
 //! live     one run: joins everything below into a Batch an epoch
 //!  |- source, pmu     sources by name, and the perf events behind them
 //!  |- perf_source     rings -> records -> happenings; code + decode -> data addresses
+//!  |- instrumented    counts of programs that isotherm-cc --profile compiled
 //!  |- accessed, gate  accessed bits in short windows; TMP's rule for resting
 //!  |- sessions        all session files: tracked (one image), session (one file), sites
 //!  |- resident        resident pages of ranges
@@ -30,6 +31,7 @@ pub mod decode;
 pub mod described;
 pub mod doctor;
 pub mod gate;
+pub mod instrumented;
 pub mod list;
 pub mod live;
 pub mod meminfo;

@@ -4,6 +4,7 @@
 //! perf rings ---> happenings, by time ---> code, processes ---> data addresses --+
 //! touch rings --------------------------------------------------> addresses -----+--> Batch
 //! accessed bits ------------------------------------------------> addresses -----+
+//! access counts ------------------------------------------------> addresses -----+
 //! session files ---> owners, sites, counters; page tables ---> extents ----------+
 //! ```
 //!
@@ -33,6 +34,7 @@ use crate::code::Code;
 use crate::cpu_time::CpuTime;
 use crate::decode::Architecture;
 use crate::gate::Gate;
+use crate::instrumented::Instrumented;
 use crate::list;
 use crate::perf_source::{Happening, PerfSource, What, empty_report};
 use crate::processes::Processes;
@@ -107,6 +109,7 @@ pub struct LiveRun {
     perf: Vec<PerfSource>,
     accessed: Option<AccessedBits>,
     touches: Option<SourceReport>,
+    instrumented: Option<Instrumented>,
     /// The session files; no source of samples, but its cost and its troubles count.
     files: SourceReport,
     resident: SourceReport,
@@ -146,6 +149,7 @@ impl LiveRun {
             accessed: wants(Source::AccessedBits).then(AccessedBits::new),
             touches: wants(Source::TrappedPages)
                 .then(|| empty_report(Source::TrappedPages.name(), touches_note.to_owned())),
+            instrumented: wants(Source::Instrumented).then(Instrumented::new),
             files: empty_report(
                 "session-files",
                 "written by the runtime as it works".to_owned(),
@@ -429,6 +433,8 @@ impl LiveRun {
             }
             report
         });
+        let instrumented = self.instrumented.iter();
+        let instrumented = instrumented.map(|source| source.report(cpu, A_WHILE));
         let files = SourceReport {
             trouble: self.session_trouble(cpu),
             ..self.files.clone()
@@ -439,7 +445,10 @@ impl LiveRun {
                                 of the mapped memory, an upper bound"
                 .to_owned();
         }
-        perf.chain(others).chain([files, resident]).collect()
+        perf.chain(others)
+            .chain(instrumented)
+            .chain([files, resident])
+            .collect()
     }
 
     fn session_trouble(&self, cpu: Nanos) -> String {
@@ -488,6 +497,10 @@ impl Observer for LiveRun {
                 error,
             })?;
         self.drain();
+        if let Some(source) = &mut self.instrumented {
+            let (sessions, samples) = (&mut self.sessions, &mut self.samples);
+            source.read(&*self.clock, sessions, samples, SAMPLES_AT_MOST);
+        }
         self.look_at_accessed_bits();
         self.gate_hardware();
         let begin = self.clock.busy();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use isotherm_abi::session::Counter;
 use isotherm_model::batch::{Count, Extent, Process};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 
@@ -10,7 +11,7 @@ use crate::processes::{Processes, has_memory};
 use crate::resident::Span;
 use crate::session::{SessionError, SessionFile, parse_name};
 use crate::sites::SiteLedger;
-use crate::tracked::Tracked;
+use crate::tracked::{Counted, Tracked};
 
 /// Most images followed in one run; each keeps a descriptor while it lives.
 const IMAGES_AT_MOST: usize = 1 << 16;
@@ -122,6 +123,24 @@ impl Sessions {
             lost += result.unwrap_or(0);
         }
         lost
+    }
+
+    /// Hands over the access counts of all images since the last call, as (process, address of a
+    /// page, counted).
+    pub fn read_accesses(&mut self, mut take: impl FnMut(Process, u64, Counted)) {
+        let untold = |tracked: &&mut Tracked| !tracked.told;
+        for tracked in self.tracked.values_mut().filter(untold) {
+            let process = tracked.process;
+            // A file cut short is noted by `refresh`.
+            let _ = tracked.read_accesses(|address, counted| take(process, address, counted));
+        }
+    }
+
+    /// Sampled accesses of all images that found no room to be counted.
+    #[must_use]
+    pub fn accesses_lost(&self) -> u64 {
+        let lost = |tracked: &Tracked| tracked.progress().counters[Counter::AccessesLost as usize];
+        self.tracked.values().map(lost).fold(0, u64::saturating_add)
     }
 
     /// The image whose memory a process uses at a time: its own, or that of the parent it was

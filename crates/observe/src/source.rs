@@ -10,6 +10,8 @@ use crate::pmu::Pmu;
 /// Where samples may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Source {
+    /// Accesses that the program counts itself, because `isotherm-cc --profile` compiled it.
+    Instrumented,
     /// Intel's precise load samples.
     Pebs,
     /// AMD's instruction-based sampling.
@@ -28,7 +30,8 @@ pub enum Source {
 
 impl Source {
     /// All of them, best first where they are available.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
+        Self::Instrumented,
         Self::Pebs,
         Self::Ibs,
         Self::Spe,
@@ -42,6 +45,7 @@ impl Source {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Instrumented => "instrumented",
             Self::Pebs => "pebs",
             Self::Ibs => "ibs",
             Self::Spe => "spe",
@@ -78,7 +82,7 @@ impl Source {
             Self::Ibs => hardware(Pmu::Ibs),
             Self::Spe => hardware(Pmu::Spe),
             Self::PageFaults => (Ok(Event::page_faults(1)), Addressing::Given, FAULT_COST),
-            Self::AccessedBits | Self::TrappedPages => return None,
+            Self::Instrumented | Self::AccessedBits | Self::TrappedPages => return None,
         })
     }
 }

@@ -22,6 +22,15 @@ struct Measured {
     fresh: bool,
 }
 
+/// Accesses to one page that were counted in software.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// Samples taken.
+    pub samples: u64,
+    /// Accesses for which they stand.
+    pub accesses: u64,
+}
+
 /// A process image and what its session file has told so far.
 #[derive(Debug)]
 pub struct Tracked {
@@ -128,6 +137,24 @@ impl Tracked {
             Some(file) => file.read_touches(&self.progress, take),
             None => Ok(0),
         }
+    }
+
+    /// Hands over the access counts since the last call, as (address of a page, counted).
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_accesses(
+        &mut self,
+        mut take: impl FnMut(u64, Counted),
+    ) -> Result<(), SessionError> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let period = file.header().access_period;
+        file.read_accesses(|address, samples| {
+            let accesses = samples.saturating_mul(period);
+            take(address, Counted { samples, accesses });
+        })
     }
 
     /// What is owned, sorted. Overlap would be a fault of the file; the first of two is kept.
@@ -239,7 +266,7 @@ fn covers(owned: &[Owned], address: u64) -> bool {
 }
 
 /// Names under which the runtime's counters are recorded, unit last.
-const COUNTER_NAMES: [(Counter, &str); 19] = [
+const COUNTER_NAMES: [(Counter, &str); 20] = [
     (Counter::Allocations, "allocations"),
     (Counter::ContextMisses, "context_misses"),
     (Counter::ContextChecks, "context_checks"),
@@ -259,4 +286,5 @@ const COUNTER_NAMES: [(Counter, &str); 19] = [
     (Counter::FirstTouches, "first_touches"),
     (Counter::Unslowed, "unslowed_pages"),
     (Counter::MappingsLost, "mappings_lost"),
+    (Counter::AccessesLost, "accesses_lost"),
 ];

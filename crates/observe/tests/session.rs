@@ -128,6 +128,36 @@ fn a_mapping_that_is_being_rewritten_is_left_out() {
 }
 
 #[test]
+fn access_counts_are_read_as_differences_of_pages() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("7.0");
+    let mut bytes = good();
+    bytes.access_count(2, 0, 1, 10);
+    bytes.access_count(0, 0x7f_0000, 4095, 3);
+    let mut file = open(&path, &bytes);
+    let read = |file: &mut SessionFile| {
+        let mut counts = Vec::new();
+        file.read_accesses(|address, count| counts.push((address, count)))
+            .expect("reads");
+        counts
+    };
+    assert_eq!(file.header().access_period, 8);
+    let last = 0x7f00_0000_0000 + 4095 * 4096;
+    assert_eq!(read(&mut file), [(last, 3), (4096, 10)]);
+    assert_eq!(read(&mut file), []);
+    // The second number goes back, which the runtime never does: nothing is made of it.
+    bytes.access_count(2, 0, 1, 4);
+    bytes.access_count(0, 0x7f_0000, 0, u64::MAX);
+    // Nor of a region beyond all addresses.
+    bytes.access_count(1, u64::MAX - 1, 7, 5);
+    bytes.save(&path);
+    assert_eq!(read(&mut file), [(0x7f00_0000_0000, u64::MAX)]);
+    bytes.access_count(2, 0, 1, 6);
+    bytes.save(&path);
+    assert_eq!(read(&mut file), [(4096, 2)]);
+}
+
+#[test]
 fn touches_are_read_once_and_the_overwritten_are_counted() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("7.0");

@@ -10,7 +10,7 @@ use isotherm_model::batch::SourceReport;
 /// What a source counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum CountUnit {
-    /// Each access once.
+    /// Accesses: each once, or each sample times the accesses for which it stands.
     Access,
     /// Samples weighted by the latency that the processor measured.
     Latency,
@@ -25,7 +25,7 @@ pub(crate) enum CountUnit {
 /// The unit of a source; `None` for one that reads sizes and sees no accesses.
 fn unit_of(source: &str) -> Option<CountUnit> {
     Some(match source {
-        "memprof" => CountUnit::Access,
+        "instrumented" | "memprof" => CountUnit::Access,
         "pebs" | "ibs" | "spe" => CountUnit::Latency,
         "timer" => CountUnit::Time,
         "accessed-bits" | "trapped-pages" | "page-faults" => CountUnit::Touch,
@@ -78,6 +78,7 @@ pub(crate) mod tests {
             unit(&[("memprof", 3), ("timer", 0)]),
             Some(CountUnit::Access)
         );
+        assert_eq!(unit(&[("instrumented", 3)]), Some(CountUnit::Access));
         assert_eq!(unit(&[("tea-leaves", 3)]), Some(CountUnit::Unknown));
         assert_eq!(unit(&[("timer", 9), ("trapped-pages", 1)]), None);
         assert_eq!(unit(&[("timer", 0), ("session-files", 4)]), None);

@@ -8,7 +8,7 @@ use crate::count_unit::{CountUnit, common_unit};
 /// What a count stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountWorth {
-    /// One access: all were counted.
+    /// One access: all were counted, or samples were multiplied by the accesses for which they stand.
     OneAccess,
     /// The accesses of so much processor time.
     Time(Nanos),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
+use isotherm_abi::accesses::REGION_COUNT_BYTES;
 use isotherm_abi::config::Mode;
 use isotherm_abi::session::{Layout, SessionHeader};
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH};
@@ -62,7 +63,8 @@ fn read(path: &Path) -> bool {
             "each is read or lost"
         );
     }
-    read.is_ok() && sites.is_ok() && lost.is_ok()
+    let accesses = file.read_accesses(|_, count| assert!(count > 0));
+    read.is_ok() && sites.is_ok() && lost.is_ok() && accesses.is_ok()
 }
 
 /// As a run follows the file: found, read, measured, and told, twice.
@@ -74,6 +76,8 @@ fn follow(directory: &Path, process: Process) {
         sessions.discover().expect("the directory can be read");
         sessions.refresh(&processes);
         sessions.read_touches(|_, _, _| ());
+        sessions.read_accesses(|_, _, _| ());
+        let _ = sessions.accesses_lost();
         sessions.read_sites();
         sessions.measure();
         for extent in sessions.extents(&BTreeSet::new()) {
@@ -89,7 +93,7 @@ fn follow(directory: &Path, process: Process) {
 }
 
 /// A file as the runtime makes it, but of a few kilobytes: two modules, two sites, one arena of the
-/// second, a mapping, touches.
+/// second, a mapping, touches, access counts of one region.
 pub(crate) fn seeds() -> Seeds {
     let offset = |table: usize| (size_of::<SessionHeader>() + 512 * table) as u64;
     let layout = Layout {
@@ -100,6 +104,7 @@ pub(crate) fn seeds() -> Seeds {
         touch_slots: 4,
         text_slots: 16,
         chunk_slots: 8,
+        region_slots: 1,
     };
     let mut header = layout.header(Mode::Online, 4);
     (header.pid, header.parent_pid) = (7, 7);
@@ -120,8 +125,11 @@ pub(crate) fn seeds() -> Seeds {
     header.mappings_offset = offset(4);
     header.touches_offset = offset(5);
     header.text_offset = offset(6);
+    header.accesses.period = 1024;
+    header.accesses.regions_offset = offset(7);
+    header.accesses.counts_offset = offset(8);
     let mut file = header_bytes(&header);
-    file.resize(offset(7) as usize, 0);
+    file.resize((offset(8) + REGION_COUNT_BYTES) as usize, 0);
     fill(
         &mut file,
         offset(0),
@@ -154,6 +162,9 @@ pub(crate) fn seeds() -> Seeds {
         &[0x7f00_0000_0000, 1, 0x7f00_0000_1000, 2],
     );
     file[offset(6) as usize..][..8].copy_from_slice(b"/bin/abc");
+    // The region above 0x7f00_0000_0000, and counts of its first pages.
+    fill(&mut file, offset(7), &[0x7f_0001]);
+    fill(&mut file, offset(8), &[3, 0, 1]);
     vec![("small", file)]
 }
 

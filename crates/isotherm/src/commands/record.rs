@@ -20,10 +20,10 @@ use crate::recording::{self, Troubles};
 /// # Errors
 /// The program cannot be started or watched, the profile cannot be written.
 pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
-    let (words, observing) = (&args.program.words, &args.observing);
-    recording::check(observing)?;
-    let configuration =
-        recording::with_trapping(Configuration::profile(observing.depth), observing);
+    let words = &args.program.words;
+    recording::check(&args.observing)?;
+    let observing = &recording::with_sources(&args.observing, words);
+    let configuration = recording::for_sources(Configuration::profile(observing.depth), observing);
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, false);

@@ -16,6 +16,7 @@ use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::live::Source;
 use isotherm_pipeline::{Online, OnlineConfig, Step, coverage};
 use isotherm_profile::Writer;
 
@@ -149,11 +150,12 @@ impl Recorder for Sink {
 }
 
 fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
-    let (words, observing) = (&args.program.words, &args.observing);
-    recording::check(observing)?;
+    let words = &args.program.words;
+    recording::check(&args.observing)?;
+    let observing = &recording::with_sources(&args.observing, words);
     let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
     let default_tier = isotherm_model::tier::TierIndex::FASTEST;
-    let mut configuration = recording::with_trapping(
+    let mut configuration = recording::for_sources(
         Configuration::online(observing.depth, tiers.clone(), default_tier),
         observing,
     );
@@ -163,8 +165,11 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let meta = recording::meta(words, observing, tiers.emulates());
     let sink = sink(args, &meta)?;
     let hand = Hand::new(args, &ready, &tiers, notes);
-    let mut config =
-        OnlineConfig::for_tiers(tiers.clone()).sampled_every(recording::sample_interval(observing));
+    let mut config = OnlineConfig::for_tiers(tiers.clone());
+    // What the program counts itself are accesses, not moments of time.
+    if observing.source != [Source::Instrumented] {
+        config = config.sampled_every(recording::sample_interval(observing));
+    }
     config.command.clone_from(&meta.command);
     config.depth = observing.depth;
     let online = Online::new(config);

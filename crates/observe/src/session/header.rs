@@ -2,6 +2,7 @@
 
 use std::mem::{offset_of, size_of};
 
+use isotherm_abi::accesses::{AccessTable, PERIOD_MAX, REGION_COUNT_BYTES};
 use isotherm_abi::session::{
     ArenaRecord, COUNTERS, MAGIC, MappingRecord, ModuleRecord, SessionHeader, SiteRecord,
     TouchRecord, TouchRing,
@@ -24,6 +25,8 @@ mod at_most {
     pub(super) const MAPPINGS: u64 = 1 << 20;
     pub(super) const TOUCHES: u64 = 1 << 20;
     pub(super) const TEXT: u64 = 1 << 28;
+    /// Counts of 256 GiB of memory, which are 512 MiB.
+    pub(super) const REGIONS: u64 = 1 << 14;
 }
 
 /// A table of the file: where it begins and how many records it has room for.
@@ -63,6 +66,12 @@ pub struct Header {
     pub touches: Table,
     /// Paths of modules.
     pub text: Table,
+    /// Regions of which accesses are counted.
+    pub regions: Table,
+    /// Access counts, [`REGION_COUNT_BYTES`] for each region.
+    pub access_counts: Table,
+    /// Accesses for which one count stands; 0 where nothing is counted.
+    pub access_period: u64,
 }
 
 /// The part of the header that the runtime keeps changing; a snapshot.
@@ -109,6 +118,7 @@ impl Header {
         check_version(bytes)?;
         let touch_slots = touch_slots(bytes)?;
         let (pool_base, pool_bytes) = pool(bytes)?;
+        let region_slots = access_field(bytes, offset_of!(AccessTable, slots));
         let table = |name, offset, slots, record, most| {
             checked(name, offset, slots, record, most, file_bytes)
         };
@@ -168,6 +178,21 @@ impl Header {
                 1,
                 at_most::TEXT,
             )?,
+            regions: table(
+                "regions",
+                access_field(bytes, offset_of!(AccessTable, regions_offset)),
+                region_slots,
+                size_of::<u64>(),
+                at_most::REGIONS,
+            )?,
+            access_counts: table(
+                "access counts",
+                access_field(bytes, offset_of!(AccessTable, counts_offset)),
+                region_slots,
+                REGION_COUNT_BYTES as usize,
+                at_most::REGIONS,
+            )?,
+            access_period: access_field(bytes, offset_of!(AccessTable, period)).min(PERIOD_MAX),
         })
     }
 
@@ -225,6 +250,11 @@ fn touch_slots(bytes: &[u8; HEADER_BYTES]) -> Result<u64, SessionError> {
         )));
     }
     Ok(touch_slots)
+}
+
+/// A word of the description of the access counts.
+fn access_field(bytes: &[u8; HEADER_BYTES], offset: usize) -> u64 {
+    u64::from_ne_bytes(at(bytes, offset_of!(SessionHeader, accesses) + offset))
 }
 
 /// First address and bytes of the pool.

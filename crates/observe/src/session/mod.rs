@@ -9,6 +9,7 @@
 //! counted is whole. A number that the runtime changes meanwhile may be a moment old; none is
 //! used as an offset.
 
+mod accesses;
 mod header;
 mod owners;
 mod tables;
@@ -20,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 
 use isotherm_abi::session::{SessionHeader, TouchRecord, TouchRing};
+
+use accesses::CountsRead;
 
 pub use header::{HEADER_BYTES, Header, Progress, Table};
 pub use owners::{Owned, Owner};
@@ -57,6 +60,7 @@ pub struct SessionFile {
     /// May be written too: then the runtime is told how far its touches were read.
     writable: bool,
     touches_read: u64,
+    counts_read: CountsRead,
 }
 
 impl SessionFile {
@@ -89,6 +93,7 @@ impl SessionFile {
             header,
             writable,
             touches_read: 0,
+            counts_read: CountsRead::default(),
         })
     }
 

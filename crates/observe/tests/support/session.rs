@@ -3,6 +3,7 @@
 use std::mem::{offset_of, size_of};
 use std::path::Path;
 
+use isotherm_abi::accesses::{AccessTable, REGION_COUNT_BYTES};
 use isotherm_abi::session::{
     ArenaRecord, CHUNK_MAPPING, Counter, FrameRecord, Layout, MAGIC, MappingRecord, ModuleRecord,
     NO_TIER, SessionHeader, SiteRecord, State, TouchRecord, TouchRing,
@@ -41,8 +42,20 @@ impl SessionBytes {
             touch_slots: 16,
             text_slots: 4096,
             chunk_slots: CHUNKS,
+            region_slots: 4,
         };
-        let [modules, sites, arenas, chunks, mappings, touches, text, end] = layout.offsets();
+        let [
+            modules,
+            sites,
+            arenas,
+            chunks,
+            mappings,
+            touches,
+            text,
+            regions,
+            counts,
+            end,
+        ] = layout.offsets();
         let mut file = Self {
             bytes: vec![0; end as usize],
             layout,
@@ -77,6 +90,12 @@ impl SessionBytes {
         put!(file, 0, SessionHeader, text_offset, text);
         let slots = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, slots);
         file.put(slots as u64, &layout.touch_slots.to_ne_bytes());
+        let accesses = offset_of!(SessionHeader, accesses) as u64;
+        put!(file, accesses, AccessTable, period, 8u64);
+        let region_slots = u64::from(layout.region_slots);
+        put!(file, accesses, AccessTable, slots, region_slots);
+        put!(file, accesses, AccessTable, regions_offset, regions);
+        put!(file, accesses, AccessTable, counts_offset, counts);
         file
     }
 
@@ -87,7 +106,7 @@ impl SessionBytes {
 
     /// Module `number` with a path and a build-id.
     pub(crate) fn module(&mut self, number: u32, path: &str, build_id: &[u8]) {
-        let [modules, .., text, _] = self.layout.offsets();
+        let [modules, .., text, _, _, _] = self.layout.offsets();
         let at = modules + u64::from(number) * size_of::<ModuleRecord>() as u64;
         self.put(at + offset_of!(ModuleRecord, build_id) as u64, build_id);
         put!(
@@ -173,6 +192,14 @@ impl SessionBytes {
         }
         let written = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, written);
         self.put(written as u64, &to.to_ne_bytes());
+    }
+
+    /// Count of a page, in the region that owns this slot.
+    pub(crate) fn access_count(&mut self, slot: u64, region: u64, page: u64, count: u64) {
+        let [.., regions, counts, _] = self.layout.offsets();
+        self.put(regions + 8 * slot, &(region + 1).to_ne_bytes());
+        let at = counts + slot * REGION_COUNT_BYTES + 8 * page;
+        self.put(at, &count.to_ne_bytes());
     }
 
     pub(crate) fn counter(&mut self, counter: Counter, value: u64) {

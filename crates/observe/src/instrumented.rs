@@ -1,0 +1,111 @@
+//! The source `instrumented`: accesses that the program counts itself, because `isotherm-cc --profile`
+//! compiled it ([`isotherm_abi::accesses`]).
+
+use std::fs::File;
+use std::path::Path;
+
+use isotherm_abi::accesses::SECTION;
+use isotherm_model::batch::{Sample, SourceReport};
+use isotherm_model::units::Nanos;
+use object::Object;
+use object::read::ReadCache;
+
+use crate::clock::Clock;
+use crate::perf_source::empty_report;
+use crate::sessions::Sessions;
+use crate::source::Source;
+
+/// What it costs the program.
+const COST: &str = "one access in 1,024: COST_PENDING";
+
+/// Whether a program or library counts its accesses; false for what is no ELF file.
+#[must_use]
+pub fn is_instrumented(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else {
+        return false;
+    };
+    let cache = ReadCache::new(file);
+    object::File::parse(&cache).is_ok_and(|file| file.section_by_name(SECTION).is_some())
+}
+
+/// The counts of all images of a run.
+#[derive(Debug)]
+pub(crate) struct Instrumented {
+    report: SourceReport,
+    /// Samples that were counted, but found no room in a batch.
+    dropped: u64,
+}
+
+impl Instrumented {
+    /// Nothing read yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            report: empty_report(Source::Instrumented.name(), COST.to_owned()),
+            dropped: 0,
+        }
+    }
+
+    /// Adds what was counted since the last call, a sample a page, while there are less than `most`.
+    pub(crate) fn read(
+        &mut self,
+        clock: &dyn Clock,
+        sessions: &mut Sessions,
+        samples: &mut Vec<Sample>,
+        most: usize,
+    ) {
+        let begin = clock.busy();
+        sessions.read_accesses(|process, address, counted| {
+            self.report.taken = self.report.taken.saturating_add(counted.samples);
+            if samples.len() >= most {
+                self.dropped = self.dropped.saturating_add(counted.samples);
+                return;
+            }
+            samples.push(Sample {
+                process,
+                address,
+                weight: counted.accesses,
+            });
+        });
+        self.report.usable = self.report.taken.saturating_sub(self.dropped);
+        self.report.lost = sessions.accesses_lost().saturating_add(self.dropped);
+        self.report.cost += clock.busy().saturating_sub(begin);
+    }
+
+    /// What it has delivered of a program that used this much processor time.
+    pub(crate) fn report(&self, cpu: Nanos, a_while: Nanos) -> SourceReport {
+        let mut report = self.report.clone();
+        if report.taken == 0 && cpu > a_while {
+            report.trouble = format!(
+                "it delivered nothing although the program used {cpu} of processor time; was the \
+                 program compiled with isotherm-cc --profile?"
+            );
+        } else if report.lost > 0 {
+            report.trouble = format!("{} samples found no room and are missing", report.lost);
+        }
+        report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Instrumented, is_instrumented};
+    use isotherm_model::units::Nanos;
+    use std::path::Path;
+
+    #[test]
+    fn only_a_program_with_the_section_counts() {
+        let own = std::env::current_exe().expect("a path");
+        assert!(!is_instrumented(&own));
+        assert!(!is_instrumented(Path::new("/nonexistent")));
+        assert!(!is_instrumented(Path::new("/proc/self/environ")));
+    }
+
+    #[test]
+    fn silence_of_a_busy_program_is_named() {
+        let source = Instrumented::new();
+        let quiet = source.report(Nanos(5), Nanos(10));
+        assert_eq!((quiet.trouble.as_str(), quiet.taken), ("", 0));
+        let trouble = source.report(Nanos(20), Nanos(10)).trouble;
+        assert!(trouble.contains("isotherm-cc --profile"), "{trouble}");
+    }
+}
