@@ -1,4 +1,5 @@
 // What clang and opt load.
+#include "access_counts.h"
 #include "allocation_sites.h"
 #include "options.h"
 
@@ -22,6 +23,9 @@ static cl::list<std::string> WrapperNames("isotherm-wrapper", cl::CommaSeparated
 static cl::opt<bool> FindWrappers("isotherm-find-wrappers", cl::init(true),
                                   cl::desc("Look for functions that allocate for their callers"));
 
+static cl::opt<bool> CountAccesses("isotherm-count-accesses",
+                                   cl::desc("Count loads and stores down to the next sample"));
+
 namespace isotherm::options {
 
 StringRef root() { return Root; }
@@ -38,12 +42,20 @@ extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo llvmGetPassPl
                                                        OptimizationLevel) {
               Passes.addPass(isotherm::AllocationSites());
             });
+            Builder.registerOptimizerLastEPCallback([](ModulePassManager &Passes,
+                                                       OptimizationLevel) {
+              if (CountAccesses)
+                Passes.addPass(isotherm::AccessCounts());
+            });
             Builder.registerPipelineParsingCallback(
                 [](StringRef Name, ModulePassManager &Passes,
                    ArrayRef<PassBuilder::PipelineElement>) {
-                  if (Name != "isotherm-sites")
+                  if (Name == "isotherm-sites")
+                    Passes.addPass(isotherm::AllocationSites());
+                  else if (Name == "isotherm-accesses")
+                    Passes.addPass(isotherm::AccessCounts());
+                  else
                     return false;
-                  Passes.addPass(isotherm::AllocationSites());
                   return true;
                 });
           }};

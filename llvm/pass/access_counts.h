@@ -1,0 +1,18 @@
+// The pass of the profile build: counts the loads and stores of a program down to the next sample.
+#pragma once
+
+#include "llvm/IR/PassManager.h"
+
+namespace isotherm {
+
+// Runs once on each module, after all optimisation: what it inserts then stands in the way of nothing,
+// loops stay vectorised, and only accesses that the program really makes are counted.
+class AccessCounts : public llvm::PassInfoMixin<AccessCounts> {
+public:
+  llvm::PreservedAnalyses run(llvm::Module &Module, llvm::ModuleAnalysisManager &Analyses);
+
+  // A profile build without counts would look like a program without accesses.
+  static bool isRequired() { return true; }
+};
+
+} // namespace isotherm

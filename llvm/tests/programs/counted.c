@@ -1,0 +1,127 @@
+/* Accesses whose number is known, because each is volatile: every one is made, and none more.
+ *
+ *   counted [plain | threads | fork | signals | library PLUGIN]
+ *
+ * Each array is of WORDS words and filled once; what else is done with it stands beside its loop. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "counted.h"
+
+static word *make_filled(void) { return malloc(WORDS * sizeof(word)); }
+static word *make_read(void) { return malloc(WORDS * sizeof(word)); }
+static word *make_changed(void) { return malloc(WORDS * sizeof(word)); }
+static word *make_atomic(void) { return malloc(WORDS * sizeof(word)); }
+static char *make_copied(void) { return malloc(WORDS * sizeof(word)); }
+static char *make_copy(void) { return malloc(WORDS * sizeof(word)); }
+
+static word *filled, *read_often, *changed, *atomics;
+static char *copied, *copy;
+
+static void fill(word *to) {
+    for (int i = 0; i < WORDS; i++)
+        to[i] = i;
+}
+
+static void read_all(word *from) {
+    for (int i = 0; i < WORDS; i++)
+        (void)from[i];
+}
+
+static void plain(void) {
+    const size_t bytes = WORDS * sizeof(word);
+    read_all(read_often);                   // a load for each word
+    read_all(read_often);
+    for (int i = 0; i < WORDS; i++)         // a load and a store
+        changed[i] += 1;
+    for (int i = 0; i < WORDS; i++)         // one access
+        __atomic_fetch_add(&atomics[i], 1, __ATOMIC_RELAXED);
+    memset(copied, 1, bytes);               // a store for each line
+    __asm__ volatile("" ::: "memory");      // or the next line would be another memset
+    memcpy(copy, copied, bytes);            // a load and a store for each line
+    for (int i = 0; i < WORDS; i++)         // a load and a store for each of 32 bytes
+        memcpy(copy + 32 * (i % 1024), copied + 32 * (i % 1024), 32);
+}
+
+static void *thread(void *unused) {
+    read_all(read_often);
+    return unused;
+}
+
+static void threads(void) {
+    pthread_t started[4];
+    for (int i = 0; i < 4; i++)
+        pthread_create(&started[i], NULL, thread, NULL);
+    for (int i = 0; i < 4; i++)
+        pthread_join(started[i], NULL);
+}
+
+static void fork_twice(void) {
+    for (int i = 0; i < 2; i++)
+        if (fork() == 0) {
+            read_all(read_often);
+            _exit(0);
+        }
+    while (wait(NULL) > 0)
+        ;
+    read_all(read_often);
+}
+
+static volatile sig_atomic_t handled;
+
+static void handle(int number) {
+    (void)number;
+    for (int i = 0; i < 100; i++)
+        (void)atomics[i];
+    handled++;
+}
+
+static void signals(void) {
+    struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    signal(SIGALRM, handle);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 60; i++)
+        read_all(read_often);
+    setitimer(ITIMER_REAL, &never, NULL);
+    printf("handled %d\n", (int)handled);
+}
+
+static void library(const char *plugin) {
+    read_in_library(read_often);
+    void *loaded = dlopen(plugin, RTLD_NOW);
+    reader *read = loaded ? (reader *)dlsym(loaded, "read_in_library") : NULL;
+    if (!read) {
+        fprintf(stderr, "%s\n", dlerror());
+        exit(1);
+    }
+    read(read_often);
+}
+
+int main(int count, char **words) {
+    const char *mode = count > 1 ? words[1] : "plain";
+    filled = make_filled(), read_often = make_read(), changed = make_changed(), atomics = make_atomic();
+    copied = make_copied(), copy = make_copy();
+    word *arrays[] = {filled, read_often, changed, atomics, (word *)copied, (word *)copy};
+    for (int i = 0; i < 6; i++)
+        fill(arrays[i]);
+    if (strcmp(mode, "plain") == 0)
+        plain();
+    else if (strcmp(mode, "threads") == 0)
+        threads();
+    else if (strcmp(mode, "fork") == 0)
+        fork_twice();
+    else if (strcmp(mode, "signals") == 0)
+        signals();
+    else
+        library(words[2]);
+    printf("done %ld\n", (long)filled[7]);
+    return 0;
+}
