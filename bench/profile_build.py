@@ -1,0 +1,47 @@
+"""Section `profile-build`: how much slower a program is that counts its own loads and stores (isotherm-cc --profile)."""
+import os
+
+from measure import Contender, Problem, Program, interleave
+from table import Table
+from tools import HERE, ROOT, Tools, must
+
+SECONDS = "kernel_seconds"
+PROMISED = 1.25
+PERIOD = 1024
+
+
+def build(name: str, folder: str) -> tuple[str, str]:
+    """A workload as clang builds it and as a profile build, both of one thread."""
+    wrapper = os.path.join(ROOT, "build", "llvm", "isotherm-c++")
+    if not os.path.isfile(wrapper):
+        raise Problem(f"there is no {wrapper}; `make build` makes it where clang-19 is")
+    source = os.path.join(ROOT, "workloads", name, f"{name}.cpp")
+    plain, counting = (os.path.join(folder, f"{name}-{kind}") for kind in ("plain", "counting"))
+    for compiler, output in ((["clang++-19"], plain), ([wrapper, "--profile"], counting)):
+        must([*compiler, "-O2", "-I", os.path.join(HERE, "serial"), "-o", output, source], f"building {output}")
+    return plain, counting
+
+
+def run(tools: Tools, options, folder: str, say) -> list[Table]:
+    table = Table("Profile build: seconds of the kernel, one thread (median; ratio to the plain build)",
+                  ["program", "plain", "spread", "not recorded", "spread", "recorded", "spread", "ratio not recorded",
+                   "ratio recorded"])
+    worst = 0.0
+    for name, words in (("stencil", ["--iterations", "800"]), ("gups", ["--updates", "50000000"])):
+        if options.quick:
+            words[1] = str(int(words[1]) // 10)
+        plain, counting = build(name, folder)
+        record = [tools.isotherm, "--quiet", "record", "--force", "-o", os.path.join(folder, f"{name}.iso"),
+                  "--source", "instrumented", "--period", str(PERIOD), "--"]
+        ways = [Contender("plain", [plain]), Contender("not recorded", [counting]),
+                Contender("recorded", [*record, counting])]
+        program = Program(name, ["--threads", "1", *words], environment={})
+        samples = interleave(program, ways, options.rounds, options.limit, say)
+        cells = [cell for way in ways for cell in (f"{samples.median(way.name, SECONDS):.2f}",
+                                                   f"{samples.spread(way.name, SECONDS):.1%}")]
+        ratios = [samples.ratio(way.name, "plain", SECONDS) for way in ways[1:]]
+        worst = max(worst, *ratios)
+        table.row(name, *cells, *ratios)
+    table.note(f"Promised: at most {PROMISED} at one access in {PERIOD}. Worst: {worst:.3f}: "
+               f"{'reached' if worst <= PROMISED else 'not reached'}.")
+    return [table]
