@@ -53,12 +53,17 @@ static DEPTH: AtomicU32 = AtomicU32::new(0);
 static TRAPPING: AtomicBool = AtomicBool::new(false);
 static ACCESS_PERIOD: AtomicU64 = AtomicU64::new(0);
 static START_PID: AtomicU32 = AtomicU32::new(0);
-/// Pid and n in the name of the current file. A `vfork` child, which shares all this, has another
-/// pid of its own.
-static FILE_PID: AtomicU32 = AtomicU32::new(0);
-static FILE_NUMBER: AtomicU32 = AtomicU32::new(0);
+/// The path of the current file. Kept, because room may be needed on the stack of a signal handler,
+/// which has none for a path.
+static FILE: CurrentPath = CurrentPath(UnsafeCell::new(Path::new()));
 static TAKEN: [AtomicU64; GRANULES / 64] = [const { AtomicU64::new(0) }; GRANULES / 64];
 static DIRECTORY: OnceLock<Path> = OnceLock::new();
+
+/// See [`FILE`].
+struct CurrentPath(UnsafeCell<Path>);
+
+// SAFETY: it is written under the lock while no file is published, and read where one is.
+unsafe impl Sync for CurrentPath {}
 
 /// What lies in the wiped page.
 struct Current {
@@ -128,10 +133,8 @@ fn take_room(session: &Session, granule: u64) -> Option<()> {
 /// The file of this process. It is opened each time room is needed, which is rare: a descriptor
 /// that stayed open could be closed by the program and mean another file afterwards.
 fn open_again() -> Option<OwnedFd> {
-    let path = path_of(
-        FILE_PID.load(Ordering::Acquire),
-        FILE_NUMBER.load(Ordering::Acquire),
-    )?;
+    // SAFETY: a file is published or being made by this thread, so nobody writes the path.
+    let path = unsafe { &*FILE.0.get() };
     let name = CStr::from_bytes_until_nul(&path.bytes).ok()?;
     fs::open(name, OFlags::RDWR | OFlags::CLOEXEC, fs::Mode::empty()).ok()
 }
@@ -189,10 +192,17 @@ pub(crate) fn is_wanted() -> bool {
 
 /// Makes the session file of this process if it has none yet: at start, and in a forked child at
 /// its first event. Needs only the locks after `session`, which is none.
+#[inline]
 pub(crate) fn ensure() {
-    if !WANTED.load(Ordering::Relaxed) || current().is_some() {
-        return;
+    if WANTED.load(Ordering::Relaxed) && current().is_none() {
+        make();
     }
+}
+
+/// Makes the file. Apart, because it needs 13 KiB of stack, which not every signal handler has.
+#[cold]
+#[inline(never)]
+fn make() {
     let Some(_guard) = LOCK.lock() else { return };
     if current().is_some() {
         return;
@@ -276,8 +286,8 @@ fn open_new() -> Option<OwnedFd> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         match fs::open(name, flags, fs::Mode::from_raw_mode(0o600)) {
             Ok(file) => {
-                FILE_PID.store(pid, Ordering::Release);
-                FILE_NUMBER.store(number, Ordering::Release);
+                // SAFETY: the caller holds the lock and has published nothing.
+                unsafe { *FILE.0.get() = path };
                 return Some(file);
             }
             Err(rustix::io::Errno::EXIST) => {}

@@ -125,11 +125,7 @@ pub(crate) fn seeds() -> Seeds {
     header.mappings_offset = offset(4);
     header.touches_offset = offset(5);
     header.text_offset = offset(6);
-    header.accesses.period = 1024;
-    header.accesses.regions_offset = offset(7);
-    header.accesses.counts_offset = offset(8);
-    let mut file = header_bytes(&header);
-    file.resize((offset(8) + REGION_COUNT_BYTES) as usize, 0);
+    let mut file = with_access_counts(&mut header, offset(7));
     fill(
         &mut file,
         offset(0),
@@ -162,10 +158,21 @@ pub(crate) fn seeds() -> Seeds {
         &[0x7f00_0000_0000, 1, 0x7f00_0000_1000, 2],
     );
     file[offset(6) as usize..][..8].copy_from_slice(b"/bin/abc");
-    // The region above 0x7f00_0000_0000, and counts of its first pages.
-    fill(&mut file, offset(7), &[0x7f_0001]);
-    fill(&mut file, offset(8), &[3, 0, 1]);
     vec![("small", file)]
+}
+
+/// A file with this header that ends in the access counts of one region: the one above
+/// 0x7f00_0000_0000, of which the first and the third page were accessed.
+fn with_access_counts(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
+    let counts = regions + 512;
+    header.accesses.period = 1024;
+    header.accesses.regions_offset = regions;
+    header.accesses.counts_offset = counts;
+    let mut file = header_bytes(header);
+    file.resize((counts + REGION_COUNT_BYTES) as usize, 0);
+    fill(&mut file, regions, &[0x7f_0001]);
+    fill(&mut file, counts, &[3, 0, 1]);
+    file
 }
 
 fn fill(file: &mut [u8], offset: u64, longs: &[u64]) {

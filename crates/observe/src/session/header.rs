@@ -118,7 +118,7 @@ impl Header {
         check_version(bytes)?;
         let touch_slots = touch_slots(bytes)?;
         let (pool_base, pool_bytes) = pool(bytes)?;
-        let region_slots = access_field(bytes, offset_of!(AccessTable, slots));
+        let (regions, access_counts) = access_tables(bytes, file_bytes)?;
         let table = |name, offset, slots, record, most| {
             checked(name, offset, slots, record, most, file_bytes)
         };
@@ -178,20 +178,8 @@ impl Header {
                 1,
                 at_most::TEXT,
             )?,
-            regions: table(
-                "regions",
-                access_field(bytes, offset_of!(AccessTable, regions_offset)),
-                region_slots,
-                size_of::<u64>(),
-                at_most::REGIONS,
-            )?,
-            access_counts: table(
-                "access counts",
-                access_field(bytes, offset_of!(AccessTable, counts_offset)),
-                region_slots,
-                REGION_COUNT_BYTES as usize,
-                at_most::REGIONS,
-            )?,
+            regions,
+            access_counts,
             access_period: access_field(bytes, offset_of!(AccessTable, period)).min(PERIOD_MAX),
         })
     }
@@ -250,6 +238,24 @@ fn touch_slots(bytes: &[u8; HEADER_BYTES]) -> Result<u64, SessionError> {
         )));
     }
     Ok(touch_slots)
+}
+
+/// Where regions and their access counts lie.
+fn access_tables(
+    bytes: &[u8; HEADER_BYTES],
+    file_bytes: u64,
+) -> Result<(Table, Table), SessionError> {
+    let slots = access_field(bytes, offset_of!(AccessTable, slots));
+    let table = |name, field, record| {
+        let offset = access_field(bytes, field);
+        checked(name, offset, slots, record, at_most::REGIONS, file_bytes)
+    };
+    let regions = offset_of!(AccessTable, regions_offset);
+    let counts = offset_of!(AccessTable, counts_offset);
+    Ok((
+        table("regions", regions, size_of::<u64>())?,
+        table("access counts", counts, REGION_COUNT_BYTES as usize)?,
+    ))
 }
 
 /// A word of the description of the access counts.
