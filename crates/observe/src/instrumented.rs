@@ -16,7 +16,8 @@ use crate::sessions::Sessions;
 use crate::source::Source;
 
 /// What it costs the program.
-const COST: &str = "one access in 1,024: COST_PENDING";
+const COST: &str = "at one access in 1,024 about 1.1 times the run time, with every access counted 8 to 20 times \
+                    (stencil and random updates, 2-core EPYC virtual machine, Linux 6.18)";
 
 /// Whether a program or library counts its accesses; false for what is no ELF file.
 #[must_use]
