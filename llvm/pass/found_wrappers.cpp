@@ -1,7 +1,7 @@
 #include "found_wrappers.h"
 
 #include "entry_points.h"
-#include "site_key.h"
+#include "source_place.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/IR/Constants.h"

@@ -32,21 +32,21 @@ struct SiteKey {
   uint64_t id() const;
 };
 
-// Whether a function was written in a header of the system, as far as its place is known.
-bool isSystemFunction(const llvm::Function &Function);
-
 // Names the sites of one module.
 class SiteNamer {
 public:
-  // `Root` is the project's directory; empty for the directory of the compilation.
-  explicit SiteNamer(llvm::StringRef Root) : Root(Root) {}
+  // `Root` is the project's directory; empty for the directory of the compilation. `NamesSystem`:
+  // sources in system directories have sites as well.
+  explicit SiteNamer(llvm::StringRef Root, bool NamesSystem = false)
+      : Root(Root), NamesSystem(NamesSystem) {}
 
   // The place of a call; nothing where its source lies outside of the project in a system
-  // directory: there the callers tell the sites apart, not the place.
+  // directory and the callers are not known: they tell the sites apart there, not the place.
   std::optional<SiteKey> name(const llvm::CallBase &Call);
 
 private:
   std::string Root;
+  bool NamesSystem;
   llvm::StringMap<unsigned> Seen;
 };
 
