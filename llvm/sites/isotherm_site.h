@@ -70,7 +70,7 @@ struct isotherm_site {
     uint32_t ordinal;                              // among calls of one line and column, from 0
     int32_t callee;                                // from this word to the name of what is called
     int32_t version_symbol;                        // from this word to ISOTHERM_VERSION_SYMBOL
-    uint32_t reserved;                             // 0
+    uint32_t context_depth;                        // 0; more in isotherm_context_record
 };
 
 #ifdef __cplusplus

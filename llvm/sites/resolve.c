@@ -36,6 +36,8 @@ struct isotherm_routes isotherm_ask_runtime(struct isotherm_site *site, void *ow
     void *own_malloc = __real_malloc ? (void *)__real_malloc : (void *)malloc;
     look_up();
     isotherm_resolve resolve = __atomic_load_n(&runtime, __ATOMIC_RELAXED);
+    if (resolve)
+        isotherm_fill_context(site);
     if (resolve && site->version == ISOTHERM_SITE_VERSION)
         return resolve(site, own_malloc, own_new);
     struct isotherm_routes none = {NULL, NULL, 1};

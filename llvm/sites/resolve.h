@@ -13,6 +13,9 @@ extern "C" {
 __attribute__((visibility("hidden"))) struct isotherm_routes
 isotherm_ask_runtime(struct isotherm_site *site, void *own_new);
 
+// Fills in the record of a context if it is one that was not used before; other records stay.
+__attribute__((visibility("hidden"))) void isotherm_fill_context(struct isotherm_site *site);
+
 #ifdef __cplusplus
 }
 #endif
