@@ -166,13 +166,18 @@ void remark(CallBase &Call, const SiteKey &Key) {
   Call.getContext().diagnose(Remark);
 }
 
+Wrappers wrappersOf(Module &Module) {
+  return Wrappers(options::wrappers(), options::findWrappers() ? findWrappers(Module)
+                                                               : SmallPtrSet<const Function *, 8>());
+}
+
 } // namespace
 
 PreservedAnalyses AllocationSites::run(Module &Module, ModuleAnalysisManager &) {
-  Wrappers Wrappers(options::wrappers(), options::findWrappers() ? findWrappers(Module)
-                                                                 : SmallPtrSet<const Function *, 8>());
-  Wrappers.makeTwins(Module);
-  SiteNamer Namer(options::root());
+  Wrappers Wrappers = AtLink ? isotherm::Wrappers() : wrappersOf(Module);
+  if (!AtLink)
+    Wrappers.makeTwins(Module);
+  SiteNamer Namer(options::root(), /*NamesSystem=*/AtLink);
   Descriptors Descriptors(Module);
   bool Changed = false;
   for (const Found &Found : find(Module, Wrappers)) {

@@ -25,7 +25,7 @@ enum Field : unsigned {
   Ordinal,
   CalleeName,
   VersionSymbol,
-  Reserved,
+  ContextDepth,
 };
 
 } // namespace
@@ -53,16 +53,19 @@ Constant *Descriptors::text(StringRef Text) {
   return Known;
 }
 
-// The bytes from a field of the record to something else: a relocation that the linker settles.
-Constant *Descriptors::distance(GlobalVariable *Record, unsigned Field, Constant *To) {
-  LLVMContext &Context = Module.getContext();
-  llvm::Type *Word = llvm::Type::getInt32Ty(Context);
+Constant *Descriptors::distance(Constant *From, Constant *To) {
+  LLVMContext &Context = From->getContext();
   llvm::Type *Long = llvm::Type::getInt64Ty(Context);
-  Constant *Indices[] = {ConstantInt::get(Word, 0), ConstantInt::get(Word, Field)};
-  Constant *From = ConstantExpr::getInBoundsGetElementPtr(Type, Record, Indices);
   Constant *Bytes = ConstantExpr::getSub(ConstantExpr::getPtrToInt(To, Long),
                                          ConstantExpr::getPtrToInt(From, Long));
-  return ConstantExpr::getTrunc(Bytes, Word);
+  return ConstantExpr::getTrunc(Bytes, llvm::Type::getInt32Ty(Context));
+}
+
+// From a field of the record.
+Constant *Descriptors::distance(GlobalVariable *Record, unsigned Field, Constant *To) {
+  llvm::Type *Word = llvm::Type::getInt32Ty(Module.getContext());
+  Constant *Indices[] = {ConstantInt::get(Word, 0), ConstantInt::get(Word, Field)};
+  return distance(ConstantExpr::getInBoundsGetElementPtr(Type, Record, Indices), To);
 }
 
 GlobalVariable *Descriptors::make(const SiteKey &Key, StringRef Callee) {

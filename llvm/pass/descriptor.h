@@ -17,9 +17,14 @@ public:
   // share it: the linker keeps one of a name.
   llvm::GlobalVariable *make(const SiteKey &Key, llvm::StringRef Callee);
 
+  // A text that ends in NUL; one for all that are equal.
+  llvm::Constant *text(llvm::StringRef Text);
+
+  // The bytes from a place to another, as a word: a relocation that the linker settles.
+  static llvm::Constant *distance(llvm::Constant *From, llvm::Constant *To);
+
 private:
   llvm::Constant *distance(llvm::GlobalVariable *Record, unsigned Field, llvm::Constant *To);
-  llvm::Constant *text(llvm::StringRef Text);
 
   llvm::Module &Module;
   llvm::StructType *Type;

@@ -8,7 +8,8 @@
 
 namespace isotherm::options {
 
-// -isotherm-root=DIRECTORY: the project's directory, below which paths of sources are taken.
+// -isotherm-root=DIRECTORY, or ISOTHERM_ROOT in the environment: the project's directory, below which
+// paths of sources are taken.
 llvm::StringRef root();
 
 // -isotherm-wrapper=NAME,...: functions that allocate for their callers.

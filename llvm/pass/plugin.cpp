@@ -1,16 +1,20 @@
-// What clang and opt load.
+// What clang, the linker and opt load.
 #include "access_counts.h"
 #include "allocation_sites.h"
+#include "contexts.h"
 #include "options.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
 
 #if LLVM_VERSION_MAJOR != 19
 #error "Isotherm's pass is made for LLVM 19; LLVM's interfaces change with every version"
 #endif
+
+#include <cstdlib>
 
 using namespace llvm;
 
@@ -28,13 +32,28 @@ static cl::opt<bool> CountAccesses("isotherm-count-accesses",
 
 namespace isotherm::options {
 
-StringRef root() { return Root; }
+StringRef root() {
+  // At the link, where there is no option: see link_options.h.
+  const char *Variable = std::getenv("ISOTHERM_ROOT");
+  return Root.empty() && Variable ? StringRef(Variable) : StringRef(Root);
+}
 
 ArrayRef<std::string> wrappers() { return ArrayRef<std::string>(WrapperNames); }
 
 bool findWrappers() { return FindWrappers; }
 
 } // namespace isotherm::options
+
+namespace {
+
+// Sites that the callers name come first; what nothing leads to would only be counted.
+void addContexts(ModulePassManager &Passes) {
+  Passes.addPass(isotherm::AllocationSites(/*AtLink=*/true));
+  Passes.addPass(GlobalDCEPass());
+  Passes.addPass(isotherm::Contexts());
+}
+
+} // namespace
 
 extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo llvmGetPassPluginInfo() {
   return {LLVM_PLUGIN_API_VERSION, "isotherm", LLVM_VERSION_STRING, [](PassBuilder &Builder) {
@@ -47,6 +66,11 @@ extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo llvmGetPassPl
               if (CountAccesses)
                 Passes.addPass(isotherm::AccessCounts());
             });
+            Builder.registerFullLinkTimeOptimizationEarlyEPCallback(
+                [](ModulePassManager &Passes, OptimizationLevel) {
+                  if (isotherm::tellsContexts())
+                    addContexts(Passes);
+                });
             Builder.registerPipelineParsingCallback(
                 [](StringRef Name, ModulePassManager &Passes,
                    ArrayRef<PassBuilder::PipelineElement>) {
@@ -54,6 +78,8 @@ extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo llvmGetPassPl
                     Passes.addPass(isotherm::AllocationSites());
                   else if (Name == "isotherm-accesses")
                     Passes.addPass(isotherm::AccessCounts());
+                  else if (Name == "isotherm-contexts")
+                    addContexts(Passes);
                   else
                     return false;
                   return true;

@@ -24,7 +24,7 @@ FunctionType *withSite(const FunctionType &Type) {
 } // namespace
 
 Wrappers::Wrappers(ArrayRef<std::string> List, SmallPtrSet<const Function *, 8> Found)
-    : Found(std::move(Found)) {
+    : Guesses(options::findWrappers()), Found(std::move(Found)) {
   for (const std::string &Name : List)
     Names.insert(Name);
 }
@@ -35,7 +35,7 @@ bool Wrappers::isWrapper(const Function &Function) const {
 }
 
 bool Wrappers::mayBeWrapper(const Function &Function) const {
-  return options::findWrappers() && isDeclaredAllocator(Function);
+  return Guesses && isDeclaredAllocator(Function);
 }
 
 FunctionCallee Wrappers::twin(Function &Wrapper) const {

@@ -18,6 +18,10 @@ namespace isotherm {
 
 class Wrappers {
 public:
+  // No function is one.
+  Wrappers() = default;
+
+  // Those of these names, and those that were found; a function that is only declared may be one.
   Wrappers(llvm::ArrayRef<std::string> Names, llvm::SmallPtrSet<const llvm::Function *, 8> Found);
 
   // Whether calls to the function are sites.
@@ -39,6 +43,7 @@ public:
 private:
   bool wantsTwin(const llvm::Function &Function) const;
 
+  bool Guesses = false;
   llvm::StringSet<> Names;
   llvm::SmallPtrSet<const llvm::Function *, 8> Found;
 };

@@ -1,0 +1,20 @@
+// What was told apart and what was not, as a text for people.
+#pragma once
+
+#include "context_clones.h"
+#include "context_graph.h"
+#include "link_options.h"
+
+namespace isotherm {
+
+// Of the whole program.
+struct ContextGrowth {
+  uint64_t InstructionsBefore = 0;
+  uint64_t InstructionsAfter = 0;
+};
+
+// `Clones` is null where contexts are an argument. A sentence if the file cannot be written, else empty.
+std::string writeContextReport(const ContextGraph &Graph, const LinkOptions &Options,
+                               const ContextGrowth &Growth, const CloneOutcome *Clones);
+
+} // namespace isotherm
