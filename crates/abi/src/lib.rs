@@ -37,6 +37,7 @@
 
 pub mod accesses;
 pub mod config;
+pub mod contexts;
 pub mod env;
 pub mod hash;
 pub mod session;

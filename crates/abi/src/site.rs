@@ -48,8 +48,32 @@ pub struct DescribedSite {
     pub callee: i32,
     /// Where the symbol lies that only a library of the same version defines.
     pub version_symbol: i32,
-    /// Zero.
-    pub reserved: u32,
+    /// 0 in the record of a site. In the record of a context, the texts' seven words before this one lead to
+    /// other records, and this is how many ([`DescribedSite::context`]).
+    pub context_depth: u32,
+}
+
+impl DescribedSite {
+    /// Addresses of the records that a context is made of: the site's own, then a
+    /// [`crate::contexts::CALL_BYTES`] record for each call around it, from the inside out. Nothing for the
+    /// record of a site.
+    pub fn context(&self) -> impl Iterator<Item = usize> {
+        let distances = [
+            self.path,
+            self.function,
+            self.line.cast_signed(),
+            self.column.cast_signed(),
+            self.ordinal.cast_signed(),
+            self.callee,
+            self.version_symbol,
+        ];
+        let first = core::ptr::from_ref(&self.path).addr();
+        distances
+            .into_iter()
+            .take(self.context_depth as usize)
+            .enumerate()
+            .map(move |(word, distance)| (first + 4 * word).wrapping_add_signed(distance as isize))
+    }
 }
 
 /// A site as the functions get it.
@@ -129,5 +153,6 @@ const _: () = assert!(core::mem::offset_of!(DescribedSite, number) == 24);
 const _: () = assert!(core::mem::offset_of!(DescribedSite, path) == 32);
 const _: () = assert!(core::mem::offset_of!(DescribedSite, function) == 36);
 const _: () = assert!(core::mem::offset_of!(DescribedSite, callee) == 52);
+const _: () = assert!(core::mem::offset_of!(DescribedSite, context_depth) == 60);
 const _: () = assert!(size_of::<HeapRoute>() == 11 * size_of::<*const ()>());
 const _: () = assert!(size_of::<NewRoute>() == 8 * size_of::<*const ()>());

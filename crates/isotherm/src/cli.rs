@@ -131,12 +131,16 @@ const CHOICES: [&str; 4] = ["tiers", "fast", "slow_period", "slow_access"];
 /// Flags of `isotherm sites`.
 #[derive(Debug, Args)]
 pub(crate) struct SitesArgs {
-    /// The program or shared library
+    /// The program or shared library; with --contexts, also a profile
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Print JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with = "contexts")]
     pub json: bool,
+    /// List the calling contexts that the link told apart; of a profile, what telling each apart is worth,
+    /// for isotherm-cc --isotherm-profile
+    #[arg(long)]
+    pub contexts: bool,
 }
 
 /// Which tiers to use.

@@ -161,7 +161,7 @@ impl Record<'_> {
 }
 
 /// The text that ends in NUL at an address of the program.
-fn text_at<'data>(file: &impl Object<'data>, place: u64) -> Option<String> {
+pub(crate) fn text_at<'data>(file: &impl Object<'data>, place: u64) -> Option<String> {
     let segment = file.segments().find(|segment| {
         let start = segment.address();
         place >= start && place - start < segment.size()

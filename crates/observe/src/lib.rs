@@ -11,7 +11,8 @@
 //!  `- processes       who forked whom, who ran what when
 //! tiers     kinds of memory: from sysfs, measured, or from a file
 //! doctor    what works here and what would bring the rest; probe asks the kernel
-//! symbols   names of frames; described the sites that the compiler pass wrote into a program
+//! symbols   names of frames; described the sites that the compiler pass wrote into a program, and
+//!           contexts the calls around them that its link told apart
 //! ```
 //!
 //! What is read from outside is not trusted: perf records ([`isotherm_sys::perf::record`]),
@@ -26,6 +27,7 @@
 pub mod accessed;
 pub mod clock;
 pub mod code;
+pub mod contexts;
 pub mod cpu_time;
 pub mod decode;
 pub mod described;

@@ -12,6 +12,7 @@ use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{Input, Symbolized, Symbolizer};
 use isotherm_model::site::{Frame, Site};
 
+use crate::contexts::{self, Call};
 use crate::described::{self, Described};
 
 /// What is known of one address of a module.
@@ -81,12 +82,17 @@ impl Symbols {
         }
         // A file whose records cannot be read has its symbols still.
         let described = described::read(Path::new(path)).unwrap_or_default();
+        let contexts = contexts::read(Path::new(path));
         let by_symbols = self.by_symbols(path, &module.offsets);
         module
             .offsets
             .iter()
             .zip(by_symbols)
-            .map(|(offset, by_symbols)| described.get(offset).map_or(by_symbols, found_described))
+            .map(|(offset, by_symbols)| {
+                let site = described.get(offset).map(found_described);
+                site.or_else(|| contexts.call(*offset).map(found_call))
+                    .unwrap_or(by_symbols)
+            })
             .collect()
     }
 
@@ -115,6 +121,15 @@ fn found_described(site: &Described) -> Found {
         function: Some(site.function.clone()),
         file: Some(site.path.clone()),
         line: site.line,
+    }
+}
+
+/// What the record of a call around an allocation says.
+fn found_call(call: &Call) -> Found {
+    Found {
+        function: Some(call.function.clone()),
+        file: Some(call.path.clone()),
+        line: call.line,
     }
 }
 

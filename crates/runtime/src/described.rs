@@ -138,8 +138,8 @@ fn tier(config: &Config, id: u64) -> u32 {
     plan::tier_or_default(config, id)
 }
 
-/// The site's number in the tables. The record's own address stands for the frame: whoever names
-/// frames finds the place in the source there.
+/// The site's number in the tables. The addresses of records stand for the frames, the site's own or
+/// those that its context is made of: whoever names frames finds the places in the source there.
 fn record(described: &DescribedSite) -> u32 {
     let mut context = Context {
         addresses: [0; MAX_DEPTH],
@@ -147,6 +147,15 @@ fn record(described: &DescribedSite) -> u32 {
         depth: 1,
     };
     context.addresses[0] = core::ptr::from_ref(described).addr();
+    for (depth, (slot, address)) in context
+        .addresses
+        .iter_mut()
+        .zip(described.context())
+        .enumerate()
+    {
+        *slot = address;
+        context.depth = depth + 1;
+    }
     site::named(described.id, &context, SiteKind::Described)
 }
 

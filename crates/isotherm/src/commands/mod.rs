@@ -1,6 +1,7 @@
 //! One command a file.
 
 pub(crate) mod compare;
+mod contexts;
 pub(crate) mod curve;
 pub(crate) mod daemon;
 pub(crate) mod doctor;

@@ -15,6 +15,9 @@ use crate::notes::{Notes, print};
 /// # Errors
 /// A file that is no linked program, or one of another version's pass.
 pub(crate) fn run(args: &SitesArgs, notes: Notes) -> Result<()> {
+    if args.contexts {
+        return super::contexts::run(&args.file, notes);
+    }
     let by_id: BTreeMap<SiteId, Described> = described::read(&args.file)?
         .into_values()
         .map(|site| (site.id, site))

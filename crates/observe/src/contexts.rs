@@ -1,0 +1,288 @@
+//! The calling contexts that a link told apart: read from the program's file, which need not run.
+//!
+//! The layout is [`isotherm_abi::contexts`]'s. The file is not trusted: a number that leads nowhere ends the
+//! context, and nothing is read beyond the section.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+
+use isotherm_abi::contexts::{
+    ALLOCATION_WORDS, CALL_BYTES, FUNCTION_WORDS, HEADER_WORDS, LEVELS_MAX, NONE,
+    PROGRAM_CALL_WORDS, SECTION, VERSION, longer,
+};
+use isotherm_model::site::SiteId;
+use object::read::ReadCache;
+use object::{Object, ObjectSection};
+
+use crate::described::{Described, text_at};
+
+/// Largest table that is believed.
+const SECTION_BYTES_MAX: u64 = 256 << 20;
+
+/// Most contexts that are believed; a link makes no more than a quarter of them.
+const RECORDS_MAX: usize = 1 << 20;
+
+/// A call in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its name, the same in every build that leaves the function alone.
+    pub hash: u64,
+    /// The function that holds the call.
+    pub function: String,
+    /// Source file, below the project's root where it lies there.
+    pub path: String,
+    /// Line; `None` where the compiler did not know it.
+    pub line: Option<u32>,
+}
+
+/// A site, reached by certain calls.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// Its name.
+    pub id: SiteId,
+    /// Where the site's own record lies, as an ELF virtual address.
+    pub site: u64,
+    /// The calls around the allocation, by the addresses of their records, from the inside out.
+    pub calls: Vec<u64>,
+}
+
+/// What a program knows of its contexts.
+#[derive(Clone, Debug, Default)]
+pub struct Contexts {
+    calls: BTreeMap<u64, Call>,
+    words: Vec<u32>,
+    address: u64,
+    starts: Starts,
+}
+
+/// Where the arrays begin, in words, and how many entries they have.
+#[derive(Clone, Copy, Debug, Default)]
+struct Starts {
+    levels: usize,
+    lists: usize,
+    functions: usize,
+    program_calls: usize,
+    numbers: usize,
+    allocations: usize,
+    allocation_count: usize,
+    records: u32,
+}
+
+/// The contexts of a program or library; none where its link told none apart, or where the table is
+/// of another version or damaged.
+#[must_use]
+pub fn read(path: &Path) -> Contexts {
+    try_read(path).unwrap_or_default()
+}
+
+fn try_read(path: &Path) -> Option<Contexts> {
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let file = object::File::parse(&cache).ok()?;
+    let section = file.section_by_name(SECTION)?;
+    if section.size() > SECTION_BYTES_MAX {
+        return None;
+    }
+    let words: Vec<u32> = section
+        .data()
+        .ok()?
+        .chunks_exact(4)
+        .filter_map(|bytes| bytes.try_into().ok().map(u32::from_le_bytes))
+        .collect();
+    let (starts, call_count) = starts(&words)?;
+    let mut contexts = Contexts {
+        calls: BTreeMap::new(),
+        words,
+        address: section.address(),
+        starts,
+    };
+    for number in 0..call_count {
+        let at = HEADER_WORDS + number * (CALL_BYTES / 4);
+        let text = |word| {
+            let place = contexts.place(word)?;
+            text_at(&file, place)
+        };
+        let line = contexts.word(at + 4);
+        let call = Call {
+            hash: u64::from(contexts.word(at)) | u64::from(contexts.word(at + 1)) << 32,
+            path: text(at + 2).unwrap_or_default(),
+            function: text(at + 3).unwrap_or_default(),
+            line: (line != 0).then_some(line),
+        };
+        contexts
+            .calls
+            .insert(contexts.address + 4 * at as u64, call);
+    }
+    Some(contexts)
+}
+
+/// Where the arrays begin, and the number of calls in the source; `None` for a table that cannot be.
+fn starts(words: &[u32]) -> Option<(Starts, usize)> {
+    let count = |word: usize| words.get(word).map(|count| *count as usize);
+    if *words.first()? != VERSION || count(1)? > LEVELS_MAX {
+        return None;
+    }
+    let levels = count(1)?;
+    let lists = HEADER_WORDS.checked_add(count(2)?.checked_mul(CALL_BYTES / 4)?)?;
+    let functions = lists.checked_add(count(3)?)?;
+    let program_calls = functions.checked_add(count(4)?.checked_mul(FUNCTION_WORDS)?)?;
+    let numbers = program_calls.checked_add(count(5)?.checked_mul(PROGRAM_CALL_WORDS)?)?;
+    let allocations = numbers.checked_add(count(5)?.checked_mul(levels)?)?;
+    let end = allocations.checked_add(count(6)?.checked_mul(ALLOCATION_WORDS)?)?;
+    (end <= words.len()).then_some(())?;
+    let starts = Starts {
+        levels,
+        lists,
+        functions,
+        program_calls,
+        numbers,
+        allocations,
+        allocation_count: count(6)?,
+        records: *words.get(7)?,
+    };
+    Some((starts, count(2)?))
+}
+
+impl Contexts {
+    /// The call whose record lies at an ELF virtual address.
+    #[must_use]
+    pub fn call(&self, address: u64) -> Option<&Call> {
+        self.calls.get(&address)
+    }
+
+    /// All contexts that can happen, in the order of their records. `sites` are the program's
+    /// ([`crate::described::read`]).
+    pub fn all<'a>(
+        &'a self,
+        sites: &'a BTreeMap<u64, Described>,
+    ) -> impl Iterator<Item = Context> + 'a {
+        let numbered = (0..self.starts.allocation_count).flat_map(move |number| {
+            let at = self.starts.allocations + number * ALLOCATION_WORDS;
+            let next = if number + 1 < self.starts.allocation_count {
+                self.word(at + ALLOCATION_WORDS)
+            } else {
+                self.starts.records
+            };
+            (0..next.saturating_sub(self.word(at))).map(move |record| (at, record))
+        });
+        numbered
+            .take(RECORDS_MAX)
+            .filter_map(move |(at, record)| self.context(at, record, sites))
+    }
+
+    fn context(
+        &self,
+        allocation: usize,
+        number: u32,
+        sites: &BTreeMap<u64, Described>,
+    ) -> Option<Context> {
+        let site = self.place(allocation + 5)?;
+        let mut calls = Vec::new();
+        self.append(
+            &mut calls,
+            self.word(allocation + 3),
+            self.word(allocation + 4),
+        );
+        self.append_numbered(
+            &mut calls,
+            self.word(allocation + 1),
+            self.word(allocation + 2),
+            number,
+        )?;
+        let id = calls.iter().fold(sites.get(&site)?.id.0, |id, call| {
+            longer(id, self.calls.get(call).map_or(0, |call| call.hash))
+        });
+        Some(Context {
+            id: SiteId(id),
+            site,
+            calls,
+        })
+    }
+
+    /// The word at a place of the table; zero beyond its end.
+    fn word(&self, at: usize) -> u32 {
+        self.words.get(at).copied().unwrap_or(0)
+    }
+
+    /// What a word that holds a distance leads to.
+    fn place(&self, at: usize) -> Option<u64> {
+        let distance = i64::from(self.word(at).cast_signed());
+        (self.address + 4 * at as u64).checked_add_signed(distance)
+    }
+
+    fn append(&self, calls: &mut Vec<u64>, first: u32, count: u32) {
+        let room = LEVELS_MAX.saturating_sub(calls.len());
+        for listed in (0..count as usize).take(room) {
+            let call = self.word(self.starts.lists + first as usize + listed) as usize;
+            calls.push(self.address + 4 * (HEADER_WORDS + call * (CALL_BYTES / 4)) as u64);
+        }
+    }
+
+    /// Appends what a number stands for at a level of a function: each round goes one call outwards, to the
+    /// call with the greatest first number that is not above. `None` where such a path cannot happen.
+    fn append_numbered(
+        &self,
+        calls: &mut Vec<u64>,
+        mut function: u32,
+        mut level: u32,
+        mut number: u32,
+    ) -> Option<()> {
+        while level > 0 && function != NONE {
+            let at = self.starts.functions + function as usize * FUNCTION_WORDS;
+            let (first, count) = (self.word(at) as usize, self.word(at + 1) as usize);
+            if number == 0 {
+                return (self.word(at + 2) != 0).then_some(());
+            }
+            let column = self.starts.numbers + level as usize - 1;
+            let first_number = |call: usize| self.word(column + call * self.starts.levels);
+            let found = (first..first.saturating_add(count).min(self.words.len()))
+                .take_while(|call| first_number(*call) <= number)
+                .last()?;
+            number -= first_number(found);
+            let call = self.starts.program_calls + found * PROGRAM_CALL_WORDS;
+            let frames = self.word(call + 2).clamp(1, level);
+            self.append(calls, self.word(call + 1), frames);
+            level -= frames;
+            function = self.word(call);
+        }
+        Some(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{read, starts};
+    use std::path::Path;
+
+    #[test]
+    fn a_program_without_a_table_has_no_contexts() {
+        let own = std::env::current_exe().expect("a path");
+        let contexts = read(&own);
+        assert_eq!(contexts.all(&super::BTreeMap::new()).count(), 0);
+        assert!(read(Path::new("/nonexistent")).call(0).is_none());
+    }
+
+    #[test]
+    fn a_table_that_claims_more_than_it_holds_is_refused() {
+        assert!(starts(&[1, 3, 0, 0, 0, 0, 0, 0, 0, 0]).is_some());
+        assert!(starts(&[1, 3, 1, 0, 0, 0, 0, 0, 0, 0]).is_none());
+        assert!(starts(&[1, 7, 0, 0, 0, 0, 0, 0, 0, 0]).is_none());
+        assert!(starts(&[2, 3, 0, 0, 0, 0, 0, 0, 0, 0]).is_none());
+        assert!(
+            starts(&[
+                1,
+                3,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                u32::MAX,
+                0,
+                0,
+                0
+            ])
+            .is_none()
+        );
+        assert!(starts(&[1]).is_none());
+    }
+}
