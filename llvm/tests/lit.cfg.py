@@ -23,4 +23,6 @@ config.substitutions += [
     ("%cxx", cxx + " -S -emit-llvm -o -"),
     ("%pass", os.path.join(built, "isotherm_pass.so")),
     ("%opt", "opt -load-pass-plugin=" + os.path.join(built, "isotherm_pass.so") + " -passes=isotherm-sites -S -o -"),
+    ("%contexts", "opt -load-pass-plugin=" + os.path.join(built, "isotherm_pass.so")
+     + " -passes=isotherm-sites,isotherm-contexts,verify -S -o -"),
 ]
