@@ -23,6 +23,9 @@ const SECTION_BYTES_MAX: u64 = 256 << 20;
 /// Most contexts that are believed; a link makes no more than a quarter of them.
 const RECORDS_MAX: usize = 1 << 20;
 
+/// Most calls in the source that are believed; sqlite3 has 13,000 that lead to allocations.
+const CALLS_MAX: usize = 1 << 20;
+
 /// A call in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -90,6 +93,9 @@ fn try_read(path: &Path) -> Option<Contexts> {
         .filter_map(|bytes| bytes.try_into().ok().map(u32::from_le_bytes))
         .collect();
     let (starts, call_count) = starts(&words)?;
+    if call_count > CALLS_MAX {
+        return None;
+    }
     let mut contexts = Contexts {
         calls: BTreeMap::new(),
         words,
@@ -109,9 +115,7 @@ fn try_read(path: &Path) -> Option<Contexts> {
             function: text(at + 3).unwrap_or_default(),
             line: (line != 0).then_some(line),
         };
-        contexts
-            .calls
-            .insert(contexts.address + 4 * at as u64, call);
+        contexts.calls.insert(contexts.address_of(at), call);
     }
     Some(contexts)
 }
@@ -186,7 +190,7 @@ impl Contexts {
         self.append_numbered(
             &mut calls,
             self.word(allocation + 1),
-            self.word(allocation + 2),
+            self.word(allocation + 2).min(LEVELS_MAX as u32),
             number,
         )?;
         let id = calls.iter().fold(sites.get(&site)?.id.0, |id, call| {
@@ -207,14 +211,19 @@ impl Contexts {
     /// What a word that holds a distance leads to.
     fn place(&self, at: usize) -> Option<u64> {
         let distance = i64::from(self.word(at).cast_signed());
-        (self.address + 4 * at as u64).checked_add_signed(distance)
+        self.address_of(at).checked_add_signed(distance)
+    }
+
+    /// Where a word of the table lies, as an ELF virtual address.
+    fn address_of(&self, at: usize) -> u64 {
+        self.address.saturating_add(4 * at as u64)
     }
 
     fn append(&self, calls: &mut Vec<u64>, first: u32, count: u32) {
         let room = LEVELS_MAX.saturating_sub(calls.len());
         for listed in (0..count as usize).take(room) {
             let call = self.word(self.starts.lists + first as usize + listed) as usize;
-            calls.push(self.address + 4 * (HEADER_WORDS + call * (CALL_BYTES / 4)) as u64);
+            calls.push(self.address_of(HEADER_WORDS + call * (CALL_BYTES / 4)));
         }
     }
 
@@ -235,10 +244,16 @@ impl Contexts {
             }
             let column = self.starts.numbers + level as usize - 1;
             let first_number = |call: usize| self.word(column + call * self.starts.levels);
-            let found = (first..first.saturating_add(count).min(self.words.len()))
-                .take_while(|call| first_number(*call) <= number)
-                .last()?;
-            number -= first_number(found);
+            let (mut found, mut end) = (first, first + count);
+            while end - found > 1 {
+                let middle = found + (end - found) / 2;
+                if first_number(middle) <= number {
+                    found = middle;
+                } else {
+                    end = middle;
+                }
+            }
+            number = number.checked_sub(first_number(found))?;
             let call = self.starts.program_calls + found * PROGRAM_CALL_WORDS;
             let frames = self.word(call + 2).clamp(1, level);
             self.append(calls, self.word(call + 1), frames);
@@ -251,14 +266,108 @@ impl Contexts {
 
 #[cfg(test)]
 mod tests {
-    use super::{read, starts};
+    use super::{Call, Contexts, LEVELS_MAX, NONE, longer, read, starts};
+    use crate::described::Described;
+    use isotherm_model::site::SiteId;
+    use std::collections::BTreeMap;
     use std::path::Path;
+
+    const SITE: u64 = 0x2000;
+
+    /// MemBrain's figure 3: one allocation in a function that three calls lead to, and nothing else.
+    ///
+    /// ```text
+    /// header | three calls in the source | lists 0, 1, 2 | one function | three calls | numbers 1, 2, 3 | one allocation
+    /// 0        10                          28              31             34            43                46
+    /// ```
+    fn three_callers() -> Vec<u32> {
+        let mut words = vec![1, 1, 3, 3, 1, 3, 1, 4, 0, 0];
+        for hash in [11, 12, 13] {
+            words.extend([hash, 0, 0, 0, 1, 1]);
+        }
+        words.extend([0, 1, 2]);
+        words.extend([0, 3, 0]);
+        for list in 0..3 {
+            words.extend([NONE, list, 1]);
+        }
+        words.extend([1, 2, 3]);
+        words.extend([0, 0, 1, 0, 0, 0x2000 - (0x1000 + 4 * 51)]);
+        words
+    }
+
+    fn table(words: Vec<u32>) -> Option<Contexts> {
+        let (starts, call_count) = starts(&words)?;
+        let mut contexts = Contexts {
+            calls: BTreeMap::new(),
+            words,
+            address: 0x1000,
+            starts,
+        };
+        for call in (0..call_count).map(|number| 10 + 6 * number) {
+            let found = Call {
+                hash: u64::from(contexts.word(call)),
+                function: String::new(),
+                path: String::new(),
+                line: None,
+            };
+            contexts.calls.insert(contexts.address_of(call), found);
+        }
+        Some(contexts)
+    }
+
+    fn sites() -> BTreeMap<u64, Described> {
+        let site = Described {
+            id: SiteId(99),
+            address: SITE,
+            callee: "malloc".to_owned(),
+            function: "d".to_owned(),
+            path: "d.c".to_owned(),
+            line: Some(1),
+            column: None,
+        };
+        BTreeMap::from([(SITE, site)])
+    }
+
+    #[test]
+    fn one_site_that_three_calls_lead_to_has_three_contexts() {
+        let contexts = table(three_callers()).expect("a table");
+        let found: Vec<_> = contexts.all(&sites()).collect();
+        let ids: Vec<_> = found.iter().map(|context| context.id).collect();
+        assert_eq!(ids, [11, 12, 13].map(|hash| SiteId(longer(99, hash))));
+        assert!(found.iter().all(|context| context.site == SITE));
+        assert_eq!(found[2].calls, [0x1000 + 4 * 22]);
+    }
+
+    #[test]
+    fn a_function_that_others_may_call_begins_contexts_of_its_own() {
+        let mut words = three_callers();
+        words[33] = 1;
+        let contexts = table(words).expect("a table");
+        let first = contexts.all(&sites()).next().expect("a context");
+        assert_eq!((first.id, first.calls.len()), (SiteId(99), 0));
+    }
+
+    #[test]
+    fn a_damaged_table_gives_fewer_contexts_or_others_and_ends() {
+        let whole = three_callers();
+        for place in 0..whole.len() {
+            for value in [0, 1, 2, 7, 1000, u32::MAX] {
+                let mut words = whole.clone();
+                words[place] = value;
+                let contexts = table(words).unwrap_or_default();
+                for context in contexts.all(&sites()).take(2000) {
+                    assert_eq!(context.site, SITE, "word {place} is {value}");
+                    assert!(context.calls.len() <= LEVELS_MAX, "word {place} is {value}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_program_without_a_table_has_no_contexts() {
         let own = std::env::current_exe().expect("a path");
         let contexts = read(&own);
-        assert_eq!(contexts.all(&super::BTreeMap::new()).count(), 0);
+        assert_eq!(contexts.all(&BTreeMap::new()).count(), 0);
         assert!(read(Path::new("/nonexistent")).call(0).is_none());
     }
 

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Result;
-use isotherm_model::profile::Profile;
-use isotherm_model::site::{Frame, Site, SiteId};
+use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+use isotherm_model::units::Accesses;
 use isotherm_observe::contexts::{self, Contexts};
 use isotherm_observe::described::{self, Described};
 
@@ -17,9 +17,20 @@ use crate::notes::{Notes, print};
 /// # Errors
 /// The file is neither a linked program nor a profile that can be read.
 pub(crate) fn run(file: &Path, notes: Notes) -> Result<()> {
-    if file.extension().is_some_and(|extension| extension == "iso") {
+    // A profile is a folder, a program is none.
+    if file.is_dir() {
         let (profile, _) = super::read_profile(file, notes)?;
-        print(&worth_list(&profile))?;
+        let accesses = profile.accesses_by_site();
+        let rows = worth(&profile.sites, &accesses);
+        if rows.is_empty() {
+            notes.say(&format!(
+                "{} has no site with several contexts; record a program that was linked with isotherm-cc \
+                 --isotherm-context",
+                file.display()
+            ));
+            return Ok(());
+        }
+        print(&worth_list(&rows))?;
         notes.next("isotherm-cc --isotherm-context=clone --isotherm-profile=LIST");
         return Ok(());
     }
@@ -31,12 +42,15 @@ pub(crate) fn run(file: &Path, notes: Notes) -> Result<()> {
         .collect();
     if lines.is_empty() {
         notes.say(&format!(
-            "{} tells no contexts apart; link it with isotherm-cc --isotherm-context=argument",
+            "{} tells no contexts apart; compile and link it with isotherm-cc --isotherm-context",
             file.display()
         ));
     }
     print(&lines)
 }
+
+/// What it is worth to tell one context apart, with its name and its calls.
+type Worth<'a> = (f64, SiteId, &'a [Frame]);
 
 /// The name of a context, then its calls from the inside out.
 fn line(
@@ -59,19 +73,19 @@ fn line(
 
 /// The contexts of each site, by what it is worth to tell them apart: the accesses by which a context differs
 /// from what its bytes would have if all contexts of the site were alike.
-fn worth_list(profile: &Profile) -> String {
-    let accesses = profile.accesses_by_site();
-    let mut sites: BTreeMap<(&str, u64), Vec<&Site>> = BTreeMap::new();
-    for site in &profile.sites {
+fn worth<'a>(sites: &'a [Site], accesses: &BTreeMap<SiteId, Accesses>) -> Vec<Worth<'a>> {
+    let mut by_place: BTreeMap<(&str, u64), Vec<&Site>> = BTreeMap::new();
+    let described = |site: &&Site| site.kind == SiteKind::Described;
+    for site in sites.iter().filter(described) {
         if let Some(frame) = site.frames.first() {
             let place = (frame.module.as_str(), frame.offset);
-            sites.entry(place).or_default().push(site);
+            by_place.entry(place).or_default().push(site);
         }
     }
     let value = |site: &Site| accesses.get(&site.id).map_or(0.0, |found| found.0 as f64);
     let weight = |site: &Site| site.peak_rss.0.max(site.requested.0.min(1)) as f64;
-    let mut rows: Vec<(f64, SiteId, &[Frame])> = Vec::new();
-    for contexts in sites.values().filter(|contexts| contexts.len() > 1) {
+    let mut rows = Vec::new();
+    for contexts in by_place.values().filter(|contexts| contexts.len() > 1) {
         let values: f64 = contexts.iter().map(|site| value(site)).sum();
         let weights: f64 = contexts.iter().map(|site| weight(site)).sum();
         for site in contexts {
@@ -80,10 +94,15 @@ fn worth_list(profile: &Profile) -> String {
             } else {
                 0.0
             };
-            rows.push(((value(site) - alike).abs(), site.id, &site.frames));
+            rows.push(((value(site) - alike).abs(), site.id, site.frames.as_slice()));
         }
     }
-    rows.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    rows.sort_by(|a: &Worth<'_>, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+    rows
+}
+
+/// One context a line, as the link reads it: name, worth, and the calls for people.
+fn worth_list(rows: &[Worth<'_>]) -> String {
     let mut text = String::from("# context, accesses that telling it apart moves, calls\n");
     for (worth, id, frames) in rows {
         let calls: Vec<String> = frames.iter().map(ToString::to_string).collect();
@@ -91,4 +110,54 @@ fn worth_list(profile: &Profile) -> String {
         let _ = writeln!(text, "{id} {worth:.0} {}", calls.join(" < "));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{worth, worth_list};
+    use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+    use isotherm_model::units::{Accesses, Bytes};
+    use std::collections::BTreeMap;
+
+    fn context(id: u64, site: u64, rss: u64, caller: &str) -> Site {
+        let frame = |offset, function: &str| Frame {
+            module: "app".to_owned(),
+            offset,
+            function: Some(function.to_owned()),
+            ..Frame::default()
+        };
+        Site {
+            frames: vec![frame(site, "make"), frame(id, caller)],
+            peak_rss: Bytes(rss),
+            ..Site::new(SiteId(id), SiteKind::Described)
+        }
+    }
+
+    #[test]
+    fn the_context_that_differs_from_its_site_is_worth_most() {
+        // Site 7 has a hot context of 1 MiB and cold ones of 3; all of site 8 is alike; site 9 has one context.
+        let sites = [
+            context(71, 7, 1 << 20, "hot"),
+            context(72, 7, 3 << 20, "cold"),
+            context(81, 8, 1 << 20, "left"),
+            context(82, 8, 1 << 20, "right"),
+            context(91, 9, 1 << 20, "only"),
+            Site::new(SiteId(5), SiteKind::Heap),
+        ];
+        let accesses = [(71, 900), (72, 100), (81, 50), (82, 50), (91, 1000)];
+        let accesses: BTreeMap<_, _> = accesses
+            .map(|(id, count)| (SiteId(id), Accesses(count)))
+            .into();
+        let list = worth_list(&worth(&sites, &accesses));
+        let lines: Vec<&str> = list.lines().skip(1).collect();
+        assert_eq!(
+            lines,
+            [
+                "0000000000000047 650 make (app) < hot (app)",
+                "0000000000000048 650 make (app) < cold (app)",
+                "0000000000000051 0 make (app) < left (app)",
+                "0000000000000052 0 make (app) < right (app)",
+            ]
+        );
+    }
 }
