@@ -122,6 +122,7 @@ unsigned ContextGraph::add(Function &Function) {
   if (IsNew) {
     ContextFunction New;
     New.Function = &Function;
+    New.Name = Function.getName();
     New.Refused = refusal(Function, Way);
     New.Unknown = unknownCallers(Function);
     Functions.push_back(std::move(New));
@@ -139,7 +140,7 @@ void ContextGraph::ask(unsigned Function, unsigned Wanted) {
 void ContextGraph::findAllocations(Module &Module) {
   for (GlobalVariable &Global : Module.globals()) {
     if (!Global.getName().starts_with("isotherm_site.") ||
-        Global.getSection() != ISOTHERM_SITE_SECTION)
+        Global.getSection() != ISOTHERM_SITE_SECTION || !Global.hasInitializer())
       continue;
     std::map<std::pair<unsigned, std::vector<unsigned>>, std::vector<Use *>> ByPlace;
     for (Use &Use : Global.uses())

@@ -37,6 +37,8 @@ struct ContextCall {
 // A function from which allocations can be reached.
 struct ContextFunction {
   llvm::Function *Function;
+  // As the linker knows it; the function may be gone in the end.
+  std::string Name;
   // Levels that are asked of it.
   unsigned Levels = 0;
   // Whether calls through pointers were made to call it by name where they can.
@@ -54,6 +56,8 @@ struct ContextFunction {
 
   // Whether a context may end here because nothing is known of what called the function.
   bool mayBeginContexts() const { return Incoming.empty() || !Unknown.empty(); }
+  // Whether one call leads here and nothing else.
+  bool hasOneCaller() const { return Incoming.size() == 1 && Unknown.empty(); }
 };
 
 // The uses of one site in one function, by the calls that were inlined around them.

@@ -16,11 +16,7 @@ namespace isotherm {
 
 namespace {
 
-std::string nameOf(const ContextFunction &Function) {
-  StringRef Name = Function.Function->getName();
-  Name.consume_back(".isotherm");
-  return demangle(Name);
-}
+std::string nameOf(const ContextFunction &Function) { return demangle(Function.Name); }
 
 // Where paths to an allocation end before they have all their calls, and why.
 void collectEnds(const ContextGraph &Graph, unsigned Number, unsigned Level,

@@ -11,6 +11,7 @@
 #include "llvm/IR/DiagnosticInfo.h"
 #include "llvm/IR/DiagnosticPrinter.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Transforms/IPO/GlobalDCE.h"
 
 using namespace llvm;
 
@@ -47,20 +48,6 @@ std::string readWorth(const std::string &File, DenseMap<uint64_t, double> &Worth
   return "";
 }
 
-// Functions of the program that nothing leads to any more.
-void removeUnused(ContextGraph &Graph) {
-  for (bool Removed = true; Removed;) {
-    Removed = false;
-    for (ContextFunction &Function : Graph.Functions) {
-      llvm::Function *Code = Function.Function;
-      if (!Code || Code->isDeclaration() || !Code->hasLocalLinkage() || !Code->use_empty())
-        continue;
-      Code->deleteBody();
-      Removed = true;
-    }
-  }
-}
-
 } // namespace
 
 bool tellsContexts() {
@@ -68,7 +55,7 @@ bool tellsContexts() {
   return !readLinkOptions(Options).empty() || Options.Way != ContextWay::None;
 }
 
-PreservedAnalyses Contexts::run(Module &Module, ModuleAnalysisManager &) {
+PreservedAnalyses Contexts::run(Module &Module, ModuleAnalysisManager &Analyses) {
   LinkOptions Options;
   if (std::string Wrong = readLinkOptions(Options); !Wrong.empty()) {
     refuse(Module, Wrong);
@@ -95,7 +82,8 @@ PreservedAnalyses Contexts::run(Module &Module, ModuleAnalysisManager &) {
   else
     Clones = cloneContexts(Graph, Records,
                            Growth.InstructionsBefore * Options.GrowthPercent / 100, Worth);
-  removeUnused(Graph);
+  // What nothing leads to any more: the graph knows the names of its functions, and no more of them is asked.
+  GlobalDCEPass().run(Module, Analyses);
   Growth.InstructionsAfter = instructions(Module);
   if (!Options.Report.empty()) {
     const CloneOutcome *Made = Options.Way == ContextWay::Clone ? &Clones : nullptr;
