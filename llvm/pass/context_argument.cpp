@@ -114,19 +114,22 @@ Value *wordFor(const ContextGraph &Graph, const ContextCall &Call, Value *Own, I
 void passContexts(ContextGraph &Graph, GlobalVariable &Records) {
   std::vector<ContextBody> Bodies = originalBodies(Graph);
   std::vector<Function *> Twins(Graph.Functions.size());
+  // Asked before the first copy is made: a copy calls what its original calls, and is rewritten like it.
+  std::vector<bool> Moving;
+  for (const ContextFunction &Function : Graph.Functions)
+    Moving.push_back(isOnlyCalled(Graph, Function));
   for (unsigned Number = 0; Number < Graph.Functions.size(); ++Number) {
     ContextFunction &Function = Graph.Functions[Number];
     if (Function.Incoming.empty())
       continue;
     llvm::Function *Old = Function.Function;
-    bool Moves = isOnlyCalled(Graph, Function);
-    if (!Moves && hasComputedGoto(*Old)) {
+    if (!Moving[Number] && hasComputedGoto(*Old)) {
       Function.Unknown = "it jumps to addresses of labels and is called in other ways";
       continue;
     }
     llvm::Function *Twin = Twins[Number] = declareTwin(*Old);
     Argument *Word = Twin->getArg(Old->arg_size());
-    if (Moves) {
+    if (Moving[Number]) {
       moveCode(*Old, *Twin);
       Function.Function = Bodies[Number].Code = Twin;
       Bodies[Number].Word = Word;

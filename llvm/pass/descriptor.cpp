@@ -73,6 +73,9 @@ GlobalVariable *Descriptors::make(const SiteKey &Key, StringRef Callee) {
   if (GlobalVariable *Known = Module.getNamedGlobal(Name))
     return Known;
   LLVMContext &Context = Module.getContext();
+  // At the link, the modules that the compiler made have it already.
+  if (!Version)
+    Version = Module.getNamedGlobal(ISOTHERM_VERSION_SYMBOL);
   if (!Version) {
     auto *Symbol = new GlobalVariable(Module, llvm::Type::getInt8Ty(Context), /*isConstant=*/true,
                                       GlobalValue::ExternalLinkage, nullptr,

@@ -63,8 +63,10 @@ SourcePlace placeOf(const DILocation &Location, StringRef Root) {
   Place.Function = functionName(Program);
   Place.Shown = shown(Program);
   Place.Line = Location.getLine();
-  // Lines of another file (#line, #include within a function) may lie before the function's.
-  Place.LineInFunction = Location.getLine() - Program.getLine();
+  // Lines of another file (#line, #include within a function) may lie before the function's. A call that the
+  // optimiser made of two has no line, wherever its function lies.
+  if (Location.getLine() != 0)
+    Place.LineInFunction = Location.getLine() - Program.getLine();
   Place.Column = Location.getColumn();
   return Place;
 }

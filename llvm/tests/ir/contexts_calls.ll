@@ -57,6 +57,22 @@ define ptr @must_tail(i64 %n) {
   ret ptr %p
 }
 
+; Has a copy, which calls what its original calls: that moves for both.
+; CHECK-LABEL: define internal ptr @direct(i32 %n)
+; CHECK: call ptr @labels.isotherm(i64 1, i64 {{[0-9]+}})
+@other_pointer = global ptr @direct
+define internal ptr @direct(i32 %n) {
+  %p = call ptr @malloc(i64 8)
+  %q = call ptr @labels(i64 1)
+  ret ptr %q
+}
+; CHECK-LABEL: define ptr @asks_direct(
+; CHECK: call ptr @direct.isotherm(i32 2, i64 {{[0-9]+}})
+define ptr @asks_direct() {
+  %p = call ptr @direct(i32 2)
+  ret ptr %p
+}
+
 ; Its code moves as a whole, and the addresses of its labels with it.
 define internal ptr @labels(i64 %n) {
   %place = getelementptr [2 x ptr], ptr @table, i64 0, i64 %n
