@@ -17,25 +17,28 @@ def contexts_of(bench: Bench, name: str) -> dict[str, str]:
     return contexts
 
 
+def each_lands_in_its_tier(bench: Bench, what: str, file: str, by_name: dict[str, str]) -> None:
+    """Runs ./app once for each context, with a plan that names it: what it made must lie apart."""
+    contexts = contexts_of(bench, file)
+    expect(f"contexts, {what}", set(contexts), set(by_name.values()))
+    for name, calls in by_name.items():
+        path = plan_of_all(bench, "slow", f"site {contexts[calls]} fast value 1 weight 4KiB\n")
+        done = bench.run(bench.isotherm, "-q", "run", "--plan", path, "--", "./app")
+        chunks = dict(line.split() for line in done.stdout.splitlines())
+        apart = [other for other in chunks if list(chunks.values()).count(chunks[other]) == 1]
+        expect(f"what lies apart with {name} in the plan, {what}", apart, [name])
+
+
 def each_context_lands_in_its_tier(bench: Bench) -> None:
     """One call of malloc that three functions lead to: the plan names one of the three. The names are the same
     whichever way they are told apart, so that one plan fits both."""
-    wanted = {f"make < {name} < main" for name in "abc"}
+    wanted = {name: f"make < {name} < main" for name in "abc"}
     names = []
     for way in ("argument", "clone"):
         bench.compile(AS_WRITTEN, f"--isotherm-context={way}", "--isotherm-growth=900%",
-                      os.path.join(PROGRAMS, "figure3.c"), "-o", way)
-        contexts = contexts_of(bench, way)
-        expect(f"contexts, {way}", set(contexts), wanted)
-        names.append(contexts)
-        for name in "abc":
-            site = contexts[f"make < {name} < main"]
-            path = plan_of_all(bench, "slow", f"site {site} fast value 1 weight 4KiB\n")
-            done = bench.run(bench.isotherm, "-q", "run", "--plan", path, "--", f"./{way}")
-            chunks = dict(line.split() for line in done.stdout.splitlines())
-            others = {chunk for other, chunk in chunks.items() if other != name}
-            expect(f"chunks of what is not {name}, {way}", len(others), 1)
-            expect(f"{name} shares the chunk of the others, {way}", chunks[name] in others, False)
+                      os.path.join(PROGRAMS, "figure3.c"), "-o", "app")
+        names.append(contexts_of(bench, "app"))
+        each_lands_in_its_tier(bench, way, "app", wanted)
     expect("names in both ways", names[0], names[1])
 
 
@@ -48,7 +51,7 @@ def a_profile_of_contexts_says_which_copies_are_worth_their_growth(bench: Bench)
     with open(os.path.join(bench.folder, "list"), "w", encoding="utf-8") as file:
         file.write(text)
     # Room for one of the three: by size alone each would do.
-    bench.compile(AS_WRITTEN, "--isotherm-context=clone", "--isotherm-growth=10%", "--isotherm-profile=list",
+    bench.compile(AS_WRITTEN, "--isotherm-context=clone", "--isotherm-growth=5%", "--isotherm-profile=list",
                   "--isotherm-report=report", source, "-o", "clone")
     with open(os.path.join(bench.folder, "report"), encoding="utf-8") as file:
         expect_in("the report", "copies 1\n", file.read())
@@ -78,8 +81,92 @@ def contexts_change_nothing_that_a_program_does(bench: Bench) -> None:
                 expect(f"{mode[0]}, {what}", done.stdout, wanted)
 
 
+def contexts_lead_across_files_and_libraries(bench: Bench) -> None:
+    """The allocation and its callers in two files, in an archive, in a library, and stripped. Objects of another compiler take
+    no part: what they call begins a context."""
+    def source(name: str) -> str:
+        return os.path.join(PROGRAMS, f"across_{name}.c")
+
+    for name in ("main", "plain"):
+        bench.run("clang-19", "-O2", "-fPIC", "-c", source(name), "-o", f"{name}.o")
+    for way in ("argument", "clone"):
+        words = [AS_WRITTEN, f"--isotherm-context={way}", "--isotherm-growth=900%"]
+        for name in ("callers", "make"):
+            bench.compile(*words, "-fPIC", "-c", source(name), "-o", f"{name}.o")
+        outside = {"a": "make < a", "b": "make < b", "plain": "make"}
+        bench.compile(*words, "-shared", "callers.o", "make.o", "-o", "across.so")
+        bench.run("clang-19", "main.o", "plain.o", "./across.so", "-o", "app")
+        each_lands_in_its_tier(bench, f"{way}, a library", "across.so", outside)
+        bench.run("llvm-ar-19", "crs", "across.a", "callers.o", "make.o")
+        bench.compile(*words, "-s", "main.o", "plain.o", "across.a", "-o", "app")
+        each_lands_in_its_tier(bench, f"{way}, an archive", "app", outside)
+        bench.compile(*words, source("main"), "callers.o", "make.o", "plain.o", "-o", "app")
+        inside = {"a": "make < a < main", "b": "make < b < main", "plain": "make"}
+        each_lands_in_its_tier(bench, f"{way}, files", "app", inside)
+
+
+def every_kind_of_link_tells_contexts_apart(bench: Bench) -> None:
+    source = os.path.join(PROGRAMS, "figure3.c")
+    wanted = {f"make < {name} < main" for name in "abc"}
+    for options in ("-static", "-fPIE -static-pie", "-fno-pie -no-pie", "-g -pthread", "-O0", "-Wl,--gc-sections -s"):
+        bench.compile(AS_WRITTEN, "--isotherm-context", "-Wno-unused-command-line-argument", *options.split(), source, "-o", "app")
+        expect(f"contexts, {options}", set(contexts_of(bench, "app")), wanted)
+        expect(f"lines, {options}", len(bench.run("./app").stdout.splitlines()), 3)
+    # An object that was linked from others is linked again: it has sites, and its contexts begin at the second link.
+    bench.compile(AS_WRITTEN, "--isotherm-context", "-c", source, "-o", "figure3.o")
+    bench.compile(AS_WRITTEN, "--isotherm-context", "-r", "-nostdlib", "figure3.o", "-o", "partial.o")
+    bench.compile(AS_WRITTEN, "--isotherm-context", "partial.o", "-o", "app")
+    expect("sites after a partial link", set(bench.sites("app")), {"make"})
+    expect("lines after a partial link", len(bench.run("./app").stdout.splitlines()), 3)
+
+
+def contexts_keep_their_names_when_other_functions_change(bench: Bench) -> None:
+    with open(os.path.join(PROGRAMS, "figure3.c"), encoding="utf-8") as file:
+        text = file.read()
+    root = os.path.join(bench.folder, "project")
+    os.makedirs(root)
+    source = os.path.join(root, "figure3.c")
+
+    def build(content: str, *options: str) -> dict[str, str]:
+        with open(source, "w", encoding="utf-8") as file:
+            file.write(content)
+        bench.compile(AS_WRITTEN, *options, source, "-o", "app", root=root)
+        return contexts_of(bench, "app")
+
+    first = build(text, "--isotherm-context")
+    unrelated = "void *unrelated(int n) {\n    return n > 3 ? malloc(n) : NULL;\n}\n\n"
+    edited = text.replace("APART static void *a(", f"{unrelated}APART static void *a(", 1)
+    expect("the edit", edited.count("unrelated"), 1)
+    for way in ("argument", "clone"):
+        second = build(edited, f"--isotherm-context={way}", "--isotherm-growth=900%")
+        expect(f"names after an edit elsewhere, {way}", {calls: second.get(calls) for calls in first}, first)
+        context = first["make < b < main"]
+        path = plan_of_all(bench, "slow", f"site {context} fast value 1 weight 4KiB\n")
+        done = bench.run(bench.isotherm, "-q", "run", "--plan", path, "--", "./app")
+        chunks = dict(line.split() for line in done.stdout.splitlines())
+        expect(f"the plan of the build before, {way}", (chunks["a"] == chunks["c"], chunks["a"] == chunks["b"]), (True, False))
+
+
+def what_contexts_cannot_be_told_of_is_refused(bench: Bench) -> None:
+    source = os.path.join(PROGRAMS, "figure3.c")
+    for words, sentence in ((["--isotherm-context=what"], 'there is no way "what" to tell contexts apart'),
+                            (["--isotherm-context", "-flto=thin"], "leave out -flto=thin"),
+                            (["--isotherm-context", "-fuse-ld=bfd"], "leave out -fuse-ld=bfd")):
+        expect_in(f"what {words} says", sentence, bench.compile(*words, source, "-o", "app", status=2).stderr)
+    for words, sentence in ((["--isotherm-depth=8"], 'the depth of contexts is "8"; it is a number from 1 to 7'),
+                            (["--isotherm-growth=much"], "must be a whole number of per cent")):
+        done = bench.compile("--isotherm-context=clone", *words, source, "-o", "app", status=1)
+        expect_in(f"what {words} says", sentence, done.stderr)
+    done = bench.run(os.path.join(bench.build, "isotherm-fc"), "--isotherm-context", "-c", "x.f90", status=2)
+    expect_in("Fortran", "contexts of Fortran cannot be told apart", done.stderr)
+
+
 TESTS = [
     each_context_lands_in_its_tier,
+    contexts_lead_across_files_and_libraries,
+    every_kind_of_link_tells_contexts_apart,
+    contexts_keep_their_names_when_other_functions_change,
     contexts_change_nothing_that_a_program_does,
     a_profile_of_contexts_says_which_copies_are_worth_their_growth,
+    what_contexts_cannot_be_told_of_is_refused,
 ]
