@@ -92,7 +92,7 @@ def cases(options, folder: str) -> list[Case]:
     names = sorted(os.listdir(lua)) if os.path.isdir(lua) else ["lua.c"]
     names = [name for name in names if name.endswith(".c") and name != "luac.c"]
     found.append(Case("lua", [os.path.join(lua, name) for name in names], ["-DLUA_USE_POSIX", "-lm"],
-                      [script, str(200 // quick)]))
+                      [script, str(600 // quick)]))
     found.append(Case("sqlite3", [os.path.join(sqlite, name) for name in ("shell.c", "sqlite3.c")],
                       ["-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-lm"],
                       [":memory:", f".read {statements}"]))
