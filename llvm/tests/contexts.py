@@ -1,5 +1,6 @@
 """Whole programs whose calling contexts the link told apart; `run` beside this file runs these with the others."""
 import os
+import re
 
 from harness import PROGRAMS, Bench, expect, expect_in, plan_of_all
 
@@ -46,6 +47,10 @@ def a_profile_of_contexts_says_which_copies_are_worth_their_growth(bench: Bench)
     source = os.path.join(PROGRAMS, "hot_contexts.c")
     bench.compile(AS_WRITTEN, "--isotherm-context=argument", source, "-o", "argument")
     bench.run(bench.isotherm, "-q", "record", "--force", "-o", "hot.iso", "--epoch", "100ms", "--", "./argument")
+    bench.run(bench.isotherm, "-q", "plan", "hot.iso", "--tiers", "emulated", "--fast", "6MiB", "-o", "hot.plan")
+    with open(os.path.join(bench.folder, "hot.plan"), encoding="utf-8") as file:
+        tiers = {found[2]: found[1] for line in file if (found := re.search(r"^site \w+ (\w+) .* < (\w+) .* < main", line))}
+    expect("the plan", tiers, {"hot": "fast", "cold": "slow", "colder": "slow"})
     text = bench.run(bench.isotherm, "sites", "--contexts", "hot.iso").stdout
     expect_in("the profile's contexts", "make (hot_contexts.c:12) < hot", text)
     with open(os.path.join(bench.folder, "list"), "w", encoding="utf-8") as file:
@@ -59,6 +64,10 @@ def a_profile_of_contexts_says_which_copies_are_worth_their_growth(bench: Bench)
     labels = bench.run(bench.isotherm, "sites", "--contexts", "clone.iso").stdout
     expect_in("what the clone tells apart", "< hot", labels)
     expect("other contexts of the clone", "< cold" in labels, False)
+    # The plan of the other way, and all copies.
+    bench.compile(AS_WRITTEN, "--isotherm-context=clone", "--isotherm-growth=900%", source, "-o", "clone")
+    done = bench.run(bench.isotherm, "run", "--plan", "hot.plan", "--", "./clone")
+    expect_in("what the guided run made", "3 of the plan's 3 sites were made by this run", done.stderr)
     done = bench.compile("--isotherm-context=clone", "--isotherm-profile=absent", source, "-o", "clone", status=1)
     expect_in("a list that is not there", "the profile absent cannot be read", done.stderr)
 
