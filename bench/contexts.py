@@ -157,7 +157,7 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
         file.write(PLAN.format(sites=""))
     must(["cc", "-O2", "-shared", "-fPIC", os.path.join(HERE, "unwinding.c"), "-o", unwinding, "-ldl"],
          f"building {unwinding}")
-    table = Table("Contexts of four calls, told apart at the link: processor seconds of the link, code to the plain program's, "
+    table = Table("Contexts of four calls, told apart at the link: processor seconds of the link, code to the sites alone, "
                   "bytes told apart, and processor time of guided runs (median; ratio to the sites alone, to plain jemalloc)",
                   ["program", "way", "link", "code", "contexts", "bytes", "seconds", "spread", "to sites", "to jemalloc"])
     ratios = {way: [] for way in (*CONTEXTS, UNWINDING)}
@@ -170,7 +170,7 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
         told = {way: allocated(tools, built[way], case.words) for way in CONTEXTS}
         ways = contenders(tools, case, built, plan, unwinding)
         samples = interleave(Program(case.name, []), ways, options.rounds, options.limit, say)
-        code = built["plain"].text_bytes()
+        code = built["sites"].text_bytes()
         for way in (*WAYS, UNWINDING):
             made = built.get(way)
             to_sites, to_plain = (samples.ratio(way, base, SECONDS) for base in ("sites", "plain"))
