@@ -43,6 +43,7 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 	$(PART) 'compiler pass' llvm/build $(PASS)
 	$(PART) 'programs with named sites' llvm/tests/run $(PASS) --isotherm $(RELEASE)/isotherm
 	$(PART) 'build systems' llvm/tests/projects/run $(PASS) --isotherm $(RELEASE)/isotherm
+	$(PART) 'real programs with named sites' llvm/tests/debian/run $(PASS) --isotherm $(RELEASE)/isotherm
 	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
 	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
 	$(PART) 'report page' tests/pages/run
@@ -50,6 +51,7 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 
 test-long: build test-vm-long  ## the long test sets: other projects' own test suites, virtual machines
 	$(PART) 'real programs, long set' tests/programs/run.sh $(PRELOADED) --long
+	$(PART) 'real programs with named sites, long set' llvm/tests/debian/run $(PASS) --isotherm $(RELEASE)/isotherm --set long
 
 proof: build  ## ten minutes of moving memory under load: nothing lost in a billion checked writes
 	$(PART) 'moving memory, caught when it must be' $(MOVEMENT) --canary --seconds 60

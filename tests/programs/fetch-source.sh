@@ -1,15 +1,17 @@
 #!/bin/bash
-# Fetches upstream sources of installed Debian packages, for their test suites:
+# Fetches upstream sources of Debian packages, for their test suites or to be compiled:
 #
 #     fetch-source.sh redis FOLDER      FOLDER/redis, beside the installed redis-server
 #     fetch-source.sh python FOLDER     FOLDER/python/test, for the installed python3
+#     fetch-source.sh NAME FOLDER       FOLDER/NAME, the newest source of one of the packages lua5.4, libzstd, sqlite3,
+#                                       graphicsmagick, or redis-source: redis with nothing installed beside it
 #
 # Works on a fresh Debian 12, as any user: the source lists and what apt keeps of them lie in the
 # folder, so the machine's own configuration stays as it is. Nothing is built. Files are checked by apt
 # against Debian's signatures.
 set -euo pipefail
 fail() { echo "fetch-source.sh: $1" >&2; exit 3; }
-[ $# = 2 ] || { echo "usage: fetch-source.sh redis|python FOLDER" >&2; exit 2; }
+[ $# = 2 ] || { echo "usage: fetch-source.sh redis|python|lua5.4|libzstd|sqlite3|graphicsmagick|redis-source FOLDER" >&2; exit 2; }
 what=$1
 mkdir -p "$2"
 folder=$(cd "$2" && pwd)
@@ -17,10 +19,14 @@ folder=$(cd "$2" && pwd)
 case $what in
   redis) binary=redis-server source=redis ;;
   python) binary=python3.11 source=python3.11 ;;
-  *) fail "there is no suite \"$what\"; there are redis and python" ;;
+  lua5.4 | libzstd | sqlite3 | graphicsmagick) binary= source=$what ;;
+  redis-source) binary= source=redis ;;
+  *) fail "there is no source \"$what\"; see the beginning of this file" ;;
 esac
 
-version=$(dpkg-query -W -f='${source:Version}' "$binary" 2>/dev/null) || fail "$binary is not installed; apt-get install $binary"
+if [ -n "$binary" ]; then
+  version=$(dpkg-query -W -f='${source:Version}' "$binary" 2>/dev/null) || fail "$binary is not installed; apt-get install $binary"
+fi
 mkdir -p "$folder/apt/lists/partial" "$folder/apt/archives/partial"
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 cat >"$folder/apt/sources.list" <<LIST
@@ -32,11 +38,12 @@ apt=(apt-get -qq -o "Dir::Etc::sourcelist=$folder/apt/sources.list" -o Dir::Etc:
   -o "Dir::State::lists=$folder/apt/lists" -o "Dir::Cache::archives=$folder/apt/archives"
   -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache= -o APT::Sandbox::User=)
 "${apt[@]}" update
+revisions=$(apt-cache "${apt[@]:1}" showsrc "$source" | awk '$1 == "Version:" { print $2 }' | sort -uVr)
+[ -n "$binary" ] || version=${revisions%%[[:space:]]*}
 # The upstream archive is what is wanted; any Debian revision of the same upstream version carries it, and a
 # mirror may lack the newest.
 upstream=${version#*:}
 upstream=${upstream%-*}
-revisions=$(apt-cache "${apt[@]:1}" showsrc "$source" | awk '$1 == "Version:" { print $2 }' | sort -uVr)
 for revision in $version $revisions; do
   [[ "$revision" == *"$upstream"-* ]] || continue
   (cd "$folder" && "${apt[@]}" source --download-only "$source=$revision" >/dev/null 2>"$folder/apt/errors") && break
@@ -45,7 +52,9 @@ archive=$(echo "$folder/${source}_$upstream".orig.tar.*z)
 [ -f "$archive" ] || fail "no mirror had the source of $source $upstream: $(tail -1 "$folder/apt/errors")"
 rm -rf "$folder/new"
 mkdir "$folder/new"
-if [ "$what" = redis ]; then
+if [ -z "$binary" ]; then
+  tar -xf "$archive" -C "$folder/new" --strip-components=1
+elif [ "$what" = redis ]; then
   tar -xf "$archive" -C "$folder/new" --strip-components=1
   # Where the suite looks for the programs it would have built, the installed ones.
   for program in redis-server redis-cli redis-benchmark redis-check-aof redis-check-rdb; do
