@@ -2,10 +2,11 @@
 //!
 //! An allocator keeps its state in global variables, so one tier needs one copy of them all. The
 //! copies come from the one static library: `objcopy` gives every global symbol of copy *i* the
-//! prefix `_je<i>_` instead of `_rjem_`, and bends three kinds of reference to the runtime:
+//! prefix `_je<i>_` instead of `_rjem_`, and bends four kinds of reference to the runtime:
 //!
 //! ```text
 //! ehooks.o    extent_alloc_mmap   -> isotherm_extent_alloc_<i>  data comes from the pool
+//! ehooks.o    extent_alloc_dss    -> isotherm_no_break          and, but for copy 0, from nowhere else
 //! pages.o     mmap, munmap, ...   -> isotherm_kernel_*          our own `mmap` is a hook
 //! jemalloc.o  pthread_atfork      -> isotherm_no_atfork         the runtime orders the locks
 //! ```
@@ -191,10 +192,20 @@ fn copy_instance(instance: usize, members: &[PathBuf], symbols: &BTreeSet<String
 /// The table of `old new` pairs for one object file.
 fn renames(instance: usize, object: &str, symbols: &BTreeSet<String>) -> String {
     let bent: Vec<(String, String)> = match object {
-        "ehooks" => vec![(
-            format!("{PREFIX}je_extent_alloc_mmap"),
-            format!("isotherm_extent_alloc_{instance}"),
-        )],
+        "ehooks" => {
+            let data = (
+                format!("{PREFIX}je_extent_alloc_mmap"),
+                format!("isotherm_extent_alloc_{instance}"),
+            );
+            let program_break = (
+                format!("{PREFIX}je_extent_alloc_dss"),
+                "isotherm_no_break".to_owned(),
+            );
+            match instance {
+                0 => vec![data],
+                _ => vec![data, program_break],
+            }
+        }
         "pages" => ["mmap", "munmap", "mprotect", "madvise"]
             .iter()
             .map(|name| ((*name).to_owned(), format!("isotherm_kernel_{name}")))

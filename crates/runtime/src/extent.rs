@@ -131,6 +131,7 @@ hidden! {
     "isotherm_extent_alloc_1" => extent_alloc::<1>,
     "isotherm_extent_alloc_2" => extent_alloc::<2>,
     "isotherm_extent_alloc_3" => extent_alloc::<3>,
+    "isotherm_no_break" => no_break,
 }
 
 /// Fresh memory for the automatic arenas of instance `N`.
@@ -158,6 +159,12 @@ unsafe extern "C" fn extent_alloc<const N: usize>(
         *commit = true;
     }
     core::ptr::with_exposed_provenance_mut(address)
+}
+
+/// No memory from the program break, to which jemalloc turns when its usual source has none: what
+/// lies outside of the pool is taken for the first instance's.
+unsafe extern "C" fn no_break() -> *mut c_void {
+    core::ptr::null_mut()
 }
 
 /// Opens chunks for `bytes` bytes of the arena and gives them its tier.

@@ -11,6 +11,8 @@
 //! the same sets of the processor's caches: a stencil over two such grids took 1.12 times as long as
 //! it does with a sixteenth more between them. Short runs fill the gaps.
 //!
+//! The first chunks are for signal handlers that come while their own thread has the pool's lock.
+//!
 //! The owner of an address is found by a subtraction, a comparison, a shift and a load. The table
 //! of owners is private memory: a child made by fork or by a plain `clone` has its own.
 
@@ -34,7 +36,10 @@ pub(crate) const CHUNK: usize = CHUNK_BYTES as usize;
 /// A run is kept apart from what lies below it by one chunk for so many of its own.
 const GAP: usize = 16;
 
-/// No chunk below this one is free.
+/// The most chunks that are kept for handlers: one is enough for thousands of small blocks.
+const FOR_HANDLERS: usize = 64;
+
+/// No chunk from those for handlers on and below this one is free.
 static LOWEST_FREE: AtomicUsize = AtomicUsize::new(0);
 /// No chunk from this one on was ever handed out.
 static EVER_USED: AtomicUsize = AtomicUsize::new(0);
@@ -131,8 +136,14 @@ pub(crate) fn open(base: usize, bytes: usize) {
         core::ptr::from_ref(private.chunk(0)).cast_mut(),
         Ordering::Relaxed,
     );
+    LOWEST_FREE.store(for_handlers(bytes >> CHUNK_SHIFT), Ordering::Relaxed);
     HOT.base.store(base, Ordering::Relaxed);
     HOT.bytes.store(bytes, Ordering::Release);
+}
+
+/// How many of the pool's first chunks are for handlers.
+fn for_handlers(total: usize) -> usize {
+    FOR_HANDLERS.min(total / 16)
 }
 
 /// Undoes [`open`], before anything was taken.
@@ -143,7 +154,9 @@ pub(crate) fn close() {
 /// Takes `chunks` neighbouring chunks for `owner`; the first address is a multiple of
 /// `alignment`, a power of two. They are still closed.
 pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize> {
-    let guard = LOCK.lock()?;
+    let Some(guard) = LOCK.lock() else {
+        return take_in_handler(chunks, alignment, owner);
+    };
     let private = tables::private()?;
     let base = HOT.base.load(Ordering::Relaxed);
     let total = HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT;
@@ -166,6 +179,40 @@ pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
     drop(guard);
     publish(first, chunks, owner);
     Some(base + first * CHUNK)
+}
+
+/// Takes chunks while this thread holds the lock, so that only handlers of the same thread can come
+/// in between.
+fn take_in_handler(chunks: usize, alignment: usize, owner: u32) -> Option<usize> {
+    let private = tables::private()?;
+    let base = HOT.base.load(Ordering::Relaxed);
+    let end = for_handlers(HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT);
+    let is_free = |index: usize| private.chunk(index).load(Ordering::Relaxed) == CHUNK_FREE;
+    let change = |index: usize, from, to| {
+        let chunk = private.chunk(index);
+        chunk
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed)
+            .is_ok()
+    };
+    let wanted = Run {
+        chunks,
+        alignment,
+        gap: 0,
+    };
+    loop {
+        let first = find_run(base, 0, end, wanted, is_free)?;
+        let taken = (first..first + chunks)
+            .take_while(|index| change(*index, CHUNK_FREE, owner))
+            .count();
+        if taken == chunks {
+            EVER_USED.fetch_max(first + chunks, Ordering::Release);
+            publish(first, chunks, owner);
+            return Some(base + first * CHUNK);
+        }
+        for index in first..first + taken {
+            change(index, owner, CHUNK_FREE);
+        }
+    }
 }
 
 /// Free chunks that are looked for.
@@ -235,7 +282,10 @@ pub(crate) fn release(address: usize, bytes: usize) {
     for index in first..first + chunks {
         private.chunk(index).store(CHUNK_FREE, Ordering::Release);
     }
-    LOWEST_FREE.fetch_min(first, Ordering::Relaxed);
+    let total = HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT;
+    if first >= for_handlers(total) {
+        LOWEST_FREE.fetch_min(first, Ordering::Relaxed);
+    }
 }
 
 /// Tells the observer who owns some chunks now.
