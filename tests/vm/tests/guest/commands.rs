@@ -1,7 +1,7 @@
 //! Isotherm's own commands on real nodes.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::RangeBounds;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -45,8 +45,8 @@ const FAST: &str = "8MiB";
 const MANY: &str = "20";
 /// By the guest's clock, which runs on while a busy host keeps its processors waiting.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// Twice as long as an epoch of the runs that move.
-const TWO_EPOCHS: Duration = Duration::from_secs(2);
+/// Of the runs that move.
+const A_FEW_EPOCHS: Duration = Duration::from_secs(4);
 
 fn isotherm(arguments: &[&str]) -> Output {
     let output = Command::new("isotherm")
@@ -196,29 +196,25 @@ impl OnlineRun {
         Self(child.expect("isotherm starts"))
     }
 
-    /// Waits until so many pages of the program are on the slow node, and still are two epochs later:
-    /// while pages move there may be as many for a moment. Goes on when nothing comes of it, because
-    /// what is printed at the end says more.
-    fn wait_for_slow_pages(&self, pages: RangeInclusive<usize>) {
+    /// Waits until so many pages of the program are on the slow node and none comes or goes any more.
+    /// Goes on when nothing comes of it, because what is printed at the end says more.
+    fn wait_for_slow_pages(&self, wanted: impl RangeBounds<usize>) {
         let begun = Instant::now();
-        let fits = || {
-            program_named("hot-and-cold")
-                .is_some_and(|program| pages.contains(&pages_on_the_slow_node(program)))
-        };
+        let pages = || program_named("hot-and-cold").map_or(0, pages_on_the_slow_node);
         while begun.elapsed() < PATIENCE {
-            if fits() {
-                std::thread::sleep(TWO_EPOCHS);
-                if fits() {
-                    return;
-                }
+            let before = pages();
+            std::thread::sleep(A_FEW_EPOCHS);
+            if wanted.contains(&before) && pages() == before {
+                return;
             }
-            std::thread::sleep(Duration::from_millis(100));
         }
+        println!("still {} pages on the slow node", pages());
     }
 
-    /// Waits until the cold array is on the slow node and the hot one is not.
+    /// Waits until the cold array is on the slow node and everything has come to rest. Other data of the
+    /// program may be there as well.
     fn wait_for_the_exchange(&self) {
-        self.wait_for_slow_pages(COLD_PAGES - 64..=COLD_PAGES + HOT_PAGES / 2);
+        self.wait_for_slow_pages(COLD_PAGES - 64..);
     }
 
     /// Tells the program to end.
