@@ -276,15 +276,17 @@ fn headline(run: &Run, totals: &Totals) -> String {
         Nanos(run.span_ns),
         Bytes(totals.footprint_bytes)
     );
-    let taught = if totals.accesses == 0 {
-        "No accesses were seen, so nothing can be said of what is hot.".to_owned()
-    } else {
-        format!(
+    let taught = match (totals.accesses, totals.unattributed_accesses) {
+        (0, 0) => "No accesses were seen, so nothing can be said of what is hot.".to_owned(),
+        (0, _) => {
+            "No access fell on data that it allocated, so there is nothing to place.".to_owned()
+        }
+        _ => format!(
             "The hottest {} of it ({}) takes {} of the accesses.",
             percent(totals.hot_capacity_share),
             Bytes(totals.hot_capacity_bytes),
             percent(totals.hot_accesses_share)
-        )
+        ),
     };
     format!("{ran} {taught}")
 }

@@ -145,6 +145,21 @@ fn an_empty_profile_says_that_nothing_was_seen() {
 }
 
 #[test]
+fn accesses_to_data_of_no_site_are_not_said_to_be_unseen() {
+    let mut profile = Profile::new(Meta::default());
+    profile.heat.push(Heat {
+        epoch: Epoch(0),
+        process: Process::default(),
+        site: SiteId::UNATTRIBUTED,
+        address: 0,
+        accesses: Accesses(5),
+    });
+    let text = Report::new(&profile, None).text(80);
+    assert!(text.contains("No access fell on data that it"), "{text}");
+    assert!(!text.contains("No accesses were seen"), "{text}");
+}
+
+#[test]
 fn a_source_that_delivers_nothing_is_loud() {
     let report = planned();
     assert!(report.text(100).contains("! Source pebs delivered nothing"));

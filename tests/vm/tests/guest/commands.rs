@@ -27,13 +27,10 @@ pub(crate) const TESTS: &[GuestTest] = &[
     ),
     on!(TWO, an_online_run_exchanges_hot_and_cold_data),
     on!(
-        long TWO,
+        TWO,
         an_online_run_moves_by_staged_copy_while_the_program_forks
     ),
-    on!(
-        long TWO,
-        an_interrupted_run_gives_memory_back_where_it_was
-    ),
+    on!(TWO, an_interrupted_run_gives_memory_back_where_it_was),
 ];
 
 /// Pages of the arrays of `hot-and-cold`.

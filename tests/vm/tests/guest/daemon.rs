@@ -12,10 +12,10 @@ use crate::{GuestTest, on, skip};
 const TWO: &[&str] = &["two-nodes"];
 
 pub(crate) const TESTS: &[GuestTest] = &[
-    on!(long TWO, the_daemon_moves_hot_pages_by_samples_alone),
-    on!(long TWO, the_daemon_moves_hot_pages_by_damon_alone),
-    on!(long TWO, the_daemon_moves_hot_pages_by_mappings_alone),
-    on!(long TWO, killing_daemon_and_programs_leaves_the_other_well),
+    on!(TWO, the_daemon_moves_hot_pages_by_samples_alone),
+    on!(TWO, the_daemon_moves_hot_pages_by_damon_alone),
+    on!(TWO, the_daemon_moves_hot_pages_by_mappings_alone),
+    on!(TWO, killing_daemon_and_programs_leaves_the_other_well),
     on!(long TWO, a_thousand_kills_of_daemon_and_programs_leave_the_other_well),
 ];
 
