@@ -20,7 +20,6 @@ use crate::clock::Clock;
 pub struct MappingBits {
     bits: AccessedBits,
     stride: Stride,
-    turn: u32,
 }
 
 impl MappingBits {
@@ -32,7 +31,6 @@ impl MappingBits {
         Self {
             bits,
             stride: Stride::new(budget_ppm),
-            turn: 0,
         }
     }
 
@@ -58,12 +56,9 @@ impl MappingBits {
         span: Nanos,
         sightings: &mut Vec<Sighting>,
     ) {
-        self.turn += 1;
-        if self.turn < self.stride.get() {
+        let Some(strides) = self.stride.due() else {
             return;
-        }
-        let strides = self.turn;
-        self.turn = 0;
+        };
         let begin = clock.busy();
         let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
         let mut taken = 0;

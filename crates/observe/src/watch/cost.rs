@@ -13,6 +13,8 @@ const SLOWEST: u32 = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stride {
     stride: u32,
+    /// Epochs since the source was due.
+    turn: u32,
     /// Part of one processor's time that the source may use, in millionths.
     budget_ppm: u64,
     spent: Nanos,
@@ -24,6 +26,7 @@ impl Stride {
     pub const fn new(budget_ppm: u64) -> Self {
         Self {
             stride: 1,
+            turn: 0,
             budget_ppm,
             spent: Nanos::ZERO,
         }
@@ -33,6 +36,13 @@ impl Stride {
     #[must_use]
     pub const fn get(self) -> u32 {
         self.stride
+    }
+
+    /// Counts an epoch in which the source could look. Returns how many it looks for where that is
+    /// due, at least 1.
+    pub fn due(&mut self) -> Option<u32> {
+        self.turn += 1;
+        (self.turn >= self.stride).then(|| std::mem::take(&mut self.turn))
     }
 
     /// Changes the budget.
@@ -76,5 +86,16 @@ mod tests {
             stride.spent = Nanos::ZERO;
         }
         assert_eq!(stride.get(), 64);
+    }
+
+    #[test]
+    fn a_source_at_a_quarter_of_its_speed_is_due_in_every_fourth_epoch() {
+        let mut stride = Stride::new(1);
+        let due = |stride: &mut Stride| (0..8).map(|_| stride.due()).collect::<Vec<_>>();
+        assert_eq!(due(&mut stride), [Some(1); 8]);
+        stride.learn(Nanos(1000), Nanos(1));
+        stride.learn(Nanos(2000), Nanos(1));
+        let quarter = [None, None, None, Some(4)];
+        assert_eq!(due(&mut stride), [quarter, quarter].concat());
     }
 }

@@ -39,7 +39,11 @@ pub struct Layout {
 
 /// The resident parts of a process, unit by unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resident(Vec<Pieces>);
+pub struct Resident {
+    units: Vec<Pieces>,
+    /// Bytes that the process had in all then, by the kernel's own count.
+    of_process: u64,
+}
 
 /// Resident parts of one unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,15 +54,19 @@ struct Pieces {
 
 impl Layout {
     /// The resident parts of what a process may have moved, by address. Nothing where it has ended.
+    /// The kernel counts `of_process` bytes resident of it, files and shared memory included.
     ///
     /// # Errors
     /// Its mappings or its page tables may not be read.
-    pub fn resident(&self, process: Process) -> io::Result<Resident> {
+    pub fn resident(&self, process: Process, of_process: u64) -> io::Result<Resident> {
         let read = || {
             let maps = self.proc_root.join(process.pid.to_string()).join("maps");
             let ranges = movable(&std::fs::read_to_string(maps)?);
             let spans = PageTables::open(&self.proc_root, process.pid)?.spans(&ranges)?;
-            Ok(Resident(cut(&spans, self.unit.max(1))))
+            Ok(Resident {
+                units: cut(&spans, self.unit.max(1)),
+                of_process,
+            })
         };
         read().or_else(|error| if_gone(error, Resident::default()))
     }
@@ -68,7 +76,7 @@ impl Layout {
     /// # Errors
     /// Its nodes may not be asked for.
     pub fn held(&self, process: Process, resident: &Resident) -> io::Result<Vec<Held>> {
-        let pieces = &resident.0;
+        let pieces = &resident.units;
         let fast = match self.fast_shares(process.pid, pieces) {
             Err(error) => return if_gone(error, Vec::new()),
             Ok(fast) => fast,
@@ -118,6 +126,11 @@ impl Layout {
 }
 
 impl Resident {
+    /// True where the process, which has so many bytes now, has grown or shrunk by more than an eighth.
+    pub(super) const fn is_old(&self, of_process: u64) -> bool {
+        self.of_process.abs_diff(of_process) > self.of_process / 8
+    }
+
     /// Of each unit its range, its resident bytes, and at most `count` of its resident pages, spread
     /// over them: one in each of `count` equal parts, another in every `turn`.
     pub(super) fn samples(
@@ -126,7 +139,7 @@ impl Resident {
         count: u64,
         turn: u64,
     ) -> impl Iterator<Item = (AddressRange, Bytes, Vec<u64>)> {
-        self.0.iter().map(move |pieces| {
+        self.units.iter().map(move |pieces| {
             let (page, bytes) = (page.max(1), pieces.bytes());
             let end = pieces.spans.last().map_or(pieces.start, |span| span.end);
             let range = AddressRange {
@@ -148,7 +161,10 @@ impl Resident {
     /// What is resident in these spans, for tests.
     #[cfg(test)]
     pub(super) fn of_spans(spans: &[Span], unit: u64) -> Self {
-        Self(cut(spans, unit))
+        Self {
+            units: cut(spans, unit),
+            of_process: 0,
+        }
     }
 }
 
@@ -346,7 +362,7 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
             pid: std::process::id(),
             image: 0,
         };
-        let resident = layout().resident(process);
+        let resident = layout().resident(process, 0);
         let held = resident.and_then(|resident| layout().held(process, &resident));
         let held = match held {
             Ok(held) => held,
@@ -369,22 +385,38 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
     }
 
     #[test]
+    fn what_was_read_is_old_when_the_process_has_grown_or_shrunk_by_more_than_an_eighth() {
+        let read = Resident {
+            of_process: 800,
+            ..Resident::default()
+        };
+        let old: Vec<u64> = [0, 699, 700, 800, 900, 901]
+            .into_iter()
+            .filter(|now| read.is_old(*now))
+            .collect();
+        assert_eq!(old, [0, 699, 901]);
+    }
+
+    #[test]
     fn a_process_that_is_gone_holds_nothing() {
         let gone = Process {
             pid: u32::MAX,
             image: 0,
         };
         assert_eq!(
-            layout().resident(gone).expect("no error"),
+            layout().resident(gone, 0).expect("no error"),
             Resident::default()
         );
-        let resident = Resident(cut(
-            &Vec::from([Span {
-                start: MIB,
-                end: 2 * MIB,
-            }]),
-            MIB,
-        ));
+        let resident = Resident {
+            units: cut(
+                &Vec::from([Span {
+                    start: MIB,
+                    end: 2 * MIB,
+                }]),
+                MIB,
+            ),
+            of_process: 0,
+        };
         assert_eq!(layout().held(gone, &resident).expect("no error"), []);
     }
 

@@ -62,7 +62,6 @@ pub struct PageIdle {
     bitmap: File,
     flags: File,
     stride: Stride,
-    turn: u32,
     windows: u64,
     window: Nanos,
     report: SourceReport,
@@ -99,7 +98,6 @@ impl PageIdle {
             bitmap,
             flags,
             stride: Stride::new(budget_ppm),
-            turn: 0,
             windows: 0,
             window: WINDOW,
             report: empty_report("page-idle", note.to_owned()),
@@ -129,11 +127,9 @@ impl PageIdle {
         span: Nanos,
         sightings: &mut Vec<Sighting>,
     ) {
-        self.turn += 1;
-        if self.turn < self.stride.get() {
+        let Some(strides) = self.stride.due() else {
             return;
-        }
-        let strides = std::mem::take(&mut self.turn);
+        };
         let begin = clock.busy();
         self.windows = self.windows.wrapping_add(1);
         let mut asked = Vec::new();

@@ -88,22 +88,14 @@ pub struct Watcher {
     cache: Option<Rest>,
     /// What is resident of each process, as it was read last.
     resident: BTreeMap<Process, Resident>,
-    /// What the kernel said then that each process had.
-    bytes_then: BTreeMap<Process, u64>,
     memory: SourceReport,
     memory_stride: Stride,
-    turn: u32,
     scan: SourceReport,
     counters: SourceReport,
     sightings: Vec<Sighting>,
     trouble: BTreeMap<Process, String>,
     epoch_began: Nanos,
     ticked: Nanos,
-}
-
-/// True where a process has grown or shrunk by an eighth since it had `then` bytes.
-const fn has_changed(then: u64, now: u64) -> bool {
-    then.abs_diff(now) > then / 8
 }
 
 /// Parts of the budget for samples, for accessed bits, and for looking at memory, of ten.
@@ -133,10 +125,8 @@ impl Watcher {
             tlb: None,
             cache: None,
             resident: BTreeMap::new(),
-            bytes_then: BTreeMap::new(),
             memory: empty_report("memory", memory_note.to_owned()),
             memory_stride: Stride::new(config.budget_ppm),
-            turn: 0,
             scan: empty_report("processes", "some 50 us a process and second".to_owned()),
             counters: empty_report("counters", "read once an epoch".to_owned()),
             sightings: Vec::new(),
@@ -226,7 +216,6 @@ impl Watcher {
         let processes = self.processes();
         let is_watched = |process: &Process| processes.binary_search(process).is_ok();
         self.resident.retain(|process, _| is_watched(process));
-        self.bytes_then.retain(|process, _| is_watched(process));
         self.trouble.retain(|process, _| is_watched(process));
         self.set_budgets();
         if let Some(damon) = &mut self.damon {
@@ -347,17 +336,12 @@ impl Watcher {
     /// epoch, because it was just changed.
     fn held(&mut self, span: Nanos) -> Vec<Held> {
         let begin = self.clock.busy();
-        self.turn += 1;
-        let all = self.turn >= self.memory_stride.get();
-        let turns = u64::from(self.turn);
-        if all {
-            self.turn = 0;
-        }
+        let due = self.memory_stride.due();
         let mut held = Vec::new();
         let watched = self.watched.iter();
         let watched: Vec<_> = watched.map(|one| (one.process, one.resident)).collect();
         for (process, bytes) in watched {
-            match self.held_by(process, bytes, all) {
+            match self.held_by(process, bytes, due.is_some()) {
                 Ok(of_process) => {
                     self.trouble.remove(&process);
                     held.extend(of_process);
@@ -374,19 +358,18 @@ impl Watcher {
         self.memory.taken += held.len() as u64;
         self.memory.usable = self.memory.taken;
         self.memory.cost += self.clock.busy().saturating_sub(begin);
-        if all {
-            let span = Nanos(span.0.saturating_mul(turns));
+        if let Some(turns) = due {
+            let span = Nanos(span.0.saturating_mul(u64::from(turns)));
             self.memory_stride.learn(self.memory.cost, span);
         }
         held
     }
 
     fn held_by(&mut self, process: Process, bytes: u64, again: bool) -> io::Result<Vec<Held>> {
-        let then = self.bytes_then.get(&process);
-        if again || then.is_none_or(|then| has_changed(*then, bytes)) {
-            let resident = self.layout.resident(process)?;
+        let known = self.resident.get(&process);
+        if again || known.is_none_or(|resident| resident.is_old(bytes)) {
+            let resident = self.layout.resident(process, bytes)?;
             self.resident.insert(process, resident);
-            self.bytes_then.insert(process, bytes);
         }
         match self.resident.get(&process) {
             Some(resident) => self.layout.held(process, resident),
@@ -424,19 +407,5 @@ impl std::fmt::Debug for Watcher {
         f.debug_struct("Watcher")
             .field("config", &self.config)
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::has_changed;
-
-    #[test]
-    fn a_process_has_changed_when_it_has_grown_or_shrunk_by_more_than_an_eighth() {
-        let changed: Vec<u64> = [0, 699, 700, 800, 900, 901]
-            .into_iter()
-            .filter(|now| has_changed(800, *now))
-            .collect();
-        assert_eq!(changed, [0, 699, 901]);
     }
 }
