@@ -87,6 +87,11 @@ pub(crate) fn chunks_ever_used() -> usize {
     EVER_USED.load(Ordering::Acquire)
 }
 
+/// Chunks of the pool.
+fn chunks_in_all() -> usize {
+    HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT
+}
+
 /// Calls `visit` with the addresses of each run of neighbouring chunks of one owner.
 pub(crate) fn for_each_run(owner: u32, mut visit: impl FnMut(Range<usize>)) {
     let Some(private) = tables::private() else {
@@ -159,7 +164,7 @@ pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
     };
     let private = tables::private()?;
     let base = HOT.base.load(Ordering::Relaxed);
-    let total = HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT;
+    let total = chunks_in_all();
     let is_free = |index: usize| private.chunk(index).load(Ordering::Relaxed) == CHUNK_FREE;
     let lowest = LOWEST_FREE.load(Ordering::Relaxed);
     let wanted = Run {
@@ -186,7 +191,7 @@ pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
 fn take_in_handler(chunks: usize, alignment: usize, owner: u32) -> Option<usize> {
     let private = tables::private()?;
     let base = HOT.base.load(Ordering::Relaxed);
-    let end = for_handlers(HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT);
+    let end = for_handlers(chunks_in_all());
     let is_free = |index: usize| private.chunk(index).load(Ordering::Relaxed) == CHUNK_FREE;
     let change = |index: usize, from, to| {
         let chunk = private.chunk(index);
@@ -254,7 +259,7 @@ pub(crate) fn extend(end: usize, chunks: usize, owner: u32) -> Option<()> {
     let guard = LOCK.lock()?;
     let private = tables::private()?;
     let base = HOT.base.load(Ordering::Relaxed);
-    let total = HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT;
+    let total = chunks_in_all();
     let first = (end - base) >> CHUNK_SHIFT;
     let last = first.checked_add(chunks).filter(|&last| last <= total)?;
     let free = |index| private.chunk(index).load(Ordering::Relaxed) == CHUNK_FREE;
@@ -282,8 +287,7 @@ pub(crate) fn release(address: usize, bytes: usize) {
     for index in first..first + chunks {
         private.chunk(index).store(CHUNK_FREE, Ordering::Release);
     }
-    let total = HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT;
-    if first >= for_handlers(total) {
+    if first >= for_handlers(chunks_in_all()) {
         LOWEST_FREE.fetch_min(first, Ordering::Relaxed);
     }
 }
