@@ -4,6 +4,7 @@
 //! under each configuration; output, error output and exit status must be the same. Modes that
 //! need what the kernel does not allow here are left out with a printed reason.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::unix::process::ExitStatusExt;
@@ -34,12 +35,16 @@ fn library() -> PathBuf {
 
 /// Builds a program of `programs/`; tests that need the same one build it one after the other.
 fn build(name: &str, options: &[&str]) -> PathBuf {
-    static TURN: Mutex<()> = Mutex::new(());
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    // A program that is built again while another test starts it is not there for a moment.
+    static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+    let mut built_before = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/programs")
         .join(name);
     let program = folder("programs").join(format!("{name}{}", options.concat().replace('/', "_")));
+    if built_before.contains(&program) {
+        return program;
+    }
     let compiler = if name.ends_with(".cc") { "c++" } else { "cc" };
     let built = Command::new(compiler)
         .args(["-O1", "-w"])
@@ -52,6 +57,7 @@ fn build(name: &str, options: &[&str]) -> PathBuf {
         .unwrap_or_else(|error| panic!("{compiler} does not start: {error}"));
     let complaint = String::from_utf8_lossy(&built.stderr);
     assert!(built.status.success(), "{name} is not built: {complaint}");
+    built_before.insert(program.clone());
     program
 }
 
