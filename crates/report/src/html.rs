@@ -314,6 +314,9 @@ fn charts_last(summary: &Summary) -> String {
 }
 
 fn next(summary: &Summary) -> String {
+    if summary.next.is_empty() {
+        return String::new();
+    }
     let mut html = "<section aria-labelledby=\"next-title\">\n<h2 id=\"next-title\">What to run next</h2>\n<ol class=\"next\">\n".to_owned();
     for next in &summary.next {
         html += &format!(

@@ -31,10 +31,13 @@ pub(crate) fn commands(summary: &Summary, profile: &str, plan: Option<&str>) -> 
     );
     let mut list = Vec::new();
     if summary.totals.accesses == 0 {
-        list.push(next(
-            "See why nothing was seen",
-            "isotherm doctor".to_owned(),
-        ));
+        // Where accesses were seen and none fell on a site, no source is to blame.
+        if summary.totals.unattributed_accesses == 0 {
+            list.push(next(
+                "See why nothing was seen",
+                "isotherm doctor".to_owned(),
+            ));
+        }
         return list;
     }
     if summary.plan.is_none() {

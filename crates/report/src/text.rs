@@ -35,7 +35,9 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
     }
     text += "\n";
     text += &sources(summary);
-    text += "\nNext\n";
+    if !summary.next.is_empty() {
+        text += "\nNext\n";
+    }
     for next in &summary.next {
         text += &format!("  {}:\n    {}\n", next.what, clip(&next.command, 4000));
     }

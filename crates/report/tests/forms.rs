@@ -157,6 +157,7 @@ fn accesses_to_data_of_no_site_are_not_said_to_be_unseen() {
     let text = Report::new(&profile, None).text(80);
     assert!(text.contains("No access fell on data that it"), "{text}");
     assert!(!text.contains("No accesses were seen"), "{text}");
+    assert!(!text.contains("isotherm doctor"), "{text}");
 }
 
 #[test]
