@@ -208,10 +208,11 @@ impl OnlineRun {
         println!("still {} pages on the slow node", pages());
     }
 
-    /// Waits until the cold array is on the slow node and everything has come to rest. Other data of the
-    /// program may be there as well.
+    /// Waits until the cold array is on the slow node, the hot one is not, and everything has come to
+    /// rest. Other data of the program may be on the slow node as well. Rest alone tells nothing: an
+    /// array whose pages a child shared when they should have moved is left alone for some epochs.
     fn wait_for_the_exchange(&self) {
-        self.wait_for_slow_pages(COLD_PAGES - 64..);
+        self.wait_for_slow_pages(COLD_PAGES - 64..COLD_PAGES + HOT_PAGES / 2);
     }
 
     /// Tells the program to end.

@@ -183,18 +183,13 @@ fn moves_by(sources: &str, name: &str) {
     if source.is_none() {
         skip(&format!("this kernel has no {name}: {}", status["sources"]));
     }
+    // By the kernel's account, while the program runs. How many bytes the daemon says it promoted depends
+    // on the kernel: one that does not tell which pages are huge takes their other units along unsaid.
     daemon.wait("promotion of the hot array", |status| {
-        // Pages at either end may have been fast from the start, with their unit's other ones.
-        let promoted = status["total"]["promoted_bytes"].as_u64();
-        promoted >= Some(HOT_PAGES as u64 * 4096 / 10 * 9)
+        hot_in_numa_maps(pid, 0) >= HOT_PAGES * 9 / 10
+            && status["total"]["promoted_bytes"].as_u64() > Some(0)
             && status["hit_rate"].as_f64() >= Some(0.9)
     });
-    // By the kernel's account, and by the metrics, while the program runs.
-    let on_fast = hot_in_numa_maps(pid, 0);
-    assert!(
-        on_fast >= HOT_PAGES * 9 / 10,
-        "{on_fast} hot pages on node 0"
-    );
     let metrics = metrics();
     assert!(
         metrics.contains("isotherm_promoted_bytes_total"),
