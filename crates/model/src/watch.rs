@@ -69,6 +69,9 @@ pub struct Held {
     pub resident: Bytes,
     /// Of these, bytes on the fast tier's nodes.
     pub fast: Bytes,
+    /// Bytes of the aligned range that the kernel moves as a whole: the unit's own size, or that of
+    /// the huge page it is a part of.
+    pub grain: Bytes,
 }
 
 /// What was seen of a unit in an epoch, for pictures of it.

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use isotherm_sys::pagemap::{Region, present_regions};
+use isotherm_sys::pagemap::{Region, Wanted, present_regions, regions_of};
 
 /// A range of addresses, its end not included.
 pub type Span = std::ops::Range<u64>;
@@ -98,8 +98,34 @@ impl PageTables {
         self.present(ranges)
     }
 
+    /// The runs of huge pages in the ranges, as [`Self::spans`]. None where the kernel does not tell
+    /// (before Linux 6.7).
+    ///
+    /// # Errors
+    /// The process is gone.
+    pub fn huge_spans(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
+        match self.method {
+            Method::Scan => self.runs(ranges, |span, found| {
+                self.scan(span, Wanted::RESIDENT_HUGE, found)
+            }),
+            Method::Read => Ok(Vec::new()),
+        }
+    }
+
     /// The runs of resident pages in the ranges, in order where the ranges are.
     fn present(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
+        self.runs(ranges, |span, found| match self.method {
+            Method::Scan => self.scan(span, Wanted::RESIDENT, found),
+            Method::Read => self.read(span, found),
+        })
+    }
+
+    /// Walks the ranges and joins what is found where it touches.
+    fn runs(
+        &self,
+        ranges: &[Span],
+        walk: impl Fn(Span, &mut dyn FnMut(Span)) -> io::Result<()>,
+    ) -> io::Result<Vec<Span>> {
         let mut present: Vec<Span> = Vec::new();
         let mut first = 0;
         while first < ranges.len() {
@@ -112,7 +138,7 @@ impl PageTables {
                 last += 1;
             }
             let whole = ranges[first].start..ranges[last].end;
-            self.walk(whole, |span| match present.last_mut() {
+            walk(whole, &mut |span| match present.last_mut() {
                 Some(before) if before.end == span.start => before.end = span.end,
                 _ => present.push(span),
             })?;
@@ -121,21 +147,14 @@ impl PageTables {
         Ok(present)
     }
 
-    fn walk(&self, span: Span, found: impl FnMut(Span)) -> io::Result<()> {
-        match self.method {
-            Method::Scan => self.scan(span, found),
-            Method::Read => self.read(span, found),
-        }
-    }
-
-    fn scan(&self, span: Span, mut found: impl FnMut(Span)) -> io::Result<()> {
+    fn scan(&self, span: Span, wanted: Wanted, found: &mut dyn FnMut(Span)) -> io::Result<()> {
         let mut regions = [Region::default(); REGIONS];
         // The last page of the address space has no end that fits; nothing of a program is there.
         let end = span.end.checked_next_multiple_of(self.page_bytes);
         let end = end.unwrap_or(u64::MAX - u64::MAX % self.page_bytes);
         let mut start = span.start - span.start % self.page_bytes;
         while start < end {
-            let (count, walked) = present_regions(&self.pagemap, start, end, &mut regions)?;
+            let (count, walked) = regions_of(&self.pagemap, start, end, wanted, &mut regions)?;
             regions[..count]
                 .iter()
                 .for_each(|region| found(region.start..region.end));
@@ -150,7 +169,7 @@ impl PageTables {
         Ok(())
     }
 
-    fn read(&self, span: Span, mut found: impl FnMut(Span)) -> io::Result<()> {
+    fn read(&self, span: Span, found: &mut dyn FnMut(Span)) -> io::Result<()> {
         let mut bytes = vec![0; 64 << 10];
         let mut page = span.start / self.page_bytes;
         let end = span.end.div_ceil(self.page_bytes);

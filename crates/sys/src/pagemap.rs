@@ -75,13 +75,7 @@ pub fn present_regions(
     end: u64,
     regions: &mut [Region],
 ) -> io::Result<(usize, u64)> {
-    let wanted = Wanted {
-        inverted: ZERO_PAGE,
-        all: PRESENT | ZERO_PAGE,
-        any: 0,
-        told: PRESENT,
-    };
-    regions_of(pagemap, start, end, wanted, regions)
+    regions_of(pagemap, start, end, Wanted::RESIDENT, regions)
 }
 
 /// Which pages a scan finds and what it tells of them, as sets of the categories above.
@@ -95,6 +89,22 @@ pub struct Wanted {
     pub any: u64,
     /// Of these, a region says which hold. Neighbours that differ in them are regions of their own.
     pub told: u64,
+}
+
+impl Wanted {
+    /// Pages that are present, and not the shared page of zeros.
+    pub const RESIDENT: Self = Self {
+        inverted: ZERO_PAGE,
+        all: PRESENT | ZERO_PAGE,
+        any: 0,
+        told: PRESENT,
+    };
+
+    /// Of these, those that are mapped as huge pages.
+    pub const RESIDENT_HUGE: Self = Self {
+        all: Self::RESIDENT.all | HUGE,
+        ..Self::RESIDENT
+    };
 }
 
 /// Finds runs of wanted pages, as [`present_regions`] does of resident ones.

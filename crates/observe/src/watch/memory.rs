@@ -18,6 +18,9 @@ use isotherm_sys::pages;
 
 use crate::resident::{PageTables, Span};
 
+/// Bytes of a huge page of a program's data, on processors with small pages of 4 KiB.
+const HUGE_PAGE: u64 = 2 << 20;
+
 /// Pages of a unit whose nodes are asked for.
 const ASKED: u64 = 4;
 
@@ -50,6 +53,8 @@ pub struct Resident {
 struct Pieces {
     start: u64,
     spans: Vec<Span>,
+    /// It is a part of a huge page.
+    huge: bool,
 }
 
 impl Layout {
@@ -62,11 +67,12 @@ impl Layout {
         let read = || {
             let maps = self.proc_root.join(process.pid.to_string()).join("maps");
             let ranges = movable(&std::fs::read_to_string(maps)?);
-            let spans = PageTables::open(&self.proc_root, process.pid)?.spans(&ranges)?;
-            Ok(Resident {
-                units: cut(&spans, self.unit.max(1)),
-                of_process,
-            })
+            let tables = PageTables::open(&self.proc_root, process.pid)?;
+            let mut units = cut(&tables.spans(&ranges)?, self.unit.max(1));
+            if self.unit < HUGE_PAGE {
+                mark_huge(&mut units, &tables.huge_spans(&ranges)?);
+            }
+            Ok(Resident { units, of_process })
         };
         read().or_else(|error| if_gone(error, Resident::default()))
     }
@@ -92,6 +98,7 @@ impl Layout {
                 },
                 resident: Bytes(resident),
                 fast: Bytes(u64::try_from(fast).unwrap_or(u64::MAX)),
+                grain: Bytes(if pieces.huge { HUGE_PAGE } else { self.unit }),
             }
         });
         Ok(held.collect())
@@ -217,12 +224,22 @@ fn cut(spans: &[Span], unit: u64) -> Vec<Pieces> {
                 _ => all.push(Pieces {
                     start,
                     spans: Vec::from([Span { start: at, end }]),
+                    huge: false,
                 }),
             }
             at = end;
         }
     }
     all
+}
+
+/// Marks the units that begin in a huge page. Both lists are sorted.
+fn mark_huge(units: &mut [Pieces], huge: &[Span]) {
+    let mut huge = huge.iter().peekable();
+    for unit in units {
+        while huge.next_if(|span| span.end <= unit.start).is_some() {}
+        unit.huge = huge.peek().is_some_and(|span| span.start <= unit.start);
+    }
 }
 
 /// The mappings of private anonymous memory in the text of `maps`, as the kernel sorts them. Lines
@@ -277,7 +294,7 @@ const RESERVE: u64 = 32;
 
 #[cfg(test)]
 mod tests {
-    use super::{Layout, Pieces, Resident, Span, capacity, cut, movable};
+    use super::{Layout, Pieces, Resident, Span, capacity, cut, mark_huge, movable};
     use isotherm_model::batch::Process;
     use isotherm_model::movement::NodeId;
     use isotherm_model::units::Bytes;
@@ -333,8 +350,21 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
         let apart = Pieces {
             start: 0,
             spans: vec![0..4096, 8192..12_288],
+            huge: false,
         };
         assert_eq!(apart.pages(4096).collect::<Vec<_>>(), [0, 8192]);
+    }
+
+    #[test]
+    fn units_in_a_huge_page_are_marked() {
+        let mut units = cut(&[MIB..5 * MIB, 6 * MIB..9 * MIB], MIB / 2);
+        mark_huge(&mut units, &[2 * MIB..4 * MIB, 6 * MIB..8 * MIB]);
+        let huge: Vec<u64> = units
+            .iter()
+            .filter(|unit| unit.huge)
+            .map(|unit| 2 * unit.start / MIB)
+            .collect();
+        assert_eq!(huge, [4, 5, 6, 7, 12, 13, 14, 15]);
     }
 
     #[test]

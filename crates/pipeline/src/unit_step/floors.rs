@@ -173,6 +173,7 @@ mod tests {
             },
             resident: Bytes(4096),
             fast: Bytes(0),
+            grain: Bytes(4096),
         };
         let mut index = Index::default();
         index.update(&(0..8).map(held).collect::<Vec<_>>(), 4096, false);

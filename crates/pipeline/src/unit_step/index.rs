@@ -27,6 +27,8 @@ pub(super) struct Known {
     pub resident: u64,
     /// Of these, bytes in the fast tier.
     pub fast: u64,
+    /// Bytes that the kernel moves as a whole with it.
+    pub grain: u64,
     /// Epochs for which it still counts as warm.
     warm: u8,
     /// In this epoch's observation.
@@ -81,6 +83,7 @@ impl Index {
                 unit: Some(one.unit),
                 resident,
                 fast,
+                grain: one.grain.0,
                 warm: known.warm,
                 seen: true,
             };
@@ -140,6 +143,12 @@ impl Index {
         true
     }
 
+    /// All units that are there, by process and address.
+    pub(super) fn all(&self) -> impl Iterator<Item = (Unit, PageIndex)> {
+        let numbers = self.numbers.iter();
+        numbers.map(|(unit, number)| (*unit, PageIndex(*number)))
+    }
+
     /// The units of a process from one address up to another, by address.
     pub(super) fn within(
         &self,
@@ -183,6 +192,7 @@ mod tests {
             unit: unit(number),
             resident: Bytes(4096),
             fast: Bytes(0),
+            grain: Bytes(4096),
         };
         (0..units).map(held).collect()
     }

@@ -12,6 +12,7 @@
 
 mod caps;
 mod floors;
+mod grains;
 mod groups;
 mod index;
 mod moves;
@@ -31,6 +32,7 @@ use isotherm_model::watch::{Observation, UnitHeat};
 
 use crate::left_alone::LeftAlone;
 use floors::{Floors, Standing};
+use grains::Grains;
 use groups::Groups;
 pub use groups::{GroupLimit, Priority};
 use index::Index;
@@ -77,6 +79,7 @@ pub struct UnitStep {
     make: MakePolicy,
     policy: Box<dyn EpochPolicy>,
     index: Index,
+    grains: Grains,
     ranks: Ranks,
     left_alone: LeftAlone<PageIndex>,
     floors: Floors,
@@ -94,6 +97,7 @@ impl UnitStep {
             make,
             config,
             index: Index::default(),
+            grains: Grains::default(),
             left_alone: LeftAlone::default(),
             floors: Floors::default(),
             wanted: Vec::new(),
@@ -124,6 +128,8 @@ impl UnitStep {
         let (page, combine) = (self.config.page.0, self.config.combine);
         let hits = self.ranks.take(index, &seen.sightings, unit, page, combine);
         let mut report = report::begin(seen, index, &self.ranks.ranks, hits);
+        self.grains = Grains::find(index, unit);
+        self.grains.level(&mut self.ranks.ranks);
         self.index.warm_up(&self.ranks.ranks);
         let moves = self.decide(seen, limits, &mut report);
         self.carry_out(moves, seen, executor, &mut report);
@@ -169,6 +175,7 @@ impl UnitStep {
             wanted: &wanted,
             movable: &movable,
             groups: &groups,
+            grains: &self.grains,
         };
         let spare = self.floors.spare(&groups, &fast);
         let room = seen.capacity.0.saturating_sub(self.fast_bytes());
@@ -202,6 +209,7 @@ impl UnitStep {
         for page in &*chosen {
             wanted[page.at()] = index.known()[page.at()].unit.is_some();
         }
+        self.grains.make_whole(&mut wanted);
         wanted
     }
 
@@ -217,8 +225,8 @@ impl UnitStep {
         self.move_to(&moves.demotions, &slow, false, seen, executor, report);
         let mut room = seen.capacity.0.saturating_sub(self.fast_bytes());
         let fits = |page: &PageIndex| {
-            let known = self.index.known()[page.at()];
-            let needs = known.resident - known.fast;
+            let slow = |known: &index::Known| known.resident - known.fast;
+            let needs = self.grains.sum(&self.index, *page, slow);
             let fits = needs <= room;
             room -= if fits { needs } else { 0 };
             fits
@@ -238,7 +246,8 @@ impl UnitStep {
         executor: &mut impl RangeExecutor,
         report: &mut EpochReport,
     ) {
-        let mut left = pages.to_vec();
+        let together = pages.iter().flat_map(|page| self.grains.with(page));
+        let mut left: Vec<PageIndex> = together.copied().collect();
         for (turn, node) in nodes.iter().enumerate() {
             // By address, so that neighbours are moved together; nobody is served first here.
             left.sort_unstable_by_key(|page| self.index.known()[page.at()].unit);

@@ -11,11 +11,13 @@ use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
 use isotherm_model::page::PageIndex;
 use isotherm_model::units::Bytes;
 
+use super::grains::Grains;
 use super::groups::Groups;
-use super::index::Index;
+use super::index::{Index, Known};
 use leavers::Leavers;
 
-/// What is to be done: both lists in the order in which it should be.
+/// What is to be done: both lists in the order in which it should be. Of units that move together the
+/// first one stands for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moves {
     /// Coldest first.
@@ -37,15 +39,32 @@ pub(super) struct Wishes<'a> {
     pub movable: &'a [bool],
     /// Whose they are.
     pub groups: &'a Groups,
+    /// Which of them move together.
+    pub grains: &'a Grains,
 }
 
 impl Wishes<'_> {
+    /// Bytes that a unit has with those that move with it, and below what of them is fast and how
+    /// many they are.
     fn resident(&self, page: PageIndex) -> u64 {
-        self.index.known()[page.at()].resident
+        self.sum(page, |known| known.resident)
     }
 
     fn fast(&self, page: PageIndex) -> u64 {
-        self.index.known()[page.at()].fast
+        self.sum(page, |known| known.fast)
+    }
+
+    fn units(&self, page: PageIndex) -> i64 {
+        self.grains.with(&page).len() as i64
+    }
+
+    fn sum(&self, page: PageIndex, of: impl Fn(&Known) -> u64) -> u64 {
+        self.grains.sum(self.index, page, of)
+    }
+
+    fn is_movable(&self, page: PageIndex) -> bool {
+        let mut members = self.grains.with(&page).iter();
+        members.all(|member| self.movable[member.at()])
     }
 
     /// Units that should come, those of groups below their floors first and then the hottest, and
@@ -59,8 +78,12 @@ impl Wishes<'_> {
         let (mut promotions, mut demotions) = (Vec::new(), Vec::new());
         for (known, number) in self.index.known().iter().zip(0_u32..) {
             let page = PageIndex(number);
+            if known.unit.is_none() || !self.grains.is_first(page) {
+                continue;
+            }
             let wanted = self.wanted[page.at()];
-            if known.unit.is_none() || wanted == known.is_fast() || !self.movable[page.at()] {
+            let is_fast = self.fast(page) > self.resident(page) / 2;
+            if wanted == is_fast || !self.is_movable(page) {
                 continue;
             }
             let list = if wanted {

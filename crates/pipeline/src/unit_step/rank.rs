@@ -153,6 +153,7 @@ mod tests {
             },
             resident: Bytes(resident),
             fast: Bytes(0),
+            grain: Bytes(UNIT),
         };
         let mut index = Index::default();
         index.update(

@@ -29,6 +29,8 @@ struct Machine {
     /// The most units that were fast at any moment.
     most: usize,
     dry: bool,
+    /// Units in a huge page, which moves as a whole; 0 as 1.
+    grain: u64,
 }
 
 impl Machine {
@@ -37,6 +39,17 @@ impl Machine {
             fast: units.into_iter().map(|unit| (unit, false)).collect(),
             ..Self::default()
         }
+    }
+
+    /// The units that move with this one, and whether any of them refuses.
+    fn page_of(&self, unit: Unit) -> (Vec<Unit>, bool) {
+        let bytes = self.grain.max(1) * UNIT;
+        let page = |other: &Unit| {
+            other.process == unit.process && other.start / bytes == unit.start / bytes
+        };
+        let units: Vec<Unit> = self.fast.keys().copied().filter(page).collect();
+        let refuses = units.iter().any(|unit| self.pinned.contains(unit));
+        (units, refuses)
     }
 
     fn fast_units(&self) -> Vec<Unit> {
@@ -52,7 +65,10 @@ impl Machine {
             held: self
                 .fast
                 .iter()
-                .map(|(unit, fast)| held(*unit, *fast))
+                .map(|(unit, fast)| Held {
+                    grain: Bytes(self.grain.max(1) * UNIT),
+                    ..held(*unit, *fast)
+                })
                 .collect(),
             sightings: hot
                 .iter()
@@ -72,7 +88,7 @@ impl RangeExecutor for Machine {
             let Request::Move(node) = action.request else {
                 panic!("only moves are asked for");
             };
-            let mut start = action.range.start;
+            let (mut start, mut moved) = (action.range.start, BTreeSet::<Unit>::new());
             while start < action.range.end() {
                 let unit = Unit {
                     process: action.process,
@@ -80,16 +96,21 @@ impl RangeExecutor for Machine {
                 };
                 self.log.push((unit, node));
                 let gone = || Fate::NotAttempted("the process has ended".to_owned());
-                let fate = match self.fast.get_mut(&unit) {
+                let (together, refuses) = self.page_of(unit);
+                let fate = match self.fast.get(&unit) {
                     None => gone(),
                     Some(_) if self.dry => Fate::NotAttempted(DRY_RUN.to_owned()),
-                    Some(_) if self.pinned.contains(&unit) => Fate::Busy("pinned".to_owned()),
+                    Some(_) if refuses => Fate::Busy("pinned".to_owned()),
+                    Some(_) if moved.contains(&unit) => Fate::Moved,
                     Some(fast) if *fast == (node == FAST) => Fate::AlreadyThere,
-                    Some(fast) => {
-                        *fast = node == FAST;
+                    Some(_) => {
+                        moved.extend(&together);
                         Fate::Moved
                     }
                 };
+                for unit in together.into_iter().filter(|_| fate == Fate::Moved) {
+                    self.fast.insert(unit, node == FAST);
+                }
                 outcome.push(Bytes(UNIT), fate);
                 start += UNIT;
                 self.most = self.most.max(self.fast_units().len());
@@ -123,6 +144,7 @@ fn held(unit: Unit, fast: bool) -> Held {
         unit,
         resident: Bytes(UNIT),
         fast,
+        grain: Bytes(UNIT),
     }
 }
 
@@ -201,6 +223,26 @@ fn a_unit_that_cannot_leave_keeps_its_room_and_is_not_asked_every_epoch() {
 }
 
 #[test]
+fn a_huge_page_is_moved_once_and_counted_whole_however_its_units_differ() {
+    let mut machine = Machine::with((0..12).map(|number| unit(7, number)));
+    machine.grain = 4;
+    let mut step = step("history", false);
+    let mut moved = Vec::new();
+    for epoch in 0..6 {
+        // A hot and a warm unit in one page, and another page that is warm all over.
+        let mut hot = vec![(unit(7, 1), 90), (unit(7, 2), 1)];
+        hot.extend((8..12).map(|number| (unit(7, number), 9)));
+        let seen = machine.observation(epoch, 6, &hot);
+        let report = step.run(&seen, &limits(), &mut machine);
+        moved.push((report.moves.promoted, report.moves.demoted));
+        let first: Vec<Unit> = (0..4).map(|number| unit(7, number)).collect();
+        assert_eq!(machine.fast_units(), first, "epoch {epoch}");
+    }
+    assert_eq!(moved[0], (Bytes(4 * UNIT), Bytes(0)));
+    assert_eq!(moved[1..], [(Bytes(0), Bytes(0)); 5]);
+}
+
+#[test]
 fn the_allowance_of_an_epoch_is_kept_and_spent_on_the_hottest() {
     let mut machine = Machine::with((0..8).map(|number| unit(7, number)));
     let hot: Vec<_> = (0..8).map(|number| (unit(7, number), number + 1)).collect();
@@ -268,9 +310,11 @@ fn play(
     turns: &[Turn],
     capacity: u64,
     moves: u64,
+    grain: u64,
 ) -> (Vec<EpochReport>, Machine) {
     let units = all_units();
     let mut machine = Machine::with(units.iter().copied());
+    machine.grain = grain;
     let mut step = step(policy, false);
     let limits = Limits {
         moves: Bytes(moves * UNIT),
@@ -301,10 +345,10 @@ fn play(
 proptest! {
     #[test]
     fn never_is_more_fast_than_fits_whatever_refuses_or_ends(
-        turns in turns(), capacity in 0_u64..32, moves in 0_u64..40
+        turns in turns(), capacity in 0_u64..32, moves in 0_u64..40, grain in 1_u64..5
     ) {
         for policy in ["payback", "history", "first-come-first-allocated"] {
-            let (reports, machine) = play(policy, &turns, capacity, moves);
+            let (reports, machine) = play(policy, &turns, capacity, moves, grain);
             prop_assert!(machine.most as u64 <= capacity, "{policy}: {}", machine.most);
             for report in &reports {
                 prop_assert!(report.wanted <= report.capacity, "{policy}");
@@ -319,11 +363,11 @@ proptest! {
 
     #[test]
     fn the_same_epochs_give_the_same_moves(
-        turns in turns(), capacity in 0_u64..32, moves in 0_u64..40
+        turns in turns(), capacity in 0_u64..32, moves in 0_u64..40, grain in 1_u64..5
     ) {
         for policy in ["payback", "history"] {
-            let (reports, machine) = play(policy, &turns, capacity, moves);
-            let (again, same) = play(policy, &turns, capacity, moves);
+            let (reports, machine) = play(policy, &turns, capacity, moves, grain);
+            let (again, same) = play(policy, &turns, capacity, moves, grain);
             prop_assert_eq!(reports, again);
             prop_assert_eq!(machine.log, same.log);
         }

@@ -34,7 +34,7 @@ impl<'a> Leavers<'a> {
     /// Units that leave so many bytes of room for a newcomer. None, and nothing is changed, where
     /// there are not enough.
     pub(super) fn beside(&mut self, newcomer: PageIndex, bytes: u64) -> Option<Vec<PageIndex>> {
-        self.gain(newcomer, 1);
+        self.gain(newcomer, self.wishes.units(newcomer));
         let group = self.wishes.groups.of(newcomer);
         let (mut gained, mut takes) = (0_u64, Vec::new());
         while gained < bytes {
@@ -50,9 +50,9 @@ impl<'a> Leavers<'a> {
 
     /// Takes back what was handed out for a newcomer that does not come.
     pub(super) fn give_back(&mut self, newcomer: PageIndex, takes: Vec<PageIndex>) {
-        self.gain(newcomer, -1);
+        self.gain(newcomer, -self.wishes.units(newcomer));
         for page in takes.into_iter().rev() {
-            self.gain(page, 1);
+            self.gain(page, self.wishes.units(page));
             self.coldest.push_front(page);
         }
     }
@@ -68,18 +68,22 @@ impl<'a> Leavers<'a> {
     /// The coldest that may leave; where something of `group` comes, those held back of it first,
     /// which are colder than all that follow.
     fn next(&mut self, group: Option<usize>) -> Option<PageIndex> {
+        let units = |page: &PageIndex| self.wishes.units(*page);
         if let Some(group) = group
-            && self.spare[group] > 0
-            && let Some(page) = self.held_back[group].pop_front()
+            && let Some(page) = self.held_back[group].front().copied()
+            && self.spare[group] >= units(&page)
         {
-            self.spare[group] -= 1;
+            self.held_back[group].pop_front();
+            self.spare[group] -= units(&page);
             return Some(page);
         }
         while let Some(page) = self.coldest.pop_front() {
             match self.wishes.groups.of(page) {
-                Some(group) if self.spare[group] <= 0 => self.held_back[group].push_back(page),
+                Some(group) if self.spare[group] < units(&page) => {
+                    self.held_back[group].push_back(page);
+                }
                 Some(group) => {
-                    self.spare[group] -= 1;
+                    self.spare[group] -= units(&page);
                     return Some(page);
                 }
                 None => return Some(page),
