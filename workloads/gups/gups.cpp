@@ -6,12 +6,12 @@
 //        so a plan by site cannot part hot from cold; chunks or pages could.
 #include <omp.h>
 
-#include <cmath>
 #include <memory>
 #include <string>
 
 #include "../harness/options.hpp"
 #include "../harness/result.hpp"
+#include "../harness/zipf.hpp"
 
 namespace {
 
@@ -55,26 +55,6 @@ void fill(uint64_t* words, uint64_t count) {
 /// Update by an atomic exclusive or: it commutes, so the result does not depend on the threads.
 void update(uint64_t* word, uint64_t value) { __atomic_fetch_xor(word, value, __ATOMIC_RELAXED); }
 
-/// Draws ranks 0 .. count-1 with P(rank < k) = ((k+1)^(1-s) - 1) / ((count+1)^(1-s) - 1): the
-/// continuous relative of Zipf's law, which needs no table of its own.
-class Zipf {
- public:
-  Zipf(uint64_t count, double skew)
-      : count_(count), one_minus_skew_(1 - skew),
-        range_(std::pow(static_cast<double>(count) + 1, one_minus_skew_) - 1) {}
-
-  uint64_t rank(double unit) const {
-    const double value = std::pow(unit * range_ + 1, 1 / one_minus_skew_) - 1;
-    const auto rank = static_cast<uint64_t>(value);
-    return rank < count_ ? rank : count_ - 1;
-  }
-
- private:
-  uint64_t count_;
-  double one_minus_skew_;
-  double range_;
-};
-
 /// One tenth of a per cent of the work per slice: slices are seeded by number, so any number of
 /// threads makes the same updates.
 constexpr uint64_t kSlices = 1000;
@@ -98,7 +78,7 @@ void update_split(uint64_t* hot, uint64_t hot_words, uint64_t* cold, uint64_t co
 
 void update_zipf(uint64_t* table, uint64_t words, const Settings& settings) {
   const uint64_t blocks = words / kBlockWords;
-  const Zipf zipf(blocks, static_cast<double>(settings.zipf_percent) / 100);
+  const harness::Zipf zipf(blocks, static_cast<double>(settings.zipf_percent) / 100);
 #pragma omp parallel for schedule(dynamic)
   for (uint64_t slice = 0; slice < kSlices; ++slice) {
     harness::Random random(settings.seed * kSlices + slice);
