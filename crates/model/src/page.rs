@@ -34,4 +34,7 @@ pub struct EpochView<'a> {
     pub fast: &'a [bool],
     /// How many pages the fast tier holds.
     pub capacity: u32,
+    /// Rank that one hit of the source adds, at least 1: a sample stands for all accesses until the
+    /// next. Ranks differ by chance as hits do, by far more than as many accesses would.
+    pub hit: u64,
 }

@@ -84,6 +84,16 @@ impl Default for Monitor {
     }
 }
 
+impl Monitor {
+    /// Rank that one hit adds.
+    pub(crate) fn hit(self) -> u64 {
+        match self.source {
+            Source::Balanced => u64::from(self.period.max(1)),
+            _ => 1,
+        }
+    }
+}
+
 /// A monitor at work: the sampler's phase runs on from epoch to epoch.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {

@@ -27,6 +27,8 @@ pub(crate) struct Turn<'a> {
 pub(crate) struct Ranks<'a> {
     pub(crate) ended: &'a [u64],
     pub(crate) coming: &'a [u64],
+    /// Rank that one hit adds.
+    pub(crate) hit: u64,
 }
 
 /// A policy at work.
@@ -88,6 +90,7 @@ impl Run {
                 coming: Some(ranks.coming),
                 fast: self.residency.marks(),
                 capacity: self.residency.capacity(),
+                hit: ranks.hit,
             };
             policy.decide(&view, &mut self.wanted);
             moves = self.residency.adopt(&self.wanted, turn.new.start);

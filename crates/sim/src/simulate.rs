@@ -116,13 +116,16 @@ fn run_all(request: &Request<'_>, runs: &mut [&mut Run]) {
         if let Some(watch) = &mut watch {
             watch.rank(workload.accessed(epoch), seen.turn());
         }
-        let exact = exact.ranks();
+        let exact = exact.ranks(1);
         let turn = Turn {
             counts: &counts,
             all,
             new: workload.new_pages(epoch),
             exact,
-            seen: if watch.is_some() { seen.ranks() } else { exact },
+            seen: match watch {
+                Some(_) => seen.ranks(request.monitor.hit()),
+                None => exact,
+            },
         };
         for run in runs.iter_mut() {
             run.step(&turn, request);
@@ -150,10 +153,11 @@ impl Pair {
         &mut self.coming
     }
 
-    fn ranks(&self) -> Ranks<'_> {
+    fn ranks(&self, hit: u64) -> Ranks<'_> {
         Ranks {
             ended: &self.ended,
             coming: &self.coming,
+            hit,
         }
     }
 }

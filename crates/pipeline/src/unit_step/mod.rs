@@ -196,6 +196,7 @@ impl UnitStep {
             coming: None,
             fast: &shown,
             capacity: capacity.saturating_sub(u32::try_from(hidden).unwrap_or(u32::MAX)),
+            hit: self.ranks.hit,
         };
         let (index, chosen) = (&self.index, &mut self.wanted);
         self.policy.decide(&view, chosen);

@@ -34,6 +34,8 @@ pub(super) struct Ranks {
     hits: [Vec<u64>; 2],
     /// By number of the unit.
     pub ranks: Vec<u64>,
+    /// Rank that one hit of the source added that chance has most to say in.
+    pub hit: u64,
     /// Accesses that one sample stands for.
     accesses_per_sample: u64,
 }
@@ -75,20 +77,18 @@ impl Ranks {
         }
         let total = |hits: &Vec<u64>| hits.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
         let totals = [total(&self.hits[0]), total(&self.hits[1])];
-        let [bits, samples] = match combine {
-            Combine::Sum => [(1, 1), (1, 1)],
-            Combine::Balanced => {
-                let worth = self.accesses_per_sample;
-                let bits = match totals {
-                    [_, 0] => (page_bytes / LINE_BYTES, 1),
-                    [bits, samples] => (samples.saturating_mul(worth), bits.max(1)),
-                };
-                [bits, (worth, 1)]
+        let worth = self.accesses_per_sample;
+        let (bits, samples) = match (combine, totals) {
+            (Combine::Sum, _) => ((1, 1), 1),
+            (Combine::Balanced, [_, 0]) => ((page_bytes / LINE_BYTES, 1), page_bytes / LINE_BYTES),
+            (Combine::Balanced, [bits, samples]) => {
+                ((samples.saturating_mul(worth), bits.max(1)), worth)
             }
         };
+        self.hit = samples.max(1);
         let both = self.hits[0].iter().zip(&self.hits[1]);
         let rank = |(bit, sample): (&u64, &u64)| {
-            scaled(*bit, bits).saturating_add(scaled(*sample, samples))
+            scaled(*bit, bits).saturating_add(scaled(*sample, (samples, 1)))
         };
         self.ranks.clear();
         self.ranks.extend(both.map(rank));

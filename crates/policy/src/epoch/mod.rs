@@ -13,6 +13,7 @@
 //!     coming: None,
 //!     fast: &[true, false, false],
 //!     capacity: 1,
+//!     hit: 1,
 //! };
 //! let mut wanted = Vec::new();
 //! History::default().decide(&view, &mut wanted);

@@ -85,11 +85,13 @@ impl Payback {
     }
 
     /// Learns from the epoch that ended how well each kind kept what it promised, then what each
-    /// page promises now.
-    fn follow(&mut self, ended: &[u64]) {
-        self.outlook.learn(&self.pages, ended);
-        for (page, &rank) in self.pages.iter_mut().zip(ended) {
-            page.follow(rank);
+    /// page promises now. All of that is in hits, because chance is in them.
+    fn follow(&mut self, view: &EpochView<'_>) {
+        let hit = view.hit.max(1) as f64;
+        let hits = || view.ended.iter().map(|&rank| rank as f64 / hit);
+        self.outlook.learn(&self.pages, hits());
+        for (page, hits) in self.pages.iter_mut().zip(hits()) {
+            page.follow(hits as f32);
         }
         let (mut new, mut promised) = (0_u32, 0.0);
         for page in self.pages.iter().filter(|page| page.is_new()) {
@@ -101,7 +103,7 @@ impl Payback {
         }
         self.expected.clear();
         // The cast saturates, and an expectation is never negative.
-        let expected = |page| (self.outlook.expected(page) * PARTS) as u64;
+        let expected = |page| (self.outlook.expected(page) * hit * PARTS) as u64;
         self.expected.extend(self.pages.iter().map(expected));
     }
 
@@ -146,7 +148,7 @@ impl EpochPolicy for Payback {
         self.pages.resize(view.ended.len(), Heat::UNSEEN);
         let pages = &self.pages;
         self.budget.grow(view, |page| pages[page].is_unseen());
-        self.follow(view.ended);
+        self.follow(view);
         self.hottest
             .choose(&self.expected, view.fast, view.capacity, wanted);
         self.pay(view, wanted);
@@ -157,6 +159,8 @@ impl EpochPolicy for Payback {
 mod tests {
     use super::{MoveCosts, Payback};
     use crate::epoch::registry::decided;
+    use isotherm_model::page::EpochView;
+    use isotherm_model::port::EpochPolicy;
     use isotherm_model::units::Nanos;
 
     fn payback() -> Payback {
@@ -184,6 +188,30 @@ mod tests {
         // accesses more save 3.6 us, of 3.5 more 4.2 us.
         assert_eq!(follows(&mut payback(), &[[10, 16]]), [0]);
         assert_eq!(follows(&mut payback(), &[[10, 17]]), [1]);
+    }
+
+    #[test]
+    fn a_sample_is_one_hit_whatever_it_stands_for_and_chance_is_in_hits() {
+        // Three samples an epoch against one on the mean, and for once one against four.
+        let samples = [[3, 1], [4, 1], [2, 0], [3, 2], [1, 4]];
+        let hit = 3_000;
+        let ranks = samples.map(|epoch| epoch.map(|samples| samples * hit));
+        let last = |hit| {
+            let (mut policy, mut wanted) = (payback(), Vec::new());
+            for ended in &ranks {
+                let view = EpochView {
+                    ended,
+                    coming: None,
+                    fast: &[true, false],
+                    capacity: 1,
+                    hit,
+                };
+                policy.decide(&view, &mut wanted);
+            }
+            wanted[0].0
+        };
+        assert_eq!(last(hit), 0);
+        assert_eq!(last(1), 1, "so many single accesses would be no chance");
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub(super) fn decided(
         coming,
         fast,
         capacity,
+        hit: 1,
     };
     let mut wanted = Vec::new();
     policy.decide(&view, &mut wanted);
@@ -112,7 +113,7 @@ mod tests {
                 let mut wanted = Vec::new();
                 for pair in epochs.windows(2) {
                     let coming = Some(pair[1].as_slice());
-                    let view = EpochView { ended: &pair[0], coming, fast: &fast, capacity };
+                    let view = EpochView { ended: &pair[0], coming, fast: &fast, capacity, hit: 1 };
                     policy.decide(&view, &mut wanted);
                     prop_assert!(wanted.len() <= capacity as usize, "{}", entry.name);
                     let once: BTreeSet<_> = wanted.iter().collect();
@@ -134,7 +135,7 @@ mod tests {
                     let mut answers = Vec::new();
                     for ended in &epochs {
                         let fast = [false; 12];
-                        let view = EpochView { ended, coming: None, fast: &fast, capacity };
+                        let view = EpochView { ended, coming: None, fast: &fast, capacity, hit: 1 };
                         let mut wanted = Vec::new();
                         policy.decide(&view, &mut wanted);
                         answers.push(wanted);

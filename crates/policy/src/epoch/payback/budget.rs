@@ -66,6 +66,7 @@ mod tests {
             coming: None,
             fast: &[true, false, false],
             capacity: 1,
+            hit: 1,
         };
         budget.grow(&view, |_| is_new);
     }
@@ -77,6 +78,7 @@ mod tests {
             coming: None,
             fast: &[false; 3],
             capacity: 2,
+            hit: 1,
         };
         let mut budget = Budget::default();
         budget.grow(&view, |_| true);

@@ -49,12 +49,11 @@ impl Heat {
         age: 0,
     };
 
-    /// Moves the mean towards this epoch's count, or starts it anew there.
-    pub(super) fn follow(&mut self, rank: u64) {
-        let seen = rank as f32;
+    /// Moves the mean towards what was seen in this epoch, in hits, or starts it anew there.
+    pub(super) fn follow(&mut self, seen: f32) {
         let apart = seen - self.mean;
         if self.age == 0 {
-            if rank > 0 {
+            if seen > 0.0 {
                 self.start(seen, Origin::Appeared, seen);
             }
         } else if apart * apart > SURPRISE * (self.mean + 1.0) {
@@ -115,7 +114,7 @@ mod tests {
     fn after(ranks: &[u64]) -> Heat {
         let mut page = Heat::UNSEEN;
         for &rank in ranks {
-            page.follow(rank);
+            page.follow(rank as f32);
         }
         page
     }

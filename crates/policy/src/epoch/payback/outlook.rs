@@ -55,18 +55,18 @@ impl Default for Outlook {
 }
 
 impl Outlook {
-    /// Learns from an epoch: the pages as they were before it, and how often each was accessed.
-    pub(super) fn learn(&mut self, pages: &[Heat], came: &[u64]) {
+    /// Learns from an epoch: the pages as they were before it, and the hits that each had in it.
+    pub(super) fn learn(&mut self, pages: &[Heat], hits: impl Iterator<Item = f64>) {
         for sums in self.sums.as_flattened_mut() {
             sums.promised *= REMEMBERED;
             sums.came *= REMEMBERED;
         }
-        for (page, &came) in pages.iter().zip(came) {
+        for (page, came) in pages.iter().zip(hits) {
             let (origin, age) = page.kind();
             let sums = &mut self.sums[origin as usize][usize::from(age)];
             sums.promised += page.promised();
             // A page that was not there before promised nothing.
-            sums.came += if page.is_unseen() { 0.0 } else { came as f64 };
+            sums.came += if page.is_unseen() { 0.0 } else { came };
         }
         for origin in Origin::ALL {
             let mut younger = 1.0;
@@ -106,7 +106,7 @@ mod tests {
     fn page(count: u64, age: usize) -> Heat {
         let mut page = Heat::UNSEEN;
         for _ in 0..age {
-            page.follow(count);
+            page.follow(count as f32);
         }
         page
     }
@@ -120,7 +120,7 @@ mod tests {
         let mut outlook = Outlook::default();
         let ten = page(10, 3);
         assert!(close(outlook.expected(&ten), 10.0 * HORIZON as f64));
-        outlook.learn(&[Heat::UNSEEN], &[1_000]);
+        outlook.learn(&[Heat::UNSEEN], [1_000.0].into_iter());
         assert!(close(outlook.expected(&ten), 10.0 * HORIZON as f64));
         assert!(outlook.expected(&Heat::UNSEEN).abs() < 1e-9);
     }
@@ -130,7 +130,8 @@ mod tests {
         let mut outlook = Outlook::default();
         let many = 1_000_000_000;
         let pages = [page(many, 1), page(many, 2), page(many, 3)];
-        outlook.learn(&pages, &[many, many / 2, 0]);
+        let half = many as f64 / 2.0;
+        outlook.learn(&pages, [2.0 * half, half, 0.0].into_iter());
         let expected = |at: usize| outlook.expected(&pages[at]) / many as f64;
         assert!(close(expected(0), 1.5), "{}", expected(0));
         assert!(close(expected(1), 0.5), "{}", expected(1));
@@ -141,7 +142,7 @@ mod tests {
     fn growth_is_believed_but_not_multiplied() {
         let mut outlook = Outlook::default();
         let pages: Vec<Heat> = (1..=15).map(|age| page(1, age)).collect();
-        outlook.learn(&pages, &[1_000_000; 15]);
+        outlook.learn(&pages, [1e6; 15].into_iter());
         assert!(outlook.expected(&pages[0]) <= GROWTH * HORIZON as f64);
     }
 }
