@@ -49,6 +49,8 @@ pub struct Online {
     config: OnlineConfig,
     sites: BTreeMap<SiteId, Memory>,
     left_alone: LeftAlone<SiteId>,
+    /// Sites whose spilled part was asked for in the tier that they are in, and has not come.
+    spilled: BTreeSet<SiteId>,
     /// The epoch that was decided last.
     epoch: Epoch,
     default_tier: TierIndex,
@@ -62,6 +64,7 @@ impl Online {
             config,
             sites: BTreeMap::new(),
             left_alone: LeftAlone::default(),
+            spilled: BTreeSet::new(),
             epoch: Epoch(0),
             default_tier: TierIndex::FASTEST,
         }
@@ -73,6 +76,7 @@ impl Online {
         self.epoch = batch.epoch;
         let bytes = bytes_by_site(&batch.extents);
         self.left_alone.retain(|site| bytes.contains_key(&site));
+        self.spilled.retain(|site| bytes.contains_key(site));
         self.follow(batch, segment, &bytes);
         let items: Vec<Item> = bytes
             .iter()
@@ -90,7 +94,9 @@ impl Online {
             .iter()
             .map(|wish| self.candidate(wish.site, wish.weight, wish.tier))
             .collect();
-        let refreshed = moves::select(&self.config, &mut candidates);
+        let mut refreshed = moves::select(&self.config, &mut candidates);
+        let due = |site: &&SiteId| !self.left_alone.has(**site, self.epoch);
+        refreshed.extend(self.spilled.iter().filter(due));
         self.adopt(&mut plan, &candidates, &items);
         let actions = actions(&candidates, &refreshed, &batch.extents);
         self.settle_default(bytes.values().copied().sum());
@@ -106,6 +112,9 @@ impl Online {
     /// alone for a while.
     pub fn learn(&mut self, outcomes: &[Outcome]) {
         for outcome in outcomes {
+            self.spilled.remove(&outcome.action.site);
+        }
+        for outcome in outcomes {
             let site = outcome.action.site;
             match outcome.fate {
                 Fate::Moved | Fate::Requested | Fate::AlreadyThere => {
@@ -116,6 +125,9 @@ impl Online {
                 Fate::Busy(_) | Fate::NotAttempted(_) => {}
             }
             if let Some(memory) = self.sites.get_mut(&site) {
+                if outcome.action.tier == memory.before {
+                    self.spilled.insert(site);
+                }
                 memory.at = memory.before;
             }
         }

@@ -123,6 +123,37 @@ fn an_overfull_tier_lets_cold_data_go_and_asks_again_for_the_hot() {
 }
 
 #[test]
+fn what_spilled_is_asked_for_until_it_has_come() {
+    let mut machine = Machine::new(4 * MIB);
+    let sites = [(0, 4 * MIB), (900_000, 3 * MIB)];
+    let mut fates = [
+        Fate::NotAttempted("no time".into()),
+        Fate::Denied("shared".into()),
+        Fate::Moved,
+    ]
+    .into_iter();
+    let mut asked = Vec::new();
+    for epoch in 0..6 {
+        let decision = machine.epoch(&sites);
+        let mut outcome = |action: &Action| {
+            let fate = match action.tier {
+                FAST => fates.next().expect("asked for once too often"),
+                _ => Fate::Moved,
+            };
+            asked.extend((action.tier == FAST).then_some((epoch, action.site.0)));
+            Outcome {
+                action: *action,
+                fate,
+            }
+        };
+        let outcomes: Vec<Outcome> = decision.actions.iter().map(&mut outcome).collect();
+        machine.online.learn(&outcomes);
+    }
+    // What was denied is left alone for an epoch.
+    assert_eq!(asked, [(0, 3), (1, 3), (3, 3)]);
+}
+
+#[test]
 fn a_change_of_phase_is_followed_within_a_few_epochs() {
     let mut machine = Machine::new(4 * MIB);
     let phases = [
