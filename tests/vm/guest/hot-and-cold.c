@@ -4,8 +4,10 @@
  * many million accesses, not seconds, because the clocks of a guest run on while a busy host keeps its
  * processors waiting. With NODE, from 0, the hot array is first touched there. Habits: f makes a child after
  * each million, which looks whether both arrays are whole; d is deaf to SIGTERM; i goes on until its standard
- * input ends, however many millions that takes. */
+ * input ends, however many millions that takes; w writes after each million to /tmp/where what it prints of
+ * both arrays at the end. */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <linux/mempolicy.h>
 #include <poll.h>
 #include <signal.h>
@@ -75,7 +77,8 @@ __attribute__((noinline)) static size_t walk(const size_t *next, size_t at, size
     return at;
 }
 
-static void print_nodes(const char *name, char *memory, size_t bytes) {
+/* Straight to the file: a stream would allocate its buffer, and Isotherm sees every allocation. */
+static void print_nodes(int file, const char *name, char *memory, size_t bytes) {
     size_t pages_on[NODES] = {0}, elsewhere = 0;
     for (size_t at = 0; at < bytes; at += PAGE) {
         void *page = memory + at;
@@ -86,13 +89,25 @@ static void print_nodes(const char *name, char *memory, size_t bytes) {
         else
             elsewhere++;
     }
-    printf("%s", name);
+    dprintf(file, "%s", name);
     for (int node = 0; node < NODES; node++)
         if (pages_on[node])
-            printf(" N%d=%zu", node, pages_on[node]);
+            dprintf(file, " N%d=%zu", node, pages_on[node]);
     if (elsewhere)
-        printf(" nowhere=%zu", elsewhere);
-    printf("\n");
+        dprintf(file, " nowhere=%zu", elsewhere);
+    dprintf(file, "\n");
+}
+
+/* The file has its name when it is complete. */
+static void write_where(char *cold, char *hot) {
+    int file = open("/tmp/where.new", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    if (file < 0)
+        return perror("/tmp/where.new");
+    print_nodes(file, "cold", cold, COLD);
+    print_nodes(file, "hot", hot, HOT);
+    close(file);
+    if (rename("/tmp/where.new", "/tmp/where") != 0)
+        perror("/tmp/where");
 }
 
 static void print_policy(const char *name, char *memory) {
@@ -131,7 +146,7 @@ int main(int argc, char **argv) {
         signal(SIGTERM, SIG_IGN);
     make_cycle();
     char *cold = make_cold(), *hot = make_hot(argc > 3 ? 1UL << atoi(argv[3]) : 0);
-    print_nodes("hot-at-first", hot, HOT);
+    print_nodes(1, "hot-at-first", hot, HOT);
     size_t at = 0;
     int whole = 1;
     int until_input_ends = strchr(habits, 'i') != NULL;
@@ -139,9 +154,11 @@ int main(int argc, char **argv) {
         at = walk((const size_t *)hot, at, 1000000);
         if (strchr(habits, 'f'))
             whole &= child_finds_whole(cold, hot);
+        if (strchr(habits, 'w'))
+            write_where(cold, hot);
     }
-    print_nodes("cold", cold, COLD);
-    print_nodes("hot", hot, HOT);
+    print_nodes(1, "cold", cold, COLD);
+    print_nodes(1, "hot", hot, HOT);
     print_policy("hot", hot);
     whole &= at < COUNT && both_whole(cold, hot);
     printf("contents %s\n", whole ? "whole" : "damaged");

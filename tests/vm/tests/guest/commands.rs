@@ -1,7 +1,6 @@
 //! Isotherm's own commands on real nodes.
 
 use std::collections::BTreeMap;
-use std::ops::RangeBounds;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -42,8 +41,14 @@ const FAST: &str = "8MiB";
 const MANY: &str = "20";
 /// By the guest's clock, which runs on while a busy host keeps its processors waiting.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// Of the runs that move.
-const A_FEW_EPOCHS: Duration = Duration::from_secs(4);
+/// Between two looks at what a program wrote.
+const A_MOMENT: Duration = Duration::from_millis(500);
+/// Where `hot-and-cold` writes what it would print of its arrays.
+const WHERE: &str = "/tmp/where";
+/// A first page that an array has in part only is where the allocator's neighbour is, and a few others may
+/// be in use at the moment.
+const MOST_OF_COLD: usize = COLD_PAGES * 9 / 10;
+const MOST_OF_HOT: usize = HOT_PAGES * 9 / 10;
 
 fn isotherm(arguments: &[&str]) -> Output {
     let output = Command::new("isotherm")
@@ -102,7 +107,11 @@ fn doctor_names_both_tiers_with_their_latencies() {
 
 /// The lines of `hot-and-cold` by their first word.
 fn lines(output: &Output) -> BTreeMap<String, String> {
-    let printed = text(&output.stdout);
+    by_first_word(&output.stdout)
+}
+
+fn by_first_word(printed: &[u8]) -> BTreeMap<String, String> {
+    let printed = text(printed);
     let lines = printed.lines().filter_map(|line| line.split_once(' '));
     lines
         .map(|(name, rest)| (name.to_owned(), rest.to_owned()))
@@ -182,6 +191,7 @@ struct OnlineRun(Child);
 impl OnlineRun {
     /// With these flags and these habits of the program.
     fn start(flags: &[&str], habits: &str) -> Self {
+        let _ = std::fs::remove_file(WHERE);
         let child = Command::new("isotherm")
             .args(["run", "--fast", FAST, "--epoch", "1s"])
             .args(flags)
@@ -193,26 +203,31 @@ impl OnlineRun {
         Self(child.expect("isotherm starts"))
     }
 
-    /// Waits until so many pages of the program are on the slow node and none comes or goes any more.
-    /// Goes on when nothing comes of it, because what is printed at the end says more.
-    fn wait_for_slow_pages(&self, wanted: impl RangeBounds<usize>) {
+    /// Waits until so many pages of each array are on this node, by what the program writes of them. Goes on
+    /// when nothing comes of it, because what is printed at the end says more.
+    fn wait_for(&self, cold: (usize, u32), hot: (usize, u32)) {
+        let there = |lines: &BTreeMap<String, String>| {
+            [("cold", cold), ("hot", hot)]
+                .iter()
+                .all(|(array, (pages, node))| {
+                    lines
+                        .get(*array)
+                        .is_some_and(|line| on_node(line, *node) >= *pages)
+                })
+        };
         let begun = Instant::now();
-        let pages = || program_named("hot-and-cold").map_or(0, pages_on_the_slow_node);
         while begun.elapsed() < PATIENCE {
-            let before = pages();
-            std::thread::sleep(A_FEW_EPOCHS);
-            if wanted.contains(&before) && pages() == before {
+            let written = std::fs::read(WHERE).unwrap_or_default();
+            if there(&by_first_word(&written)) {
                 return;
             }
+            std::thread::sleep(A_MOMENT);
         }
-        println!("still {} pages on the slow node", pages());
     }
 
-    /// Waits until the cold array is on the slow node, the hot one is not, and everything has come to
-    /// rest. Other data of the program may be on the slow node as well. Rest alone tells nothing: an
-    /// array whose pages a child shared when they should have moved is left alone for some epochs.
+    /// Waits until the cold array is on the slow node and the hot one on the fast node.
     fn wait_for_the_exchange(&self) {
-        self.wait_for_slow_pages(COLD_PAGES - 64..COLD_PAGES + HOT_PAGES / 2);
+        self.wait_for((COLD_PAGES, 1), (HOT_PAGES, 0));
     }
 
     /// Tells the program to end.
@@ -227,7 +242,7 @@ impl OnlineRun {
 
 /// Both arrays have to be moved while the program runs.
 fn an_online_run_exchanges_hot_and_cold_data() {
-    let run = OnlineRun::start(&[], "i");
+    let run = OnlineRun::start(&[], "iw");
     run.wait_for_the_exchange();
     let run = run.end();
     let (lines, report) = (lines(&run), text(&run.stderr));
@@ -249,10 +264,13 @@ fn an_online_run_exchanges_hot_and_cold_data() {
 /// all of it where it is too old for staged copy.
 fn an_online_run_moves_by_staged_copy_while_the_program_forks() {
     let flags = ["--mover", "staged", "--summary", "/tmp/summary.json"];
-    let run = OnlineRun::start(&flags, "fi");
+    let run = OnlineRun::start(&flags, "fiw");
     run.wait_for_the_exchange();
     let run = run.end();
+    let summary = std::fs::read("/tmp/summary.json").expect("a summary");
+    let summary: Value = serde_json::from_slice(&summary).expect("JSON");
     let (lines, report) = (lines(&run), text(&run.stderr));
+    let report = format!("{report}{}", summary["outcomes"]);
     assert_eq!(
         lines["cold"],
         format!("N1={COLD_PAGES}"),
@@ -264,8 +282,6 @@ fn an_online_run_moves_by_staged_copy_while_the_program_forks() {
         "{lines:?}\n{report}"
     );
     assert_eq!(lines["contents"], "whole", "{lines:?}\n{report}");
-    let summary = std::fs::read("/tmp/summary.json").expect("a summary");
-    let summary: Value = serde_json::from_slice(&summary).expect("JSON");
     let copied = summary["runtime"]["counters"]["staged_copy_bytes"].as_u64();
     if version() < (6, 8) {
         assert!(
@@ -275,25 +291,6 @@ fn an_online_run_moves_by_staged_copy_while_the_program_forks() {
     } else {
         assert!(copied >= Some(2 << 20), "{copied:?}\n{report}");
     }
-}
-
-/// Pages of the program's private memory on node 1.
-fn pages_on_the_slow_node(program: u32) -> usize {
-    let maps = std::fs::read_to_string(format!("/proc/{program}/numa_maps")).unwrap_or_default();
-    let private = maps.lines().filter(|line| !line.contains("file="));
-    let words = private.flat_map(str::split_whitespace);
-    words
-        .filter_map(|word| word.strip_prefix("N1=")?.parse::<usize>().ok())
-        .sum()
-}
-
-fn program_named(name: &str) -> Option<u32> {
-    let processes = std::fs::read_dir("/proc").expect("proc").flatten();
-    let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.find(|number: &u32| {
-        let comm = std::fs::read_to_string(format!("/proc/{number}/comm"));
-        comm.is_ok_and(|comm| comm.trim() == name)
-    })
 }
 
 /// Pages on a node, of a line such as `N0=1 N1=1023`.
@@ -306,18 +303,17 @@ fn on_node(line: &str, node: u32) -> usize {
 
 /// The program is deaf to the signal that is passed on to it, and runs on.
 fn an_interrupted_run_gives_memory_back_where_it_was() {
-    let run = OnlineRun::start(&["--undo"], "di");
+    let run = OnlineRun::start(&["--undo"], "diw");
     run.wait_for_the_exchange();
     let signal = rustix::process::Signal::TERM;
     let pid = rustix::process::Pid::from_raw(run.0.id() as i32).expect("a number above 0");
     rustix::process::kill_process(pid, signal).expect("it is ours");
-    run.wait_for_slow_pages(0..=COLD_PAGES / 2);
+    run.wait_for((MOST_OF_COLD, 0), (MOST_OF_HOT, 1));
     let output = run.end();
     let (lines, report) = (lines(&output), text(&output.stderr));
     assert!(report.contains("moved back to where it was"), "{report}");
-    // A first page that an array has in part only is where the allocator's neighbour is.
     let (cold, hot) = (on_node(&lines["cold"], 0), on_node(&lines["hot"], 1));
-    assert!(cold >= COLD_PAGES * 9 / 10, "{lines:?}\n{report}");
-    assert!(hot >= HOT_PAGES * 9 / 10, "{lines:?}\n{report}");
+    assert!(cold >= MOST_OF_COLD, "{lines:?}\n{report}");
+    assert!(hot >= MOST_OF_HOT, "{lines:?}\n{report}");
     assert_eq!(lines["contents"], "whole", "{lines:?}");
 }
