@@ -45,6 +45,15 @@ impl Evidence {
             Self::TraceSamples => "trace-samples",
         }
     }
+
+    /// Its name in a sentence.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::AccessedBits => "accessed bits",
+            Self::TraceSamples => "trace samples",
+        }
+    }
 }
 
 /// Accesses that a source saw in a range in one epoch.

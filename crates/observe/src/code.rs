@@ -270,6 +270,7 @@ mod tests {
             pid,
             tid: pid,
             time_ns: 0,
+            cpu: 0,
             address: 0,
             weight: 0,
             data_source: 0,

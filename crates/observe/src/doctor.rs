@@ -7,7 +7,9 @@ use std::fmt;
 use std::path::Path;
 
 use isotherm_model::units::Bytes;
+use isotherm_model::watch::Evidence;
 
+use crate::counters::{self, Kind, Lack};
 use crate::live::Source;
 use crate::pmu::Pmu;
 use crate::probe::{Machine, Probe};
@@ -110,12 +112,10 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
         .map(|(finding, source)| ranked(source, finding))
         .collect();
     let [pebs, ibs, spe] = hardware;
-    let findings = vec![
-        pebs,
-        ibs,
-        spe,
-        timer,
-        paranoid(root),
+    let mut findings = vec![pebs, ibs, spe, timer, paranoid(root)];
+    findings.extend(Kind::ALL.map(|kind| counting(kind, root, probe)));
+    findings.extend([
+        resting(root, probe),
         accessed,
         idle_pages(root),
         page_tables(probe),
@@ -126,7 +126,7 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
         memory_limit(root),
         ptrace_scope(root),
         address_space(root),
-    ];
+    ]);
     Examination { findings, ranking }
 }
 
@@ -192,7 +192,27 @@ fn hardware(source: Source, root: &Path, probe: &dyn Probe) -> Finding {
         }
     };
     match probe.event(&event) {
-        Ok(()) => available(feature, "precise data addresses from the hardware"),
+        Ok(trial) if trial.samples == 0 => degraded(
+            feature,
+            "the event opens, but a moment of work on memory brought no sample",
+            "see whether `isotherm record` names its samples; a hypervisor may fake the event",
+        ),
+        Ok(trial) if trial.in_memory == 0 => degraded(
+            feature,
+            format!(
+                "none of {} trial samples has the address of what was accessed",
+                trial.samples
+            ),
+            "Linux 6.2 for AMD IBS; --source timer until then",
+        ),
+        Ok(trial) => available(
+            feature,
+            format!(
+                "precise data addresses from the hardware ({} of {} trial samples fell on what was accessed, \
+                 {} of them with the level of memory)",
+                trial.in_memory, trial.samples, trial.with_level
+            ),
+        ),
         Err(error) => missing(feature, crate::perf_source::refusal(&error), ALLOW_PERF),
     }
 }
@@ -236,6 +256,37 @@ fn paranoid(root: &Path) -> Finding {
             ALLOW_PERF,
         ),
         Some(level) => available(NAME, format!("{level}: own programs may be sampled")),
+    }
+}
+
+fn counting(kind: Kind, root: &Path, probe: &dyn Probe) -> Finding {
+    match counters::open(kind, root, &|event| probe.counter(event)) {
+        Ok(counters::Counting::Events(events)) => {
+            available(kind.name(), format!("counted by {} events", events.len()))
+        }
+        Ok(counters::Counting::Resctrl(_)) => available(kind.name(), "bytes of all control groups"),
+        Err(Lack { why, remedy }) => missing(kind.name(), why, remedy),
+    }
+}
+
+/// What each kind of source rests by while it is low (TMP's rule of 20 %).
+fn resting(root: &Path, probe: &dyn Probe) -> Finding {
+    const NAME: &str = "sources that may rest";
+    let chosen = Evidence::ALL.map(|evidence| {
+        let choice = counters::choose(evidence, root, &|event| probe.counter(event));
+        (evidence, choice.counting.map(|(kind, _)| kind.name()))
+    });
+    let words = chosen.map(|(evidence, kind)| match kind {
+        Some(kind) => format!("{} by {kind}", evidence.words()),
+        None => format!(
+            "{} never: nothing that they depend on is counted",
+            evidence.words()
+        ),
+    });
+    let words = words.join(", ");
+    match chosen.iter().all(|(_, kind)| kind.is_some()) {
+        true => available(NAME, words),
+        false => degraded(NAME, words, "any of the counters above"),
     }
 }
 

@@ -3,19 +3,21 @@
 //! ```text
 //! live     one run: joins everything below into a Batch an epoch
 //!  |- source, pmu     sources by name, and the perf events behind them
+//!  |- spe             what Arm's statistical profiling extension writes
 //!  |- perf_source     rings -> records -> happenings; code + decode -> data addresses
 //!  |- instrumented    counts of programs that isotherm-cc --profile compiled
 //!  |- accessed, gate  accessed bits in short windows; TMP's rule for resting
 //!  |- sessions        all session files: tracked (one image), session (one file), sites
 //!  |- resident        resident pages of ranges
 //!  `- processes       who forked whom, who ran what when
+//! counters  how busy memory is: misses, controllers, resctrl; what lets a source rest
 //! tiers     kinds of memory: from sysfs, measured, or from a file
 //! doctor    what works here and what would bring the rest; probe asks the kernel
 //! symbols   names of frames; described the sites that the compiler pass wrote into a program, and
 //!           contexts the calls around them that its link told apart
 //! ```
 //!
-//! What is read from outside is not trusted: perf records ([`isotherm_sys::perf::record`]),
+//! What is read from outside is not trusted: perf records ([`isotherm_sys::perf::record`]), what SPE writes ([`spe`]),
 //! session files ([`session`]), the text of smaps ([`accessed::parse_smaps`]), what sysfs tells of
 //! nodes ([`tiers::nodes`]), tiers files ([`tiers::parse`]) and machine code ([`decode::operand`])
 //! may hold anything without a panic or an allocation beyond a named bound.
@@ -28,6 +30,7 @@ pub mod accessed;
 pub mod clock;
 pub mod code;
 pub mod contexts;
+pub mod counters;
 pub mod cpu_time;
 pub mod decode;
 pub mod described;
@@ -46,6 +49,7 @@ pub mod session;
 pub mod sessions;
 pub mod sites;
 pub mod source;
+pub mod spe;
 pub mod symbols;
 pub mod tiers;
 pub mod tracked;

@@ -30,7 +30,14 @@ pub struct PerfSource {
     hardware: bool,
     malformed: u64,
     throttled: u64,
+    /// Samples of accesses that a cache of the core served.
+    in_core: u64,
+    /// Samples by processor, by its number.
+    by_cpu: Vec<u64>,
 }
+
+/// Processors that are counted apart; those beyond count as the last one.
+const CPUS_AT_MOST: usize = 1 << 16;
 
 /// Something that happened, with its time, apart from the ring it came from.
 #[derive(Clone, Debug)]
@@ -115,12 +122,14 @@ impl PerfSource {
             hardware: false,
             malformed: 0,
             throttled: 0,
+            in_core: 0,
+            by_cpu: Vec::new(),
         }
     }
 
     /// Opens the event for a process. A refusal becomes the report's trouble.
     pub fn attach(&mut self, event: &Event, pid: u32, cpus: &[u32], ring_bytes: usize) {
-        self.hardware = event.weight;
+        self.hardware = event.weight || event.aux_bytes > 0;
         match Sampler::open(event, pid, cpus, ring_bytes) {
             Ok(sampler) => self.sampler = Some(sampler),
             Err(error) => self.report.trouble = refusal(&error),
@@ -156,13 +165,26 @@ impl PerfSource {
         let Some(sampler) = &mut self.sampler else {
             return;
         };
-        let mut bytes = Vec::new();
-        self.malformed += sampler.read(&mut bytes) as u64;
+        let (mut bytes, mut traces) = (Vec::new(), Vec::new());
+        self.malformed += sampler.read(&mut bytes, &mut traces) as u64;
+        for trace in &traces {
+            self.report.lost += u64::from(trace.truncated);
+            let unknown = crate::spe::samples(trace, |sample| {
+                self.report.taken += 1;
+                count(&mut self.by_cpu, sample.cpu);
+                happenings.push(Happening {
+                    time_ns: sample.time_ns,
+                    what: What::Sample(number, Box::new(sample)),
+                });
+            });
+            self.malformed += u64::from(unknown > 0);
+        }
         let mut records = Records::new(&bytes, sampler.layout());
         for record in &mut records {
             let (time_ns, what) = match record {
                 Record::Sample(sample) => {
                     self.report.taken += 1;
+                    count(&mut self.by_cpu, sample.cpu);
                     (sample.time_ns, What::Sample(number, Box::new(sample)))
                 }
                 Record::Lost(count) => {
@@ -193,6 +215,7 @@ impl PerfSource {
                 Record::Fork { .. }
                 | Record::Exit { .. }
                 | Record::Comm { .. }
+                | Record::Aux { .. }
                 | Record::Other(_) => {
                     continue;
                 }
@@ -209,8 +232,26 @@ impl PerfSource {
             Addressing::Given => Some(sample.address).filter(|address| *address != 0),
         };
         let address = address.filter(|address| *address < KERNEL_HALF)?;
+        // What memory is placed where makes no difference to it.
+        if sample.stayed_in_core() {
+            self.in_core += 1;
+            return None;
+        }
         self.report.usable += 1;
         Some(address)
+    }
+
+    /// Samples by processor, by its number: one that delivers none while others do has no such event, or
+    /// nothing ran there.
+    #[must_use]
+    pub fn by_cpu(&self) -> &[u64] {
+        &self.by_cpu
+    }
+
+    /// True where samples came, but none that tells of memory, and not because of caches either.
+    #[must_use]
+    pub const fn is_blind(&self) -> bool {
+        self.report.taken > 0 && self.report.usable + self.in_core == 0
     }
 
     /// What is wrong, given the processor time that the program has used.
@@ -225,7 +266,7 @@ impl PerfSource {
             troubles.push(format!(
                 "it delivered no samples although the program used {cpu} of processor time"
             ));
-        } else if self.report.usable == 0 && self.report.taken > 0 {
+        } else if self.is_blind() {
             troubles.push(format!(
                 "none of its {} samples has a data address",
                 self.report.taken
@@ -242,6 +283,14 @@ impl PerfSource {
         }
         troubles.join("; ")
     }
+}
+
+fn count(by_cpu: &mut Vec<u64>, cpu: u32) {
+    let cpu = (cpu as usize).min(CPUS_AT_MOST - 1);
+    if by_cpu.len() <= cpu {
+        by_cpu.resize(cpu + 1, 0);
+    }
+    by_cpu[cpu] += 1;
 }
 
 /// A report of a source that has done nothing yet.

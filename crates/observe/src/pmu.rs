@@ -21,8 +21,8 @@ const LOAD_LATENCY_CYCLES: u64 = 30;
 /// One sample in so many loads; prime, so that no loop of the program keeps step with it.
 const PEBS_PERIOD: u64 = 10_007;
 
-/// One sample in so many cycles; IBS wants a multiple of 16. About 10,000 samples a second, of
-/// which those that are loads or stores have an address.
+/// One sample in so many operations (TMP's default), or cycles; IBS wants a multiple of 16. About
+/// 10,000 samples a second, of which those that are loads or stores have an address.
 const IBS_PERIOD: u64 = 1 << 18;
 
 impl Pmu {
@@ -34,13 +34,7 @@ impl Pmu {
         match self {
             Self::Pebs => pebs(root),
             Self::Ibs => ibs(root),
-            Self::Spe => Err(match self.directory(root) {
-                Some(path) => format!(
-                    "{} is there, but this version does not decode its buffer; use the timer",
-                    path.display()
-                ),
-                None => "no processor of this machine has Arm SPE".to_owned(),
-            }),
+            Self::Spe => spe(root),
         }
     }
 
@@ -59,7 +53,8 @@ impl Pmu {
     }
 }
 
-fn devices(root: &Path) -> PathBuf {
+/// Where sysfs describes all units, below this root.
+pub(crate) fn devices(root: &Path) -> PathBuf {
     root.join("sys/bus/event_source/devices")
 }
 
@@ -72,14 +67,51 @@ fn pebs(root: &Path) -> Result<Event, String> {
     let mut configs = configs(&unit, &terms)?;
     // The kernel's own default counts every load from three cycles on.
     set(&mut configs, &unit, "ldlat", LOAD_LATENCY_CYCLES)?;
-    Ok(Event::precise(kind(&unit)?, configs, PEBS_PERIOD, 2))
+    let event = Event::precise(kind(&unit)?, configs, PEBS_PERIOD, 2);
+    // From Sapphire Rapids on the kernel gives no data source without another event beside it.
+    let leader = read(&unit.join("events/mem-loads-aux")).ok();
+    let leader = leader
+        .map(|terms| self::configs(&unit, &terms))
+        .transpose()?;
+    Ok(Event {
+        leader: leader.map(|configs| configs[0]),
+        ..event
+    })
+}
+
+/// Bytes of the ring that SPE writes, on each processor: a record is at most 64 bytes, and the reader
+/// comes once a second.
+const SPE_BYTES: usize = 1 << 20;
+
+/// One sample in so many operations, where the processor takes that few; TMP's default.
+const SPE_PERIOD: u64 = 1 << 18;
+
+fn spe(root: &Path) -> Result<Event, String> {
+    let unit = Pmu::Spe
+        .directory(root)
+        .ok_or("no processor of this machine has Arm SPE")?;
+    let mut configs = [0; 3];
+    // Branches have no data address; jitter keeps loops of the program from keeping step.
+    for name in ["load_filter", "store_filter", "jitter"] {
+        set(&mut configs, &unit, name, 1)?;
+    }
+    // The smallest interval that the processor is built for; other files of old kernels name none.
+    let least = read(&unit.join("caps/min_interval")).ok();
+    let least = least.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    let period = SPE_PERIOD.max(least);
+    Ok(Event::traced(kind(&unit)?, configs, period, SPE_BYTES))
 }
 
 fn ibs(root: &Path) -> Result<Event, String> {
     let unit = Pmu::Ibs
         .directory(root)
         .ok_or("no processor of this machine has AMD IBS")?;
-    let event = Event::precise(kind(&unit)?, [0; 3], IBS_PERIOD, 2);
+    let mut configs = [0; 3];
+    // Operations rather than cycles, where the processor can: else slow ones are seen more often.
+    if unit.join("format/cnt_ctl").exists() {
+        set(&mut configs, &unit, "cnt_ctl", 1)?;
+    }
+    let event = Event::precise(kind(&unit)?, configs, IBS_PERIOD, 2);
     // Most kernels cannot tell kernel from program for IBS; samples of the kernel are left out
     // by their address.
     Ok(Event {
@@ -89,13 +121,15 @@ fn ibs(root: &Path) -> Result<Event, String> {
     })
 }
 
-fn read(path: &Path) -> Result<String, String> {
+/// The text of a file without the blanks around it.
+pub(crate) fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path)
         .map(|text| text.trim().to_owned())
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn kind(unit: &Path) -> Result<u32, String> {
+/// The number by which `perf_event_open` knows a unit.
+pub(crate) fn kind(unit: &Path) -> Result<u32, String> {
     let path = unit.join("type");
     let text = read(&path)?;
     text.parse()
@@ -103,7 +137,7 @@ fn kind(unit: &Path) -> Result<u32, String> {
 }
 
 /// Turns `event=0xcd,umask=0x1,ldlat=3` into config, config1 and config2.
-fn configs(unit: &Path, terms: &str) -> Result<[u64; 3], String> {
+pub(crate) fn configs(unit: &Path, terms: &str) -> Result<[u64; 3], String> {
     let mut configs = [0; 3];
     for term in terms.split(',').filter(|term| !term.is_empty()) {
         let (name, value) = term.split_once('=').unwrap_or((term, "1"));
@@ -171,6 +205,49 @@ mod tests {
         let event = Pmu::Pebs.event(root.path()).expect("an event");
         assert_eq!((event.kind, event.config, event.config1), (4, 0x1cd, 30));
         assert!(event.precise > 0 && event.address && event.weight);
+        assert_eq!(event.leader, None);
+        write(
+            root.path(),
+            &[("cpu/events/mem-loads-aux", "event=0x03,umask=0x82\n")],
+        );
+        let event = Pmu::Pebs.event(root.path()).expect("an event");
+        assert_eq!(
+            event.leader,
+            Some(0x8203),
+            "its data source needs another one"
+        );
+    }
+
+    #[test]
+    fn samples_of_operations_are_asked_for_as_the_unit_describes_itself() {
+        let root = tempfile::tempdir().expect("a directory");
+        let files = [
+            ("ibs_op/type", "9\n"),
+            ("ibs_op/format/cnt_ctl", "config:19\n"),
+            ("arm_spe_0/type", "8\n"),
+            ("arm_spe_0/caps/min_interval", "256\n"),
+            ("arm_spe_0/format/jitter", "config:16\n"),
+            ("arm_spe_0/format/load_filter", "config:33\n"),
+            ("arm_spe_0/format/store_filter", "config:34\n"),
+        ];
+        write(root.path(), &files);
+        let event = Pmu::Ibs.event(root.path()).expect("an event");
+        assert_eq!(
+            (event.kind, event.config, event.period),
+            (9, 1 << 19, 1 << 18)
+        );
+        assert!(event.address && event.weight && event.precise == 0);
+        let event = Pmu::Spe.event(root.path()).expect("an event");
+        assert_eq!((event.kind, event.config), (8, 1 << 16 | 1 << 33 | 1 << 34));
+        assert_eq!(event.period, 1 << 18);
+        assert!(event.aux_bytes > 0 && event.exclude_kernel && !event.address);
+        write(root.path(), &[("arm_spe_0/caps/min_interval", "1048576\n")]);
+        let event = Pmu::Spe.event(root.path()).expect("an event");
+        assert_eq!(
+            event.period,
+            1 << 20,
+            "not less than the processor is built for"
+        );
     }
 
     #[test]

@@ -4,10 +4,11 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use isotherm_sys::perf::record::{Record, Records};
+use isotherm_sys::perf::record::{Record, Records, Sample};
 use isotherm_sys::perf::{Event, Sampler};
 use isotherm_sys::userfaultfd::{OpenError, Userfaultfd};
 
+use crate::counters::Counted;
 use crate::resident::{Method, PageTables};
 
 /// What a few milliseconds of timer samples brought.
@@ -19,6 +20,17 @@ pub struct TimerTrial {
     pub with_registers: u32,
 }
 
+/// What a few milliseconds of an event that tells data addresses brought.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventTrial {
+    /// Samples taken.
+    pub samples: u32,
+    /// Of these, samples of the memory that was worked on.
+    pub in_memory: u32,
+    /// Of these, samples that say which level of memory served them.
+    pub with_level: u32,
+}
+
 /// Questions to the kernel. The production answers are those of [`Machine`].
 pub trait Probe {
     /// Samples this process with the timer for a moment.
@@ -27,11 +39,18 @@ pub trait Probe {
     /// The event cannot be opened.
     fn timer(&self) -> io::Result<TimerTrial>;
 
-    /// Opens a hardware event and closes it again.
+    /// Samples this process by an event that tells data addresses, for a moment in which it works on
+    /// memory of its own.
     ///
     /// # Errors
     /// The event cannot be opened.
-    fn event(&self, event: &Event) -> io::Result<()>;
+    fn event(&self, event: &Event) -> io::Result<EventTrial>;
+
+    /// Opens an event that is only counted, and closes it again.
+    ///
+    /// # Errors
+    /// The event cannot be opened.
+    fn counter(&self, event: &Counted) -> io::Result<()>;
 
     /// Clears the accessed bits of this process.
     ///
@@ -59,6 +78,12 @@ pub struct Machine;
 /// How long the trial of the timer works the processor, at most: a hundred samples.
 const TRIAL: Duration = Duration::from_millis(100);
 
+/// Memory that is worked on, more than the caches of a core.
+const WORKED_ON: usize = 8 << 20;
+
+/// Samples that prove that an event works.
+const ENOUGH: u32 = 5;
+
 /// To perf, a process id names its first thread, and 0 the thread that asks.
 const THIS_THREAD: u32 = 0;
 
@@ -74,24 +99,47 @@ impl Probe for Machine {
             with_registers: 0,
         };
         // Ends with the first samples: a busy machine may give us no time for a while.
-        while begin.elapsed() < TRIAL && trial.with_registers < 5 {
-            let mut bytes = Vec::new();
-            sampler.read(&mut bytes);
-            for record in Records::new(&bytes, sampler.layout()) {
-                if let Record::Sample(sample) = record {
-                    trial.samples += 1;
-                    trial.with_registers += u32::from(sample.registers.get(0).is_some());
-                }
+        while begin.elapsed() < TRIAL && trial.with_registers < ENOUGH {
+            for sample in samples(&mut sampler) {
+                trial.samples += 1;
+                trial.with_registers += u32::from(sample.registers.get(0).is_some());
             }
         }
         sampler.disable()?;
         Ok(trial)
     }
 
-    fn event(&self, event: &Event) -> io::Result<()> {
+    fn event(&self, event: &Event) -> io::Result<EventTrial> {
         let cpus = crate::list::online_cpus(Path::new("/"));
-        let first = cpus.first().copied().unwrap_or(0);
-        Sampler::open(event, THIS_THREAD, &[first], 0).map(drop)
+        // Forks and mappings are not asked for, and nothing waits for an exec.
+        let event = Event {
+            tasks: false,
+            ..event.clone()
+        };
+        let mut sampler = Sampler::open(&event, THIS_THREAD, &cpus, 0)?;
+        sampler.enable()?;
+        let begin = Instant::now();
+        let mut trial = EventTrial::default();
+        while begin.elapsed() < TRIAL && trial.in_memory < ENOUGH {
+            // Fresh each time: an event may be that of a first touch.
+            let memory = vec![1_u8; WORKED_ON];
+            let sum: u64 = memory.iter().step_by(64).map(|byte| u64::from(*byte)).sum();
+            std::hint::black_box(sum);
+            let from = memory.as_ptr() as u64;
+            let range = from..from + memory.len() as u64;
+            for sample in samples(&mut sampler) {
+                trial.samples += 1;
+                let is_ours = range.contains(&sample.address);
+                trial.in_memory += u32::from(is_ours);
+                trial.with_level += u32::from(is_ours && sample.data_source != 0);
+            }
+        }
+        sampler.disable()?;
+        Ok(trial)
+    }
+
+    fn counter(&self, event: &Counted) -> io::Result<()> {
+        event.open().map(drop)
     }
 
     fn clear_refs(&self) -> io::Result<()> {
@@ -104,5 +152,41 @@ impl Probe for Machine {
 
     fn userfaultfd(&self) -> Result<(), OpenError> {
         Userfaultfd::open().map(drop)
+    }
+}
+
+/// The samples that have gathered, in rings and in what hardware wrote itself.
+fn samples(sampler: &mut Sampler) -> Vec<Sample> {
+    let (mut bytes, mut traces, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    sampler.read(&mut bytes, &mut traces);
+    for record in Records::new(&bytes, sampler.layout()) {
+        if let Record::Sample(sample) = record {
+            found.push(sample);
+        }
+    }
+    for trace in &traces {
+        crate::spe::samples(trace, |sample| found.push(sample));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Machine, Probe};
+    use isotherm_sys::perf::Event;
+
+    /// Page faults tell addresses on every machine, with a PMU or without.
+    #[test]
+    fn the_trial_of_an_event_finds_the_memory_that_it_worked_on() {
+        match Machine.event(&Event::page_faults(1)) {
+            Ok(trial) => {
+                assert!(
+                    trial.in_memory > 0 && trial.in_memory <= trial.samples,
+                    "{trial:?}"
+                );
+                assert_eq!(trial.with_level, 0, "page faults have no level");
+            }
+            Err(error) => println!("skipped: samples of page faults: {error}"),
+        }
     }
 }

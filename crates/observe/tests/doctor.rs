@@ -6,9 +6,10 @@ mod machine;
 use std::io;
 use std::path::Path;
 
+use isotherm_observe::counters::Counted;
 use isotherm_observe::doctor::{Examination, State, examine, examine_with};
 use isotherm_observe::live::Source;
-use isotherm_observe::probe::{Probe, TimerTrial};
+use isotherm_observe::probe::{EventTrial, Probe, TimerTrial};
 use isotherm_observe::resident::Method;
 use isotherm_sys::perf::Event;
 use isotherm_sys::userfaultfd::OpenError;
@@ -17,6 +18,18 @@ use tempfile::TempDir;
 /// A kernel that allows everything, or nothing.
 struct Kernel {
     allows: bool,
+    trial: EventTrial,
+}
+
+impl Kernel {
+    const fn that_allows(allows: bool) -> Self {
+        let trial = EventTrial {
+            samples: 6,
+            in_memory: 5,
+            with_level: 5,
+        };
+        Self { allows, trial }
+    }
 }
 
 impl Kernel {
@@ -36,7 +49,11 @@ impl Probe for Kernel {
         })
     }
 
-    fn event(&self, _: &Event) -> io::Result<()> {
+    fn event(&self, _: &Event) -> io::Result<EventTrial> {
+        self.answer(self.trial)
+    }
+
+    fn counter(&self, _: &Counted) -> io::Result<()> {
         self.answer(())
     }
 
@@ -72,7 +89,7 @@ fn state<'a>(found: &'a Examination, feature: &str) -> &'a State {
 
 #[test]
 fn hardware_comes_before_the_timer_and_the_timer_before_the_rest() {
-    let allows = Kernel { allows: true };
+    let allows = Kernel::that_allows(true);
     let chosen = |name| examine_with(recorded(name).path(), &allows).chosen();
     assert_eq!(chosen("two-nodes-hmat"), Some(Source::Pebs));
     assert_eq!(chosen("cxl-without-cpus"), Some(Source::Ibs));
@@ -81,7 +98,10 @@ fn hardware_comes_before_the_timer_and_the_timer_before_the_rest() {
 
 #[test]
 fn where_nothing_is_allowed_nothing_is_chosen_and_each_line_says_what_helps() {
-    let found = examine_with(recorded("two-nodes-hmat").path(), &Kernel { allows: false });
+    let found = examine_with(
+        recorded("two-nodes-hmat").path(),
+        &Kernel::that_allows(false),
+    );
     assert_eq!(found.chosen(), None);
     for finding in &found.findings {
         if let State::Missing { why, remedy } | State::Degraded { why, remedy } = &finding.state {
@@ -94,7 +114,7 @@ fn where_nothing_is_allowed_nothing_is_chosen_and_each_line_says_what_helps() {
 
 #[test]
 fn settings_are_read_from_the_recorded_machine() {
-    let kernel = Kernel { allows: true };
+    let kernel = Kernel::that_allows(true);
     let found = examine_with(recorded("cxl-without-cpus").path(), &kernel);
     assert!(matches!(
         state(&found, "transparent huge pages"),
@@ -109,6 +129,61 @@ fn settings_are_read_from_the_recorded_machine() {
         state(&found, "transparent huge pages"),
         State::Missing { .. }
     ));
+}
+
+#[test]
+fn what_counts_the_traffic_of_memory_is_found_and_what_sources_rest_by_is_said() {
+    let allows = Kernel::that_allows(true);
+    for (name, events) in [("two-sockets", 8), ("nps4", 2), ("grace-hopper", 2)] {
+        let found = examine_with(recorded(name).path(), &allows);
+        assert_eq!(state(&found, "memory controllers"), &State::Available);
+        let controllers = found
+            .findings
+            .iter()
+            .find(|it| it.feature == "memory controllers");
+        let said = controllers.map_or("", |it| it.detail.as_str());
+        assert_eq!(said, format!("counted by {events} events"), "{name}");
+    }
+    // Who may not open events may still read resctrl, where it is.
+    let forbids = Kernel::that_allows(false);
+    let found = examine_with(recorded("two-sockets").path(), &forbids);
+    assert_eq!(state(&found, "resctrl bandwidth"), &State::Available);
+    let rests = found
+        .findings
+        .iter()
+        .find(|it| it.feature == "sources that may rest");
+    let said = rests.map_or("", |it| it.detail.as_str());
+    assert!(
+        said.contains("trace samples by resctrl bandwidth"),
+        "{said}"
+    );
+    let found = examine_with(recorded("nps4").path(), &forbids);
+    let rests = state(&found, "sources that may rest");
+    assert!(
+        matches!(rests, State::Degraded { why, .. } if why.contains("never")),
+        "{rests:?}"
+    );
+}
+
+#[test]
+fn an_event_that_opens_and_tells_nothing_is_not_praised() {
+    let root = recorded("two-nodes-hmat");
+    for (samples, said) in [(0, "brought no sample"), (9, "none of 9 trial samples")] {
+        let trial = EventTrial {
+            samples,
+            ..EventTrial::default()
+        };
+        let kernel = Kernel {
+            allows: true,
+            trial,
+        };
+        let found = examine_with(root.path(), &kernel);
+        let pebs = state(&found, "Intel PEBS");
+        assert!(
+            matches!(pebs, State::Degraded { why, .. } if why.contains(said)),
+            "{pebs:?}"
+        );
+    }
 }
 
 #[test]

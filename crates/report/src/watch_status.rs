@@ -59,6 +59,12 @@ pub struct Status {
     pub groups: Vec<GroupStatus>,
     /// The sources.
     pub sources: Vec<SourceStatus>,
+    /// Trace samples by the number of the processor that took them, since the start.
+    #[serde(default)]
+    pub samples_by_cpu: Vec<u64>,
+    /// What each kind of source rests by.
+    #[serde(default)]
+    pub gates: Vec<GateStatus>,
     /// Processor time of the daemon since the start, kernel threads on its behalf included.
     pub cpu_ns: u64,
     /// Of the last epoch, in processors: 0.01 is one part in a hundred of one.
@@ -152,6 +158,19 @@ pub struct SourceStatus {
     pub trouble: String,
 }
 
+/// The counter that lets a kind of source rest while it is at a fifth of its maximum or less.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateStatus {
+    /// Which kind: `accessed-bits`, `trace-samples`.
+    pub evidence: String,
+    /// What is counted; empty where nothing can be, and the source never rests.
+    pub counter: String,
+    /// Why nothing better is counted, and what would bring it.
+    pub why: String,
+    /// The source rested in the last epoch.
+    pub rests: bool,
+}
+
 /// One thing that needs a right.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RightStatus {
@@ -178,6 +197,14 @@ impl Status {
             text += &format!("{}\n", self.group_table());
         }
         text += &format!("{}\n{}\n", self.moves(), self.source_table());
+        if !self.samples_by_cpu.is_empty() {
+            let counts: Vec<String> = self.samples_by_cpu.iter().map(u64::to_string).collect();
+            let line = format!("samples by processor: {}", counts.join(" "));
+            text += &format!("{}\n", clip(&line, columns * 3));
+        }
+        for line in self.gate_lines() {
+            text += &format!("{}\n", clip(&line, columns * 3));
+        }
         let missing = self.rights.iter().filter(|right| !right.held);
         for right in missing {
             text += &clip(
@@ -264,7 +291,21 @@ impl Status {
         render(&columns, &self.process_rows())
     }
 
-    fn group_table(&self) -> String {
+    /// The heads of [`Self::group_rows`].
+    pub const GROUP_HEADS: [&str; 8] = [
+        "control group",
+        "processes",
+        "resident",
+        "fast",
+        "floor",
+        "cap",
+        "priority",
+        "hit rate",
+    ];
+
+    /// The control groups that something is said of, with their shares.
+    #[must_use]
+    pub fn group_rows(&self) -> Vec<Vec<String>> {
         let row = |group: &GroupStatus| {
             let size = |bytes: u64| Bytes(bytes).to_string();
             vec![
@@ -278,18 +319,13 @@ impl Status {
                 group.hit_rate.map_or_else(|| "-".to_owned(), percent),
             ]
         };
-        let columns = [
-            left("control group"),
-            right("processes"),
-            right("resident"),
-            right("fast"),
-            right("floor"),
-            right("cap"),
-            right("priority"),
-            right("hit rate"),
-        ];
-        let rows: Vec<_> = self.groups.iter().map(row).collect();
-        render(&columns, &rows)
+        self.groups.iter().map(row).collect()
+    }
+
+    fn group_table(&self) -> String {
+        let [name, figures @ ..] = Self::GROUP_HEADS;
+        let columns = std::iter::once(left(name)).chain(figures.map(right));
+        render(&columns.collect::<Vec<_>>(), &self.group_rows())
     }
 
     /// The moves as sentences.
@@ -339,6 +375,22 @@ impl Status {
         render(&columns, &self.source_rows())
     }
 
+    /// What each kind of source rests by, and why by nothing better: a line each.
+    fn gate_lines(&self) -> impl Iterator<Item = String> {
+        self.gates.iter().map(|gate| {
+            let state = match (gate.counter.as_str(), gate.rests) {
+                ("", _) => "never rest".to_owned(),
+                (counter, true) => format!("rest: few {counter}"),
+                (counter, false) => format!("may rest by {counter}"),
+            };
+            let why = match gate.why.as_str() {
+                "" => String::new(),
+                why => format!(" ({why})"),
+            };
+            format!("{}: {state}{why}", gate.evidence)
+        })
+    }
+
     /// As one line of JSON, without a line feed.
     #[must_use]
     pub fn json_line(&self) -> String {
@@ -367,8 +419,8 @@ impl Status {
 #[cfg(test)]
 mod tests {
     use super::{
-        GroupStatus, MoveStatus, ProcessStatus, RightStatus, SourceStatus, Status, TierStatus,
-        VERSION,
+        GateStatus, GroupStatus, MoveStatus, ProcessStatus, RightStatus, SourceStatus, Status,
+        TierStatus, VERSION,
     };
 
     fn status() -> Status {
@@ -412,6 +464,19 @@ mod tests {
                 trouble: "off".into(),
                 ..SourceStatus::default()
             }],
+            samples_by_cpu: vec![812, 0, 790],
+            gates: vec![
+                GateStatus {
+                    evidence: "trace-samples".into(),
+                    counter: "memory controllers".into(),
+                    why: "no cache misses".into(),
+                    rests: false,
+                },
+                GateStatus {
+                    evidence: "accessed-bits".into(),
+                    ..GateStatus::default()
+                },
+            ],
             rights: vec![RightStatus {
                 capability: "CAP_SYS_NICE".into(),
                 feature: "moves".into(),
@@ -440,6 +505,9 @@ mod tests {
             "would be promoted",
             "4 KiB (pinned)",
             "timer",
+            "samples by processor: 812 0 790",
+            "trace-samples: may rest by memory controllers (no cache misses)",
+            "accessed-bits: never rest",
             "without CAP_SYS_NICE: moves",
             "note: one node",
         ] {

@@ -9,16 +9,19 @@
 //!
 //! Manual: `perf_event_open(2)`.
 
+pub mod aux;
 pub mod record;
 pub mod ring;
 
+use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use perf_event_open_sys as raw;
 use raw::bindings as abi;
 
-use record::SampleLayout;
+use aux::{AuxRing, Trace};
+use record::{Record, Records, SampleLayout};
 use ring::Ring;
 
 /// Which event to open, and what each sample of it holds.
@@ -46,6 +49,10 @@ pub struct Event {
     pub registers: u64,
     /// Record forks, exits, execs and executable mappings too.
     pub tasks: bool,
+    /// Bytes of the ring that the hardware writes itself; 0 for events that have none.
+    pub aux_bytes: usize,
+    /// `config` of the event of the same unit that must be counted beside this one.
+    pub leader: Option<u64>,
 }
 
 impl Event {
@@ -86,6 +93,18 @@ impl Event {
         }
     }
 
+    /// The event of a unit that writes its records itself, to a ring of about `aux_bytes`, which
+    /// [`Sampler::read`] returns as they are.
+    #[must_use]
+    pub fn traced(kind: u32, configs: [u64; 3], period: u64, aux_bytes: usize) -> Self {
+        Self {
+            address: false,
+            weight: false,
+            aux_bytes,
+            ..Self::precise(kind, configs, period, 0)
+        }
+    }
+
     fn software(period: u64) -> Self {
         Self {
             kind: abi::PERF_TYPE_SOFTWARE,
@@ -99,6 +118,8 @@ impl Event {
             weight: false,
             registers: 0,
             tasks: false,
+            aux_bytes: 0,
+            leader: None,
         }
     }
 
@@ -171,12 +192,19 @@ pub const fn register_mask() -> u64 {
     }
 }
 
-/// Opens the event for a process (0: the caller) on a processor (-1: all).
-fn open(attr: &mut abi::perf_event_attr, pid: i32, cpu: i32) -> io::Result<OwnedFd> {
+/// Opens the event for a process (0: the caller) on a processor (-1: all), beside another one of its
+/// group if there is one.
+fn open(
+    attr: &mut abi::perf_event_attr,
+    pid: i32,
+    cpu: i32,
+    leader: Option<&OwnedFd>,
+) -> io::Result<OwnedFd> {
+    let group = leader.map_or(-1, AsRawFd::as_raw_fd);
     let flags = u64::from(abi::PERF_FLAG_FD_CLOEXEC);
     // SAFETY: perf_event_open takes a pointer to an attribute block; `attr` is a live, exclusive
     // borrow of one whose `size` field is its true size. The call keeps no pointer.
-    let fd = unsafe { raw::perf_event_open(attr, pid, cpu, -1, flags as libc::c_ulong) };
+    let fd = unsafe { raw::perf_event_open(attr, pid, cpu, group, flags as libc::c_ulong) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -206,7 +234,89 @@ fn switch(fd: &OwnedFd, on: bool) -> io::Result<()> {
 #[derive(Debug)]
 pub struct Sampler {
     layout: SampleLayout,
-    events: Vec<(OwnedFd, Ring)>,
+    events: Vec<Opened>,
+    /// It was switched off and is not to run, whatever happens.
+    off: Cell<bool>,
+}
+
+/// An event on one processor. What is mapped is given up before what it belongs to.
+#[derive(Debug)]
+struct Opened {
+    aux: Option<AuxRing>,
+    ring: Ring,
+    event: OwnedFd,
+    leader: Option<OwnedFd>,
+}
+
+impl Opened {
+    fn open(event: &Event, pid: u32, cpu: u32, ring_bytes: usize) -> io::Result<Self> {
+        let (pid, cpu) = (pid as i32, cpu as i32);
+        let leader = event.leader.map(|config| {
+            let mut attr = Counter::attributes((event.kind, config));
+            open(&mut attr, pid, cpu, None)
+        });
+        let leader = leader.transpose()?;
+        let fd = open(&mut event.attributes(), pid, cpu, leader.as_ref())?;
+        let ring = Ring::map(&fd, ring_bytes)?;
+        let aux = (event.aux_bytes > 0).then(|| AuxRing::map(&fd, &ring, event.aux_bytes));
+        Ok(Self {
+            aux: aux.transpose()?,
+            ring,
+            event: fd,
+            leader,
+        })
+    }
+
+    fn switch(&self, on: bool) -> io::Result<()> {
+        self.leader.iter().try_for_each(|fd| switch(fd, on))?;
+        switch(&self.event, on)
+    }
+
+    /// Moves what the rings hold to the ends of both lists; false where a ring is inconsistent.
+    /// One whose AUX ring was full goes on if it is `on`.
+    fn read(
+        &mut self,
+        (layout, on): (SampleLayout, bool),
+        bytes: &mut Vec<u8>,
+        traces: &mut Vec<Trace>,
+    ) -> bool {
+        let begin = bytes.len();
+        let mut is_well = self.ring.read(bytes).is_ok();
+        let Some(aux) = &mut self.aux else {
+            return is_well;
+        };
+        let mut was_full = false;
+        for record in Records::new(&bytes[begin..], layout) {
+            let Record::Aux {
+                offset,
+                bytes: size,
+                truncated,
+                pid,
+                tid,
+                time_ns,
+                cpu,
+            } = record
+            else {
+                continue;
+            };
+            let taken = aux.take(&self.ring, offset, size);
+            is_well &= taken.is_some();
+            traces.push(Trace {
+                pid,
+                tid,
+                time_ns,
+                cpu,
+                truncated,
+                bytes: taken.unwrap_or_default(),
+            });
+            was_full |= truncated;
+        }
+        if was_full && on {
+            // The kernel switches an event off whose ring was full.
+            let _ = self.switch(true);
+        }
+        is_well
+    }
 }
 
 impl Sampler {
@@ -226,25 +336,26 @@ impl Sampler {
     /// hardware has no such event. `ESRCH`: no such process. `EMFILE`: too many processors for the
     /// limit of open files.
     pub fn open(event: &Event, pid: u32, cpus: &[u32], ring_bytes: usize) -> io::Result<Self> {
-        let mut attr = event.attributes();
         let mut events = Vec::with_capacity(cpus.len());
+        let mut skipped = libc::ENODEV;
         for &cpu in cpus {
-            let fd = match open(&mut attr, pid as i32, cpu as i32) {
-                // A processor that went offline since the list was read.
-                Err(error) if error.raw_os_error() == Some(libc::ENODEV) && cpus.len() > 1 => {
-                    continue;
-                }
-                other => other?,
-            };
-            let ring = Ring::map(&fd, ring_bytes)?;
-            events.push((fd, ring));
+            match Opened::open(event, pid, cpu, ring_bytes) {
+                Ok(opened) => events.push(opened),
+                // A processor that went offline since the list was read, or of a kind that has no
+                // such event, beside others that have.
+                Err(error) => match error.raw_os_error() {
+                    Some(code @ (libc::ENODEV | libc::ENOENT)) if cpus.len() > 1 => skipped = code,
+                    _ => return Err(error),
+                },
+            }
         }
         if events.is_empty() {
-            return Err(io::Error::from_raw_os_error(libc::ENODEV));
+            return Err(io::Error::from_raw_os_error(skipped));
         }
         Ok(Self {
             layout: event.layout(),
             events,
+            off: Cell::new(false),
         })
     }
 
@@ -257,7 +368,7 @@ impl Sampler {
     /// Bytes of each ring, as the kernel granted them.
     #[must_use]
     pub fn ring_bytes(&self) -> usize {
-        self.events.first().map_or(0, |(_, ring)| ring.bytes())
+        self.events.first().map_or(0, |opened| opened.ring.bytes())
     }
 
     /// Starts counting now.
@@ -265,7 +376,10 @@ impl Sampler {
     /// # Errors
     /// The kernel refused; it does not for an event that could be opened.
     pub fn enable(&self) -> io::Result<()> {
-        self.events.iter().try_for_each(|(fd, _)| switch(fd, true))
+        self.off.set(false);
+        self.events
+            .iter()
+            .try_for_each(|opened| opened.switch(true))
     }
 
     /// Stops counting.
@@ -273,17 +387,22 @@ impl Sampler {
     /// # Errors
     /// As [`Sampler::enable`].
     pub fn disable(&self) -> io::Result<()> {
-        self.events.iter().try_for_each(|(fd, _)| switch(fd, false))
+        self.off.set(true);
+        self.events
+            .iter()
+            .try_for_each(|opened| opened.switch(false))
     }
 
     /// Moves what the rings hold to the end of `bytes`, one ring after the other, each in the
-    /// order of time. At most the size of all rings is added. Returns how many rings were found
-    /// inconsistent and skipped.
-    pub fn read(&mut self, bytes: &mut Vec<u8>) -> usize {
-        self.events
-            .iter_mut()
-            .filter_map(|(_, ring)| ring.read(bytes).err())
-            .count()
+    /// order of time, and what hardware wrote itself to the end of `traces`. At most the size of all
+    /// rings is added. Returns how many rings were found inconsistent and skipped.
+    pub fn read(&mut self, bytes: &mut Vec<u8>, traces: &mut Vec<Trace>) -> usize {
+        let mut broken = 0;
+        let how = (self.layout, !self.off.get());
+        for opened in &mut self.events {
+            broken += usize::from(!opened.read(how, bytes, traces));
+        }
+        broken
     }
 }
 
@@ -333,7 +452,7 @@ impl Counter {
     /// As [`Sampler::open`].
     pub fn open(event: (u32, u64), pid: u32) -> io::Result<Self> {
         let mut attr = Self::attributes(event);
-        open(&mut attr, pid as i32, -1).map(|fd| Self { file: fd.into() })
+        open(&mut attr, pid as i32, -1, None).map(|fd| Self { file: fd.into() })
     }
 
     /// Opens an event (type, config) for whatever runs on a processor. Counting begins at once.
@@ -345,7 +464,26 @@ impl Counter {
         attr.set_disabled(0);
         attr.set_enable_on_exec(0);
         attr.set_inherit(0);
-        open(&mut attr, -1, cpu as i32).map(|fd| Self { file: fd.into() })
+        open(&mut attr, -1, cpu as i32, None).map(|fd| Self { file: fd.into() })
+    }
+
+    /// Opens an event of a unit that is no part of a processor, such as a memory controller: its
+    /// number in sysfs and what goes to config, config1 and config2, asked of the processor that
+    /// the unit's `cpumask` names. Such units tell neither kernel from program nor one process
+    /// from another. Counting begins at once.
+    ///
+    /// # Errors
+    /// As [`Sampler::open`] of [`Sampler::EVERY_PROCESS`].
+    pub fn of_unit(kind: u32, configs: [u64; 3], cpu: u32) -> io::Result<Self> {
+        let mut attr = Self::attributes((kind, configs[0]));
+        attr.__bindgen_anon_3.config1 = configs[1];
+        attr.__bindgen_anon_4.config2 = configs[2];
+        attr.set_disabled(0);
+        attr.set_enable_on_exec(0);
+        attr.set_inherit(0);
+        attr.set_exclude_kernel(0);
+        attr.set_exclude_hv(0);
+        open(&mut attr, -1, cpu as i32, None).map(|fd| Self { file: fd.into() })
     }
 
     /// The count so far, children included that have exited or still run.

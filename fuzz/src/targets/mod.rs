@@ -12,6 +12,7 @@ mod runtime_config;
 mod session;
 mod site_id;
 mod smaps;
+mod spe;
 mod tiers_file;
 mod traces;
 mod wishes;
@@ -53,6 +54,7 @@ pub const TARGETS: &[Target] = &[
     Target::binary("session", session::check, session::seeds),
     Target::text("site_id", site_id::check),
     Target::text("smaps", smaps::check),
+    Target::binary("spe", spe::check, spe::seeds),
     Target::text("tiers_file", tiers_file::check),
     Target::text("trace_text", traces::text),
     Target::binary("wishes", wishes::check, session::seeds),

@@ -169,6 +169,9 @@ pub(crate) enum BitsName {
     Auto,
     /// DAMON.
     Damon,
+    /// DAMON, by frame.
+    #[serde(rename = "damon-paddr")]
+    DamonPhysical,
     /// By mappings.
     Mappings,
     /// The bitmap of idle pages.
@@ -385,6 +388,7 @@ impl Config {
         match self.sources.accessed_bits {
             BitsName::Auto => Bits::Auto,
             BitsName::Damon => Bits::Damon,
+            BitsName::DamonPhysical => Bits::DamonPhysical,
             BitsName::Mappings => Bits::Mappings,
             BitsName::PageIdle => Bits::PageIdle,
             BitsName::Off => Bits::Off,
@@ -393,7 +397,10 @@ impl Config {
 
     /// Whether a source needs the numbers of page frames.
     pub(crate) const fn sees_frames(&self) -> bool {
-        matches!(self.sources.accessed_bits, BitsName::PageIdle)
+        matches!(
+            self.sources.accessed_bits,
+            BitsName::PageIdle | BitsName::DamonPhysical
+        )
     }
 
     /// How both kinds of hits become one rank.

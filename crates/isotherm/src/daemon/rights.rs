@@ -29,11 +29,11 @@ const TABLE: [(CapabilitySet, &str, &str); 4] = [
     ),
 ];
 
-/// What only one source needs, which is used only where it was asked for: it is nearly all of root.
+/// What only two sources need, which are used only where they were asked for: it is nearly all of root.
 const FRAMES: (CapabilitySet, &str, &str) = (
     CapabilitySet::SYS_ADMIN,
     "CAP_SYS_ADMIN",
-    "find the frames of pages, for the bitmap of idle pages",
+    "find the frames of pages, for DAMON by frame and the bitmap of idle pages",
 );
 
 fn table(frames: bool) -> impl Iterator<Item = (CapabilitySet, &'static str, &'static str)> {

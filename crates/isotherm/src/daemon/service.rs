@@ -59,7 +59,7 @@ pub(crate) struct Options {
 
 /// Where data may lie.
 #[derive(Debug)]
-struct Places {
+pub(super) struct Places {
     tiers: Tiers,
     fast: Vec<NodeId>,
     slow: Vec<NodeId>,
@@ -159,6 +159,21 @@ impl Places {
         })
     }
 
+    /// Tiers that are not there, to replay a recording on.
+    pub(super) fn imagined(tiers: Tiers) -> Self {
+        Self {
+            tiers,
+            fast: vec![IMAGINED_FAST],
+            slow: vec![IMAGINED_SLOW],
+            imagined: true,
+        }
+    }
+
+    /// The tiers, fastest first.
+    pub(super) fn tiers(&self) -> &[Tier] {
+        self.tiers.all()
+    }
+
     fn fast_limit(&self, config: &Config) -> Bytes {
         let fast = self
             .tiers
@@ -190,7 +205,8 @@ impl Places {
 impl Service {
     fn new(options: Options, config: Config, places: Places, notes: Notes) -> Result<Self> {
         let watcher = watcher(&options, &config, &places)?;
-        let step = step(&options, &config, &places, watcher.sample_period());
+        let per_sample = places.accesses_per_sample(watcher.sample_period());
+        let step = step(options.dry_run, &config, &places, per_sample);
         let mut said = Vec::new();
         if places.imagined {
             said.push(
@@ -272,16 +288,7 @@ impl Service {
     fn end_epoch(&mut self) -> Result<()> {
         let seen = self.watcher.observe(Epoch(self.epoch));
         self.epoch = self.epoch.saturating_add(1);
-        // Half of an epoch's worth of moving: see the allowance.
-        let (rate, epoch) = (
-            u128::from(self.config.moves.rate.0.0),
-            u128::from(self.config.epoch.0.0),
-        );
-        let moves = u64::try_from(rate * epoch / 1_000_000_000).unwrap_or(u64::MAX);
-        let limits = Limits {
-            moves: Bytes(moves),
-            groups: self.config.groups()?,
-        };
+        let limits = limits(&self.config)?;
         let mut would = Vec::new();
         let report = match (self.options.dry_run, self.places.imagined) {
             (true, true) => self.step.run(&seen, &limits, &mut Imagined(&mut would)),
@@ -317,7 +324,8 @@ impl Service {
     }
 
     fn tell(&mut self, report: &EpochReport) {
-        self.teller.take(report, self.places.tiers.all());
+        self.teller.take(report, self.places.tiers());
+        self.teller.watch(&self.watcher);
         let status = self.teller.status().clone();
         self.notify
             .send(&format!("WATCHDOG=1\nSTATUS={}", status.headline()));
@@ -391,8 +399,30 @@ fn watcher(options: &Options, config: &Config, places: &Places) -> Result<Watche
     Ok(Watcher::new(settings, Box::new(MachineClock)))
 }
 
-/// What decides, by the configuration.
-fn step(options: &Options, config: &Config, places: &Places, period: Option<Nanos>) -> UnitStep {
+/// What may change from epoch to epoch, by the configuration.
+///
+/// # Errors
+/// What it says of control groups is not valid.
+pub(super) fn limits(config: &Config) -> Result<Limits> {
+    // Half of an epoch's worth of moving: see the allowance.
+    let (rate, epoch) = (
+        u128::from(config.moves.rate.0.0),
+        u128::from(config.epoch.0.0),
+    );
+    let moves = u64::try_from(rate * epoch / 1_000_000_000).unwrap_or(u64::MAX);
+    Ok(Limits {
+        moves: Bytes(moves),
+        groups: config.groups()?,
+    })
+}
+
+/// What decides, by the configuration. `modelled`: nothing is moved in truth.
+pub(super) fn step(
+    modelled: bool,
+    config: &Config,
+    places: &Places,
+    accesses_per_sample: u64,
+) -> UnitStep {
     let costs = places.costs(config.memory.unit.0);
     let policy = config.policy.clone();
     let make = move || by_name(&policy, costs).unwrap_or_else(|| Box::new(Payback::new(costs)));
@@ -402,14 +432,14 @@ fn step(options: &Options, config: &Config, places: &Places, period: Option<Nano
         fast_nodes: places.fast.clone(),
         slow_nodes: places.slow.clone(),
         combine: config.combine(),
-        accesses_per_sample: places.accesses_per_sample(period),
-        modelled: options.dry_run,
+        accesses_per_sample,
+        modelled,
     };
     UnitStep::new(settings, Box::new(make))
 }
 
 /// Moves nothing between tiers that are not there, and says what it would have moved.
-struct Imagined<'a>(&'a mut Vec<String>);
+pub(super) struct Imagined<'a>(pub(super) &'a mut Vec<String>);
 
 impl RangeExecutor for Imagined<'_> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {

@@ -5,9 +5,11 @@ use std::path::Path;
 use isotherm_model::tier::{Tier, TierKind};
 use isotherm_model::units::Nanos;
 use isotherm_observe::meminfo;
+use isotherm_observe::watch::rest::Resting;
+use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
 use isotherm_report::watch_status::{
-    GroupStatus, MoveStatus, ProcessStatus, SourceStatus, Status, TierStatus, VERSION,
+    GateStatus, GroupStatus, MoveStatus, ProcessStatus, SourceStatus, Status, TierStatus, VERSION,
 };
 
 /// What does not change while the daemon runs, and sums over all epochs.
@@ -68,6 +70,17 @@ impl Teller {
         status.cpu_ns = cpu.0;
         status.memory_bytes = own_memory();
     }
+
+    /// Takes in what the sources tell beside their reports.
+    pub(crate) fn watch(&mut self, watcher: &Watcher) {
+        self.status.samples_by_cpu = watcher.samples_by_cpu();
+        self.status.gates = watcher.resting().map(gate).collect();
+    }
+
+    /// Adds a sentence that must be seen.
+    pub(crate) fn note(&mut self, sentence: String) {
+        self.status.notes.push(sentence);
+    }
 }
 
 fn tier(tier: &Tier) -> TierStatus {
@@ -123,6 +136,15 @@ fn group(share: &GroupShare) -> GroupStatus {
         resident_bytes: share.resident.0,
         fast_bytes: share.fast.0,
         hit_rate: seen.then(|| share.accesses_fast as f64 / share.accesses as f64),
+    }
+}
+
+fn gate(resting: Resting) -> GateStatus {
+    GateStatus {
+        evidence: resting.evidence.name().to_owned(),
+        counter: resting.counter.unwrap_or_default().to_owned(),
+        why: resting.why,
+        rests: resting.rests,
     }
 }
 

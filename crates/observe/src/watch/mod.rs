@@ -4,8 +4,10 @@
 //! candidates   every second: which processes there are, and which are worth it (TMP's filter)
 //! memory       what they hold: mappings, resident pages, the nodes these lie on
 //! bits         accessed bits: damon (regions), page_idle (pages), or clear_refs and smaps (whole mappings)
+//! frames       where pages lie, for the sources that see frames
 //! samples      timer or PMU samples with data addresses, of all processes or of each
 //! cost         what a source may use, and how it is slowed where it uses more
+//! rest         the counter that lets a kind of source rest, by the rule of 20 %
 //! watcher      joins all of it into an Observation an epoch
 //! ```
 //!
@@ -17,7 +19,9 @@ pub mod bits;
 pub mod candidates;
 pub mod cost;
 pub mod damon;
+mod frames;
 pub mod memory;
 pub mod page_idle;
+pub mod rest;
 pub mod samples;
 pub mod watcher;

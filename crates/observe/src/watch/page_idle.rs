@@ -9,11 +9,10 @@
 //! after the window      idle    not      not     idle       so 256 pages were accessed
 //! ```
 //!
-//! The bitmap is by page frame. Frame numbers stand in `/proc/pid/pagemap`, as zeros for whoever lacks
-//! `CAP_SYS_ADMIN`. A huge page has one bit, that of its first frame; and pages that are on no list of
+//! The bitmap is by page frame (`frames`). A huge page has one bit, that of its first frame; and pages that are on no list of
 //! the kernel's cannot be marked. Both are told by `/proc/kpageflags`.
 //!
-//! Kernel documents: `admin-guide/mm/idle_page_tracking.rst`, `admin-guide/mm/pagemap.rst`.
+//! Kernel document: `admin-guide/mm/idle_page_tracking.rst`.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -27,6 +26,7 @@ use isotherm_model::units::Nanos;
 use isotherm_model::watch::{Evidence, Sighting};
 
 use super::cost::Stride;
+use super::frames::{Frame, Frames, word};
 use super::memory::Resident;
 use crate::accessed::{WINDOW, next_window};
 use crate::clock::Clock;
@@ -44,10 +44,6 @@ const PAGES: u64 = 8;
 
 /// Frames in one word of the bitmap.
 const WORD: u64 = 64;
-
-/// Bits of a pagemap entry that hold the frame number, and the one that says that there is one.
-const FRAME: u64 = (1 << 55) - 1;
-const PRESENT: u64 = 1 << 63;
 
 /// Bits of a frame's flags: it is on a list, and it is a part of a huge page that is not the first.
 const LISTED: u64 = 1 << 5;
@@ -168,8 +164,8 @@ impl PageIdle {
             self.bitmap.write_all_at(&bits.to_ne_bytes(), word * 8)?;
         }
         clock.sleep(self.window);
-        for (word, bits) in &mut words {
-            *bits = entry(&self.bitmap, *word)?;
+        for (number, bits) in &mut words {
+            *bits = word(&self.bitmap, *number)?;
         }
         let is_idle = |frame: &u64| {
             let bits = words.get(&(frame / WORD)).copied().unwrap_or(0);
@@ -205,18 +201,15 @@ impl PageIdle {
         resident: &Resident,
         page: u64,
     ) -> io::Result<Vec<Asked>> {
-        let pagemap = File::open(proc_root.join(process.pid.to_string()).join("pagemap"))?;
+        let pagemap = Frames::open(proc_root, process.pid, page)?;
         let (mut parts, mut hidden) = (Vec::new(), false);
         for (range, bytes, addresses) in resident.samples(page, PAGES, self.windows) {
             let mut frames = Vec::new();
             for address in addresses {
-                let entry = entry(&pagemap, address / page.max(1))?;
-                if entry & PRESENT == 0 {
-                    continue;
-                }
-                match entry & FRAME {
-                    0 => hidden = true,
-                    frame => frames.extend(self.markable(frame)?),
+                match pagemap.of(address)? {
+                    Frame::Absent => {}
+                    Frame::Hidden => hidden = true,
+                    Frame::Number(frame) => frames.extend(self.markable(frame)?),
                 }
             }
             parts.push(Asked {
@@ -235,23 +228,15 @@ impl PageIdle {
 
     /// The frame whose bit tells of this one; None where it cannot be marked now.
     fn markable(&self, frame: u64) -> io::Result<Option<u64>> {
-        let mut flags = entry(&self.flags, frame)?;
+        let mut flags = word(&self.flags, frame)?;
         let mut first = frame;
         let last = frame.saturating_sub(HUGE);
         while flags & TAIL != 0 && first > last {
             first -= 1;
-            flags = entry(&self.flags, first)?;
+            flags = word(&self.flags, first)?;
         }
         Ok((flags & LISTED != 0 && flags & TAIL == 0).then_some(first))
     }
-}
-
-/// One word of a file of such words.
-fn entry(file: &File, number: u64) -> io::Result<u64> {
-    let mut word = [0; 8];
-    let at = number.checked_mul(8).ok_or(io::ErrorKind::InvalidInput)?;
-    file.read_exact_at(&mut word, at)?;
-    Ok(u64::from_ne_bytes(word))
 }
 
 #[cfg(test)]

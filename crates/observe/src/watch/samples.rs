@@ -18,7 +18,7 @@ use super::cost::Stride;
 use crate::clock::Clock;
 use crate::code::Code;
 use crate::decode::Architecture;
-use crate::perf_source::{PerfSource, What, empty_report};
+use crate::perf_source::{Addressing, PerfSource, What, empty_report};
 use crate::source::Source;
 
 /// Bytes of one sample with its registers, rounded up.
@@ -26,6 +26,9 @@ const SAMPLE_BYTES: usize = 256;
 
 /// Events that may be open where each thread has its own: descriptors and rings are not free.
 const EVENTS_AT_MOST: usize = 512;
+
+/// Processor time of watched programs after which a source without a sample is not just slow.
+const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
 
 /// Distinct addresses kept in an epoch; more samples than that are not taken in one.
 const ADDRESSES_AT_MOST: usize = 1 << 20;
@@ -45,6 +48,9 @@ pub struct Samples {
     report: SourceReport,
     /// What sources that were closed have told, so that sums never go back.
     closed: SourceReport,
+    closed_by_cpu: Vec<u64>,
+    /// Processor time of the watched processes since the beginning.
+    watched: Nanos,
     /// The process that each thread's source belongs to.
     owners: HashMap<u32, Process>,
 }
@@ -75,6 +81,8 @@ impl Samples {
             stride: Stride::new(budget_ppm),
             report: empty_report(source.name(), note.to_owned()),
             closed: empty_report(source.name(), String::new()),
+            closed_by_cpu: Vec::new(),
+            watched: Nanos::ZERO,
             owners: HashMap::new(),
         };
         samples.attach_to_all();
@@ -82,6 +90,10 @@ impl Samples {
     }
 
     fn attach_to_all(&mut self) {
+        // What SPE writes does not say whose it is; only that of a thread's own event is known.
+        if self.source == Source::Spe {
+            return;
+        }
         let all = self.attach(Sampler::EVERY_PROCESS);
         self.report.trouble.clone_from(&all.report.trouble);
         self.all = all.is_attached().then_some(all);
@@ -89,8 +101,45 @@ impl Samples {
 
     /// What it did so far.
     #[must_use]
-    pub const fn report(&self) -> &SourceReport {
-        &self.report
+    pub fn report(&self) -> SourceReport {
+        let mut report = self.report.clone();
+        if report.trouble.is_empty() {
+            report.trouble = self.silence();
+        }
+        report
+    }
+
+    /// The test of itself: samples must come where programs work, and tell of memory.
+    fn silence(&self) -> String {
+        let mut open = self.attached().peekable();
+        if open.peek().is_none() {
+            return String::new();
+        }
+        let SourceReport { taken, .. } = self.report;
+        if taken == 0 && self.watched > LONG_ENOUGH {
+            let used = self.watched;
+            return format!(
+                "it delivered no samples although the watched programs used {used} of processor time"
+            );
+        }
+        match taken > 0 && open.all(PerfSource::is_blind) {
+            true => format!("none of its {taken} samples has a data address"),
+            false => String::new(),
+        }
+    }
+
+    /// Samples by processor, by its number, those of other processes included: which of them deliver.
+    #[must_use]
+    pub fn by_cpu(&self) -> Vec<u64> {
+        let mut sums = self.closed_by_cpu.clone();
+        for source in self.attached() {
+            add(&mut sums, source.by_cpu());
+        }
+        sums
+    }
+
+    fn attached(&self) -> impl Iterator<Item = &PerfSource> {
+        self.all.iter().chain(self.threads.values())
     }
 
     /// Time of the program between two samples.
@@ -111,19 +160,21 @@ impl Samples {
     fn attach(&self, thread: u32) -> PerfSource {
         let hz = self.rate();
         let Some((event, addressing, note)) = self.source.event(&self.root, hz) else {
-            return PerfSource::new(
-                self.source.name(),
-                crate::perf_source::Addressing::Given,
-                String::new(),
-            );
+            return PerfSource::new(self.source.name(), Addressing::Given, String::new());
         };
         let mut perf = PerfSource::new(self.source.name(), addressing, note.to_owned());
         match event {
             Ok(event) => {
                 // Forks and mappings of all processes would cost more than the samples, and paths
                 // of other users' programs are not opened: code is read from memory.
+                let period = match addressing {
+                    Addressing::Decoded => event.period,
+                    // The timer has its rate; other events are slowed by the same measure.
+                    Addressing::Given => event.period.saturating_mul(self.stride.get().into()),
+                };
                 let event = Event {
                     tasks: false,
+                    period,
                     ..event
                 };
                 let ring = (hz as usize * 2 * SAMPLE_BYTES).clamp(64 << 10, 1 << 20);
@@ -152,7 +203,7 @@ impl Samples {
         for thread in gone {
             self.owners.remove(&thread);
             if let Some(source) = self.threads.remove(&thread) {
-                close(&mut self.closed, &source);
+                self.close(&source);
             }
         }
         for process in processes {
@@ -183,15 +234,17 @@ impl Samples {
         self.root.join(format!("proc/{pid}/task/{thread}")).exists()
     }
 
-    /// Adds what the watched processes accessed since the last call, and adapts to what that cost.
+    /// Adds what the watched processes accessed since the last call, and adapts to what that cost. `span`
+    /// is the time since then, and `watched` the processor time that they used of it.
     pub fn look(
         &mut self,
         clock: &dyn Clock,
         processes: &[Process],
-        span: Nanos,
+        (span, watched): (Nanos, Nanos),
         sightings: &mut Vec<Sighting>,
     ) {
         let begin = clock.busy();
+        self.watched += watched;
         let by_pid: HashMap<u32, Process> = processes
             .iter()
             .map(|process| (process.pid, *process))
@@ -254,11 +307,18 @@ impl Samples {
         }
     }
 
+    fn close(&mut self, source: &PerfSource) {
+        self.closed.taken += source.report.taken;
+        self.closed.usable += source.report.usable;
+        self.closed.lost += source.report.lost;
+        add(&mut self.closed_by_cpu, source.by_cpu());
+    }
+
     /// Opens everything anew at another rate.
     fn open_again(&mut self) {
         let sources = self.all.take().into_iter();
         for source in sources.chain(std::mem::take(&mut self.threads).into_values()) {
-            close(&mut self.closed, &source);
+            self.close(&source);
         }
         let processes: BTreeSet<Process> = self.owners.drain().map(|(_, owner)| owner).collect();
         self.attach_to_all();
@@ -267,10 +327,11 @@ impl Samples {
     }
 }
 
-fn close(closed: &mut SourceReport, source: &PerfSource) {
-    closed.taken += source.report.taken;
-    closed.usable += source.report.usable;
-    closed.lost += source.report.lost;
+fn add(sums: &mut Vec<u64>, more: &[u64]) {
+    sums.resize(sums.len().max(more.len()), 0);
+    for (sum, more) in sums.iter_mut().zip(more) {
+        *sum += more;
+    }
 }
 
 /// The threads of a process; none where it has ended.

@@ -7,18 +7,17 @@ use std::path::PathBuf;
 use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::movement::NodeId;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Held, Observation, Sighting, Watched};
-use isotherm_sys::perf::Counter;
+use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Watched};
 
 use super::bits::MappingBits;
 use super::candidates::{Candidate, Candidates, Filter, Selection};
 use super::cost::Stride;
-use super::damon::Damon;
+use super::damon::{Damon, PhysicalDamon};
 use super::memory::{Layout, Resident, capacity};
 use super::page_idle::PageIdle;
+use super::rest::{Rest, Resting};
 use super::samples::Samples;
 use crate::clock::Clock;
-use crate::gate::Gate;
 use crate::perf_source::empty_report;
 use crate::source::Source;
 
@@ -30,6 +29,8 @@ pub enum Bits {
     Auto,
     /// From DAMON.
     Damon,
+    /// From DAMON by frame where it can be had, else by mappings.
+    DamonPhysical,
     /// By mappings: `clear_refs` and `smaps`.
     Mappings,
     /// From the bitmap of idle pages where it can be had, else by mappings.
@@ -67,12 +68,6 @@ pub struct WatcherConfig {
     pub budget_ppm: u64,
 }
 
-/// Counters that let a kind of source rest (TMP's rule of 20 %).
-struct Rest {
-    counters: Vec<Counter>,
-    gate: Gate,
-}
-
 /// Watches the processes of a machine.
 pub struct Watcher {
     config: WatcherConfig,
@@ -81,11 +76,12 @@ pub struct Watcher {
     candidates: Candidates,
     watched: Vec<Candidate>,
     damon: Option<Damon>,
+    physical: Option<PhysicalDamon>,
     idle: Option<PageIdle>,
     mappings: Option<MappingBits>,
     samples: Option<Samples>,
-    tlb: Option<Rest>,
-    cache: Option<Rest>,
+    /// What each kind of source rests by, in the order of [`Evidence::ALL`].
+    rests: [Rest; 2],
     /// What is resident of each process, as it was read last.
     resident: BTreeMap<Process, Resident>,
     memory: SourceReport,
@@ -119,11 +115,11 @@ impl Watcher {
             candidates: Candidates::new(&proc_root),
             watched: Vec::new(),
             damon: None,
+            physical: None,
             idle: None,
             mappings: None,
             samples: None,
-            tlb: None,
-            cache: None,
+            rests: Evidence::ALL.map(|evidence| Rest::open(evidence, &config.root)),
             resident: BTreeMap::new(),
             memory: empty_report("memory", memory_note.to_owned()),
             memory_stride: Stride::new(config.budget_ppm),
@@ -143,47 +139,45 @@ impl Watcher {
     fn open_sources(&mut self) {
         let config = &self.config;
         let [samples, bits, _] = PARTS.map(|part| config.budget_ppm / 10 * part);
-        let damon = matches!(config.bits, Bits::Auto | Bits::Damon)
-            .then(|| Damon::open(&config.root, config.state.as_deref(), bits));
-        let mut mappings = matches!(config.bits, Bits::Auto | Bits::Mappings);
-        match damon {
-            Some(Ok(damon)) => self.damon = Some(damon),
-            Some(Err(why)) => {
-                self.counters.trouble = why;
-                mappings = true;
+        let (root, state) = (config.root.as_path(), config.state.as_deref());
+        // Each of them is replaced by mappings where it cannot be had.
+        let opened = match config.bits {
+            Bits::Auto | Bits::Damon => {
+                Damon::open(root, state, bits).map(|damon| self.damon = Some(damon))
             }
-            None => {}
-        }
-        if config.bits == Bits::PageIdle {
-            match PageIdle::open(&config.root, bits) {
-                Ok(idle) => self.idle = Some(idle),
-                Err(why) => {
-                    self.counters.trouble = why;
-                    mappings = true;
-                }
+            Bits::DamonPhysical => {
+                PhysicalDamon::open(root, state, bits).map(|damon| self.physical = Some(damon))
             }
+            Bits::PageIdle => PageIdle::open(root, bits).map(|idle| self.idle = Some(idle)),
+            Bits::Mappings | Bits::Off => Ok(()),
+        };
+        let mappings = opened.is_err() || matches!(config.bits, Bits::Auto | Bits::Mappings);
+        if let Err(why) = opened {
+            self.counters.trouble = why;
         }
         self.mappings = mappings.then(|| MappingBits::new(bits));
         let source = config.samples;
         self.samples = source
             .and_then(|source| Samples::open(source, &config.root, config.sample_hz, samples));
-        let cpus = crate::list::online_cpus(&config.root);
-        let rest = |event| {
-            let counters = cpus.iter().map(|cpu| Counter::of_processor(event, *cpu));
-            let counters = counters.collect::<Result<Vec<_>, _>>().ok()?;
-            let gate = Gate::default();
-            Some(Rest { counters, gate })
-        };
-        (self.tlb, self.cache) = (rest(Counter::TLB_MISSES), rest(Counter::CACHE_MISSES));
-        if self.tlb.is_none() || self.cache.is_none() {
-            let why = "no hardware counters of misses, so no source rests by the rule of 20 %";
+        if self.rests.iter().any(Rest::never_rests) {
+            let why = "a kind of source never rests by the rule of 20 %: see below";
             let before = std::mem::take(&mut self.counters.trouble);
-            self.counters.trouble = if before.is_empty() {
-                why.to_owned()
-            } else {
-                format!("{before}; {why}")
+            self.counters.trouble = match before.is_empty() {
+                true => why.to_owned(),
+                false => format!("{before}; {why}"),
             };
         }
+    }
+
+    /// Samples by processor, by its number; empty where there are none.
+    #[must_use]
+    pub fn samples_by_cpu(&self) -> Vec<u64> {
+        self.samples.as_ref().map_or_else(Vec::new, Samples::by_cpu)
+    }
+
+    /// What each kind of source rests by, and whether it does now.
+    pub fn resting(&self) -> impl Iterator<Item = Resting> {
+        self.rests.iter().map(Rest::resting)
     }
 
     /// Time of the program between two samples; None where there are none.
@@ -226,26 +220,34 @@ impl Watcher {
         }
         self.scan.cost += self.clock.busy().saturating_sub(begin);
         let span = now.saturating_sub(std::mem::replace(&mut self.ticked, now));
+        let busy = self.busy_ppm();
         if let Some(samples) = &mut self.samples {
             samples.watch(&processes);
-            samples.look(&*self.clock, &processes, span, &mut self.sightings);
+            // Parts per million of a span: the product fits 128 bits.
+            let used = u128::from(span.0) * u128::from(busy) / 1_000_000;
+            let used = Nanos(u64::try_from(used).unwrap_or(u64::MAX));
+            samples.look(&*self.clock, &processes, (span, used), &mut self.sightings);
         }
+    }
+
+    /// What the watched processes use of one processor, in millionths.
+    fn busy_ppm(&self) -> u64 {
+        let busy = self.watched.iter().map(|one| one.busy_ppm);
+        busy.fold(0, u64::saturating_add)
     }
 
     /// Each source's part, for as many processors as the watched processes use, at least one.
     fn set_budgets(&mut self) {
-        let busy = self
-            .watched
-            .iter()
-            .map(|one| one.busy_ppm)
-            .fold(0, u64::saturating_add);
-        let cores = busy.div_ceil(1_000_000).max(1);
+        let cores = self.busy_ppm().div_ceil(1_000_000).max(1);
         let whole = self.config.budget_ppm.saturating_mul(cores);
         let [samples, bits, memory] = PARTS.map(|part| whole / 10 * part);
         if let Some(source) = &mut self.samples {
             source.set_budget(samples);
         }
         if let Some(source) = &mut self.damon {
+            source.set_budget(bits);
+        }
+        if let Some(source) = &mut self.physical {
             source.set_budget(bits);
         }
         if let Some(source) = &mut self.idle {
@@ -270,15 +272,18 @@ impl Watcher {
         let now = self.clock.now();
         let span = now.saturating_sub(std::mem::replace(&mut self.epoch_began, now));
         let processes = self.processes();
-        let is_open = |rest: &mut Option<Rest>| rest.as_mut().is_none_or(Rest::is_open);
-        let bits = is_open(&mut self.tlb);
-        if bits {
-            self.look_at_bits(&processes, span);
+        for rest in &mut self.rests {
+            rest.count();
         }
-        if !is_open(&mut self.cache) {
-            let samples = isotherm_model::watch::Evidence::TraceSamples;
-            self.sightings
-                .retain(|sighting| sighting.evidence != samples);
+        let rests = self.rests.each_ref().map(|rest| rest.resting().rests);
+        for (evidence, rests) in Evidence::ALL.into_iter().zip(rests) {
+            match evidence {
+                Evidence::AccessedBits if !rests => self.look_at_bits(&processes, span),
+                Evidence::TraceSamples if rests => self
+                    .sightings
+                    .retain(|sighting| sighting.evidence != evidence),
+                Evidence::AccessedBits | Evidence::TraceSamples => {}
+            }
         }
         let held = self.held(span);
         let fast = held.iter().map(|held| held.fast).sum();
@@ -319,14 +324,15 @@ impl Watcher {
             left.retain(|process| !watched.contains(process));
             damon.look(&*self.clock, self.layout.page, span, &mut self.sightings);
         }
+        let (clock, page) = (&*self.clock, self.layout.page);
+        let (proc_root, resident) = (&self.layout.proc_root, &self.resident);
+        if let Some(damon) = &mut self.physical {
+            damon.look(clock, proc_root, resident, page, span, &mut self.sightings);
+        }
         if let Some(idle) = &mut self.idle {
-            let (clock, page) = (&*self.clock, self.layout.page);
-            let (proc_root, resident) = (&self.layout.proc_root, &self.resident);
             idle.look(clock, proc_root, resident, page, span, &mut self.sightings);
         }
         if let Some(mappings) = self.mappings.as_mut().filter(|_| !left.is_empty()) {
-            let (clock, page) = (&*self.clock, self.layout.page);
-            let proc_root = &self.layout.proc_root;
             mappings.look(clock, proc_root, &left, page, span, &mut self.sightings);
         }
     }
@@ -384,21 +390,11 @@ impl Watcher {
             self.counters.clone(),
         ];
         reports.extend(self.damon.as_ref().map(|source| source.report().clone()));
+        reports.extend(self.physical.as_ref().map(|source| source.report().clone()));
         reports.extend(self.idle.as_ref().map(|source| source.report().clone()));
         reports.extend(self.mappings.as_ref().map(|source| source.report().clone()));
-        reports.extend(self.samples.as_ref().map(|source| source.report().clone()));
+        reports.extend(self.samples.as_ref().map(Samples::report));
         reports
-    }
-}
-
-impl Rest {
-    /// True where what is counted is worth a look; also where it cannot be read any more.
-    fn is_open(&mut self) -> bool {
-        let values = self.counters.iter_mut().map(Counter::value);
-        match values.sum::<io::Result<u64>>() {
-            Ok(count) => self.gate.is_open(count),
-            Err(_) => true,
-        }
     }
 }
 

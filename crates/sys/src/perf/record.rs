@@ -68,6 +68,8 @@ pub struct Sample {
     pub tid: u32,
     /// `CLOCK_MONOTONIC`, nanoseconds.
     pub time_ns: u64,
+    /// Processor.
+    pub cpu: u32,
     /// Data address, where the event has one; 0 where the hardware did not know it.
     pub address: u64,
     /// Latency in cycles, where the hardware knows it; else 0.
@@ -76,6 +78,31 @@ pub struct Sample {
     pub data_source: u64,
     /// The program's registers.
     pub registers: Registers,
+}
+
+/// Bits of `union perf_mem_data_src` that tell the level of the memory: five bits of the kind of access
+/// stand before them.
+pub mod level {
+    /// The access was served by the levels that are named.
+    pub const HIT: u64 = 2 << 5;
+    /// They did not have it.
+    pub const MISS: u64 = 4 << 5;
+    /// The first level of cache.
+    pub const FIRST: u64 = 8 << 5;
+    /// The second one.
+    pub const SECOND: u64 = 0x20 << 5;
+    /// The third one.
+    pub const THIRD: u64 = 0x40 << 5;
+}
+
+impl Sample {
+    /// True where the hardware knows that a cache of the core served the access, so that nothing of
+    /// it went to memory.
+    #[must_use]
+    pub const fn stayed_in_core(&self) -> bool {
+        let core = level::FIRST | level::SECOND;
+        self.data_source & level::HIT != 0 && self.data_source & core != 0
+    }
 }
 
 /// One record.
@@ -120,6 +147,23 @@ pub enum Record<'a> {
     },
     /// A mapping with executable pages was made.
     Mapping(Mapping<'a>),
+    /// The hardware wrote bytes to the AUX ring.
+    Aux {
+        /// Where they begin; this only grows.
+        offset: u64,
+        /// How many.
+        bytes: u64,
+        /// Something is missing behind them.
+        truncated: bool,
+        /// Process; 0 where it was not recorded, as the rest.
+        pid: u32,
+        /// Thread.
+        tid: u32,
+        /// When.
+        time_ns: u64,
+        /// Processor.
+        cpu: u32,
+    },
     /// The kernel stopped (true) or resumed sampling because it cost too much.
     Throttled(bool),
     /// A record of another type.
@@ -209,20 +253,38 @@ impl<'a> Fields<'a> {
         Some(())
     }
 
-    /// The time in the identification that `sample_id_all` puts at the end of every record that is
-    /// no sample: (pid, tid), time, cpu, 8 bytes each.
-    fn trailing_time(&self) -> u64 {
+    /// The identification that `sample_id_all` puts at the end of every record that is no sample:
+    /// (pid, tid), time, (cpu, nothing), 8 bytes each.
+    fn trailing_id(&self) -> Option<Id> {
         const TRAILER: usize = 24;
         let mut trailer = Self {
             bytes: &self.bytes[self.bytes.len().saturating_sub(TRAILER)..],
         };
-        trailer.skip(8).and_then(|()| trailer.long()).unwrap_or(0)
+        Some(Id {
+            pid: trailer.word()?,
+            tid: trailer.word()?,
+            time_ns: trailer.long()?,
+            cpu: trailer.word()?,
+        })
+    }
+
+    fn trailing_time(&self) -> u64 {
+        self.trailing_id().map_or(0, |id| id.time_ns)
     }
 
     fn text(&self) -> &'a [u8] {
         let end = self.bytes.iter().position(|byte| *byte == 0);
         &self.bytes[..end.unwrap_or(self.bytes.len())]
     }
+}
+
+/// Whose a record is that is no sample.
+#[derive(Clone, Copy, Default)]
+struct Id {
+    pid: u32,
+    tid: u32,
+    time_ns: u64,
+    cpu: u32,
 }
 
 fn take_apart<'a>(
@@ -260,9 +322,32 @@ fn take_apart<'a>(
             time_ns: body.trailing_time(),
         },
         abi::PERF_RECORD_MMAP2 => Record::Mapping(mapping(body)?),
+        abi::PERF_RECORD_AUX => aux(body)?,
         abi::PERF_RECORD_THROTTLE => Record::Throttled(true),
         abi::PERF_RECORD_UNTHROTTLE => Record::Throttled(false),
         other => Record::Other(other),
+    })
+}
+
+fn aux(mut body: Fields<'_>) -> Option<Record<'_>> {
+    // Bits for a full ring, and for records that the hardware dropped or could not order.
+    const LOSS: u32 =
+        abi::PERF_AUX_FLAG_TRUNCATED | abi::PERF_AUX_FLAG_PARTIAL | abi::PERF_AUX_FLAG_COLLISION;
+    let (offset, bytes, flags) = (body.long()?, body.long()?, body.long()?);
+    let Id {
+        pid,
+        tid,
+        time_ns,
+        cpu,
+    } = body.trailing_id().unwrap_or_default();
+    Some(Record::Aux {
+        offset,
+        bytes,
+        truncated: flags & u64::from(LOSS) != 0,
+        pid,
+        tid,
+        time_ns,
+        cpu,
     })
 }
 
@@ -293,6 +378,7 @@ fn sample(mut body: Fields<'_>, layout: SampleLayout) -> Option<Sample> {
         pid: 0,
         tid: 0,
         time_ns: 0,
+        cpu: 0,
         address: 0,
         weight: 0,
         data_source: 0,
@@ -311,7 +397,8 @@ fn sample(mut body: Fields<'_>, layout: SampleLayout) -> Option<Sample> {
         sample.address = body.long()?;
     }
     if has(abi::PERF_SAMPLE_CPU) {
-        body.skip(8)?;
+        sample.cpu = body.word()?;
+        body.skip(4)?;
     }
     if has(abi::PERF_SAMPLE_REGS_USER) {
         sample.registers = registers(&mut body, layout.registers)?;
@@ -382,7 +469,10 @@ mod tests {
             panic!("no sample");
         };
         assert_eq!((sample.ip, sample.pid, sample.tid), (0x401000, 7, 8));
-        assert_eq!((sample.time_ns, sample.address), (99, 0xbeef));
+        assert_eq!(
+            (sample.time_ns, sample.address, sample.cpu),
+            (99, 0xbeef, 1)
+        );
         let registers = [0, 1, 2, 200].map(|number| sample.registers.get(number));
         assert_eq!(registers, [Some(11), None, Some(22), None]);
     }
@@ -453,6 +543,51 @@ mod tests {
         assert_eq!((mapping.inode, mapping.path), (77, b"/bin/so".as_slice()));
         assert_eq!(mapping.time_ns, 7);
         assert_eq!((records.next(), records.rest()), (None, 0));
+    }
+
+    #[test]
+    fn what_the_hardware_wrote_is_announced_with_whose_it_is() {
+        let truncated = u64::from(abi::PERF_AUX_FLAG_TRUNCATED);
+        let longs = [96, 40, truncated, pair(7, 8), 99, pair(3, 0)];
+        let bytes = record(abi::PERF_RECORD_AUX, 0, &longs);
+        let aux = Record::Aux {
+            offset: 96,
+            bytes: 40,
+            truncated: true,
+            pid: 7,
+            tid: 8,
+            time_ns: 99,
+            cpu: 3,
+        };
+        assert_eq!(Records::new(&bytes, LAYOUT).next(), Some(aux));
+    }
+
+    #[test]
+    fn what_a_cache_of_the_core_served_did_not_go_to_memory() {
+        let stays = |data_source| {
+            let longs = [1, data_source];
+            let bytes = record(abi::PERF_RECORD_SAMPLE, 0, &longs);
+            let fields = u64::from(abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_DATA_SRC);
+            let layout = SampleLayout {
+                fields,
+                registers: 0,
+            };
+            match Records::new(&bytes, layout).next() {
+                Some(Record::Sample(sample)) => sample.stayed_in_core(),
+                other => panic!("{other:?}"),
+            }
+        };
+        // Not known; load, hit in L1; hit in L2; missed L1; hit in L3; local memory.
+        let found = [
+            0,
+            0x2 | 10 << 5,
+            0x2 | 0x22 << 5,
+            12 << 5,
+            0x42 << 5,
+            0x82 << 5,
+        ]
+        .map(stays);
+        assert_eq!(found, [false, true, true, false, false, false]);
     }
 
     #[test]

@@ -112,7 +112,14 @@ impl Ring {
         found.map(|_| ()).ok_or(Inconsistent)
     }
 
-    fn position(&self, offset: usize) -> &AtomicU64 {
+    /// Bytes mapped, the first page included.
+    pub(super) const fn mapped_bytes(&self) -> usize {
+        self.mapped_bytes
+    }
+
+    /// A word of the first page, by the offset of an aligned 64-bit field of `perf_event_mmap_page`.
+    pub(super) fn position(&self, offset: usize) -> &AtomicU64 {
+        debug_assert!(offset.is_multiple_of(8) && offset < self.data_offset);
         // SAFETY: the kernel writes these words while we read, both by atomic accesses. The first
         // page is mapped as long as `self` lives; the offset is that of an aligned 64-bit field.
         unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }

@@ -14,6 +14,7 @@ const TWO: &[&str] = &["two-nodes"];
 pub(crate) const TESTS: &[GuestTest] = &[
     on!(TWO, the_daemon_moves_hot_pages_by_samples_alone),
     on!(TWO, the_daemon_moves_hot_pages_by_damon_alone),
+    on!(TWO, the_daemon_moves_hot_pages_by_damon_by_frame_alone),
     on!(TWO, the_daemon_moves_hot_pages_by_mappings_alone),
     on!(TWO, killing_daemon_and_programs_leaves_the_other_well),
     on!(long TWO, a_thousand_kills_of_daemon_and_programs_leave_the_other_well),
@@ -248,6 +249,15 @@ fn the_daemon_moves_hot_pages_by_damon_alone() {
     moves_by(
         "accessed_bits = \"damon\"\ntrace_samples = \"off\"\n",
         "damon",
+    );
+}
+
+fn the_daemon_moves_hot_pages_by_damon_by_frame_alone() {
+    loopback();
+    let _kickers = kickers();
+    moves_by(
+        "accessed_bits = \"damon-paddr\"\ntrace_samples = \"off\"\n",
+        "damon-paddr",
     );
 }
 

@@ -9,8 +9,9 @@ use isotherm_model::batch::Process;
 use isotherm_model::units::Nanos;
 use isotherm_model::watch::{Evidence, Sighting};
 
-use super::{BITMAP, LISTED, PRESENT, PageIdle, TAIL};
+use super::{BITMAP, LISTED, PageIdle, TAIL};
 use crate::clock::Clock;
+use crate::watch::frames::PRESENT;
 use crate::watch::memory::Resident;
 
 const PAGE: u64 = 4096;

@@ -1,0 +1,228 @@
+//! Counters that say how busy memory is, and which of them lets which kind of source rest.
+//!
+//! TMP (Choi et al., "Dancing in the Dark", section IV) switches a source off while the counter it
+//! depends on is low: misses of the last cache for trace samples, misses of the TLB for accessed bits.
+//! Many machines count neither for us. What goes to memory stands in there: while memory is hardly
+//! used, neither source has anything to find.
+//!
+//! ```text
+//! trace samples   cache misses, else controllers, else resctrl
+//! accessed bits   TLB misses,   else controllers, else resctrl
+//! ```
+//!
+//! `uncore` finds what memory controllers count, [`resctrl`] what the kernel's resource control does.
+//! The file-system root is an argument, and so is who opens events: recorded machines have neither
+//! their events nor their controllers here.
+
+pub mod resctrl;
+pub mod uncore;
+
+use std::io;
+use std::path::Path;
+
+use isotherm_model::watch::Evidence;
+use isotherm_sys::perf::Counter;
+
+use crate::perf_source::refusal;
+use resctrl::Resctrl;
+
+/// Something that can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Misses of the last level of cache, by the processors.
+    CacheMisses,
+    /// Reads that missed the data TLB, by the processors.
+    TlbMisses,
+    /// Reads and writes of memory, by its controllers.
+    Controllers,
+    /// Bytes of all control groups of resctrl, by the processors' cache monitoring.
+    Resctrl,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::CacheMisses,
+        Self::TlbMisses,
+        Self::Controllers,
+        Self::Resctrl,
+    ];
+
+    /// Those that a kind of source may rest by, best first.
+    #[must_use]
+    pub const fn for_source(evidence: Evidence) -> [Self; 3] {
+        let own = match evidence {
+            Evidence::TraceSamples => Self::CacheMisses,
+            Evidence::AccessedBits => Self::TlbMisses,
+        };
+        [own, Self::Controllers, Self::Resctrl]
+    }
+
+    /// Its name in the status and in `isotherm doctor`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CacheMisses => "cache misses",
+            Self::TlbMisses => "TLB misses",
+            Self::Controllers => "memory controllers",
+            Self::Resctrl => "resctrl bandwidth",
+        }
+    }
+}
+
+/// Why something cannot be counted, and what would bring it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Lack {
+    /// Why.
+    pub why: String,
+    /// What would bring it.
+    pub remedy: &'static str,
+}
+
+/// An event that is only counted, of whatever runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Counted {
+    /// `perf_event_attr.type`.
+    pub kind: u32,
+    /// `config`, `config1` and `config2`.
+    pub configs: [u64; 3],
+    /// The processor to ask.
+    pub cpu: u32,
+    /// A unit beside the processors counts it, which cannot tell the kernel from programs.
+    pub uncore: bool,
+    /// What one count stands for: 1 for a miss, bytes for traffic.
+    pub weight: u64,
+}
+
+impl Counted {
+    /// Opens it on this machine.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub fn open(&self) -> io::Result<Counter> {
+        match self.uncore {
+            true => Counter::of_unit(self.kind, self.configs, self.cpu),
+            false => Counter::of_processor((self.kind, self.configs[0]), self.cpu),
+        }
+    }
+}
+
+/// A count that only grows.
+pub trait Count {
+    /// The count so far.
+    ///
+    /// # Errors
+    /// It cannot be read any more.
+    fn value(&mut self) -> io::Result<u64>;
+}
+
+impl Count for Counter {
+    fn value(&mut self) -> io::Result<u64> {
+        Self::value(self)
+    }
+}
+
+/// Something that is counted, with what opened events are here.
+#[derive(Debug)]
+pub enum Counting<T> {
+    /// By events, each with what one count stands for.
+    Events(Vec<(u64, T)>),
+    /// By resctrl.
+    Resctrl(Resctrl),
+}
+
+impl<T: Count> Counting<T> {
+    /// The count so far, of the whole machine: misses, or bytes.
+    ///
+    /// # Errors
+    /// It cannot be read any more.
+    pub fn value(&mut self) -> io::Result<u64> {
+        match self {
+            Self::Resctrl(resctrl) => resctrl.value(),
+            Self::Events(events) => events.iter_mut().try_fold(0_u64, |sum, (weight, event)| {
+                Ok(sum.saturating_add(event.value()?.saturating_mul(*weight)))
+            }),
+        }
+    }
+}
+
+const PMU: &str = "a bare-metal machine, or a virtual machine that passes the PMU on";
+const PERF: &str = "CAP_PERFMON, or kernel.perf_event_paranoid of 0 or less";
+
+/// Opens what counts this on the machine below the root, each event by `open`.
+///
+/// # Errors
+/// What is missing, and what would bring it.
+pub fn open<T>(
+    kind: Kind,
+    root: &Path,
+    open: &dyn Fn(&Counted) -> io::Result<T>,
+) -> Result<Counting<T>, Lack> {
+    let misses = |(kind, config)| {
+        let cpus = crate::list::online_cpus(root).into_iter();
+        cpus.map(|cpu| Counted {
+            kind,
+            configs: [config, 0, 0],
+            cpu,
+            uncore: false,
+            weight: 1,
+        })
+        .collect()
+    };
+    let events: Vec<Counted> = match kind {
+        Kind::Resctrl => return Resctrl::open(root).map(Counting::Resctrl),
+        Kind::CacheMisses => misses(Counter::CACHE_MISSES),
+        Kind::TlbMisses => misses(Counter::TLB_MISSES),
+        Kind::Controllers => uncore::find(root)?,
+    };
+    let open = |event: &Counted| Ok((event.weight, open(event)?));
+    let opened: io::Result<Vec<_>> = events.iter().map(open).collect();
+    opened.map(Counting::Events).map_err(|error| Lack {
+        why: refusal(&error),
+        remedy: match error.kind() {
+            io::ErrorKind::PermissionDenied => PERF,
+            _ => PMU,
+        },
+    })
+}
+
+/// What a kind of source rests by, and why.
+#[derive(Debug)]
+pub struct Choice<T> {
+    /// What is counted; None where nothing can be.
+    pub counting: Option<(Kind, Counting<T>)>,
+    /// Why not something better, with what would bring it: a sentence for each that was tried before.
+    pub why: String,
+}
+
+/// Chooses what a kind of source rests by: the best that can be opened.
+pub fn choose<T>(
+    evidence: Evidence,
+    root: &Path,
+    open_event: &dyn Fn(&Counted) -> io::Result<T>,
+) -> Choice<T> {
+    let mut missing = Vec::new();
+    for kind in Kind::for_source(evidence) {
+        match open(kind, root, open_event) {
+            Ok(counting) => {
+                return Choice {
+                    counting: Some((kind, counting)),
+                    why: missing.join("; "),
+                };
+            }
+            Err(Lack { why, remedy }) => {
+                missing.push(format!(
+                    "no {}: {why}; {remedy} would bring it",
+                    kind.name()
+                ));
+            }
+        }
+    }
+    Choice {
+        counting: None,
+        why: missing.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Bytes that processors moved from and to memory, as the kernel's resource control counts them.
+//!
+//! Each control group of resctrl tells what its tasks moved through each cache, the groups below it
+//! included; those beside the root's stand in directories beside it. Nothing is ever made or written
+//! there: somebody else's groups are only added up, whenever they come and go.
+//!
+//! Kernel document: `Documentation/filesystems/resctrl.rst`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Lack;
+
+/// Where it is mounted, below the root.
+const MOUNTED: &str = "sys/fs/resctrl";
+
+/// Directories there that are no control groups.
+const NO_GROUPS: [&str; 3] = ["info", "mon_data", "mon_groups"];
+
+/// The counts of all groups.
+#[derive(Debug)]
+pub struct Resctrl {
+    mounted: PathBuf,
+    /// What each file said last. A group that goes takes its count with it.
+    last: BTreeMap<PathBuf, u64>,
+    total: u64,
+}
+
+impl Resctrl {
+    /// The counts below this root.
+    ///
+    /// # Errors
+    /// The kernel has none, it is not mounted, or the processors do not count bytes.
+    pub fn open(root: &Path) -> Result<Self, Lack> {
+        let mounted = root.join(MOUNTED);
+        let lack = |why: String, remedy| Lack { why, remedy };
+        if !mounted.is_dir() {
+            return Err(lack(
+                format!("there is no /{MOUNTED}"),
+                "a kernel with CONFIG_X86_CPU_RESCTRL or CONFIG_ARM64_MPAM on a processor with cache \
+                 monitoring, not in a virtual machine",
+            ));
+        }
+        if !mounted.join("info").is_dir() {
+            return Err(lack(
+                format!("nothing is mounted on /{MOUNTED}"),
+                "`mount -t resctrl resctrl /sys/fs/resctrl`",
+            ));
+        }
+        let mut resctrl = Self {
+            mounted,
+            last: BTreeMap::new(),
+            total: 0,
+        };
+        match resctrl.value() {
+            Ok(_) => Ok(resctrl),
+            Err(error) => Err(lack(
+                error.to_string(),
+                "a processor with memory bandwidth monitoring (Intel MBM, AMD QoS, Arm MPAM)",
+            )),
+        }
+    }
+
+    /// Bytes of all groups since it was opened.
+    ///
+    /// # Errors
+    /// No group tells any.
+    pub fn value(&mut self) -> io::Result<u64> {
+        let files = self.files();
+        let mut now = BTreeMap::new();
+        for file in files {
+            // `Unavailable` and `Error` stand there for a while, or for good.
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            if let Ok(bytes) = text.trim().parse::<u64>() {
+                // A group that is new, or that another one was made in the place of, begins here.
+                let before = self.last.get(&file).copied().unwrap_or(bytes);
+                self.total = self.total.saturating_add(bytes.saturating_sub(before));
+                now.insert(file, bytes);
+            }
+        }
+        self.last = now;
+        match self.last.is_empty() {
+            false => Ok(self.total),
+            true => Err(io::Error::other(format!(
+                "{}: no mbm_total_bytes has a number; the processors count: {}",
+                self.mounted.join("mon_data").display(),
+                self.features()
+            ))),
+        }
+    }
+
+    /// The files that tell bytes: one a group and cache.
+    fn files(&self) -> Vec<PathBuf> {
+        let is_group = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default();
+            NO_GROUPS.iter().all(|other| name != *other)
+        };
+        let groups = directories(&self.mounted).filter(is_group);
+        let groups = groups.chain([self.mounted.clone()]);
+        let caches = groups.flat_map(|group| directories(&group.join("mon_data")));
+        caches.map(|cache| cache.join("mbm_total_bytes")).collect()
+    }
+
+    fn features(&self) -> String {
+        let file = self.mounted.join("info/L3_MON/mon_features");
+        let text = fs::read_to_string(file).unwrap_or_default();
+        match text.trim() {
+            "" => "nothing".to_owned(),
+            text => text.replace('\n', ", "),
+        }
+    }
+}
+
+fn directories(parent: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| path.is_dir())
+}

@@ -1,0 +1,188 @@
+use super::{Choice, Count, Counted, Counting, Kind, choose, open};
+use isotherm_model::watch::Evidence;
+use std::cell::Cell;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+
+/// A machine from files.
+fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let root = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = root.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    root
+}
+
+/// A counter that the test sets.
+#[derive(Debug)]
+struct Set(Rc<Cell<u64>>);
+
+impl Count for Set {
+    fn value(&mut self) -> io::Result<u64> {
+        Ok(self.0.get())
+    }
+}
+
+const NO_EVENT: i32 = 2;
+const FORBIDDEN: i32 = 13;
+
+fn refuse(error: i32) -> impl Fn(&Counted) -> io::Result<Set> {
+    move |_| Err(io::Error::from_raw_os_error(error))
+}
+
+fn chosen(choice: &Choice<Set>) -> Option<Kind> {
+    choice.counting.as_ref().map(|(kind, _)| *kind)
+}
+
+const IMC: &str = "sys/bus/event_source/devices/uncore_imc_0";
+
+fn imc() -> tempfile::TempDir {
+    machine(&[
+        (&format!("{IMC}/type"), "24\n"),
+        (&format!("{IMC}/cpumask"), "0,16\n"),
+        (&format!("{IMC}/format/event"), "config:0-7\n"),
+        (&format!("{IMC}/format/umask"), "config:8-15\n"),
+        (
+            &format!("{IMC}/events/cas_count_read"),
+            "event=0x04,umask=0x03\n",
+        ),
+        (
+            &format!("{IMC}/events/cas_count_read.scale"),
+            "6.103515625e-5\n",
+        ),
+        (&format!("{IMC}/events/cas_count_read.unit"), "MiB\n"),
+        (&format!("{IMC}/events/clockticks"), "event=0x00\n"),
+    ])
+}
+
+#[test]
+fn a_source_rests_by_its_own_counter_and_where_there_is_none_by_traffic() {
+    let root = imc();
+    let all = |_: &Counted| Ok(Set(Rc::default()));
+    for (evidence, own) in [
+        (Evidence::TraceSamples, Kind::CacheMisses),
+        (Evidence::AccessedBits, Kind::TlbMisses),
+    ] {
+        let best = choose(evidence, root.path(), &all);
+        assert_eq!((chosen(&best), best.why.as_str()), (Some(own), ""));
+        // A guest: the processors count nothing, the host passed a controller on.
+        let no_misses = |event: &Counted| match event.uncore {
+            true => Ok(Set(Rc::default())),
+            false => Err(io::Error::from_raw_os_error(NO_EVENT)),
+        };
+        let next = choose(evidence, root.path(), &no_misses);
+        assert_eq!(chosen(&next), Some(Kind::Controllers));
+        assert!(next.why.contains("no such event") && next.why.contains(own.name()));
+        let none = choose(evidence, root.path(), &refuse(FORBIDDEN));
+        assert_eq!(chosen(&none), None);
+        assert!(
+            none.why.contains("CAP_PERFMON") && none.why.contains("resctrl"),
+            "{}",
+            none.why
+        );
+    }
+}
+
+#[test]
+fn traffic_is_asked_of_one_processor_a_socket_and_weighs_what_its_scale_says() {
+    let root = imc();
+    let asked = Rc::new(Cell::new(0));
+    let opener = |event: &Counted| {
+        assert_eq!((event.kind, event.configs[0]), (24, 0x304));
+        assert!(event.uncore && [0, 16].contains(&event.cpu));
+        Ok(Set(Rc::clone(&asked)))
+    };
+    let mut counting = open(Kind::Controllers, root.path(), &opener).unwrap();
+    asked.set(10);
+    assert_eq!(counting.value().unwrap(), 2 * 10 * 64);
+    asked.set(u64::MAX);
+    assert_eq!(counting.value().unwrap(), u64::MAX, "saturates");
+}
+
+#[test]
+fn controllers_that_make_no_sense_are_named() {
+    let broken = machine(&[(&format!("{IMC}/events/cas_count_read"), "event=0x04\n")]);
+    let lack = open(Kind::Controllers, broken.path(), &refuse(NO_EVENT)).unwrap_err();
+    assert!(lack.why.contains("uncore_imc_0"), "{}", lack.why);
+    let none = open(Kind::Controllers, Path::new("/none"), &refuse(NO_EVENT)).unwrap_err();
+    assert!(none.remedy.contains("intel_uncore"), "{}", none.remedy);
+}
+
+const ROOT: &str = "sys/fs/resctrl/mon_data/mon_L3_00/mbm_total_bytes";
+const GROUP: &str = "sys/fs/resctrl/batch/mon_data/mon_L3_00/mbm_total_bytes";
+
+#[test]
+fn bytes_of_control_groups_are_added_whenever_they_come_and_go() {
+    let root = machine(&[
+        (
+            "sys/fs/resctrl/info/L3_MON/mon_features",
+            "mbm_total_bytes\n",
+        ),
+        (ROOT, "1000\n"),
+        (
+            "sys/fs/resctrl/mon_data/mon_L3_01/mbm_total_bytes",
+            "Unavailable\n",
+        ),
+        // What the root's file counts already.
+        (
+            "sys/fs/resctrl/mon_groups/one/mon_data/mon_L3_00/mbm_total_bytes",
+            "900\n",
+        ),
+    ]);
+    let write = |name: &str, text: &str| {
+        let path = root.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let mut counting = open(Kind::Resctrl, root.path(), &refuse(FORBIDDEN)).unwrap();
+    let mut value = || counting.value().unwrap();
+    assert_eq!(value(), 0, "it counts from its opening on");
+    write(ROOT, "1500\n");
+    write(GROUP, "700\n");
+    assert_eq!(value(), 500, "a new group begins with what it has");
+    write(GROUP, "900\n");
+    assert_eq!(value(), 700);
+    std::fs::remove_dir_all(root.path().join("sys/fs/resctrl/batch")).unwrap();
+    write(ROOT, "1600\n");
+    assert_eq!(value(), 800, "a group that goes takes nothing back");
+    write(ROOT, "Error\n");
+    assert!(counting.value().is_err());
+}
+
+#[test]
+fn resctrl_says_whether_the_kernel_the_mount_or_the_processor_lacks_it() {
+    let lack = |root: &Path| open(Kind::Resctrl, root, &refuse(NO_EVENT)).unwrap_err();
+    assert!(
+        lack(Path::new("/none"))
+            .remedy
+            .contains("CONFIG_X86_CPU_RESCTRL")
+    );
+    let there = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(there.path().join("sys/fs/resctrl")).unwrap();
+    assert!(lack(there.path()).remedy.contains("mount -t resctrl"));
+    let allocates_only = machine(&[
+        ("sys/fs/resctrl/info/L3_MON/mon_features", "llc_occupancy\n"),
+        ("sys/fs/resctrl/mon_data/mon_L3_00/llc_occupancy", "5\n"),
+    ]);
+    let lack = lack(allocates_only.path());
+    assert!(lack.why.contains("llc_occupancy"), "{}", lack.why);
+    assert!(
+        lack.remedy.contains("bandwidth monitoring"),
+        "{}",
+        lack.remedy
+    );
+}
+
+#[test]
+fn a_count_that_cannot_be_read_is_an_error_and_no_zero() {
+    struct Broken;
+    impl Count for Broken {
+        fn value(&mut self) -> io::Result<u64> {
+            Err(io::ErrorKind::UnexpectedEof.into())
+        }
+    }
+    assert!(Counting::Events(vec![(1, Broken)]).value().is_err());
+}

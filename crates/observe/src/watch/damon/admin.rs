@@ -1,0 +1,298 @@
+//! The files of DAMON: whose the kdamonds are, and what one is told and tells.
+
+use std::fs;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use isotherm_model::units::Nanos;
+
+/// Where the files are, below the root.
+pub(super) const ADMIN: &str = "sys/kernel/mm/damon/admin/kdamonds";
+
+/// Looks at every region in one report, at full speed: as many as the document's example.
+const LOOKS: u64 = 20;
+
+/// Time between two looks at full speed, in microseconds.
+const SAMPLE_US: u64 = 5_000;
+
+/// Time between two looks at which memory there is, in microseconds.
+const UPDATE_US: u64 = 1_000_000;
+
+/// The kdamonds that are ours.
+#[derive(Debug)]
+pub(super) struct Admin {
+    files: PathBuf,
+    proc_root: PathBuf,
+    /// Where it is noted which kdamonds are ours; None for nowhere.
+    note: Option<PathBuf>,
+    count: usize,
+}
+
+/// What memory a kdamond looks at.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Target<'a> {
+    /// That of a process (`vaddr`).
+    Process(u32),
+    /// These physical addresses, sorted and apart (`paddr`).
+    Physical(&'a [Range<u64>]),
+}
+
+/// What a kdamond is told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Monitoring<'a> {
+    pub target: Target<'a>,
+    /// How many times slower than at full speed.
+    pub stride: u32,
+    /// Fewest and most regions.
+    pub regions: (u64, u64),
+    /// Regions with fewer accesses in a report are not told.
+    pub accesses_at_least: u64,
+}
+
+/// What a kdamond tells of a region.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Region {
+    pub range: Range<u64>,
+    /// Looks that found it accessed.
+    pub accesses: u64,
+}
+
+impl Admin {
+    /// Makes this many kdamonds, all off. A file in `state`, a directory that only we may write,
+    /// notes that they are ours; without one, none of before are taken over.
+    ///
+    /// # Errors
+    /// In words, with what would help: the kernel has none, somebody else uses them, they may not
+    /// be written, or they know no such `operations`, which `remedy` brings.
+    pub(super) fn open(
+        root: &Path,
+        state: Option<&Path>,
+        count: usize,
+        (operations, remedy): (&str, &str),
+    ) -> Result<Self, String> {
+        let files = root.join(ADMIN);
+        let note = state.map(|state| state.join("kdamonds"));
+        let there = read(&files.join("nr_kdamonds")).map_err(|error| {
+            format!("this kernel has no DAMON ({error}); CONFIG_DAMON_SYSFS brings it")
+        })?;
+        if there != "0" && !are_ours(&files, note.as_deref(), &there) {
+            return Err(format!(
+                "DAMON has {there} kdamonds that somebody else has set up, and these are left \
+                 alone; writing 0 to {} when they are off makes room",
+                files.join("nr_kdamonds").display()
+            ));
+        }
+        let admin = Self {
+            files,
+            proc_root: root.join("proc"),
+            note,
+            count,
+        };
+        admin.all_off(there.parse().unwrap_or(0));
+        // From here on they are ours, and dropping them puts the kernel back.
+        admin.set_up().map_err(|error| {
+            format!("DAMON may not be set up ({error}); it needs the rights of root on sysfs")
+        })?;
+        let can = read(&admin.files.join("0/contexts/0/avail_operations")).unwrap_or_default();
+        match can.split_ascii_whitespace().any(|word| word == operations) {
+            true => Ok(admin),
+            false => Err(format!(
+                "this kernel's DAMON has no {operations}, only: {}; {remedy} brings it",
+                can.replace('\n', ", ")
+            )),
+        }
+    }
+
+    fn set_up(&self) -> io::Result<()> {
+        self.write("nr_kdamonds", &self.count.to_string())?;
+        (0..self.count)
+            .try_for_each(|number| self.write(&format!("{number}/contexts/nr_contexts"), "1"))
+    }
+
+    /// Writes the settings of a kdamond and starts it.
+    ///
+    /// # Errors
+    /// The kernel refused one, which is named.
+    pub(super) fn begin(&self, number: usize, monitoring: &Monitoring<'_>) -> io::Result<()> {
+        for (file, text) in settings(number, monitoring) {
+            self.write(&file, &text)
+                .map_err(|error| io::Error::new(error.kind(), format!("{file}: {error}")))?;
+        }
+        Ok(())
+    }
+
+    /// Stops a kdamond. It is off already where its process has ended.
+    pub(super) fn stop(&self, number: usize) {
+        let _ = self.write(&format!("{number}/state"), "off");
+    }
+
+    /// What a kdamond's last report says, by address; what makes no sense in it is left out.
+    ///
+    /// # Errors
+    /// Its process has ended, and it with it.
+    pub(super) fn regions(&self, number: usize) -> io::Result<Vec<Region>> {
+        let state = format!("{number}/state");
+        self.write(&state, "update_schemes_tried_regions")?;
+        let tried = format!("{number}/contexts/0/schemes/0/tried_regions");
+        let entries = fs::read_dir(self.files.join(tried)).into_iter().flatten();
+        let regions = entries.flatten().filter_map(|entry| region(&entry.path()));
+        let mut regions: Vec<Region> = regions.collect();
+        regions.sort_unstable_by_key(|region| region.range.start);
+        let _ = self.write(&state, "clear_schemes_tried_regions");
+        Ok(regions)
+    }
+
+    /// Processor time of a kdamond.
+    pub(super) fn cpu(&self, number: usize) -> Nanos {
+        let pid = self.thread(number).and_then(|pid| pid.parse::<u32>().ok());
+        let usage = pid.and_then(|pid| crate::accessed::usage(&self.proc_root, pid));
+        usage.map_or(Nanos::ZERO, |(cpu, _)| Nanos(cpu))
+    }
+
+    /// Notes the threads that are ours. Without the note a daemon that follows a killed one finds
+    /// kdamonds that it must take for somebody else's, and does without.
+    pub(super) fn note(&self) {
+        let pids: Vec<String> = (0..self.count).filter_map(|it| self.thread(it)).collect();
+        if let Some(note) = &self.note {
+            let _ = fs::write(note, format!("{}\n{}\n", self.count, pids.join("\n")));
+        }
+    }
+
+    fn thread(&self, number: usize) -> Option<String> {
+        thread(&self.files, number)
+    }
+
+    fn all_off(&self, count: usize) {
+        (0..count).for_each(|number| self.stop(number));
+    }
+
+    fn write(&self, file: &str, text: &str) -> io::Result<()> {
+        fs::write(self.files.join(file), text)
+    }
+}
+
+/// Stops all kdamonds of ours and leaves none behind.
+impl Drop for Admin {
+    fn drop(&mut self) {
+        self.all_off(self.count);
+        let _ = self.write("nr_kdamonds", "0");
+        if let Some(note) = &self.note {
+            let _ = fs::remove_file(note);
+        }
+    }
+}
+
+/// The files of a kdamond and what to write there, in order: minima before maxima where 0 to 0 is what
+/// is there before.
+fn settings(number: usize, monitoring: &Monitoring<'_>) -> Vec<(String, String)> {
+    let stride = u64::from(monitoring.stride);
+    let context = format!("{number}/contexts/0");
+    let intervals = format!("{context}/monitoring_attrs/intervals");
+    let regions = format!("{context}/monitoring_attrs/nr_regions");
+    let scheme = format!("{context}/schemes/0");
+    let pattern = format!("{scheme}/access_pattern");
+    let most = u32::MAX.to_string();
+    let operations = match monitoring.target {
+        Target::Process(_) => "vaddr",
+        Target::Physical(_) => "paddr",
+    };
+    let mut settings = vec![
+        (format!("{context}/operations"), operations.to_owned()),
+        (
+            format!("{intervals}/sample_us"),
+            (SAMPLE_US * stride).to_string(),
+        ),
+        (
+            format!("{intervals}/aggr_us"),
+            (SAMPLE_US * LOOKS * stride).to_string(),
+        ),
+        (
+            format!("{intervals}/update_us"),
+            (UPDATE_US * stride).to_string(),
+        ),
+        (format!("{regions}/max"), monitoring.regions.1.to_string()),
+        (format!("{regions}/min"), monitoring.regions.0.to_string()),
+        (format!("{context}/targets/nr_targets"), "1".to_owned()),
+    ];
+    let target = format!("{context}/targets/0");
+    match monitoring.target {
+        Target::Process(pid) => settings.push((format!("{target}/pid_target"), pid.to_string())),
+        Target::Physical(ranges) => {
+            let count = ranges.len().to_string();
+            settings.push((format!("{target}/regions/nr_regions"), count));
+            for (at, range) in ranges.iter().enumerate() {
+                let region = format!("{target}/regions/{at}");
+                settings.push((format!("{region}/start"), range.start.to_string()));
+                settings.push((format!("{region}/end"), range.end.to_string()));
+            }
+        }
+    }
+    let least = monitoring.accesses_at_least.to_string();
+    settings.extend([
+        (format!("{context}/schemes/nr_schemes"), "1".to_owned()),
+        (format!("{scheme}/action"), "stat".to_owned()),
+        (format!("{pattern}/sz/max"), u64::MAX.to_string()),
+        (format!("{pattern}/nr_accesses/max"), most.clone()),
+        (format!("{pattern}/nr_accesses/min"), least),
+        (format!("{pattern}/age/max"), most),
+        (format!("{number}/state"), "on".to_owned()),
+    ]);
+    settings
+}
+
+/// A region from its directory.
+fn region(directory: &Path) -> Option<Region> {
+    let number = |name: &str| read(&directory.join(name)).ok()?.parse::<u64>().ok();
+    let range = number("start")?..number("end")?;
+    (range.start < range.end).then_some(Region {
+        range,
+        accesses: number("nr_accesses")?,
+    })
+}
+
+fn read(path: &Path) -> io::Result<String> {
+    fs::read_to_string(path).map(|text| text.trim().to_owned())
+}
+
+/// The thread of a kdamond that runs.
+fn thread(files: &Path, number: usize) -> Option<String> {
+    let pid = read(&files.join(format!("{number}/pid"))).ok()?;
+    (pid != "-1").then_some(pid)
+}
+
+/// True where the kdamonds that are there are those of the note: as many, and none runs that is
+/// not named in it.
+fn are_ours(files: &Path, note: Option<&Path>, count: &str) -> bool {
+    let Some(Ok(note)) = note.map(fs::read_to_string) else {
+        return false;
+    };
+    let mut lines = note.lines();
+    let same = lines.next() == Some(count);
+    let ours: Vec<&str> = lines.collect();
+    let mut running = (0..count.parse().unwrap_or(0_usize)).filter_map(|it| thread(files, it));
+    same && running.all(|pid| ours.contains(&pid.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Region, region};
+    use std::fs;
+
+    #[test]
+    fn a_region_that_makes_no_sense_is_none() {
+        let directory = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(directory.path().join(name), text).unwrap();
+        assert_eq!(region(directory.path()), None);
+        write("start", "8192");
+        write("end", "4096");
+        write("nr_accesses", "3");
+        assert_eq!(region(directory.path()), None);
+        write("end", "12288\n");
+        let range = 8192..12_288;
+        assert_eq!(
+            region(directory.path()),
+            Some(Region { range, accesses: 3 })
+        );
+    }
+}

@@ -1,0 +1,430 @@
+//! DAMON by frame: one kdamond for all memory, however many processes there are.
+//!
+//! Its regions are ranges of physical addresses, which are told to processes by where their pages lie.
+//! Looking up each page would cost more than DAMON itself, so a few pages of each unit stand for it,
+//! others in every epoch.
+//!
+//! ```text
+//! frames    |   9 of 20   |      not told      |  4 of 20  |     as DAMON saw them
+//!                ^     ^            ^                ^
+//! unit           x     x            x                x           so (9+9+0+4)/4 a page
+//! ```
+//!
+//! What memory there is stands in `/proc/iomem`. Its addresses, and the numbers of frames, are zeros
+//! for whoever lacks `CAP_SYS_ADMIN`.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::path::Path;
+
+use isotherm_model::batch::{Process, SourceReport};
+use isotherm_model::units::Nanos;
+use isotherm_model::watch::{Evidence, Sighting};
+
+use super::admin::{Admin, Monitoring, Region, Target};
+use super::processes::COST;
+use crate::clock::Clock;
+use crate::perf_source::empty_report;
+use crate::watch::cost::Stride;
+use crate::watch::frames::{Frame, Frames};
+use crate::watch::memory::Resident;
+
+/// Fewest and most regions of all memory. Those that were accessed are four files each to be read,
+/// about 10 us.
+const REGIONS: (u64, u64) = (10, 400);
+
+/// Pages of a unit that are looked up, 0.3 us each.
+const PAGES: u64 = 4;
+
+/// What it is called where memory may be used by programs, as in `System RAM (kmem)`.
+const MEMORY: &str = "System RAM";
+
+const REMEDY: &str = "CAP_SYS_ADMIN, which `accessed_bits = \"damon-paddr\"` keeps";
+
+/// The source.
+#[derive(Debug)]
+pub struct PhysicalDamon {
+    admin: Admin,
+    memory: Vec<Range<u64>>,
+    stride: Stride,
+    looks: u64,
+    cpu: Nanos,
+    report: SourceReport,
+}
+
+impl PhysicalDamon {
+    /// Sets up a kdamond below this root for all of its memory and starts it. A file in `state` notes
+    /// that it is ours, as with [`super::Damon::open`].
+    ///
+    /// # Errors
+    /// In words, with what would help: the kernel has none, somebody else uses it, it may not be
+    /// written, or the kernel does not say where memory is.
+    pub fn open(root: &Path, state: Option<&Path>, budget_ppm: u64) -> Result<Self, String> {
+        let path = root.join("proc/iomem");
+        let text = std::fs::read_to_string(&path)
+            .map_err(|error| format!("{}: {error}; DAMON needs {REMEDY}", path.display()))?;
+        let memory = memory(&text);
+        if memory.is_empty() {
+            return Err(format!(
+                "{} hides the addresses of memory; {REMEDY}, shows them",
+                path.display()
+            ));
+        }
+        let mut damon = Self {
+            admin: Admin::open(root, state, 1, ("paddr", "CONFIG_DAMON_PADDR"))?,
+            memory,
+            stride: Stride::new(budget_ppm),
+            looks: 0,
+            cpu: Nanos::ZERO,
+            report: empty_report("damon-paddr", COST.to_owned()),
+        };
+        damon.start();
+        match damon.report.trouble.as_str() {
+            "" => Ok(damon),
+            trouble => Err(trouble.to_owned()),
+        }
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub const fn report(&self) -> &SourceReport {
+        &self.report
+    }
+
+    /// Changes its budget.
+    pub const fn set_budget(&mut self, budget_ppm: u64) {
+        self.stride.set_budget(budget_ppm);
+    }
+
+    fn start(&mut self) {
+        let monitoring = Monitoring {
+            target: Target::Physical(&self.memory),
+            stride: self.stride.get(),
+            regions: REGIONS,
+            accesses_at_least: 1,
+        };
+        if let Err(error) = self.admin.begin(0, &monitoring) {
+            self.report.trouble = format!("DAMON does not watch physical memory: {error}");
+        }
+        self.admin.note();
+        self.cpu = self.admin.cpu(0);
+    }
+
+    /// Adds what was accessed of what these processes have resident, and adapts to what that cost.
+    /// Where the source is too dear for its budget, DAMON looks less often and most calls do nothing.
+    /// `span` is the time since the last call.
+    pub fn look(
+        &mut self,
+        clock: &dyn Clock,
+        proc_root: &Path,
+        resident: &BTreeMap<Process, Resident>,
+        page: u64,
+        span: Nanos,
+        sightings: &mut Vec<Sighting>,
+    ) {
+        let Some(strides) = self.stride.due() else {
+            return;
+        };
+        let begin = clock.busy();
+        self.looks = self.looks.wrapping_add(1);
+        match self.admin.regions(0) {
+            Ok(regions) => {
+                for (process, resident) in resident {
+                    // One that has ended is no failure; what else is wrong is wrong for all.
+                    match self.seen(&regions, proc_root, *process, resident, page) {
+                        Ok(seen) => sightings.extend(seen),
+                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                        Err(error) => self.report.trouble = format!("frame numbers: {error}"),
+                    }
+                }
+            }
+            Err(error) => self.report.trouble = format!("DAMON tells no regions: {error}"),
+        }
+        let now = self.admin.cpu(0);
+        self.report.cost += now.saturating_sub(std::mem::replace(&mut self.cpu, now));
+        self.report.cost += clock.busy().saturating_sub(begin);
+        let span = Nanos(span.0.saturating_mul(u64::from(strides)));
+        if self.stride.learn(self.report.cost, span) {
+            // Settings are read when a kdamond starts.
+            self.admin.stop(0);
+            self.start();
+        }
+    }
+
+    /// What was accessed of a process, by unit: one hit a page and look that found it accessed.
+    fn seen(
+        &mut self,
+        regions: &[Region],
+        proc_root: &Path,
+        process: Process,
+        resident: &Resident,
+        page: u64,
+    ) -> io::Result<Vec<Sighting>> {
+        let page = page.max(1);
+        let frames = Frames::open(proc_root, process.pid, page)?;
+        let mut seen = Vec::new();
+        for (range, bytes, addresses) in resident.samples(page, PAGES, self.looks) {
+            let (mut found, mut accesses) = (0_u64, 0_u64);
+            for address in addresses {
+                match frames.of(address)? {
+                    Frame::Absent => {}
+                    Frame::Hidden => {
+                        self.report.trouble =
+                            format!("the kernel hides frame numbers; {REMEDY}, shows them");
+                    }
+                    Frame::Number(frame) => {
+                        found += 1;
+                        accesses = accesses
+                            .saturating_add(accesses_at(regions, frame.saturating_mul(page)));
+                    }
+                }
+            }
+            self.report.taken += found;
+            let pages = bytes.0 / page;
+            let hits = pages.saturating_mul(accesses) / found.max(1);
+            if hits > 0 {
+                self.report.usable += found;
+                seen.push(Sighting {
+                    process,
+                    range,
+                    hits,
+                    evidence: Evidence::AccessedBits,
+                });
+            }
+        }
+        Ok(seen)
+    }
+}
+
+/// How often what lies at a physical address was found accessed.
+fn accesses_at(regions: &[Region], address: u64) -> u64 {
+    let after = regions.partition_point(|region| region.range.start <= address);
+    let region = after.checked_sub(1).and_then(|at| regions.get(at));
+    let region = region.filter(|region| address < region.range.end);
+    region.map_or(0, |region| region.accesses)
+}
+
+/// The ranges of memory in the text of `/proc/iomem`, sorted and apart: `00100000-bfffffff : System RAM`,
+/// the end included, on whatever level. Those that are hidden, and lines that make no sense, are left out.
+fn memory(text: &str) -> Vec<Range<u64>> {
+    let range = |line: &str| {
+        let (range, name) = line.trim().split_once(" : ")?;
+        let (start, last) = range.split_once('-')?;
+        let number = |text| u64::from_str_radix(text, 16).ok();
+        let range = number(start)?..number(last)?.checked_add(1)?;
+        (name.starts_with(MEMORY) && range.end > range.start && range.end > 1).then_some(range)
+    };
+    let mut ranges: Vec<Range<u64>> = text.lines().filter_map(range).collect();
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut end = 0;
+    ranges.retain(|range| {
+        let is_apart = range.start >= end;
+        end = end.max(range.end);
+        is_apart
+    });
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PhysicalDamon, Region, accesses_at, memory};
+    use crate::clock::MachineClock;
+    use crate::watch::damon::played::{machine, tell, text};
+    use crate::watch::frames::PRESENT;
+    use crate::watch::memory::Resident;
+    use isotherm_model::batch::Process;
+    use isotherm_model::units::Nanos;
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    const PAGE: u64 = 4096;
+    const UNIT: u64 = 16 * PAGE;
+    const PROCESS: Process = Process { pid: 7, image: 0 };
+
+    const IOMEM: &str = "\
+00000000-00000fff : Reserved
+00001000-0009fbff : System RAM
+00100000-bfffffff : System RAM
+  01000000-022090c7 : Kernel code
+c0001000-eebfffff : PCI Bus 0000:00
+100000000-1ffffffff : CXL Window 0
+  100000000-1ffffffff : dax0.0
+    100000000-17fffffff : System RAM (kmem)
+";
+
+    /// A machine on which page `n` of a process lies in frame `2000 - n`, if frames are shown.
+    fn played(frames_are_shown: bool) -> tempfile::TempDir {
+        let root = machine(1, "0\n", "vaddr\npaddr\n", "-1\n");
+        let path = |name: &str| root.path().join(name);
+        std::fs::create_dir_all(path("proc/7")).unwrap();
+        std::fs::write(path("proc/iomem"), IOMEM).unwrap();
+        let frame = |page: u64| if frames_are_shown { 2000 - page } else { 0 };
+        let pages = (0..1024).flat_map(|page| (PRESENT | frame(page)).to_ne_bytes());
+        std::fs::write(path("proc/7/pagemap"), pages.collect::<Vec<u8>>()).unwrap();
+        root
+    }
+
+    fn open(root: &Path) -> Result<PhysicalDamon, String> {
+        PhysicalDamon::open(root, Some(root), 1_000_000_000)
+    }
+
+    /// Hits by unit on the first units of the process.
+    fn look(damon: &mut PhysicalDamon, root: &Path, units: u64) -> Vec<(u64, u64)> {
+        let whole = 0..units * UNIT;
+        let resident = Resident::of_spans(std::slice::from_ref(&whole), UNIT);
+        let resident = BTreeMap::from([(PROCESS, resident)]);
+        let (mut seen, second) = (Vec::new(), Nanos(1_000_000_000));
+        damon.look(
+            &MachineClock,
+            &root.join("proc"),
+            &resident,
+            PAGE,
+            second,
+            &mut seen,
+        );
+        seen.iter()
+            .map(|one| (one.range.start / UNIT, one.hits))
+            .collect()
+    }
+
+    #[test]
+    fn all_memory_is_one_target_and_accessed_frames_are_told_to_the_units_in_them() {
+        let root = played(true);
+        let root = root.path();
+        let mut damon = open(root).unwrap();
+        assert_eq!(text(root, "0/contexts/0/operations"), "paddr");
+        assert_eq!(text(root, "0/contexts/0/targets/0/regions/nr_regions"), "3");
+        assert_eq!(
+            text(root, "0/contexts/0/targets/0/regions/1/start"),
+            "1048576"
+        );
+        assert_eq!(
+            text(root, "0/contexts/0/targets/0/regions/1/end"),
+            "3221225472"
+        );
+        assert_eq!(text(root, "0/state"), "on");
+        // The frames of the second unit, backwards: pages 16 to 31.
+        tell(
+            root,
+            &[((2000 - 31) * PAGE..(2000 - 15) * PAGE, 5), (1..2, 9)],
+        );
+        assert_eq!(look(&mut damon, root, 4), [(1, 16 * 5)]);
+        // Half of it: two of the four pages that stand for it.
+        tell(root, &[((2000 - 31) * PAGE..(2000 - 23) * PAGE, 6)]);
+        assert_eq!(look(&mut damon, root, 2), [(1, 16 * 6 / 2)]);
+        assert_eq!(damon.report().trouble, "");
+        std::fs::remove_file(root.join("proc/7/pagemap")).unwrap();
+        assert_eq!(look(&mut damon, root, 4), [], "a process that ended");
+        assert_eq!(damon.report().trouble, "");
+        drop(damon);
+        assert_eq!(text(root, "0/state"), "off");
+        assert_eq!(text(root, "nr_kdamonds"), "0");
+    }
+
+    #[test]
+    fn kdamonds_of_others_are_left_alone() {
+        let root = played(true);
+        std::fs::write(
+            root.path()
+                .join(super::super::admin::ADMIN)
+                .join("nr_kdamonds"),
+            "1\n",
+        )
+        .unwrap();
+        let error = open(root.path()).unwrap_err();
+        assert!(error.contains("somebody else"), "{error}");
+        assert_eq!(text(root.path(), "0/state"), "", "nothing was written");
+        assert_eq!(text(root.path(), "nr_kdamonds"), "1\n");
+    }
+
+    #[test]
+    fn what_is_hidden_or_not_built_in_is_named() {
+        let root = machine(1, "0\n", "vaddr\n", "-1\n");
+        assert!(open(root.path()).unwrap_err().contains("iomem"));
+        let proc = root.path().join("proc");
+        std::fs::create_dir_all(&proc).unwrap();
+        std::fs::write(proc.join("iomem"), "00000000-00000000 : System RAM\n").unwrap();
+        let error = open(root.path()).unwrap_err();
+        assert!(
+            error.contains("hides") && error.contains("CAP_SYS_ADMIN"),
+            "{error}"
+        );
+        std::fs::write(proc.join("iomem"), IOMEM).unwrap();
+        let error = open(root.path()).unwrap_err();
+        assert!(error.contains("CONFIG_DAMON_PADDR"), "{error}");
+        let hidden = played(false);
+        let mut damon = open(hidden.path()).unwrap();
+        tell(hidden.path(), &[(0..1 << 40, 3)]);
+        assert_eq!(look(&mut damon, hidden.path(), 2), []);
+        assert!(damon.report().trouble.contains("hides frame numbers"));
+    }
+
+    #[test]
+    fn memory_is_found_on_every_level_and_what_makes_no_sense_is_left_out() {
+        let found = [
+            0x1000..0x9_fc00,
+            0x10_0000..0xc000_0000,
+            0x1_0000_0000..0x1_8000_0000,
+        ];
+        assert_eq!(memory(IOMEM), found);
+        let hostile = "x\n9-1 : System RAM\n1-ffffffffffffffff : System RAM\n5-9 : System RAM\n6-7 : System RAM\n : \n20-2f : System RAM\n";
+        assert_eq!(memory(hostile), [5..10, 0x20..0x30]);
+    }
+
+    #[test]
+    fn an_address_between_regions_was_not_accessed() {
+        let region = |range, accesses| Region { range, accesses };
+        let regions = [region(10..20, 3), region(30..40, 4)];
+        let told = [0, 10, 19, 20, 29, 39, 40, u64::MAX].map(|at| accesses_at(&regions, at));
+        assert_eq!(told, [0, 3, 3, 0, 0, 4, 0, 0]);
+    }
+
+    /// On this machine, where root may look and nobody else uses DAMON.
+    #[test]
+    fn this_process_is_seen_to_access_what_it_writes() {
+        let state = tempfile::tempdir().unwrap();
+        let mut damon = match PhysicalDamon::open(Path::new("/"), Some(state.path()), 1_000_000_000)
+        {
+            Ok(damon) => damon,
+            Err(why) => return println!("skipped: DAMON by frame: {why}"),
+        };
+        let layout = crate::watch::memory::Layout {
+            proc_root: "/proc".into(),
+            unit: 2 << 20,
+            page: rustix::param::page_size() as u64,
+            fast: std::collections::BTreeSet::new(),
+        };
+        let process = Process {
+            pid: std::process::id(),
+            image: 0,
+        };
+        let mut data = vec![1_u8; 64 << 20];
+        let resident = BTreeMap::from([(process, layout.resident(process, 0).unwrap())]);
+        let (from, mut seen) = (data.as_ptr() as u64, Vec::new());
+        let to = from + data.len() as u64;
+        // Regions adapt over many reports; a busy machine may give us no time in some.
+        for round in 0..600_u32 {
+            let begun = std::time::Instant::now();
+            while begun.elapsed().as_millis() < 100 {
+                data.iter_mut()
+                    .step_by(4096)
+                    .for_each(|byte| *byte = byte.wrapping_add(1));
+            }
+            let proc_root = Path::new("/proc");
+            damon.look(
+                &MachineClock,
+                proc_root,
+                &resident,
+                layout.page,
+                Nanos(100_000_000),
+                &mut seen,
+            );
+            let inside = |one: &super::Sighting| one.range.start >= from && one.range.end() <= to;
+            if seen.iter().any(inside) {
+                return println!("seen in round {round}: {:?}", damon.report());
+            }
+        }
+        panic!("nothing was seen: {:?}", damon.report());
+    }
+}
