@@ -418,6 +418,24 @@ pub(crate) struct DaemonArgs {
     /// Print a configuration file with every key, its default and what it means
     #[arg(long)]
     pub print_config: bool,
+    /// Watch a recording instead of this machine, in epochs and units of the configuration: print what
+    /// would have been moved (see docs/traces.md)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "once"])]
+    pub replay: Option<PathBuf>,
+    /// The recording's format: text, perf-script, perf-data, damon-trace, damo-record or memprof
+    /// [default: told by its content]
+    #[arg(long, value_name = "FORMAT", value_parser = input::format, requires = "replay")]
+    pub format: Option<InputFormat>,
+    /// Fast memory for the recording: a size (4GiB) or a share of all that was accessed (25%)
+    /// [default: memory.fast]
+    #[arg(long, value_name = "SIZE", requires = "replay")]
+    pub fast: Option<Capacity>,
+    /// Accesses for which a sample of the recording is taken
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "replay", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    pub accesses_per_sample: u64,
+    /// Print the status of each epoch of the recording as a line of JSON
+    #[arg(long, requires = "replay")]
+    pub json: bool,
 }
 
 /// Flags of `isotherm status`.

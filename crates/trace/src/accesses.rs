@@ -26,6 +26,11 @@ pub(crate) trait Reader {
     fn next_access(&mut self) -> Result<Option<Access>, Error>;
 
     fn tally(&self) -> Tally;
+
+    /// The process of the access that was returned last; 0 where the format names none.
+    fn process(&self) -> u32 {
+        0
+    }
 }
 
 /// The accesses of a trace in the order of time, which is counted from the first of them. It ends
@@ -52,6 +57,12 @@ impl Accesses {
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.reader.tally()
+    }
+
+    /// The process of the access that was returned last; 0 where the format names none.
+    #[must_use]
+    pub fn process(&self) -> u32 {
+        self.reader.process()
     }
 
     fn empty(&self) -> Error {

@@ -4,6 +4,7 @@
 //! ```text
 //! text, perf script, perf.data            --> Access, Access, ...   (one at a time)
 //! DAMON traces, damo records, MemProf     --> Profile               (sums by epoch and chunk)
+//! either                                  --> Observation, ...      (one an epoch, as the daemon sees)
 //! ```
 //!
 //! Files are read as streams: a trace of many gigabytes takes no more memory than a short one, and
@@ -34,6 +35,7 @@ mod memprof;
 mod number;
 mod perf_data;
 mod perf_script;
+mod replay;
 mod sample;
 mod site_hash;
 mod text;
@@ -49,6 +51,7 @@ use error::Fault;
 pub use error::{Error, Kind, Place};
 pub use format::{Format, HEAD};
 pub use grain::Grain;
+pub use replay::{Cut, Replay};
 use sample::Samples;
 
 /// What a file holds.

@@ -31,6 +31,8 @@ pub(crate) struct Samples<S> {
     /// `perf` sorts by time within what it buffered; a sample that comes late is given the time of
     /// the one before it.
     latest: u64,
+    /// The process of the last sample that had an address.
+    process: u32,
     processes: BTreeSet<u32>,
     tally: Tally,
 }
@@ -40,6 +42,7 @@ impl<S> Samples<S> {
         Self {
             source,
             latest: 0,
+            process: 0,
             processes: BTreeSet::new(),
             tally: Tally::default(),
         }
@@ -55,6 +58,7 @@ impl<S: Source> Reader for Samples<S> {
                 continue;
             };
             self.processes.insert(sample.pid);
+            self.process = sample.pid;
             self.latest = self.latest.max(sample.time);
             return Ok(Some(Access {
                 time: Nanos(self.latest),
@@ -71,6 +75,10 @@ impl<S: Source> Reader for Samples<S> {
             sampled: true,
             ..self.tally
         }
+    }
+
+    fn process(&self) -> u32 {
+        self.process
     }
 }
 

@@ -1,0 +1,155 @@
+//! A recording through the daemon's own step: what it would have decided, with moves that are modelled.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Capacity};
+use isotherm_pipeline::EpochReport;
+use isotherm_report::watch_status::Status;
+use isotherm_report::words::percent;
+use isotherm_trace::{Cut, Grain, Replay};
+
+use super::config::Config;
+use super::service::{Imagined, Places, limits, step};
+use super::status::Teller;
+use crate::input::InputFormat;
+use crate::notes::{Notes, print};
+
+/// What the command line asks for.
+#[derive(Clone, Debug)]
+pub(crate) struct Recorded {
+    /// What was recorded.
+    pub file: PathBuf,
+    /// Its format; None where its content tells.
+    pub format: Option<InputFormat>,
+    /// Fast memory, in place of `memory.fast`.
+    pub fast: Option<Capacity>,
+    /// Accesses for which a sample is taken.
+    pub accesses_per_sample: u64,
+    /// Print a line of JSON an epoch instead of text.
+    pub json: bool,
+}
+
+/// Replays a recording and prints what a dry run would: the moves of each epoch, and the status of the
+/// last one.
+///
+/// # Errors
+/// The configuration or the recording cannot be read, or is not what it should be.
+pub(crate) fn run(recorded: &Recorded, config: &Config, notes: Notes) -> Result<()> {
+    let cut = Cut {
+        unit: config.memory.unit.0,
+        epoch: config.epoch.0,
+        capacity: Bytes::ZERO,
+    };
+    let progress = notes.progress("reading the recording");
+    // A share is one of all that was accessed, which is known at the end only.
+    let mut whole = open(recorded, cut)?;
+    for seen in &mut whole {
+        seen?;
+    }
+    let footprint = whole.footprint();
+    let capacity = recorded.fast.unwrap_or(config.memory.fast.0).of(footprint);
+    let places = Places::imagined(imagined(capacity, footprint)?);
+    config.check_floors(capacity)?;
+    let mut step = step(true, config, &places, recorded.accesses_per_sample);
+    let mut teller = Teller::new(Status {
+        dry_run: true,
+        policy: config.policy.clone(),
+        ..Status::default()
+    });
+    progress.set_message("replaying");
+    let (limits, mut all) = (limits(config)?, Total::default());
+    for seen in open(recorded, Cut { capacity, ..cut })? {
+        let mut would = Vec::new();
+        let report = step.run(&seen?, &limits, &mut Imagined(&mut would));
+        teller.take(&report, places.tiers());
+        all.add(&report);
+        progress.suspend(|| match recorded.json {
+            true => print(&format!("{}\n", teller.status().json_line())),
+            false => print(&lines(&report, &would)),
+        })?;
+    }
+    progress.finish_and_clear();
+    teller.note(all.sentence());
+    if whole.is_sampled() && recorded.accesses_per_sample == 1 {
+        let taken_for_one = "samples were taken for one access each, so moves look too dear; \
+                             --accesses-per-sample says for how many they stand";
+        teller.note(taken_for_one.to_owned());
+    }
+    if !recorded.json {
+        print(&teller.status().text(crate::commands::terminal_width()))?;
+    }
+    notes.next(&format!("isotherm simulate {}", recorded.file.display()));
+    Ok(())
+}
+
+/// Opens the recording anew.
+fn open(recorded: &Recorded, cut: Cut) -> Result<Replay> {
+    let path = &recorded.file;
+    let format = match recorded.format {
+        None => None,
+        Some(InputFormat::Other(format)) => Some(format),
+        Some(InputFormat::Profile) => bail!(
+            "{}: a profile tells sums of sites, which a daemon does not see; `isotherm simulate` \
+             replays it",
+            path.display()
+        ),
+    };
+    let grain = Grain {
+        epoch: cut.epoch,
+        chunk: cut.unit,
+    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let trace = isotherm_trace::open(path, format, grain)?;
+    Ok(Replay::new(trace, &name, cut))
+}
+
+/// The two tiers that a recording is taken to have been made on.
+fn imagined(fast: Bytes, footprint: Bytes) -> Result<Tiers> {
+    let tier = |name: &str, capacity| Tier {
+        name: name.to_owned(),
+        kind: TierKind::Nodes(Vec::new()),
+        capacity,
+        placement: Placement::Preferred,
+        latency: None,
+        read_bandwidth: None,
+        write_bandwidth: None,
+        reason: "imagined for a recording".to_owned(),
+    };
+    Tiers::new(vec![tier("fast", fast), tier("slow", footprint)]).context("the imagined tiers")
+}
+
+/// An epoch as a dry run tells it.
+fn lines(report: &EpochReport, would: &[String]) -> String {
+    let known = report
+        .hit_rate()
+        .map_or_else(|| "unknown".to_owned(), percent);
+    let mut text = format!("epoch {}: hit rate {known}\n", report.epoch.0);
+    for call in would {
+        text += &format!("would: {call}\n");
+    }
+    text
+}
+
+/// Accesses of all epochs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    accesses: u64,
+    fast: u64,
+}
+
+impl Total {
+    fn add(&mut self, report: &EpochReport) {
+        self.accesses = self.accesses.saturating_add(report.accesses);
+        self.fast = self.fast.saturating_add(report.accesses_fast);
+    }
+
+    fn sentence(self) -> String {
+        let share = self.fast as f64 / self.accesses.max(1) as f64;
+        format!(
+            "a recording was replayed: of all its accesses {} would have been served by fast memory",
+            percent(share)
+        )
+    }
+}

@@ -1,0 +1,404 @@
+//! What the daemon would have seen of a recording: an observation an epoch.
+//!
+//! A recording tells what was accessed, not what was resident: a unit counts as held from its first access
+//! on, and in full. All of it lies in slow memory at first, as in a dry run on a machine with one kind
+//! of memory. Epochs in which nothing was accessed count.
+//!
+//! ```text
+//! accesses   |x  x   |  x     |        | x    x |     trace samples, each of an address
+//! DAMON      | 0 | 7 |        | 9      |        |     accessed bits, each of a range
+//! epochs     0        1        2        3
+//! ```
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_model::batch::{Epoch, Process, SourceReport};
+use isotherm_model::movement::AddressRange;
+use isotherm_model::profile::Profile;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Unit, Watched};
+
+use crate::Trace;
+use crate::accesses::Accesses;
+use crate::error::{Error, Fault, Place};
+
+/// Epochs of a recording at most: a quarter of an hour of milliseconds, twelve days of seconds.
+const EPOCHS: u64 = 1 << 20;
+
+/// Units of a recording at most: 8 TiB in units of 2 MiB.
+const UNITS: usize = 1 << 22;
+
+/// How a recording is cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Bytes of a unit, a power of two.
+    pub unit: Bytes,
+    /// Length of an epoch, longer than nothing.
+    pub epoch: Nanos,
+    /// Fast memory that may be used.
+    pub capacity: Bytes,
+}
+
+/// The observations of a recording, one after the other. It ends after the first error.
+#[derive(Debug)]
+pub struct Replay {
+    recording: Recording,
+    cut: Cut,
+    name: String,
+    units: BTreeSet<Unit>,
+    next: u32,
+    report: SourceReport,
+    ended: bool,
+}
+
+/// What was recorded.
+#[derive(Debug)]
+enum Recording {
+    Accesses {
+        accesses: Accesses,
+        /// The first access of the next epoch with any, once it was read.
+        ahead: Option<Seen>,
+    },
+    /// Sums; those of epochs that were told already are passed over.
+    Sums { profile: Box<Profile>, told: usize },
+}
+
+/// An access of a process, and when.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    epoch: u64,
+    process: Process,
+    address: u64,
+}
+
+/// Hits by range of an epoch.
+type Hits = BTreeMap<(Process, u64), u64>;
+
+impl Replay {
+    /// The observations of what a file holds. `name` is what it is called.
+    #[must_use]
+    pub fn new(trace: Trace, name: &str, cut: Cut) -> Self {
+        let recording = match trace {
+            Trace::Accesses(accesses) => Recording::Accesses {
+                accesses,
+                ahead: None,
+            },
+            Trace::Profile(profile) => Recording::Sums { profile, told: 0 },
+        };
+        let report = SourceReport {
+            name: "replay".to_owned(),
+            taken: 0,
+            usable: 0,
+            lost: 0,
+            cost: Nanos::ZERO,
+            cost_note: "a recording costs the programs nothing".to_owned(),
+            trouble: String::new(),
+        };
+        Self {
+            recording,
+            cut,
+            name: name.to_owned(),
+            units: BTreeSet::new(),
+            next: 0,
+            report,
+            ended: false,
+        }
+    }
+
+    /// Bytes of all units that were accessed so far.
+    #[must_use]
+    pub fn footprint(&self) -> Bytes {
+        Bytes((self.units.len() as u64).saturating_mul(self.cut.unit.0))
+    }
+
+    /// True where what is recorded are samples, which stand for an unknown number of accesses.
+    #[must_use]
+    pub fn is_sampled(&self) -> bool {
+        match &self.recording {
+            Recording::Accesses { accesses, .. } => accesses.tally().sampled,
+            Recording::Sums { .. } => false,
+        }
+    }
+
+    fn too_long(&self) -> Error {
+        let found = format!("it has more than {EPOCHS} epochs of {}", self.cut.epoch);
+        self.fault(found, "longer epochs")
+    }
+
+    fn fault(&self, found: String, expected: &str) -> Error {
+        Fault::new(found, expected).at(&self.name, Place::Whole)
+    }
+
+    /// What was hit in the next epoch, by address, and the bytes that each hit is of; None at the end.
+    fn hits(&mut self) -> Result<Option<(Hits, u64)>, Error> {
+        let epoch = u64::from(self.next);
+        match &mut self.recording {
+            Recording::Sums { profile, told } => {
+                if self.next as usize >= profile.epochs.len() {
+                    return Ok(None);
+                }
+                let number = profile.epochs[self.next as usize].epoch;
+                let rest = profile.heat[*told..].iter();
+                let now: Vec<_> = rest.take_while(|heat| heat.epoch <= number).collect();
+                *told += now.len();
+                let chunk = profile.meta.chunk.0.max(1);
+                let mut hits = Hits::new();
+                for heat in now {
+                    *hits.entry((heat.process, heat.address)).or_default() += heat.accesses.0;
+                }
+                Ok(Some((hits, chunk)))
+            }
+            Recording::Accesses { accesses, ahead } => {
+                let mut hits = Hits::new();
+                let mut pending = ahead.take();
+                let mut read_any = pending.is_some();
+                loop {
+                    let seen = match pending.take() {
+                        Some(seen) => seen,
+                        None => match next_seen(accesses, self.cut.epoch)? {
+                            Some(seen) => seen,
+                            None => break,
+                        },
+                    };
+                    read_any = true;
+                    if seen.epoch >= EPOCHS {
+                        return Err(self.too_long());
+                    }
+                    if seen.epoch > epoch {
+                        *ahead = Some(seen);
+                        break;
+                    }
+                    // Of a unit only the sum counts; its address stays that of the first access.
+                    let start = seen.address & !(self.cut.unit.0 - 1);
+                    *hits.entry((seen.process, start)).or_default() += 1;
+                }
+                Ok(read_any.then_some((hits, 1)))
+            }
+        }
+    }
+
+    fn observation(&mut self) -> Result<Option<Observation>, Error> {
+        if u64::from(self.next) >= EPOCHS {
+            return Err(self.too_long());
+        }
+        let Some((hits, bytes)) = self.hits()? else {
+            return Ok(None);
+        };
+        for (process, address) in hits.keys() {
+            let last = address.saturating_add(bytes - 1);
+            let unit = self.cut.unit.0;
+            let starts = (address / unit..=last / unit).map(|number| number * unit);
+            let process = *process;
+            self.units
+                .extend(starts.map(|start| Unit { process, start }));
+            if self.units.len() > UNITS {
+                let found = format!("more than {UNITS} units of {unit} bytes were accessed");
+                return Err(self.fault(found, "larger units"));
+            }
+        }
+        let sum = hits
+            .values()
+            .fold(0_u64, |sum, one| sum.saturating_add(*one));
+        self.report.taken = self.report.taken.saturating_add(sum);
+        self.report.usable = self.report.taken;
+        let number = self.next;
+        self.next += 1;
+        Ok(Some(Observation {
+            epoch: Epoch(number),
+            span: self.cut.epoch,
+            processes: self.processes(),
+            held: self.units.iter().map(|unit| self.held(*unit)).collect(),
+            sightings: self.sightings(&hits, bytes),
+            capacity: self.cut.capacity,
+            sources: vec![self.report.clone()],
+        }))
+    }
+
+    fn processes(&self) -> Vec<Watched> {
+        let mut processes: Vec<Process> = self.units.iter().map(|unit| unit.process).collect();
+        processes.dedup();
+        let watched = |process| Watched {
+            process,
+            name: self.name.clone(),
+            control_group: String::new(),
+            trouble: String::new(),
+        };
+        processes.into_iter().map(watched).collect()
+    }
+
+    const fn held(&self, unit: Unit) -> Held {
+        Held {
+            unit,
+            resident: self.cut.unit,
+            fast: Bytes::ZERO,
+        }
+    }
+
+    fn sightings(&self, hits: &Hits, bytes: u64) -> Vec<Sighting> {
+        let evidence = match &self.recording {
+            Recording::Accesses { .. } => Evidence::TraceSamples,
+            Recording::Sums { .. } => Evidence::AccessedBits,
+        };
+        let sighting = |((process, start), hits): (&(Process, u64), &u64)| Sighting {
+            process: *process,
+            range: AddressRange {
+                start: *start,
+                bytes: Bytes(bytes),
+            },
+            hits: *hits,
+            evidence,
+        };
+        hits.iter().map(sighting).collect()
+    }
+}
+
+impl Iterator for Replay {
+    type Item = Result<Observation, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let next = self.observation().transpose();
+        self.ended = !matches!(next, Some(Ok(_)));
+        next
+    }
+}
+
+fn next_seen(accesses: &mut Accesses, epoch: Nanos) -> Result<Option<Seen>, Error> {
+    let Some(access) = accesses.next().transpose()? else {
+        return Ok(None);
+    };
+    Ok(Some(Seen {
+        epoch: access.time.0 / epoch.0.max(1),
+        process: Process {
+            pid: accesses.process(),
+            image: 0,
+        },
+        address: access.address,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Cut, Replay};
+    use crate::{Format, Grain, Trace, accesses, profile};
+    use isotherm_model::units::{Bytes, Nanos};
+    use isotherm_model::watch::{Evidence, Observation};
+    use std::io::Cursor;
+
+    const CUT: Cut = Cut {
+        unit: Bytes(1 << 20),
+        epoch: Nanos(1000),
+        capacity: Bytes(5 << 20),
+    };
+
+    fn of_text(text: &'static str) -> Replay {
+        let read = accesses(Format::Text, "a.csv", Cursor::new(text)).expect("a header");
+        Replay::new(Trace::Accesses(read), "a.csv", CUT)
+    }
+
+    fn all(replay: &mut Replay) -> Vec<Observation> {
+        replay.by_ref().map(|one| one.expect("is sound")).collect()
+    }
+
+    #[test]
+    fn accesses_become_an_observation_an_epoch_and_empty_epochs_count() {
+        let mut replay = of_text(
+            "time_ns,address,access\n0,0x100000,r\n10,0x100040,w\n999,0x300000,r\n3000,0x1fffff,r\n",
+        );
+        let seen = all(&mut replay);
+        let hits = |one: &Observation| -> Vec<(u64, u64)> {
+            one.sightings
+                .iter()
+                .map(|it| (it.range.start, it.hits))
+                .collect()
+        };
+        assert_eq!(
+            seen.iter().map(hits).collect::<Vec<_>>(),
+            [
+                vec![(0x10_0000, 2), (0x30_0000, 1)],
+                vec![],
+                vec![],
+                vec![(0x10_0000, 1)]
+            ]
+        );
+        assert!(
+            seen.iter()
+                .all(|one| one.held.len() == 2 && one.capacity == CUT.capacity)
+        );
+        assert!(
+            seen.iter()
+                .all(|one| one.held.iter().all(|held| held.fast == Bytes(0)))
+        );
+        assert_eq!(seen[0].sightings[0].evidence, Evidence::TraceSamples);
+        assert_eq!((seen[3].epoch.0, seen[3].sources[0].taken), (3, 4));
+        assert_eq!(replay.footprint(), Bytes(2 << 20));
+        assert!(!replay.is_sampled());
+    }
+
+    #[test]
+    fn processes_of_a_recording_are_told_apart() {
+        let sample = |pid: u32| {
+            format!(
+                " app {pid}/72 [003] 100.000001: 10  cpu/mem-loads,ldlat=30/P:  7f0000001000  10268100142 \
+                 |OP LOAD|LVL L1 hit  5555555551f3 scan+0x23 (/bin/app)\n"
+            )
+        };
+        let script = sample(71) + &sample(81);
+        let read = accesses(Format::PerfScript, "s", Cursor::new(script)).expect("opens");
+        let mut replay = Replay::new(Trace::Accesses(read), "s", CUT);
+        let seen = all(&mut replay);
+        let pids: Vec<u32> = seen[0]
+            .processes
+            .iter()
+            .map(|one| one.process.pid)
+            .collect();
+        assert_eq!(
+            (pids, seen[0].held.len(), replay.is_sampled()),
+            (vec![71, 81], 2, true)
+        );
+    }
+
+    #[test]
+    fn regions_of_damon_become_accessed_bits_of_the_units_in_them() {
+        let text = "\
+ k 1 [0] 100.100000: damon:damon_aggregated: target_id=1 nr_regions=1 1048576-3145728: 2 0\n\
+ k 1 [0] 102.100000: damon:damon_aggregated: target_id=1 nr_regions=1 1048576-3145728: 3 0\n";
+        let grain = Grain {
+            epoch: Nanos(1_000_000_000),
+            chunk: CUT.unit,
+        };
+        let read = profile(Format::DamonTrace, "d", Cursor::new(text), grain).expect("is sound");
+        let cut = Cut {
+            epoch: grain.epoch,
+            ..CUT
+        };
+        let mut replay = Replay::new(Trace::Profile(Box::new(read)), "d", cut);
+        let seen = all(&mut replay);
+        let hits: Vec<u64> = seen
+            .iter()
+            .map(|one| one.sightings.iter().map(|it| it.hits).sum())
+            .collect();
+        assert_eq!(
+            hits.iter().sum::<u64>(),
+            (2 + 3) * 512,
+            "a page and look each"
+        );
+        assert_eq!(seen[0].sightings[0].evidence, Evidence::AccessedBits);
+        assert_eq!(replay.footprint(), Bytes(2 << 20));
+    }
+
+    #[test]
+    fn what_has_too_many_epochs_or_is_broken_ends_with_a_sentence() {
+        let mut far = of_text("time_ns,address\n0,1\n18446744073709551615,2\n");
+        let last = far.by_ref().last().expect("ends").expect_err("too far");
+        assert!(last.to_string().contains("longer epochs"), "{last}");
+        assert!(far.next().is_none());
+        let mut broken = of_text("time_ns,address\n0,1\n5,nonsense\n");
+        let error = broken.next().expect("one").expect_err("nonsense");
+        assert!(error.to_string().contains("a.csv"), "{error}");
+        let mut end = of_text("time_ns,address\n0,0xffffffffffffffff\n");
+        assert_eq!(all(&mut end).len(), 1);
+    }
+}
