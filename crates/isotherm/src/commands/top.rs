@@ -133,38 +133,38 @@ fn draw_heat(frame: &mut Frame<'_>, heat: &HeatMap, evidence: Evidence) {
     frame.render_widget(Paragraph::new(text + "h: next view   q ends"), area);
 }
 
-/// Draws everything: tiers, processes, moves and costs.
+/// The most control groups that are drawn: the rest of the screen is for processes.
+const GROUPS_AT_MOST: usize = 8;
+
+/// Draws everything: tiers, control groups, processes, moves and costs.
 fn draw(frame: &mut Frame<'_>, status: &Status) {
-    let [head, fast, hits, processes, moves, sources] = Layout::vertical([
+    // The border and the heads around the rows; nothing where no group is named.
+    let groups = match status.groups.len() {
+        0 => 0,
+        count => count.min(GROUPS_AT_MOST) as u16 + 3,
+    };
+    let [head, fast, hits, shares, processes, moves, sources] = Layout::vertical([
         Constraint::Length(2),
         Constraint::Length(1),
         Constraint::Length(1),
+        Constraint::Length(groups),
         Constraint::Min(4),
         Constraint::Length(4),
         Constraint::Length(status.sources.len() as u16 + 3),
     ])
     .areas(frame.area());
     frame.render_widget(Paragraph::new(heading(status)), head);
-    let label = format!(
-        "fast {} of {}",
-        Bytes(status.fast_bytes),
-        Bytes(status.capacity_bytes)
-    );
-    bar(
-        frame,
-        fast,
-        status.fast_bytes as f64 / status.capacity_bytes.max(1) as f64,
-        label,
-    );
-    let known = status
-        .hit_rate
-        .map_or_else(|| "unknown".to_owned(), percent);
-    bar(
-        frame,
-        hits,
-        status.hit_rate.unwrap_or(0.0),
-        format!("hit rate {known}"),
-    );
+    bars(frame, [fast, hits], status);
+    if groups > 0 {
+        table(
+            frame,
+            shares,
+            "control groups",
+            Status::GROUP_HEADS,
+            [32, 9, 11, 11, 11, 11, 8, 9],
+            status.group_rows(),
+        );
+    }
     table(
         frame,
         processes,
@@ -190,6 +190,18 @@ fn draw(frame: &mut Frame<'_>, status: &Status) {
         [14, 12, 12, 8, 10, 60],
         status.source_rows(),
     );
+}
+
+/// How full the fast tier is, and how often it is hit.
+fn bars(frame: &mut Frame<'_>, [fast, hits]: [Rect; 2], status: &Status) {
+    let (is, may) = (status.fast_bytes, status.capacity_bytes);
+    let label = format!("fast {} of {}", Bytes(is), Bytes(may));
+    bar(frame, fast, is as f64 / may.max(1) as f64, label);
+    let known = status
+        .hit_rate
+        .map_or_else(|| "unknown".to_owned(), percent);
+    let label = format!("hit rate {known}");
+    bar(frame, hits, status.hit_rate.unwrap_or(0.0), label);
 }
 
 fn heading(status: &Status) -> Vec<Line<'static>> {
@@ -244,9 +256,19 @@ mod tests {
     use super::{View, draw, draw_heat};
     use isotherm_model::watch::Evidence;
     use isotherm_report::watch_heat::{HeatMap, HeatPlace, HeatTime};
-    use isotherm_report::watch_status::{ProcessStatus, SourceStatus, Status, TierStatus};
+    use isotherm_report::watch_status::{
+        GroupStatus, ProcessStatus, SourceStatus, Status, TierStatus,
+    };
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
+
+    const GOLDEN_GROUPS: &str = "
+┌control groups──────────────────────────────────────────────────────────────────────────────────────────────┐
+│control group                   processes resident    fast        floor       cap         priority hit rate │
+│/web                            3         0 B         48 MiB      64 MiB      1 GiB       0.25     50 %     │
+│/batch                          3         0 B         48 MiB      64 MiB      -           0.25     50 %     │
+└────────────────────────────────────────────────────────────────────────────────────────────────────────────┘
+";
 
     fn screen(status: &Status, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
@@ -291,6 +313,45 @@ mod tests {
         ] {
             assert!(screen.contains(part), "{part:?} in\n{screen}");
         }
+    }
+
+    #[test]
+    fn control_groups_have_a_table_where_something_is_said_of_them() {
+        let group = |name: &str, cap_bytes| GroupStatus {
+            control_group: name.into(),
+            processes: 3,
+            floor_bytes: 64 << 20,
+            cap_bytes,
+            priority: 0.25,
+            fast_bytes: 48 << 20,
+            hit_rate: Some(0.5),
+            ..GroupStatus::default()
+        };
+        let status = Status {
+            groups: vec![group("/web", Some(1 << 30)), group("/batch", None)],
+            ..Status::default()
+        };
+        let drawn = screen(&status, 110, 24);
+        let lines: Vec<&str> = drawn.lines().map(|line| line.trim_matches('"')).collect();
+        let shown: Vec<&str> = lines[4..9].iter().map(|line| line.trim_end()).collect();
+        let golden = GOLDEN_GROUPS.trim_matches('\n').lines();
+        assert_eq!(shown, golden.collect::<Vec<_>>(), "\n{drawn}");
+        let none = screen(&Status::default(), 110, 24);
+        assert!(!none.contains("control groups"), "{none}");
+        let many = Status {
+            groups: vec![group("/web", None); 40],
+            ..Status::default()
+        };
+        let drawn = screen(&many, 110, 30);
+        assert_eq!(
+            drawn.matches("/web").count(),
+            8,
+            "room is left for processes\n{drawn}"
+        );
+        assert!(
+            drawn.contains("processes") && drawn.contains("moves"),
+            "{drawn}"
+        );
     }
 
     #[test]
