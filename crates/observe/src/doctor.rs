@@ -117,6 +117,7 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
     findings.extend([
         resting(root, probe),
         accessed,
+        damon(root),
         idle_pages(root),
         page_tables(probe),
         trapped,
@@ -298,6 +299,31 @@ fn accessed_bits(probe: &dyn Probe) -> Finding {
             NAME,
             format!("/proc/self/clear_refs: {error}"),
             "a kernel with CONFIG_PROC_PAGE_MONITOR, and a writable /proc",
+        ),
+    }
+}
+
+fn damon(root: &Path) -> Finding {
+    const NAME: &str = "DAMON";
+    const KDAMONDS: &str = "sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
+    match std::fs::read_to_string(root.join(KDAMONDS)) {
+        Err(error) => missing(
+            NAME,
+            format!("/{KDAMONDS}: {error}"),
+            "a kernel with CONFIG_DAMON_SYSFS, and with CONFIG_DAMON_VADDR or CONFIG_DAMON_PADDR",
+        ),
+        Ok(count) if count.trim() == "0" => available(
+            NAME,
+            "accessed bits by regions, for the daemon; of all memory with accessed_bits = \"damon-paddr\", which \
+             needs CAP_SYS_ADMIN",
+        ),
+        Ok(count) => degraded(
+            NAME,
+            format!(
+                "{} kdamonds are set up; the daemon leaves those of somebody else alone",
+                count.trim()
+            ),
+            "write 0 to nr_kdamonds when they are off and nobody needs them",
         ),
     }
 }

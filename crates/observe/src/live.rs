@@ -216,7 +216,8 @@ impl LiveRun {
                 // Room for two seconds of samples: the reader may be late.
                 let ring_bytes = (hz as usize * 2 * SAMPLE_BYTES).clamp(64 << 10, 8 << 20);
                 let event = Event { tasks, ..event };
-                perf.attach(&event, pid, cpus, ring_bytes);
+                let beside = source.beside(&self.config.root);
+                perf.attach(&event, beside.as_ref(), pid, (cpus, ring_bytes));
             }
             Err(why) => perf.report.trouble = why,
         }

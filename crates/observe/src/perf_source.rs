@@ -25,7 +25,7 @@ pub enum Addressing {
 pub struct PerfSource {
     /// What it did so far.
     pub report: SourceReport,
-    sampler: Option<Sampler>,
+    samplers: Vec<Sampler>,
     addressing: Addressing,
     hardware: bool,
     malformed: u64,
@@ -117,7 +117,7 @@ impl PerfSource {
     pub fn new(name: &str, addressing: Addressing, cost_note: String) -> Self {
         Self {
             report: empty_report(name, cost_note),
-            sampler: None,
+            samplers: Vec::new(),
             addressing,
             hardware: false,
             malformed: 0,
@@ -127,19 +127,36 @@ impl PerfSource {
         }
     }
 
-    /// Opens the event for a process. A refusal becomes the report's trouble.
-    pub fn attach(&mut self, event: &Event, pid: u32, cpus: &[u32], ring_bytes: usize) {
+    /// Opens the event for a process, and another one that belongs to it if there is one. A refusal
+    /// becomes the report's trouble.
+    pub fn attach(
+        &mut self,
+        event: &Event,
+        beside: Option<&Event>,
+        pid: u32,
+        (cpus, ring_bytes): (&[u32], usize),
+    ) {
         self.hardware = event.weight || event.aux_bytes > 0;
         match Sampler::open(event, pid, cpus, ring_bytes) {
-            Ok(sampler) => self.sampler = Some(sampler),
-            Err(error) => self.report.trouble = refusal(&error),
+            Ok(sampler) => self.samplers.push(sampler),
+            Err(error) => {
+                self.report.trouble = refusal(&error);
+                return;
+            }
+        }
+        let beside = beside.map(|event| Sampler::open(event, pid, cpus, ring_bytes));
+        match beside.transpose() {
+            Ok(sampler) => self.samplers.extend(sampler),
+            Err(error) => {
+                self.report.trouble = format!("stores are not sampled: {}", refusal(&error));
+            }
         }
     }
 
     /// True while it is attached.
     #[must_use]
     pub const fn is_attached(&self) -> bool {
-        self.sampler.is_some()
+        !self.samplers.is_empty()
     }
 
     /// True for events of a PMU, which may rest while the cache misses little.
@@ -150,7 +167,7 @@ impl PerfSource {
 
     /// Starts or stops sampling.
     pub fn switch(&self, on: bool) {
-        if let Some(sampler) = &self.sampler {
+        for sampler in &self.samplers {
             // The kernel does not refuse it for an event that could be opened.
             let _ = if on {
                 sampler.enable()
@@ -162,10 +179,15 @@ impl PerfSource {
 
     /// Takes what the rings hold. `number` marks the samples as this source's.
     pub fn read(&mut self, number: usize, happenings: &mut Vec<Happening>) {
-        let Some(sampler) = &mut self.sampler else {
-            return;
-        };
+        for at in 0..self.samplers.len() {
+            self.read_one(at, number, happenings);
+        }
+    }
+
+    fn read_one(&mut self, at: usize, number: usize, happenings: &mut Vec<Happening>) {
+        let sampler = &mut self.samplers[at];
         let (mut bytes, mut traces) = (Vec::new(), Vec::new());
+        let layout = sampler.layout();
         self.malformed += sampler.read(&mut bytes, &mut traces) as u64;
         for trace in &traces {
             self.report.lost += u64::from(trace.truncated);
@@ -179,7 +201,7 @@ impl PerfSource {
             });
             self.malformed += u64::from(unknown > 0);
         }
-        let mut records = Records::new(&bytes, sampler.layout());
+        let mut records = Records::new(&bytes, layout);
         for record in &mut records {
             let (time_ns, what) = match record {
                 Record::Sample(sample) => {
@@ -257,7 +279,7 @@ impl PerfSource {
     /// What is wrong, given the processor time that the program has used.
     #[must_use]
     pub fn trouble(&self, cpu: Nanos, period: Nanos) -> String {
-        if !self.report.trouble.is_empty() || self.sampler.is_none() {
+        if !self.report.trouble.is_empty() || self.samplers.is_empty() {
             return self.report.trouble.clone();
         }
         let mut troubles = Vec::new();
@@ -324,5 +346,57 @@ pub fn refusal(error: &std::io::Error) -> String {
             "too many open files for one event on each processor ({error}); raise `ulimit -n`"
         ),
         _ => format!("perf_event_open failed: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Addressing, PerfSource, What};
+    use isotherm_sys::perf::Event;
+
+    /// A source of this thread's page faults, which have addresses on every machine, with another event
+    /// beside them.
+    fn attached(beside: &Event) -> PerfSource {
+        let mut source = PerfSource::new("page-faults", Addressing::Given, String::new());
+        let cpus = crate::list::online_cpus("/".as_ref());
+        let event = Event::page_faults(1);
+        source.attach(&event, Some(beside), 0, (&cpus, 1 << 20));
+        source
+    }
+
+    #[test]
+    fn samples_of_both_events_are_counted_by_processor() {
+        let mut source = attached(&Event::page_faults(1));
+        if !source.is_attached() {
+            return println!("skipped: {}", source.report.trouble);
+        }
+        source.switch(true);
+        let data = std::hint::black_box(vec![1_u8; 4 << 20]);
+        source.switch(false);
+        let mut happenings = Vec::new();
+        source.read(0, &mut happenings);
+        let from = data.as_ptr() as u64;
+        let within = |what: &What| matches!(what, What::Sample(_, sample) if sample.address >= from && sample.address < from + (4 << 20));
+        let faults = happenings.iter().filter(|one| within(&one.what)).count();
+        // Each event sees each fault, unless a ring was too small.
+        assert!(
+            faults >= 2 && (faults % 2 == 0 || source.report.lost > 0),
+            "{faults}"
+        );
+        let by_cpu: u64 = source.by_cpu().iter().sum();
+        assert_eq!(by_cpu, source.report.taken);
+    }
+
+    #[test]
+    fn a_source_whose_second_event_is_refused_goes_on_and_says_so() {
+        let nonsense = Event {
+            kind: u32::MAX,
+            ..Event::page_faults(1)
+        };
+        let source = attached(&nonsense);
+        if !source.is_attached() {
+            return println!("skipped: {}", source.report.trouble);
+        }
+        assert!(source.report.trouble.starts_with("stores are not sampled"));
     }
 }

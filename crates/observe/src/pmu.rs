@@ -18,7 +18,7 @@ pub enum Pmu {
 /// Loads that take fewer cycles are not sampled: they hit the first two levels of cache.
 const LOAD_LATENCY_CYCLES: u64 = 30;
 
-/// One sample in so many loads; prime, so that no loop of the program keeps step with it.
+/// One sample in so many loads, or stores; prime, so that no loop of the program keeps step with it.
 const PEBS_PERIOD: u64 = 10_007;
 
 /// One sample in so many operations (TMP's default), or cycles; IBS wants a multiple of 16. About
@@ -36,6 +36,19 @@ impl Pmu {
             Self::Ibs => ibs(root),
             Self::Spe => spe(root),
         }
+    }
+
+    /// The event that samples what the first one does not: stores by PEBS. None where there is none, or
+    /// the first sees them too.
+    #[must_use]
+    pub fn beside(self, root: &Path) -> Option<Event> {
+        let unit = self.directory(root).filter(|_| self == Self::Pebs)?;
+        let terms = read(&unit.join("events/mem-stores")).ok()?;
+        let configs = configs(&unit, &terms).ok()?;
+        Some(Event {
+            tasks: false,
+            ..Event::precise(kind(&unit).ok()?, configs, PEBS_PERIOD, 2)
+        })
     }
 
     /// Where sysfs describes the unit, if the machine has it.
@@ -79,9 +92,9 @@ fn pebs(root: &Path) -> Result<Event, String> {
     })
 }
 
-/// Bytes of the ring that SPE writes, on each processor: a record is at most 64 bytes, and the reader
-/// comes once a second.
-const SPE_BYTES: usize = 1 << 20;
+/// Bytes of the ring that SPE writes, for each processor and thread: a second's records of a busy one,
+/// of at most 64 bytes. What comes behind a full ring is lost until it is read.
+const SPE_BYTES: usize = 256 << 10;
 
 /// One sample in so many operations, where the processor takes that few; TMP's default.
 const SPE_PERIOD: u64 = 1 << 18;
@@ -216,6 +229,27 @@ mod tests {
             Some(0x8203),
             "its data source needs another one"
         );
+    }
+
+    #[test]
+    fn stores_are_sampled_by_an_event_of_their_own_where_there_is_one() {
+        let root = tempfile::tempdir().expect("a directory");
+        let files = [
+            ("cpu/type", "4\n"),
+            ("cpu/events/mem-loads", "event=0xcd\n"),
+            ("cpu/format/event", "config:0-7\n"),
+            ("cpu/format/umask", "config:8-15\n"),
+        ];
+        write(root.path(), &files);
+        assert_eq!(Pmu::Pebs.beside(root.path()), None);
+        write(
+            root.path(),
+            &[("cpu/events/mem-stores", "event=0xd0,umask=0x82\n")],
+        );
+        let stores = Pmu::Pebs.beside(root.path()).expect("an event");
+        assert_eq!((stores.kind, stores.config), (4, 0x82d0));
+        assert!(stores.address && stores.weight && !stores.tasks);
+        assert_eq!(Pmu::Ibs.beside(root.path()), None);
     }
 
     #[test]

@@ -85,6 +85,11 @@ impl Source {
             Self::Instrumented | Self::AccessedBits | Self::TrappedPages => return None,
         })
     }
+
+    /// The event that belongs to the source's own, where there is one.
+    pub(crate) fn beside(self, root: &Path) -> Option<Event> {
+        (self == Self::Pebs).then(|| Pmu::Pebs.beside(root))?
+    }
 }
 
 const TIMER_COST: &str = "at 1 kHz about 1.00 times the run time, at 4 kHz 1.08 to 1.13, at 10 kHz \

@@ -166,6 +166,24 @@ fn what_counts_the_traffic_of_memory_is_found_and_what_sources_rest_by_is_said()
 }
 
 #[test]
+fn kdamonds_that_somebody_has_set_up_are_told_from_none() {
+    let allows = Kernel::that_allows(true);
+    let root = tempfile::tempdir().expect("a directory");
+    let of = |root: &Path| state(&examine_with(root, &allows), "DAMON").clone();
+    assert!(
+        matches!(of(root.path()), State::Missing { remedy, .. } if remedy.contains("CONFIG_DAMON_SYSFS"))
+    );
+    let kdamonds = root.path().join("sys/kernel/mm/damon/admin/kdamonds");
+    std::fs::create_dir_all(&kdamonds).expect("makes");
+    std::fs::write(kdamonds.join("nr_kdamonds"), "0\n").expect("writes");
+    assert_eq!(of(root.path()), State::Available);
+    std::fs::write(kdamonds.join("nr_kdamonds"), "2\n").expect("writes");
+    assert!(
+        matches!(of(root.path()), State::Degraded { why, .. } if why.starts_with("2 kdamonds"))
+    );
+}
+
+#[test]
 fn an_event_that_opens_and_tells_nothing_is_not_praised() {
     let root = recorded("two-nodes-hmat");
     for (samples, said) in [(0, "brought no sample"), (9, "none of 9 trial samples")] {

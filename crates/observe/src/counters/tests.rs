@@ -103,6 +103,55 @@ fn traffic_is_asked_of_one_processor_a_socket_and_weighs_what_its_scale_says() {
 }
 
 #[test]
+fn each_maker_names_its_units_and_events_otherwise() {
+    let asked = |files: &[(&str, &str)]| {
+        let root = machine(files);
+        let found = super::uncore::find(root.path()).unwrap();
+        let of = |one: &Counted| (one.configs[0], one.weight);
+        found.iter().map(of).collect::<Vec<_>>()
+    };
+    let hisilicon = "sys/bus/event_source/devices/hisi_sccl1_ddrc0";
+    let arm = asked(&[
+        (&format!("{hisilicon}/type"), "31\n"),
+        (&format!("{hisilicon}/format/event"), "config:0-31\n"),
+        (&format!("{hisilicon}/events/flux_rd"), "event=0x84\n"),
+        (&format!("{hisilicon}/events/flux_wr"), "event=0x83\n"),
+        (&format!("{hisilicon}/events/flux_rcmd"), "event=0x3\n"),
+        ("sys/bus/event_source/devices/hisi_sccl1_hha0/type", "32\n"),
+    ]);
+    assert_eq!(arm, [(0x84, 32), (0x83, 32)]);
+    let client = asked(&[
+        ("sys/bus/event_source/devices/uncore_imc/type", "13\n"),
+        (
+            "sys/bus/event_source/devices/uncore_imc/format/event",
+            "config:0-7\n",
+        ),
+        (
+            "sys/bus/event_source/devices/uncore_imc/events/data_reads",
+            "event=0x01\n",
+        ),
+        (
+            "sys/bus/event_source/devices/uncore_imc/events/data_writes",
+            "event=0x02\n",
+        ),
+        (
+            "sys/bus/event_source/devices/uncore_imc/events/gt_requests",
+            "event=0x03\n",
+        ),
+    ]);
+    assert_eq!(client, [(1, 64), (2, 64)]);
+    let amd = asked(&[
+        ("sys/bus/event_source/devices/amd_umc_0/type", "14\n"),
+        (
+            "sys/bus/event_source/devices/amd_umc_0/format/event",
+            "config:0-7\n",
+        ),
+        ("sys/bus/event_source/devices/amd_df/type", "15\n"),
+    ]);
+    assert_eq!(amd, [(0x0a, 64)]);
+}
+
+#[test]
 fn controllers_that_make_no_sense_are_named() {
     let broken = machine(&[(&format!("{IMC}/events/cas_count_read"), "event=0x04\n")]);
     let lack = open(Kind::Controllers, broken.path(), &refuse(NO_EVENT)).unwrap_err();

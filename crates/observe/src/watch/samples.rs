@@ -165,20 +165,20 @@ impl Samples {
         let mut perf = PerfSource::new(self.source.name(), addressing, note.to_owned());
         match event {
             Ok(event) => {
-                // Forks and mappings of all processes would cost more than the samples, and paths
-                // of other users' programs are not opened: code is read from memory.
-                let period = match addressing {
-                    Addressing::Decoded => event.period,
-                    // The timer has its rate; other events are slowed by the same measure.
-                    Addressing::Given => event.period.saturating_mul(self.stride.get().into()),
-                };
-                let event = Event {
+                let slowed = |event: Event| Event {
+                    period: match addressing {
+                        Addressing::Decoded => event.period,
+                        // The timer has its rate; other events are slowed by the same measure.
+                        Addressing::Given => event.period.saturating_mul(self.stride.get().into()),
+                    },
+                    // Forks and mappings of all processes would cost more than the samples, and paths
+                    // of other users' programs are not opened: code is read from memory.
                     tasks: false,
-                    period,
                     ..event
                 };
+                let (event, beside) = (slowed(event), self.source.beside(&self.root).map(slowed));
                 let ring = (hz as usize * 2 * SAMPLE_BYTES).clamp(64 << 10, 1 << 20);
-                perf.attach(&event, thread, &self.cpus, ring);
+                perf.attach(&event, beside.as_ref(), thread, (&self.cpus, ring));
                 perf.switch(true);
             }
             Err(why) => perf.report.trouble = why,

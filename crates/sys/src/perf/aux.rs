@@ -51,14 +51,29 @@ pub struct Trace {
 }
 
 impl AuxRing {
-    /// Maps an AUX ring of about this size for an event whose ring is mapped.
+    /// Maps an AUX ring of about this size for an event whose ring is mapped, or the largest smaller
+    /// one that the kernel grants.
     ///
     /// # Errors
-    /// `EOPNOTSUPP`: the event has none. `EPERM`, `ENOMEM`: it is too large.
+    /// `EOPNOTSUPP`: the event has none. `EPERM`: not even the smallest fits the limit of lockable
+    /// memory. `ENOMEM`: no memory.
     pub(super) fn map(event: &OwnedFd, ring: &Ring, bytes: usize) -> io::Result<Self> {
-        let page = rustix::param::page_size();
-        let least = PAGES_AT_LEAST * page;
-        let bytes = bytes.clamp(least, 1 << 30).next_power_of_two();
+        let least = PAGES_AT_LEAST * rustix::param::page_size();
+        let mut bytes = bytes.clamp(least, 1 << 30).next_power_of_two();
+        loop {
+            match Self::map_exactly(event, ring, bytes) {
+                Err(error)
+                    if bytes > least
+                        && matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) =>
+                {
+                    bytes /= 2;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn map_exactly(event: &OwnedFd, ring: &Ring, bytes: usize) -> io::Result<Self> {
         let offset = ring.mapped_bytes() as u64;
         // The kernel reads both when the AUX ring is mapped.
         ring.position(std::mem::offset_of!(perf_event_mmap_page, aux_offset))
@@ -115,5 +130,82 @@ impl Drop for AuxRing {
         // SAFETY: the mapping was made by `map` with this length, nobody else holds it, and no
         // reference into it outlives `self`. Failure would leave it mapped, which is safe.
         let _ = unsafe { munmap(self.data.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AuxRing, Ring};
+    use perf_event_open_sys::bindings::perf_event_mmap_page;
+    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+    use std::os::fd::OwnedFd;
+    use std::sync::atomic::Ordering;
+
+    const HEAD: usize = std::mem::offset_of!(perf_event_mmap_page, aux_head);
+    const TAIL: usize = std::mem::offset_of!(perf_event_mmap_page, aux_tail);
+
+    /// A file in the place of an event: both rings are parts of it, and the test writes what hardware
+    /// would.
+    fn played() -> (OwnedFd, Ring, AuxRing, u64) {
+        let file = memfd_create("event", MemfdFlags::CLOEXEC).expect("a file");
+        ftruncate(&file, 1 << 20).expect("has a size");
+        let ring = Ring::map(&file, 0).expect("maps");
+        let begins = ring.mapped_bytes() as u64;
+        let aux = AuxRing::map(&file, &ring, 0).expect("maps");
+        (file, ring, aux, begins)
+    }
+
+    #[test]
+    fn what_hardware_wrote_is_taken_whole_also_over_the_end_of_its_ring() {
+        let (file, ring, mut aux, begins) = played();
+        let size = aux.bytes as u64;
+        let announce = |head: u64| ring.position(HEAD).store(head, Ordering::Release);
+        // Positions only grow: this is the third time round.
+        let at = 2 * size + size - 3;
+        ring.position(TAIL).store(at, Ordering::Release);
+        rustix::io::pwrite(&file, b"abc", begins + size - 3).expect("writes");
+        rustix::io::pwrite(&file, b"defg", begins).expect("writes");
+        announce(at + 7);
+        assert_eq!(aux.take(&ring, at, 5).as_deref(), Some(b"abcde".as_slice()));
+        assert_eq!(
+            ring.position(TAIL).load(Ordering::Acquire),
+            at + 5,
+            "given back"
+        );
+        assert_eq!(
+            aux.take(&ring, at + 5, 2).as_deref(),
+            Some(b"fg".as_slice())
+        );
+        assert_eq!(aux.take(&ring, at + 7, 0).as_deref(), Some(b"".as_slice()));
+    }
+
+    #[test]
+    fn an_announcement_that_cannot_be_right_takes_nothing() {
+        let (_file, ring, mut aux, _) = played();
+        let size = aux.bytes as u64;
+        ring.position(TAIL).store(100, Ordering::Release);
+        ring.position(HEAD).store(200, Ordering::Release);
+        for (offset, bytes) in [
+            (99, 1),
+            (150, 51),
+            (100, size + 1),
+            (u64::MAX, 2),
+            (100, u64::MAX),
+        ] {
+            assert_eq!(aux.take(&ring, offset, bytes), None, "{bytes} at {offset}");
+        }
+        assert_eq!(ring.position(TAIL).load(Ordering::Acquire), 100);
+    }
+
+    #[test]
+    fn an_event_without_such_a_ring_is_refused_by_the_kernel() {
+        let event = crate::perf::Event {
+            aux_bytes: 1 << 16,
+            ..crate::perf::Event::cpu_clock(1_000_000)
+        };
+        let cpus: Vec<u32> = (0..1).collect();
+        let opened = crate::perf::Sampler::open(&event, 0, &cpus, 0);
+        let error = opened.expect_err("a timer has no AUX ring");
+        println!("refused: {error}");
     }
 }
