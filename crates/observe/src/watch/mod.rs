@@ -3,7 +3,8 @@
 //! ```text
 //! candidates   every second: which processes there are, and which are worth it (TMP's filter)
 //! memory       what they hold: mappings, resident pages, the nodes these lie on
-//! bits         accessed bits: damon (regions), page_idle (pages), or clear_refs and smaps (whole mappings)
+//! bit_source   accessed bits by damon (regions) or page_idle (pages), whichever was asked for
+//! bits         the rest of them: clear_refs and smaps (whole mappings)
 //! frames       where pages lie, for the sources that see frames
 //! samples      timer or PMU samples with data addresses, of all processes or of each
 //! cost         what a source may use, and how it is slowed where it uses more
@@ -15,6 +16,7 @@
 //! dropped. Files of other users are never opened: of a process only what the kernel writes under
 //! `/proc` is read, and its code is read from its memory, not from the path that it names.
 
+mod bit_source;
 pub mod bits;
 pub mod candidates;
 pub mod cost;

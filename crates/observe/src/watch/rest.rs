@@ -46,12 +46,13 @@ impl Rest {
         self.choice.counting.is_none()
     }
 
-    /// Ends an epoch: the source rests in what follows where little was counted. A counter that
+    /// Ends an epoch: true where little was counted in it, and the source is to rest. A counter that
     /// cannot be read any more lets nothing rest.
-    pub(super) fn count(&mut self) {
+    pub(super) fn rests(&mut self) -> bool {
         let counting = self.choice.counting.as_mut();
         let count = counting.and_then(|(_, counting)| counting.value().ok());
         self.rests = count.is_some_and(|count| !self.gate.is_open(count));
+        self.rests
     }
 
     /// As it is now.
@@ -63,5 +64,41 @@ impl Rest {
             why: self.choice.why.clone(),
             rests: self.rests,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Rest;
+    use isotherm_model::watch::Evidence;
+
+    #[test]
+    fn samples_rest_while_memory_moves_at_most_a_fifth_of_the_most_bytes() {
+        let root = tempfile::tempdir().unwrap();
+        let mounted = root.path().join("sys/fs/resctrl");
+        let cache = mounted.join("mon_data/mon_L3_00");
+        std::fs::create_dir_all(mounted.join("info")).unwrap();
+        std::fs::create_dir_all(&cache).unwrap();
+        let write = |bytes: u64| {
+            std::fs::write(cache.join("mbm_total_bytes"), format!("{bytes}\n")).unwrap();
+        };
+        write(5_000);
+        let mut rest = Rest::open(Evidence::TraceSamples, root.path());
+        let by = rest.resting().counter;
+        if by != Some("resctrl bandwidth") {
+            return println!("skipped: this machine counts {by:?}, and no file stands for that");
+        }
+        assert!(rest.resting().why.contains("no cache misses"));
+        let mut rests = |bytes: u64| {
+            write(bytes);
+            rest.rests()
+        };
+        assert!(!rests(5_000), "the start");
+        assert!(!rests(6_000), "1,000 bytes, the most");
+        assert!(rests(6_200), "a fifth of it");
+        assert!(!rests(6_401), "just above");
+        std::fs::remove_dir_all(&mounted).unwrap();
+        assert!(!rest.rests(), "what cannot be read lets nothing rest");
+        assert!(!rest.resting().rests && !rest.never_rests());
     }
 }

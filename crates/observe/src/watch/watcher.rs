@@ -9,12 +9,11 @@ use isotherm_model::movement::NodeId;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Watched};
 
+use super::bit_source::{BitSource, Look};
 use super::bits::MappingBits;
 use super::candidates::{Candidate, Candidates, Filter, Selection};
 use super::cost::Stride;
-use super::damon::{Damon, PhysicalDamon};
 use super::memory::{Layout, Resident, capacity};
-use super::page_idle::PageIdle;
 use super::rest::{Rest, Resting};
 use super::samples::Samples;
 use crate::clock::Clock;
@@ -75,13 +74,11 @@ pub struct Watcher {
     layout: Layout,
     candidates: Candidates,
     watched: Vec<Candidate>,
-    damon: Option<Damon>,
-    physical: Option<PhysicalDamon>,
-    idle: Option<PageIdle>,
+    bits: Option<BitSource>,
     mappings: Option<MappingBits>,
     samples: Option<Samples>,
-    /// What each kind of source rests by, in the order of [`Evidence::ALL`].
-    rests: [Rest; 2],
+    bits_rest: Rest,
+    samples_rest: Rest,
     /// What is resident of each process, as it was read last.
     resident: BTreeMap<Process, Resident>,
     memory: SourceReport,
@@ -114,12 +111,11 @@ impl Watcher {
             },
             candidates: Candidates::new(&proc_root),
             watched: Vec::new(),
-            damon: None,
-            physical: None,
-            idle: None,
+            bits: None,
             mappings: None,
             samples: None,
-            rests: Evidence::ALL.map(|evidence| Rest::open(evidence, &config.root)),
+            bits_rest: Rest::open(Evidence::AccessedBits, &config.root),
+            samples_rest: Rest::open(Evidence::TraceSamples, &config.root),
             resident: BTreeMap::new(),
             memory: empty_report("memory", memory_note.to_owned()),
             memory_stride: Stride::new(config.budget_ppm),
@@ -140,26 +136,17 @@ impl Watcher {
         let config = &self.config;
         let [samples, bits, _] = PARTS.map(|part| config.budget_ppm / 10 * part);
         let (root, state) = (config.root.as_path(), config.state.as_deref());
-        // Each of them is replaced by mappings where it cannot be had.
-        let opened = match config.bits {
-            Bits::Auto | Bits::Damon => {
-                Damon::open(root, state, bits).map(|damon| self.damon = Some(damon))
-            }
-            Bits::DamonPhysical => {
-                PhysicalDamon::open(root, state, bits).map(|damon| self.physical = Some(damon))
-            }
-            Bits::PageIdle => PageIdle::open(root, bits).map(|idle| self.idle = Some(idle)),
-            Bits::Mappings | Bits::Off => Ok(()),
-        };
+        let opened = BitSource::open(config.bits, root, state, bits);
         let mappings = opened.is_err() || matches!(config.bits, Bits::Auto | Bits::Mappings);
-        if let Err(why) = opened {
+        self.bits = opened.unwrap_or_else(|why| {
             self.counters.trouble = why;
-        }
+            None
+        });
         self.mappings = mappings.then(|| MappingBits::new(bits));
         let source = config.samples;
         self.samples = source
             .and_then(|source| Samples::open(source, &config.root, config.sample_hz, samples));
-        if self.rests.iter().any(Rest::never_rests) {
+        if self.bits_rest.never_rests() || self.samples_rest.never_rests() {
             let why = "a kind of source never rests by the rule of 20 %: see below";
             let before = std::mem::take(&mut self.counters.trouble);
             self.counters.trouble = match before.is_empty() {
@@ -177,7 +164,9 @@ impl Watcher {
 
     /// What each kind of source rests by, and whether it does now.
     pub fn resting(&self) -> impl Iterator<Item = Resting> {
-        self.rests.iter().map(Rest::resting)
+        [&self.bits_rest, &self.samples_rest]
+            .into_iter()
+            .map(Rest::resting)
     }
 
     /// Time of the program between two samples; None where there are none.
@@ -212,11 +201,11 @@ impl Watcher {
         self.resident.retain(|process, _| is_watched(process));
         self.trouble.retain(|process, _| is_watched(process));
         self.set_budgets();
-        if let Some(damon) = &mut self.damon {
+        if let Some(bits) = &mut self.bits {
             let mut by_size: Vec<&Candidate> = self.watched.iter().collect();
             by_size.sort_by_key(|candidate| std::cmp::Reverse(candidate.resident));
             let processes: Vec<Process> = by_size.iter().map(|one| one.process).collect();
-            damon.watch(&processes);
+            bits.watch(&processes);
         }
         self.scan.cost += self.clock.busy().saturating_sub(begin);
         let span = now.saturating_sub(std::mem::replace(&mut self.ticked, now));
@@ -244,13 +233,7 @@ impl Watcher {
         if let Some(source) = &mut self.samples {
             source.set_budget(samples);
         }
-        if let Some(source) = &mut self.damon {
-            source.set_budget(bits);
-        }
-        if let Some(source) = &mut self.physical {
-            source.set_budget(bits);
-        }
-        if let Some(source) = &mut self.idle {
+        if let Some(source) = &mut self.bits {
             source.set_budget(bits);
         }
         if let Some(source) = &mut self.mappings {
@@ -272,18 +255,12 @@ impl Watcher {
         let now = self.clock.now();
         let span = now.saturating_sub(std::mem::replace(&mut self.epoch_began, now));
         let processes = self.processes();
-        for rest in &mut self.rests {
-            rest.count();
+        if !self.bits_rest.rests() {
+            self.look_at_bits(&processes, span);
         }
-        let rests = self.rests.each_ref().map(|rest| rest.resting().rests);
-        for (evidence, rests) in Evidence::ALL.into_iter().zip(rests) {
-            match evidence {
-                Evidence::AccessedBits if !rests => self.look_at_bits(&processes, span),
-                Evidence::TraceSamples if rests => self
-                    .sightings
-                    .retain(|sighting| sighting.evidence != evidence),
-                Evidence::AccessedBits | Evidence::TraceSamples => {}
-            }
+        if self.samples_rest.rests() {
+            let samples = |sighting: &Sighting| sighting.evidence == Evidence::TraceSamples;
+            self.sightings.retain(|sighting| !samples(sighting));
         }
         let held = self.held(span);
         let fast = held.iter().map(|held| held.fast).sum();
@@ -318,22 +295,29 @@ impl Watcher {
     }
 
     fn look_at_bits(&mut self, processes: &[Process], span: Nanos) {
+        let look = Look {
+            clock: &*self.clock,
+            proc_root: &self.layout.proc_root,
+            resident: &self.resident,
+            page: self.layout.page,
+            span,
+        };
         let mut left = processes.to_vec();
-        if let Some(damon) = &mut self.damon {
-            let watched: BTreeSet<Process> = damon.watched().collect();
-            left.retain(|process| !watched.contains(process));
-            damon.look(&*self.clock, self.layout.page, span, &mut self.sightings);
-        }
-        let (clock, page) = (&*self.clock, self.layout.page);
-        let (proc_root, resident) = (&self.layout.proc_root, &self.resident);
-        if let Some(damon) = &mut self.physical {
-            damon.look(clock, proc_root, resident, page, span, &mut self.sightings);
-        }
-        if let Some(idle) = &mut self.idle {
-            idle.look(clock, proc_root, resident, page, span, &mut self.sightings);
+        if let Some(bits) = &mut self.bits {
+            let sees = bits.sees();
+            left.retain(|process| !sees(process));
+            bits.look(&look, &mut self.sightings);
         }
         if let Some(mappings) = self.mappings.as_mut().filter(|_| !left.is_empty()) {
-            mappings.look(clock, proc_root, &left, page, span, &mut self.sightings);
+            let (clock, proc_root) = (look.clock, look.proc_root);
+            mappings.look(
+                clock,
+                proc_root,
+                &left,
+                look.page,
+                span,
+                &mut self.sightings,
+            );
         }
     }
 
@@ -389,9 +373,7 @@ impl Watcher {
             self.memory.clone(),
             self.counters.clone(),
         ];
-        reports.extend(self.damon.as_ref().map(|source| source.report().clone()));
-        reports.extend(self.physical.as_ref().map(|source| source.report().clone()));
-        reports.extend(self.idle.as_ref().map(|source| source.report().clone()));
+        reports.extend(self.bits.as_ref().map(|source| source.report().clone()));
         reports.extend(self.mappings.as_ref().map(|source| source.report().clone()));
         reports.extend(self.samples.as_ref().map(Samples::report));
         reports

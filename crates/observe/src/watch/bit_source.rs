@@ -1,0 +1,116 @@
+//! The source of accessed bits that was asked for, where it can be had. What it does not see is looked at
+//! by mappings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use isotherm_model::batch::{Process, SourceReport};
+use isotherm_model::units::Nanos;
+use isotherm_model::watch::Sighting;
+
+use super::damon::{Damon, PhysicalDamon};
+use super::memory::Resident;
+use super::page_idle::PageIdle;
+use super::watcher::Bits;
+use crate::clock::Clock;
+
+/// One that knows more than mappings.
+#[derive(Debug)]
+pub(super) enum BitSource {
+    /// Regions of the biggest processes.
+    Damon(Damon),
+    /// Regions of all memory.
+    Physical(PhysicalDamon),
+    /// Single pages.
+    Idle(PageIdle),
+}
+
+/// What a look needs to know.
+#[derive(Clone, Copy)]
+pub(super) struct Look<'a> {
+    /// Time, and what the looking costs.
+    pub clock: &'a dyn Clock,
+    /// Where `proc` is.
+    pub proc_root: &'a Path,
+    /// What is resident of each process.
+    pub resident: &'a BTreeMap<Process, Resident>,
+    /// Bytes of a page.
+    pub page: u64,
+    /// Time since the last look.
+    pub span: Nanos,
+}
+
+impl BitSource {
+    /// The source behind a setting, below this root; None where mappings or nothing was asked for.
+    ///
+    /// # Errors
+    /// In words, with what would help.
+    pub(super) fn open(
+        bits: Bits,
+        root: &Path,
+        state: Option<&Path>,
+        budget_ppm: u64,
+    ) -> Result<Option<Self>, String> {
+        Ok(match bits {
+            Bits::Auto | Bits::Damon => Some(Self::Damon(Damon::open(root, state, budget_ppm)?)),
+            Bits::DamonPhysical => {
+                let damon = PhysicalDamon::open(root, state, budget_ppm)?;
+                Some(Self::Physical(damon))
+            }
+            Bits::PageIdle => Some(Self::Idle(PageIdle::open(root, budget_ppm)?)),
+            Bits::Mappings | Bits::Off => None,
+        })
+    }
+
+    /// What it did so far.
+    pub(super) const fn report(&self) -> &SourceReport {
+        match self {
+            Self::Damon(source) => source.report(),
+            Self::Physical(source) => source.report(),
+            Self::Idle(source) => source.report(),
+        }
+    }
+
+    /// Changes its budget.
+    pub(super) const fn set_budget(&mut self, budget_ppm: u64) {
+        match self {
+            Self::Damon(source) => source.set_budget(budget_ppm),
+            Self::Physical(source) => source.set_budget(budget_ppm),
+            Self::Idle(source) => source.set_budget(budget_ppm),
+        }
+    }
+
+    /// Watches these processes, the biggest first, as far as it has to be told of them.
+    pub(super) fn watch(&mut self, by_size: &[Process]) {
+        if let Self::Damon(source) = self {
+            source.watch(by_size);
+        }
+    }
+
+    /// True where it sees a process.
+    pub(super) fn sees(&self) -> impl Fn(&Process) -> bool + use<> {
+        let some: Option<BTreeSet<Process>> = match self {
+            Self::Damon(source) => Some(source.watched().collect()),
+            Self::Physical(_) | Self::Idle(_) => None,
+        };
+        move |process| some.as_ref().is_none_or(|some| some.contains(process))
+    }
+
+    /// Adds what was accessed since the last call.
+    pub(super) fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
+        let &Look {
+            clock,
+            proc_root,
+            resident,
+            page,
+            span,
+        } = look;
+        match self {
+            Self::Damon(source) => source.look(clock, page, span, sightings),
+            Self::Physical(source) => {
+                source.look(clock, proc_root, resident, page, span, sightings);
+            }
+            Self::Idle(source) => source.look(clock, proc_root, resident, page, span, sightings),
+        }
+    }
+}
