@@ -231,6 +231,7 @@ impl Replay {
             unit,
             resident: self.cut.unit,
             fast: Bytes::ZERO,
+            grain: self.cut.unit,
         }
     }
 
