@@ -135,6 +135,7 @@ fn relieve(
         .sum();
     let rate: f64 = candidates.iter().filter(|c| keeps(c)).map(|c| c.low).sum();
     let mut over = -rooms(config, candidates)[tier.0 as usize];
+    let capacity = config.tiers.all()[tier.0 as usize].capacity.0 as f64;
     let mut relieved = false;
     for index in (0..candidates.len()).rev() {
         let site = candidates[index];
@@ -146,10 +147,13 @@ fn relieve(
         }
         let bytes = site.bytes.0 as f64;
         let freed = bytes.min(over);
-        let share = freed.min(kept.0 as f64) / kept.0 as f64;
+        let comes = freed.min(kept.0 as f64);
+        let share = comes / kept.0 as f64;
         let gained = gain(config, rate * share, site.target, tier);
         let lost = gain(config, site.high, site.target, tier);
-        if gained > config.hysteresis * (lost + price(config, bytes) + price(config, freed)) {
+        // No more of it can be in the tier: the rest spilled.
+        let leaves = price(config, bytes.min(capacity));
+        if gained > config.hysteresis * (lost + leaves + price(config, comes)) {
             candidates[index].at = site.target;
             over -= bytes;
             relieved = true;

@@ -123,6 +123,14 @@ fn an_overfull_tier_lets_cold_data_go_and_asks_again_for_the_hot() {
 }
 
 #[test]
+fn of_cold_data_larger_than_its_tier_only_what_can_be_there_has_to_leave() {
+    let mut machine = Machine::new(4 * MIB);
+    // 60 MiB cost 768 ms to move, the 4 MiB that fit 51 ms; 5000 accesses a second save 500 ms in the horizon.
+    let decision = machine.epoch(&[(0, 60 * MIB), (5_000, 3 * MIB)]);
+    assert_eq!(moves(&decision), [(2, SLOW), (3, FAST)]);
+}
+
+#[test]
 fn what_spilled_is_asked_for_until_it_has_come() {
     let mut machine = Machine::new(4 * MIB);
     let sites = [(0, 4 * MIB), (900_000, 3 * MIB)];
