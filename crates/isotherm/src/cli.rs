@@ -42,6 +42,8 @@ pub(crate) enum Command {
     Sites(SitesArgs),
     /// Profile a program
     Record(RecordArgs),
+    /// Make a profile of what another tool recorded
+    Import(ImportArgs),
     /// Decide what goes where, from a profile
     Plan(PlanArgs),
     /// Run a program: by a plan, or profiling and placing in one run
@@ -200,6 +202,30 @@ pub(crate) struct RecordArgs {
     pub program: Program,
 }
 
+/// Flags of `isotherm import`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportArgs {
+    /// What LLVM's MemProf, DAMON or damo recorded (see docs/traces.md)
+    #[arg(value_name = "FILE")]
+    pub input: PathBuf,
+    #[command(flatten)]
+    pub reading: Reading,
+    /// The program that was recorded, and libraries of its own, each with this flag: their code is named by
+    /// their debugging information. Needed for memprof-raw
+    #[arg(long, value_name = "FILE")]
+    pub program: Vec<PathBuf>,
+    /// The program that the plan is for, built by isotherm-cc from the same sources: stacks become its sites
+    /// [default: those of --program that isotherm-cc built]
+    #[arg(long, value_name = "FILE", requires = "program")]
+    pub sites: Option<PathBuf>,
+    /// Where to write the profile
+    #[arg(short, long, value_name = "PROFILE", default_value = "app.iso")]
+    pub output: PathBuf,
+    /// Replace a profile that is already there
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// Flags of `isotherm plan`.
 #[derive(Debug, Args)]
 pub(crate) struct PlanArgs {
@@ -302,8 +328,8 @@ pub(crate) struct ReportArgs {
 /// How to read a file that may be of several formats.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Reading {
-    /// The file's format: profile, text, perf-script, perf-data, damon-trace, damo-record or memprof
-    /// [default: told by its content]
+    /// The file's format: profile, text, perf-script, perf-data, damon-trace, damo-record, memprof
+    /// or memprof-raw [default: told by its content]
     #[arg(long, value_name = "FORMAT", value_parser = input::format)]
     pub format: Option<InputFormat>,
     /// Size of the pages into which a trace is cut, a power of two of at least 4 KiB [default: 4KiB;

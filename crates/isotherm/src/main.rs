@@ -44,6 +44,7 @@ fn dispatch(command: &Command, notes: Notes) -> Result<Option<ExitStatus>> {
         Command::Tiers(args) => return commands::tiers::run(args, notes),
         Command::Sites(args) => commands::sites::run(args, notes)?,
         Command::Record(args) => return commands::record::run(args, notes).map(Some),
+        Command::Import(args) => commands::import::run(args, notes)?,
         Command::Plan(args) => commands::plan::run(args, notes)?,
         Command::Run(args) => return commands::run::run(args, notes).map(Some),
         Command::Explain(args) => commands::explain::run(args)?,

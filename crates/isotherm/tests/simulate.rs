@@ -126,6 +126,7 @@ fn files_of_every_format_are_replayed_and_curved() {
         ("damon.trace.txt", 3_968),
         ("damo.data", 3_648),
         ("memprof.yaml", 90_010),
+        ("memprof.profraw", 26_477_569),
     ] {
         let report = json(&["simulate", file, "--fast", "50%", "--json"]);
         assert_eq!(report["accesses"], accesses, "{file}");

@@ -14,7 +14,8 @@
 //! tiers     kinds of memory: from sysfs, measured, or from a file
 //! doctor    what works here and what would bring the rest; probe asks the kernel
 //! symbols   names of frames; described the sites that the compiler pass wrote into a program, and
-//!           contexts the calls around them that its link told apart
+//!           contexts the calls around them that its link told apart, named_sites which of both a
+//!           stack is that was seen in another build
 //! ```
 //!
 //! What is read from outside is not trusted: perf records ([`isotherm_sys::perf::record`]), what SPE writes ([`spe`]),
@@ -40,6 +41,7 @@ pub mod instrumented;
 pub mod list;
 pub mod live;
 pub mod meminfo;
+pub mod named_sites;
 pub mod perf_source;
 pub mod pmu;
 pub mod probe;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
-use blazesym::symbolize::{Input, Symbolized, Symbolizer};
+use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
 use isotherm_model::site::{Frame, Site};
 
 use crate::contexts::{self, Call};
@@ -21,6 +21,19 @@ struct Found {
     function: Option<String>,
     file: Option<String>,
     line: Option<u32>,
+}
+
+/// A call as the source has it; what the compiler inlined counts like any.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceCall {
+    /// The function that holds the call.
+    pub function: String,
+    /// Its file, with the directory where that is known; empty without debugging information.
+    pub file: String,
+    /// Line; `None` where it is not known.
+    pub line: Option<u32>,
+    /// Column; `None` where it is not known.
+    pub column: Option<u32>,
 }
 
 /// Looks up names and remembers them.
@@ -72,6 +85,26 @@ impl Symbols {
             frame.function.clone_from(&found.function);
             frame.file.clone_from(&found.file);
             frame.line = found.line;
+        }
+    }
+
+    /// The calls of the source that return to each address of a module, from the inside out; none where
+    /// nothing is known of the address.
+    #[must_use]
+    pub fn source_calls(&self, module: &Path, offsets: &[u64]) -> Vec<Vec<SourceCall>> {
+        let calls: Vec<u64> = offsets
+            .iter()
+            .map(|offset| offset.saturating_sub(1))
+            .collect();
+        let source = Source::Elf(Elf::new(module));
+        match self
+            .symbolizer
+            .symbolize(&source, Input::VirtOffset(&calls))
+        {
+            Ok(symbols) if symbols.len() == calls.len() => {
+                symbols.iter().map(source_calls).collect()
+            }
+            _ => vec![Vec::new(); offsets.len()],
         }
     }
 
@@ -133,6 +166,13 @@ fn found_call(call: &Call) -> Found {
     }
 }
 
+/// The GNU build-id of a program or library in hexadecimal, where it has one.
+#[must_use]
+pub fn build_id(path: &Path) -> Option<String> {
+    let bytes = read_elf_build_id(path).ok().flatten()?;
+    Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// What is to be looked up in one module.
 #[derive(Debug, Default)]
 struct Module<'a> {
@@ -149,14 +189,27 @@ impl Module<'_> {
         let Some(wanted) = self.build_id else {
             return true;
         };
-        let found = read_elf_build_id(path).ok().flatten();
-        let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-        found.is_some_and(|bytes| {
-            let found: String = hexadecimal(&bytes);
-            // The runtime keeps 32 bytes of a build-id.
-            found.starts_with(wanted)
-        })
+        // The runtime keeps 32 bytes of a build-id.
+        build_id(path).is_some_and(|found| found.starts_with(wanted))
     }
+}
+
+fn source_calls(symbol: &Symbolized<'_>) -> Vec<SourceCall> {
+    let Symbolized::Sym(symbol) = symbol else {
+        return Vec::new();
+    };
+    let call = |name: &str, place: Option<&CodeInfo<'_>>| SourceCall {
+        function: name.to_owned(),
+        file: place.map_or(String::new(), |place| place.to_path().display().to_string()),
+        line: place.and_then(|place| place.line),
+        column: place.and_then(|place| place.column).map(u32::from),
+    };
+    let inlined = symbol.inlined.iter().rev();
+    let mut calls: Vec<SourceCall> = inlined
+        .map(|function| call(&function.name, function.code_info.as_ref()))
+        .collect();
+    calls.push(call(&symbol.name, symbol.code_info.as_deref()));
+    calls
 }
 
 fn found(symbol: &Symbolized<'_>) -> Found {

@@ -9,7 +9,8 @@
 //! [`Step`] is that picture for one epoch. It is generic over the ports, so the same step serves a
 //! live run, a recorded profile and a simulated machine. A profile that is complete becomes the
 //! input of a policy through [`items()`], or of chunk selection through [`data_objects()`]; those of
-//! the ranks of a parallel program become one by [`merge()`].
+//! the ranks of a parallel program become one by [`merge()`], and [`regroup()`] gives the sites of one
+//! that another tool recorded the names of a program's own.
 //!
 //! [`UnitStep`] is the daemon's: units of memory of any process instead of sites of one.
 //!
@@ -27,6 +28,7 @@ mod latency;
 mod left_alone;
 mod merge;
 mod online;
+mod regroup;
 mod step;
 mod tally;
 mod unit_step;
@@ -40,6 +42,7 @@ pub use items::{items, labels};
 pub use latency::is_latency_weighted;
 pub use merge::{MergeError, merge};
 pub use online::{Online, OnlineConfig};
+pub use regroup::regroup;
 pub use step::{Step, StepReport};
 pub use unit_step::{
     Combine, EpochReport, GroupLimit, GroupShare, Limits, MakePolicy, Priority, ProcessShare, Sums,

@@ -17,6 +17,8 @@ pub enum Format {
     DamoRecord,
     /// What `llvm-profdata show --memory` prints.
     MemProf,
+    /// What a program built with clang's `-fmemory-profile` writes.
+    MemProfRaw,
 }
 
 /// Bytes of a file's beginning that tell its format.
@@ -27,13 +29,14 @@ const LINES: usize = 200;
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Text,
         Self::PerfScript,
         Self::PerfData,
         Self::DamonTrace,
         Self::DamoRecord,
         Self::MemProf,
+        Self::MemProfRaw,
     ];
 
     /// The word used on the command line.
@@ -46,6 +49,7 @@ impl Format {
             Self::DamonTrace => "damon-trace",
             Self::DamoRecord => "damo-record",
             Self::MemProf => "memprof",
+            Self::MemProfRaw => "memprof-raw",
         }
     }
 
@@ -67,6 +71,9 @@ impl Format {
     pub fn guess(head: &[u8]) -> Option<Self> {
         if head.starts_with(perf_data::MAGIC) || head.starts_with(b"2ELIFREP") {
             return Some(Self::PerfData);
+        }
+        if head.starts_with(memprof::raw::MAGIC) {
+            return Some(Self::MemProfRaw);
         }
         if damo_record::is_zlib(head) {
             return Some(Self::DamoRecord);

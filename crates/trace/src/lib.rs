@@ -122,7 +122,7 @@ pub fn accesses(
             let samples = Samples::new(perf_data::PerfData::open(source, name)?);
             Accesses::new(samples, name)
         }
-        Format::DamonTrace | Format::DamoRecord | Format::MemProf => {
+        Format::DamonTrace | Format::DamoRecord | Format::MemProf | Format::MemProfRaw => {
             let found = format!("{} files tell sums, not single accesses", format.word());
             return Err(Fault::new(found, "text, perf-script or perf-data").at(name, Place::Whole));
         }
@@ -143,9 +143,10 @@ pub fn profile(
         Format::DamonTrace => damon_trace::read(source, name, grain),
         Format::DamoRecord => damo_record::read(source, name, grain),
         Format::MemProf => memprof::read(source, name, grain),
+        Format::MemProfRaw => memprof::raw::read(source, name, grain),
         Format::Text | Format::PerfScript | Format::PerfData => {
             let found = format!("{} files tell single accesses, not sums", format.word());
-            let expected = "damon-trace, damo-record or memprof";
+            let expected = "damon-trace, damo-record, memprof or memprof-raw";
             Err(Fault::new(found, expected).at(name, Place::Whole))
         }
     }

@@ -15,31 +15,26 @@
 //! are the most that can have been live at once, and its accesses are spread evenly over them.
 
 mod events;
+pub(crate) mod raw;
+mod stacks;
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use isotherm_model::batch::{Epoch, Extent, Process, SourceReport};
-use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile, Resident};
-use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
-use isotherm_model::units::{Accesses, Bytes, Nanos};
+use isotherm_model::profile::Profile;
+use isotherm_model::site::{Frame, SiteId};
 
 use crate::error::{Error, Fault, Place};
 use crate::grain::Grain;
 use crate::number;
 use crate::site_hash::site_hash;
 use events::{Event, Events};
+use stacks::{Stack, profile};
 
 const BLOCK: &str = "a MemInfoBlock with AllocCount, TotalSize and TotalAccessCount (or with the \
                      totals of lifetime and access density)";
 /// Nesting of lists and maps at most; the format needs seven.
 const DEPTH: usize = 32;
-/// Chunks of all sites together at most; their size is doubled until they are no more.
-const CHUNKS: u64 = 1 << 20;
-/// Where the first site is laid; any address does, as the program's are not known.
-const FIRST_ADDRESS: u64 = 1 << 32;
-/// MemProf's clock: milliseconds.
-const MILLISECOND: u64 = 1_000_000;
 
 /// What a map of the file is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,13 +52,6 @@ enum Level {
     Map(About, Option<String>),
     /// With the key whose value it is.
     List(String),
-}
-
-/// One allocation site while its lines are read.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Draft {
-    frames: Vec<Frame>,
-    numbers: BTreeMap<String, u64>,
 }
 
 /// True where the line begins a profile of this format.
@@ -95,11 +83,11 @@ pub(crate) fn read(
 #[derive(Debug, Default)]
 struct Reader {
     open: Vec<Level>,
-    draft: Draft,
+    draft: Stack,
     frame: Frame,
     /// Line of the site's beginning.
     line: u64,
-    sites: BTreeMap<SiteId, Draft>,
+    sites: BTreeMap<SiteId, Stack>,
 }
 
 impl Reader {
@@ -149,7 +137,7 @@ impl Reader {
         };
         match about {
             About::Site => {
-                self.draft = Draft::default();
+                self.draft = Stack::default();
                 self.line = line;
             }
             About::Frame => self.frame = Frame::default(),
@@ -215,24 +203,10 @@ impl Reader {
         }));
         match self.sites.get_mut(&id) {
             Some(known) if *known == draft => {}
-            Some(known) => add(known, &draft),
+            Some(known) => known.add(&draft),
             None => drop(self.sites.insert(id, draft)),
         }
         Ok(())
-    }
-}
-
-/// Adds up two blocks of one stack: what is a maximum stays one, and so does the last moment.
-fn add(known: &mut Draft, other: &Draft) {
-    for (key, number) in &other.numbers {
-        let sum = known.numbers.entry(key.clone()).or_default();
-        *sum = match key.as_str() {
-            "AllocTimestamp" => (*sum).min(*number),
-            "DeallocTimestamp" => (*sum).max(*number),
-            key if key.starts_with("Max") => (*sum).max(*number),
-            key if key.starts_with("Min") => (*sum).min(*number),
-            _ => sum.saturating_add(*number),
-        };
     }
 }
 
@@ -254,7 +228,7 @@ fn frame_field(frame: &mut Frame, key: &str, text: String) -> Result<(), Fault> 
     Ok(())
 }
 
-fn block_field(draft: &mut Draft, key: &str, text: &str) -> Result<(), Fault> {
+fn block_field(draft: &mut Stack, key: &str, text: &str) -> Result<(), Fault> {
     // Its value is a list of another kind.
     if key.starts_with("AccessHistogram") {
         return Ok(());
@@ -268,148 +242,6 @@ fn parsed(key: &str, text: &str) -> Result<u64, Fault> {
         let found = format!("{key} is {}", crate::error::shown(text));
         Fault::new(found, "a whole number of zero or more, of 64 bits")
     })
-}
-
-impl Draft {
-    fn number(&self, key: &str) -> Option<u64> {
-        self.numbers.get(key).copied()
-    }
-
-    /// Most bytes that can have been live at once: every allocation that began before the one
-    /// before it ended, at the largest size, and never more than all together.
-    fn peak(&self) -> u64 {
-        let total = self.number("TotalSize").unwrap_or(0);
-        let overlaps = self.number("NumLifetimeOverlaps");
-        let bound = self.number("MaxSize").zip(overlaps);
-        let bound = bound.map(|(size, overlaps)| size.saturating_mul(overlaps.saturating_add(1)));
-        bound.map_or(total, |bound| bound.min(total))
-    }
-
-    /// Loads and stores, and whether they were counted. Without a count they follow from the
-    /// density (a hundred times accesses for each byte and second of lifetime, summed over
-    /// allocations) as if all allocations were alike.
-    fn accesses(&self) -> (u64, bool) {
-        if let Some(counted) = self.number("TotalAccessCount") {
-            return (counted, true);
-        }
-        let number = |key| u128::from(self.number(key).unwrap_or(0));
-        let allocations = number("AllocCount").max(1);
-        let mean_size = number("TotalSize") / allocations;
-        // Less than a millisecond counts as one, as MemProf does.
-        let mean_lifetime = (number("TotalLifetime") / allocations).max(1);
-        let density = number("TotalLifetimeAccessDensity");
-        // A hundredth of accesses, times a thousand milliseconds.
-        let estimate = density
-            .saturating_mul(mean_size)
-            .saturating_mul(mean_lifetime)
-            / 100_000;
-        (u64::try_from(estimate).unwrap_or(u64::MAX), false)
-    }
-}
-
-/// Sites laid one behind the other, each from the beginning of a chunk.
-fn profile(sites: &BTreeMap<SiteId, Draft>, grain: Grain) -> Profile {
-    let mut chunk = grain.chunk.0.max(4096);
-    let chunks = |chunk: u64| {
-        let of_site = |draft: &Draft| draft.peak().div_ceil(chunk).max(1);
-        sites.values().map(of_site).fold(0, u64::saturating_add)
-    };
-    while chunks(chunk) > CHUNKS.max(sites.len() as u64) && chunk < 1 << 62 {
-        chunk *= 2;
-    }
-    let mut profile = Profile::new(Meta {
-        chunk: Bytes(chunk),
-        epoch_length: span(sites),
-        depth: sites
-            .values()
-            .map(|draft| draft.frames.len())
-            .max()
-            .unwrap_or(0) as u32,
-        ..crate::grain::meta("MemProf")
-    });
-    profile.epochs.push(EpochSpan {
-        epoch: Epoch(0),
-        span: span(sites),
-    });
-    let mut address = FIRST_ADDRESS.next_multiple_of(chunk);
-    let mut report = SourceReport {
-        name: "memprof".to_owned(),
-        taken: sites.len() as u64,
-        usable: sites.len() as u64,
-        lost: 0,
-        cost: Nanos::ZERO,
-        cost_note: String::new(),
-        trouble: String::new(),
-    };
-    let mut estimated = 0;
-    for (id, draft) in sites {
-        estimated += u64::from(!draft.accesses().1);
-        address = add_site(&mut profile, *id, draft, address);
-    }
-    if estimated > 0 {
-        report.trouble = format!(
-            "{estimated} sites have no access count; theirs is estimated from their access density"
-        );
-    }
-    profile.sources.push(report);
-    profile
-}
-
-/// From the first allocation to the last end, and at least the longest life.
-fn span(sites: &BTreeMap<SiteId, Draft>) -> Nanos {
-    let numbers = |key: &'static str| sites.values().filter_map(move |draft| draft.number(key));
-    let ends = numbers("DeallocTimestamp").max();
-    let known = numbers("AllocTimestamp").min().zip(ends);
-    let times = known.map_or(0, |(first, last)| last.saturating_sub(first));
-    let milliseconds = times.max(numbers("MaxLifetime").max().unwrap_or(0));
-    Nanos(milliseconds.max(1).saturating_mul(MILLISECOND))
-}
-
-/// Adds a site at an address; returns the address behind it.
-fn add_site(profile: &mut Profile, id: SiteId, draft: &Draft, address: u64) -> u64 {
-    let (epoch, process) = (Epoch(0), Process::default());
-    let peak = Bytes(draft.peak());
-    let chunk = profile.meta.chunk.0;
-    let chunks = peak.0.div_ceil(chunk).max(1);
-    profile.sites.push(Site {
-        frames: draft.frames.clone(),
-        allocations: draft.number("AllocCount").unwrap_or(0),
-        requested: Bytes(draft.number("TotalSize").unwrap_or(0)),
-        peak_requested: peak,
-        peak_rss: peak,
-        first_seen: u32::try_from(profile.sites.len()).unwrap_or(u32::MAX),
-        ..Site::new(id, SiteKind::Heap)
-    });
-    profile.extents.push(Extent {
-        process,
-        site: id,
-        address,
-        bytes: peak,
-        resident: peak,
-        tier: None,
-    });
-    profile.resident.push(Resident {
-        epoch,
-        site: id,
-        bytes: peak,
-    });
-    let accesses = draft.accesses().0;
-    // The first chunks get what does not divide; chunks without any have no row.
-    let (each, rest) = (accesses / chunks, accesses % chunks);
-    for index in 0..chunks {
-        let count = each + u64::from(index < rest);
-        if count == 0 {
-            break;
-        }
-        profile.heat.push(Heat {
-            epoch,
-            process,
-            site: id,
-            address: address.saturating_add(index.saturating_mul(chunk)),
-            accesses: Accesses(count),
-        });
-    }
-    address.saturating_add(chunks.saturating_mul(chunk))
 }
 
 #[cfg(test)]

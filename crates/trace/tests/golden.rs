@@ -160,6 +160,14 @@ fn memprof_sites_have_their_stack_their_bytes_and_their_accesses() {
         [(4 << 20, 8 << 20, 90_000), (32 << 20, 32 << 20, 10)]
     );
     assert_eq!(profile.span(), Nanos(2_000_000_000));
+    let written = whole_profile("memprof.profraw");
+    let mut accesses: Vec<u64> = written
+        .accesses_by_site()
+        .values()
+        .map(|count| count.0)
+        .collect();
+    accesses.sort_unstable();
+    assert_eq!(accesses, [1, 1024, 26_476_544]);
     let raw = whole_profile("memprof-raw.yaml");
     assert_eq!(raw.sites[0].label(), "make_hot:+1:21 < main:+3:9");
     assert_eq!(raw.sites[0].peak_rss, Bytes(2048));
@@ -467,9 +475,14 @@ fn every_example_of_the_page_is_of_its_format_and_is_read() {
     let formats: Vec<Format> = examples.iter().map(|(format, _)| *format).collect();
     assert_eq!(formats, Format::ALL);
     for (format, example) in examples {
-        // The example of the binary format is the command that makes such a file.
-        if format == Format::PerfData {
-            assert!(example.contains("perf record"), "{example}");
+        // The example of a binary format is the command that makes such a file.
+        let made_by = match format {
+            Format::PerfData => Some("perf record"),
+            Format::MemProfRaw => Some("-fmemory-profile"),
+            _ => None,
+        };
+        if let Some(command) = made_by {
+            assert!(example.contains(command), "{example}");
             continue;
         }
         assert_eq!(Format::guess(example.as_bytes()), Some(format), "{example}");

@@ -40,6 +40,11 @@ pub const TARGETS: &[Target] = &[
     Target::binary("decode", decode::check, decode::seeds),
     Target::text("machine", machine::check),
     Target::text("memprof", traces::memprof),
+    Target::binary(
+        "memprof_raw",
+        traces::memprof_raw,
+        traces::memprof_raw_seeds,
+    ),
     Target::binary("perf_data", traces::perf_data, traces::perf_data_seeds),
     Target::binary("perf_records", perf_records::check, perf_records::seeds),
     Target::text("perf_script", traces::perf_script),

@@ -36,6 +36,10 @@ pub(crate) fn memprof(data: &[u8]) -> bool {
     yields_a_profile(Format::MemProf, data)
 }
 
+pub(crate) fn memprof_raw(data: &[u8]) -> bool {
+    yields_a_profile(Format::MemProfRaw, data)
+}
+
 /// A recording cut to thirty samples, and a packed record: formats that no editor writes.
 pub(crate) fn perf_data_seeds() -> Seeds {
     let bytes = include_bytes!("../../../tests/traces/page-faults.perf.data");
@@ -45,6 +49,12 @@ pub(crate) fn perf_data_seeds() -> Seeds {
 pub(crate) fn damo_seeds() -> Seeds {
     let bytes = include_bytes!("../../../tests/traces/damo.data");
     vec![("packed", bytes.to_vec())]
+}
+
+/// What a small program built by clang 19 wrote.
+pub(crate) fn memprof_raw_seeds() -> Seeds {
+    let bytes = include_bytes!("../../../tests/traces/memprof.profraw");
+    vec![("program", bytes.to_vec())]
 }
 
 /// Times begin at zero and never go back, no more is counted than there is, and nothing follows an

@@ -7,6 +7,7 @@ pub(crate) mod daemon;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod handbook;
+pub(crate) mod import;
 pub(crate) mod merge;
 pub(crate) mod plan;
 pub(crate) mod record;
@@ -18,12 +19,15 @@ pub(crate) mod status;
 pub(crate) mod tiers;
 pub(crate) mod top;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
+use isotherm_model::batch::Epoch;
 use isotherm_model::plan::Plan;
 use isotherm_model::plan_text;
-use isotherm_model::profile::{Meta, Profile};
+use isotherm_model::port::Recorder;
+use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_profile::{Existing, Writer};
 
 use crate::notes::Notes;
@@ -61,6 +65,44 @@ fn create_profile(path: &Path, meta: &Meta, force: bool) -> Result<Writer> {
         ),
         other => other.into(),
     })
+}
+
+/// Writes a profile that is whole already.
+fn write_profile(path: &Path, profile: &Profile, force: bool, notes: Notes) -> Result<()> {
+    let mut writer = create_profile(path, &profile.meta, force)?;
+    let progress = notes.progress("writing the profile");
+    for segment in segments(profile) {
+        writer.record(&segment)?;
+    }
+    writer.finish(profile.ending, &profile.sites)?;
+    progress.finish_and_clear();
+    Ok(())
+}
+
+/// A profile in the pieces in which one is written: what is known of the whole run comes first.
+fn segments(profile: &Profile) -> impl Iterator<Item = Segment> {
+    let mut segments = BTreeMap::<Epoch, Segment>::new();
+    for epoch in &profile.epochs {
+        segments.entry(epoch.epoch).or_default().epoch = *epoch;
+    }
+    for heat in &profile.heat {
+        if let Some(segment) = segments.get_mut(&heat.epoch) {
+            segment.heat.push(*heat);
+        }
+    }
+    for resident in &profile.resident {
+        if let Some(segment) = segments.get_mut(&resident.epoch) {
+            segment.resident.push(*resident);
+        }
+    }
+    if let Some(mut first) = segments.first_entry() {
+        let first = first.get_mut();
+        first.sites.clone_from(&profile.sites);
+        first.extents.clone_from(&profile.extents);
+        first.counts.clone_from(&profile.counts);
+        first.sources.clone_from(&profile.sources);
+    }
+    segments.into_values()
 }
 
 /// Columns of the terminal; 100 in a pipe.

@@ -1,0 +1,224 @@
+//! `isotherm import`: what another tool recorded, as a profile of our own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use isotherm_model::profile::{Ending, Profile};
+use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+use isotherm_model::units::Bytes;
+use isotherm_observe::named_sites::{NamedSite, NamedSites};
+use isotherm_observe::symbols::{SourceCall, Symbols, build_id};
+
+use crate::cli::ImportArgs;
+use crate::input::{self, Input};
+use crate::notes::Notes;
+
+/// Reads, names the sites, and writes.
+///
+/// # Errors
+/// The file cannot be read or tells no sites, a program is not the one that was recorded, the output cannot be
+/// written.
+pub(crate) fn run(args: &ImportArgs, notes: Notes) -> Result<()> {
+    let shown = args.input.display();
+    let Input::Profile(profile) = input::open(&args.input, &args.reading, notes)? else {
+        bail!(
+            "{shown}: tells single accesses and no allocation sites, so no profile can be made of it; \
+             `isotherm simulate {shown}` replays it"
+        );
+    };
+    if args.input.is_dir() {
+        bail!("{shown}: is a profile of Isotherm already");
+    }
+    let progress = notes.progress("naming the sites");
+    let sites = named(args, &profile)?;
+    progress.finish_and_clear();
+    let mut profile = isotherm_pipeline::regroup(*profile, &sites);
+    let planned = args.sites.as_ref().or(args.program.first());
+    // What another tool wrote is whole, and no exit status is in it.
+    profile.ending = Ending::Exited(0);
+    profile.meta.command = planned
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    super::write_profile(&args.output, &profile, args.force, notes)?;
+    announce(args, &profile, notes);
+    Ok(())
+}
+
+/// The sites under the names that they have in the program that the plan is for, by their old names.
+fn named(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>> {
+    let shown = args.input.display();
+    // Frames without a function are addresses in modules, known by their build-ids.
+    let frames = profile.sites.iter().flat_map(|site| &site.frames);
+    let unnamed = frames.filter(|frame| frame.function.is_none());
+    let modules: BTreeSet<&str> = unnamed
+        .filter_map(|frame| frame.build_id.as_deref())
+        .collect();
+    if modules.is_empty() {
+        if let Some(program) = args.program.first() {
+            bail!(
+                "{shown}: does not say where in a program its sites are, so {} cannot name them; leave out \
+                 --program, or import what the program itself wrote (memprof.profraw)",
+                program.display()
+            );
+        }
+        return Ok(BTreeMap::new());
+    }
+    if args.program.is_empty() {
+        bail!(
+            "{shown}: knows its code by addresses only; name the program that wrote it with --program"
+        );
+    }
+    let mut code = Code::default();
+    for program in &args.program {
+        let Some(id) = build_id(program).filter(|id| modules.contains(id.as_str())) else {
+            let built =
+                build_id(program).unwrap_or_else(|| "none; link with -Wl,--build-id".to_owned());
+            bail!(
+                "{}: is not what {shown} was recorded of; its build-id is {built}, those recorded are {}",
+                program.display(),
+                modules.into_iter().collect::<Vec<_>>().join(", ")
+            );
+        };
+        code.read(program, id, profile);
+    }
+    let targets = args
+        .sites
+        .as_ref()
+        .map_or(&args.program[..], std::slice::from_ref);
+    let targets = targets.iter().map(|program| NamedSites::read(program));
+    let targets = targets.collect::<Result<Vec<_>, _>>()?;
+    if let Some(program) = args
+        .sites
+        .as_ref()
+        .filter(|_| targets.iter().all(NamedSites::is_empty))
+    {
+        bail!(
+            "{}: has no sites; compile it with isotherm-cc",
+            program.display()
+        );
+    }
+    let site = |site: &Site| (site.id, code.named(site, &targets));
+    Ok(profile.sites.iter().map(site).collect())
+}
+
+/// What the given programs' debugging information says of the recorded addresses.
+#[derive(Default)]
+struct Code {
+    symbols: Symbols,
+    modules: BTreeMap<String, Module>,
+}
+
+/// One program.
+struct Module {
+    path: PathBuf,
+    calls: BTreeMap<u64, Vec<SourceCall>>,
+}
+
+impl Code {
+    /// Looks up all addresses of one module.
+    fn read(&mut self, path: &Path, id: String, profile: &Profile) {
+        let frames = profile.sites.iter().flat_map(|site| &site.frames);
+        let here = frames.filter(|frame| frame.build_id.as_deref() == Some(&id));
+        let offsets: BTreeSet<u64> = here.map(|frame| frame.offset).collect();
+        let offsets: Vec<u64> = offsets.into_iter().collect();
+        let calls = self.symbols.source_calls(path, &offsets);
+        let module = Module {
+            path: path.to_owned(),
+            calls: offsets.into_iter().zip(calls).collect(),
+        };
+        self.modules.insert(id, module);
+    }
+
+    /// The site as one of the targets' own; else with its frames named, as far as they are in the given
+    /// programs.
+    fn named(&self, site: &Site, targets: &[NamedSites]) -> Site {
+        let mut calls = Vec::new();
+        let mut frames = Vec::new();
+        for frame in &site.frames {
+            let module = frame.build_id.as_ref().and_then(|id| self.modules.get(id));
+            let known = module.and_then(|module| Some((module, module.calls.get(&frame.offset)?)));
+            let Some((module, known)) = known else {
+                continue;
+            };
+            let known = known.iter().filter(|call| !is_allocator(call));
+            calls.extend(known.clone().cloned());
+            frames.extend(known.map(|call| Frame {
+                module: module.path.display().to_string(),
+                function: Some(call.function.clone()),
+                file: Some(call.file.clone()).filter(|file| !file.is_empty()),
+                line: call.line,
+                ..frame.clone()
+            }));
+        }
+        let found = targets.iter().find_map(|target| target.find(&calls));
+        match found {
+            Some(NamedSite { id, frames }) => Site {
+                frames,
+                ..Site::new(id, SiteKind::Described)
+            },
+            None if frames.is_empty() => with_modules(site),
+            None => Site {
+                frames,
+                ..site.clone()
+            },
+        }
+    }
+}
+
+/// True for what MemProf's runtime, which is a part of the program, calls its own `malloc` and `new`.
+fn is_allocator(call: &SourceCall) -> bool {
+    let names = ["___interceptor_", "__interceptor_", "operator new"];
+    call.file.is_empty() && names.iter().any(|name| call.function.starts_with(name))
+}
+
+/// The site of code that no given program holds, with the build-ids in the place of the modules' names.
+fn with_modules(site: &Site) -> Site {
+    let mut site = site.clone();
+    for frame in &mut site.frames {
+        frame.module = frame
+            .build_id
+            .as_deref()
+            .map_or(String::new(), |id| format!("build-id {id}"));
+    }
+    site
+}
+
+/// Says what was made, and what of it a guided run can use.
+fn announce(args: &ImportArgs, profile: &Profile, notes: Notes) {
+    let accesses = profile.accesses_by_site();
+    let of = |site: &Site| accesses.get(&site.id).map_or(0, |found| found.0);
+    let all: u64 = profile.sites.iter().map(of).sum();
+    let shown = args.output.display();
+    notes.say(&format!(
+        "imported {} sites, {all} accesses to {shown}",
+        profile.sites.len()
+    ));
+    let described = profile
+        .sites
+        .iter()
+        .filter(|site| site.kind == SiteKind::Described);
+    let (mut count, mut seen, mut bytes) = (0, 0_u64, Bytes::ZERO);
+    for site in described {
+        count += 1;
+        seen += of(site);
+        bytes += site.peak_rss;
+    }
+    let every: Bytes = profile.sites.iter().map(|site| site.peak_rss).sum();
+    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    if count == 0 {
+        notes.warn(
+            "none of its sites is known to a program that isotherm-cc built, so a plan of it guides no run; \
+             --sites names such a program, built from the same sources",
+        );
+    } else {
+        notes.say(&format!(
+            "{count} of them, with {:.1} % of the accesses and {:.1} % of the bytes, are sites of the program; a \
+             guided run leaves the others to the plan's default tier",
+            percent(seen, all),
+            percent(bytes.0, every.0)
+        ));
+    }
+    notes.next(&format!("isotherm plan {shown} --fast 25%"));
+}

@@ -1,0 +1,299 @@
+//! Which of a program's sites a call stack is, by its places in the source: for stacks that were seen in
+//! another build of the program, by another tool.
+//!
+//! ```text
+//! malloc's caller, from the inside out          the program's records
+//! make    /home/me/app/src/make.c:12:10   -->   src/make.c:12:10, calls malloc
+//! load    /home/me/app/src/load.c:40:5    -->   a call around it, where the link told contexts apart
+//! ```
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use isotherm_model::site::{Frame, SiteId};
+
+use crate::contexts::{self, Context, Contexts};
+use crate::described::{self, Described, Error};
+use crate::symbols::{SourceCall, build_id};
+
+/// A site that a stack was found to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedSite {
+    /// Its name.
+    pub id: SiteId,
+    /// Its frames, as a recording has them: the records of the site and of the calls around it.
+    pub frames: Vec<Frame>,
+}
+
+/// The sites of a program that the compiler pass built, by place.
+#[derive(Debug)]
+pub struct NamedSites {
+    module: String,
+    build_id: Option<String>,
+    sites: BTreeMap<u64, Described>,
+    contexts: Contexts,
+    /// Addresses of records by line and column.
+    by_place: HashMap<(u32, u32), Vec<u64>>,
+    /// Contexts by the address of their site's record.
+    by_site: HashMap<u64, Vec<Context>>,
+}
+
+impl NamedSites {
+    /// Reads those of a program.
+    ///
+    /// # Errors
+    /// As [`described::read`].
+    pub fn read(program: &Path) -> Result<Self, Error> {
+        let sites = described::read(program)?;
+        let contexts = contexts::read(program);
+        let module = program.display().to_string();
+        Ok(Self::new(module, build_id(program), sites, contexts))
+    }
+
+    fn new(
+        module: String,
+        build_id: Option<String>,
+        sites: BTreeMap<u64, Described>,
+        contexts: Contexts,
+    ) -> Self {
+        let mut by_place = HashMap::<_, Vec<u64>>::new();
+        for (address, site) in &sites {
+            if let Some(place) = site.line.zip(site.column) {
+                by_place.entry(place).or_default().push(*address);
+            }
+        }
+        let mut by_site = HashMap::<u64, Vec<Context>>::new();
+        for context in contexts.all(&sites) {
+            by_site.entry(context.site).or_default().push(context);
+        }
+        Self {
+            module,
+            build_id,
+            sites,
+            contexts,
+            by_place,
+            by_site,
+        }
+    }
+
+    /// True where the pass named no site of the program.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
+    /// The site whose calls these are, from the inside out: the innermost that is recorded, or the call of a
+    /// wrapper around it, with the longest context that fits. `None` where no call is a site.
+    #[must_use]
+    pub fn find(&self, calls: &[SourceCall]) -> Option<NamedSite> {
+        let first = calls.iter().position(|call| self.record(call).is_some())?;
+        let mut found = first;
+        let mut record = self.record(&calls[first])?;
+        // A wrapper's calls are the sites, not the call in it.
+        while let Some(outer) = calls.get(found + 1).and_then(|call| self.record(call))
+            && is_call_of(&outer.callee, &calls[found].function)
+        {
+            record = outer;
+            found += 1;
+        }
+        let contexts = self
+            .by_site
+            .get(&record.address)
+            .map_or(&[][..], Vec::as_slice);
+        let around = &calls[found + 1..];
+        let fitting = contexts.iter().filter(|context| self.fits(context, around));
+        let context = fitting.max_by_key(|context| context.calls.len());
+        let outer = context.map_or(&[][..], |context| &context.calls);
+        Some(NamedSite {
+            id: context.map_or(record.id, |context| context.id),
+            frames: std::iter::once(&record.address)
+                .chain(outer)
+                .map(|address| self.frame(*address))
+                .collect(),
+        })
+    }
+
+    /// The record of a call. Instances of a template lie at one place, and functions tell them apart; calls of
+    /// one macro in one function nothing does, and the first stands for them.
+    fn record(&self, call: &SourceCall) -> Option<&Described> {
+        let addresses = self.by_place.get(&call.line.zip(call.column)?)?;
+        let records = addresses
+            .iter()
+            .filter_map(|address| self.sites.get(address));
+        let here: Vec<_> = records
+            .filter(|site| is_file(&call.file, &site.path))
+            .collect();
+        let first = *here.first()?;
+        if here.iter().all(|site| site.function == first.function) {
+            return Some(first);
+        }
+        here.into_iter()
+            .find(|site| is_function(&site.function, &call.function))
+    }
+
+    fn fits(&self, context: &Context, around: &[SourceCall]) -> bool {
+        context.calls.len() <= around.len()
+            && context.calls.iter().zip(around).all(|(address, call)| {
+                self.contexts.call(*address).is_some_and(|known| {
+                    known.line == call.line && is_file(&call.file, &known.path)
+                })
+            })
+    }
+
+    fn frame(&self, address: u64) -> Frame {
+        let mut frame = Frame {
+            module: self.module.clone(),
+            build_id: self.build_id.clone(),
+            offset: address,
+            ..Frame::default()
+        };
+        let site = self.sites.get(&address);
+        let call = self.contexts.call(address);
+        if let Some((function, path, line)) = site
+            .map(|site| (&site.function, &site.path, site.line))
+            .or_else(|| call.map(|call| (&call.function, &call.path, call.line)))
+        {
+            frame.function = Some(function.clone());
+            frame.file = Some(path.clone());
+            frame.line = line;
+        }
+        frame
+    }
+}
+
+/// True where a path of debugging information is the one below a project's root.
+fn is_file(whole: &str, below: &str) -> bool {
+    !below.is_empty() && Path::new(whole).ends_with(below)
+}
+
+/// True where a function is the one that a record shows, which names it with or without its parameters and
+/// never with what it returns: `make<int>` is `int* make<int>(long)`.
+fn is_function(shown: &str, whole: &str) -> bool {
+    whole.match_indices(shown).any(|(at, _)| {
+        let before = whole[..at].chars().next_back();
+        let after = whole[at + shown.len()..].chars().next();
+        before.is_none_or(|letter| " *&:".contains(letter))
+            && after.is_none_or(|letter| letter == '(')
+    })
+}
+
+/// True where a function is the one that a site calls. Of C++ the record has the linker's name, which
+/// holds the function's own behind its length: `_ZL7checkedm` is `checked(unsigned long)`.
+fn is_call_of(callee: &str, function: &str) -> bool {
+    if !callee.starts_with("_Z") {
+        return callee == function;
+    }
+    let name = function.split(['(', '<']).next().unwrap_or_default();
+    let name = name.rsplit([' ', ':', '*', '&']).next().unwrap_or_default();
+    !name.is_empty() && callee.contains(&format!("{}{name}", name.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{NamedSites, is_call_of};
+    use crate::contexts::Contexts;
+    use crate::described::Described;
+    use crate::symbols::SourceCall;
+    use isotherm_model::site::SiteId;
+    use std::collections::BTreeMap;
+
+    fn record(id: u64, callee: &str, function: &str, place: (u32, u32)) -> Described {
+        Described {
+            id: SiteId(id),
+            address: 0x1000 + id,
+            callee: callee.to_owned(),
+            function: function.to_owned(),
+            path: "src/make.c".to_owned(),
+            line: Some(place.0),
+            column: Some(place.1),
+        }
+    }
+
+    fn call(function: &str, file: &str, place: (u32, u32)) -> SourceCall {
+        SourceCall {
+            function: function.to_owned(),
+            file: file.to_owned(),
+            line: Some(place.0),
+            column: Some(place.1),
+        }
+    }
+
+    fn sites(records: Vec<Described>) -> NamedSites {
+        let records = records.into_iter().map(|site| (site.address, site));
+        let records: BTreeMap<u64, Described> = records.collect();
+        NamedSites::new("app".to_owned(), None, records, Contexts::default())
+    }
+
+    const FILE: &str = "/home/me/app/src/make.c";
+
+    #[test]
+    fn a_stack_is_the_innermost_call_that_is_recorded() {
+        let known = sites(vec![record(7, "malloc", "make", (12, 10))]);
+        let stack = [
+            call("helper", "/usr/include/x.h", (12, 10)),
+            call("make", FILE, (12, 10)),
+            call("main", FILE, (40, 1)),
+        ];
+        let found = known.find(&stack).expect("is a site");
+        assert_eq!((found.id, found.frames[0].offset), (SiteId(7), 0x1007));
+        assert_eq!(found.frames[0].to_string(), "make (make.c:12)");
+        for other in [
+            call("make", "/home/me/app/xsrc/make.c", (12, 10)),
+            call("make", FILE, (12, 11)),
+            call("make", FILE, (13, 10)),
+            SourceCall::default(),
+        ] {
+            assert_eq!(known.find(&[other]), None);
+        }
+    }
+
+    #[test]
+    fn the_calls_of_a_wrapper_are_the_sites_and_not_the_call_in_it() {
+        let known = sites(vec![
+            record(1, "malloc", "xmalloc", (5, 9)),
+            record(2, "xmalloc", "load", (20, 3)),
+            record(3, "free_text", "main", (30, 3)),
+        ]);
+        let inside = call("xmalloc", FILE, (5, 9));
+        let stack = [
+            inside.clone(),
+            call("load", FILE, (20, 3)),
+            call("main", FILE, (30, 3)),
+        ];
+        assert_eq!(known.find(&stack).map(|site| site.id), Some(SiteId(2)));
+        let through_a_pointer = [inside, call("main", FILE, (30, 3))];
+        assert_eq!(
+            known.find(&through_a_pointer).map(|site| site.id),
+            Some(SiteId(1))
+        );
+    }
+
+    #[test]
+    fn a_wrapper_of_cxx_is_known_by_the_linkers_name() {
+        assert!(is_call_of("_ZL7checkedm", "checked(unsigned long)"));
+        assert!(is_call_of(
+            "_ZN5space4makeIiEEPT_m",
+            "int* space::make<int>(unsigned long)"
+        ));
+        assert!(is_call_of("xmalloc", "xmalloc"));
+        assert!(!is_call_of("_ZL7checkedm", "unchecked(unsigned long)"));
+        assert!(!is_call_of("xmalloc", "malloc"));
+    }
+
+    #[test]
+    fn instances_of_a_template_are_told_apart_by_their_functions_or_not_named() {
+        let known = sites(vec![
+            record(1, "operator new", "make<int>", (5, 9)),
+            record(2, "operator new", "make<long>", (5, 9)),
+        ]);
+        let find = |function| {
+            known
+                .find(&[call(function, FILE, (5, 9))])
+                .map(|site| site.id)
+        };
+        assert_eq!(find("long* make<long>(int)"), Some(SiteId(2)));
+        assert_eq!(find("space::make<int>()"), Some(SiteId(1)));
+        assert_eq!(find("long* make<short>()"), None);
+        assert_eq!(find("make<long>::inner()"), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! Other names for the sites of a profile, where several old ones may become one.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::batch::Epoch;
+use isotherm_model::profile::{Profile, Resident};
+use isotherm_model::site::{Site, SiteId};
+use isotherm_model::units::Bytes;
+
+/// The profile with each site called as `names` has it, by the old name; sites that it lacks keep theirs.
+/// What the sites of one name made is added up; their peaks are as well, as it is not known whether
+/// they came at one time.
+#[must_use]
+pub fn regroup(mut profile: Profile, names: &BTreeMap<SiteId, Site>) -> Profile {
+    let renamed = |id: SiteId| names.get(&id).map_or(id, |site| site.id);
+    let mut sites = BTreeMap::<SiteId, Site>::new();
+    for old in profile.sites {
+        let words = names.get(&old.id).unwrap_or(&old);
+        let sum = sites.entry(words.id).or_insert_with(|| Site {
+            frames: words.frames.clone(),
+            first_seen: old.first_seen,
+            ..Site::new(words.id, words.kind)
+        });
+        let add = |a: Bytes, b: Bytes| Bytes(a.0.saturating_add(b.0));
+        sum.allocations = sum.allocations.saturating_add(old.allocations);
+        sum.requested = add(sum.requested, old.requested);
+        sum.peak_requested = add(sum.peak_requested, old.peak_requested);
+        sum.peak_rss = add(sum.peak_rss, old.peak_rss);
+        sum.first_seen = sum.first_seen.min(old.first_seen);
+    }
+    profile.sites = sites.into_values().collect();
+    for heat in &mut profile.heat {
+        heat.site = renamed(heat.site);
+    }
+    for extent in &mut profile.extents {
+        extent.site = renamed(extent.site);
+    }
+    let mut resident = BTreeMap::<(Epoch, SiteId), Bytes>::new();
+    for row in profile.resident {
+        let sum = resident.entry((row.epoch, renamed(row.site))).or_default();
+        sum.0 = sum.0.saturating_add(row.bytes.0);
+    }
+    let rows = resident.into_iter();
+    profile.resident = rows
+        .map(|((epoch, site), bytes)| Resident { epoch, site, bytes })
+        .collect();
+    profile
+}
+
+#[cfg(test)]
+mod tests {
+    use super::regroup;
+    use isotherm_model::batch::{Epoch, Process};
+    use isotherm_model::profile::{Heat, Meta, Profile, Resident};
+    use isotherm_model::site::{Site, SiteId, SiteKind};
+    use isotherm_model::units::{Accesses, Bytes};
+    use std::collections::BTreeMap;
+
+    fn profile() -> Profile {
+        let mut profile = Profile::new(Meta::default());
+        for (id, accesses) in [(5, 10), (6, 20), (7, 40)] {
+            profile.sites.push(Site {
+                allocations: 1,
+                peak_rss: Bytes(4096),
+                ..Site::new(SiteId(id), SiteKind::Heap)
+            });
+            profile.heat.push(Heat {
+                epoch: Epoch(0),
+                process: Process::default(),
+                site: SiteId(id),
+                address: id << 16,
+                accesses: Accesses(accesses),
+            });
+            profile.resident.push(Resident {
+                epoch: Epoch(0),
+                site: SiteId(id),
+                bytes: Bytes(4096),
+            });
+        }
+        profile
+    }
+
+    #[test]
+    fn stacks_of_one_site_become_it_and_others_keep_their_names() {
+        let site = Site::new(SiteId(9), SiteKind::Described);
+        let names = BTreeMap::from([(SiteId(5), site.clone()), (SiteId(7), site)]);
+        let together = regroup(profile(), &names);
+        let sites: Vec<_> = together
+            .sites
+            .iter()
+            .map(|site| (site.id.0, site.allocations))
+            .collect();
+        assert_eq!(sites, [(6, 1), (9, 2)]);
+        assert_eq!(together.sites[1].kind, SiteKind::Described);
+        assert_eq!(together.accesses_by_site()[&SiteId(9)], Accesses(50));
+        assert_eq!(together.footprint(), profile().footprint());
+        assert_eq!(together.resident.len(), 2);
+        assert_eq!(together.sites[1].peak_rss, Bytes(8192));
+    }
+
+    #[test]
+    fn without_names_nothing_changes() {
+        assert_eq!(regroup(profile(), &BTreeMap::new()), profile());
+    }
+}
