@@ -8,6 +8,7 @@ from tools import HERE, ROOT, Tools, must
 SECONDS = "kernel_seconds"
 PROMISED = 1.25
 PERIOD = 1024
+FILTER = "32KiB"
 
 
 def build(name: str, folder: str) -> tuple[str, str]:
@@ -24,24 +25,27 @@ def build(name: str, folder: str) -> tuple[str, str]:
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
     table = Table("Profile build: seconds of the kernel, one thread (median; ratio to the plain build)",
-                  ["program", "plain", "spread", "not recorded", "spread", "recorded", "spread", "ratio not recorded",
-                   "ratio recorded"])
+                  ["program", "plain", "spread", "not recorded", "spread", "recorded", "spread", "filtered", "spread",
+                   "ratio not recorded", "ratio recorded", "ratio filtered"])
     worst = 0.0
     for name, words in (("stencil", ["--iterations", "800"]), ("gups", ["--updates", "50000000"])):
         if options.quick:
             words[1] = str(int(words[1]) // 10)
         plain, counting = build(name, folder)
         record = [tools.isotherm, "--quiet", "record", "--force", "-o", os.path.join(folder, f"{name}.iso"),
-                  "--source", "instrumented", "--period", str(PERIOD), "--"]
+                  "--source", "instrumented", "--period", str(PERIOD)]
         ways = [Contender("plain", [plain]), Contender("not recorded", [counting]),
-                Contender("recorded", [*record, counting])]
+                Contender("recorded", [*record, "--", counting]),
+                Contender("filtered", [*record, "--cache-filter", FILTER, "--", counting])]
         program = Program(name, ["--threads", "1", *words], environment={})
         samples = interleave(program, ways, options.rounds, options.limit, say)
         cells = [cell for way in ways for cell in (f"{samples.median(way.name, SECONDS):.2f}",
                                                    f"{samples.spread(way.name, SECONDS):.1%}")]
         ratios = [samples.ratio(way.name, "plain", SECONDS) for way in ways[1:]]
-        worst = max(worst, *ratios)
+        # A filter sees every access, and nothing is promised of it.
+        worst = max(worst, *ratios[:2])
         table.row(name, *cells, *ratios)
-    table.note(f"Promised: at most {PROMISED} at one access in {PERIOD}. Worst: {worst:.3f}: "
+    table.note(f"Filtered: one in {PERIOD} of the accesses that miss a cache filter of {FILTER}.")
+    table.note(f"Promised: at most {PROMISED} at one access in {PERIOD}, unfiltered. Worst: {worst:.3f}: "
                f"{'reached' if worst <= PROMISED else 'not reached'}.")
     return [table]

@@ -90,6 +90,34 @@ def samples_stand_for_as_many_accesses(bench: Bench) -> str:
     return f"{worst:.1f} standard deviations at most"
 
 
+def a_cache_filter_leaves_what_would_miss_a_cache(bench: Bench) -> None:
+    """`make_small` is read 100 times and has 256 lines: a filter of 32 KiB holds them, one of 8 KiB does not."""
+    bench.compile("--profile", os.path.join(PROGRAMS, "filtered.c"), "-pthread", "-o", "counted")
+    sites = bench.sites("counted")
+    every = {"make_line": 1_000_000, "make_stream": WORDS, "make_small": 204_800, "make_shared": 4_000_000}
+    missed = {"make_line": 1, "make_stream": LINES, "make_small": 256, "make_shared": 4}
+    for options, wanted in (([], every), (["--cache-filter", "32KiB"], missed),
+                            (["--cache-filter", "8KiB"], missed | {"make_small": 25_600})):
+        accesses, source, _ = record(bench, options=("--period", "1", *options))
+        expect(f"what the report says of the filter, {options}", "cache filter" in source["cost_note"], bool(options))
+        expect(f"accesses, {options}", {name: accesses.get(site, 0) for name, site in sites.items()}, wanted)
+    accesses, _, _ = record(bench, options=("--period", "64", "--cache-filter", "8KiB"))
+    for name in ("make_stream", "make_small"):
+        wanted = (missed | {"make_small": 25_600})[name]
+        off = abs(accesses.get(sites[name], 0) - wanted) / math.sqrt(wanted * 64 / 3)
+        if off > 5:
+            raise Failed(f"{name}: {accesses.get(sites[name])} misses at one in 64 instead of {wanted}")
+
+
+def a_cache_filter_that_cannot_be_is_refused(bench: Bench) -> None:
+    build(bench)
+    for words, said in ((["--cache-filter", "3KiB"], "a power of two from 64B to 1MiB"),
+                        (["--cache-filter", "2MiB"], "a power of two from 64B to 1MiB"),
+                        (["--cache-filter", "32KiB", "--source", "timer"], "works with the source instrumented only")):
+        done = bench.run(bench.isotherm, "record", "-o", "none.iso", *words, "--", "./counted", status=1)
+        expect_in(f"{words}", said, done.stderr)
+
+
 def the_source_is_the_programs_own_unless_another_is_named(bench: Bench) -> None:
     build(bench, "-s", "-Wl,--gc-sections")
     _, source, _ = record(bench, options=())
@@ -119,5 +147,7 @@ TESTS = [
     every_access_is_counted_where_it_falls,
     accesses_of_threads_children_handlers_and_libraries_are_counted,
     samples_stand_for_as_many_accesses,
+    a_cache_filter_leaves_what_would_miss_a_cache,
+    a_cache_filter_that_cannot_be_is_refused,
     the_source_is_the_programs_own_unless_another_is_named,
 ]

@@ -28,6 +28,12 @@ pub const DEFAULT_PERIOD: u64 = 1024;
 /// Longest period.
 pub const PERIOD_MAX: u64 = 1 << 30;
 
+/// Bytes of a line of the cache filter ([`crate::config::ConfigHeader::access_filter_lines`]).
+pub const FILTER_LINE_BYTES: u64 = 64;
+
+/// Most lines of the cache filter: 1 MiB.
+pub const FILTER_LINES_MAX: u32 = 1 << 14;
+
 /// log2 of the bytes of a page here, whatever the machine's: no range that has an owner begins
 /// within one.
 pub const PAGE_SHIFT: u32 = 12;

@@ -79,7 +79,10 @@ pub struct ConfigHeader {
     pub trapping: Trapping,
     /// Accesses from one sample of instrumented programs to the next on the mean
     /// ([`crate::accesses`]), at most [`crate::accesses::PERIOD_MAX`]; 0 where none is wanted.
-    pub access_period: u64,
+    pub access_period: u32,
+    /// Lines of the cache filter of each thread, a power of two of at most
+    /// [`crate::accesses::FILTER_LINES_MAX`]: only accesses that miss it are sampled; 0 without.
+    pub access_filter_lines: u32,
 }
 
 /// Who moves memory that is there already, in online runs on real nodes.
@@ -200,6 +203,7 @@ impl ConfigHeader {
                 seed: 0,
             },
             access_period: 0,
+            access_filter_lines: 0,
         }
     }
 }

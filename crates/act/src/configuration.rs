@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use isotherm_abi::accesses::{FILTER_LINE_BYTES, FILTER_LINES_MAX};
 use isotherm_abi::config::{
     ConfigHeader, Emulation, MAGIC, Mode, Mover, NODE_WORDS, PlanEntry, TELL_APART,
     TierKind as KindNumber, TierRecord, Trapping,
@@ -39,6 +40,8 @@ pub struct Configuration {
     /// Accesses from one sample of an instrumented program to the next, 1 to
     /// [`PERIOD_MAX`](isotherm_abi::accesses::PERIOD_MAX), where that source is on.
     pub access_period: Option<u64>,
+    /// Size of the cache filter that accesses must miss to be sampled, a power of two of 64 bytes to 1 MiB; where that is wanted.
+    pub access_filter: Option<Bytes>,
     /// Who moves what is on real nodes already, in online runs.
     pub mover: Mover,
 }
@@ -52,6 +55,8 @@ pub enum ConfigurationError {
     NoSuchTier(TierIndex),
     /// A node number is larger than any Linux knows.
     NodeOutOfRange(u32),
+    /// The cache filter has no size that the runtime takes.
+    Filter(Bytes),
 }
 
 impl std::fmt::Display for ConfigurationError {
@@ -63,6 +68,10 @@ impl std::fmt::Display for ConfigurationError {
                     "a calling context of {depth} callers is not possible; use 1 to {MAX_DEPTH}"
                 )
             }
+            Self::Filter(size) => write!(
+                f,
+                "a cache filter of {size} is not possible; use a power of two from 64B to 1MiB"
+            ),
             Self::NoSuchTier(tier) => write!(f, "there is no tier number {}", tier.0),
             Self::NodeOutOfRange(node) => {
                 write!(
@@ -76,6 +85,12 @@ impl std::fmt::Display for ConfigurationError {
 }
 
 impl std::error::Error for ConfigurationError {}
+
+/// Whether the runtime takes a cache filter of this size: a power of two of 64 bytes to 1 MiB.
+fn is_filter(size: Bytes) -> bool {
+    let sizes = FILTER_LINE_BYTES..=FILTER_LINE_BYTES * u64::from(FILTER_LINES_MAX);
+    size.0.is_power_of_two() && sizes.contains(&size.0)
+}
 
 impl Configuration {
     /// Record only: sites told apart, nothing placed.
@@ -93,6 +108,7 @@ impl Configuration {
             callers: None,
             trapping: None,
             access_period: None,
+            access_filter: None,
             mover: Mover::Kernel,
         }
     }
@@ -150,6 +166,9 @@ impl Configuration {
     pub fn to_bytes(&self) -> Result<Vec<u8>, ConfigurationError> {
         if self.depth == 0 || self.depth as usize > MAX_DEPTH {
             return Err(ConfigurationError::Depth(self.depth));
+        }
+        if let Some(size) = self.access_filter.filter(|size| !is_filter(*size)) {
+            return Err(ConfigurationError::Filter(size));
         }
         let tiers = self.tiers.as_ref().map_or(&[][..], Tiers::all);
         let named = self
@@ -212,7 +231,14 @@ impl Configuration {
             &mut out,
             &[trapping.pages, trapping.period_ns, trapping.seed],
         );
-        put64(&mut out, &[self.access_period.unwrap_or(0)]);
+        // The longest period has 31 bits, and the largest filter 2^14 lines.
+        let filter_lines = self
+            .access_filter
+            .map_or(0, |size| size.0 / FILTER_LINE_BYTES);
+        put32(
+            &mut out,
+            &[self.access_period.unwrap_or(0) as u32, filter_lines as u32],
+        );
         for tier in tiers {
             put32(&mut out, &[tier.kind, tier.policy]);
             put64(&mut out, &[tier.capacity_bytes]);

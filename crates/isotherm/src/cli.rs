@@ -182,6 +182,10 @@ pub(crate) struct Observing {
     /// Source `instrumented`: one load or store in so many is sampled; 1 counts each
     #[arg(long, value_name = "N", default_value_t = DEFAULT_PERIOD, value_parser = clap::value_parser!(u64).range(1..=PERIOD_MAX))]
     pub period: u64,
+    /// Source `instrumented`: count only accesses that miss a direct-mapped cache of this size, one a thread; a power of two
+    /// from 64B to 1MiB. Counts are then close to a cache's misses
+    #[arg(long, value_name = "SIZE")]
+    pub cache_filter: Option<Bytes>,
     /// Size of the chunks in which heat is kept; a power of two of at least 4 KiB
     #[arg(long, value_name = "SIZE", default_value = "64KiB")]
     pub chunk: Bytes,

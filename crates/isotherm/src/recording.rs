@@ -64,13 +64,17 @@ pub(crate) fn for_sources(
     }
     if observing.source.contains(&Source::Instrumented) {
         configuration.access_period = Some(observing.period);
+        configuration.access_filter = observing.cache_filter;
     }
     configuration
 }
 
 /// The flags with the sources to use: those asked for, else the program's own counts if it was built
 /// to count, else the best that this machine has.
-pub(crate) fn with_sources(observing: &Observing, words: &[OsString]) -> Observing {
+///
+/// # Errors
+/// A flag is given for a source that is not used.
+pub(crate) fn with_sources(observing: &Observing, words: &[OsString]) -> Result<Observing> {
     let mut observing = observing.clone();
     if observing.source.is_empty() {
         // A program that cannot be found is refused when it is started.
@@ -81,7 +85,13 @@ pub(crate) fn with_sources(observing: &Observing, words: &[OsString]) -> Observi
         };
         observing.source.extend(source);
     }
-    observing
+    if observing.cache_filter.is_some() && !observing.source.contains(&Source::Instrumented) {
+        bail!(
+            "--cache-filter: works with the source instrumented only, for programs compiled with \
+             isotherm-cc --profile; other sources sample what the processor's own caches miss, or pages"
+        );
+    }
+    Ok(observing)
 }
 
 /// Attaches to a program that is held before its exec.
@@ -91,6 +101,7 @@ pub(crate) fn with_sources(observing: &Observing, words: &[OsString]) -> Observi
 pub(crate) fn attach(ready: &Ready, observing: &Observing) -> Result<LiveRun> {
     let mut config = LiveConfig::new(ready.session.path(), observing.source.clone());
     config.sample_hz = observing.frequency;
+    config.cache_filter = observing.cache_filter;
     let mut run = LiveRun::new(config);
     run.attach(ready.pid())?;
     Ok(run)

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Batch, Count, Epoch, Process, Sample, SourceReport};
 use isotherm_model::port::Observer;
-use isotherm_model::units::Nanos;
+use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::perf::{Counter, Event};
 
 use crate::accessed::{AccessedBits, spread};
@@ -50,6 +50,8 @@ pub struct LiveConfig {
     pub sources: Vec<Source>,
     /// Timer samples per second of processor time.
     pub sample_hz: u32,
+    /// Size of the filter that counted accesses missed, where the runtime was told to have one.
+    pub cache_filter: Option<Bytes>,
     /// Root of the file system in which `proc` and `sys` lie.
     pub root: PathBuf,
 }
@@ -62,6 +64,7 @@ impl LiveConfig {
             session_dir: session_dir.to_owned(),
             sources,
             sample_hz: 1_000,
+            cache_filter: None,
             root: PathBuf::from("/"),
         }
     }
@@ -149,7 +152,8 @@ impl LiveRun {
             accessed: wants(Source::AccessedBits).then(AccessedBits::new),
             touches: wants(Source::TrappedPages)
                 .then(|| empty_report(Source::TrappedPages.name(), touches_note.to_owned())),
-            instrumented: wants(Source::Instrumented).then(Instrumented::new),
+            instrumented: wants(Source::Instrumented)
+                .then(|| Instrumented::new(config.cache_filter)),
             files: empty_report(
                 "session-files",
                 "written by the runtime as it works".to_owned(),

@@ -11,6 +11,7 @@ use isotherm_abi::session::Counter;
 
 use crate::config;
 use crate::kernel;
+use crate::line_filter;
 use crate::session::{self, Session};
 use crate::start;
 use crate::state;
@@ -20,8 +21,8 @@ use crate::tables::part;
 /// than this is less likely than one in a million.
 const PROBES: u64 = 64;
 
-/// Counts accesses and answers how many lie between two samples on the mean; 0 where nobody counts,
-/// now or later. Addresses of 0 are left out. `errno` is left alone.
+/// Counts accesses and answers how many lie between two samples on the mean, 1 where a cache filter chooses
+/// them; 0 where nobody counts, now or later. Addresses of 0 are left out. `errno` is left alone.
 ///
 /// # Safety
 /// `count` addresses lie at `addresses`.
@@ -49,18 +50,20 @@ fn count_all(addresses: &[usize]) -> u64 {
         return 0;
     }
     session::ensure();
+    let filter = line_filter::current();
     if let Some(session) = session::current() {
-        for &address in addresses {
-            count_one(session, address as u64);
+        let addresses = addresses.iter().map(|&address| address as u64);
+        for address in addresses.filter(|address| *address != 0) {
+            if filter.is_none_or(|filter| filter.samples(address, period)) {
+                count_one(session, address);
+            }
         }
     }
-    period
+    // A filter must see every access, and chooses the samples itself.
+    if filter.is_some() { 1 } else { period }
 }
 
 fn count_one(session: &Session, address: u64) {
-    if address == 0 {
-        return;
-    }
     let page = address >> PAGE_SHIFT;
     let room = |slot| {
         let offset = session.offset(part::ACCESS_COUNTS) + slot * REGION_COUNT_BYTES;

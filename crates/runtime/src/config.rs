@@ -7,7 +7,7 @@ use core::ffi::CStr;
 use std::os::fd::AsRawFd;
 use std::sync::OnceLock;
 
-use isotherm_abi::accesses::PERIOD_MAX;
+use isotherm_abi::accesses::{FILTER_LINES_MAX, PERIOD_MAX};
 use isotherm_abi::config::{
     ConfigHeader, Emulation, MAGIC, Mode, Mover, PlanEntry, TELL_APART, TierRecord, Trapping,
 };
@@ -42,6 +42,8 @@ pub(crate) struct Config {
     pub(crate) trapping: Trapping,
     /// Accesses from one sample to the next in code that counts them; 0 where none is wanted.
     pub(crate) access_period: u64,
+    /// Lines of the filter that accesses must miss to be sampled, a power of two; 0 without.
+    pub(crate) access_filter_lines: u64,
     /// Whether data on real nodes is moved from inside, by staged copy.
     pub(crate) moves: bool,
     /// The tiers, fastest first.
@@ -128,7 +130,9 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
         && tiers.len() <= TIERS_MAX
         && tiers.iter().all(|tier| tier.kind <= 2)
         && header.mover <= Mover::Staged as u32
-        && header.access_period <= PERIOD_MAX
+        && u64::from(header.access_period) <= PERIOD_MAX
+        && (header.access_filter_lines == 0 || header.access_filter_lines.is_power_of_two())
+        && header.access_filter_lines <= FILTER_LINES_MAX
         && is_searchable(entries)
         && is_searchable(callers)
         && entries
@@ -150,7 +154,8 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
         pool_bytes: header.pool_bytes.max(POOL_BYTES_MIN),
         emulation: header.emulation,
         trapping: header.trapping,
-        access_period: header.access_period,
+        access_period: u64::from(header.access_period),
+        access_filter_lines: u64::from(header.access_filter_lines),
         moves: mode == Mode::Online && header.mover == Mover::Staged as u32,
         tiers,
         entries,
@@ -228,7 +233,10 @@ mod tests {
         assert!(checked(|header, _| header.depth = 0).is_none());
         assert!(checked(|header, _| header.depth = 9).is_none());
         assert!(checked(|header, _| header.mover = 2).is_none());
-        assert!(checked(|header, _| header.access_period = PERIOD_MAX + 1).is_none());
+        assert!(checked(|header, _| header.access_period = PERIOD_MAX as u32 + 1).is_none());
+        for lines in [3, FILTER_LINES_MAX + 1, 2 * FILTER_LINES_MAX] {
+            assert!(checked(|header, _| header.access_filter_lines = lines).is_none());
+        }
         assert!(checked(|header, _| header.default_tier = 2).is_none());
         assert!(checked(|header, _| header.file_bytes += 8).is_none());
         assert!(checked(|header, _| header.tiers_offset = u64::MAX - 7).is_none());

@@ -47,6 +47,7 @@ mod hot;
 mod instance;
 mod jemalloc_api;
 mod kernel;
+mod line_filter;
 mod lock;
 mod mapping;
 mod mapping_hooks;

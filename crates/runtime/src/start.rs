@@ -15,6 +15,7 @@ use crate::config::{self, Config};
 use crate::fork;
 use crate::hot::HOT;
 use crate::instance;
+use crate::line_filter;
 use crate::placement;
 use crate::pool;
 use crate::say;
@@ -103,6 +104,9 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     thread::start().ok_or(OffReason::NoThread)?;
     config::install(config);
     pool::open(base, bytes);
+    if config.access_period > 0 && config.access_filter_lines > 0 {
+        line_filter::start(config.access_filter_lines).ok_or(OffReason::NoAddressSpace)?;
+    }
     if config.depth == 1 {
         HOT.stack_mask.store(0, Ordering::Relaxed);
     }

@@ -6,6 +6,7 @@
 //! as jemalloc reaches its own.
 
 use core::arch::{asm, global_asm};
+use core::sync::atomic::AtomicU64;
 
 use crate::visit::Inside;
 
@@ -16,8 +17,8 @@ global_asm!(
     ".type isotherm_thread_word,@object",
     ".p2align 3",
     "isotherm_thread_word:",
-    ".zero 24",
-    ".size isotherm_thread_word, 24",
+    ".zero 32",
+    ".size isotherm_thread_word, 32",
     ".previous",
 );
 
@@ -38,7 +39,7 @@ pub(crate) fn thread_pointer() -> usize {
     pointer
 }
 
-// The word, and [`Inside`] behind it.
+// The word, [`Inside`] behind it, and the number of the thread's filter.
 const _: () = assert!(size_of::<Inside>() == 16);
 
 /// Offset of the word from the thread pointer.
@@ -96,6 +97,15 @@ pub(crate) fn inside() -> &'static Inside {
     let address = thread_pointer().wrapping_add_signed(offset()) + size_of::<usize>();
     // SAFETY: the place lies behind the word in the static block of this thread, is zero at first,
     // and is made of atomics.
+    unsafe { &*core::ptr::with_exposed_provenance(address) }
+}
+
+/// The number of this thread's cache filter ([`crate::line_filter`]), plus 1; 0 in a new thread. Valid while the thread lives.
+#[inline]
+pub(crate) fn filter() -> &'static AtomicU64 {
+    let before = size_of::<usize>() + size_of::<Inside>();
+    let address = thread_pointer().wrapping_add_signed(offset()) + before;
+    // SAFETY: the place lies behind `Inside` in the static block of this thread and is zero at first.
     unsafe { &*core::ptr::with_exposed_provenance(address) }
 }
 

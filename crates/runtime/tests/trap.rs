@@ -89,7 +89,7 @@ fn configuration(mode: Mode, default_tier: u32, fast_bytes: u64, trapping: Trapp
         trapping.pages,
         trapping.period_ns,
         trapping.seed,
-        header.access_period,
+        u64::from(header.access_period),
     ];
     for word in words {
         file.extend_from_slice(&word.to_le_bytes());
