@@ -51,6 +51,7 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 
 test-long: build test-vm-long  ## the long test sets: other projects' own test suites, virtual machines
 	$(PART) 'real programs, long set' tests/programs/run.sh $(PRELOADED) --long
+	$(PART) 'compiler pass under sanitizers' llvm/tests/run $(PASS) --isotherm $(RELEASE)/isotherm --set long
 	$(PART) 'real programs with named sites, long set' llvm/tests/debian/run $(PASS) --isotherm $(RELEASE)/isotherm --set long
 
 proof: build  ## ten minutes of moving memory under load: nothing lost in a billion checked writes

@@ -12,6 +12,10 @@ config.test_source_root = os.path.join(os.path.dirname(__file__), "ir")
 built = os.environ["ISOTHERM_LLVM_BUILD"]
 config.test_exec_root = os.path.join(built, "tests")
 config.environment["PATH"] = os.pathsep.join(["/usr/lib/llvm-19/bin", os.environ["PATH"]])
+# The pass of a sanitizer build needs their runtime in every compiler.
+for name in ("LD_PRELOAD", "ASAN_OPTIONS", "UBSAN_OPTIONS"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
 cc = os.path.join(built, "isotherm-cc") + " --isotherm-root=" + config.test_source_root
 cxx = os.path.join(built, "isotherm-c++") + " --isotherm-root=" + config.test_source_root
 fc = os.path.join(built, "isotherm-fc") + " --isotherm-root=" + config.test_source_root
