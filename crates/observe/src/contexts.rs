@@ -160,7 +160,13 @@ impl Contexts {
         &'a self,
         sites: &'a BTreeMap<u64, Described>,
     ) -> impl Iterator<Item = Context> + 'a {
-        let numbered = (0..self.starts.allocation_count).flat_map(move |number| {
+        let allocations = (0..self.starts.allocation_count).filter(move |number| {
+            let at = self.starts.allocations + number * ALLOCATION_WORDS;
+            // Of a damaged table; its records, a million perhaps, would lead nowhere one by one.
+            self.place(at + 5)
+                .is_some_and(|site| sites.contains_key(&site))
+        });
+        let numbered = allocations.flat_map(move |number| {
             let at = self.starts.allocations + number * ALLOCATION_WORDS;
             let next = if number + 1 < self.starts.allocation_count {
                 self.word(at + ALLOCATION_WORDS)

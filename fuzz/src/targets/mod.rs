@@ -7,6 +7,7 @@ mod machine;
 mod perf_records;
 mod plan_text;
 mod profile;
+mod program;
 mod quantities;
 mod runtime_config;
 mod session;
@@ -50,6 +51,7 @@ pub const TARGETS: &[Target] = &[
     Target::text("perf_script", traces::perf_script),
     Target::text("plan_text", plan_text::check),
     Target::binary("profile", profile::check, profile::seeds),
+    Target::binary("program", program::check, program::seeds),
     Target::text("quantities", quantities::check),
     Target::binary(
         "runtime_config",
