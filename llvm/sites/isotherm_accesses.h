@@ -32,7 +32,8 @@
 #define ISOTHERM_ACCESS_SECTION "isotherm_accesses"
 
 // What the runtime exports: `uint64_t (const void *const *addresses, size_t count)`; counts these accesses
-// and answers how many lie between two samples on the mean, 0 where nobody counts.
+// and answers how many lie between two samples on the mean, 1 where it wants to choose among all itself (a cache filter),
+// 0 where nobody counts.
 #define ISOTHERM_NOTE_NAME "isotherm_note_accesses_1"
 
 #endif

@@ -120,9 +120,12 @@ impl NamedSites {
         let records = addresses
             .iter()
             .filter_map(|address| self.sites.get(address));
-        let here: Vec<_> = records
+        let mut here: Vec<_> = records
             .filter(|site| is_file(&call.file, &site.path))
             .collect();
+        // `lib/make.c` ends like a `make.c` of the root, too; the file is the one of the longer path.
+        let longest = here.iter().map(|site| site.path.len()).max()?;
+        here.retain(|site| site.path.len() == longest);
         let first = *here.first()?;
         if here.iter().all(|site| site.function == first.function) {
             return Some(first);
@@ -245,6 +248,22 @@ mod tests {
         ] {
             assert_eq!(known.find(&[other]), None);
         }
+    }
+
+    #[test]
+    fn files_of_one_name_are_told_apart_by_their_directories() {
+        let in_root = Described {
+            path: "make.c".to_owned(),
+            ..record(1, "malloc", "make", (12, 10))
+        };
+        let known = sites(vec![in_root, record(2, "malloc", "make", (12, 10))]);
+        let find = |file| {
+            known
+                .find(&[call("make", file, (12, 10))])
+                .map(|site| site.id)
+        };
+        assert_eq!(find(FILE), Some(SiteId(2)));
+        assert_eq!(find("/home/me/app/make.c"), Some(SiteId(1)));
     }
 
     #[test]

@@ -208,10 +208,15 @@ fn announce(args: &ImportArgs, profile: &Profile, notes: Notes) {
     let every: Bytes = profile.sites.iter().map(|site| site.peak_rss).sum();
     let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
     if count == 0 {
-        notes.warn(
-            "none of its sites is known to a program that isotherm-cc built, so a plan of it guides no run; \
-             --sites names such a program, built from the same sources",
-        );
+        let remedy = match args.program.is_empty() {
+            false => "--sites names such a program, built from the same sources",
+            true => {
+                "of what a program with MemProf's instrumentation itself writes (memprof.profraw) they can be"
+            }
+        };
+        notes.warn(&format!(
+            "none of its sites is known to a program that isotherm-cc built, so a plan of it guides no run; {remedy}"
+        ));
     } else {
         notes.say(&format!(
             "{count} of them, with {:.1} % of the accesses and {:.1} % of the bytes, are sites of the program; a \
