@@ -11,6 +11,9 @@
 //! jemalloc.o  pthread_atfork      -> isotherm_no_atfork         the runtime orders the locks
 //! ```
 //!
+//! The runtime also defines, instead of copy 0, what its `free` calls for blocks that its fast way does not
+//! take: they may be another copy's.
+//!
 //! jemalloc's own structures (`base.o`) keep their plain mappings outside the pool, so that they
 //! are neither placed nor slowed. The constructors are dropped: an instance that no tier uses is
 //! never started.
@@ -183,10 +186,31 @@ fn copy_instance(instance: usize, members: &[PathBuf], symbols: &BTreeSet<String
         for section in [".init_array", ".rela.init_array", ".ctors", ".rela.ctors"] {
             command.arg(format!("--remove-section={section}"));
         }
+        // Where in a cache line the most frequent functions begin would depend on what else is linked.
+        for function in ["malloc", "free"] {
+            command.arg(format!(
+                "--set-section-alignment=.text.{PREFIX}{function}=64"
+            ));
+        }
         run(command.arg(member).arg(&object));
+        if instance == 0 && stem == "jemalloc" {
+            lead_out_of_free(&object);
+        }
         objects.push(object);
     }
     run(tool("AR", "ar").arg("crs").arg(&archive).args(&objects));
+}
+
+/// Gives the slow way of `free` a second name, and makes the first one weak, so that the runtime's function
+/// of that name is called instead.
+fn lead_out_of_free(object: &Path) {
+    let section = format!(".text.{PREFIX}je_free_default");
+    run(tool("OBJCOPY", "objcopy")
+        .arg(format!(
+            "--add-symbol=_je0_free_slowly={section}:0,function,global"
+        ))
+        .arg("--weaken-symbol=_je0_je_free_default")
+        .arg(object));
 }
 
 /// The table of `old new` pairs for one object file.

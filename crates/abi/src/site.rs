@@ -17,7 +17,7 @@ pub const SECTION: &str = "isotherm_sites";
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = size_of::<DescribedSite>();
 
-/// One site. In a file, the routes and the number are zero.
+/// One site. In a file, the routes and the number say nothing.
 ///
 /// The last words hold places of texts, as distances in bytes from the word itself; all texts end
 /// in NUL.
@@ -28,7 +28,8 @@ pub struct DescribedSite {
     pub id: u64,
     /// Who serves the site's calls of the C interface; null until the first.
     pub heap_route: AtomicPtr<HeapRoute>,
-    /// Who serves its calls of `operator new`; null until the first.
+    /// Who serves its calls of `operator new`; null until the first. Of a site that is a call of `malloc`, a
+    /// function of the program's own; the runtime touches neither.
     pub new_route: AtomicPtr<NewRoute>,
     /// The runtime's number of the site, plus 1; 0 until it has one.
     pub number: AtomicU32,

@@ -17,6 +17,7 @@ use isotherm_abi::site::{DescribedSite, Routes, SitePointer};
 
 use crate::config::{self, Config};
 use crate::described_routes;
+use crate::free_route::{self, Free};
 use crate::heap::{self, Origin};
 use crate::hot::HOT;
 use crate::plan;
@@ -111,6 +112,19 @@ unsafe extern "C" fn resolve(site: SitePointer, own_malloc: usize, own_new: usiz
     }
 }
 
+/// Who frees the blocks that a module would give to `own`, its `free` or a form of `operator delete`; `None` where
+/// that is the program's. Called when the module is loaded.
+///
+/// # Safety
+/// Any number may be asked about.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_resolve_free_1"))]
+unsafe extern "C" fn resolve_free(own: usize) -> Option<Free> {
+    if state::get() == state::UNDECIDED && !start::decide() {
+        return None;
+    }
+    is_ours(own, &OUR_FREE).then(free_route::current)
+}
+
 /// The tier of a site, or its number where sites are counted; `None` where it cannot be had now
 /// (in a signal handler that interrupted the making of another).
 fn number_of(described: &DescribedSite) -> Option<u32> {
@@ -162,6 +176,7 @@ fn record(described: &DescribedSite) -> u32 {
 /// Functions that were found to be this library's, so that the loader is asked once.
 static OUR_MALLOC: AtomicUsize = AtomicUsize::new(0);
 static OUR_NEW: AtomicUsize = AtomicUsize::new(0);
+static OUR_FREE: AtomicUsize = AtomicUsize::new(0);
 
 /// Whether a function lies in this library. Its own symbols cannot be compared with: a program
 /// that defines one overrides it here as well.

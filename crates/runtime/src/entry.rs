@@ -5,18 +5,13 @@
 //! malloc, calloc  -->  passing through?  -->  instance 0
 //!                 -->  caller known?     -->  its instance ([`crate::callers`])
 //!                 -->  the Rust function
-//! free, delete    -->  passing through?  -->  instance 0
-//!                 -->  owner of the chunk is an instance called straight away?  -->  that
-//!                 -->  the Rust function
 //! ```
 //!
-//! In Rust the same costs twice the branches and a frame of its own: 8.4 ns for a pair of malloc and
-//! free against 7.1, where plain jemalloc takes 6.0. Elsewhere than on x86-64 the Rust functions do
-//! all of it.
+//! In Rust the same costs twice the branches and a frame of its own. Elsewhere than on x86-64 the
+//! Rust functions do all of it.
 
 use crate::callers::Known;
 use crate::hot::Hot;
-use crate::instance::{INSTANCES, Instance};
 
 /// The shim of an allocating function that jumps to the caller's instance if that is known:
 /// `name, member of the instance, jemalloc's own, body, registers of the address and the stack`.
@@ -55,59 +50,9 @@ macro_rules! by_caller {
 }
 pub(crate) use by_caller;
 
-/// The shims of functions that free a block, which jump to the instance that owns it.
-macro_rules! by_owner {
-    ($($name:ident)*) => { $(
-        #[unsafe(naked)]
-        #[cfg_attr(not(test), unsafe(no_mangle))]
-        #[allow(non_snake_case, reason = "C++ names the operators")]
-        unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(
-                "cmp byte ptr [rip + {hot}], 0",
-                "jne 2f",
-                "jmp {plain}",
-                "2:",
-                "lea rcx, [rip + {hot}]",
-                "mov rax, rdi",
-                "sub rax, [rcx + {base}]",
-                "cmp rax, [rcx + {bytes}]",
-                "jae 3f",
-                "mov rdx, [rcx + {owners}]",
-                "shr rax, {chunk_shift}",
-                "mov eax, [rdx + rax * 4]",
-                // Owners are arenas counted from 1.
-                "dec eax",
-                "cmp eax, [rcx + {instances}]",
-                "jae 3f",
-                "shl eax, {instance_shift}",
-                "lea rcx, [rip + {all}]",
-                "jmp [rcx + rax + {free}]",
-                "3:",
-                "jmp {body}",
-                hot = sym $crate::hot::HOT,
-                plain = sym $crate::instance::_je0_free,
-                body = sym $crate::heap::free,
-                all = sym $crate::instance::INSTANCES,
-                base = const core::mem::offset_of!($crate::hot::Hot, base),
-                bytes = const core::mem::offset_of!($crate::hot::Hot, bytes),
-                owners = const core::mem::offset_of!($crate::hot::Hot, owners),
-                instances = const core::mem::offset_of!($crate::hot::Hot, instances),
-                chunk_shift = const isotherm_abi::CHUNK_BYTES.trailing_zeros(),
-                instance_shift = const $crate::entry::INSTANCE_SHIFT,
-                free = const core::mem::offset_of!($crate::instance::Instance, free),
-            );
-        }
-    )* };
-}
-pub(crate) use by_owner;
-
 /// Bits of a return address that are eight times smaller than the offset of its slot in the table
 /// ([`crate::callers`]): the lowest is left out and each slot has 16 bytes.
 pub(crate) const CALLER_MASK: usize = (crate::callers::SLOTS - 1) << 1;
 
-/// The offset of an instance is its number shifted by this.
-pub(crate) const INSTANCE_SHIFT: u32 = size_of::<Instance>().trailing_zeros();
-
 const _: () = assert!(size_of::<Known>() == 16);
-const _: () = assert!(size_of::<Instance>().is_power_of_two() && !INSTANCES.is_empty());
 const _: () = assert!(core::mem::offset_of!(Hot, state) == 0);

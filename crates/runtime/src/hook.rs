@@ -3,14 +3,15 @@
 //! A shim notes the return address and the caller's stack pointer as two more arguments and jumps
 //! to the Rust function, which so returns straight to the program. In Rust alone neither can be
 //! had. Shims marked `direct` jump to jemalloc itself while the runtime passes everything
-//! through. The exported names are checked against `exports.txt` by a test.
+//! through, those that free in guided runs as well. The exported names are checked against
+//! `exports.txt` by a test.
 
 use core::ffi::c_void;
 
 #[cfg(target_arch = "x86_64")]
-use crate::entry::{by_caller, by_owner};
+use crate::entry::by_caller;
 use crate::heap;
-use crate::hot::HOT;
+use crate::hot::{HOT, Hot};
 use crate::instance;
 use crate::jemalloc_api;
 use crate::mapping_hooks;
@@ -106,10 +107,46 @@ by_caller!(
     "rcx"
 );
 
+/// Makes the functions that free a block: a jump to who does.
+macro_rules! freeing_hooks {
+    ($($name:ident)*) => { $(
+        #[unsafe(naked)]
+        #[cfg_attr(not(test), unsafe(no_mangle))]
+        #[allow(non_snake_case, reason = "C++ names the operators")]
+        unsafe extern "C" fn $name() {
+            #[cfg(target_arch = "x86_64")]
+            core::arch::naked_asm!(
+                "cmp byte ptr [rip + {hot} + {in_first}], 0",
+                "je 2f",
+                "jmp {first}",
+                "2:",
+                "jmp {body}",
+                hot = sym HOT,
+                in_first = const core::mem::offset_of!(Hot, frees_in_first),
+                first = sym instance::_je0_free,
+                body = sym heap::free,
+            );
+            #[cfg(target_arch = "aarch64")]
+            core::arch::naked_asm!(
+                "adrp x9, {hot}",
+                "add x9, x9, :lo12:{hot}",
+                "ldrb w9, [x9, {in_first}]",
+                "cbz w9, 2f",
+                "b {first}",
+                "2:",
+                "b {body}",
+                hot = sym HOT,
+                in_first = const core::mem::offset_of!(Hot, frees_in_first),
+                first = sym instance::_je0_free,
+                body = sym heap::free,
+            );
+        }
+    )* };
+}
+
 // free, and operator delete and delete[], whose sizes and alignments are not needed: a wrong one
 // does no harm.
-#[cfg(target_arch = "x86_64")]
-by_owner! {
+freeing_hooks! {
     free cfree _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t _ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t
 }
 
@@ -119,34 +156,6 @@ hooks! {
     malloc(1) => heap::malloc;
     #[direct instance::_je0_calloc]
     calloc(2) => heap::calloc;
-    #[direct instance::_je0_free]
-    free(1) => heap::free;
-    #[direct instance::_je0_free]
-    cfree(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdlPv(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdaPv(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdlPvm(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdaPvm(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdlPvSt11align_val_t(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdaPvSt11align_val_t(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdlPvmSt11align_val_t(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdaPvmSt11align_val_t(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdlPvRKSt9nothrow_t(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdaPvRKSt9nothrow_t(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdlPvSt11align_val_tRKSt9nothrow_t(1) => heap::free;
-    #[direct instance::_je0_free]
-    _ZdaPvSt11align_val_tRKSt9nothrow_t(1) => heap::free;
 }
 
 hooks! {

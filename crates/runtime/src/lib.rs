@@ -41,6 +41,7 @@ mod described_routes;
 mod entry;
 mod extent;
 mod fork;
+mod free_route;
 mod heap;
 mod hook;
 mod hot;

@@ -25,10 +25,11 @@ use isotherm_sys::memory;
 use rustix::process::Resource;
 
 use crate::config::POOL_BYTES_MIN;
+use crate::free_route;
 use crate::hot::HOT;
 use crate::lock::Lock;
 use crate::session;
-use crate::tables::{self, part};
+use crate::tables::{self, Tables, part};
 
 /// Bytes of a chunk, as the type of addresses.
 pub(crate) const CHUNK: usize = CHUNK_BYTES as usize;
@@ -174,9 +175,7 @@ pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
     };
     let first = find_run(base, lowest, total, wanted, is_free)
         .or_else(|| find_run(base, lowest, total, Run { gap: 0, ..wanted }, is_free))?;
-    for index in first..first + chunks {
-        private.chunk(index).store(owner, Ordering::Release);
-    }
+    own(private, first, chunks, owner);
     if first == lowest {
         LOWEST_FREE.store(first + chunks, Ordering::Relaxed);
     }
@@ -211,6 +210,7 @@ fn take_in_handler(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
             .count();
         if taken == chunks {
             EVER_USED.fetch_max(first + chunks, Ordering::Release);
+            free_route::note(base + first * CHUNK, chunks, owner);
             publish(first, chunks, owner);
             return Some(base + first * CHUNK);
         }
@@ -266,9 +266,7 @@ pub(crate) fn extend(end: usize, chunks: usize, owner: u32) -> Option<()> {
     if !(first..last).all(free) {
         return None;
     }
-    for index in first..last {
-        private.chunk(index).store(owner, Ordering::Release);
-    }
+    own(private, first, chunks, owner);
     EVER_USED.fetch_max(last, Ordering::Release);
     drop(guard);
     publish(first, chunks, owner);
@@ -284,12 +282,22 @@ pub(crate) fn release(address: usize, bytes: usize) {
     let chunks = bytes >> CHUNK_SHIFT;
     publish(first, chunks, CHUNK_FREE);
     let _guard = LOCK.lock();
-    for index in first..first + chunks {
-        private.chunk(index).store(CHUNK_FREE, Ordering::Release);
-    }
+    own(private, first, chunks, CHUNK_FREE);
     if first >= for_handlers(chunks_in_all()) {
         LOWEST_FREE.fetch_min(first, Ordering::Relaxed);
     }
+}
+
+/// Gives chunks to an owner.
+fn own(private: &Tables, first: usize, chunks: usize, owner: u32) {
+    for index in first..first + chunks {
+        private.chunk(index).store(owner, Ordering::Release);
+    }
+    free_route::note(
+        HOT.base.load(Ordering::Relaxed) + first * CHUNK,
+        chunks,
+        owner,
+    );
 }
 
 /// Tells the observer who owns some chunks now.

@@ -13,6 +13,7 @@ use isotherm_abi::session::{Layout, OffReason, State};
 use crate::arena;
 use crate::config::{self, Config};
 use crate::fork;
+use crate::free_route;
 use crate::hot::HOT;
 use crate::instance;
 use crate::line_filter;
@@ -75,6 +76,7 @@ pub(crate) fn decide() -> bool {
         instance::start(1, true);
     }
     fork::start();
+    free_route::decide(decided);
     state::set(decided);
     if variable(env::VERBOSE).is_some_and(|value| value == c"1") {
         let range = pool::range();
@@ -106,6 +108,9 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     pool::open(base, bytes);
     if config.access_period > 0 && config.access_filter_lines > 0 {
         line_filter::start(config.access_filter_lines).ok_or(OffReason::NoAddressSpace)?;
+    }
+    if config.mode == Mode::Guided {
+        free_route::open(base, bytes).map_err(|_| OffReason::NoAddressSpace)?;
     }
     if config.depth == 1 {
         HOT.stack_mask.store(0, Ordering::Relaxed);
