@@ -187,7 +187,8 @@ PreservedAnalyses AllocationSites::run(Module &Module, ModuleAnalysisManager &) 
       if (!Key)
         continue;
       remark(*Found.Call, *Key);
-      Site = Descriptors.make(*Key, Found.name());
+      bool IsMalloc = Found.Entry && Found.Entry->Symbol == "malloc";
+      Site = Descriptors.make(*Key, Found.name(), IsMalloc);
     }
     replace(Found, replacementFor(Module, Found, Wrappers), Site);
     Changed = true;

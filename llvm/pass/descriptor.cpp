@@ -15,7 +15,7 @@ namespace {
 enum Field : unsigned {
   Id,
   HeapRoute,
-  NewRoute,
+  NewRouteOrMalloc,
   Number,
   LayoutVersion,
   Path,
@@ -68,7 +68,20 @@ Constant *Descriptors::distance(GlobalVariable *Record, unsigned Field, Constant
   return distance(ConstantExpr::getInBoundsGetElementPtr(Type, Record, Indices), To);
 }
 
-GlobalVariable *Descriptors::make(const SiteKey &Key, StringRef Callee) {
+// What the pointer of a call of malloc leads to until the site was used.
+Constant *Descriptors::mallocAtFirst() {
+  LLVMContext &Context = Module.getContext();
+  llvm::Type *Pointer = PointerType::getUnqual(Context);
+  FunctionType *Malloc =
+      FunctionType::get(Pointer, {llvm::Type::getInt64Ty(Context), Pointer}, /*isVarArg=*/false);
+  auto *Function = cast<llvm::Function>(
+      Module.getOrInsertFunction(ISOTHERM_MALLOC_AT_FIRST, Malloc).getCallee());
+  Function->setVisibility(GlobalValue::HiddenVisibility);
+  Function->setDSOLocal(true);
+  return Function;
+}
+
+GlobalVariable *Descriptors::make(const SiteKey &Key, StringRef Callee, bool IsMalloc) {
   std::string Name = "isotherm_site." + utohexstr(Key.id(), /*LowerCase=*/true, 16);
   if (GlobalVariable *Known = Module.getNamedGlobal(Name))
     return Known;
@@ -87,9 +100,10 @@ GlobalVariable *Descriptors::make(const SiteKey &Key, StringRef Callee) {
                                     GlobalValue::LinkOnceODRLinkage, nullptr, Name);
   llvm::Type *Word = llvm::Type::getInt32Ty(Context);
   Constant *Null = ConstantPointerNull::get(PointerType::getUnqual(Context));
+  Constant *Malloc = IsMalloc ? mallocAtFirst() : Null;
   auto Number = [&](uint64_t Value) { return ConstantInt::get(Word, Value); };
   Record->setInitializer(ConstantStruct::get(
-      Type, {ConstantInt::get(llvm::Type::getInt64Ty(Context), Key.id()), Null, Null, Number(0),
+      Type, {ConstantInt::get(llvm::Type::getInt64Ty(Context), Key.id()), Null, Malloc, Number(0),
              Number(ISOTHERM_SITE_VERSION), distance(Record, Path, text(Key.Path)),
              distance(Record, FunctionName, text(Key.Shown)), Number(Key.Line),
              Number(Key.Column), Number(Key.Ordinal),
@@ -100,6 +114,18 @@ GlobalVariable *Descriptors::make(const SiteKey &Key, StringRef Callee) {
   Record->setSection(ISOTHERM_SITE_SECTION);
   Record->setAlignment(Align(sizeof(isotherm_site)));
   return Record;
+}
+
+Constant *mallocPointer(GlobalVariable &Record) {
+  auto *Fields = Record.hasInitializer() ? dyn_cast<ConstantStruct>(Record.getInitializer()) : nullptr;
+  if (!Fields || Fields->getNumOperands() <= NewRouteOrMalloc)
+    return nullptr;
+  auto *AtFirst = dyn_cast<Function>(Fields->getOperand(NewRouteOrMalloc));
+  if (!AtFirst || AtFirst->getName() != ISOTHERM_MALLOC_AT_FIRST)
+    return nullptr;
+  llvm::Type *Word = llvm::Type::getInt32Ty(Record.getContext());
+  Constant *Indices[] = {ConstantInt::get(Word, 0), ConstantInt::get(Word, NewRouteOrMalloc)};
+  return ConstantExpr::getInBoundsGetElementPtr(Fields->getType(), &Record, Indices);
 }
 
 } // namespace isotherm

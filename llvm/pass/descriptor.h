@@ -13,9 +13,9 @@ class Descriptors {
 public:
   explicit Descriptors(llvm::Module &Module);
 
-  // The record of a site at which `Callee` is called. Objects that hold the same inline function
-  // share it: the linker keeps one of a name.
-  llvm::GlobalVariable *make(const SiteKey &Key, llvm::StringRef Callee);
+  // The record of a site at which `Callee` is called, which may be `malloc` itself. Objects that
+  // hold the same inline function share it: the linker keeps one of a name.
+  llvm::GlobalVariable *make(const SiteKey &Key, llvm::StringRef Callee, bool IsMalloc);
 
   // A text that ends in NUL; one for all that are equal.
   llvm::Constant *text(llvm::StringRef Text);
@@ -24,6 +24,7 @@ public:
   static llvm::Constant *distance(llvm::Constant *From, llvm::Constant *To);
 
 private:
+  llvm::Constant *mallocAtFirst();
   llvm::Constant *distance(llvm::GlobalVariable *Record, unsigned Field, llvm::Constant *To);
 
   llvm::Module &Module;
@@ -31,5 +32,8 @@ private:
   llvm::Constant *Version = nullptr;
   llvm::StringMap<llvm::Constant *> Texts;
 };
+
+// The pointer in a record to who serves `malloc`; null if the record has none.
+llvm::Constant *mallocPointer(llvm::GlobalVariable &Record);
 
 } // namespace isotherm

@@ -3,6 +3,7 @@
 #include "allocation_sites.h"
 #include "contexts.h"
 #include "options.h"
+#include "straight_calls.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/Passes/PassBuilder.h"
@@ -65,11 +66,19 @@ extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo llvmGetPassPl
                                                        OptimizationLevel) {
               if (CountAccesses)
                 Passes.addPass(isotherm::AccessCounts());
+              // Who tells contexts apart optimises at the link.
+              if (!isotherm::tellsContexts())
+                Passes.addPass(isotherm::StraightCalls());
             });
             Builder.registerFullLinkTimeOptimizationEarlyEPCallback(
                 [](ModulePassManager &Passes, OptimizationLevel) {
                   if (isotherm::tellsContexts())
                     addContexts(Passes);
+                });
+            Builder.registerFullLinkTimeOptimizationLastEPCallback(
+                [](ModulePassManager &Passes, OptimizationLevel) {
+                  if (isotherm::tellsContexts())
+                    Passes.addPass(isotherm::StraightCalls());
                 });
             Builder.registerPipelineParsingCallback(
                 [](StringRef Name, ModulePassManager &Passes,
@@ -78,6 +87,8 @@ extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo llvmGetPassPl
                     Passes.addPass(isotherm::AllocationSites());
                   else if (Name == "isotherm-accesses")
                     Passes.addPass(isotherm::AccessCounts());
+                  else if (Name == "isotherm-straight")
+                    Passes.addPass(isotherm::StraightCalls());
                   else if (Name == "isotherm-contexts")
                     addContexts(Passes);
                   else

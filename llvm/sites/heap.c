@@ -1,9 +1,11 @@
 // Entry points of the C interface: what the pass puts in the place of malloc and its kin.
 //
-// A site remembers who serves it, so that an allocation costs one load and one call. Without the
-// runtime that is the function the program called before the pass changed it.
+// A site remembers who serves it, so that an allocation costs one load and one call; a call of malloc goes there without
+// an entry point (llvm/pass/straight_calls.cpp). Without the runtime that is the function the program called
+// before the pass changed it.
 #define _GNU_SOURCE
 #include <malloc.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,6 +84,15 @@ const struct isotherm_heap_route *isotherm_heap_first_use(struct isotherm_site *
 
 ISOTHERM_ENTRY void *isotherm_malloc(size_t bytes, struct isotherm_site *site) {
     return isotherm_heap_route_of(site)->malloc(bytes, site);
+}
+
+// Where a site leads to at first that is a call of malloc. From then on it leads to who serves it.
+ISOTHERM_ENTRY void *isotherm_malloc_at_first(size_t bytes, struct isotherm_site *site) {
+    const struct isotherm_heap_route *route = isotherm_heap_route_of(site);
+    bool settled = __atomic_load_n(&site->heap_route, __ATOMIC_RELAXED) != NULL;
+    if (settled)
+        __atomic_store_n(&site->malloc, route->malloc, __ATOMIC_RELEASE);
+    return route->malloc(bytes, site);
 }
 
 ISOTHERM_ENTRY void *isotherm_calloc(size_t count, size_t bytes, struct isotherm_site *site) {

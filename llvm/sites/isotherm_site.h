@@ -56,11 +56,17 @@ struct isotherm_new_route {
     void *(*array_aligned_nothrow)(size_t, size_t, struct isotherm_site *);
 };
 
-// One site. Words 1 to 3 are zero in the file and belong to whoever serves the site.
+// What the pointer to malloc in a record leads to until the site was used.
+#define ISOTHERM_MALLOC_AT_FIRST "isotherm_malloc_at_first"
+
+// One site. Words 1 to 3 belong to whoever serves the site, and say nothing in the file.
 struct isotherm_site {
     uint64_t id;                                   // the site's name, never 0 or 1
     const struct isotherm_heap_route *heap_route;  // who serves it; null until the first use
-    const struct isotherm_new_route *new_route;    // the same for operator new
+    union {
+        const struct isotherm_new_route *new_route;             // the same for operator new
+        void *(*malloc)(size_t bytes, struct isotherm_site *);  // of a call of malloc: who serves it
+    };
     uint32_t number;                               // the runtime's number of the site, plus 1
     uint32_t version;                              // ISOTHERM_SITE_VERSION
     int32_t path;                                  // from this word to the source file's path

@@ -6,7 +6,7 @@ subroutine make(a, b, c, p, q, n)
   real(8), pointer :: p(:), q(:)
   integer :: n, status
   ! CHECK-LABEL: define void @make_(
-  ! CHECK: call ptr @isotherm_malloc(i64 {{.*}}, ptr @isotherm_site.
+  ! CHECK: call ptr %{{.*}}(i64 {{.*}}, ptr @isotherm_site.
   allocate (a(n))
   ! CHECK: call i32 @isotherm_fortran_allocate(ptr {{.*}}, i1 true, ptr {{.*}}, ptr {{.*}}, i32 {{[0-9]+}}, ptr @isotherm_site.
   allocate (b(n), stat=status)

@@ -8,9 +8,9 @@
 // CHECK-LABEL: define {{.*}}@pair(
 void *pair(size_t n) {
     void *a, *b;
-    // CHECK: @isotherm_malloc(i64 {{.*}}, ptr @isotherm_site.[[FIRST:[0-9a-f]+]])
+    // CHECK: call {{.*}}(i64 {{.*}}, ptr @isotherm_site.[[FIRST:[0-9a-f]+]])
     // CHECK-NOT: @isotherm_site.[[FIRST]]
-    // CHECK: @isotherm_malloc(i64 {{.*}}, ptr @isotherm_site.{{[0-9a-f]+}})
+    // CHECK: call {{.*}}(i64 {{.*}}, ptr @isotherm_site.{{[0-9a-f]+}})
     PAIR(n);
     return a ? a : b;
 }

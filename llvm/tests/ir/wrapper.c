@@ -15,7 +15,7 @@ static void *outer(size_t n) { return xmalloc(n + 1); }
 void *strange(const char *, ...);
 
 // CHECK-LABEL: define {{.*}}@xmalloc(
-// CHECK: call {{.*}}@isotherm_malloc(i64 {{.*}}, ptr @isotherm_site.
+// CHECK: call noalias ptr %{{.*}}(i64 {{.*}}, ptr @isotherm_site.
 // CHECK: call ptr @isotherm_wrapper.xmalloc(i64 {{.*}}, ptr @isotherm_site.
 
 // CHECK-LABEL: define {{.*}}@use(
