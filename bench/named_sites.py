@@ -9,20 +9,23 @@ from tools import HERE, ROOT, Tools, must
 
 NANOSECONDS = "nanoseconds_per_allocation"
 SIZES = [16, 256, 4096, 65536]
+# Both tiers are the same memory: the slow one is never slowed.
 PLAN = """isotherm-plan 1
 policy all-fast
 value accesses
 weight peak-rss
 depth 4
 command "pairs"
-tier fast nodes 0 capacity 1GiB placement preferred
-default fast
+tier fast emulated-fast capacity 8GiB placement preferred
+tier slow emulated-slow capacity 8GiB placement preferred period 0ns access 0ns hot 0ns migrate 0ns
+default slow
 {sites}standing planned 0 first-touch 0 bound 0 total 0
 """
 
 
-def build(tools: Tools, folder: str) -> tuple[str, str, str]:
-    """The program as any clang builds it, as isotherm-cc builds it, and a plan that names its sites."""
+def build(tools: Tools, folder: str) -> tuple[str, str, list[str]]:
+    """The program as any clang builds it, as isotherm-cc builds it, and plans of its sites: all in the fast tier, all in
+    the slow one, every other one in each."""
     wrapper = os.path.join(ROOT, "build", "llvm", "isotherm-cc")
     if not os.path.isfile(wrapper):
         raise Problem(f"there is no {wrapper}; `make build` makes it where clang-19 is")
@@ -31,23 +34,28 @@ def build(tools: Tools, folder: str) -> tuple[str, str, str]:
     for compiler, output in zip(("clang-19", wrapper), built):
         must([compiler, "-O2", "-pthread", "-o", output, source], f"building {output}")
     sites = json.loads(must([tools.isotherm, "sites", "--json", built[1]], "listing the sites"))["sites"]
-    plan = os.path.join(folder, "pairs.plan")
-    with open(plan, "w", encoding="utf-8") as file:
-        file.write(PLAN.format(sites="".join(f"site {site['site']} fast value 0 weight 4KiB\n" for site in sites)))
-    return built[0], built[1], plan
+    plans = []
+    for tiers in (["fast"], ["slow"], ["fast", "slow"]):
+        plans.append(os.path.join(folder, "-".join(tiers) + ".plan"))
+        lines = [f"site {site['site']} {tiers[i % len(tiers)]} value 0 weight 4KiB\n" for i, site in enumerate(sites)]
+        with open(plans[-1], "w", encoding="utf-8") as file:
+            file.write(PLAN.format(sites="".join(lines)))
+    return built[0], built[1], plans
 
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
-    plain, named, plan = build(tools, folder)
-    # The first word after `env` or `--` is the program; both are the same source.
+    plain, named, (fast, slow, both) = build(tools, folder)
+    # The first word after `env` or `--` is the program; all are the same source.
     ways = [
         Contender("jemalloc", ["env", f"LD_PRELOAD={tools.peer()}", plain]),
-        Contender("guided, sites named", [*tools.guided(plan), named]),
-        Contender("guided, callers looked up", [*tools.guided(plan), plain]),
+        Contender("guided, sites named", [*tools.guided(fast), named]),
+        Contender("the same, in the slow tier", [*tools.guided(slow), named]),
+        Contender("the same, in both tiers", [*tools.guided(both), named]),
+        Contender("guided, callers looked up", [*tools.guided(fast), plain]),
     ]
     table = Table("Pass: nanoseconds of processor time for one malloc and free (median; ratio to plain jemalloc)",
-                  ["pattern", "bytes", "threads", "jemalloc", "spread", "named", "spread", "looked up",
-                   "ratio named", "ratio looked up"])
+                  ["pattern", "bytes", "threads", "jemalloc", "spread", "named", "spread", "ratio named",
+                   "ratio slow tier", "ratio both tiers", "ratio looked up"])
     ratios = []
     for pattern in ("pair", "churn"):
         for size in SIZES:
@@ -63,9 +71,11 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
                 spread = [f"{samples.spread(way.name, NANOSECONDS):.1%}" for way in ways]
                 ratio = [samples.ratio(way.name, ways[0].name, NANOSECONDS) for way in ways]
                 ratios.append(ratio[1])
-                table.row(pattern, size, threads, f"{ns[0]:.1f}", spread[0], f"{ns[1]:.1f}", spread[1],
-                          f"{ns[2]:.1f}", ratio[1], ratio[2])
+                table.row(pattern, size, threads, f"{ns[0]:.1f}", spread[0], f"{ns[1]:.1f}", spread[1], *ratio[1:])
     worst, median = max(ratios), statistics.median(ratios)
     reached = "reached" if worst <= 1.02 and median <= 1.0 else "not reached"
-    table.note(f"Promised: each at most 1.02, the median at most 1.00. Worst {worst:.3f}, median {median:.3f}: {reached}.")
+    table.note("named: the plan has two tiers and sends the sites to the fast one. In the slow one a free takes a detour. In both, what a "
+               "free meets is left to chance, which the processor cannot foresee, and there are two caches. looked up: the "
+               "program without the pass.")
+    table.note(f"Promised of named: each at most 1.02, the median at most 1.00. Worst {worst:.3f}, median {median:.3f}: {reached}.")
     return [table]

@@ -19,19 +19,6 @@ static size_t bytes;
 static long allocations;
 static int churns;
 
-static void *replace(unsigned site) {
-    switch (site & 3) {
-    case 0:
-        return malloc(bytes);
-    case 1:
-        return malloc(bytes);
-    case 2:
-        return malloc(bytes);
-    default:
-        return malloc(bytes);
-    }
-}
-
 static void fail(void) {
     fputs("pairs: no memory\n", stderr);
     exit(1);
@@ -51,6 +38,27 @@ static uintptr_t pairs(void) {
     return sum;
 }
 
+static size_t pick(uint64_t *random, size_t count) {
+    *random = *random * 6364136223846793005u + 1442695040888963407u;
+    return (*random >> 33) % count;
+}
+
+/* Frees a block and returns its first byte. */
+static uintptr_t drop(char *block) {
+    uintptr_t byte = block ? (unsigned char)*block : 0;
+    free(block);
+    return byte;
+}
+
+static char *fill(char *block, long number) {
+    if (!block)
+        fail();
+    *block = (char)number;
+    return block;
+}
+
+/* The four sites follow one another: of calls in the branches of a choice, a compiler makes one where it need not tell
+ * them apart, and the choice would count as the cost of doing so. */
 static uintptr_t churn(void) {
     size_t count = HELD_BYTES / bytes < BLOCKS_MAX ? HELD_BYTES / bytes : BLOCKS_MAX;
     char **held = calloc(count, sizeof *held);
@@ -58,16 +66,19 @@ static uintptr_t churn(void) {
         fail();
     uint64_t random = 1;
     uintptr_t sum = 0;
-    for (long i = 0; i < allocations; ++i) {
-        random = random * 6364136223846793005u + 1442695040888963407u;
-        size_t slot = (random >> 33) % count;
-        if (held[slot])
-            sum += (unsigned char)*held[slot];
-        free(held[slot]);
-        held[slot] = replace((unsigned)i);
-        if (!held[slot])
-            fail();
-        *held[slot] = (char)i;
+    for (long i = 0; i < allocations; i += 4) {
+        size_t slot = pick(&random, count);
+        sum += drop(held[slot]);
+        held[slot] = fill(malloc(bytes), i);
+        slot = pick(&random, count);
+        sum += drop(held[slot]);
+        held[slot] = fill(malloc(bytes), i + 1);
+        slot = pick(&random, count);
+        sum += drop(held[slot]);
+        held[slot] = fill(malloc(bytes), i + 2);
+        slot = pick(&random, count);
+        sum += drop(held[slot]);
+        held[slot] = fill(malloc(bytes), i + 3);
     }
     for (size_t slot = 0; slot < count; ++slot)
         free(held[slot]);
