@@ -1,18 +1,16 @@
 //! The source of accessed bits that was asked for, where it can be had. What it does not see is looked at
 //! by mappings.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use isotherm_model::batch::{Process, SourceReport};
-use isotherm_model::units::Nanos;
 use isotherm_model::watch::Sighting;
 
 use super::damon::{Damon, PhysicalDamon};
-use super::memory::Resident;
+use super::look::Look;
 use super::page_idle::PageIdle;
 use super::watcher::Bits;
-use crate::clock::Clock;
 
 /// One that knows more than mappings.
 #[derive(Debug)]
@@ -23,21 +21,6 @@ pub(super) enum BitSource {
     Physical(PhysicalDamon),
     /// Single pages.
     Idle(PageIdle),
-}
-
-/// What a look needs to know.
-#[derive(Clone, Copy)]
-pub(super) struct Look<'a> {
-    /// Time, and what the looking costs.
-    pub clock: &'a dyn Clock,
-    /// Where `proc` is.
-    pub proc_root: &'a Path,
-    /// What is resident of each process.
-    pub resident: &'a BTreeMap<Process, Resident>,
-    /// Bytes of a page.
-    pub page: u64,
-    /// Time since the last look.
-    pub span: Nanos,
 }
 
 impl BitSource {
@@ -98,19 +81,10 @@ impl BitSource {
 
     /// Adds what was accessed since the last call.
     pub(super) fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
-        let &Look {
-            clock,
-            proc_root,
-            resident,
-            page,
-            span,
-        } = look;
         match self {
-            Self::Damon(source) => source.look(clock, page, span, sightings),
-            Self::Physical(source) => {
-                source.look(clock, proc_root, resident, page, span, sightings);
-            }
-            Self::Idle(source) => source.look(clock, proc_root, resident, page, span, sightings),
+            Self::Damon(source) => source.look(look, sightings),
+            Self::Physical(source) => source.look(look, sightings),
+            Self::Idle(source) => source.look(look, sightings),
         }
     }
 }

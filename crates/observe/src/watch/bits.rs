@@ -4,16 +4,14 @@
 //! lies in one mapping with other data cannot be told apart by them. DAMON finds regions inside
 //! mappings and adapts them to what is accessed alike; it needs the right to write its sysfs files.
 
-use std::path::Path;
-
 use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Evidence, Sighting};
 
 use super::cost::Stride;
+use super::look::Look;
 use crate::accessed::{AccessedBits, Vma};
-use crate::clock::Clock;
 
 /// Accessed bits by mapping.
 #[derive(Debug)]
@@ -46,35 +44,30 @@ impl MappingBits {
     }
 
     /// Opens a window on these processes and adds what was accessed in it. Where the source is too
-    /// dear for its budget, most calls do nothing. `span` is the time since the last call.
-    pub fn look(
-        &mut self,
-        clock: &dyn Clock,
-        proc_root: &Path,
-        processes: &[Process],
-        page: u64,
-        span: Nanos,
-        sightings: &mut Vec<Sighting>,
-    ) {
+    /// dear for its budget, most calls do nothing.
+    pub fn look(&mut self, look: &Look<'_>, processes: &[Process], sightings: &mut Vec<Sighting>) {
         let Some(strides) = self.stride.due() else {
             return;
         };
-        let begin = clock.busy();
+        let begin = look.clock.busy();
         let pids: Vec<u32> = processes.iter().map(|process| process.pid).collect();
         let mut taken = 0;
-        self.bits.look_at(clock, proc_root, &pids, |pid, vma| {
-            let process = processes.iter().find(|process| process.pid == pid);
-            if let Some(sighting) = process.and_then(|process| sighting(*process, vma, page)) {
-                taken += sighting.hits;
-                sightings.push(sighting);
-            }
-        });
+        self.bits
+            .look_at(look.clock, look.proc_root, &pids, |pid, vma| {
+                let process = processes.iter().find(|process| process.pid == pid);
+                if let Some(sighting) =
+                    process.and_then(|process| sighting(*process, vma, look.page))
+                {
+                    taken += sighting.hits;
+                    sightings.push(sighting);
+                }
+            });
         let report = &mut self.bits.report;
         report.taken += taken;
         report.usable += taken;
-        report.cost += clock.busy().saturating_sub(begin);
+        report.cost += look.clock.busy().saturating_sub(begin);
         // The window was for as many epochs as were left out.
-        let span = Nanos(span.0.saturating_mul(u64::from(strides)));
+        let span = Nanos(look.span.0.saturating_mul(u64::from(strides)));
         self.stride.learn(report.cost, span);
     }
 }
@@ -94,11 +87,12 @@ fn sighting(process: Process, vma: Vma, page: u64) -> Option<Sighting> {
 
 #[cfg(test)]
 mod tests {
-    use super::MappingBits;
-    use crate::clock::{Clock, MachineClock};
+    use super::{Look, MappingBits};
+    use crate::clock::MachineClock;
     use isotherm_model::batch::Process;
     use isotherm_model::units::Nanos;
     use isotherm_model::watch::Sighting;
+    use std::collections::BTreeMap;
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -109,9 +103,15 @@ mod tests {
             pid: std::process::id(),
             image: PROCESS,
         };
-        let (clock, proc_root) = (&MachineClock as &dyn Clock, Path::new("/proc"));
-        let (mut seen, second) = (Vec::new(), Nanos(1_000_000_000));
-        bits.look(clock, proc_root, &[process], 4096, second, &mut seen);
+        let look = Look {
+            clock: &MachineClock,
+            proc_root: Path::new("/proc"),
+            resident: &BTreeMap::new(),
+            page: 4096,
+            span: Nanos(1_000_000_000),
+        };
+        let mut seen = Vec::new();
+        bits.look(&look, &[process], &mut seen);
         seen
     }
 

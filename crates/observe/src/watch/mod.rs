@@ -4,6 +4,7 @@
 //! candidates   every second: which processes there are, and which are worth it (TMP's filter)
 //! memory       what they hold: mappings, resident pages, the nodes these lie on
 //! bit_source   accessed bits by damon (regions) or page_idle (pages), whichever was asked for
+//! look         what those need to know to look
 //! bits         the rest of them: clear_refs and smaps (whole mappings)
 //! frames       where pages lie, for the sources that see frames
 //! samples      timer or PMU samples with data addresses, of all processes or of each
@@ -22,6 +23,7 @@ pub mod candidates;
 pub mod cost;
 pub mod damon;
 mod frames;
+pub mod look;
 pub mod memory;
 pub mod page_idle;
 pub mod rest;

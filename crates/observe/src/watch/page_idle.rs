@@ -27,6 +27,7 @@ use isotherm_model::watch::{Evidence, Sighting};
 
 use super::cost::Stride;
 use super::frames::{Frame, Frames, word};
+use super::look::Look;
 use super::memory::Resident;
 use crate::accessed::{WINDOW, next_window};
 use crate::clock::Clock;
@@ -112,36 +113,27 @@ impl PageIdle {
     }
 
     /// Opens a window on what these processes have resident and adds what was accessed in it. Where
-    /// the source is too dear for its budget, most calls do nothing. `span` is the time since the last
-    /// call.
-    pub fn look(
-        &mut self,
-        clock: &dyn Clock,
-        proc_root: &Path,
-        resident: &BTreeMap<Process, Resident>,
-        page: u64,
-        span: Nanos,
-        sightings: &mut Vec<Sighting>,
-    ) {
+    /// the source is too dear for its budget, most calls do nothing.
+    pub fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
         let Some(strides) = self.stride.due() else {
             return;
         };
-        let begin = clock.busy();
+        let begin = look.clock.busy();
         self.windows = self.windows.wrapping_add(1);
         let mut asked = Vec::new();
-        for (process, resident) in resident {
+        for (process, resident) in look.resident {
             // One that has ended is no failure; what else is wrong is wrong for all.
-            match self.frames(proc_root, *process, resident, page) {
+            match self.frames(look.proc_root, *process, resident, look.page) {
                 Ok(parts) => asked.extend(parts),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => self.report.trouble = format!("frame numbers: {error}"),
             }
         }
-        if let Err(error) = self.window(clock, &asked, sightings) {
+        if let Err(error) = self.window(look.clock, &asked, sightings) {
             self.report.trouble = format!("the bitmap of idle pages: {error}");
         }
-        self.report.cost += clock.busy().saturating_sub(begin);
-        let span = Nanos(span.0.saturating_mul(u64::from(strides)));
+        self.report.cost += look.clock.busy().saturating_sub(begin);
+        let span = Nanos(look.span.0.saturating_mul(u64::from(strides)));
         self.stride.learn(self.report.cost, span);
     }
 

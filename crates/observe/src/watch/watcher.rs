@@ -9,10 +9,11 @@ use isotherm_model::movement::NodeId;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Watched};
 
-use super::bit_source::{BitSource, Look};
+use super::bit_source::BitSource;
 use super::bits::MappingBits;
 use super::candidates::{Candidate, Candidates, Filter, Selection};
 use super::cost::Stride;
+use super::look::Look;
 use super::memory::{Layout, Resident, capacity};
 use super::rest::{Rest, Resting};
 use super::samples::Samples;
@@ -309,15 +310,7 @@ impl Watcher {
             bits.look(&look, &mut self.sightings);
         }
         if let Some(mappings) = self.mappings.as_mut().filter(|_| !left.is_empty()) {
-            let (clock, proc_root) = (look.clock, look.proc_root);
-            mappings.look(
-                clock,
-                proc_root,
-                &left,
-                look.page,
-                span,
-                &mut self.sightings,
-            );
+            mappings.look(&look, &left, &mut self.sightings);
         }
     }
 

@@ -27,10 +27,10 @@ use isotherm_model::watch::{Evidence, Sighting};
 
 use super::admin::{Admin, Monitoring, Region, Target};
 use super::processes::COST;
-use crate::clock::Clock;
 use crate::perf_source::empty_report;
 use crate::watch::cost::Stride;
 use crate::watch::frames::{Frame, Frames};
+use crate::watch::look::Look;
 use crate::watch::memory::Resident;
 
 /// Fewest and most regions of all memory. More of them find small things sooner and cost the kdamond
@@ -122,28 +122,19 @@ impl PhysicalDamon {
 
     /// Adds what was accessed of what these processes have resident, and adapts to what that cost.
     /// Where the source is too dear for its budget, DAMON looks less often and most calls do nothing.
-    /// `span` is the time since the last call.
-    pub fn look(
-        &mut self,
-        clock: &dyn Clock,
-        proc_root: &Path,
-        resident: &BTreeMap<Process, Resident>,
-        page: u64,
-        span: Nanos,
-        sightings: &mut Vec<Sighting>,
-    ) {
+    pub fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
         let Some(strides) = self.stride.due() else {
             return;
         };
-        let begin = clock.busy();
+        let begin = look.clock.busy();
         self.looks = self.looks.wrapping_add(1);
         match self.admin.regions(0) {
             Ok(regions) => {
                 self.known
-                    .retain(|process, _| resident.contains_key(process));
-                for (process, resident) in resident {
+                    .retain(|process, _| look.resident.contains_key(process));
+                for (process, resident) in look.resident {
                     // One that has ended is no failure; what else is wrong is wrong for all.
-                    match self.seen(&regions, proc_root, *process, resident, page) {
+                    match self.seen(&regions, look.proc_root, *process, resident, look.page) {
                         Ok(seen) => sightings.extend(seen),
                         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                         Err(error) => self.report.trouble = format!("frame numbers: {error}"),
@@ -154,8 +145,8 @@ impl PhysicalDamon {
         }
         let now = self.admin.cpu(0);
         self.report.cost += now.saturating_sub(std::mem::replace(&mut self.cpu, now));
-        self.report.cost += clock.busy().saturating_sub(begin);
-        let span = Nanos(span.0.saturating_mul(u64::from(strides)));
+        self.report.cost += look.clock.busy().saturating_sub(begin);
+        let span = Nanos(look.span.0.saturating_mul(u64::from(strides)));
         if self.stride.learn(self.report.cost, span) {
             // Settings are read when a kdamond starts.
             self.admin.stop(0);
@@ -249,6 +240,7 @@ mod tests {
     use crate::clock::MachineClock;
     use crate::watch::damon::played::{machine, tell, text};
     use crate::watch::frames::PRESENT;
+    use crate::watch::look::Look;
     use crate::watch::memory::Resident;
     use isotherm_model::batch::Process;
     use isotherm_model::units::Nanos;
@@ -292,14 +284,14 @@ c0001000-eebfffff : PCI Bus 0000:00
         let resident = Resident::of_spans(std::slice::from_ref(&whole), UNIT);
         let resident = BTreeMap::from([(PROCESS, resident)]);
         let (mut seen, second) = (Vec::new(), Nanos(1_000_000_000));
-        damon.look(
-            &MachineClock,
-            &root.join("proc"),
-            &resident,
-            PAGE,
-            second,
-            &mut seen,
-        );
+        let look = Look {
+            clock: &MachineClock,
+            proc_root: &root.join("proc"),
+            resident: &resident,
+            page: PAGE,
+            span: second,
+        };
+        damon.look(&look, &mut seen);
         seen.iter()
             .map(|one| (one.range.start / UNIT, one.hits))
             .collect()
@@ -438,15 +430,14 @@ c0001000-eebfffff : PCI Bus 0000:00
                     .step_by(4096)
                     .for_each(|byte| *byte = byte.wrapping_add(1));
             }
-            let proc_root = Path::new("/proc");
-            damon.look(
-                &MachineClock,
-                proc_root,
-                &resident,
-                layout.page,
-                Nanos(100_000_000),
-                &mut seen,
-            );
+            let look = Look {
+                clock: &MachineClock,
+                proc_root: Path::new("/proc"),
+                resident: &resident,
+                page: layout.page,
+                span: Nanos(100_000_000),
+            };
+            damon.look(&look, &mut seen);
             let inside = |one: &super::Sighting| one.range.start >= from && one.range.end() <= to;
             if seen.iter().any(inside) {
                 return println!("seen in round {round}: {:?}", damon.report());

@@ -9,9 +9,9 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Evidence, Sighting};
 
 use super::admin::{Admin, Monitoring, Region, Target};
-use crate::clock::Clock;
 use crate::perf_source::empty_report;
 use crate::watch::cost::Stride;
+use crate::watch::look::Look;
 
 /// Fewest and most regions of a process. Each is four files to be read an epoch, about 10 us.
 const REGIONS: (u64, u64) = (10, 200);
@@ -116,14 +116,8 @@ impl Damon {
 
     /// Adds what was accessed since the last call, and adapts to what that cost, our own time by
     /// this clock included.
-    pub fn look(
-        &mut self,
-        clock: &dyn Clock,
-        page: u64,
-        span: Nanos,
-        sightings: &mut Vec<Sighting>,
-    ) {
-        let begin = clock.busy();
+    pub fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
+        let begin = look.clock.busy();
         let before = sightings.len();
         for number in 0..self.slots.len() {
             let Some(slot) = self.slots[number] else {
@@ -131,7 +125,9 @@ impl Damon {
             };
             match self.admin.regions(number) {
                 Ok(regions) => {
-                    let seen = regions.iter().filter_map(|it| seen(it, slot.process, page));
+                    let seen = regions
+                        .iter()
+                        .filter_map(|it| seen(it, slot.process, look.page));
                     sightings.extend(seen);
                     self.spend(number);
                 }
@@ -142,8 +138,8 @@ impl Damon {
         let hits: u64 = hits.fold(0, u64::saturating_add);
         self.report.taken += hits;
         self.report.usable += hits;
-        self.report.cost += clock.busy().saturating_sub(begin);
-        if self.stride.learn(self.report.cost, span) {
+        self.report.cost += look.clock.busy().saturating_sub(begin);
+        if self.stride.learn(self.report.cost, look.span) {
             // Settings are read when a kdamond starts.
             let processes: Vec<Process> = self.watched().collect();
             self.watch(&[]);
@@ -183,8 +179,10 @@ mod tests {
     use super::{Damon, PROCESSES};
     use crate::clock::MachineClock;
     use crate::watch::damon::played::{machine, tell, text};
+    use crate::watch::look::Look;
     use isotherm_model::batch::Process;
     use isotherm_model::units::{Bytes, Nanos};
+    use std::collections::BTreeMap;
     use std::fs;
     use std::path::Path;
 
@@ -208,8 +206,15 @@ mod tests {
         assert_eq!(text(root, "0/state"), "on");
         assert_eq!(damon.watched().collect::<Vec<_>>(), [PROCESS]);
         tell(root, &[(4096..12_288, 7), (16_384..24_576, 0)]);
+        let look = Look {
+            clock: &MachineClock,
+            proc_root: root,
+            resident: &BTreeMap::new(),
+            page: 4096,
+            span: Nanos(1_000_000_000),
+        };
         let mut seen = Vec::new();
-        damon.look(&MachineClock, 4096, Nanos(1_000_000_000), &mut seen);
+        damon.look(&look, &mut seen);
         assert_eq!(seen.len(), 1, "what was not accessed is not seen");
         assert_eq!(
             (seen[0].range.start, seen[0].range.bytes),

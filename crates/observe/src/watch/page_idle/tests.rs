@@ -12,6 +12,7 @@ use isotherm_model::watch::{Evidence, Sighting};
 use super::{BITMAP, LISTED, PageIdle, TAIL};
 use crate::clock::Clock;
 use crate::watch::frames::PRESENT;
+use crate::watch::look::Look;
 use crate::watch::memory::Resident;
 
 const PAGE: u64 = 4096;
@@ -64,7 +65,14 @@ impl Kernel {
         let resident = BTreeMap::from([(PROCESS, resident)]);
         let (mut seen, second) = (Vec::<Sighting>::new(), Nanos(1_000_000_000));
         let proc_root = self.root.path().join("proc");
-        source.look(self, &proc_root, &resident, PAGE, second, &mut seen);
+        let look = Look {
+            clock: self,
+            proc_root: &proc_root,
+            resident: &resident,
+            page: PAGE,
+            span: second,
+        };
+        source.look(&look, &mut seen);
         assert!(
             seen.iter()
                 .all(|one| one.evidence == Evidence::AccessedBits)
