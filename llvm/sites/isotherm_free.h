@@ -1,5 +1,5 @@
 // Who frees the blocks of a module: pointers that the pass puts in the place of `free` and `operator delete`
-// (llvm/pass/free_calls.cpp) and the files beside this one define.
+// (llvm/pass/straight_calls.cpp) and the files beside this one define.
 //
 // A call through a pointer of the module's own takes two jumps less than one by name, which leads to the runtime through
 // the linker's table, and on through the runtime's own pointer.
