@@ -291,6 +291,30 @@ fn the_wanted_set_is_the_hot_part_of_a_program_that_knows_nothing_of_it() {
     );
 }
 
+#[test]
+fn whole_mappings_are_looked_at_only_until_samples_tell_something() {
+    let directory = directory();
+    let watched = Watched::start(directory.path());
+    let config = watching(&[watched.pid()], "36MiB");
+    let config = format!("{config}[sources]\ntrace_samples = \"timer\"\nbudget = \"100%\"\n");
+    let mut daemon = Daemon::start(directory.path(), &config);
+    let mut status = daemon.wait("samples", |status| {
+        usable(status, &["timer"]) > 0 || status["epochs"].as_u64() >= Some(60)
+    });
+    if usable(&status, &["timer"]) == 0 {
+        return println!("skipped: no samples here: {}", status["sources"]);
+    }
+    // The epoch at hand may have begun without.
+    let mut then = |epochs: u64| {
+        let epoch = status["epochs"].as_u64().unwrap_or(0) + epochs;
+        status = daemon.wait("epochs", |status| status["epochs"].as_u64() >= Some(epoch));
+        usable(&status, &["mapping-bits"])
+    };
+    let before = then(2);
+    assert_eq!(then(4), before);
+    daemon.stop();
+}
+
 /// A control group of version 2 for a test; removed with it, when no process is left in it.
 struct Group {
     directory: PathBuf,

@@ -24,7 +24,8 @@ use crate::source::Source;
 /// Where accessed bits come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bits {
-    /// From DAMON where it can be had, else by mappings.
+    /// From DAMON where it can be had, else by mappings as long as no sample was usable: a mapping tells
+    /// little beside samples, and its pages cost the program more than those do.
     #[default]
     Auto,
     /// From DAMON.
@@ -303,11 +304,16 @@ impl Watcher {
             page: self.layout.page,
             span,
         };
+        let sampled = self.samples.as_ref();
+        let sampled = sampled.is_some_and(|samples| samples.report().usable > 0);
         let mut left = processes.to_vec();
         if let Some(bits) = &mut self.bits {
             let sees = bits.sees();
             left.retain(|process| !sees(process));
             bits.look(&look, &mut self.sightings);
+        }
+        if sampled && self.config.bits == Bits::Auto {
+            left.clear();
         }
         if let Some(mappings) = self.mappings.as_mut().filter(|_| !left.is_empty()) {
             mappings.look(&look, &left, &mut self.sightings);
