@@ -24,8 +24,8 @@ use crate::source::Source;
 /// Where accessed bits come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bits {
-    /// From DAMON where it can be had, else by mappings as long as no sample was usable: a mapping tells
-    /// little beside samples, and its pages cost the program more than those do.
+    /// From DAMON where it can be had, else by mappings where no sample is usable: a mapping tells little
+    /// beside samples, and its pages cost the program more than those do.
     #[default]
     Auto,
     /// From DAMON.
@@ -88,6 +88,8 @@ pub struct Watcher {
     scan: SourceReport,
     counters: SourceReport,
     sightings: Vec<Sighting>,
+    /// Epochs in which samples could have told something and did not, before they first did.
+    without_samples: u32,
     trouble: BTreeMap<Process, String>,
     epoch_began: Nanos,
     ticked: Nanos,
@@ -95,6 +97,10 @@ pub struct Watcher {
 
 /// Parts of the budget for samples, for accessed bits, and for looking at memory, of ten.
 const PARTS: [u64; 3] = [4, 4, 2];
+
+/// Epochs for which `auto` waits for the first sample before it looks at mappings: one look costs a program of
+/// 8 GiB two seconds.
+const PATIENCE: u32 = 3;
 
 impl Watcher {
     /// Opens the sources. One that cannot be had says so in its report.
@@ -124,6 +130,7 @@ impl Watcher {
             scan: empty_report("processes", "some 50 us a process and second".to_owned()),
             counters: empty_report("counters", "read once an epoch".to_owned()),
             sightings: Vec::new(),
+            without_samples: 0,
             trouble: BTreeMap::new(),
             epoch_began: now,
             ticked: now,
@@ -304,8 +311,13 @@ impl Watcher {
             page: self.layout.page,
             span,
         };
-        let sampled = self.samples.as_ref();
-        let sampled = sampled.is_some_and(|samples| samples.report().usable > 0);
+        let sampled = match &self.samples {
+            Some(samples) if samples.report().usable == 0 => {
+                self.without_samples = self.without_samples.saturating_add(1);
+                self.without_samples <= PATIENCE
+            }
+            other => other.is_some(),
+        };
         let mut left = processes.to_vec();
         if let Some(bits) = &mut self.bits {
             let sees = bits.sees();
