@@ -20,19 +20,25 @@ pub(super) struct Grains {
 impl Grains {
     /// Those of all units that are there.
     pub(super) fn find(index: &Index, unit_bytes: u64) -> Self {
+        let is_part = |known: &Known| known.grain > unit_bytes;
         let mut found = Self::default();
+        // Units as large as a huge page, the default, cost no walk through the index.
+        if !index.known().iter().any(is_part) {
+            return found;
+        }
+        found.of.resize(index.known().len(), None);
         let mut last = None;
         for (unit, page) in index.all() {
-            let grain = index.known()[page.at()].grain;
-            if grain <= unit_bytes {
+            let known = &index.known()[page.at()];
+            if !is_part(known) {
                 continue;
             }
+            let grain = known.grain;
             let whole = Some((unit.process, grain, unit.start / grain));
             if last != whole {
                 found.grains.push(Vec::new());
                 last = whole;
             }
-            found.of.resize(index.known().len(), None);
             // There are no more of them than units, whose numbers have 32 bits.
             found.of[page.at()] = u32::try_from(found.grains.len() - 1).ok();
             if let Some(members) = found.grains.last_mut() {
