@@ -162,11 +162,14 @@ def timed(tools: Tools, folder: str, size: int, updates: int, watched: bool) -> 
         os.remove(truth)
     program, _ = start(tools, ["--mode", "scan", "--size", f"{size}B", "--updates", str(updates)], truth)
     daemon = Daemon(tools, folder, program.pid, size // PART) if watched else None
-    status = None
-    while program.poll() is None:
-        time.sleep(1)
-        if daemon:
-            status = daemon.status() or status
+    status, pause = None, 1
+    while True:
+        try:
+            program.wait(timeout=pause)
+            break
+        except subprocess.TimeoutExpired:
+            # Ever more rarely, because asking is no part of what watching costs.
+            status, pause = (daemon.status() if daemon else None) or status, pause * 2
     if daemon:
         daemon.stop()
     measures = program.stderr.read()
