@@ -303,7 +303,23 @@ impl Watcher {
         }
     }
 
+    /// True where `auto` does without mappings: samples tell something, or may soon.
+    fn samples_suffice(&mut self) -> bool {
+        if self.config.bits != Bits::Auto {
+            return false;
+        }
+        match &self.samples {
+            None => false,
+            Some(samples) if samples.report().usable > 0 => true,
+            Some(_) => {
+                self.without_samples = self.without_samples.saturating_add(1);
+                self.without_samples <= PATIENCE
+            }
+        }
+    }
+
     fn look_at_bits(&mut self, processes: &[Process], span: Nanos) {
+        let samples_suffice = self.samples_suffice();
         let look = Look {
             clock: &*self.clock,
             proc_root: &self.layout.proc_root,
@@ -311,23 +327,16 @@ impl Watcher {
             page: self.layout.page,
             span,
         };
-        let sampled = match &self.samples {
-            Some(samples) if samples.report().usable == 0 => {
-                self.without_samples = self.without_samples.saturating_add(1);
-                self.without_samples <= PATIENCE
-            }
-            other => other.is_some(),
-        };
         let mut left = processes.to_vec();
         if let Some(bits) = &mut self.bits {
             let sees = bits.sees();
             left.retain(|process| !sees(process));
             bits.look(&look, &mut self.sightings);
         }
-        if sampled && self.config.bits == Bits::Auto {
-            left.clear();
-        }
-        if let Some(mappings) = self.mappings.as_mut().filter(|_| !left.is_empty()) {
+        if let Some(mappings) = &mut self.mappings
+            && !samples_suffice
+            && !left.is_empty()
+        {
             mappings.look(&look, &left, &mut self.sightings);
         }
     }
