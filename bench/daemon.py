@@ -199,15 +199,15 @@ def cost(tools: Tools, options, folder: str, say) -> Table:
         table.row(f"{gib} GiB", statistics.median(alone), statistics.median(watched), f"{spread:.1%}", ratio,
                   f"{share:.2%}", f"{memory / 2**20:.1f} MiB", f"{memory / (gib * GIB):.2%}")
     table.note("Program: patterns --mode scan, one thread. Promised: a ratio of 1.01, 2 % of one processor with 4 GiB, 0.3 % of "
-               "memory. The daemon's own memory without anything to watch is some 10 MiB.")
+               "memory.")
     return table
 
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
-    table = Table("Accesses to memory served by an eighth of 1 GiB that the daemon wants fast, in those of the oracle's eighth",
-                  ["program", "mean", "median second", "worst second", "seconds to react"])
     seconds = 15 if options.quick else 65
     size = GIB // 4 if options.quick else GIB
+    table = Table(f"Accesses to memory served by an eighth of {size / GIB:g} GiB that the daemon wants fast, in those of the oracle's eighth",
+                  ["program", "mean", "median second", "worst second", "seconds to react"])
     for mode in MODES:
         say(f"daemon: {mode}")
         table.row(*detect(tools, folder, mode, size, seconds))
