@@ -55,16 +55,24 @@ pub fn survive(target: &Target, input: &[u8]) -> Result<bool, Failure> {
     })
 }
 
-/// Runs a target on this many invented inputs; returns how many were taken as sound.
+/// Runs a target on this many invented inputs; returns how many were taken as sound. `before` is shown each
+/// first: a reader that runs out of memory or stack ends the process, and nothing after it is said.
 ///
 /// # Errors
 /// The target panicked; with one seed it does so on the same input again.
-pub fn invent(target: &Target, seed: u64, rounds: usize) -> Result<usize, Failure> {
+pub fn invent(
+    target: &Target,
+    seed: u64,
+    rounds: usize,
+    mut before: impl FnMut(&[u8]),
+) -> Result<usize, Failure> {
     let inputs: Vec<Vec<u8>> = corpus(target).into_iter().map(|(_, bytes)| bytes).collect();
     let mut random = Random(seed);
     let mut sound = 0;
     for _ in 0..rounds {
-        sound += usize::from(survive(target, &mutated(&mut random, &inputs))?);
+        let input = mutated(&mut random, &inputs);
+        before(&input);
+        sound += usize::from(survive(target, &input)?);
     }
     Ok(sound)
 }

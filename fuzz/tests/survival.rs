@@ -1,19 +1,23 @@
 //! Every target over its corpus and over a few thousand invented inputs, and the canary.
 
+use std::io::Write;
+use std::path::PathBuf;
+
 use isotherm_fuzz::campaign::{Failure, corpus, corpus_directory, invent, survive};
 use isotherm_fuzz::{CANARY, TARGETS, Target};
 
 /// Inputs invented for each target; `ISOTHERM_FUZZ_ROUNDS` sets another number.
 const ROUNDS: usize = 2_000;
 
-/// The seed of this run, from `ISOTHERM_SEED` or the clock, printed so that it can be replayed.
+/// The seed of this run, from `ISOTHERM_SEED` or the clock, printed so that it can be replayed: on standard
+/// error itself, since the output of a test is lost where its process ends.
 fn seed() -> u64 {
     let given = std::env::var("ISOTHERM_SEED").ok();
     let seed = given.and_then(|text| text.parse().ok()).unwrap_or_else(|| {
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         now.map_or(1, |now| now.as_nanos() as u64)
     });
-    println!("ISOTHERM_SEED={seed}");
+    let _ = writeln!(std::io::stderr(), "ISOTHERM_SEED={seed}");
     seed
 }
 
@@ -22,19 +26,31 @@ fn rounds() -> usize {
     given.and_then(|text| text.parse().ok()).unwrap_or(ROUNDS)
 }
 
-/// Keeps the input; the text says how to run it again.
-fn kept(target: &Target, failure: &Failure) -> String {
-    let directory = std::env::temp_dir();
-    let path = directory.join(format!("isotherm-fuzz-{}", target.name));
-    let kept = std::fs::write(&path, &failure.input);
+/// Where the input in hand is kept.
+fn path(target: &Target) -> PathBuf {
+    std::env::temp_dir().join(format!("isotherm-fuzz-{}", target.name))
+}
+
+/// Says what broke the target, and how to run it again.
+fn described(target: &Target, failure: &Failure) -> String {
     format!(
-        "{}: {}\nthe input of {} bytes is in {} ({kept:?}); fuzz/run {} FILE runs it again",
+        "{}: {}\nthe input of {} bytes is in {}; fuzz/run {} FILE runs it again",
         target.name,
         failure.what,
         failure.input.len(),
-        path.display(),
+        path(target).display(),
         target.name,
     )
+}
+
+/// Runs a target over invented inputs, each kept in its file until it is survived.
+fn run(target: &Target, seed: u64) -> Result<usize, Failure> {
+    let path = path(target);
+    let sound = invent(target, seed, rounds(), |input| {
+        std::fs::write(&path, input).expect("the input is kept");
+    })?;
+    let _ = std::fs::remove_file(path);
+    Ok(sound)
 }
 
 #[test]
@@ -61,9 +77,9 @@ fn every_target_survives_invented_inputs() {
     let seed = seed();
     let mut failures = Vec::new();
     for target in TARGETS {
-        match invent(target, seed, rounds()) {
+        match run(target, seed) {
             Ok(sound) => println!("{}: {sound} of {} taken as sound", target.name, rounds()),
-            Err(failure) => failures.push(kept(target, &failure)),
+            Err(failure) => failures.push(described(target, &failure)),
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
@@ -72,7 +88,8 @@ fn every_target_survives_invented_inputs() {
 #[test]
 fn the_canary_is_found_and_again_with_the_same_seed() {
     let seed = seed();
-    let find = || invent(&CANARY, seed, ROUNDS).expect_err("the planted fault is not found");
+    let find =
+        || invent(&CANARY, seed, ROUNDS, |_| ()).expect_err("the planted fault is not found");
     let failure = find();
     assert!(failure.what.contains("out of range"), "{}", failure.what);
     assert_eq!(find().input, failure.input);

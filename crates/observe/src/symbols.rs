@@ -5,12 +5,14 @@
 //! What cannot be found stays unknown, and the frame prints as module and offset.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use blazesym::helper::read_elf_build_id;
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
 use isotherm_model::site::{Frame, Site};
+use object::Object;
+use object::read::ReadCache;
 
 use crate::contexts::{self, Call};
 use crate::described::{self, Described};
@@ -169,7 +171,9 @@ fn found_call(call: &Call) -> Found {
 /// The GNU build-id of a program or library in hexadecimal, where it has one.
 #[must_use]
 pub fn build_id(path: &Path) -> Option<String> {
-    let bytes = read_elf_build_id(path).ok().flatten()?;
+    let cache = ReadCache::new(File::open(path).ok()?);
+    let file = object::File::parse(&cache).ok()?;
+    let bytes = file.build_id().ok().flatten()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -228,7 +232,7 @@ fn found(symbol: &Symbolized<'_>) -> Found {
 
 #[cfg(test)]
 mod tests {
-    use super::Symbols;
+    use super::{Symbols, build_id};
     use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 
     fn site(module: &str, offset: u64, build_id: Option<&str>) -> Site {
@@ -253,6 +257,20 @@ mod tests {
             let mut sites = [site(module, 0x1234, None)];
             Symbols::new().symbolise(&mut sites);
             assert_eq!(sites[0].frames[0].function, None, "{module}");
+        }
+    }
+
+    #[test]
+    fn lengths_that_a_file_claims_are_not_believed() {
+        let damaged: [&[u8]; 2] = [
+            include_bytes!("../../../fuzz/corpus/program/crash-compressed-notes"),
+            include_bytes!("../../../fuzz/corpus/program/crash-endless-note-name"),
+        ];
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("program");
+        for bytes in damaged {
+            std::fs::write(&path, bytes).expect("writes");
+            let _ = build_id(&path);
         }
     }
 
