@@ -60,9 +60,7 @@ macro_rules! hooks {
             #[cfg(target_arch = "x86_64")]
             core::arch::naked_asm!(
                 "cmp byte ptr [rip + {state}], 0",
-                "jne 2f",
-                "jmp {plain}",
-                "2:",
+                "je {plain}",
                 concat!("mov ", $address, ", qword ptr [rsp]"),
                 concat!("lea ", $stack, ", [rsp + 8]"),
                 "jmp {body}",
@@ -117,9 +115,7 @@ macro_rules! freeing_hooks {
             #[cfg(target_arch = "x86_64")]
             core::arch::naked_asm!(
                 "cmp byte ptr [rip + {hot} + {in_first}], 0",
-                "je 2f",
-                "jmp {first}",
-                "2:",
+                "jne {first}",
                 "jmp {body}",
                 hot = sym HOT,
                 in_first = const core::mem::offset_of!(Hot, frees_in_first),
