@@ -481,6 +481,12 @@ pub(crate) struct StatusArgs {
     /// Show what was seen in the last epochs: by time and place, and its distribution over memory
     #[arg(long)]
     pub heat: bool,
+    /// Show where the memory of each process lies and what was seen of it in the last epoch, range by range
+    #[arg(long, conflicts_with_all = ["heat", "page"])]
+    pub maps: bool,
+    /// Show the ranges of this process only
+    #[arg(long, value_name = "PID", requires = "maps")]
+    pub pid: Option<u32>,
     /// Write that into a page for a browser
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub page: Option<PathBuf>,

@@ -427,6 +427,7 @@ fn a_daemon_answers_obeys_signals_and_leaves_nothing_behind() {
         Some(bytes),
         status["processes"][0]["resident_bytes"].as_u64()
     );
+    whole_memory_has_a_range(directory.path(), watched.pid(), bytes);
     let page = directory.path().join("heat.html");
     let said = isotherm_status(directory.path(), &["--page", &page.to_string_lossy()]);
     assert!(said.status.success());
@@ -450,6 +451,34 @@ fn a_daemon_answers_obeys_signals_and_leaves_nothing_behind() {
     let said = String::from_utf8_lossy(&late.stderr).into_owned();
     assert!(
         !late.status.success() && said.contains("no daemon answers"),
+        "{said}"
+    );
+}
+
+/// The ranges of a process hold what it holds, by address and none twice, as text and as JSON.
+fn whole_memory_has_a_range(directory: &Path, pid: u32, bytes: u64) {
+    let number = pid.to_string();
+    let maps = isotherm_status(directory, &["--maps", "--pid", &number, "--json"]);
+    let maps: Value = serde_json::from_slice(&maps.stdout).expect("JSON");
+    let ranges = maps["processes"][0]["ranges"].as_array().expect("a list");
+    let number_in = |range: &Value, name: &str| range[name].as_u64().expect("a number");
+    let resident = ranges
+        .iter()
+        .map(|range| number_in(range, "resident_bytes"));
+    assert_eq!(resident.sum::<u64>(), bytes);
+    let follows = |pair: &[Value]| number_in(&pair[0], "end") <= number_in(&pair[1], "start");
+    assert!(ranges.windows(2).all(follows), "{maps}");
+    let text = isotherm_status(directory, &["--maps"]);
+    let text = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(
+        text.starts_with(&format!("process {pid} watched\n")),
+        "{text}"
+    );
+    assert!(text.contains(" slow="), "{text}");
+    let nobody = isotherm_status(directory, &["--maps", "--pid", "1"]);
+    let said = String::from_utf8_lossy(&nobody.stderr).into_owned();
+    assert!(
+        !nobody.status.success() && said.contains("is not watched"),
         "{said}"
     );
 }

@@ -33,6 +33,7 @@ pub mod summary;
 pub mod table;
 mod text;
 pub mod watch_heat;
+pub mod watch_maps;
 pub mod watch_status;
 pub mod words;
 

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 
 use crate::cli::StatusArgs;
 use crate::commands::terminal_width;
-use crate::daemon::socket::{ask, ask_heat};
+use crate::daemon::socket::{ask, ask_heat, ask_maps};
 use crate::notes::{Notes, print};
 
 /// Asks the daemon and prints its answer.
@@ -14,6 +14,9 @@ use crate::notes::{Notes, print};
 pub(crate) fn run(args: &StatusArgs, notes: Notes) -> Result<()> {
     if args.heat || args.page.is_some() {
         return heat(args, notes);
+    }
+    if args.maps {
+        return maps(args, notes);
     }
     let mut answer = None;
     ask(&args.socket, "status", |status| {
@@ -31,6 +34,25 @@ pub(crate) fn run(args: &StatusArgs, notes: Notes) -> Result<()> {
     }
     print(&status.text(terminal_width()))?;
     notes.next("isotherm top");
+    Ok(())
+}
+
+/// Where memory lies.
+fn maps(args: &StatusArgs, notes: Notes) -> Result<()> {
+    let mut maps = ask_maps(&args.socket)?;
+    if let Some(pid) = args.pid {
+        maps.retain(pid);
+        if maps.processes.is_empty() {
+            anyhow::bail!(
+                "process {pid} is not watched, or no epoch has ended since it is; `isotherm status` lists those that are"
+            );
+        }
+    }
+    if args.json {
+        return print(&(maps.json_line() + "\n"));
+    }
+    print(&maps.text())?;
+    notes.next("isotherm status --heat");
     Ok(())
 }
 

@@ -20,6 +20,7 @@ use isotherm_observe::clock::MachineClock;
 use isotherm_observe::watch::watcher::{Watcher, WatcherConfig};
 use isotherm_pipeline::{EpochReport, Limits, UnitStep, UnitStepConfig};
 use isotherm_policy::epoch::{MoveCosts, Payback, by_name};
+use isotherm_report::watch_maps::Maps;
 use isotherm_report::watch_status::Status;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -329,12 +330,15 @@ impl Service {
         let status = self.teller.status().clone();
         self.notify
             .send(&format!("WATCHDOG=1\nSTATUS={}", status.headline()));
+        let processes = report.processes.iter();
+        let names = processes.map(|share| (share.process, share.name.as_str()));
+        let unit = self.config.memory.unit.0;
         self.board.see(|heat| {
-            let processes = report.processes.iter();
-            let names = processes.map(|share| (share.process, share.name.as_str()));
-            let unit = self.config.memory.unit.0;
-            heat.push(report.epoch, report.span, unit, names, self.step.seen());
+            let seen = self.step.seen();
+            heat.push(report.epoch, report.span, unit, names.clone(), seen);
         });
+        let maps = Maps::new(report.epoch, unit, names, self.step.seen());
+        self.board.put_maps(maps);
         self.board.put(status);
     }
 

@@ -1,6 +1,6 @@
 //! The daemon's socket: a client sends a word and a line feed, and gets lines of JSON.
 //!
-//! `status` and `heat` are answered with one line, `follow` with one line now and one an epoch, until
+//! `status`, `heat` and `maps` are answered with one line, `follow` with one line now and one an epoch, until
 //! either side ends. A client that does not read for a second is let go, and there are never more than a
 //! few: whoever may open the socket cannot hold up the daemon.
 
@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use isotherm_report::watch_heat::{HeatHistory, HeatMap};
+use isotherm_report::watch_maps::Maps;
 use isotherm_report::watch_status::Status;
 
 /// Clients served at a time.
@@ -26,10 +27,11 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Longest question.
 const QUESTION_AT_MOST: u64 = 64;
 
-/// The newest status, a way to wait for the next, and what was seen in the last epochs.
+/// The newest status, a way to wait for the next, what was seen in the last epochs, and where memory lies.
 #[derive(Debug, Default)]
 pub(crate) struct Board {
     heat: Mutex<HeatHistory>,
+    maps: Mutex<Arc<Maps>>,
     newest: Mutex<(u64, Arc<Status>)>,
     changed: Condvar,
 }
@@ -53,6 +55,17 @@ impl Board {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .map()
+    }
+
+    /// Puts up where memory lies after an epoch.
+    pub(crate) fn put_maps(&self, maps: Maps) {
+        *self.maps.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(maps);
+    }
+
+    /// Where memory lay after the last epoch.
+    fn maps(&self) -> Arc<Maps> {
+        let maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&maps)
     }
 
     /// The newest status.
@@ -149,8 +162,9 @@ fn serve(client: UnixStream, board: &Board) -> io::Result<()> {
         "status" => false,
         "follow" => true,
         "heat" => return writeln!(&client, "{}", board.heat().json_line()),
+        "maps" => return writeln!(&client, "{}", board.maps().json_line()),
         other => {
-            let error = serde_json::json!({ "error": format!("\"{other}\" is no question; ask status, follow or heat") });
+            let error = serde_json::json!({ "error": format!("\"{other}\" is no question; ask status, follow, heat or maps") });
             return writeln!(&client, "{error}");
         }
     };
@@ -189,13 +203,29 @@ pub(crate) fn ask(path: &Path, question: &str, mut take: impl FnMut(Status) -> b
 /// # Errors
 /// As [`ask`].
 pub(crate) fn ask_heat(path: &Path) -> Result<HeatMap> {
+    ask_once(path, "heat", HeatMap::from_json_line)
+}
+
+/// Asks a daemon where the memory of the watched processes lies.
+///
+/// # Errors
+/// As [`ask`].
+pub(crate) fn ask_maps(path: &Path) -> Result<Maps> {
+    ask_once(path, "maps", Maps::from_json_line)
+}
+
+fn ask_once<T>(
+    path: &Path,
+    question: &str,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T> {
     let shown = path.display();
-    let mut lines = question_and_answer(path, "heat")?;
+    let mut lines = question_and_answer(path, question)?;
     let line = lines
         .next()
         .with_context(|| format!("{shown}: the daemon closed without an answer; ask again"))?;
     let line = line.with_context(|| format!("{shown}: the answer cannot be read"))?;
-    HeatMap::from_json_line(&line).map_err(|error| anyhow::anyhow!("{shown}: {error}"))
+    read(&line).map_err(|error| anyhow::anyhow!("{shown}: {error}"))
 }
 
 fn question_and_answer(
