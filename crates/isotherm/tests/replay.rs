@@ -47,21 +47,54 @@ fn phases(directory: &Path) -> [String; 2] {
     [file, config].map(|path| path.display().to_string())
 }
 
+/// The status of each of the twelve epochs.
+fn told(arguments: &[&str]) -> Vec<Value> {
+    let lines = printed(&[arguments, &["--json"]].concat());
+    let read = |line| serde_json::from_str(line).expect("is JSON");
+    let epochs: Vec<Value> = lines.lines().map(read).collect();
+    assert_eq!(epochs.len(), 12);
+    epochs
+}
+
+fn hit_rates(epochs: &[Value]) -> Vec<f64> {
+    let rate = |status: &Value| status["hit_rate"].as_f64().expect("is a number");
+    epochs.iter().map(rate).collect()
+}
+
+#[test]
+fn the_oracle_knows_of_a_change_before_it_comes_and_a_live_daemon_has_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [file, config] = phases(directory.path());
+    std::fs::write(&config, CONFIG.replace("history", "oracle")).expect("writes");
+    let rates = hit_rates(&told(&[&file, "--config", &config, "--fast", "25%"]));
+    assert!(rates[0] < 0.05, "nothing is fast at first: {rates:?}");
+    assert!(rates[1..].iter().all(|rate| *rate > 0.9), "{rates:?}");
+    let live = Command::new(env!("CARGO_BIN_EXE_isotherm"))
+        .args(["daemon", "--dry-run", "--once", "--config", &config])
+        .output()
+        .expect("isotherm starts");
+    let said = String::from_utf8_lossy(&live.stderr).into_owned();
+    assert!(
+        !live.status.success() && said.contains("isotherm daemon --replay"),
+        "{said}"
+    );
+    let with_groups = CONFIG.replace("history", "oracle") + "[groups.\"/a\"]\npriority = 2\n";
+    std::fs::write(&config, with_groups).expect("writes");
+    let refused = replay(&[&file, "--config", &config]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        !refused.status.success() && said.contains("knows nothing of [groups]"),
+        "{said}"
+    );
+}
+
 #[test]
 fn a_recording_is_decided_about_epoch_by_epoch_as_in_a_dry_run() {
     let directory = tempfile::tempdir().expect("a directory");
     let [file, config] = phases(directory.path());
     let arguments = [&file, "--config", &config, "--fast", "25%"];
-    let lines = printed(&[&arguments[..], &["--json"]].concat());
-    let epochs: Vec<Value> = lines
-        .lines()
-        .map(|line| serde_json::from_str(line).expect("is JSON"))
-        .collect();
-    assert_eq!(epochs.len(), 12);
-    let rates: Vec<f64> = epochs
-        .iter()
-        .map(|status| status["hit_rate"].as_f64().expect("is a number"))
-        .collect();
+    let epochs = told(&arguments);
+    let rates = hit_rates(&epochs);
     // Nothing is fast at first; after that the hot unit is, but for the epoch in which it changes.
     for (epoch, rate) in rates.iter().enumerate() {
         let cold = epoch == 0 || epoch == 6;

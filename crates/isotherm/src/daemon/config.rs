@@ -251,15 +251,18 @@ impl Config {
                 Bytes(unit).exact()
             );
         }
-        let policies: Vec<&str> = isotherm_policy::epoch::names()
-            .filter(|name| *name != "oracle")
-            .collect();
-        if !policies.contains(&self.policy.as_str()) {
+        let mut policies = isotherm_policy::epoch::names();
+        if !policies.any(|name| name == self.policy) {
             bail!(
-                "policy = \"{}\": there is no such policy for a daemon; there are {}",
+                "policy = \"{}\": there is no such policy; there are {}",
                 self.policy,
-                policies.join(", ")
+                isotherm_policy::epoch::names()
+                    .collect::<Vec<_>>()
+                    .join(", ")
             );
+        }
+        if self.foresees() && !self.groups.is_empty() {
+            bail!("policy = \"oracle\": it knows nothing of [groups]; leave one of them out");
         }
         if let Capacity::Bytes(_) = self.sources.budget.0 {
             bail!("sources.budget: a share of one processor such as 1% is wanted");
@@ -393,6 +396,11 @@ impl Config {
             BitsName::PageIdle => Bits::PageIdle,
             BitsName::Off => Bits::Off,
         }
+    }
+
+    /// Whether the policy decides by what comes, which nobody knows but of a recording.
+    pub(crate) fn foresees(&self) -> bool {
+        self.policy == "oracle"
     }
 
     /// Whether a source needs the numbers of page frames.

@@ -60,7 +60,11 @@ pub(crate) fn run(recorded: &Recorded, config: &Config, notes: Notes) -> Result<
     });
     progress.set_message("replaying");
     let (limits, mut all) = (limits(config)?, Total::default());
-    for seen in open(recorded, Cut { capacity, ..cut })? {
+    let mut epochs = open(recorded, Cut { capacity, ..cut })?.peekable();
+    while let Some(seen) = epochs.next() {
+        if let Some(Ok(coming)) = epochs.peek().filter(|_| config.foresees()) {
+            step.foresee(coming.sightings.clone());
+        }
         let mut would = Vec::new();
         let report = step.run(&seen?, &limits, &mut Imagined(&mut would));
         teller.take(&report, places.tiers());

@@ -94,6 +94,12 @@ struct Signals {
 /// A bad configuration, a machine without a second kind of memory, a socket in use.
 pub(crate) fn run(options: Options, notes: Notes) -> Result<()> {
     let config = Config::read(options.config.as_deref())?;
+    if config.foresees() {
+        bail!(
+            "policy = \"oracle\": it decides by what comes, which only a recording tells; \
+             `isotherm daemon --replay FILE` replays one"
+        );
+    }
     let signals = Signals::new()?;
     if let Err(error) = rights::drop_others(config.sees_frames()) {
         notes.warn(&format!(

@@ -28,7 +28,7 @@ use isotherm_model::outcome::Fate;
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::{Observation, UnitHeat};
+use isotherm_model::watch::{Observation, Sighting, UnitHeat};
 
 use crate::left_alone::LeftAlone;
 use floors::{Floors, Standing};
@@ -83,6 +83,8 @@ pub struct UnitStep {
     ranks: Ranks,
     left_alone: LeftAlone<PageIndex>,
     floors: Floors,
+    /// What the epoch that begins will bring, where somebody knows.
+    coming: Option<Vec<Sighting>>,
     /// Kept for its memory.
     wanted: Vec<PageIndex>,
 }
@@ -100,8 +102,15 @@ impl UnitStep {
             grains: Grains::default(),
             left_alone: LeftAlone::default(),
             floors: Floors::default(),
+            coming: None,
             wanted: Vec::new(),
         }
+    }
+
+    /// Says what will be accessed in the epoch that begins when the next one is taken: of a recording that is
+    /// known, and the oracle decides by it (TMP, table II). It counts for that one epoch.
+    pub fn foresee(&mut self, coming: Vec<Sighting>) {
+        self.coming = Some(coming);
     }
 
     /// Takes one epoch: ranks, decides, has the executor move, and tells what became of it.
@@ -166,7 +175,8 @@ impl UnitStep {
             fast: &fast,
             movable: &movable,
         };
-        let wanted = self.wanted(seen.capacity, &groups, standing);
+        let coming = self.coming.take().map(|coming| self.ranked(&coming));
+        let wanted = self.wanted(seen.capacity, &groups, standing, coming.as_deref());
         report.wanted = self.resident_of(&wanted);
         report.wanted_units = self.named(&wanted);
         let wishes = Wishes {
@@ -182,8 +192,23 @@ impl UnitStep {
         moves::choose(wishes, spare, room, limits.moves.0)
     }
 
+    /// Ranks of the units that are held now by what is seen of them in another epoch.
+    fn ranked(&self, sightings: &[Sighting]) -> Vec<u64> {
+        let mut ranks = Ranks::new(self.config.accesses_per_sample);
+        let (unit, page) = (self.config.unit.0.max(1), self.config.page.0);
+        ranks.take(&self.index, sightings, unit, page, self.config.combine);
+        self.grains.level(&mut ranks.ranks);
+        ranks.ranks
+    }
+
     /// Asks the policy, and makes its answer fit caps, floors and the tier.
-    fn wanted(&mut self, capacity: Bytes, groups: &Groups, standing: Standing<'_>) -> Vec<bool> {
+    fn wanted(
+        &mut self,
+        capacity: Bytes,
+        groups: &Groups,
+        standing: Standing<'_>,
+        coming: Option<&[u64]>,
+    ) -> Vec<bool> {
         let Standing { ranks, fast, .. } = standing;
         let units = capacity.0 / self.config.unit.0.max(1);
         let capacity = u32::try_from(units).unwrap_or(u32::MAX);
@@ -193,7 +218,7 @@ impl UnitStep {
         let hidden = self.floors.hide(&mut ended, &mut shown);
         let view = EpochView {
             ended: &ended,
-            coming: None,
+            coming,
             fast: &shown,
             capacity: capacity.saturating_sub(u32::try_from(hidden).unwrap_or(u32::MAX)),
             hit: self.ranks.hit,

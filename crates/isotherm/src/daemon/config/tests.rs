@@ -62,7 +62,7 @@ fn an_unknown_key_and_a_bad_value_are_refused_with_their_line() {
 fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
     for (text, part) in [
         ("epoch = \"1ms\"", "100"),
-        ("policy = \"oracle\"", "payback"),
+        ("policy = \"clairvoyance\"", "payback"),
         ("[memory]\nunit = \"3MiB\"", "power of two"),
         ("[moves]\nrate = \"0B\"", "--dry-run"),
         ("[serve]\nmetrics = \"0.0.0.0:9464\"", "loopback"),
