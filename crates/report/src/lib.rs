@@ -22,6 +22,7 @@ pub mod capacity_curve;
 pub mod comparison;
 mod heat;
 mod html;
+mod json_line;
 mod next;
 mod plan;
 mod plot;

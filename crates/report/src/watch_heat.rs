@@ -27,6 +27,7 @@ use isotherm_model::watch::{Evidence, Unit, UnitHeat};
 use serde::{Deserialize, Serialize};
 
 use crate::capacity_curve::{CapacityCurve, Piece};
+use crate::json_line;
 
 /// Version of the JSON form; a change that old readers would misread raises it.
 pub const VERSION: u32 = 1;
@@ -283,8 +284,7 @@ impl HeatMap {
     /// As one line of JSON, without a line feed.
     #[must_use]
     pub fn json_line(&self) -> String {
-        // Strings, numbers and lists of them: serialising cannot fail.
-        serde_json::to_string(self).unwrap_or_default()
+        json_line::write(self)
     }
 
     /// Reads a line of JSON.
@@ -292,15 +292,7 @@ impl HeatMap {
     /// # Errors
     /// In words: it is none, of another version, or its lists do not fit together.
     pub fn from_json_line(line: &str) -> Result<Self, String> {
-        let map: Self = serde_json::from_str(line)
-            .map_err(|error| format!("the daemon's answer is no heat map: {error}"))?;
-        if map.version != VERSION {
-            return Err(format!(
-                "the daemon speaks version {} of the heat map and this program version {VERSION}; \
-                 restart the one that is older",
-                map.version
-            ));
-        }
+        let map: Self = json_line::read(line)?;
         let fits = |grid: &Vec<Vec<u64>>| {
             let width = map.columns.len();
             grid.len() == map.rows.len() && grid.iter().all(|row| row.len() == width)
@@ -309,6 +301,15 @@ impl HeatMap {
             return Err("the daemon's heat map has rows of different lengths".to_owned());
         }
         Ok(map)
+    }
+}
+
+impl json_line::Answer for HeatMap {
+    const NAME: &'static str = "heat map";
+    const VERSION: u32 = VERSION;
+
+    fn version(&self) -> u32 {
+        self.version
     }
 }
 

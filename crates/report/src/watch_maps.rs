@@ -18,6 +18,7 @@ use isotherm_model::units::Bytes;
 use isotherm_model::watch::UnitHeat;
 use serde::{Deserialize, Serialize};
 
+use crate::json_line;
 /// Version of the JSON form; a change that old readers would misread raises it.
 pub const VERSION: u32 = 1;
 
@@ -171,8 +172,7 @@ impl Maps {
     /// As one line of JSON, without a line feed.
     #[must_use]
     pub fn json_line(&self) -> String {
-        // Strings, numbers and lists of them: serialising cannot fail.
-        serde_json::to_string(self).unwrap_or_default()
+        json_line::write(self)
     }
 
     /// Reads a line of JSON.
@@ -180,15 +180,16 @@ impl Maps {
     /// # Errors
     /// In words: it is none, or of another version.
     pub fn from_json_line(line: &str) -> Result<Self, String> {
-        let maps: Self = serde_json::from_str(line)
-            .map_err(|error| format!("the daemon's answer is no list of ranges: {error}"))?;
-        match maps.version {
-            VERSION => Ok(maps),
-            other => Err(format!(
-                "the daemon speaks version {other} of its maps and this program version {VERSION}; \
-                 restart the one that is older"
-            )),
-        }
+        json_line::read(line)
+    }
+}
+
+impl json_line::Answer for Maps {
+    const NAME: &'static str = "list of ranges";
+    const VERSION: u32 = VERSION;
+
+    fn version(&self) -> u32 {
+        self.version
     }
 }
 

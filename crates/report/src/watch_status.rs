@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use isotherm_model::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
+use crate::json_line;
 use crate::table::{left, render, right};
 use crate::words::{clip, counted, percent};
 
@@ -394,8 +395,7 @@ impl Status {
     /// As one line of JSON, without a line feed.
     #[must_use]
     pub fn json_line(&self) -> String {
-        // Strings, numbers and lists of them: serialising cannot fail.
-        serde_json::to_string(self).unwrap_or_default()
+        json_line::write(self)
     }
 
     /// Reads a line of JSON.
@@ -403,16 +403,16 @@ impl Status {
     /// # Errors
     /// In words: it is none, or of a version that this program does not know.
     pub fn from_json_line(line: &str) -> Result<Self, String> {
-        let status: Self = serde_json::from_str(line)
-            .map_err(|error| format!("the daemon's answer is no status: {error}"))?;
-        if status.version != VERSION {
-            return Err(format!(
-                "the daemon speaks version {} of the status and this program version {VERSION}; \
-                 restart the one that is older",
-                status.version
-            ));
-        }
-        Ok(status)
+        json_line::read(line)
+    }
+}
+
+impl json_line::Answer for Status {
+    const NAME: &'static str = "status";
+    const VERSION: u32 = VERSION;
+
+    fn version(&self) -> u32 {
+        self.version
     }
 }
 

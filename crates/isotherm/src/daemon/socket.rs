@@ -322,7 +322,10 @@ mod tests {
         client.write_all(b"please\n").expect("writes");
         let mut answer = String::new();
         client.read_to_string(&mut answer).expect("reads");
-        assert!(answer.contains("ask status, follow, heat or maps"), "{answer}");
+        assert!(
+            answer.contains("ask status, follow, heat or maps"),
+            "{answer}"
+        );
         let mut silent = UnixStream::connect(&path).expect("connects");
         answer.clear();
         silent
