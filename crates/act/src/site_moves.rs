@@ -6,10 +6,8 @@
 //! epoch may see it otherwise, and decides again.
 
 use isotherm_model::batch::{Extent, Process};
-use isotherm_model::movement::{
-    AddressRange, NOT_TOUCHED, NodeId, RangeAction, RangeOutcome, Request,
-};
-use isotherm_model::outcome::{Action, Fate, Outcome};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::outcome::{Action, Fate, Outcome, Reason};
 use isotherm_model::port::{Executor, RangeExecutor};
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
@@ -90,7 +88,7 @@ impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
             .and_then(|mut outcomes| outcomes.pop())
             .unwrap_or_else(|| {
                 let why = "the time for moves in this epoch is used up";
-                RangeOutcome::whole(action, Fate::NotAttempted(why.to_owned()))
+                RangeOutcome::whole(action, Fate::NotAttempted(why.into()))
             })
     }
 }
@@ -174,14 +172,14 @@ impl Tally {
                 Fate::Moved => (&mut self.moved, None),
                 Fate::AlreadyThere | Fate::Requested => (&mut self.there, None),
                 Fate::Busy(_) if !with_busy => continue,
-                Fate::Busy(why) => (&mut self.busy, Some(why)),
-                Fate::Denied(why) => (&mut self.denied, Some(why)),
-                Fate::NotAttempted(why) if why == NOT_TOUCHED => continue,
-                Fate::NotAttempted(why) => (&mut self.left, Some(why)),
+                Fate::Busy(why) => (&mut self.busy, Some(why.clone())),
+                Fate::Denied(why) => (&mut self.denied, Some(why.clone())),
+                Fate::NotAttempted(Reason::NotTouched) => continue,
+                Fate::NotAttempted(why) => (&mut self.left, Some(why.to_string())),
             };
             *sum += part.bytes;
             if let Some(reason) = reason {
-                self.reason.clone_from(reason);
+                self.reason = reason;
             }
         }
     }
@@ -194,7 +192,7 @@ impl Tally {
         let all: Bytes = [stayed, self.moved, self.there].into_iter().sum();
         let in_words = |reason: &str| format!("{stayed} of {all} stayed: {reason}");
         if self.left > Bytes::ZERO {
-            return Fate::NotAttempted(in_words(&self.reason));
+            return Fate::NotAttempted(in_words(&self.reason).into());
         }
         if stayed.0.saturating_mul(10) > all.0 {
             return match self.busy >= self.denied {

@@ -252,12 +252,13 @@ impl Wishes {
             Ok(session) => session,
             Err(error) => {
                 let name = format!("process {}", action.process.pid);
-                return Fate::NotAttempted(format!("{name} has no session file: {error}"));
+                let why = format!("{name} has no session file: {error}");
+                return Fate::NotAttempted(why.into());
             }
         };
         match session.wish(action.site, action.tier.0, word) {
             Ok(true) => Fate::Requested,
-            Ok(false) => Fate::NotAttempted("the site has no arena of its own".to_owned()),
+            Ok(false) => Fate::NotAttempted("the site has no arena of its own".into()),
             Err(error) => Fate::Denied(format!("the session file cannot be written: {error}")),
         }
     }

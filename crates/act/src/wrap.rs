@@ -2,7 +2,7 @@
 //! port, so that no executor needs flags. Rates are limited by range ([`crate::movement::limit`]).
 
 use isotherm_model::batch::Extent;
-use isotherm_model::outcome::{Action, DRY_RUN, Fate, Outcome};
+use isotherm_model::outcome::{Action, Fate, Outcome, Reason};
 use isotherm_model::port::Executor;
 
 /// Does nothing and says of each action that it was not attempted.
@@ -11,7 +11,7 @@ pub struct DryRun;
 
 impl Executor for DryRun {
     fn execute(&mut self, actions: &[Action], _: &[Extent]) -> Vec<Outcome> {
-        let fate = || Fate::NotAttempted(DRY_RUN.to_owned());
+        let fate = || Fate::NotAttempted(Reason::DryRun);
         actions
             .iter()
             .map(|action| Outcome {

@@ -15,10 +15,6 @@ use crate::batch::Process;
 use crate::outcome::Fate;
 use crate::units::Bytes;
 
-/// Why nothing was moved where the program has not touched its memory: there is nothing to move, now
-/// or later.
-pub const NOT_TOUCHED: &str = "not touched yet";
-
 /// Number of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);

@@ -1,5 +1,7 @@
 //! Outcomes: what became of each action, named per range, never a bare success.
 
+use std::fmt;
+
 use crate::batch::Process;
 use crate::site::SiteId;
 use crate::tier::TierIndex;
@@ -18,8 +20,38 @@ pub struct Action {
     pub bytes: Bytes,
 }
 
-/// Why nothing was moved in a dry run.
-pub const DRY_RUN: &str = "dry run";
+/// Why an action was not tried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reason {
+    /// It would have been, but this is a dry run.
+    DryRun,
+    /// The program has not touched its memory: there is nothing to move, now or later.
+    NotTouched,
+    /// In words: a limit, a process that has ended.
+    Other(String),
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::DryRun => "dry run",
+            Self::NotTouched => "not touched yet",
+            Self::Other(words) => words,
+        })
+    }
+}
+
+impl From<&str> for Reason {
+    fn from(words: &str) -> Self {
+        Self::Other(words.to_owned())
+    }
+}
+
+impl From<String> for Reason {
+    fn from(words: String) -> Self {
+        Self::Other(words)
+    }
+}
 
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,8 +67,8 @@ pub enum Fate {
     Busy(String),
     /// It is not allowed, with the reason.
     Denied(String),
-    /// It was not tried, with the reason (dry run, rate limit, process gone).
-    NotAttempted(String),
+    /// It was not tried, with the reason.
+    NotAttempted(Reason),
 }
 
 /// An action and what became of it.
@@ -46,4 +78,18 @@ pub struct Outcome {
     pub action: Action,
     /// What became of it.
     pub fate: Fate,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Reason;
+
+    #[test]
+    fn words_are_never_taken_for_a_reason_that_means_something() {
+        for reason in [Reason::DryRun, Reason::NotTouched] {
+            let words = Reason::from(reason.to_string());
+            assert_ne!(words, reason);
+            assert_eq!(words.to_string(), reason.to_string());
+        }
+    }
 }

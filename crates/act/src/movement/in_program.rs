@@ -58,8 +58,8 @@ impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
         let copied = self.copy(action);
         let seen = self.rest.execute(std::slice::from_ref(action)).pop();
         let seen = seen.unwrap_or_else(|| {
-            let why = "the executor gave no answer".to_owned();
-            RangeOutcome::whole(action.clone(), Fate::NotAttempted(why))
+            let why = "the executor gave no answer";
+            RangeOutcome::whole(action.clone(), Fate::NotAttempted(why.into()))
         });
         copied.correct(seen)
     }

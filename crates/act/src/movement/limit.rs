@@ -90,8 +90,8 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
         let outcomes = self.inner.execute(std::slice::from_ref(&action));
         let took = self.clock.now().saturating_sub(begun);
         let outcome = outcomes.into_iter().next().unwrap_or_else(|| {
-            let why = "the executor gave no answer".to_owned();
-            RangeOutcome::whole(action, Fate::NotAttempted(why))
+            let why = "the executor gave no answer";
+            RangeOutcome::whole(action, Fate::NotAttempted(why.into()))
         });
         let moved = outcome.bytes_of(|fate| *fate == Fate::Moved);
         self.next = begun.saturating_add(self.cost(moved, took));

@@ -7,10 +7,8 @@
 
 use std::process;
 
-use isotherm_model::movement::{
-    AddressRange, NOT_TOUCHED, NodeId, RangeAction, RangeOutcome, Request,
-};
-use isotherm_model::outcome::{DRY_RUN, Fate};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::memory::Errno;
@@ -25,7 +23,6 @@ const TRIES: usize = 3;
 /// A status that the kernel never writes.
 const UNWRITTEN: i32 = i32::MIN;
 
-const UNTOUCHED: Verdict = Verdict::NotAttempted(NOT_TOUCHED);
 const ENDED: Verdict = Verdict::NotAttempted("the process has ended");
 const FULL: Verdict = Verdict::Busy("the node has no room");
 const IN_USE: Verdict = Verdict::Busy("in use by the kernel or a device");
@@ -44,6 +41,8 @@ enum Verdict {
     AlreadyThere,
     Busy(&'static str),
     Denied(&'static str),
+    DryRun,
+    NotTouched,
     NotAttempted(&'static str),
 }
 
@@ -54,7 +53,9 @@ impl From<Verdict> for Fate {
             Verdict::AlreadyThere => Self::AlreadyThere,
             Verdict::Busy(why) => Self::Busy(why.to_owned()),
             Verdict::Denied(why) => Self::Denied(why.to_owned()),
-            Verdict::NotAttempted(why) => Self::NotAttempted(why.to_owned()),
+            Verdict::DryRun => Self::NotAttempted(Reason::DryRun),
+            Verdict::NotTouched => Self::NotAttempted(Reason::NotTouched),
+            Verdict::NotAttempted(why) => Self::NotAttempted(why.into()),
         }
     }
 }
@@ -129,7 +130,7 @@ impl<S: PageSystem> Migration<S> {
                 return outcome;
             }
         }
-        outcome.push(outcome.left(), UNTOUCHED.into());
+        outcome.push(outcome.left(), Verdict::NotTouched.into());
         outcome
     }
 
@@ -177,7 +178,7 @@ impl<S: PageSystem> Migration<S> {
         let took_ns = self.system.now_ns().saturating_sub(begun_ns);
         if answer == Err(Refusal::DryRun) {
             for at in wanted.drain(..) {
-                batch.verdicts[at] = Verdict::NotAttempted(DRY_RUN);
+                batch.verdicts[at] = Verdict::DryRun;
             }
             return None;
         }
@@ -217,7 +218,9 @@ impl<S: PageSystem> Migration<S> {
             return Ok(());
         }
         let first = batch.verdicts.is_empty();
-        batch.verdicts.resize(batch.pages.len(), UNTOUCHED);
+        batch
+            .verdicts
+            .resize(batch.pages.len(), Verdict::NotTouched);
         let addresses: Vec<usize> = wanted.iter().map(|at| batch.pages[*at].address).collect();
         let mut status = vec![UNWRITTEN; wanted.len()];
         if let Err(error) = self.system.nodes_of(process, &addresses, &mut status) {
@@ -273,7 +276,7 @@ impl Batch {
     fn report(&self, outcome: &mut RangeOutcome) {
         let mut run: Option<(Verdict, u64)> = None;
         for (page, verdict) in self.pages.iter().zip(&self.verdicts) {
-            let pieces = [(UNTOUCHED, page.gap), (*verdict, page.bytes)];
+            let pieces = [(Verdict::NotTouched, page.gap), (*verdict, page.bytes)];
             for (verdict, bytes) in pieces.into_iter().filter(|(_, bytes)| *bytes > 0) {
                 run = Some(match run {
                     Some((same, sum)) if same == verdict => (same, sum + bytes),
@@ -345,7 +348,7 @@ fn of_status(status: i32, node: NodeId) -> Option<Verdict> {
         return (status as u32 == node.0).then_some(Verdict::AlreadyThere);
     }
     Some(match -status {
-        libc::ENOENT | libc::EFAULT => UNTOUCHED,
+        libc::ENOENT | libc::EFAULT => Verdict::NotTouched,
         libc::EACCES => Verdict::Denied("shared with another process since a fork"),
         libc::ENOMEM => FULL,
         libc::EIO => Verdict::Busy("being written to a disk"),
@@ -375,8 +378,8 @@ fn of_call(error: Errno) -> Option<Verdict> {
 mod tests {
     use super::Migration;
     use crate::movement::test_machine::{Machine, action};
-    use isotherm_model::movement::{NOT_TOUCHED, NodeId};
-    use isotherm_model::outcome::Fate;
+    use isotherm_model::movement::NodeId;
+    use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::port::RangeExecutor;
     use isotherm_model::units::{Bytes, Nanos};
 
@@ -398,9 +401,9 @@ mod tests {
             [
                 (2, Fate::Moved),
                 (2, Fate::AlreadyThere),
-                (1, Fate::NotAttempted(NOT_TOUCHED.into())),
+                (1, Fate::NotAttempted(Reason::NotTouched)),
                 (1, Fate::Moved),
-                (2, Fate::NotAttempted(NOT_TOUCHED.into())),
+                (2, Fate::NotAttempted(Reason::NotTouched)),
             ]
         );
         assert_eq!(machine.nodes(), [1, 1, 1, 1, -1, 1]);

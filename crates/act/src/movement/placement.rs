@@ -5,7 +5,7 @@ use std::process;
 use isotherm_model::movement::{
     AddressRange, NodeId, RangeAction, RangeOutcome, RangePolicy, Request,
 };
-use isotherm_model::outcome::{DRY_RUN, Fate};
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
@@ -104,7 +104,7 @@ fn whole_pages(range: AddressRange) -> AddressRange {
 
 fn weight_fate(node: NodeId, weight: u8, refusal: Refusal) -> Fate {
     match refusal {
-        Refusal::DryRun => Fate::NotAttempted(DRY_RUN.to_owned()),
+        Refusal::DryRun => Fate::NotAttempted(Reason::DryRun),
         Refusal::Kernel(Errno(libc::ENOENT)) => Fate::Denied(format!(
             "node {node} has no weight: weighted interleave needs Linux 6.9, and the node must be \
              there"
@@ -125,7 +125,7 @@ fn fate(answer: Result<(), Refusal>, wanted: &RangePolicy) -> Fate {
         return Fate::Requested;
     };
     let number = match refusal {
-        Refusal::DryRun => return Fate::NotAttempted(DRY_RUN.to_owned()),
+        Refusal::DryRun => return Fate::NotAttempted(Reason::DryRun),
         Refusal::Kernel(Errno(number)) => number,
     };
     Fate::Denied(match (number, wanted) {
@@ -156,7 +156,7 @@ mod tests {
     use crate::movement::system::{Call, DrySystem, Kernel};
     use isotherm_model::batch::Process;
     use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangePolicy, Request};
-    use isotherm_model::outcome::Fate;
+    use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::port::RangeExecutor;
     use isotherm_model::units::Bytes;
     use std::path::Path;
@@ -185,7 +185,7 @@ mod tests {
                 RangePolicy::WeightedInterleave(vec![(NodeId(0), 3), (NodeId(1), 1)]),
             ),
         ]);
-        let fate = Fate::NotAttempted("dry run".to_owned());
+        let fate = Fate::NotAttempted(Reason::DryRun);
         assert!(outcomes.iter().all(|outcome| outcome.parts[0].fate == fate));
         let weights = "/sys/kernel/mm/mempolicy/weighted_interleave";
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::process;
 
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
-use isotherm_model::outcome::{DRY_RUN, Fate};
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_sys::staged::{Gate, Movable, StagedCopy, UnitFate};
@@ -77,7 +77,7 @@ impl<F: FnMut(&Call)> RangeExecutor for DryStaged<F> {
             let fate = match (&action.request, self.declared.iter().find(within)) {
                 (Request::Move(node), Some(_)) => {
                     (self.say)(&Call::StagedCopy(action.range, *node));
-                    Fate::NotAttempted(DRY_RUN.to_owned())
+                    Fate::NotAttempted(Reason::DryRun)
                 }
                 (Request::Move(_), None) => Fate::Denied(UNDECLARED.to_owned()),
                 (Request::Place(_), _) => Fate::Denied(PLACES.to_owned()),
@@ -116,7 +116,8 @@ fn fate_of(fate: UnitFate) -> Fate {
         UnitFate::AlreadyThere => Fate::AlreadyThere,
         UnitFate::Busy(why) => Fate::Busy(why.to_owned()),
         UnitFate::Denied(why) => Fate::Denied(why.to_owned()),
-        UnitFate::NotAttempted(why) => Fate::NotAttempted(why.to_owned()),
+        UnitFate::NotTouched => Fate::NotAttempted(Reason::NotTouched),
+        UnitFate::NotAttempted(why) => Fate::NotAttempted(why.into()),
     }
 }
 
@@ -126,7 +127,7 @@ mod tests {
     use crate::movement::system::Call;
     use crate::movement::test_machine::action;
     use isotherm_model::movement::NodeId;
-    use isotherm_model::outcome::Fate;
+    use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::port::RangeExecutor;
     use isotherm_sys::staged::{Gate, Settings, StagedCopy};
 
@@ -158,7 +159,7 @@ mod tests {
         let outcomes = dry.execute(&[wanted, action(0, 0, 512, NodeId(1))]);
         assert_eq!(
             outcomes[0].parts[0].fate,
-            Fate::NotAttempted("dry run".to_owned())
+            Fate::NotAttempted(Reason::DryRun)
         );
         assert!(matches!(outcomes[1].parts[0].fate, Fate::Denied(_)));
         assert_eq!(calls, ["staged copy(0x40200000, 2097152, node 1)"]);

@@ -104,9 +104,10 @@ impl<E: RangeExecutor, S: PageSystem> Undo<E, S> {
 impl<E: RangeExecutor, S: PageSystem> RangeExecutor for Undo<E, S> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         let outcome = |action: &RangeAction| {
-            let why = "the executor gave no answer".to_owned();
-            self.carry_out(action)
-                .unwrap_or_else(|| RangeOutcome::whole(action.clone(), Fate::NotAttempted(why)))
+            let why = "the executor gave no answer";
+            self.carry_out(action).unwrap_or_else(|| {
+                RangeOutcome::whole(action.clone(), Fate::NotAttempted(why.into()))
+            })
         };
         actions.iter().map(outcome).collect()
     }

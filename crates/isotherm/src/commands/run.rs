@@ -235,9 +235,9 @@ fn outcome(outcome: &Outcome) -> serde_json::Value {
         Fate::Moved => ("moved", None),
         Fate::Requested => ("requested", None),
         Fate::AlreadyThere => ("already there", None),
-        Fate::Busy(why) => ("busy", Some(why)),
-        Fate::Denied(why) => ("denied", Some(why)),
-        Fate::NotAttempted(why) => ("not attempted", Some(why)),
+        Fate::Busy(why) => ("busy", Some(why.clone())),
+        Fate::Denied(why) => ("denied", Some(why.clone())),
+        Fate::NotAttempted(why) => ("not attempted", Some(why.to_string())),
     };
     serde_json::json!({
         "pid": outcome.action.process.pid,

@@ -12,7 +12,7 @@ use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::system::{DrySystem, Kernel};
 use isotherm_model::batch::Epoch;
 use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome, Request};
-use isotherm_model::outcome::{DRY_RUN, Fate};
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
@@ -469,7 +469,7 @@ impl RangeExecutor for Imagined<'_> {
                 range.bytes.exact(),
                 range.start
             ));
-            RangeOutcome::whole(action.clone(), Fate::NotAttempted(DRY_RUN.to_owned()))
+            RangeOutcome::whole(action.clone(), Fate::NotAttempted(Reason::DryRun))
         };
         actions.iter().map(outcome).collect()
     }

@@ -24,7 +24,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
-use isotherm_model::outcome::Fate;
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
 use isotherm_model::units::Bytes;
@@ -362,10 +362,8 @@ fn shares(outcome: &RangeOutcome, units: usize) -> Vec<Share> {
             };
             match &part.fate {
                 Fate::Moved | Fate::AlreadyThere | Fate::Requested => share.there += until - at,
-                Fate::NotAttempted(why) if why == isotherm_model::outcome::DRY_RUN => {
-                    share.dry += until - at;
-                }
-                Fate::NotAttempted(why) if why == isotherm_model::movement::NOT_TOUCHED => {}
+                Fate::NotAttempted(Reason::DryRun) => share.dry += until - at,
+                Fate::NotAttempted(Reason::NotTouched) => {}
                 Fate::Busy(_) | Fate::Denied(_) | Fate::NotAttempted(_) => {
                     share.not_there += until - at;
                 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use isotherm_model::batch::{Epoch, Process, SourceReport};
-use isotherm_model::movement::{NOT_TOUCHED, RangeOutcome};
-use isotherm_model::outcome::{DRY_RUN, Fate};
+use isotherm_model::movement::RangeOutcome;
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Unit};
 
@@ -115,16 +115,17 @@ impl Sums {
         for part in &outcome.parts {
             match &part.fate {
                 Fate::Moved | Fate::Requested => self.moved(part.bytes, to_fast),
-                Fate::NotAttempted(why) if why == DRY_RUN && modelled => {
-                    self.moved(part.bytes, to_fast);
-                }
+                Fate::NotAttempted(Reason::DryRun) if modelled => self.moved(part.bytes, to_fast),
                 Fate::AlreadyThere => self.already_there += part.bytes,
-                Fate::NotAttempted(why) if why == NOT_TOUCHED => {}
-                Fate::Busy(why) | Fate::Denied(why) | Fate::NotAttempted(why) => {
-                    *self.not_moved.entry(why.clone()).or_default() += part.bytes;
-                }
+                Fate::NotAttempted(Reason::NotTouched) => {}
+                Fate::Busy(why) | Fate::Denied(why) => self.stayed(why.clone(), part.bytes),
+                Fate::NotAttempted(why) => self.stayed(why.to_string(), part.bytes),
             }
         }
+    }
+
+    fn stayed(&mut self, why: String, bytes: Bytes) {
+        *self.not_moved.entry(why).or_default() += bytes;
     }
 
     fn moved(&mut self, bytes: Bytes, to_fast: bool) {
@@ -230,4 +231,38 @@ fn by_group(processes: &[ProcessShare], limits: &BTreeMap<String, GroupLimit>) -
         group.accesses_fast = group.accesses_fast.saturating_add(process.accesses_fast);
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Sums;
+    use isotherm_model::batch::Process;
+    use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+    use isotherm_model::outcome::{Fate, Reason};
+    use isotherm_model::units::Bytes;
+
+    #[test]
+    fn only_a_dry_run_moves_without_moving_and_only_where_moves_are_modelled() {
+        let sums = |modelled| {
+            let range = AddressRange {
+                start: 0,
+                bytes: Bytes(14),
+            };
+            let mut outcome = RangeOutcome::begin(RangeAction {
+                process: Process::default(),
+                range,
+                request: Request::Move(NodeId(0)),
+            });
+            let in_words = Reason::from(Reason::DryRun.to_string());
+            outcome.push(Bytes(2), Fate::NotAttempted(Reason::DryRun));
+            outcome.push(Bytes(4), Fate::NotAttempted(Reason::NotTouched));
+            outcome.push(Bytes(8), Fate::NotAttempted(in_words));
+            let mut sums = Sums::default();
+            sums.add(&outcome, true, modelled);
+            let not_moved: Bytes = sums.not_moved.values().copied().sum();
+            (sums.promoted, not_moved)
+        };
+        assert_eq!(sums(true), (Bytes(2), Bytes(8)));
+        assert_eq!(sums(false), (Bytes(0), Bytes(10)));
+    }
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::{Epoch, Process};
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
-use isotherm_model::outcome::{DRY_RUN, Fate};
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Unit, Watched};
@@ -95,11 +95,11 @@ impl RangeExecutor for Machine {
                     start,
                 };
                 self.log.push((unit, node));
-                let gone = || Fate::NotAttempted("the process has ended".to_owned());
+                let gone = || Fate::NotAttempted("the process has ended".into());
                 let (together, refuses) = self.page_of(unit);
                 let fate = match self.fast.get(&unit) {
                     None => gone(),
-                    Some(_) if self.dry => Fate::NotAttempted(DRY_RUN.to_owned()),
+                    Some(_) if self.dry => Fate::NotAttempted(Reason::DryRun),
                     Some(_) if refuses => Fate::Busy("pinned".to_owned()),
                     Some(_) if moved.contains(&unit) => Fate::Moved,
                     Some(fast) if *fast == (node == FAST) => Fate::AlreadyThere,

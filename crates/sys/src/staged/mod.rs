@@ -165,6 +165,8 @@ pub enum UnitFate {
     Busy(&'static str),
     /// Not this way, ever.
     Denied(&'static str),
+    /// The program has not touched it: there is nothing to move.
+    NotTouched,
     /// Nothing was tried.
     NotAttempted(&'static str),
 }
@@ -397,7 +399,7 @@ impl StagedCopy {
             );
         }
         if view.there.count() == 0 {
-            return UnitFate::NotAttempted("nothing of it was touched yet");
+            return UnitFate::NotTouched;
         }
         let kind = view.page_kind();
         let source = Whereabouts::of(unit, kind);
