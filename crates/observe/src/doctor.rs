@@ -131,6 +131,16 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
     Examination { findings, ranking }
 }
 
+/// The processor's own samples where they can be had, else the timer. Nothing else is looked at, and
+/// no more once one is found.
+#[must_use]
+pub fn best_samples(root: &Path, probe: &dyn Probe) -> Source {
+    let usable =
+        |source: &Source| !matches!(hardware(*source, root, probe).state, State::Missing { .. });
+    let mut hardware = [Source::Pebs, Source::Ibs, Source::Spe].into_iter();
+    hardware.find(usable).unwrap_or(Source::Timer)
+}
+
 fn ranked(source: Source, finding: &Finding) -> Ranked {
     let (usable, note) = match &finding.state {
         State::Available => (true, finding.detail.clone()),

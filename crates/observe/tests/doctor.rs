@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 use isotherm_observe::counters::Counted;
-use isotherm_observe::doctor::{Examination, State, examine, examine_with};
+use isotherm_observe::doctor::{Examination, State, best_samples, examine, examine_with};
 use isotherm_observe::live::Source;
 use isotherm_observe::probe::{EventTrial, Probe, TimerTrial};
 use isotherm_observe::resident::Method;
@@ -94,6 +94,47 @@ fn hardware_comes_before_the_timer_and_the_timer_before_the_rest() {
     assert_eq!(chosen("two-nodes-hmat"), Some(Source::Pebs));
     assert_eq!(chosen("cxl-without-cpus"), Some(Source::Ibs));
     assert_eq!(chosen("one-node"), Some(Source::Timer));
+}
+
+/// A kernel that allows events and is asked for nothing else.
+struct EventsOnly(Kernel);
+
+impl Probe for EventsOnly {
+    fn timer(&self) -> io::Result<TimerTrial> {
+        panic!("the timer is what is left, tried or not")
+    }
+
+    fn event(&self, event: &Event) -> io::Result<EventTrial> {
+        self.0.event(event)
+    }
+
+    fn counter(&self, _: &Counted) -> io::Result<()> {
+        panic!("counters are no samples")
+    }
+
+    fn clear_refs(&self) -> io::Result<()> {
+        panic!("accessed bits are no samples")
+    }
+
+    fn page_tables(&self) -> io::Result<Method> {
+        panic!("page tables are no samples")
+    }
+
+    fn userfaultfd(&self) -> Result<(), OpenError> {
+        panic!("trapped pages are no samples")
+    }
+}
+
+#[test]
+fn the_best_samples_are_those_of_the_doctor_and_nothing_else_is_tried_for_them() {
+    for allows in [true, false] {
+        for name in ["two-nodes-hmat", "cxl-without-cpus", "one-node"] {
+            let root = recorded(name);
+            let best = best_samples(root.path(), &EventsOnly(Kernel::that_allows(allows)));
+            let whole = examine_with(root.path(), &Kernel::that_allows(allows));
+            assert_eq!(best, whole.chosen().unwrap_or(Source::Timer), "{name}");
+        }
+    }
 }
 
 #[test]

@@ -10,7 +10,9 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_observe::doctor;
 use isotherm_observe::live::Source;
+use isotherm_observe::probe::Machine;
 use isotherm_observe::watch::candidates::{Filter, Selection};
 use isotherm_observe::watch::watcher::Bits;
 use isotherm_pipeline::{Combine, GroupLimit, Priority};
@@ -98,7 +100,7 @@ section!(
         /// Accessed bits.
         accessed_bits: BitsName,
         /// Trace samples.
-        trace_samples: String,
+        trace_samples: SamplesName,
         /// Samples a second.
         sample_hz: u32,
         /// How both become one rank.
@@ -177,6 +179,24 @@ pub(crate) enum BitsName {
     /// The bitmap of idle pages.
     #[serde(rename = "page-idle")]
     PageIdle,
+    /// None.
+    Off,
+}
+
+/// A source of trace samples by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SamplesName {
+    /// The best there is.
+    Auto,
+    /// A timer.
+    Timer,
+    /// Intel's.
+    Pebs,
+    /// AMD's.
+    Ibs,
+    /// Arm's.
+    Spe,
     /// None.
     Off,
 }
@@ -272,7 +292,6 @@ impl Config {
                 "moves.rate = \"0B\": nothing would ever be moved; `isotherm daemon --dry-run` is for that"
             );
         }
-        self.samples()?;
         self.metrics()?;
         self.selection()?;
         self.groups()?;
@@ -323,22 +342,17 @@ impl Config {
         Ok(())
     }
 
-    /// Where samples come from; None for nowhere.
-    ///
-    /// # Errors
-    /// A name that is none.
-    pub(crate) fn samples(&self) -> Result<Option<Source>> {
-        let name = self.sources.trace_samples.as_str();
-        Ok(match (name, Source::from_name(name)) {
-            ("off", _) => None,
-            ("auto", _) => Some(best_source()),
-            (_, Some(source @ (Source::Timer | Source::Pebs | Source::Ibs | Source::Spe))) => {
-                Some(source)
-            }
-            _ => bail!(
-                "sources.trace_samples = \"{name}\": there are auto, timer, pebs, ibs, spe and off"
-            ),
-        })
+    /// Where samples come from; None for nowhere. Tries what this machine has where that is asked
+    /// for, so it is called once, at the start.
+    pub(crate) fn samples(&self) -> Option<Source> {
+        match self.sources.trace_samples {
+            SamplesName::Auto => Some(doctor::best_samples(Path::new("/"), &Machine)),
+            SamplesName::Timer => Some(Source::Timer),
+            SamplesName::Pebs => Some(Source::Pebs),
+            SamplesName::Ibs => Some(Source::Ibs),
+            SamplesName::Spe => Some(Source::Spe),
+            SamplesName::Off => None,
+        }
     }
 
     /// Address of the metrics; None for none.
@@ -450,21 +464,6 @@ impl Config {
         .filter_map(|(key, differs)| differs.then_some(key))
         .collect()
     }
-}
-
-/// The processor's own samples where they can be had, else the timer.
-fn best_source() -> Source {
-    let examination = isotherm_observe::doctor::examine(Path::new("/"));
-    let perf = |source: &Source| {
-        matches!(
-            source,
-            Source::Pebs | Source::Ibs | Source::Spe | Source::Timer
-        )
-    };
-    let best = examination.ranking.iter().filter(|ranked| ranked.usable);
-    best.map(|ranked| ranked.source)
-        .find(perf)
-        .unwrap_or(Source::Timer)
 }
 
 /// The number of a user, by `/etc/passwd`.

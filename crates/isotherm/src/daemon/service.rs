@@ -402,7 +402,7 @@ fn watcher(options: &Options, config: &Config, places: &Places) -> Result<Watche
         fast,
         fast_limit: places.fast_limit(config),
         bits: config.bits(),
-        samples: config.samples()?,
+        samples: config.samples(),
         sample_hz: config.sources.sample_hz,
         budget_ppm: config.budget_ppm(),
     };
