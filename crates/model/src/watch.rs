@@ -67,6 +67,8 @@ pub struct Sighting {
     pub hits: u64,
     /// By which kind of source.
     pub evidence: Evidence,
+    /// Physical address of what was accessed, where the source tells it.
+    pub physical: Option<u64>,
 }
 
 /// What a process holds in one unit.

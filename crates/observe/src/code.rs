@@ -274,6 +274,7 @@ mod tests {
             address: 0,
             weight: 0,
             data_source: 0,
+            physical: None,
             registers,
         }
     }

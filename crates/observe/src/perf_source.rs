@@ -1,6 +1,8 @@
 //! A source of samples that come through perf rings: the timer, precise hardware events, page
 //! faults.
 
+use std::io;
+
 use isotherm_model::batch::SourceReport;
 use isotherm_model::units::Nanos;
 use isotherm_sys::perf::record::{Mapping, Record, Records, Sample};
@@ -137,16 +139,19 @@ impl PerfSource {
         (cpus, ring_bytes): (&[u32], usize),
     ) {
         self.hardware = event.weight || event.aux_bytes > 0;
-        match Sampler::open(event, pid, cpus, ring_bytes) {
-            Ok(sampler) => self.samplers.push(sampler),
+        match open(event, pid, cpus, ring_bytes) {
+            Ok((sampler, without)) => {
+                self.samplers.push(sampler);
+                self.report.trouble = without;
+            }
             Err(error) => {
                 self.report.trouble = refusal(&error);
                 return;
             }
         }
-        let beside = beside.map(|event| Sampler::open(event, pid, cpus, ring_bytes));
+        let beside = beside.map(|event| open(event, pid, cpus, ring_bytes));
         match beside.transpose() {
-            Ok(sampler) => self.samplers.extend(sampler),
+            Ok(opened) => self.samplers.extend(opened.map(|(sampler, _)| sampler)),
             Err(error) => {
                 self.report.trouble = format!("stores are not sampled: {}", refusal(&error));
             }
@@ -307,6 +312,24 @@ impl PerfSource {
     }
 }
 
+/// Opens an event, without physical addresses where those are refused; why is then told.
+fn open(event: &Event, pid: u32, cpus: &[u32], ring_bytes: usize) -> io::Result<(Sampler, String)> {
+    let refused = match Sampler::open(event, pid, cpus, ring_bytes) {
+        Err(error) if event.physical.is_some() => error,
+        opened => return opened.map(|sampler| (sampler, String::new())),
+    };
+    let plain = Event {
+        physical: None,
+        ..event.clone()
+    };
+    let sampler = Sampler::open(&plain, pid, cpus, ring_bytes)?;
+    let why = format!(
+        "its samples do not tell on which memory node their data lies: physical addresses are refused \
+         ({refused}); they need CAP_PERFMON (Linux 5.8), or kernel.perf_event_paranoid of 1 or less"
+    );
+    Ok((sampler, why))
+}
+
 fn count(by_cpu: &mut Vec<u64>, cpu: u32) {
     let cpu = (cpu as usize).min(CPUS_AT_MOST - 1);
     if by_cpu.len() <= cpu {
@@ -331,8 +354,8 @@ pub fn empty_report(name: &str, cost_note: String) -> SourceReport {
 
 /// Why an event could not be opened, and what helps.
 #[must_use]
-pub fn refusal(error: &std::io::Error) -> String {
-    use std::io::ErrorKind;
+pub fn refusal(error: &io::Error) -> String {
+    use io::ErrorKind;
     match error.kind() {
         ErrorKind::PermissionDenied => format!(
             "perf_event_open is not allowed ({error}); run with CAP_PERFMON, or set \
@@ -385,6 +408,42 @@ mod tests {
         );
         let by_cpu: u64 = source.by_cpu().iter().sum();
         assert_eq!(by_cpu, source.report.taken);
+    }
+
+    #[test]
+    fn where_physical_addresses_are_refused_samples_come_without_them_and_it_is_said() {
+        let mut source = PerfSource::new("page-faults", Addressing::Given, String::new());
+        let cpus = crate::list::online_cpus("/".as_ref());
+        let event = Event {
+            // No software event has such a number.
+            physical: Some(1 << 40),
+            ..Event::page_faults(1)
+        };
+        source.attach(&event, None, 0, (&cpus, 1 << 20));
+        if !source.is_attached() {
+            return println!("skipped: {}", source.report.trouble);
+        }
+        let trouble = &source.report.trouble;
+        assert!(
+            trouble.contains("on which memory node") && trouble.contains("CAP_PERFMON"),
+            "{trouble}"
+        );
+        // So much that the heap asks the kernel for it, which has not touched it.
+        let mut fresh = vec![0_u8; 64 << 20];
+        source.switch(true);
+        fresh
+            .iter_mut()
+            .step_by(4096)
+            .take(64)
+            .for_each(|byte| *byte = 1);
+        source.switch(false);
+        std::hint::black_box(fresh);
+        let mut happenings = Vec::new();
+        source.read(0, &mut happenings);
+        let without =
+            |what: &What| matches!(what, What::Sample(_, sample) if sample.physical.is_none());
+        assert!(!happenings.is_empty());
+        assert!(happenings.iter().all(|one| without(&one.what)));
     }
 
     #[test]

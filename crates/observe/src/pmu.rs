@@ -51,6 +51,19 @@ impl Pmu {
         })
     }
 
+    /// Bits of `config` by which the event tells physical addresses too; None where it cannot.
+    #[must_use]
+    pub fn physical(self, root: &Path) -> Option<u64> {
+        match self {
+            Self::Pebs | Self::Ibs => Some(0),
+            Self::Spe => {
+                let mut configs = [0; 3];
+                set(&mut configs, &self.directory(root)?, "pa_enable", 1).ok()?;
+                Some(configs[0])
+            }
+        }
+    }
+
     /// Where sysfs describes the unit, if the machine has it.
     #[must_use]
     pub fn directory(self, root: &Path) -> Option<PathBuf> {
@@ -275,6 +288,10 @@ mod tests {
         assert_eq!((event.kind, event.config), (8, 1 << 16 | 1 << 33 | 1 << 34));
         assert_eq!(event.period, 1 << 18);
         assert!(event.aux_bytes > 0 && event.exclude_kernel && !event.address);
+        assert_eq!(Pmu::Ibs.physical(root.path()), Some(0));
+        assert_eq!(Pmu::Spe.physical(root.path()), None);
+        write(root.path(), &[("arm_spe_0/format/pa_enable", "config:1\n")]);
+        assert_eq!(Pmu::Spe.physical(root.path()), Some(1 << 1));
         write(root.path(), &[("arm_spe_0/caps/min_interval", "1048576\n")]);
         let event = Pmu::Spe.event(root.path()).expect("an event");
         assert_eq!(

@@ -86,6 +86,20 @@ impl Source {
         })
     }
 
+    /// As [`Pmu::physical`]; None for the sources that are no PMU's.
+    pub(crate) fn physical(self, root: &Path) -> Option<u64> {
+        match self {
+            Self::Pebs => Pmu::Pebs.physical(root),
+            Self::Ibs => Pmu::Ibs.physical(root),
+            Self::Spe => Pmu::Spe.physical(root),
+            Self::Timer
+            | Self::PageFaults
+            | Self::Instrumented
+            | Self::AccessedBits
+            | Self::TrappedPages => None,
+        }
+    }
+
     /// The event that belongs to the source's own, where there is one.
     pub(crate) fn beside(self, root: &Path) -> Option<Event> {
         (self == Self::Pebs).then(|| Pmu::Pebs.beside(root))?

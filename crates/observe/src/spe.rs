@@ -6,10 +6,11 @@
 //!
 //! ```text
 //! b2 | 8 bytes   data address, virtual       42 | 1..8 bytes   events: what it missed
-//! b0 | 8 bytes   instruction address         43 | 1..8 bytes   where the data came from
-//! 98 | 2 bytes   cycles it took in all       49 | 1 byte       load or store
-//! 65 | 4 bytes   context (process)           71 | 8 bytes      timestamp
-//! 01             end                         00                padding
+//! b3 | 8 bytes   data address, physical      43 | 1..8 bytes   where the data came from
+//! b0 | 8 bytes   instruction address         49 | 1 byte       load or store
+//! 98 | 2 bytes   cycles it took in all       71 | 8 bytes      timestamp
+//! 65 | 4 bytes   context (process)           00                padding
+//! 01             end
 //! ```
 //!
 //! The bytes come from hardware through a shared buffer (and from a fuzzer): what is no packet is passed
@@ -126,6 +127,8 @@ impl Iterator for Packets<'_> {
 pub struct Operation {
     /// Virtual address of its data; 0 where it has none.
     pub address: u64,
+    /// Physical address of its data, where it was recorded.
+    pub physical: Option<u64>,
     /// Address of the instruction; 0 where it was not recorded.
     pub ip: u64,
     /// Cycles that it took.
@@ -190,6 +193,7 @@ impl Iterator for Operations<'_> {
                 Packet::Padding => continue,
                 Packet::Address(0, address) => operation.ip = untagged(address),
                 Packet::Address(2, address) => operation.address = untagged(address),
+                Packet::Address(3, address) => operation.physical = Some(address & ADDRESS_BITS),
                 Packet::Counter(0, cycles) => operation.latency = cycles,
                 Packet::Operation(MEMORY, details) => operation.store = details & STORE != 0,
                 Packet::Events(events) => operation.events = events,
@@ -224,12 +228,15 @@ impl Operation {
 /// An address without the byte that programs and the hardware keep other things in. Those of the kernel,
 /// whose upper bits are set, keep them.
 const fn untagged(address: u64) -> u64 {
-    const BITS: u64 = (1 << 56) - 1;
     match address & 1 << 55 {
-        0 => address & BITS,
-        _ => address | !BITS,
+        0 => address & ADDRESS_BITS,
+        _ => address | !ADDRESS_BITS,
     }
 }
+
+/// Bits of an address packet that hold the address. The byte above them has a program's tag, or with a
+/// physical address whether it is of the secure world.
+const ADDRESS_BITS: u64 = (1 << 56) - 1;
 
 /// The operations of a trace as samples, and how many of its bytes were none.
 pub fn samples(trace: &Trace, mut found: impl FnMut(Sample)) -> u64 {
@@ -244,6 +251,7 @@ pub fn samples(trace: &Trace, mut found: impl FnMut(Sample)) -> u64 {
             address: operation.address,
             weight: u64::from(operation.latency),
             data_source: operation.levels(),
+            physical: operation.physical.filter(|address| *address != 0),
             registers: Registers::NONE,
         });
     }

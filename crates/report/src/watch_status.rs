@@ -63,6 +63,10 @@ pub struct Status {
     /// Trace samples by the number of the processor that took them, since the start.
     #[serde(default)]
     pub samples_by_cpu: Vec<u64>,
+    /// Trace samples of watched processes by the memory node that their data lay on, since the start;
+    /// empty where no sample tells a physical address.
+    #[serde(default)]
+    pub samples_by_node: Vec<NodeStatus>,
     /// What each kind of source rests by.
     #[serde(default)]
     pub gates: Vec<GateStatus>,
@@ -159,6 +163,15 @@ pub struct SourceStatus {
     pub trouble: String,
 }
 
+/// What was accessed of one memory node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeStatus {
+    /// Its number; None for memory of which the node is not known.
+    pub node: Option<u32>,
+    /// Trace samples that fell on it.
+    pub samples: u64,
+}
+
 /// The counter that lets a kind of source rest while it is at a fifth of its maximum or less.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateStatus {
@@ -202,6 +215,9 @@ impl Status {
             let counts: Vec<String> = self.samples_by_cpu.iter().map(u64::to_string).collect();
             let line = format!("samples by processor: {}", counts.join(" "));
             text += &format!("{}\n", clip(&line, columns * 3));
+        }
+        if !self.samples_by_node.is_empty() {
+            text += &format!("{}\n", clip(&self.node_line(), columns * 3));
         }
         for line in self.gate_lines() {
             text += &format!("{}\n", clip(&line, columns * 3));
@@ -376,6 +392,20 @@ impl Status {
         render(&columns, &self.source_rows())
     }
 
+    /// On which node the data of how many samples lay, of those that tell it.
+    fn node_line(&self) -> String {
+        let all: u64 = self.samples_by_node.iter().map(|node| node.samples).sum();
+        let words = self.samples_by_node.iter().map(|node| {
+            let share = percent(node.samples as f64 / all.max(1) as f64);
+            match node.node {
+                Some(number) => format!("node {number}: {} ({share})", node.samples),
+                None => format!("not known: {} ({share})", node.samples),
+            }
+        });
+        let words: Vec<String> = words.collect();
+        format!("samples by memory node: {}", words.join(", "))
+    }
+
     /// What each kind of source rests by, and why by nothing better: a line each.
     fn gate_lines(&self) -> impl Iterator<Item = String> {
         self.gates.iter().map(|gate| {
@@ -419,8 +449,8 @@ impl json_line::Answer for Status {
 #[cfg(test)]
 mod tests {
     use super::{
-        GateStatus, GroupStatus, MoveStatus, ProcessStatus, RightStatus, SourceStatus, Status,
-        TierStatus, VERSION,
+        GateStatus, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, RightStatus, SourceStatus,
+        Status, TierStatus, VERSION,
     };
 
     fn status() -> Status {
@@ -465,6 +495,9 @@ mod tests {
                 ..SourceStatus::default()
             }],
             samples_by_cpu: vec![812, 0, 790],
+            samples_by_node: [(None, 1), (Some(0), 6), (Some(2), 1)]
+                .map(|(node, samples)| NodeStatus { node, samples })
+                .to_vec(),
             gates: vec![
                 GateStatus {
                     evidence: "trace-samples".into(),
@@ -506,6 +539,7 @@ mod tests {
             "4 KiB (pinned)",
             "timer",
             "samples by processor: 812 0 790",
+            "samples by memory node: not known: 1 (12 %), node 0: 6 (75 %), node 2: 1 (12 %)",
             "trace-samples: may rest by memory controllers (no cache misses)",
             "accessed-bits: never rest",
             "without CAP_SYS_NICE: moves",

@@ -45,6 +45,9 @@ pub struct Event {
     pub address: bool,
     /// Record latency and data source, where the hardware knows them.
     pub weight: bool,
+    /// Record the physical address of the data, by these bits of `config` beside the others: 0 for events
+    /// whose samples have a field for it, and none for those that have not.
+    pub physical: Option<u64>,
     /// Registers of the program to record, as `asm/perf_regs.h` numbers them; 0 for none.
     pub registers: u64,
     /// Record forks, exits, execs and executable mappings too.
@@ -116,6 +119,7 @@ impl Event {
             exclude_kernel: true,
             address: false,
             weight: false,
+            physical: None,
             registers: 0,
             tasks: false,
             aux_bytes: 0,
@@ -139,6 +143,9 @@ impl Event {
         if self.registers != 0 {
             fields |= abi::PERF_SAMPLE_REGS_USER;
         }
+        if self.physical.is_some() && self.aux_bytes == 0 {
+            fields |= abi::PERF_SAMPLE_PHYS_ADDR;
+        }
         SampleLayout {
             fields: u64::from(fields),
             registers: self.registers,
@@ -149,7 +156,7 @@ impl Event {
         let mut attr = abi::perf_event_attr {
             type_: self.kind,
             size: size_of::<abi::perf_event_attr>() as u32,
-            config: self.config,
+            config: self.config | self.physical.unwrap_or(0),
             sample_type: self.layout().fields,
             sample_regs_user: self.registers,
             clockid: libc::CLOCK_MONOTONIC,
@@ -332,7 +339,8 @@ impl Sampler {
     /// want of lockable memory (`perf_event_mlock_kb`), smaller rings are tried.
     ///
     /// # Errors
-    /// `EACCES`/`EPERM`: `perf_event_paranoid` forbids it. `ENOENT`, `EOPNOTSUPP`, `ENODEV`: the
+    /// `EACCES`/`EPERM`: `perf_event_paranoid` forbids it; physical addresses need `CAP_PERFMON`, or
+    /// 1 or less there. `EINVAL`: a kernel before 4.14, which has none. `ENOENT`, `EOPNOTSUPP`, `ENODEV`: the
     /// hardware has no such event. `ESRCH`: no such process. `EMFILE`: too many processors for the
     /// limit of open files.
     pub fn open(event: &Event, pid: u32, cpus: &[u32], ring_bytes: usize) -> io::Result<Self> {
@@ -497,3 +505,6 @@ impl Counter {
         Ok(u64::from_ne_bytes(bytes))
     }
 }
+
+#[cfg(test)]
+mod tests;

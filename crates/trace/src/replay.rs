@@ -248,6 +248,7 @@ impl Replay {
             },
             hits: *hits,
             evidence,
+            physical: None,
         };
         hits.iter().map(sighting).collect()
     }

@@ -48,14 +48,17 @@ fn lies_within(size: usize, tail: u64, head: u64) {
     }
 }
 
-/// Samples of the timer (ip, tid, time, registers) and the records that tell of processes.
+/// Samples of the timer (ip, tid, time, registers) and of a PMU (address, processor, weight, data source,
+/// physical address), and the records that tell of processes.
 pub(crate) fn seeds() -> Seeds {
     /// `PERF_SAMPLE_IP | TID | TIME | REGS_USER`.
     const FIELDS: u64 = 1 | 2 | 4 | 1 << 12;
     const SAMPLE: u32 = 9;
-    let head = |registers: u64| {
+    /// `PERF_SAMPLE_IP | TID | TIME | ADDR | CPU | WEIGHT | DATA_SRC | PHYS_ADDR`.
+    const PMU_FIELDS: u64 = 1 | 2 | 4 | 8 | 1 << 7 | 1 << 14 | 1 << 15 | 1 << 19;
+    let head = |fields: u64, registers: u64| {
         let mut bytes = Vec::new();
-        for number in [FIELDS, registers, 16 << 10, (16 << 10) + 100] {
+        for number in [fields, registers, 16 << 10, (16 << 10) + 100] {
             bytes.extend(number.to_le_bytes());
         }
         bytes
@@ -70,13 +73,27 @@ pub(crate) fn seeds() -> Seeds {
             .for_each(|long| bytes.extend(long.to_le_bytes()));
         bytes
     };
-    let mut samples = head(0b111);
+    let mut samples = head(FIELDS, 0b111);
     samples.extend(record(
         SAMPLE,
         &[0x40_1000, 7 << 32 | 7, 99, 2, 0x10, 0x20, 0x30],
     ));
     samples.extend(record(SAMPLE, &[0x40_1004, 7 << 32 | 8, 100, 0]));
-    let mut others = head(0);
+    let mut physical = head(PMU_FIELDS, 0);
+    for known in [0x1_2345_6678, 0] {
+        let longs = [
+            0x40_1000,
+            7 << 32 | 7,
+            99,
+            0x7f00_0000_0678,
+            1,
+            312,
+            0x42,
+            known,
+        ];
+        physical.extend(record(SAMPLE, &longs));
+    }
+    let mut others = head(FIELDS, 0);
     // Kinds of linux/perf_event.h: mmap2 10, lost 2, comm 3, exit 4, throttle 5, fork 7.
     others.extend(record(
         10,
@@ -98,5 +115,9 @@ pub(crate) fn seeds() -> Seeds {
     for kind in [2, 3, 4, 5, 7, 13] {
         others.extend(record(kind, &[7 << 32 | 7, 3, 9, 9, 9, 0]));
     }
-    vec![("samples", samples), ("others", others)]
+    vec![
+        ("samples", samples),
+        ("physical", physical),
+        ("others", others),
+    ]
 }

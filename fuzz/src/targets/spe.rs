@@ -19,7 +19,7 @@ pub(crate) fn check(data: &[u8]) -> bool {
     found > 0
 }
 
-/// A load that missed all caches, a store, and padding.
+/// A load that missed all caches, with its physical address, a store, and padding.
 pub(crate) fn seeds() -> Seeds {
     let address = |index: u8, value: u64| [&[0xb0 | index], &value.to_le_bytes()[..]].concat();
     let load = [
@@ -28,6 +28,7 @@ pub(crate) fn seeds() -> Seeds {
             0x65, 0x67, 0x12, 0, 0, 0x49, 0, 0x52, 0x0e, 0x03, 0x98, 0x38, 0x01,
         ],
         address(2, 0x5a00_ffff_1234_5678),
+        address(3, 1 << 63 | 0x12_3456_7678),
         vec![0x43, 0x0e, 0x71, 77, 0, 0, 0, 0, 0, 0, 0],
     ]
     .concat();

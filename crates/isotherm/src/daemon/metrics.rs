@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use isotherm_report::watch_status::{GroupStatus, ProcessStatus, SourceStatus, Status};
+use isotherm_report::watch_status::{GroupStatus, NodeStatus, ProcessStatus, SourceStatus, Status};
 use prometheus_client::encoding::{EncodeLabelSet, text::encode};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -43,6 +43,12 @@ struct OfGroup {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfSource {
     source: String,
+}
+
+/// Label of a memory node.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfNode {
+    node: String,
 }
 
 /// Label of a reason.
@@ -116,6 +122,7 @@ fn text(status: &Status) -> String {
     register_processes(&mut registry, &status.processes);
     register_groups(&mut registry, &status.groups);
     register_sources(&mut registry, &status.sources);
+    register_nodes(&mut registry, &status.samples_by_node);
     let mut text = String::new();
     // Writing into a string does not fail.
     let _ = encode(&mut text, &registry);
@@ -305,12 +312,25 @@ fn register_sources(registry: &mut Registry, sources: &[SourceStatus]) {
     registry.register_with_unit("source_processor", help, Unit::Seconds, cost);
 }
 
+fn register_nodes(registry: &mut Registry, nodes: &[NodeStatus]) {
+    let family = Family::<OfNode, Sum>::default();
+    for node in nodes {
+        let number = node.node.map(|number| number.to_string());
+        let label = OfNode {
+            node: number.unwrap_or_else(|| "unknown".to_owned()),
+        };
+        family.get_or_create(&label).inc_by(node.samples as f64);
+    }
+    let help = "Trace samples by the memory node that their data lay on";
+    registry.register("node_samples", help, family);
+}
+
 #[cfg(test)]
 mod tests {
     use super::{serve, text};
     use crate::daemon::socket::Board;
     use isotherm_report::watch_status::{
-        GroupStatus, MoveStatus, ProcessStatus, SourceStatus, Status,
+        GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
     };
     use std::collections::BTreeSet;
     use std::io::{Read, Write};
@@ -344,6 +364,9 @@ mod tests {
                 cost_ns: 1_500_000_000,
                 ..SourceStatus::default()
             }],
+            samples_by_node: [(None, 3), (Some(2), 9)]
+                .map(|(node, samples)| NodeStatus { node, samples })
+                .to_vec(),
             ..Status::default()
         }
     }
@@ -359,6 +382,8 @@ mod tests {
             "isotherm_not_moved_bytes_total{reason=\"in \\\"use\\\"\"} 5.0",
             "isotherm_process_fast_bytes{pid=\"4711\",name=\"a\\nb\",control_group=\"\"} 12.0",
             "isotherm_source_processor_seconds_total{source=\"timer\"} 1.5",
+            "isotherm_node_samples_total{node=\"2\"} 9.0",
+            "isotherm_node_samples_total{node=\"unknown\"} 3.0",
             "isotherm_group_floor_bytes{control_group=\"/a\"} 64.0",
             "isotherm_group_priority{control_group=\"/a\"} 0.5",
             "# EOF",

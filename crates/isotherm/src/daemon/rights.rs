@@ -19,8 +19,8 @@ const TABLE: [(CapabilitySet, &str, &str); 4] = [
     (
         CapabilitySet::PERFMON,
         "CAP_PERFMON",
-        "sample every process with one event a processor, and count misses; without it each thread of \
-         processes of the same user has an event",
+        "sample every process with one event a processor, see which memory node a sample's data lies on, and \
+         count misses; without it each thread of processes of the same user has an event",
     ),
     (
         CapabilitySet::DAC_OVERRIDE,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use isotherm_model::movement::NodeId;
 use isotherm_model::tier::{Tier, TierKind};
 use isotherm_model::units::Nanos;
 use isotherm_observe::meminfo;
@@ -9,7 +10,8 @@ use isotherm_observe::watch::rest::Resting;
 use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
 use isotherm_report::watch_status::{
-    GateStatus, GroupStatus, MoveStatus, ProcessStatus, SourceStatus, Status, TierStatus, VERSION,
+    GateStatus, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
+    TierStatus, VERSION,
 };
 
 /// What does not change while the daemon runs, and sums over all epochs.
@@ -74,6 +76,12 @@ impl Teller {
     /// Takes in what the sources tell beside their reports.
     pub(crate) fn watch(&mut self, watcher: &Watcher) {
         self.status.samples_by_cpu = watcher.samples_by_cpu();
+        let by_node = watcher.samples_by_node().iter();
+        let of_node = |(node, samples): (&Option<NodeId>, &u64)| NodeStatus {
+            node: node.map(|node| node.0),
+            samples: *samples,
+        };
+        self.status.samples_by_node = by_node.map(of_node).collect();
         self.status.gates = watcher.resting().map(gate).collect();
     }
 

@@ -31,6 +31,8 @@ fn load() -> Vec<u8> {
         counter(1, 4),
         counter(0, 312),
         address(2, 0x5a00_ffff_1234_5678),
+        // The top bit: not of the secure world.
+        address(3, 1 << 63 | 0x0000_0012_3456_7678),
         counter(2, 9),
         packet(0x43, &[0x0e]),
         timestamp(77),
@@ -61,6 +63,7 @@ fn every_packet_of_the_manual_is_told_by_its_header() {
         Packet::Counter(1, 4),
         Packet::Counter(0, 312),
         Packet::Address(2, 0x5a00_ffff_1234_5678),
+        Packet::Address(3, 1 << 63 | 0x0000_0012_3456_7678),
         Packet::Counter(2, 9),
         Packet::DataSource(0x0e),
         Packet::Timestamp(77),
@@ -91,6 +94,7 @@ fn packets_become_operations_and_tags_are_no_part_of_an_address() {
     let found: Vec<Operation> = operations.by_ref().collect();
     let load = Operation {
         address: 0x0000_ffff_1234_5678,
+        physical: Some(0x0000_0012_3456_7678),
         ip: 0xaaaa_0000_1234,
         latency: 312,
         store: false,
@@ -99,8 +103,8 @@ fn packets_become_operations_and_tags_are_no_part_of_an_address() {
     };
     assert_eq!(found[0], load);
     assert_eq!(
-        (found[1].store, found[1].address),
-        (true, 0xffff_8000_0000_1000)
+        (found[1].store, found[1].address, found[1].physical),
+        (true, 0xffff_8000_0000_1000, None)
     );
     assert_eq!(found[2], Operation::default(), "a branch has no data");
     assert_eq!(found.len(), 3, "what does not end is none");
@@ -113,6 +117,7 @@ fn events_say_which_cache_served_it() {
         let bytes = [
             packet(0x72, &events.to_le_bytes()),
             address(2, 8),
+            address(3, 0x4000),
             vec![0x01],
         ]
         .concat();
@@ -128,6 +133,7 @@ fn events_say_which_cache_served_it() {
             (found.len(), found[0].pid, found[0].cpu, found[0].address),
             (1, 7, 3, 8)
         );
+        assert_eq!(found[0].physical, Some(0x4000));
         found[0].stayed_in_core()
     };
     assert!(stays(event::FIRST_LEVEL));

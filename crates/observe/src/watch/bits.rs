@@ -88,6 +88,7 @@ fn sighting(process: Process, vma: Vma, page: u64) -> Option<Sighting> {
         },
         hits,
         evidence: Evidence::AccessedBits,
+        physical: None,
     })
 }
 

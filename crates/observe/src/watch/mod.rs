@@ -8,6 +8,7 @@
 //! bits         the rest of them: clear_refs and smaps (whole mappings)
 //! frames       where pages lie, for the sources that see frames
 //! samples      timer or PMU samples with data addresses, of all processes or of each
+//! sample_nodes on which memory node those lie that tell a physical address
 //! cost         what a source may use, and how it is slowed where it uses more
 //! rest         the counter that lets a kind of source rest, by the rule of 20 %
 //! watcher      joins all of it into an Observation an epoch
@@ -27,5 +28,6 @@ pub mod look;
 pub mod memory;
 pub mod page_idle;
 pub mod rest;
+mod sample_nodes;
 pub mod samples;
 pub mod watcher;

@@ -176,6 +176,7 @@ impl PageIdle {
                     range: part.range,
                     hits,
                     evidence: Evidence::AccessedBits,
+                    physical: None,
                 });
             }
         }

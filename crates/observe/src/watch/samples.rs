@@ -103,9 +103,12 @@ impl Samples {
     #[must_use]
     pub fn report(&self) -> SourceReport {
         let mut report = self.report.clone();
-        if report.trouble.is_empty() {
-            report.trouble = self.silence();
-        }
+        let silence = self.silence();
+        report.trouble = match (report.trouble.as_str(), silence.as_str()) {
+            ("", _) => silence,
+            (_, "") => report.trouble,
+            (trouble, silence) => format!("{silence}; {trouble}"),
+        };
         report
     }
 
@@ -174,6 +177,7 @@ impl Samples {
                     // Forks and mappings of all processes would cost more than the samples, and paths
                     // of other users' programs are not opened: code is read from memory.
                     tasks: false,
+                    physical: self.source.physical(&self.root),
                     ..event
                 };
                 let (event, beside) = (slowed(event), self.source.beside(&self.root).map(slowed));
@@ -219,12 +223,10 @@ impl Samples {
                     return;
                 }
                 let source = self.attach(thread);
+                self.report.trouble.clone_from(&source.report.trouble);
                 if source.is_attached() {
-                    self.report.trouble.clear();
                     self.threads.insert(thread, source);
                     self.owners.insert(thread, *process);
-                } else {
-                    self.report.trouble.clone_from(&source.report.trouble);
                 }
             }
         }
@@ -249,7 +251,7 @@ impl Samples {
             .iter()
             .map(|process| (process.pid, *process))
             .collect();
-        let mut counts: BTreeMap<(Process, u64), u64> = BTreeMap::new();
+        let mut accesses = Accesses::default();
         let mut happenings = Vec::new();
         for source in self.all.iter_mut().chain(self.threads.values_mut()) {
             happenings.clear();
@@ -265,9 +267,7 @@ impl Samples {
                 let Some(address) = source.data_address(&sample, &mut self.code) else {
                     continue;
                 };
-                if counts.len() < ADDRESSES_AT_MOST {
-                    *counts.entry((*process, address)).or_default() += 1;
-                } else {
+                if !accesses.add((*process, address, sample.physical)) {
                     source.report.lost += 1;
                 }
             }
@@ -276,15 +276,7 @@ impl Samples {
         for pid in by_pid.keys() {
             self.code.forget(*pid);
         }
-        sightings.extend(counts.into_iter().map(|((process, start), hits)| Sighting {
-            process,
-            range: AddressRange {
-                start,
-                bytes: Bytes(1),
-            },
-            hits,
-            evidence: Evidence::TraceSamples,
-        }));
+        sightings.extend(accesses.sightings());
         self.sum_up(clock.busy().saturating_sub(begin));
         if self.stride.learn(self.report.cost, span) {
             self.open_again();
@@ -327,6 +319,38 @@ impl Samples {
     }
 }
 
+/// An access: whose, to which address, and to which physical one where that is known.
+type Access = (Process, u64, Option<u64>);
+
+/// How often what was accessed.
+#[derive(Debug, Default)]
+struct Accesses(BTreeMap<Access, u64>);
+
+impl Accesses {
+    /// Counts one; false where there are too many different ones.
+    fn add(&mut self, access: Access) -> bool {
+        let has_room = self.0.len() < ADDRESSES_AT_MOST;
+        if has_room {
+            *self.0.entry(access).or_default() += 1;
+        }
+        has_room
+    }
+
+    fn sightings(self) -> impl Iterator<Item = Sighting> {
+        let sighting = |((process, start, physical), hits)| Sighting {
+            process,
+            range: AddressRange {
+                start,
+                bytes: Bytes(1),
+            },
+            hits,
+            evidence: Evidence::TraceSamples,
+            physical,
+        };
+        self.0.into_iter().map(sighting)
+    }
+}
+
 fn add(sums: &mut Vec<u64>, more: &[u64]) {
     sums.resize(sums.len().max(more.len()), 0);
     for (sum, more) in sums.iter_mut().zip(more) {
@@ -341,4 +365,31 @@ fn threads(proc_root: &Path, pid: u32) -> Vec<u32> {
     tasks
         .filter_map(|task| task.file_name().to_str()?.parse().ok())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Accesses;
+    use isotherm_model::batch::Process;
+
+    #[test]
+    fn a_page_that_moved_between_two_samples_is_told_with_both_places() {
+        let process = Process { pid: 7, image: 0 };
+        let mut accesses = Accesses::default();
+        for physical in [Some(0x1000), None, Some(0x9000), Some(0x1000)] {
+            assert!(accesses.add((process, 0x7f00, physical)));
+        }
+        let seen = accesses.sightings();
+        let seen: Vec<_> = seen
+            .map(|one| (one.range.start, one.physical, one.hits))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                (0x7f00, None, 1),
+                (0x7f00, Some(0x1000), 2),
+                (0x7f00, Some(0x9000), 1)
+            ]
+        );
+    }
 }

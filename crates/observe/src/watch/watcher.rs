@@ -16,6 +16,7 @@ use super::cost::Stride;
 use super::look::Look;
 use super::memory::{Layout, Resident, capacity};
 use super::rest::{Rest, Resting};
+use super::sample_nodes::SampleNodes;
 use super::samples::Samples;
 use crate::clock::Clock;
 use crate::perf_source::empty_report;
@@ -79,6 +80,7 @@ pub struct Watcher {
     bits: Option<BitSource>,
     mappings: Option<MappingBits>,
     samples: Option<Samples>,
+    sample_nodes: SampleNodes,
     bits_rest: Rest,
     samples_rest: Rest,
     /// What is resident of each process, as it was read last.
@@ -122,6 +124,7 @@ impl Watcher {
             bits: None,
             mappings: None,
             samples: None,
+            sample_nodes: SampleNodes::new(&config.root),
             bits_rest: Rest::open(Evidence::AccessedBits, &config.root),
             samples_rest: Rest::open(Evidence::TraceSamples, &config.root),
             resident: BTreeMap::new(),
@@ -169,6 +172,13 @@ impl Watcher {
     #[must_use]
     pub fn samples_by_cpu(&self) -> Vec<u64> {
         self.samples.as_ref().map_or_else(Vec::new, Samples::by_cpu)
+    }
+
+    /// Samples of watched processes by the memory node that their data lay on, since the start; none stands
+    /// for memory of which that is not known. Empty where no sample tells a physical address.
+    #[must_use]
+    pub const fn samples_by_node(&self) -> &BTreeMap<Option<NodeId>, u64> {
+        self.sample_nodes.samples()
     }
 
     /// What each kind of source rests by, and whether it does now.
@@ -224,7 +234,9 @@ impl Watcher {
             // Parts per million of a span: the product fits 128 bits.
             let used = u128::from(span.0) * u128::from(busy) / 1_000_000;
             let used = Nanos(u64::try_from(used).unwrap_or(u64::MAX));
+            let before = self.sightings.len();
             samples.look(&*self.clock, &processes, (span, used), &mut self.sightings);
+            self.sample_nodes.count(&self.sightings[before..]);
         }
     }
 

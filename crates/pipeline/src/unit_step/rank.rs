@@ -173,6 +173,7 @@ mod tests {
             },
             hits,
             evidence,
+            physical: None,
         }
     }
 

@@ -157,6 +157,7 @@ fn samples(unit: Unit, hits: u64) -> Sighting {
         },
         hits,
         evidence: Evidence::TraceSamples,
+        physical: None,
     }
 }
 

@@ -6,10 +6,10 @@
 //!
 //! ```text
 //! header (8)              sample: the fields asked for, in the kernel's order
-//! +------+------+------+  +----+----------+------+------+-----+-----+------+--------+-----+
-//! | type | misc | size |  | ip | pid, tid | time | addr | cpu | abi | regs | weight | src |
-//! +------+------+------+  +----+----------+------+------+-----+-----+------+--------+-----+
-//!  u32    u16    u16       8    4 + 4      8      8      8     8     8 * n  8        8
+//! +------+------+------+  +----+----------+------+------+-----+-----+------+--------+-----+------+
+//! | type | misc | size |  | ip | pid, tid | time | addr | cpu | abi | regs | weight | src | phys |
+//! +------+------+------+  +----+----------+------+------+-----+-----+------+--------+-----+------+
+//!  u32    u16    u16       8    4 + 4      8      8      8     8     8 * n  8        8     8
 //! ```
 
 use perf_event_open_sys::bindings as abi;
@@ -76,6 +76,8 @@ pub struct Sample {
     pub weight: u64,
     /// `union perf_mem_data_src`; 0 where it was not asked for.
     pub data_source: u64,
+    /// Physical address of the data, where it was asked for and was known.
+    pub physical: Option<u64>,
     /// The program's registers.
     pub registers: Registers,
 }
@@ -382,6 +384,7 @@ fn sample(mut body: Fields<'_>, layout: SampleLayout) -> Option<Sample> {
         address: 0,
         weight: 0,
         data_source: 0,
+        physical: None,
         registers: Registers::NONE,
     };
     if has(abi::PERF_SAMPLE_IP) {
@@ -408,6 +411,10 @@ fn sample(mut body: Fields<'_>, layout: SampleLayout) -> Option<Sample> {
     }
     if has(abi::PERF_SAMPLE_DATA_SRC) {
         sample.data_source = body.long()?;
+    }
+    if has(abi::PERF_SAMPLE_PHYS_ADDR) {
+        // 0 where the kernel did not find the page; no program has data there.
+        sample.physical = Some(body.long()?).filter(|address| *address != 0);
     }
     Some(sample)
 }
@@ -475,6 +482,34 @@ mod tests {
         );
         let registers = [0, 1, 2, 200].map(|number| sample.registers.get(number));
         assert_eq!(registers, [Some(11), None, Some(22), None]);
+    }
+
+    #[test]
+    fn the_physical_address_is_the_last_field_and_zero_is_none() {
+        let layout = SampleLayout {
+            fields: LAYOUT.fields
+                | u64::from(abi::PERF_SAMPLE_WEIGHT)
+                | u64::from(abi::PERF_SAMPLE_DATA_SRC)
+                | u64::from(abi::PERF_SAMPLE_PHYS_ADDR),
+            ..LAYOUT
+        };
+        let sample = |longs: &[u64]| {
+            let bytes = record(abi::PERF_RECORD_SAMPLE, 0, longs);
+            Records::new(&bytes, layout)
+                .next()
+                .map(|record| match record {
+                    Record::Sample(sample) => Some((sample.weight, sample.physical)),
+                    _ => None,
+                })
+        };
+        let fields = [0x401000, pair(7, 8), 99, 0xbeef, pair(1, 0), 2, 11, 22, 333];
+        let with = |physical: u64| [&fields[..], &[0x42, physical]].concat();
+        assert_eq!(
+            sample(&with(0x1_2345_6789)),
+            Some(Some((333, Some(0x1_2345_6789))))
+        );
+        assert_eq!(sample(&with(0)), Some(Some((333, None))));
+        assert_eq!(sample(&fields), Some(None), "too short");
     }
 
     #[test]

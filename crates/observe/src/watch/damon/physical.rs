@@ -197,6 +197,7 @@ impl PhysicalDamon {
                     range,
                     hits,
                     evidence: Evidence::AccessedBits,
+                    physical: None,
                 });
             }
         }

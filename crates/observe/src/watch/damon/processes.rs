@@ -171,6 +171,7 @@ fn seen(region: &Region, process: Process, page: u64) -> Option<Sighting> {
         },
         hits,
         evidence: Evidence::AccessedBits,
+        physical: None,
     })
 }
 
