@@ -11,6 +11,9 @@
 //! wanted                         a1 a2    b1 b2      b2 has some heat; a3 gives way
 //! ```
 //!
+//! What the kernel moves as a whole is due and added as a whole, so that a group may have up to a huge page
+//! more than its floor: a part of one would be taken back, and the floor broken by all of it.
+//!
 //! What was added here is hidden from the policy in the next epoch, together with its room: the policy
 //! would offer that room to others again and again.
 
@@ -18,6 +21,7 @@ use std::cmp::Reverse;
 
 use isotherm_model::page::PageIndex;
 
+use super::grains::Grains;
 use super::groups::Groups;
 use super::index::Index;
 
@@ -39,12 +43,15 @@ pub(super) struct Standing<'a> {
     pub fast: &'a [bool],
     /// Which may be moved now.
     pub movable: &'a [bool],
+    /// Which of them move together.
+    pub grains: &'a Grains,
 }
 
 impl Standing<'_> {
-    /// True where a unit is fast or can be.
-    const fn may_be_fast(&self, page: PageIndex) -> bool {
-        self.fast[page.at()] || self.movable[page.at()]
+    /// True where a unit is fast or can be, with all that move with it.
+    fn may_be_fast(&self, page: PageIndex) -> bool {
+        let mut together = self.grains.with(&page).iter();
+        together.all(|page| self.fast[page.at()] || self.movable[page.at()])
     }
 }
 
@@ -62,6 +69,12 @@ impl Floors {
     /// Forgets what was kept, because units have other numbers now.
     pub(super) fn forget(&mut self) {
         self.lifted.clear();
+    }
+
+    /// Units that are kept for a floor alone.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> usize {
+        self.lifted.len()
     }
 
     /// Hides from the policy what was kept for a floor alone. Returns how many units of room that takes.
@@ -82,9 +95,12 @@ impl Floors {
         capacity: usize,
         wanted: &mut Vec<PageIndex>,
     ) {
+        let mut is_wanted = marked(wanted, standing.ranks.len());
+        standing.grains.make_whole(&mut is_wanted);
+        wanted.retain(|page| is_wanted[page.at()]);
         let (lifted, is_due) = self.missing(groups, index, standing, wanted);
         wanted.extend(&lifted);
-        let mut is_wanted = marked(wanted, standing.ranks.len());
+        is_wanted = marked(wanted, standing.ranks.len());
         // What floors no longer need stays for an epoch if there is room: the policy has not seen it.
         let released = self.lifted.iter().filter(|page| !is_wanted[page.at()]);
         let room = capacity.saturating_sub(wanted.len());
@@ -112,8 +128,8 @@ impl Floors {
         standing: Standing<'_>,
         wanted: &[PageIndex],
     ) -> (Vec<PageIndex>, Vec<bool>) {
-        let Standing { ranks, fast, .. } = standing;
-        let is_wanted = marked(wanted, ranks.len());
+        let (ranks, fast, grains) = (standing.ranks, standing.fast, standing.grains);
+        let mut is_wanted = marked(wanted, ranks.len());
         let others = index.warm().filter(|page| !is_wanted[page.at()]);
         let others = groups.members(others.filter(|page| standing.may_be_fast(*page)));
         let wanted = wanted.iter().copied();
@@ -124,11 +140,21 @@ impl Floors {
             // What is fast already costs no move.
             let key = |page: &PageIndex| (fast[page.at()], ranks[page.at()]);
             others.sort_unstable_by_key(|page| (Reverse(key(page)), *page));
-            others.truncate(due.saturating_sub(wanted.len()));
-            for page in wanted.iter().take(*due).chain(&others) {
-                is_due[page.at()] = true;
+            let mut kept = wanted.len();
+            wanted.truncate(*due);
+            for page in others {
+                if kept < *due && !is_wanted[page.at()] {
+                    let together = grains.with(&page);
+                    kept += together.len();
+                    mark(&mut is_wanted, together);
+                    missing.extend(together);
+                    wanted.extend(together);
+                }
             }
-            missing.extend(others);
+            mark(
+                &mut is_due,
+                wanted.iter().flat_map(|page| grains.with(page)),
+            );
         }
         (missing, is_due)
     }
@@ -148,15 +174,20 @@ impl Floors {
 /// Of so many units, which are in the list.
 fn marked(pages: &[PageIndex], units: usize) -> Vec<bool> {
     let mut marked = vec![false; units];
+    mark(&mut marked, pages);
+    marked
+}
+
+fn mark<'a>(marked: &mut [bool], pages: impl IntoIterator<Item = &'a PageIndex>) {
     for page in pages {
         marked[page.at()] = true;
     }
-    marked
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Floors, Standing};
+    use crate::unit_step::grains::Grains;
     use crate::unit_step::groups::{Bounds, Groups, Priority};
     use crate::unit_step::index::Index;
     use isotherm_model::batch::Process;
@@ -198,6 +229,7 @@ mod tests {
             ranks: &[9, 8, 7, 6, 1, 2, 3, 0],
             fast: &FAST,
             movable: &[true, true, true, true, true, false, true, true],
+            grains: &Grains::default(),
         };
         let mut wanted: Vec<PageIndex> = wanted.iter().copied().map(PageIndex).collect();
         floors.lift(&groups, &index, standing, capacity, &mut wanted);
@@ -242,6 +274,7 @@ mod tests {
             ranks: &ranks.clone(),
             fast: &FAST,
             movable: &[true; 8],
+            grains: &Grains::default(),
         };
         assert_eq!(
             floors.hide(&mut ranks, &mut shown),

@@ -170,10 +170,13 @@ impl UnitStep {
         let all = (0..fast.len() as u32).map(PageIndex);
         let movable = |page| !self.left_alone.has(page, seen.epoch);
         let movable: Vec<bool> = all.map(movable).collect();
+        // Lent to all that decide, and taken back below.
+        let grains = std::mem::take(&mut self.grains);
         let standing = Standing {
             ranks: &ranks,
             fast: &fast,
             movable: &movable,
+            grains: &grains,
         };
         let coming = self.coming.take().map(|coming| self.ranked(&coming));
         let wanted = self.wanted(seen.capacity, &groups, standing, coming.as_deref());
@@ -185,11 +188,13 @@ impl UnitStep {
             wanted: &wanted,
             movable: &movable,
             groups: &groups,
-            grains: &self.grains,
+            grains: &grains,
         };
         let spare = self.floors.spare(&groups, &fast);
         let room = seen.capacity.0.saturating_sub(self.fast_bytes());
-        moves::choose(wishes, spare, room, limits.moves.0)
+        let moves = moves::choose(wishes, spare, room, limits.moves.0);
+        self.grains = grains;
+        moves
     }
 
     /// Ranks of the units that are held now by what is seen of them in another epoch.
@@ -235,7 +240,7 @@ impl UnitStep {
         for page in &*chosen {
             wanted[page.at()] = index.known()[page.at()].unit.is_some();
         }
-        self.grains.make_whole(&mut wanted);
+        standing.grains.make_whole(&mut wanted);
         wanted
     }
 

@@ -103,6 +103,35 @@ fn a_group_that_is_kept_by_its_floor_costs_no_moves_in_a_steady_state() {
     }
 }
 
+#[test]
+fn a_floor_takes_huge_pages_whole_whatever_small_thing_is_fast_already() {
+    // A process of two hot huge pages, and one of a cool huge page and a small thing beside it.
+    let hot = (0..8).map(|number| (unit(1, number), 90));
+    let cool = (0..4).chain([9]).map(|number| (unit(2, number), 3));
+    let heat: Vec<(Unit, u64)> = hot.chain(cool).collect();
+    let mut machine = Machine::with(heat.iter().map(|(unit, _)| *unit));
+    machine.grain = 4;
+    machine.fast.insert(unit(2, 9), true);
+    let limits = Limits {
+        groups: [group(2, floor(4))].into(),
+        ..limits()
+    };
+    for policy in ["payback", "history"] {
+        let (mut machine, mut step) = (machine.clone(), step(policy, false));
+        for epoch in 0..8 {
+            let seen = machine.observation(epoch, 9, &heat);
+            step.run(&seen, &limits, &mut machine);
+            let kept = fast_by_process(&machine)[2];
+            assert!(kept >= 4, "{policy}: {kept} units in epoch {epoch}");
+        }
+        assert_eq!(
+            fast_by_process(&machine)[1],
+            4,
+            "{policy}: the rest is the hotter one's"
+        );
+    }
+}
+
 fn fast_by_process(machine: &Machine) -> [u64; 3] {
     let mut fast = [0; 3];
     for unit in machine.fast_units() {
@@ -122,12 +151,13 @@ fn warm(turns: &[Turn], process: usize) -> u64 {
 
 proptest! {
     /// With any limit of moves a group never loses what its floor keeps; with none it has its floor at
-    /// the end of every epoch, or all that it has with any heat.
+    /// the end of every epoch, or all that it has with any heat. Floors are whole huge pages.
     #[test]
     fn floors_are_kept_whatever_others_do(
         turns in turns(), floors in prop::array::uniform3(0_u64..7), more in 0_u64..12,
-        moves in prop::option::of(0_u64..10)
+        moves in prop::option::of(0_u64..10), grain in prop::sample::select(vec![1_u64, 2, 5])
     ) {
+        let floors = floors.map(|units| units.next_multiple_of(grain));
         let capacity = floors.iter().sum::<u64>() + more;
         let limits = Limits {
             moves: Bytes(moves.map_or(u64::MAX, |moves| moves * UNIT)),
@@ -135,6 +165,7 @@ proptest! {
         };
         for policy in ["payback", "history", "first-come-first-allocated"] {
             let mut machine = Machine::with(all_units());
+            machine.grain = grain;
             let mut step = step(policy, false);
             for (epoch, turn) in turns.iter().enumerate() {
                 let before = fast_by_process(&machine);
