@@ -4,8 +4,8 @@
  * many million accesses, not seconds, because the clocks of a guest run on while a busy host keeps its
  * processors waiting. With NODE, from 0, the hot array is first touched there. Habits: f makes a child after
  * each million, which looks whether both arrays are whole; d is deaf to SIGTERM; i goes on until its standard
- * input ends, however many millions that takes; w writes after each million to /tmp/where what it prints of
- * both arrays at the end. */
+ * input ends, however many millions that takes; r rests for half a second after each; w writes after each
+ * million to /tmp/where what it prints of both arrays at the end. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/mempolicy.h>
@@ -154,6 +154,8 @@ int main(int argc, char **argv) {
         at = walk((const size_t *)hot, at, 1000000);
         if (strchr(habits, 'f'))
             whole &= child_finds_whole(cold, hot);
+        if (strchr(habits, 'r'))
+            usleep(500000);
         if (strchr(habits, 'w'))
             write_where(cold, hot);
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::top::Top;
 use crate::{GuestTest, on, skip};
 
 const TWO: &[&str] = &["two-nodes"];
@@ -21,7 +22,7 @@ pub(crate) const TESTS: &[GuestTest] = &[
 ];
 
 /// Pages of the arrays of `hot-and-cold`.
-const HOT_PAGES: usize = (4 << 20) / 4096;
+pub(crate) const HOT_PAGES: usize = (4 << 20) / 4096;
 const COLD_PAGES: usize = (24 << 20) / 4096;
 /// The daemon's share of the fast node: the hot array and as much again.
 const FAST_PAGES: usize = (8 << 20) / 4096;
@@ -31,8 +32,12 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 const METRICS: &str = "127.0.0.1:9464";
 
+/// Moves of a second that no unit fits in, and all that there is to move in one epoch.
+const NO_MOVES: &str = "1KiB";
+pub(crate) const ALL_MOVES: &str = "256MiB";
+
 /// A process that ends with the test.
-struct Running(Child);
+pub(crate) struct Running(pub(crate) Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
@@ -42,17 +47,17 @@ impl Drop for Running {
 }
 
 /// The daemon, asked over its socket.
-struct Daemon(Running);
+pub(crate) struct Daemon(Running);
 
 impl Daemon {
     /// One that watches `hot-and-cold` with these sources.
     fn start(sources: &str) -> Self {
-        let config = format!(
-            "epoch = \"500ms\"\npolicy = \"history\"\n[memory]\nfast = \"8MiB\"\nunit = \"256KiB\"\n\
-             [processes]\nprograms = [\"hot-and-cold\"]\nfilter = \"off\"\n[sources]\nbudget = \"50%\"\n\
-             {sources}[serve]\nmetrics = \"{METRICS}\"\n"
-        );
-        std::fs::write("/tmp/daemon.toml", config).expect("writes");
+        Self::with(&config(sources, ALL_MOVES))
+    }
+
+    /// One with this configuration, and with `METRICS`.
+    pub(crate) fn with(config: &str) -> Self {
+        write(config);
         let said = std::fs::File::create("/tmp/daemon.err").expect("a file");
         let child = Command::new("isotherm")
             .args(["daemon", "--config", "/tmp/daemon.toml"])
@@ -61,6 +66,21 @@ impl Daemon {
             .stderr(said)
             .spawn();
         Self(Running(child.expect("isotherm starts")))
+    }
+
+    /// Has it read another configuration.
+    pub(crate) fn reload(&mut self, config: &str) {
+        let times = || said().matches("configuration read again").count();
+        let before = times();
+        write(config);
+        self.signal("-HUP");
+        self.wait("other configuration", |_| times() > before);
+    }
+
+    fn signal(&self, signal: &str) {
+        let pid = self.0.0.id().to_string();
+        let sent = Command::new("kill").args([signal, &pid]).status();
+        assert!(sent.expect("kill").success());
     }
 
     fn status(&self) -> Option<Value> {
@@ -72,7 +92,7 @@ impl Daemon {
     }
 
     /// Waits for a status that fits.
-    fn wait(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn wait(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {
             let status = self.status();
@@ -89,18 +109,25 @@ impl Daemon {
         }
     }
 
-    fn stop(mut self) {
-        let pid = self.0.0.id().to_string();
-        assert!(
-            Command::new("kill")
-                .args(["-TERM", &pid])
-                .status()
-                .expect("kill")
-                .success()
-        );
+    /// Ends it as systemd does.
+    pub(crate) fn stop(mut self) {
+        self.signal("-TERM");
         let ended = self.0.0.wait().expect("a child");
         assert!(ended.success(), "{ended}\n{}", said());
     }
+}
+
+/// Watches `hot-and-cold` with these sources and moves so much in a second.
+pub(crate) fn config(sources: &str, rate: &str) -> String {
+    format!(
+        "epoch = \"500ms\"\npolicy = \"history\"\n[memory]\nfast = \"8MiB\"\nunit = \"256KiB\"\n\
+         [processes]\nprograms = [\"hot-and-cold\"]\nfilter = \"off\"\n[moves]\nrate = \"{rate}\"\n\
+         [sources]\nbudget = \"50%\"\n{sources}[serve]\nmetrics = \"{METRICS}\"\n"
+    )
+}
+
+fn write(config: &str) {
+    std::fs::write("/tmp/daemon.toml", config).expect("writes");
 }
 
 fn said() -> String {
@@ -110,10 +137,10 @@ fn said() -> String {
 /// The program: its hot array begins on the slow node, its cold one on the fast node. It works until
 /// it is told to end, because a fast host would be through any number of accesses before the daemon
 /// has seen four epochs.
-fn program() -> Running {
+pub(crate) fn program(habits: &str) -> Running {
     let mut command = Command::new("hot-and-cold");
     let command = command
-        .args(["0", "0", "1", "i"])
+        .args(["0", "0", "1", &format!("i{habits}")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null());
@@ -151,7 +178,7 @@ fn pages(output: &str, array: &str, node: u32) -> usize {
 
 /// Pages of the hot array on a node, by the kernel's own account. Its mapping is the one with a policy:
 /// `7f00 prefer:1 anon=1025 dirty=1025 N0=1025 kernelpagesize_kB=4`.
-fn hot_in_numa_maps(pid: u32, node: u32) -> usize {
+pub(crate) fn hot_in_numa_maps(pid: u32, node: u32) -> usize {
     let text = std::fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap_or_default();
     let lines = text.lines().filter(|line| line.contains(" prefer"));
     let word = format!("N{node}=");
@@ -171,11 +198,12 @@ fn kickers() -> Vec<Running> {
     (0..2).map(one).collect()
 }
 
-/// Has the daemon move the program's arrays by these sources and looks whether it did.
+/// Has the daemon move the program's arrays by these sources and looks whether it did: by the kernel's
+/// account, in the metrics, and on a person's screen.
 fn moves_by(sources: &str, name: &str) {
-    let mut program = program();
+    let mut program = program("");
     let pid = program.0.id();
-    let mut daemon = Daemon::start(sources);
+    let mut daemon = Daemon::with(&config(sources, NO_MOVES));
     let status = daemon.wait("observation of the program", |status| {
         status["processes"][0]["pid"] == pid && status["epochs"].as_u64() >= Some(4)
     });
@@ -184,13 +212,21 @@ fn moves_by(sources: &str, name: &str) {
     if source.is_none() {
         skip(&format!("this kernel has no {name}: {}", status["sources"]));
     }
+    let top = Top::start();
+    daemon.wait("low hit rate in `isotherm top`", |status| {
+        top.hit_rate().is_some_and(|rate| rate < 0.5) && top.shows(status)
+    });
+    assert_eq!(hot_in_numa_maps(pid, 0), 0, "nothing may be moved yet");
+    daemon.reload(&config(sources, ALL_MOVES));
     // By the kernel's account, while the program runs. How many bytes the daemon says it promoted depends
     // on the kernel: one that does not tell which pages are huge takes their other units along unsaid.
-    daemon.wait("promotion of the hot array", |status| {
+    daemon.wait("promotion of the hot array in `isotherm top`", |status| {
         hot_in_numa_maps(pid, 0) >= HOT_PAGES * 9 / 10
             && status["total"]["promoted_bytes"].as_u64() > Some(0)
-            && status["hit_rate"].as_f64() >= Some(0.9)
+            && top.hit_rate() >= Some(0.9)
+            && top.shows(status)
     });
+    top.quit();
     let metrics = metrics();
     assert!(
         metrics.contains("isotherm_promoted_bytes_total"),
@@ -228,7 +264,7 @@ fn metrics() -> String {
 }
 
 /// Guests have no network, not even to themselves.
-fn loopback() {
+pub(crate) fn loopback() {
     let up = Command::new("ifconfig")
         .args(["lo", "127.0.0.1", "up"])
         .status();
@@ -257,7 +293,7 @@ fn the_daemon_moves_hot_pages_by_damon_alone() {
 fn the_daemon_moves_hot_pages_by_damon_by_frame_alone() {
     loopback();
     let _kickers = kickers();
-    let program = program();
+    let program = program("");
     let pid = program.0.id();
     let mut daemon = Daemon::start("accessed_bits = \"damon-paddr\"\ntrace_samples = \"off\"\n");
     let status = daemon.wait("observation of the program", |status| {
@@ -316,7 +352,7 @@ fn kill_in_a_loop(times: u32) {
         (random >> 33) % most
     };
     let sources = "accessed_bits = \"auto\"\ntrace_samples = \"timer\"\n";
-    let mut programs = vec![program(), program()];
+    let mut programs = vec![program(""), program("")];
     let mut daemon = Daemon::start(sources);
     for time in 0..times {
         std::thread::sleep(Duration::from_millis(next(400)));
@@ -325,7 +361,7 @@ fn kill_in_a_loop(times: u32) {
             daemon.0.0.wait().expect("ends");
             daemon = Daemon::start(sources);
         } else {
-            programs[next(2) as usize] = program();
+            programs[next(2) as usize] = program("");
         }
         let dead = programs
             .iter_mut()
@@ -348,7 +384,7 @@ fn kill_in_a_loop(times: u32) {
         pids.iter().all(|pid| seen.contains(&pid))
     });
     drop(programs);
-    let last = program();
+    let last = program("");
     let output = String::from_utf8_lossy(&ended(last).stdout).into_owned();
     assert!(output.contains("contents whole"), "{output}");
     daemon.stop();

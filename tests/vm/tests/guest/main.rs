@@ -7,11 +7,14 @@
 mod commands;
 mod daemon;
 mod ending;
+mod floors;
 mod kernel;
 mod moving;
 mod nodes;
 mod placement;
 mod stand;
+mod terminal;
+mod top;
 
 use std::process::ExitCode;
 
@@ -55,6 +58,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         moving::TESTS,
         commands::TESTS,
         daemon::TESTS,
+        floors::TESTS,
     ]
     .into_iter()
     .flatten()

@@ -1,0 +1,95 @@
+//! Floors on real nodes: what a control group keeps of fast memory beside one that is far hotter.
+
+use std::path::{Path, PathBuf};
+
+use crate::daemon::{
+    ALL_MOVES, Daemon, HOT_PAGES, Running, config, hot_in_numa_maps, loopback, program,
+};
+use crate::{GuestTest, on, skip};
+
+pub(crate) const TESTS: &[GuestTest] = &[on!(
+    &["two-nodes"],
+    a_floor_keeps_a_group_fast_beside_a_far_hotter_one
+)];
+
+/// Programs in the hotter group: their hot arrays are half as large again as the daemon's share of the
+/// fast node.
+const LOUD: usize = 3;
+
+/// Programs in a control group of version 2 of their own. All of it ends with the test.
+struct Group {
+    directory: PathBuf,
+    programs: Vec<Running>,
+}
+
+impl Group {
+    /// One with this name; skips the test where none can be made.
+    fn of(name: &str, programs: Vec<Running>) -> Self {
+        let directory = Path::new("/sys/fs/cgroup").join(name);
+        let group = Self {
+            directory,
+            programs,
+        };
+        let made = std::fs::create_dir(&group.directory).and_then(|()| {
+            let pids = group
+                .programs
+                .iter()
+                .map(|program| program.0.id().to_string());
+            let file = group.directory.join("cgroup.procs");
+            pids.into_iter()
+                .try_for_each(|pid| std::fs::write(&file, pid))
+        });
+        if let Err(error) = made {
+            skip(&format!("no control group of version 2: {error}"));
+        }
+        group
+    }
+
+    /// Pages of its hot arrays on the fast node, by the kernel's own account.
+    fn fast(&self) -> usize {
+        let programs = self.programs.iter();
+        programs
+            .map(|program| hot_in_numa_maps(program.0.id(), 0))
+            .sum()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.programs.clear();
+        let _ = std::fs::remove_dir(&self.directory);
+    }
+}
+
+fn a_floor_keeps_a_group_fast_beside_a_far_hotter_one() {
+    loopback();
+    // One rests for most of its time, and three never do; all arrays begin on the slow node.
+    let quiet = Group::of("quiet", vec![program("r")]);
+    let loud = Group::of("loud", (0..LOUD).map(|_| program("")).collect());
+    let without = config(
+        "accessed_bits = \"off\"\ntrace_samples = \"timer\"\n",
+        ALL_MOVES,
+    );
+    let floor = format!("{without}[groups.\"/quiet\"]\nfloor = \"4MiB\"\n");
+    let mut daemon = Daemon::with(&floor);
+    let (kept, lost) = (HOT_PAGES * 9 / 10, HOT_PAGES / 10);
+    let status = daemon.wait("hot memory of both groups on the fast node", |_| {
+        quiet.fast() >= kept && loud.fast() > 0
+    });
+    let begun = status["epochs"].as_u64().expect("a number");
+    for epoch in begun..begun + 10 {
+        let status = daemon.wait("epoch", |status| status["epochs"].as_u64() > Some(epoch));
+        let pages = quiet.fast();
+        assert!(
+            pages >= kept,
+            "{pages} of {HOT_PAGES} pages in epoch {epoch}: {status}"
+        );
+    }
+    // Nothing else keeps them there.
+    daemon.reload(&without);
+    daemon.wait("loss of what no floor keeps", |_| quiet.fast() <= lost);
+    // And what the floor gives back is what it kept.
+    daemon.reload(&floor);
+    daemon.wait("return of what is due", |_| quiet.fast() >= kept);
+    daemon.stop();
+}
