@@ -1,4 +1,5 @@
 """Whole programs whose calling contexts the link told apart; `run` beside this file runs these with the others."""
+import json
 import os
 import re
 
@@ -16,6 +17,12 @@ def contexts_of(bench: Bench, name: str) -> dict[str, str]:
         context, calls = line.split(" ", 1)
         contexts[" < ".join(call.split(" (")[0] for call in calls.split(" < "))] = context
     return contexts
+
+
+def json_of_contexts(bench: Bench, name: str) -> list[dict]:
+    document = json.loads(bench.run(bench.isotherm, "sites", "--contexts", "--json", name).stdout)
+    expect("the version of the JSON", document["schema_version"], 1)
+    return document["contexts"]
 
 
 def each_lands_in_its_tier(bench: Bench, what: str, file: str, by_name: dict[str, str]) -> None:
@@ -39,6 +46,9 @@ def each_context_lands_in_its_tier(bench: Bench) -> None:
         bench.compile(AS_WRITTEN, f"--isotherm-context={way}", "--isotherm-growth=900%",
                       os.path.join(PROGRAMS, "figure3.c"), "-o", "app")
         names.append(contexts_of(bench, "app"))
+        listed = {" < ".join(call["function"] for call in context["calls"]): context for context in json_of_contexts(bench, "app")}
+        expect("names in the JSON", {calls: context["context"] for calls, context in listed.items()}, names[-1])
+        expect("their sites", {context["site"] for context in listed.values()}, {bench.sites("app")["make"]})
         each_lands_in_its_tier(bench, way, "app", wanted)
     expect("names in both ways", names[0], names[1])
 
@@ -68,6 +78,8 @@ def a_profile_of_contexts_says_which_copies_are_worth_their_growth(bench: Bench)
     expect("the plan", tiers, {"hot": "fast", "cold": "slow", "colder": "slow"})
     text = bench.run(bench.isotherm, "sites", "--contexts", "hot.iso").stdout
     expect_in("the profile's contexts", "make (hot_contexts.c:12) < hot", text)
+    listed = [f"{context['context']} {context['accesses_moved']}" for context in json_of_contexts(bench, "hot.iso")]
+    expect("the same in the JSON", listed, [" ".join(line.split()[:2]) for line in text.splitlines()[1:]])
     with open(os.path.join(bench.folder, "list"), "w", encoding="utf-8") as file:
         file.write(text)
     # Room for one of the three: by size alone each would do.

@@ -137,7 +137,7 @@ pub(crate) struct SitesArgs {
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Print JSON
-    #[arg(long, conflicts_with = "contexts")]
+    #[arg(long)]
     pub json: bool,
     /// List the calling contexts that the link told apart; of a profile, what telling each apart is worth,
     /// for isotherm-cc --isotherm-profile

@@ -15,7 +15,7 @@
 //! doctor    what works here and what would bring the rest; probe asks the kernel
 //! symbols   names of frames; described the sites that the compiler pass wrote into a program, and
 //!           contexts the calls around them that its link told apart, named_sites which of both a
-//!           stack is that was seen in another build
+//!           stack is that was seen in another build; demangled names of C++ for people
 //! ```
 //!
 //! What is read from outside is not trusted: perf records ([`isotherm_sys::perf::record`]), what SPE writes ([`spe`]),
@@ -34,6 +34,7 @@ pub mod contexts;
 pub mod counters;
 pub mod cpu_time;
 pub mod decode;
+pub mod demangled;
 pub mod described;
 pub mod doctor;
 pub mod gate;

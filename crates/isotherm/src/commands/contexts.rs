@@ -9,35 +9,53 @@ use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::Accesses;
 use isotherm_observe::contexts::{self, Contexts};
 use isotherm_observe::described::{self, Described};
+use serde_json::{Value, json};
 
+use super::sites::SCHEMA_VERSION;
 use crate::notes::{Notes, print};
 
-/// Prints one context a line.
+/// Prints one context a line, or all of them as JSON.
 ///
 /// # Errors
 /// The file is neither a linked program nor a profile that can be read.
-pub(crate) fn run(file: &Path, notes: Notes) -> Result<()> {
+pub(crate) fn run(file: &Path, json: bool, notes: Notes) -> Result<()> {
     // A profile is a folder, a program is none.
     if file.is_dir() {
-        let (profile, _) = super::read_profile(file, notes)?;
-        let accesses = profile.accesses_by_site();
-        let rows = worth(&profile.sites, &accesses);
-        if rows.is_empty() {
-            notes.say(&format!(
-                "{} has no site with several contexts; record a program that was linked with isotherm-cc \
-                 --isotherm-context",
-                file.display()
-            ));
-            return Ok(());
-        }
-        print(&worth_list(&rows))?;
-        notes.next("isotherm-cc --isotherm-context=clone --isotherm-profile=LIST");
+        of_profile(file, json, notes)
+    } else {
+        of_program(file, json, notes)
+    }
+}
+
+fn of_profile(file: &Path, json: bool, notes: Notes) -> Result<()> {
+    let (profile, _) = super::read_profile(file, notes)?;
+    let accesses = profile.accesses_by_site();
+    let rows = worth(&profile.sites, &accesses);
+    if json {
+        return print_json(rows.iter().map(worth_json).collect());
+    }
+    if rows.is_empty() {
+        notes.say(&format!(
+            "{} has no site with several contexts; record a program that was linked with isotherm-cc \
+             --isotherm-context",
+            file.display()
+        ));
         return Ok(());
     }
+    print(&worth_list(&rows))?;
+    notes.next("isotherm-cc --isotherm-context=clone --isotherm-profile=LIST");
+    Ok(())
+}
+
+fn of_program(file: &Path, json: bool, notes: Notes) -> Result<()> {
     let sites = described::read(file)?;
     let contexts = contexts::read(file);
-    let lines: String = contexts
-        .all(&sites)
+    let all = contexts.all(&sites);
+    if json {
+        let list = all.map(|context| context_json(&context, &contexts, &sites));
+        return print_json(list.collect());
+    }
+    let lines: String = all
         .map(|context| line(&context, &contexts, &sites))
         .collect();
     if lines.is_empty() {
@@ -47,6 +65,11 @@ pub(crate) fn run(file: &Path, notes: Notes) -> Result<()> {
         ));
     }
     print(&lines)
+}
+
+fn print_json(contexts: Vec<Value>) -> Result<()> {
+    let document = json!({ "schema_version": SCHEMA_VERSION, "contexts": contexts });
+    print(&format!("{document:#}\n"))
 }
 
 /// What it is worth to tell one context apart, with its name and its calls.
@@ -69,6 +92,34 @@ fn line(
     let calls = calls.map(|call| place(&call.function, &call.path, call.line));
     let places: Vec<String> = site.into_iter().chain(calls).collect();
     format!("{} {}\n", context.id, places.join(" < "))
+}
+
+/// A context of a program: the call that allocates, then those around it.
+fn context_json(
+    context: &contexts::Context,
+    contexts: &Contexts,
+    sites: &BTreeMap<u64, Described>,
+) -> Value {
+    let place = |function: &str, path: &str, line: Option<u32>| json!({ "function": function, "file": path, "line": line });
+    let site = sites.get(&context.site);
+    let first = site.map(|site| place(&site.function, &site.path, site.line));
+    let calls = context.calls.iter().filter_map(|call| contexts.call(*call));
+    let calls = calls.map(|call| place(&call.function, &call.path, call.line));
+    json!({
+        "context": context.id.to_string(),
+        "site": site.map(|site| site.id.to_string()),
+        "calls": first.into_iter().chain(calls).collect::<Vec<_>>(),
+    })
+}
+
+/// A context of a profile. Its site has no name there.
+fn worth_json((worth, id, frames): &Worth<'_>) -> Value {
+    let call = |frame: &Frame| json!({ "function": frame.function, "file": frame.file, "line": frame.line });
+    json!({
+        "context": id.to_string(),
+        "accesses_moved": worth.round() as u64,
+        "calls": frames.iter().map(call).collect::<Vec<_>>(),
+    })
 }
 
 /// The contexts of each site, by what it is worth to tell them apart: the accesses by which a context differs
@@ -114,7 +165,7 @@ fn worth_list(rows: &[Worth<'_>]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{worth, worth_list};
+    use super::{worth, worth_json, worth_list};
     use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
     use isotherm_model::units::{Accesses, Bytes};
     use std::collections::BTreeMap;
@@ -148,7 +199,17 @@ mod tests {
         let accesses: BTreeMap<_, _> = accesses
             .map(|(id, count)| (SiteId(id), Accesses(count)))
             .into();
-        let list = worth_list(&worth(&sites, &accesses));
+        let rows = worth(&sites, &accesses);
+        let wanted = serde_json::json!({
+            "context": "0000000000000047",
+            "accesses_moved": 650,
+            "calls": [
+                { "function": "make", "file": null, "line": null },
+                { "function": "hot", "file": null, "line": null },
+            ],
+        });
+        assert_eq!(worth_json(&rows[0]), wanted);
+        let list = worth_list(&rows);
         let lines: Vec<&str> = list.lines().skip(1).collect();
         assert_eq!(
             lines,

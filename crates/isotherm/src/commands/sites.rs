@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use isotherm_model::site::SiteId;
+use isotherm_observe::demangled::demangled;
 use isotherm_observe::described::{self, Described};
 use isotherm_report::table::{left, render};
 
 use crate::cli::SitesArgs;
 use crate::notes::{Notes, print};
+
+/// Version of the JSON, of sites and of contexts. Fields may be added within it.
+pub(super) const SCHEMA_VERSION: u32 = 1;
 
 /// Prints the sites in the order of the source.
 ///
@@ -16,7 +20,7 @@ use crate::notes::{Notes, print};
 /// A file that is no linked program, or one of another version's pass.
 pub(crate) fn run(args: &SitesArgs, notes: Notes) -> Result<()> {
     if args.contexts {
-        return super::contexts::run(&args.file, notes);
+        return super::contexts::run(&args.file, args.json, notes);
     }
     let by_id: BTreeMap<SiteId, Described> = described::read(&args.file)?
         .into_values()
@@ -26,7 +30,8 @@ pub(crate) fn run(args: &SitesArgs, notes: Notes) -> Result<()> {
     sites.sort_by(|a, b| (&a.path, a.line, a.column, a.id).cmp(&(&b.path, b.line, b.column, b.id)));
     if args.json {
         let list: Vec<_> = sites.iter().map(to_json).collect();
-        return print(&format!("{:#}\n", serde_json::json!({ "sites": list })));
+        let document = serde_json::json!({ "schema_version": SCHEMA_VERSION, "sites": list });
+        return print(&format!("{document:#}\n"));
     }
     let shown = args.file.display();
     if sites.is_empty() {
@@ -49,7 +54,7 @@ fn row(site: &Described) -> Vec<String> {
         .map_or(site.path.clone(), |line| format!("{}:{line}", site.path));
     vec![
         site.id.to_string(),
-        site.callee.clone(),
+        demangled(&site.callee),
         place,
         site.function.clone(),
     ]
@@ -59,9 +64,50 @@ fn to_json(site: &Described) -> serde_json::Value {
     serde_json::json!({
         "site": site.id.to_string(),
         "calls": site.callee,
+        "calls_shown": demangled(&site.callee),
         "function": site.function,
         "file": site.path,
         "line": site.line,
         "column": site.column,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{row, to_json};
+    use isotherm_model::site::SiteId;
+    use isotherm_observe::described::Described;
+
+    #[test]
+    fn functions_of_cxx_are_called_as_their_authors_call_them_and_the_linkers_name_stays_in_the_json()
+     {
+        let site = Described {
+            id: SiteId(0xab),
+            address: 0x1000,
+            callee: "_ZN5space7checkedEm".to_owned(),
+            function: "load(int)".to_owned(),
+            path: "src/load.cpp".to_owned(),
+            line: Some(12),
+            column: Some(3),
+        };
+        assert_eq!(
+            row(&site),
+            [
+                "00000000000000ab",
+                "space::checked",
+                "src/load.cpp:12",
+                "load(int)"
+            ]
+        );
+        let wanted = serde_json::json!({
+            "site": "00000000000000ab",
+            "calls": "_ZN5space7checkedEm",
+            "calls_shown": "space::checked",
+            "function": "load(int)",
+            "file": "src/load.cpp",
+            "line": 12,
+            "column": 3,
+        });
+        assert_eq!(to_json(&site), wanted);
+    }
 }
