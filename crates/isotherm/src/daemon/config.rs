@@ -101,8 +101,10 @@ section!(
         accessed_bits: BitsName,
         /// Trace samples.
         trace_samples: SamplesName,
-        /// Samples a second.
+        /// Samples of the timer a second.
         sample_hz: u32,
+        /// Samples of a PMU, beside what it takes by default.
+        pmu_rate: u32,
         /// How both become one rank.
         combine: CombineName,
         /// A share of one processor.
@@ -215,6 +217,9 @@ pub(crate) enum CombineName {
 /// epoch; above, nothing is hot any more.
 const EPOCHS: [Nanos; 2] = [Nanos(100_000_000), Nanos(3_600_000_000_000)];
 
+/// The most samples of a PMU beside its usual rate: one in 4,096 operations.
+const PMU_RATE_MAX: u32 = 64;
+
 /// What a priority may be: beyond it, one group's noise would outweigh another's heat.
 const PRIORITIES: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
@@ -283,6 +288,10 @@ impl Config {
         }
         if self.foresees() && !self.groups.is_empty() {
             bail!("policy = \"oracle\": it knows nothing of [groups]; leave one of them out");
+        }
+        let pmu = self.sources.pmu_rate;
+        if !pmu.is_power_of_two() || pmu > PMU_RATE_MAX {
+            bail!("sources.pmu_rate = {pmu}: a power of two from 1 to {PMU_RATE_MAX} is wanted");
         }
         if let Capacity::Bytes(_) = self.sources.budget.0 {
             bail!("sources.budget: a share of one processor such as 1% is wanted");
@@ -457,6 +466,7 @@ impl Config {
                 "sources.sample_hz",
                 a.sources.sample_hz != b.sources.sample_hz,
             ),
+            ("sources.pmu_rate", a.sources.pmu_rate != b.sources.pmu_rate),
             ("sources.combine", a.sources.combine != b.sources.combine),
             ("serve", a.serve != b.serve),
         ]

@@ -52,14 +52,17 @@ pub(crate) fn run(recorded: &Recorded, config: &Config, notes: Notes) -> Result<
     let capacity = recorded.fast.unwrap_or(config.memory.fast.0).of(footprint);
     let places = Places::imagined(imagined(capacity, footprint)?);
     config.check_floors(capacity)?;
-    let mut step = step(true, config, &places, recorded.accesses_per_sample);
+    let mut step = step(true, config, &places);
     let mut teller = Teller::new(Status {
         dry_run: true,
         policy: config.policy.clone(),
         ..Status::default()
     });
     progress.set_message("replaying");
-    let (limits, mut all) = (limits(config)?, Total::default());
+    let (limits, mut all) = (
+        limits(config, recorded.accesses_per_sample)?,
+        Total::default(),
+    );
     let mut epochs = open(recorded, Cut { capacity, ..cut })?.peekable();
     while let Some(seen) = epochs.next() {
         if let Some(Ok(coming)) = epochs.peek().filter(|_| config.foresees()) {

@@ -17,6 +17,7 @@ use isotherm_model::port::RangeExecutor;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::clock::MachineClock;
+use isotherm_observe::watch::samples::{SampleRate, SampleWorth};
 use isotherm_observe::watch::watcher::{Watcher, WatcherConfig};
 use isotherm_pipeline::{EpochReport, Limits, UnitStep, UnitStepConfig};
 use isotherm_policy::epoch::{MoveCosts, Payback, by_name};
@@ -201,19 +202,22 @@ impl Places {
         }
     }
 
-    /// Accesses that a sample of a timer stands for: as many as slow memory serves between two.
-    fn accesses_per_sample(&self, period: Option<Nanos>) -> u64 {
+    /// Accesses that a sample stands for: of a timer as many as slow memory serves between two.
+    fn accesses_per_sample(&self, worth: Option<SampleWorth>) -> u64 {
         let slow = self.tiers.all().get(1).and_then(|tier| tier.latency);
         let slow = slow.unwrap_or(SLOW_LATENCY).0.max(1);
-        period.map_or(1, |period| (period.0 / slow).max(1))
+        match worth {
+            None => 1,
+            Some(SampleWorth::Time(between)) => (between.0 / slow).max(1),
+            Some(SampleWorth::Accesses(accesses)) => accesses,
+        }
     }
 }
 
 impl Service {
     fn new(options: Options, config: Config, places: Places, notes: Notes) -> Result<Self> {
         let watcher = watcher(&options, &config, &places)?;
-        let per_sample = places.accesses_per_sample(watcher.sample_period());
-        let step = step(options.dry_run, &config, &places, per_sample);
+        let step = step(options.dry_run, &config, &places);
         let mut said = Vec::new();
         if places.imagined {
             said.push(
@@ -295,7 +299,8 @@ impl Service {
     fn end_epoch(&mut self) -> Result<()> {
         let seen = self.watcher.observe(Epoch(self.epoch));
         self.epoch = self.epoch.saturating_add(1);
-        let limits = limits(&self.config)?;
+        let worth = self.places.accesses_per_sample(self.watcher.sample_worth());
+        let limits = limits(&self.config, worth)?;
         let mut would = Vec::new();
         let report = match (self.options.dry_run, self.places.imagined) {
             (true, true) => self.step.run(&seen, &limits, &mut Imagined(&mut would)),
@@ -403,17 +408,20 @@ fn watcher(options: &Options, config: &Config, places: &Places) -> Result<Watche
         fast_limit: places.fast_limit(config),
         bits: config.bits(),
         samples: config.samples(),
-        sample_hz: config.sources.sample_hz,
+        sample_rate: SampleRate {
+            timer_hz: config.sources.sample_hz,
+            pmu: config.sources.pmu_rate,
+        },
         budget_ppm: config.budget_ppm(),
     };
     Ok(Watcher::new(settings, Box::new(MachineClock)))
 }
 
-/// What may change from epoch to epoch, by the configuration.
+/// What may change from epoch to epoch, by the configuration and by what a sample stands for.
 ///
 /// # Errors
 /// What it says of control groups is not valid.
-pub(super) fn limits(config: &Config) -> Result<Limits> {
+pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<Limits> {
     // Half of an epoch's worth of moving: see the allowance.
     let (rate, epoch) = (
         u128::from(config.moves.rate.0.0),
@@ -421,18 +429,14 @@ pub(super) fn limits(config: &Config) -> Result<Limits> {
     );
     let moves = u64::try_from(rate * epoch / 1_000_000_000).unwrap_or(u64::MAX);
     Ok(Limits {
+        accesses_per_sample,
         moves: Bytes(moves),
         groups: config.groups()?,
     })
 }
 
 /// What decides, by the configuration. `modelled`: nothing is moved in truth.
-pub(super) fn step(
-    modelled: bool,
-    config: &Config,
-    places: &Places,
-    accesses_per_sample: u64,
-) -> UnitStep {
+pub(super) fn step(modelled: bool, config: &Config, places: &Places) -> UnitStep {
     let costs = places.costs(config.memory.unit.0);
     let policy = config.policy.clone();
     let make = move || by_name(&policy, costs).unwrap_or_else(|| Box::new(Payback::new(costs)));
@@ -442,7 +446,6 @@ pub(super) fn step(
         fast_nodes: places.fast.clone(),
         slow_nodes: places.slow.clone(),
         combine: config.combine(),
-        accesses_per_sample,
         modelled,
     };
     UnitStep::new(settings, Box::new(make))

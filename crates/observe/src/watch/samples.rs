@@ -33,11 +33,33 @@ const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
 /// Distinct addresses kept in an epoch; more samples than that are not taken in one.
 const ADDRESSES_AT_MOST: usize = 1 << 20;
 
+/// Samples a second and processor for which the ring of a PMU is sized: what one in 262,144 operations come to.
+const PMU_HZ: u32 = 10_000;
+
+/// How often is sampled, at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SampleRate {
+    /// Samples of the timer a second and processor.
+    pub timer_hz: u32,
+    /// Samples of a PMU for each that it takes by default, such as one in 262,144 operations: TMP has 1
+    /// and 4. A power of two.
+    pub pmu: u32,
+}
+
+/// What one sample stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SampleWorth {
+    /// This time of the program.
+    Time(Nanos),
+    /// So many accesses of its kind.
+    Accesses(u64),
+}
+
 /// The source.
 pub struct Samples {
     source: Source,
     root: PathBuf,
-    hz: u32,
+    rate: SampleRate,
     cpus: Vec<u32>,
     code: Code,
     /// All processes at once.
@@ -64,16 +86,20 @@ impl std::fmt::Debug for Samples {
 }
 
 impl Samples {
-    /// Samples of this source, at most so many a second and processor, for so many millionths of
-    /// one processor's time. None where the source is not one of perf's.
+    /// Samples of this source, at most at this rate, for so many millionths of one processor's time. None
+    /// where the source is not one of perf's.
     #[must_use]
-    pub fn open(source: Source, root: &Path, hz: u32, budget_ppm: u64) -> Option<Self> {
-        let (_, _, note) = source.event(root, hz.max(1))?;
+    pub fn open(source: Source, root: &Path, rate: SampleRate, budget_ppm: u64) -> Option<Self> {
+        let (_, _, note) = source.event(root, rate.timer_hz.max(1))?;
         let proc_root = root.join("proc");
+        let rate = SampleRate {
+            timer_hz: rate.timer_hz.clamp(1, 20_000),
+            pmu: rate.pmu.max(1),
+        };
         let mut samples = Self {
             source,
             root: root.to_owned(),
-            hz: hz.clamp(1, 20_000),
+            rate,
             cpus: crate::list::online_cpus(root),
             code: Code::new(Architecture::HERE, &proc_root),
             all: None,
@@ -145,14 +171,26 @@ impl Samples {
         self.all.iter().chain(self.threads.values())
     }
 
-    /// Time of the program between two samples.
+    /// What a sample stands for now: one in so many operations is as many of its kind.
     #[must_use]
-    pub fn period(&self) -> Nanos {
-        Nanos(1_000_000_000 / u64::from(self.rate()))
+    pub fn worth(&self) -> SampleWorth {
+        match self.source.event(&self.root, self.hz()) {
+            Some((Ok(event), Addressing::Given, _)) => {
+                SampleWorth::Accesses(self.given_period(event.period))
+            }
+            _ => SampleWorth::Time(Nanos(1_000_000_000 / u64::from(self.hz()))),
+        }
     }
 
-    fn rate(&self) -> u32 {
-        (self.hz / self.stride.get()).max(1)
+    /// Samples of the timer a second and processor.
+    fn hz(&self) -> u32 {
+        (self.rate.timer_hz / self.stride.get()).max(1)
+    }
+
+    /// The period of a PMU's event that has this one by default.
+    fn given_period(&self, default: u64) -> u64 {
+        let slowed = default.saturating_mul(self.stride.get().into());
+        (slowed / u64::from(self.rate.pmu)).max(1)
     }
 
     /// Changes its budget.
@@ -161,7 +199,7 @@ impl Samples {
     }
 
     fn attach(&self, thread: u32) -> PerfSource {
-        let hz = self.rate();
+        let hz = self.hz();
         let Some((event, addressing, note)) = self.source.event(&self.root, hz) else {
             return PerfSource::new(self.source.name(), Addressing::Given, String::new());
         };
@@ -172,7 +210,7 @@ impl Samples {
                     period: match addressing {
                         Addressing::Decoded => event.period,
                         // The timer has its rate; other events are slowed by the same measure.
-                        Addressing::Given => event.period.saturating_mul(self.stride.get().into()),
+                        Addressing::Given => self.given_period(event.period),
                     },
                     // Forks and mappings of all processes would cost more than the samples, and paths
                     // of other users' programs are not opened: code is read from memory.
@@ -181,7 +219,11 @@ impl Samples {
                     ..event
                 };
                 let (event, beside) = (slowed(event), self.source.beside(&self.root).map(slowed));
-                let ring = (hz as usize * 2 * SAMPLE_BYTES).clamp(64 << 10, 1 << 20);
+                let a_second = match addressing {
+                    Addressing::Decoded => hz,
+                    Addressing::Given => PMU_HZ.saturating_mul(self.rate.pmu) / self.stride.get(),
+                };
+                let ring = (a_second as usize * 2 * SAMPLE_BYTES).clamp(64 << 10, 1 << 20);
                 perf.attach(&event, beside.as_ref(), thread, (&self.cpus, ring));
                 perf.switch(true);
             }
@@ -369,8 +411,31 @@ fn threads(proc_root: &Path, pid: u32) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::Accesses;
+    use super::{Accesses, SampleRate, SampleWorth, Samples};
+    use crate::source::Source;
     use isotherm_model::batch::Process;
+    use isotherm_model::units::Nanos;
+
+    /// What a sample of a source stands for on a machine with IBS, which no kernel will open here.
+    fn worth(source: Source, timer_hz: u32, pmu: u32) -> SampleWorth {
+        let root = tempfile::tempdir().expect("a directory");
+        let unit = root.path().join("sys/bus/event_source/devices/ibs_op");
+        std::fs::create_dir_all(unit.join("format")).expect("makes it");
+        std::fs::write(unit.join("type"), "99999").expect("writes");
+        std::fs::write(unit.join("format/cnt_ctl"), "config:19").expect("writes");
+        let rate = SampleRate { timer_hz, pmu };
+        let samples = Samples::open(source, root.path(), rate, 10_000).expect("is perf's");
+        samples.worth()
+    }
+
+    #[test]
+    fn a_sample_of_a_pmu_stands_for_its_period_and_one_of_the_timer_for_time() {
+        let one = worth(Source::Ibs, 1_000, 1);
+        assert_eq!(one, SampleWorth::Accesses(262_144));
+        assert_eq!(worth(Source::Ibs, 50, 4), SampleWorth::Accesses(65_536));
+        let timer = worth(Source::Timer, 500, 4);
+        assert_eq!(timer, SampleWorth::Time(Nanos(2_000_000)));
+    }
 
     #[test]
     fn a_page_that_moved_between_two_samples_is_told_with_both_places() {

@@ -17,7 +17,7 @@ use super::look::Look;
 use super::memory::{Layout, Resident, capacity};
 use super::rest::{Rest, Resting};
 use super::sample_nodes::SampleNodes;
-use super::samples::Samples;
+use super::samples::{SampleRate, SampleWorth, Samples};
 use crate::clock::Clock;
 use crate::perf_source::empty_report;
 use crate::source::Source;
@@ -63,8 +63,8 @@ pub struct WatcherConfig {
     pub bits: Bits,
     /// Where samples come from; None for nowhere.
     pub samples: Option<Source>,
-    /// Samples a second and processor, at most.
-    pub sample_hz: u32,
+    /// How often is sampled, at most.
+    pub sample_rate: SampleRate,
     /// What watching may cost, in millionths of one processor for each processor that the watched
     /// processes use.
     pub budget_ppm: u64,
@@ -157,7 +157,7 @@ impl Watcher {
         self.mappings = mappings.then(|| MappingBits::new(bits));
         let source = config.samples;
         self.samples = source
-            .and_then(|source| Samples::open(source, &config.root, config.sample_hz, samples));
+            .and_then(|source| Samples::open(source, &config.root, config.sample_rate, samples));
         if self.bits_rest.never_rests() || self.samples_rest.never_rests() {
             let why = "a kind of source never rests by the rule of 20 %: see below";
             let before = std::mem::take(&mut self.counters.trouble);
@@ -188,10 +188,10 @@ impl Watcher {
             .map(Rest::resting)
     }
 
-    /// Time of the program between two samples; None where there are none.
+    /// What a sample stands for now; None where there are none.
     #[must_use]
-    pub fn sample_period(&self) -> Option<Nanos> {
-        self.samples.as_ref().map(Samples::period)
+    pub fn sample_worth(&self) -> Option<SampleWorth> {
+        self.samples.as_ref().map(Samples::worth)
     }
 
     /// Chooses other processes, at the next tick.

@@ -54,8 +54,6 @@ pub struct UnitStepConfig {
     pub slow_nodes: Vec<NodeId>,
     /// How the hits of both kinds become one rank.
     pub combine: Combine,
-    /// Accesses that one trace sample stands for.
-    pub accesses_per_sample: u64,
     /// Nothing is moved in truth: what the executor would have moved counts as moved.
     pub modelled: bool,
 }
@@ -63,6 +61,8 @@ pub struct UnitStepConfig {
 /// What may change from epoch to epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
+    /// Accesses that one trace sample stands for; 0 counts as 1.
+    pub accesses_per_sample: u64,
     /// Bytes that may be moved in one epoch.
     pub moves: Bytes,
     /// What holds for control groups, by the group's name: for its processes and those of groups
@@ -94,7 +94,7 @@ impl UnitStep {
     #[must_use]
     pub fn new(config: UnitStepConfig, make: MakePolicy) -> Self {
         Self {
-            ranks: Ranks::new(config.accesses_per_sample),
+            ranks: Ranks::default(),
             policy: make(),
             make,
             config,
@@ -135,7 +135,10 @@ impl UnitStep {
         };
         self.left_alone.retain(lives);
         let (page, combine) = (self.config.page.0, self.config.combine);
-        let hits = self.ranks.take(index, &seen.sightings, unit, page, combine);
+        let worth = limits.accesses_per_sample;
+        let hits = self
+            .ranks
+            .take(index, &seen.sightings, unit, page, (combine, worth));
         let mut report = report::begin(seen, index, &self.ranks.ranks, hits);
         self.grains = Grains::find(index, unit);
         self.grains.level(&mut self.ranks.ranks);
@@ -178,7 +181,10 @@ impl UnitStep {
             movable: &movable,
             grains: &grains,
         };
-        let coming = self.coming.take().map(|coming| self.ranked(&coming));
+        let coming = self
+            .coming
+            .take()
+            .map(|coming| self.ranked(&coming, limits));
         let wanted = self.wanted(seen.capacity, &groups, standing, coming.as_deref());
         report.wanted = self.resident_of(&wanted);
         report.wanted_units = self.named(&wanted);
@@ -198,10 +204,11 @@ impl UnitStep {
     }
 
     /// Ranks of the units that are held now by what is seen of them in another epoch.
-    fn ranked(&self, sightings: &[Sighting]) -> Vec<u64> {
-        let mut ranks = Ranks::new(self.config.accesses_per_sample);
+    fn ranked(&self, sightings: &[Sighting], limits: &Limits) -> Vec<u64> {
+        let mut ranks = Ranks::default();
         let (unit, page) = (self.config.unit.0.max(1), self.config.page.0);
-        ranks.take(&self.index, sightings, unit, page, self.config.combine);
+        let combine = (self.config.combine, limits.accesses_per_sample);
+        ranks.take(&self.index, sightings, unit, page, combine);
         self.grains.level(&mut ranks.ranks);
         ranks.ranks
     }

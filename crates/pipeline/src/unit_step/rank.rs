@@ -36,19 +36,9 @@ pub(super) struct Ranks {
     pub ranks: Vec<u64>,
     /// Rank that one hit of the source added that chance has most to say in.
     pub hit: u64,
-    /// Accesses that one sample stands for.
-    accesses_per_sample: u64,
 }
 
 impl Ranks {
-    /// Ranks in which a sample stands for so many accesses, at least one.
-    pub(super) fn new(accesses_per_sample: u64) -> Self {
-        Self {
-            accesses_per_sample: accesses_per_sample.max(1),
-            ..Self::default()
-        }
-    }
-
     /// Hits of each kind, by number of the unit.
     pub(super) fn hits(&self) -> impl Iterator<Item = [u64; 2]> {
         let [bits, samples] = &self.hits;
@@ -57,15 +47,15 @@ impl Ranks {
             .map(|(bit, sample)| [*bit, *sample])
     }
 
-    /// Ranks every unit by what was seen in this epoch. Returns the hits of each kind that fell on
-    /// a unit.
+    /// Ranks every unit by what was seen in this epoch, in which a sample stands for so many accesses. Returns
+    /// the hits of each kind that fell on a unit.
     pub(super) fn take(
         &mut self,
         index: &Index,
         sightings: &[Sighting],
         unit_bytes: u64,
         page_bytes: u64,
-        combine: Combine,
+        (combine, accesses_per_sample): (Combine, u64),
     ) -> [u64; 2] {
         for hits in &mut self.hits {
             hits.clear();
@@ -77,7 +67,7 @@ impl Ranks {
         }
         let total = |hits: &Vec<u64>| hits.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
         let totals = [total(&self.hits[0]), total(&self.hits[1])];
-        let worth = self.accesses_per_sample;
+        let worth = accesses_per_sample.max(1);
         let (bits, samples) = match (combine, totals) {
             (Combine::Sum, _) => ((1, 1), 1),
             (Combine::Balanced, [_, 0]) => ((page_bytes / LINE_BYTES, 1), page_bytes / LINE_BYTES),
@@ -178,8 +168,8 @@ mod tests {
     }
 
     fn ranks(sightings: &[Sighting], combine: Combine) -> (Vec<u64>, [u64; 2]) {
-        let mut ranks = Ranks::new(1000);
-        let totals = ranks.take(&index(), sightings, UNIT, 4096, combine);
+        let mut ranks = Ranks::default();
+        let totals = ranks.take(&index(), sightings, UNIT, 4096, (combine, 1000));
         (ranks.ranks, totals)
     }
 

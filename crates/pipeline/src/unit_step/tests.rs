@@ -163,6 +163,7 @@ fn samples(unit: Unit, hits: u64) -> Sighting {
 
 fn limits() -> Limits {
     Limits {
+        accesses_per_sample: 3_000,
         moves: Bytes(u64::MAX),
         groups: BTreeMap::new(),
     }
@@ -175,7 +176,6 @@ fn step(policy: &'static str, modelled: bool) -> UnitStep {
         fast_nodes: vec![FAST],
         slow_nodes: vec![SLOW],
         combine: Combine::Balanced,
-        accesses_per_sample: 3_000,
         modelled,
     };
     let make = move || by_name(policy, MoveCosts::TYPICAL).expect("a policy");

@@ -69,6 +69,8 @@ fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
         ("[serve]\nmetrics = \"here\"", "127.0.0.1:9464"),
         ("[sources]\ntrace_samples = \"page-faults\"", "timer"),
         ("[sources]\nbudget = \"1GiB\"", "1%"),
+        ("[sources]\npmu_rate = 3", "power of two from 1 to 64"),
+        ("[sources]\npmu_rate = 128", "power of two from 1 to 64"),
         ("[groups.\"a.slice\"]\ncap = \"1GiB\"", "begins with /"),
         ("[groups.\"/a\"]\npriority = 0", "from 0.01 to 100"),
         ("[groups.\"/a\"]\npriority = nan", "from 0.01 to 100"),

@@ -162,6 +162,7 @@ proptest! {
         let limits = Limits {
             moves: Bytes(moves.map_or(u64::MAX, |moves| moves * UNIT)),
             groups: (0..3).map(|pid| group(pid, floor(floors[pid as usize]))).collect(),
+            ..limits()
         };
         for policy in ["payback", "history", "first-come-first-allocated"] {
             let mut machine = Machine::with(all_units());
