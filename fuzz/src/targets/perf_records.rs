@@ -48,6 +48,22 @@ fn lies_within(size: usize, tail: u64, head: u64) {
     }
 }
 
+/// The layout of samples, and positions in the ring.
+fn head(fields: u64, registers: u64) -> Vec<u8> {
+    let numbers = [fields, registers, 16 << 10, (16 << 10) + 100];
+    numbers.into_iter().flat_map(u64::to_le_bytes).collect()
+}
+
+/// A record of a kind, with this body.
+fn record(kind: u32, longs: &[u64]) -> Vec<u8> {
+    let size = (SMALLEST + 8 * longs.len()) as u16;
+    let mut bytes = kind.to_le_bytes().to_vec();
+    bytes.extend(0_u16.to_le_bytes());
+    bytes.extend(size.to_le_bytes());
+    bytes.extend(longs.iter().flat_map(|long| long.to_le_bytes()));
+    bytes
+}
+
 /// Samples of the timer (ip, tid, time, registers) and of a PMU (address, processor, weight, data source,
 /// physical address), and the records that tell of processes.
 pub(crate) fn seeds() -> Seeds {
@@ -56,23 +72,6 @@ pub(crate) fn seeds() -> Seeds {
     const SAMPLE: u32 = 9;
     /// `PERF_SAMPLE_IP | TID | TIME | ADDR | CPU | WEIGHT | DATA_SRC | PHYS_ADDR`.
     const PMU_FIELDS: u64 = 1 | 2 | 4 | 8 | 1 << 7 | 1 << 14 | 1 << 15 | 1 << 19;
-    let head = |fields: u64, registers: u64| {
-        let mut bytes = Vec::new();
-        for number in [fields, registers, 16 << 10, (16 << 10) + 100] {
-            bytes.extend(number.to_le_bytes());
-        }
-        bytes
-    };
-    let record = |kind: u32, longs: &[u64]| {
-        let size = (SMALLEST + 8 * longs.len()) as u16;
-        let mut bytes = kind.to_le_bytes().to_vec();
-        bytes.extend(0_u16.to_le_bytes());
-        bytes.extend(size.to_le_bytes());
-        longs
-            .iter()
-            .for_each(|long| bytes.extend(long.to_le_bytes()));
-        bytes
-    };
     let mut samples = head(FIELDS, 0b111);
     samples.extend(record(
         SAMPLE,
