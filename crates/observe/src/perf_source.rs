@@ -5,7 +5,8 @@ use std::io;
 
 use isotherm_model::batch::SourceReport;
 use isotherm_model::units::Nanos;
-use isotherm_sys::perf::record::{Mapping, Record, Records, Sample};
+use isotherm_sys::perf::aux::Trace;
+use isotherm_sys::perf::record::{Mapping, Record, Records, Sample, SampleLayout};
 use isotherm_sys::perf::{Event, Sampler};
 
 use crate::code::Code;
@@ -184,29 +185,53 @@ impl PerfSource {
 
     /// Takes what the rings hold. `number` marks the samples as this source's.
     pub fn read(&mut self, number: usize, happenings: &mut Vec<Happening>) {
+        self.drain(number, |_, happening| happenings.push(happening));
+    }
+
+    /// As [`Self::read`], one after the other, for those who need not keep them: a second's samples with
+    /// their registers are more memory than all that the daemon learns from them.
+    pub fn drain(&mut self, number: usize, mut take: impl FnMut(&mut Self, Happening)) {
+        let (mut bytes, mut traces) = (Vec::new(), Vec::new());
         for at in 0..self.samplers.len() {
-            self.read_one(at, number, happenings);
+            for ring in 0..self.samplers[at].rings() {
+                bytes.clear();
+                traces.clear();
+                let sampler = &mut self.samplers[at];
+                let is_well = sampler.read_ring(ring, &mut bytes, &mut traces);
+                let layout = sampler.layout();
+                self.malformed += u64::from(!is_well);
+                self.take_apart(number, (&bytes, layout), &traces, &mut take);
+            }
         }
     }
 
-    fn read_one(&mut self, at: usize, number: usize, happenings: &mut Vec<Happening>) {
-        let sampler = &mut self.samplers[at];
-        let (mut bytes, mut traces) = (Vec::new(), Vec::new());
-        let layout = sampler.layout();
-        self.malformed += sampler.read(&mut bytes, &mut traces) as u64;
-        for trace in &traces {
+    /// Bytes of all rings; see [`Sampler::mapped_bytes`].
+    #[must_use]
+    pub fn ring_bytes(&self) -> usize {
+        self.samplers.iter().map(Sampler::mapped_bytes).sum()
+    }
+
+    fn take_apart(
+        &mut self,
+        number: usize,
+        (bytes, layout): (&[u8], SampleLayout),
+        traces: &[Trace],
+        take: &mut impl FnMut(&mut Self, Happening),
+    ) {
+        for trace in traces {
             self.report.lost += u64::from(trace.truncated);
             let unknown = crate::spe::samples(trace, |sample| {
                 self.report.taken += 1;
                 count(&mut self.by_cpu, sample.cpu);
-                happenings.push(Happening {
+                let happening = Happening {
                     time_ns: sample.time_ns,
                     what: What::Sample(number, Box::new(sample)),
-                });
+                };
+                take(self, happening);
             });
             self.malformed += u64::from(unknown > 0);
         }
-        let mut records = Records::new(&bytes, layout);
+        let mut records = Records::new(bytes, layout);
         for record in &mut records {
             let (time_ns, what) = match record {
                 Record::Sample(sample) => {
@@ -247,7 +272,7 @@ impl PerfSource {
                     continue;
                 }
             };
-            happenings.push(Happening { time_ns, what });
+            take(self, Happening { time_ns, what });
         }
         self.malformed += u64::from(records.rest() > 0);
     }

@@ -74,8 +74,14 @@ pub struct Status {
     pub cpu_ns: u64,
     /// Of the last epoch, in processors: 0.01 is one part in a hundred of one.
     pub cpu_share: f64,
-    /// Memory of the daemon.
+    /// Memory of the daemon that is resident, its program and libraries included.
     pub memory_bytes: u64,
+    /// Of it, what no file has a copy of, so that the kernel cannot drop it.
+    #[serde(default)]
+    pub memory_private_bytes: u64,
+    /// The kernel's memory for the daemon's samples; not every kernel counts it as resident.
+    #[serde(default)]
+    pub memory_rings_bytes: u64,
     /// What the daemon may and may not do, and which right would bring it.
     pub rights: Vec<RightStatus>,
     /// Sentences that must be seen.
@@ -211,6 +217,7 @@ impl Status {
             text += &format!("{}\n", self.group_table());
         }
         text += &format!("{}\n{}\n", self.moves(), self.source_table());
+        text += &format!("{}\n", self.memory_line());
         if !self.samples_by_cpu.is_empty() {
             let counts: Vec<String> = self.samples_by_cpu.iter().map(u64::to_string).collect();
             let line = format!("samples by processor: {}", counts.join(" "));
@@ -392,6 +399,26 @@ impl Status {
         render(&columns, &self.source_rows())
     }
 
+    /// Memory that nobody would hold without the daemon: its own, and the kernel's on its behalf.
+    #[must_use]
+    pub const fn own_memory(&self) -> Bytes {
+        Bytes(
+            self.memory_private_bytes
+                .saturating_add(self.memory_rings_bytes),
+        )
+    }
+
+    /// What the daemon itself takes.
+    fn memory_line(&self) -> String {
+        format!(
+            "memory of the daemon: {} of its own, and {} of program and libraries that the kernel can drop; {} of \
+             rings for samples",
+            Bytes(self.memory_private_bytes),
+            Bytes(self.memory_bytes.saturating_sub(self.memory_private_bytes)),
+            Bytes(self.memory_rings_bytes),
+        )
+    }
+
     /// On which node the data of how many samples lay, of those that tell it.
     fn node_line(&self) -> String {
         let all: u64 = self.samples_by_node.iter().map(|node| node.samples).sum();
@@ -494,6 +521,9 @@ mod tests {
                 trouble: "off".into(),
                 ..SourceStatus::default()
             }],
+            memory_bytes: 9 << 20,
+            memory_private_bytes: 2 << 20,
+            memory_rings_bytes: 512 << 10,
             samples_by_cpu: vec![812, 0, 790],
             samples_by_node: [(None, 1), (Some(0), 6), (Some(2), 1)]
                 .map(|(node, samples)| NodeStatus { node, samples })
@@ -538,6 +568,8 @@ mod tests {
             "would be promoted",
             "4 KiB (pinned)",
             "timer",
+            "2 MiB of its own, and 7 MiB of program and libraries",
+            "512 KiB of rings",
             "samples by processor: 812 0 790",
             "samples by memory node: not known: 1 (12 %), node 0: 6 (75 %), node 2: 1 (12 %)",
             "trace-samples: may rest by memory controllers (no cache misses)",

@@ -274,6 +274,10 @@ impl Opened {
         })
     }
 
+    fn mapped_bytes(&self) -> usize {
+        self.ring.mapped_bytes() + self.aux.as_ref().map_or(0, AuxRing::mapped_bytes)
+    }
+
     fn switch(&self, on: bool) -> io::Result<()> {
         self.leader.iter().try_for_each(|fd| switch(fd, on))?;
         switch(&self.event, on)
@@ -379,6 +383,19 @@ impl Sampler {
         self.events.first().map_or(0, |opened| opened.ring.bytes())
     }
 
+    /// How many rings there are, one a processor.
+    #[must_use]
+    pub const fn rings(&self) -> usize {
+        self.events.len()
+    }
+
+    /// Bytes of all rings, those that hardware writes included. They are the kernel's memory; not every
+    /// kernel counts them as resident in the process.
+    #[must_use]
+    pub fn mapped_bytes(&self) -> usize {
+        self.events.iter().map(Opened::mapped_bytes).sum()
+    }
+
     /// Starts counting now.
     ///
     /// # Errors
@@ -405,12 +422,22 @@ impl Sampler {
     /// order of time, and what hardware wrote itself to the end of `traces`. At most the size of all
     /// rings is added. Returns how many rings were found inconsistent and skipped.
     pub fn read(&mut self, bytes: &mut Vec<u8>, traces: &mut Vec<Trace>) -> usize {
-        let mut broken = 0;
+        let rings = 0..self.rings();
+        let read = |number| self.read_ring(number, bytes, traces);
+        rings.map(read).filter(|is_well| !is_well).count()
+    }
+
+    /// As [`Sampler::read`] of one ring, so that no more than its size is added. Returns false where it
+    /// was inconsistent and skipped; there is nothing in one that does not exist.
+    pub fn read_ring(
+        &mut self,
+        number: usize,
+        bytes: &mut Vec<u8>,
+        traces: &mut Vec<Trace>,
+    ) -> bool {
         let how = (self.layout, !self.off.get());
-        for opened in &mut self.events {
-            broken += usize::from(!opened.read(how, bytes, traces));
-        }
-        broken
+        let opened = self.events.get_mut(number);
+        opened.is_none_or(|opened| opened.read(how, bytes, traces))
     }
 }
 

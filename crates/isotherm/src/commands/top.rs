@@ -220,7 +220,7 @@ fn heading(status: &Status) -> Vec<Line<'static>> {
         status.policy,
         status.epochs,
         percent(status.cpu_share),
-        Bytes(status.memory_bytes)
+        status.own_memory()
     );
     vec![
         Line::styled(first, Style::new().add_modifier(Modifier::BOLD)),

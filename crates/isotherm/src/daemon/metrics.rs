@@ -177,8 +177,18 @@ fn register_whole(registry: &mut Registry, status: &Status) {
         ),
         (
             "daemon_resident",
-            "Memory of the daemon",
+            "Memory of the daemon, its program and libraries included",
             status.memory_bytes,
+        ),
+        (
+            "daemon_private",
+            "Of it, what no file has a copy of",
+            status.memory_private_bytes,
+        ),
+        (
+            "daemon_rings",
+            "The kernel's memory for the daemon's samples",
+            status.memory_rings_bytes,
         ),
     ];
     for (name, help, value) in gauges {

@@ -94,6 +94,8 @@ struct Signals {
 /// # Errors
 /// A bad configuration, a machine without a second kind of memory, a socket in use.
 pub(crate) fn run(options: Options, notes: Notes) -> Result<()> {
+    // A refusal costs memory and nothing else; the status tells how much is used.
+    let _ = isotherm_sys::heap::keep_little();
     let config = Config::read(options.config.as_deref())?;
     if config.foresees() {
         bail!(

@@ -70,11 +70,13 @@ impl Teller {
         status.sources = report.sources.iter().map(source).collect();
         status.cpu_share = used.0 as f64 / report.span.0.max(1) as f64;
         status.cpu_ns = cpu.0;
-        status.memory_bytes = own_memory();
+        let own = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        (status.memory_bytes, status.memory_private_bytes) = memory(&own);
     }
 
     /// Takes in what the sources tell beside their reports.
     pub(crate) fn watch(&mut self, watcher: &Watcher) {
+        self.status.memory_rings_bytes = watcher.ring_bytes();
         self.status.samples_by_cpu = watcher.samples_by_cpu();
         let by_node = watcher.samples_by_node().iter();
         let of_node = |(node, samples): (&Option<NodeId>, &u64)| NodeStatus {
@@ -163,14 +165,35 @@ fn cpu_time() -> Nanos {
     Nanos(u64::try_from(nanos).unwrap_or(0))
 }
 
-/// Resident bytes of this process; 0 where the kernel does not say.
-fn own_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = text
-        .split_ascii_whitespace()
-        .nth(1)
-        .and_then(|pages| pages.parse::<u64>().ok());
-    pages
-        .unwrap_or(0)
-        .saturating_mul(rustix::param::page_size() as u64)
+/// Of a process with this `/proc/pid/status`: bytes resident, and of these bytes that are no copy of a
+/// file. 0 where the kernel does not say.
+fn memory(status: &str) -> (u64, u64) {
+    let bytes = |name: &str| {
+        let mut lines = status.lines();
+        let line = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+        number.map_or(0, |kib: u64| kib.saturating_mul(1 << 10))
+    };
+    (
+        bytes("VmRSS"),
+        bytes("RssAnon").saturating_add(bytes("RssShmem")),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::memory;
+
+    #[test]
+    fn what_no_file_has_a_copy_of_is_private() {
+        let text = "Name:\tisotherm\nVmHWM:\t    9660 kB\nVmRSS:\t    9444 kB\nRssAnon:\t    2088 kB\n\
+                    RssFile:\t    7352 kB\nRssShmem:\t       4 kB\n";
+        assert_eq!(memory(text), (9444 << 10, 2092 << 10));
+        for text in ["", "VmRSS:\nRssAnon: much kB", "VmRSSes: 4 kB"] {
+            assert_eq!(memory(text), (0, 0), "{text}");
+        }
+        let own = std::fs::read_to_string("/proc/self/status").expect("it is there");
+        let (resident, private) = memory(&own);
+        assert!(0 < private && private < resident);
+    }
 }

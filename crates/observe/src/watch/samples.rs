@@ -18,11 +18,8 @@ use super::cost::Stride;
 use crate::clock::Clock;
 use crate::code::Code;
 use crate::decode::Architecture;
-use crate::perf_source::{Addressing, PerfSource, What, empty_report};
+use crate::perf_source::{Addressing, Happening, PerfSource, What, empty_report};
 use crate::source::Source;
-
-/// Bytes of one sample with its registers, rounded up.
-const SAMPLE_BYTES: usize = 256;
 
 /// Events that may be open where each thread has its own: descriptors and rings are not free.
 const EVENTS_AT_MOST: usize = 512;
@@ -171,6 +168,14 @@ impl Samples {
         self.all.iter().chain(self.threads.values())
     }
 
+    /// Bytes of all rings, which are the kernel's memory on our behalf.
+    #[must_use]
+    pub fn ring_bytes(&self) -> u64 {
+        self.attached()
+            .map(|source| source.ring_bytes() as u64)
+            .sum()
+    }
+
     /// What a sample stands for now: one in so many operations is as many of its kind.
     #[must_use]
     pub fn worth(&self) -> SampleWorth {
@@ -223,7 +228,7 @@ impl Samples {
                     Addressing::Decoded => hz,
                     Addressing::Given => PMU_HZ.saturating_mul(self.rate.pmu) / self.stride.get(),
                 };
-                let ring = (a_second as usize * 2 * SAMPLE_BYTES).clamp(64 << 10, 1 << 20);
+                let ring = ring_bytes(&event, a_second);
                 perf.attach(&event, beside.as_ref(), thread, (&self.cpus, ring));
                 perf.switch(true);
             }
@@ -294,25 +299,24 @@ impl Samples {
             .map(|process| (process.pid, *process))
             .collect();
         let mut accesses = Accesses::default();
-        let mut happenings = Vec::new();
-        for source in self.all.iter_mut().chain(self.threads.values_mut()) {
-            happenings.clear();
-            source.read(0, &mut happenings);
-            for happening in happenings.drain(..) {
-                let What::Sample(_, sample) = happening.what else {
-                    continue;
-                };
-                let Some(process) = by_pid.get(&sample.pid) else {
-                    source.report.taken -= 1;
-                    continue;
-                };
-                let Some(address) = source.data_address(&sample, &mut self.code) else {
-                    continue;
-                };
-                if !accesses.add((*process, address, sample.physical)) {
-                    source.report.lost += 1;
-                }
+        let code = &mut self.code;
+        let mut take = |source: &mut PerfSource, happening: Happening| {
+            let What::Sample(_, sample) = happening.what else {
+                return;
+            };
+            let Some(process) = by_pid.get(&sample.pid) else {
+                source.report.taken -= 1;
+                return;
+            };
+            let Some(address) = source.data_address(&sample, code) else {
+                return;
+            };
+            if !accesses.add((*process, address, sample.physical)) {
+                source.report.lost += 1;
             }
+        };
+        for source in self.all.iter_mut().chain(self.threads.values_mut()) {
+            source.drain(0, &mut take);
         }
         // It may run another program, or other code in its place, when it is looked at next.
         for pid in by_pid.keys() {
@@ -359,6 +363,13 @@ impl Samples {
         let processes: Vec<Process> = processes.into_iter().collect();
         self.watch(&processes);
     }
+}
+
+/// Bytes of a ring that is read about once a second, into which so many samples come: those of a second and a
+/// quarter fit.
+fn ring_bytes(event: &Event, samples: u32) -> usize {
+    let wanted = event.layout().sample_bytes() * (samples + samples / 4) as usize;
+    wanted.clamp(64 << 10, 1 << 20)
 }
 
 /// An access: whose, to which address, and to which physical one where that is known.
@@ -411,10 +422,11 @@ fn threads(proc_root: &Path, pid: u32) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Accesses, SampleRate, SampleWorth, Samples};
+    use super::{Accesses, SampleRate, SampleWorth, Samples, ring_bytes};
     use crate::source::Source;
     use isotherm_model::batch::Process;
     use isotherm_model::units::Nanos;
+    use isotherm_sys::perf::Event;
 
     /// What a sample of a source stands for on a machine with IBS, which no kernel will open here.
     fn worth(source: Source, timer_hz: u32, pmu: u32) -> SampleWorth {
@@ -435,6 +447,23 @@ mod tests {
         assert_eq!(worth(Source::Ibs, 50, 4), SampleWorth::Accesses(65_536));
         let timer = worth(Source::Timer, 500, 4);
         assert_eq!(timer, SampleWorth::Time(Nanos(2_000_000)));
+    }
+
+    #[test]
+    fn a_ring_holds_more_than_a_second_of_samples_and_no_more_than_a_mebibyte() {
+        let timer = Event::cpu_clock(1_000_000);
+        let pmu = Event::precise(4, [0; 3], 10_007, 2);
+        for (event, hz) in [
+            (&timer, 1),
+            (&timer, 1_000),
+            (&timer, 20_000),
+            (&pmu, 10_000),
+        ] {
+            let ring = ring_bytes(event, hz);
+            let second = event.layout().sample_bytes() * hz as usize;
+            assert!(ring > second || ring == 1 << 20, "{hz}");
+            assert!((64 << 10..=1 << 20).contains(&ring), "{hz}");
+        }
     }
 
     #[test]

@@ -168,6 +168,12 @@ impl Watcher {
         }
     }
 
+    /// Bytes of the rings that the kernel writes samples to; 0 where there are none.
+    #[must_use]
+    pub fn ring_bytes(&self) -> u64 {
+        self.samples.as_ref().map_or(0, Samples::ring_bytes)
+    }
+
     /// Samples by processor, by its number; empty where there are none.
     #[must_use]
     pub fn samples_by_cpu(&self) -> Vec<u64> {

@@ -95,6 +95,11 @@ impl AuxRing {
         Ok(Self { data, bytes })
     }
 
+    /// Bytes mapped.
+    pub(super) const fn mapped_bytes(&self) -> usize {
+        self.bytes
+    }
+
     /// The bytes that a record announces, given back to the hardware; none where the record cannot
     /// be right.
     pub(super) fn take(&mut self, ring: &Ring, offset: u64, size: u64) -> Option<Vec<u8>> {

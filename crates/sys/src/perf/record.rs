@@ -23,6 +23,15 @@ pub struct SampleLayout {
     pub registers: u64,
 }
 
+impl SampleLayout {
+    /// Bytes of one sample with all that [`Event`](super::Event) can ask for, its header included.
+    #[must_use]
+    pub const fn sample_bytes(self) -> usize {
+        // Each field is 8 bytes long, that of the registers too: it tells their kind, and they follow.
+        8 * (1 + self.fields.count_ones() + self.registers.count_ones()) as usize
+    }
+}
+
 /// Registers of the program at a sample, by their number in `asm/perf_regs.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers {
@@ -510,6 +519,13 @@ mod tests {
         );
         assert_eq!(sample(&with(0)), Some(Some((333, None))));
         assert_eq!(sample(&fields), Some(None), "too short");
+    }
+
+    #[test]
+    fn a_sample_is_as_long_as_its_layout_says() {
+        let longs = [0x401000, pair(7, 8), 99, 0xbeef, pair(1, 0), 2, 11, 22];
+        let bytes = record(abi::PERF_RECORD_SAMPLE, 0, &longs);
+        assert_eq!(LAYOUT.sample_bytes(), bytes.len());
     }
 
     #[test]

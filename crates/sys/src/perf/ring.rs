@@ -103,6 +103,7 @@ impl Ring {
         let end = head.load(Ordering::Acquire);
         let found = spans(self.data_bytes, tail.load(Ordering::Relaxed), end);
         if let Some(parts) = &found {
+            out.reserve(parts.iter().map(ExactSizeIterator::len).sum());
             for part in parts {
                 self.copy(part, out);
             }
