@@ -50,6 +50,7 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 	$(PART) 'hostile input' fuzz/check
 
 test-long: build test-vm-long  ## the long test sets: other projects' own test suites, virtual machines
+	$(PART) 'a day of programs' $(CARGO) test --release --locked --package isotherm-pipeline -- --ignored
 	$(PART) 'real programs, long set' tests/programs/run.sh $(PRELOADED) --long
 	$(PART) 'compiler pass under sanitizers' llvm/tests/run $(PASS) --isotherm $(RELEASE)/isotherm --set long
 	$(PART) 'real programs with named sites, long set' llvm/tests/debian/run $(PASS) --isotherm $(RELEASE)/isotherm --set long

@@ -56,6 +56,12 @@ impl<K: Copy + Ord> LeftAlone<K> {
         self.0.retain(|what, _| lives(*what));
     }
 
+    /// Of how many something is kept.
+    #[cfg(test)]
+    pub(crate) fn kept(&self) -> usize {
+        self.0.len()
+    }
+
     /// How many are left alone now.
     pub(crate) fn count(&self, now: Epoch) -> usize {
         let left = self.0.values().filter(|refused| now.0 < refused.until);

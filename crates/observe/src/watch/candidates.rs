@@ -156,6 +156,12 @@ impl Candidates {
             .collect()
     }
 
+    /// Of how many processes that are there something is kept, and of how many numbers that were.
+    #[cfg(test)]
+    pub(super) fn kept(&self) -> [usize; 2] {
+        [self.known.len(), self.images.len()]
+    }
+
     /// All processes that have memory. One that ends meanwhile is left out.
     fn found(&mut self, own: u32, span: Option<Nanos>) -> BTreeMap<u32, Found> {
         let entries = fs::read_dir(&self.proc_root)

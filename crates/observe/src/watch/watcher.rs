@@ -425,3 +425,6 @@ impl std::fmt::Debug for Watcher {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

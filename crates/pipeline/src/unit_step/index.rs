@@ -12,7 +12,7 @@ use isotherm_model::watch::{Held, Unit};
 
 /// Numbers that may be empty before it is worth losing what the policy has learnt: 4,096 units of
 /// 2 MiB are 8 GiB of programs that ended, and some 0.3 MiB of lists.
-const EMPTY_AT_LEAST: usize = 4096;
+pub(super) const EMPTY_AT_LEAST: usize = 4096;
 
 /// Epochs for which a unit counts as warm after it was last seen accessed: as many as Payback looks
 /// ahead. Samples are few; a unit that is used all the time is not seen in every epoch.

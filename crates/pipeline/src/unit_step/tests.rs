@@ -1,5 +1,6 @@
 //! The step against a modelled machine that refuses, fills up and loses processes as it likes.
 
+mod day;
 mod groups;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -169,17 +170,20 @@ fn limits() -> Limits {
     }
 }
 
-fn step(policy: &'static str, modelled: bool) -> UnitStep {
-    let config = UnitStepConfig {
+fn config(modelled: bool) -> UnitStepConfig {
+    UnitStepConfig {
         unit: Bytes(UNIT),
         page: Bytes(4096),
         fast_nodes: vec![FAST],
         slow_nodes: vec![SLOW],
         combine: Combine::Balanced,
         modelled,
-    };
+    }
+}
+
+fn step(policy: &'static str, modelled: bool) -> UnitStep {
     let make = move || by_name(policy, MoveCosts::TYPICAL).expect("a policy");
-    UnitStep::new(config, Box::new(make))
+    UnitStep::new(config(modelled), Box::new(make))
 }
 
 #[test]

@@ -23,4 +23,4 @@ pub use physical::PhysicalDamon;
 pub use processes::Damon;
 
 #[cfg(test)]
-mod played;
+pub(super) mod played;

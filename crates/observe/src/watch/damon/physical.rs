@@ -101,6 +101,12 @@ impl PhysicalDamon {
         &self.report
     }
 
+    /// Of how many processes something is kept.
+    #[cfg(test)]
+    pub(in crate::watch) fn kept(&self) -> usize {
+        self.known.len()
+    }
+
     /// Changes its budget.
     pub const fn set_budget(&mut self, budget_ppm: u64) {
         self.stride.set_budget(budget_ppm);

@@ -10,7 +10,7 @@ use super::admin::ADMIN;
 const REGIONS: usize = 4;
 
 /// A machine with the files of so many kdamonds.
-pub(super) fn machine(
+pub(in crate::watch) fn machine(
     kdamonds: usize,
     count: &str,
     operations: &str,
@@ -47,7 +47,7 @@ pub(super) fn text(root: &Path, file: &str) -> String {
 }
 
 /// Has the first kdamond tell these regions and how often each was found accessed.
-pub(super) fn tell(root: &Path, regions: &[(Range<u64>, u64)]) {
+pub(in crate::watch) fn tell(root: &Path, regions: &[(Range<u64>, u64)]) {
     let tried = root
         .join(ADMIN)
         .join("0/contexts/0/schemes/0/tried_regions");

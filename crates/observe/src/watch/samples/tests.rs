@@ -1,0 +1,130 @@
+//! What samples stand for and where they are kept; and events on threads of real processes that start and end.
+
+use std::path::Path;
+use std::process::{Child, Command};
+
+use isotherm_model::batch::Process;
+use isotherm_model::units::Nanos;
+use isotherm_sys::perf::Event;
+
+use super::{Accesses, SampleRate, SampleWorth, Samples, ring_bytes};
+use crate::clock::MachineClock;
+use crate::source::Source;
+
+const RATE: SampleRate = SampleRate {
+    timer_hz: 100,
+    pmu: 1,
+};
+
+/// Processes at a time, and how often others take their place.
+const AT_A_TIME: usize = 10;
+const TIMES: u32 = 100;
+
+/// A process that waits until the test ends it.
+struct Waiting(Child);
+
+impl Waiting {
+    fn start() -> Self {
+        Self(Command::new("sleep").arg("600").spawn().expect("sleep"))
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_thousand_processes_that_start_and_end_leave_no_event_open() {
+    let source = Samples::open(Source::Timer, Path::new("/"), RATE, 1_000_000_000);
+    let mut samples = source.expect("a source of perf's");
+    // As without the right to sample all processes at once.
+    samples.all = None;
+    for image in 0..TIMES {
+        let processes: Vec<Waiting> = (0..AT_A_TIME).map(|_| Waiting::start()).collect();
+        let pids = processes.iter().map(|process| process.0.id());
+        let watched: Vec<Process> = pids.map(|pid| Process { pid, image }).collect();
+        samples.watch(&watched);
+        if samples.threads.is_empty() {
+            return println!(
+                "skipped: no events on threads here: {}",
+                samples.report().trouble
+            );
+        }
+        let open = |samples: &Samples| (samples.threads.len(), samples.owners.len());
+        assert_eq!(
+            open(&samples),
+            (AT_A_TIME, AT_A_TIME),
+            "{}",
+            samples.report().trouble
+        );
+        drop(processes);
+        let (mut seen, second) = (Vec::new(), Nanos(1_000_000_000));
+        samples.look(&MachineClock, &watched, (second, Nanos::ZERO), &mut seen);
+        // Every other time the processes are gone before anybody was told so.
+        let told = if image % 2 == 0 { &watched[..] } else { &[] };
+        samples.watch(told);
+        assert_eq!(open(&samples), (0, 0), "after {image} times");
+    }
+}
+
+/// What a sample of a source stands for on a machine with IBS, which no kernel will open here.
+fn worth(source: Source, timer_hz: u32, pmu: u32) -> SampleWorth {
+    let root = tempfile::tempdir().expect("a directory");
+    let unit = root.path().join("sys/bus/event_source/devices/ibs_op");
+    std::fs::create_dir_all(unit.join("format")).expect("makes it");
+    std::fs::write(unit.join("type"), "99999").expect("writes");
+    std::fs::write(unit.join("format/cnt_ctl"), "config:19").expect("writes");
+    let rate = SampleRate { timer_hz, pmu };
+    let samples = Samples::open(source, root.path(), rate, 10_000).expect("is perf's");
+    samples.worth()
+}
+
+#[test]
+fn a_sample_of_a_pmu_stands_for_its_period_and_one_of_the_timer_for_time() {
+    let one = worth(Source::Ibs, 1_000, 1);
+    assert_eq!(one, SampleWorth::Accesses(262_144));
+    assert_eq!(worth(Source::Ibs, 50, 4), SampleWorth::Accesses(65_536));
+    let timer = worth(Source::Timer, 500, 4);
+    assert_eq!(timer, SampleWorth::Time(Nanos(2_000_000)));
+}
+
+#[test]
+fn a_ring_holds_more_than_a_second_of_samples_and_no_more_than_a_mebibyte() {
+    let timer = Event::cpu_clock(1_000_000);
+    let pmu = Event::precise(4, [0; 3], 10_007, 2);
+    for (event, hz) in [
+        (&timer, 1),
+        (&timer, 1_000),
+        (&timer, 20_000),
+        (&pmu, 10_000),
+    ] {
+        let ring = ring_bytes(event, hz);
+        let second = event.layout().sample_bytes() * hz as usize;
+        assert!(ring > second || ring == 1 << 20, "{hz}");
+        assert!((64 << 10..=1 << 20).contains(&ring), "{hz}");
+    }
+}
+
+#[test]
+fn a_page_that_moved_between_two_samples_is_told_with_both_places() {
+    let process = Process { pid: 7, image: 0 };
+    let mut accesses = Accesses::default();
+    for physical in [Some(0x1000), None, Some(0x9000), Some(0x1000)] {
+        assert!(accesses.add((process, 0x7f00, physical)));
+    }
+    let seen = accesses.sightings();
+    let seen: Vec<_> = seen
+        .map(|one| (one.range.start, one.physical, one.hits))
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            (0x7f00, None, 1),
+            (0x7f00, Some(0x1000), 2),
+            (0x7f00, Some(0x9000), 1)
+        ]
+    );
+}
