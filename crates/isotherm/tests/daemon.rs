@@ -4,6 +4,9 @@
 //! The watched program has hot and cold memory in one go. Where this machine lets nobody sample or
 //! look at accessed bits, the tests that need that say so and prove nothing.
 
+#[path = "daemon/short_lived.rs"]
+mod short_lived;
+
 use std::io::{BufRead, BufReader, Read};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
@@ -43,6 +46,19 @@ int main(void) {
 }
 "#;
 
+/// A C program, built in the directory unless it is there already.
+fn compile(directory: &Path, name: &str, text: &str) -> PathBuf {
+    let source = directory.join(format!("{name}.c"));
+    let program = directory.canonicalize().unwrap().join(name);
+    if !program.exists() {
+        std::fs::write(&source, text).unwrap();
+        let mut compiler = Command::new("cc");
+        let compiler = compiler.args(["-O1", "-o"]).arg(&program).arg(&source);
+        assert!(compiler.status().expect("a C compiler").success());
+    }
+    program
+}
+
 /// The program at work; it ends with the test.
 struct Watched {
     child: Child,
@@ -51,18 +67,7 @@ struct Watched {
 
 impl Watched {
     fn start(directory: &Path) -> Self {
-        let source = directory.join("watched.c");
-        let program = directory.join("watched");
-        if !program.exists() {
-            std::fs::write(&source, PROGRAM).unwrap();
-            let mut compiler = Command::new("cc");
-            let status = compiler
-                .args(["-O1", "-o"])
-                .arg(&program)
-                .arg(&source)
-                .status();
-            assert!(status.expect("a C compiler").success());
-        }
+        let program = compile(directory, "watched", PROGRAM);
         let mut command = Command::new(&program);
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = piped.spawn().expect("the program starts");
