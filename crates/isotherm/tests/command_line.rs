@@ -3,7 +3,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -156,10 +156,10 @@ fn an_interrupt_in_the_middle_keeps_the_profile() {
         // Longer than the busiest machine needs to write an epoch.
         .arg("600")
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(std::fs::File::create(directory.path().join("said")).unwrap())
         .spawn()
         .unwrap();
-    wait_for_epochs(Path::new(&profile));
+    wait_for_epochs(&mut child, &directory);
     // A terminal sends the interrupt to the whole process group; here both get it by name.
     for pid in descendants(child.id()) {
         Command::new("kill")
@@ -183,10 +183,10 @@ fn a_killed_recorder_leaves_a_readable_profile() {
         .arg(&binary)
         .arg("3")
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(std::fs::File::create(directory.path().join("said")).unwrap())
         .spawn()
         .unwrap();
-    wait_for_epochs(Path::new(&profile));
+    wait_for_epochs(&mut child, &directory);
     child.kill().unwrap();
     child.wait().unwrap();
     let report = run(&["report", "--text", &profile]);
@@ -194,9 +194,15 @@ fn a_killed_recorder_leaves_a_readable_profile() {
     assert!(stdout(&report).contains("program"), "{}", stdout(&report));
 }
 
-fn wait_for_epochs(profile: &Path) {
+/// Waits until a recorder has written an epoch into `app.iso`. One that cannot begin, because no
+/// `libisotherm.so` was built, has said so into `said`.
+fn wait_for_epochs(recorder: &mut Child, directory: &TempDir) {
     let end = Instant::now() + Duration::from_secs(120);
-    while !profile.join("epochs-000000.parquet").exists() {
+    let epochs = directory.path().join("app.iso/epochs-000000.parquet");
+    while !epochs.exists() {
+        let ended = recorder.try_wait().unwrap();
+        let said = std::fs::read_to_string(directory.path().join("said")).unwrap_or_default();
+        assert!(ended.is_none(), "the recorder ended: {ended:?}\n{said}");
         assert!(Instant::now() < end, "no epoch was written within 120 s");
         std::thread::sleep(Duration::from_millis(50));
     }
