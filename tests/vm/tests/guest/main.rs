@@ -107,13 +107,20 @@ fn in_guest(name: &str) -> ExitCode {
         eprintln!("there is no test {name}");
         return ExitCode::FAILURE;
     };
-    // A failed assertion ends the process with status 101 and its message on standard error.
-    (test.run)();
-    ExitCode::SUCCESS
+    match std::panic::catch_unwind(test.run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) if why.is::<Skipped>() => ExitCode::from(stand::SKIPPED),
+        // A failed assertion ends the process with status 101 and its message on standard error.
+        Err(why) => std::panic::resume_unwind(why),
+    }
 }
 
-/// Ends a test in the guest that proves nothing there, with the reason.
+/// What a test is left with that proves nothing.
+struct Skipped;
+
+/// Ends a test in the guest that proves nothing there, with the reason. What it started ends with it, as
+/// when it fails: the next test in this guest is to meet no daemon of this one.
 fn skip(reason: &str) -> ! {
     println!("{reason}");
-    std::process::exit(stand::SKIPPED)
+    std::panic::resume_unwind(Box::new(Skipped))
 }

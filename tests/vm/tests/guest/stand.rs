@@ -15,7 +15,7 @@ use libtest_mimic::{Completion, Failed};
 /// The option that makes this program the test.
 pub(crate) const IN_GUEST: &str = "--in-guest";
 /// Exit status of a test that proves nothing where it ran, as in `tests/hostile`.
-pub(crate) const SKIPPED: i32 = 77;
+pub(crate) const SKIPPED: u8 = 77;
 
 /// Name of this program in the guest.
 const TESTS: &str = "guest-tests";
@@ -100,7 +100,9 @@ pub(crate) fn run(
         .and_then(|guest| guest.run(&words, TEST_AT_MOST));
     match ended {
         Ok(ended) if ended.status == 0 => Ok(Completion::Completed),
-        Ok(ended) if ended.status == SKIPPED => Ok(Completion::ignored_with(ended.text())),
+        Ok(ended) if ended.status == i32::from(SKIPPED) => {
+            Ok(Completion::ignored_with(ended.text()))
+        }
         Ok(ended) => Err(format!("exit status {}\n{}", ended.status, ended.text()).into()),
         Err(error) => {
             // What is wrong with this guest must not be the next test's trouble.
