@@ -1,8 +1,10 @@
 #include "allocation_sites.h"
 
+#include "contexts.h"
 #include "descriptor.h"
 #include "entry_points.h"
 #include "found_wrappers.h"
+#include "header_wrappers.h"
 #include "options.h"
 #include "site_key.h"
 #include "wrappers.h"
@@ -167,8 +169,15 @@ void remark(CallBase &Call, const SiteKey &Key) {
 }
 
 Wrappers wrappersOf(Module &Module) {
-  return Wrappers(options::wrappers(), options::findWrappers() ? findWrappers(Module)
-                                                               : SmallPtrSet<const Function *, 8>());
+  SmallPtrSet<const Function *, 8> Found;
+  if (options::findWrappers()) {
+    Found = findWrappers(Module);
+    // Where the link tells contexts apart, calls of headers are such.
+    if (!tellsContexts())
+      for (const Function *Function : headerWrappers(Module))
+        Found.insert(Function);
+  }
+  return Wrappers(options::wrappers(), std::move(Found));
 }
 
 } // namespace

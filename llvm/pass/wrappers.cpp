@@ -2,6 +2,7 @@
 
 #include "found_wrappers.h"
 #include "options.h"
+#include "source_place.h"
 
 #include "llvm/IR/Attributes.h"
 #include "llvm/IR/Instructions.h"
@@ -62,7 +63,10 @@ void Wrappers::makeTwins(Module &Module) const {
       Defined.push_back(&Function);
   for (Function *Wrapper : Defined) {
     std::string Name = (TwinPrefix + Wrapper->getName()).str();
-    Function *Twin = Function::Create(withSite(*Wrapper->getFunctionType()), Wrapper->getLinkage(),
+    // Of a function that another library has, it does not have the twin.
+    bool IsElsewhere = Wrapper->hasAvailableExternallyLinkage();
+    Function *Twin = Function::Create(withSite(*Wrapper->getFunctionType()),
+                                      IsElsewhere ? GlobalValue::LinkOnceODRLinkage : Wrapper->getLinkage(),
                                       Name, Module);
     ValueToValueMapTy Map;
     for (Argument &Old : Wrapper->args()) {
@@ -76,8 +80,10 @@ void Wrappers::makeTwins(Module &Module) const {
     for (BasicBlock &Block : *Twin)
       if (CallInst *Tail = Block.getTerminatingMustTailCall())
         Tail->setTailCallKind(CallInst::TCK_Tail);
-    Twin->setVisibility(Wrapper->getVisibility());
-    if (Wrapper->hasComdat())
+    // Who calls a function of a header has its code.
+    Twin->setVisibility(isSystemFunction(*Wrapper) ? GlobalValue::HiddenVisibility
+                                                   : Wrapper->getVisibility());
+    if (Wrapper->hasComdat() || IsElsewhere)
       Twin->setComdat(Module.getOrInsertComdat(Name));
   }
 }

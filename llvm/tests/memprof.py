@@ -15,16 +15,16 @@ INSTRUMENTED = ("-fmemory-profile", "-fdebug-info-for-profiling", "-gline-tables
                 "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id")
 
 
-def recorded(bench: Bench, *compiler: str) -> str:
-    """Builds the program with MemProf's instrumentation and runs it; answers the profile's name."""
+def recorded(bench: Bench, *compiler: str, source: str = SOURCE, printed: str = "done 7\n") -> str:
+    """Builds a program with MemProf's instrumentation and runs it; answers the profile's name."""
     runtime = bench.run("clang-19", "-print-file-name=libclang_rt.memprof-x86_64.a").stdout.strip()
     other = bench.run("clang-19", "-print-file-name=libclang_rt.memprof.a").stdout.strip()
     if not os.path.isfile(runtime) and not os.path.isfile(other):
         raise Skipped("MemProf's runtime is missing; apt-get install libclang-rt-19-dev")
     for old in glob.glob(os.path.join(bench.folder, "memprof.profraw.*")):
         os.remove(old)
-    bench.run(*compiler, "-O2", *INSTRUMENTED, SOURCE, "-o", "counting")
-    expect("the instrumented program", bench.run("./counting").stdout, "done 7\n")
+    bench.run(*compiler, "-O2", *INSTRUMENTED, source, "-o", "counting")
+    expect("the instrumented program", bench.run("./counting").stdout, printed)
     written = glob.glob(os.path.join(bench.folder, "memprof.profraw.*"))
     expect("profiles written", len(written), 1)
     return os.path.basename(written[0])
@@ -83,6 +83,36 @@ def contexts_of_memprof_are_those_of_the_link(bench: Bench) -> None:
     expect_in("what the guided run made", "3 of the plan's 4 sites were made by this run", done.stderr)
 
 
+def described(bench: Bench, profile: str) -> dict[str, str]:
+    """The sites of a profile that the program names: what they are called in the source, by name."""
+    report = json.loads(bench.run(bench.isotherm, "report", "--json", profile).stdout)
+    return {row["site"]: row["location"] for row in report["sites"] if row["kind"] == "described"}
+
+
+def containers_of_memprof_are_the_sites_of_a_recorded_run(bench: Bench) -> None:
+    """They allocate in headers, each through several functions; the sites are the program's calls of them."""
+    source = os.path.join(PROGRAMS, "containers.cpp")
+    for standard, strings in (("-std=c++20", True), ("-std=c++17", False)):
+        bench.compile(standard, source, "-o", "app", compiler="isotherm-c++")
+        printed = bench.run("./app").stdout
+        profile = recorded(bench, "clang++-19", standard, source=source, printed=printed)
+        bench.run(bench.isotherm, "-q", "import", "--force", profile, "--program", "counting", "--sites", "app")
+        bench.run(bench.isotherm, "-q", "record", "--force", "-o", "run.iso", "--", "./app")
+        found = described(bench, "app.iso")
+        expect(f"sites of the import, {standard}", found, described(bench, "run.iso"))
+        lines = {location.split(" ", 1)[0] for location in found.values()}
+        wanted = {f"containers.cpp:{line}" for line in (14, 18, 24, 29, 30, 31, 32, 36)}
+        expect(f"their lines, {standard}", lines, wanted | ({"containers.cpp:21"} if strings else set()))
+        # MemProf's stacks end in the library, which makes the texts of C++17.
+        report = json.loads(bench.run(bench.isotherm, "report", "--json", "app.iso").stdout)
+        others = [row["location"] for row in report["sites"] if row["accesses"] and row["site"] not in found]
+        expect(f"whether other sites were accessed, {standard}", bool(others), not strings)
+        bench.run(bench.isotherm, "-q", "plan", "app.iso", "--tiers", "emulated", "--fast", "1MiB", "-o", "app.plan")
+        done = bench.run(bench.isotherm, "run", "--plan", "app.plan", "--", "./app")
+        expect(f"the guided run, {standard}", done.stdout, printed)
+        expect_in(f"what the guided run made, {standard}", f"{len(found)} of the plan's", done.stderr)
+
+
 def what_does_not_fit_is_refused(bench: Bench) -> None:
     profile = recorded(bench, "clang++-19")
     bench.run("clang++-19", "-O2", "-Wl,--build-id", SOURCE, "-o", "other")
@@ -104,5 +134,6 @@ TESTS = [
     a_profile_of_memprof_plans_the_program_that_isotherm_cc_built,
     a_build_with_both_needs_no_other_program,
     contexts_of_memprof_are_those_of_the_link,
+    containers_of_memprof_are_the_sites_of_a_recorded_run,
     what_does_not_fit_is_refused,
 ]

@@ -13,6 +13,7 @@ use std::path::Path;
 use isotherm_model::site::{Frame, SiteId};
 
 use crate::contexts::{self, Context, Contexts};
+use crate::demangled::{closed, demangled};
 use crate::described::{self, Described, Error};
 use crate::symbols::{SourceCall, build_id};
 
@@ -86,11 +87,10 @@ impl NamedSites {
     /// wrapper around it, with the longest context that fits. `None` where no call is a site.
     #[must_use]
     pub fn find(&self, calls: &[SourceCall]) -> Option<NamedSite> {
-        let first = calls.iter().position(|call| self.record(call).is_some())?;
-        let mut found = first;
-        let mut record = self.record(&calls[first])?;
+        let mut found = (0..calls.len()).find(|&at| self.record(calls, at).is_some())?;
+        let mut record = self.record(calls, found)?;
         // A wrapper's calls are the sites, not the call in it.
-        while let Some(outer) = calls.get(found + 1).and_then(|call| self.record(call))
+        while let Some(outer) = self.record(calls, found + 1)
             && is_call_of(&outer.callee, &calls[found].function)
         {
             record = outer;
@@ -113,9 +113,10 @@ impl NamedSites {
         })
     }
 
-    /// The record of a call. Instances of a template lie at one place, and functions tell them apart; calls of
-    /// one macro in one function nothing does, and the first stands for them.
-    fn record(&self, call: &SourceCall) -> Option<&Described> {
+    /// The record of one of the calls. Instances of a template lie at one place, and functions tell them apart; calls
+    /// of one place in one function what is called does, and where that is the same, the first stands for them.
+    fn record(&self, calls: &[SourceCall], at: usize) -> Option<&Described> {
+        let call = calls.get(at)?;
         let addresses = self.by_place.get(&call.line.zip(call.column)?)?;
         let records = addresses
             .iter()
@@ -127,11 +128,13 @@ impl NamedSites {
         let longest = here.iter().map(|site| site.path.len()).max()?;
         here.retain(|site| site.path.len() == longest);
         let first = *here.first()?;
-        if here.iter().all(|site| site.function == first.function) {
-            return Some(first);
+        if here.iter().any(|site| site.function != first.function) {
+            here.retain(|site| is_function(&site.function, &call.function));
         }
-        here.into_iter()
-            .find(|site| is_function(&site.function, &call.function))
+        let called = at.checked_sub(1).map(|inner| &calls[inner].function);
+        let calls_it =
+            |site: &&&Described| called.is_some_and(|name| is_call_of(&site.callee, name));
+        here.iter().find(calls_it).or(here.first()).copied()
     }
 
     fn fits(&self, context: &Context, around: &[SourceCall]) -> bool {
@@ -172,7 +175,8 @@ fn is_file(whole: &str, below: &str) -> bool {
 /// True where a function is the one that a record shows, which names it with or without its parameters and
 /// never with what it returns: `make<int>` is `int* make<int>(long)`.
 fn is_function(shown: &str, whole: &str) -> bool {
-    whole.match_indices(shown).any(|(at, _)| {
+    let (shown, whole) = (closed(shown), closed(whole));
+    whole.match_indices(&shown).any(|(at, _)| {
         let before = whole[..at].chars().next_back();
         let after = whole[at + shown.len()..].chars().next();
         before.is_none_or(|letter| " *&:".contains(letter))
@@ -180,20 +184,19 @@ fn is_function(shown: &str, whole: &str) -> bool {
     })
 }
 
-/// True where a function is the one that a site calls. Of C++ the record has the linker's name, which
-/// holds the function's own behind its length: `_ZL7checkedm` is `checked(unsigned long)`.
+/// True where a function is the one that a site calls, of C++ by the linker's name: `_ZL7checkedm` is
+/// `checked(unsigned long)`. Debugging information may lack what it takes and the namespace.
 fn is_call_of(callee: &str, function: &str) -> bool {
     if !callee.starts_with("_Z") {
         return callee == function;
     }
-    let name = function.split(['(', '<']).next().unwrap_or_default();
-    let name = name.rsplit([' ', ':', '*', '&']).next().unwrap_or_default();
-    !name.is_empty() && callee.contains(&format!("{}{name}", name.len()))
+    let shown = demangled(callee);
+    is_function(&shown, function) || (!function.contains('(') && is_function(function, &shown))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{NamedSites, is_call_of};
+    use super::{NamedSites, is_call_of, is_function};
     use crate::contexts::Contexts;
     use crate::described::Described;
     use crate::symbols::SourceCall;
@@ -294,9 +297,28 @@ mod tests {
             "_ZN5space4makeIiEEPT_m",
             "int* space::make<int>(unsigned long)"
         ));
+        assert!(is_call_of("_ZN5space4makeIiEEPT_m", "make<int>"));
         assert!(is_call_of("xmalloc", "xmalloc"));
         assert!(!is_call_of("_ZL7checkedm", "unchecked(unsigned long)"));
         assert!(!is_call_of("xmalloc", "malloc"));
+    }
+
+    #[test]
+    fn calls_of_one_place_are_told_apart_by_what_they_call() {
+        let known = sites(vec![
+            record(1, "_ZN4textC2EPKc", "load", (5, 9)),
+            record(2, "_ZN4list4pushE4text", "load", (5, 9)),
+        ]);
+        let find = |inner| {
+            let stack = [
+                call(inner, "/usr/include/x.h", (1, 1)),
+                call("load", FILE, (5, 9)),
+            ];
+            known.find(&stack).map(|site| site.id)
+        };
+        assert_eq!(find("text::text(char const*)"), Some(SiteId(1)));
+        assert_eq!(find("list::push(text)"), Some(SiteId(2)));
+        assert_eq!(find("other()"), Some(SiteId(1)));
     }
 
     #[test]
@@ -313,6 +335,11 @@ mod tests {
         assert_eq!(find("long* make<long>(int)"), Some(SiteId(2)));
         assert_eq!(find("space::make<int>()"), Some(SiteId(1)));
         assert_eq!(find("long* make<short>()"), None);
+        let shown = "list<int, std::allocator<int>> make<int>()";
+        assert!(is_function(
+            shown,
+            "list<int, std::allocator<int> > make<int>()"
+        ));
         assert_eq!(find("make<long>::inner()"), None);
     }
 }
