@@ -1,4 +1,4 @@
-// Functions of the program that allocate for their callers: named by an option, or found.
+// Functions that allocate for their callers: named by an option, found, or of a system header.
 //
 // Such a function gets a twin with one more argument, the caller's site, with which it allocates;
 // whoever calls it by name calls the twin. The function itself stays for those who call it through

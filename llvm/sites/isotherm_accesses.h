@@ -12,18 +12,18 @@
 
 // Version of all of this; also the number at the end of each name, so that objects and libraries of
 // different versions do not link, and programs and runtimes of different versions do not meet.
-#define ISOTHERM_ACCESS_VERSION 1
+#define ISOTHERM_ACCESS_VERSION 2
 
 // `int64_t`, one a thread: accesses until the next sample.
-#define ISOTHERM_COUNTDOWN "isotherm_countdown_1"
+#define ISOTHERM_COUNTDOWN "isotherm_countdown_2"
 
 // `void (const void *const *addresses, uint64_t count)`, which keeps all general registers
 // (preserve_most): for a stretch after which the countdown is below zero.
-#define ISOTHERM_SAMPLE "isotherm_sample_1"
+#define ISOTHERM_SAMPLE "isotherm_sample_2"
 
 // `void (const void *start, uint64_t bytes)`: counts an access for each line of a range down, as a
 // call, because the length is known only when the program runs.
-#define ISOTHERM_SAMPLE_RANGE "isotherm_sample_range_1"
+#define ISOTHERM_SAMPLE_RANGE "isotherm_sample_range_2"
 
 // Bytes of a range that are one access: a cache line, which is what memory moves.
 #define ISOTHERM_LINE_BYTES 64
@@ -32,8 +32,30 @@
 #define ISOTHERM_ACCESS_SECTION "isotherm_accesses"
 
 // What the runtime exports: `uint64_t (const void *const *addresses, size_t count)`; counts these accesses
-// and answers how many lie between two samples on the mean, 1 where it wants to choose among all itself (a cache filter),
-// 0 where nobody counts.
-#define ISOTHERM_NOTE_NAME "isotherm_note_accesses_1"
+// and answers how many lie between two samples on the mean, 0 where nobody counts, now or later.
+#define ISOTHERM_NOTE_NAME "isotherm_note_accesses_2"
+
+// The answer so early in the program's start that it is not known yet; nothing was counted.
+#define ISOTHERM_TOO_EARLY UINT64_MAX
+
+// What the runtime exports as well: `struct isotherm_filter *(void)`; this thread's filter, which stays, or null
+// where accesses are not filtered. Asked once it is known that somebody counts.
+#define ISOTHERM_FILTER_NAME "isotherm_line_filter_2"
+
+#if !defined(__cplusplus)
+#include <stdint.h>
+
+// A direct-mapped cache of line numbers: line n has place n & mask. An access that finds its line there is left out,
+// any other takes the place. Of those that miss, `left` are passed over, then one is told to the runtime, which says how many
+// are next.
+struct isotherm_filter {
+    uint64_t left;
+    uint64_t of_runtime;
+    uint64_t mask;
+    uint64_t unused[5];
+    uint64_t lines[];
+};
+_Static_assert(sizeof(struct isotherm_filter) == 64, "as crates/abi/src/accesses.rs has it");
+#endif
 
 #endif

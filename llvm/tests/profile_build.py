@@ -2,6 +2,7 @@
 import json
 import math
 import os
+import random
 
 from harness import PROGRAMS, Bench, Failed, expect, expect_in
 
@@ -109,6 +110,21 @@ def a_cache_filter_leaves_what_would_miss_a_cache(bench: Bench) -> None:
             raise Failed(f"{name}: {accesses.get(sites[name])} misses at one in 64 instead of {wanted}")
 
 
+def the_cache_filter_counts_what_a_plain_model_of_it_counts(bench: Bench) -> str:
+    """Of random accesses by one thread: single ones, several in one stretch of code, and ranges."""
+    bench.compile("--profile", os.path.join(PROGRAMS, "filter_model.c"), "-o", "counted")
+    sites = bench.sites("counted")
+    seed = random.randrange(1 << 32)
+    for lines in (1, 128, 512, 1 << 14):
+        accesses, source, printed = record(bench, str(lines), str(seed),
+                                           options=("--period", "1", "--cache-filter", f"{lines * 64}B"))
+        expect("samples that found no room", source["lost_samples"], 0)
+        wanted = {name: int(count) for name, count in (line.split() for line in printed.splitlines())}
+        found = {name: accesses.get(sites[name], 0) for name in wanted}
+        expect(f"misses of {lines} lines, seed {seed}", found, wanted)
+    return f"seed {seed}"
+
+
 def a_cache_filter_that_cannot_be_is_refused(bench: Bench) -> None:
     build(bench)
     for words, said in ((["--cache-filter", "3KiB"], "a power of two from 64B to 1MiB"),
@@ -137,7 +153,7 @@ def without_isotherm_a_profile_build_is_a_program_like_any(bench: Bench) -> None
     bench.compile("--profile", "-static", os.path.join(PROGRAMS, "hot_cold.c"), "-o", "static")
     expect("linked statically", bench.run("./static").stdout, "done 1\n")
     bench.compile("-c", os.path.join(PROGRAMS, "hot_cold.c"), "-o", "built.o", ISOTHERM_PROFILE_BUILD="yes")
-    expect_in("built by the variable", "isotherm_sample_1", bench.run("llvm-nm-19", "built.o").stdout)
+    expect_in("built by the variable", "isotherm_sample_2", bench.run("llvm-nm-19", "built.o").stdout)
     done = bench.compile("-c", os.path.join(PROGRAMS, "hot_cold.c"), "-o", "built.o", status=2, ISOTHERM_PROFILE_BUILD="maybe")
     expect_in("a word that is neither", "ISOTHERM_PROFILE_BUILD is yes or no", done.stderr)
 
@@ -148,6 +164,7 @@ TESTS = [
     accesses_of_threads_children_handlers_and_libraries_are_counted,
     samples_stand_for_as_many_accesses,
     a_cache_filter_leaves_what_would_miss_a_cache,
+    the_cache_filter_counts_what_a_plain_model_of_it_counts,
     a_cache_filter_that_cannot_be_is_refused,
     the_source_is_the_programs_own_unless_another_is_named,
 ]

@@ -11,15 +11,41 @@
 //! Counts only grow, and a slot never changes its region, so the observer takes differences and
 //! nobody waits for anybody: nothing is lost however seldom it looks.
 
+use core::sync::atomic::AtomicU64;
+
 /// Version of the functions that the inserted code calls; the number at the end of their names.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// The section that tells a program with inserted code from others. Holds [`VERSION`].
 pub const SECTION: &str = "isotherm_accesses";
 
 /// What the runtime exports: `uint64_t (const void *const *addresses, size_t count)`. It counts
-/// the accesses and answers the period, or 0 where nobody counts.
-pub const NOTE_NAME: &str = "isotherm_note_accesses_1";
+/// the accesses and answers the period, 0 where nobody counts, or [`TOO_EARLY`].
+pub const NOTE_NAME: &str = "isotherm_note_accesses_2";
+
+/// The answer where it is not known yet whether anybody counts.
+pub const TOO_EARLY: u64 = u64::MAX;
+
+/// What the runtime exports as well: `struct isotherm_filter *(void)`. The calling thread's [`LineFilter`], with as many
+/// lines behind it as its mask says, or null.
+pub const FILTER_NAME: &str = "isotherm_line_filter_2";
+
+/// What lies before the lines of a thread's cache filter. The inserted code looks its accesses up, so that a call is
+/// made for samples only; `llvm/sites/isotherm_accesses.h` says how.
+#[derive(Debug)]
+#[repr(C)]
+pub struct LineFilter {
+    /// Misses to pass over until the next sample.
+    pub left: AtomicU64,
+    /// Random numbers by which that is drawn; 0 before the first.
+    pub random: AtomicU64,
+    /// Lines, a power of two, minus 1.
+    pub mask: AtomicU64,
+    /// Zero; the lines begin at a cache line.
+    pub unused: [AtomicU64; 5],
+}
+
+const _: () = assert!(size_of::<LineFilter>() == 64);
 
 /// Period where none was asked for. One access in 1,024 costs little and is plenty: a second of
 /// a busy processor brings about a million samples.

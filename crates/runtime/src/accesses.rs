@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use isotherm_abi::accesses::{PAGE_SHIFT, REGION_COUNT_BYTES, REGION_PAGES};
+use isotherm_abi::accesses::{LineFilter, PAGE_SHIFT, REGION_COUNT_BYTES, REGION_PAGES, TOO_EARLY};
 use isotherm_abi::session::Counter;
 
 use crate::config;
@@ -21,12 +21,12 @@ use crate::tables::part;
 /// than this is less likely than one in a million.
 const PROBES: u64 = 64;
 
-/// Counts accesses and answers how many lie between two samples on the mean, 1 where a cache filter chooses
-/// them; 0 where nobody counts, now or later. Addresses of 0 are left out. `errno` is left alone.
+/// Counts accesses and answers how many lie between two samples on the mean; 0 where nobody counts, now or
+/// later, [`TOO_EARLY`] where that is not known. Addresses of 0 are left out. `errno` is left alone.
 ///
 /// # Safety
 /// `count` addresses lie at `addresses`.
-#[cfg_attr(not(test), unsafe(export_name = "isotherm_note_accesses_1"))]
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_note_accesses_2"))]
 unsafe extern "C" fn note(addresses: *const usize, count: usize) -> u64 {
     let before = kernel::errno();
     let addresses = match count {
@@ -39,28 +39,35 @@ unsafe extern "C" fn note(addresses: *const usize, count: usize) -> u64 {
     period
 }
 
+/// The calling thread's cache filter, which is its own while it lives; null where accesses are not filtered.
+#[cfg_attr(not(test), unsafe(export_name = "isotherm_line_filter_2"))]
+extern "C" fn line_filter() -> *const LineFilter {
+    let filter = config::current().and_then(|config| line_filter::of_thread(config.access_period));
+    filter.map_or(core::ptr::null(), core::ptr::from_ref)
+}
+
 fn count_all(addresses: &[usize]) -> u64 {
-    // Too early in the program's start: asked again at the next access.
-    const ASK_AGAIN: u64 = 1;
     if state::get() == state::UNDECIDED && !start::decide() {
-        return ASK_AGAIN;
+        return TOO_EARLY;
     }
     let period = config::current().map_or(0, |config| config.access_period);
     if period == 0 || !session::is_wanted() {
         return 0;
     }
     session::ensure();
-    let filter = line_filter::current();
     if let Some(session) = session::current() {
         let addresses = addresses.iter().map(|&address| address as u64);
         for address in addresses.filter(|address| *address != 0) {
-            if filter.is_none_or(|filter| filter.samples(address, period)) {
-                count_one(session, address);
-            }
+            count_one(session, address);
         }
     }
-    // A filter must see every access, and chooses the samples itself.
-    if filter.is_some() { 1 } else { period }
+    // Behind a filter a call counts one miss, and the thread passes over the next ones by itself.
+    if !addresses.is_empty()
+        && let Some(filter) = line_filter::of_thread(period)
+    {
+        line_filter::draw(filter, period);
+    }
+    period
 }
 
 fn count_one(session: &Session, address: u64) {

@@ -1,11 +1,12 @@
 //! The cache filter of code that counts its accesses: what a thread touched a moment ago is left out.
 //!
-//! A direct-mapped cache of line numbers, one a thread. Line n has place n mod LINES; an access that finds its
-//! line there is left out, any other takes the place and goes on to be sampled:
+//! A direct-mapped cache of line numbers, one a thread ([`LineFilter`]). The code that the compiler inserted looks its
+//! accesses up by itself, because it has to do so for every one; here the caches are made, and the misses
+//! drawn that are sampled:
 //!
 //! ```text
-//! thread 0   | state | line 64 | line 1 | none | ... |      THREADS of these, mapped at the start and
-//! thread 1   | state | none    | ...                        taken page by page as they are touched
+//! thread 0   | head | line 64 | line 1 | none | ... |       THREADS of these, mapped at the start and
+//! thread 1   | head | none    | ...                         taken page by page as they are touched
 //! ```
 //!
 //! A thread learns its number at its first access and keeps it; more threads than there are tables share, which only makes
@@ -14,7 +15,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
-use isotherm_abi::accesses::FILTER_LINE_BYTES;
+use isotherm_abi::accesses::LineFilter;
 use isotherm_sys::memory;
 
 use crate::tls;
@@ -22,46 +23,39 @@ use crate::tls;
 /// Threads with a table of their own. With the largest filter that is 128 MiB of address space.
 const THREADS: u64 = 1024;
 
-/// Words of a thread before its lines, a cache line: misses to pass over until the next sample, and the random numbers by
-/// which that is drawn (0 before the first).
-const STATE_WORDS: u64 = 8;
-const LEFT: usize = 0;
-const RANDOM: usize = 1;
-
-static FILTER: OnceLock<LineFilter> = OnceLock::new();
+static TABLES: OnceLock<Tables> = OnceLock::new();
 static THREADS_SEEN: AtomicU64 = AtomicU64::new(0);
 
 /// All tables.
-pub(crate) struct LineFilter {
-    words: &'static [AtomicU64],
-    words_each: u64,
+struct Tables {
+    base: usize,
+    lines: u64,
 }
 
 /// Makes the tables. Called once, at start; `lines` is a power of two. `None` where there is no address space.
 pub(crate) fn start(lines: u64) -> Option<()> {
-    let words_each = STATE_WORDS + lines;
-    let count = usize::try_from(THREADS * words_each).ok()?;
-    let base = memory::fresh(count * size_of::<AtomicU64>()).ok()?;
-    // SAFETY: the mapping is this long, zeroed and never unmapped, and used as atomics only.
-    let words =
-        unsafe { core::slice::from_raw_parts(core::ptr::with_exposed_provenance(base), count) };
-    FILTER.set(LineFilter { words, words_each }).ok()
+    let bytes = THREADS.checked_mul(bytes_each(lines))?;
+    let base = memory::fresh(usize::try_from(bytes).ok()?).ok()?;
+    TABLES.set(Tables { base, lines }).ok()
 }
 
-/// The tables, where there is a filter.
-pub(crate) fn current() -> Option<&'static LineFilter> {
-    FILTER.get()
+/// Bytes of one thread's head and lines.
+const fn bytes_each(lines: u64) -> u64 {
+    size_of::<LineFilter>() as u64 + lines * size_of::<u64>() as u64
 }
 
-impl LineFilter {
-    /// True where this thread's access misses the filter and is the one in `period` misses that is sampled.
-    pub(crate) fn samples(&self, address: u64, period: u64) -> bool {
-        let number = number();
-        let first = (number % THREADS * self.words_each) as usize;
-        let words = &self.words[first..first + self.words_each as usize];
-        let (state, places) = words.split_at(STATE_WORDS as usize);
-        misses(places, address / FILTER_LINE_BYTES) && is_due(state, number, period)
+/// This thread's filter, ready for its first miss; `None` where accesses are not filtered.
+pub(crate) fn of_thread(period: u64) -> Option<&'static LineFilter> {
+    let tables = TABLES.get()?;
+    let number = number();
+    let place = tables.base + (number % THREADS * bytes_each(tables.lines)) as usize;
+    // SAFETY: the table lies in the mapping that `start` made, which is zeroed, never unmapped, aligned to
+    // pages, and used as atomics only.
+    let filter: &LineFilter = unsafe { &*core::ptr::with_exposed_provenance(place) };
+    if filter.random.load(Ordering::Relaxed) == 0 {
+        begin(filter, number, tables.lines, period);
     }
+    Some(filter)
 }
 
 /// This thread's number, from 0.
@@ -77,38 +71,25 @@ fn number() -> u64 {
     number
 }
 
-/// True where the line was not in its place; it is now. There are a power of two of places.
-fn misses(places: &[AtomicU64], line: u64) -> bool {
-    let place = &places[line as usize & (places.len() - 1)];
-    if place.load(Ordering::Relaxed) == line {
-        return false;
-    }
-    place.store(line, Ordering::Relaxed);
-    true
+/// Draws the first gap so that the first miss is sampled as often as any other.
+fn begin(filter: &LineFilter, number: u64, lines: u64, period: u64) {
+    let mut random = Random::of_thread(number);
+    let (one, other) = (random.below(2 * period), random.below(2 * period - 1));
+    let first = one.min(other + u64::from(other >= one));
+    filter.mask.store(lines - 1, Ordering::Relaxed);
+    // With every miss counted there is nothing to draw.
+    let left = if period == 1 { 0 } else { first };
+    filter.left.store(left, Ordering::Relaxed);
+    filter.random.store(random.0, Ordering::Relaxed);
 }
 
-/// Counts a miss down; true where it is to be sampled. As llvm/sites/accesses.c does it for accesses: gaps even from 1 to
-/// 2N-1, and a first one by which the first miss is sampled as often as any other.
-fn is_due(state: &[AtomicU64], number: u64, period: u64) -> bool {
-    if period == 1 {
-        return true;
-    }
-    let mut random = Random(state[RANDOM].load(Ordering::Relaxed));
-    let left = match random.0 {
-        0 => {
-            random = Random::of_thread(number);
-            let (one, other) = (random.below(2 * period), random.below(2 * period - 1));
-            one.min(other + u64::from(other >= one))
-        }
-        _ => state[LEFT].load(Ordering::Relaxed),
-    };
-    let next = match left {
-        0 => random.below(2 * period - 1),
-        _ => left - 1,
-    };
-    state[LEFT].store(next, Ordering::Relaxed);
-    state[RANDOM].store(random.0, Ordering::Relaxed);
-    left == 0
+/// Draws how many misses are passed over until the next sample. As llvm/sites/accesses.c does it for accesses: gaps
+/// even from 1 to 2N-1.
+pub(crate) fn draw(filter: &LineFilter, period: u64) {
+    let mut random = Random(filter.random.load(Ordering::Relaxed));
+    let left = random.below(2 * period - 1);
+    filter.left.store(left, Ordering::Relaxed);
+    filter.random.store(random.0, Ordering::Relaxed);
 }
 
 /// Random numbers: xorshift (Marsaglia 2003), seeded by the finaliser of SplitMix64.
@@ -133,43 +114,40 @@ impl Random {
 
 #[cfg(test)]
 mod tests {
-    use super::{STATE_WORDS, is_due, misses};
-    use core::sync::atomic::AtomicU64;
+    use super::{begin, draw};
+    use core::sync::atomic::{AtomicU64, Ordering};
+    use isotherm_abi::accesses::LineFilter;
 
-    fn words(count: usize) -> Vec<AtomicU64> {
-        (0..count).map(|_| AtomicU64::new(0)).collect()
+    fn begun(thread: u64, period: u64) -> LineFilter {
+        let zero = || AtomicU64::new(0);
+        let filter = LineFilter {
+            left: zero(),
+            random: zero(),
+            mask: zero(),
+            unused: [const { AtomicU64::new(0) }; 5],
+        };
+        begin(&filter, thread, 512, period);
+        filter
     }
 
-    fn missed(places: &[AtomicU64], lines: impl IntoIterator<Item = u64>) -> u64 {
-        lines
-            .into_iter()
-            .map(|line| u64::from(misses(places, line)))
-            .sum()
-    }
-
-    #[test]
-    fn a_line_counts_once_and_a_stream_once_a_line() {
-        let places = words(64);
-        assert_eq!(missed(&places, std::iter::repeat_n(700, 1000)), 1);
-        assert_eq!(missed(&places, 1000..3000), 2000);
-    }
-
-    #[test]
-    fn what_fits_counts_once_and_what_is_larger_each_time() {
-        let rounds = |lines: u64| missed(&words(64), (0..10).flat_map(|_| 1024..1024 + lines));
-        assert_eq!(rounds(64), 64);
-        // Lines that share a place drive each other out.
-        assert_eq!(rounds(128), 10 * 128);
+    /// What the inserted code does with a miss: true where it is sampled.
+    fn is_due(filter: &LineFilter, period: u64) -> bool {
+        let left = filter.left.load(Ordering::Relaxed);
+        match left {
+            0 => draw(filter, period),
+            _ => filter.left.store(left - 1, Ordering::Relaxed),
+        }
+        left == 0
     }
 
     #[test]
     fn one_miss_in_so_many_is_sampled_on_the_mean_and_the_first_as_often_as_any() {
-        let rounds = 4000_u64;
         let (mut first, mut all) = (0, 0);
-        for thread in 0..rounds {
-            let state = words(STATE_WORDS as usize);
+        for thread in 0..4000 {
+            let filter = begun(thread, 16);
+            assert_eq!(filter.mask.load(Ordering::Relaxed), 511);
             for miss in 0..64 {
-                let due = u64::from(is_due(&state, thread, 16));
+                let due = u64::from(is_due(&filter, 16));
                 all += due;
                 first += u64::from(miss == 0) * due;
             }
@@ -177,7 +155,7 @@ mod tests {
         // 4,000 x 64 / 16 = 16,000, of deviation below 100; 4,000 / 16 = 250, of deviation 16.
         assert!((15_500..16_500).contains(&all), "{all}");
         assert!((170..330).contains(&first), "{first}");
-        let state = words(STATE_WORDS as usize);
-        assert!((0..100).all(|_| is_due(&state, 7, 1)));
+        let filter = begun(7, 1);
+        assert!((0..100).all(|_| is_due(&filter, 1)));
     }
 }

@@ -13,14 +13,14 @@ declare void @llvm.memset.p0.i32(ptr, i8, i32, i1)
 declare <2 x i64> @llvm.masked.gather.v2i64.v2p0(<2 x ptr>, i32, <2 x i1>, <2 x i64>)
 declare void @llvm.masked.store.v4i32.p0(<4 x i32>, ptr, i32, <4 x i1>)
 
-; CHECK: @isotherm_countdown_1 = external hidden thread_local(initialexec) global i64
+; CHECK: @isotherm_countdown_2 = external hidden thread_local(initialexec) global i64
 
 ; CHECK-LABEL: define i64 @two(
 define i64 @two(ptr %p, ptr %q) {
   ; CHECK-NEXT: [[ADDRESSES:%.*]] = alloca [2 x ptr]
   ; CHECK-NEXT: load i64, ptr %p
   ; CHECK-NEXT: store volatile i64 1, ptr %q
-  ; CHECK-NEXT: [[PLACE:%.*]] = call {{.*}}ptr @llvm.threadlocal.address.p0(ptr @isotherm_countdown_1)
+  ; CHECK-NEXT: [[PLACE:%.*]] = call {{.*}}ptr @llvm.threadlocal.address.p0(ptr @isotherm_countdown_2)
   ; CHECK-NEXT: [[BEFORE:%.*]] = load i64, ptr [[PLACE]]
   ; CHECK-NEXT: [[AFTER:%.*]] = sub i64 [[BEFORE]], 2
   ; CHECK-NEXT: store i64 [[AFTER]], ptr [[PLACE]]
@@ -31,7 +31,7 @@ define i64 @two(ptr %p, ptr %q) {
   ; CHECK-NEXT: store ptr %p, ptr [[FIRST]]
   ; CHECK-NEXT: [[SECOND:%.*]] = getelementptr inbounds ptr, ptr [[ADDRESSES]], i32 1
   ; CHECK-NEXT: store ptr %q, ptr [[SECOND]]
-  ; CHECK-NEXT: call preserve_mostcc void @isotherm_sample_1(ptr [[ADDRESSES]], i64 2)
+  ; CHECK-NEXT: call preserve_mostcc void @isotherm_sample_2(ptr [[ADDRESSES]], i64 2)
   ; CHECK-NEXT: br label %[[ON]]
   ; CHECK: [[ON]]:
   ; CHECK-NEXT: ret i64
@@ -100,13 +100,13 @@ define void @computed(ptr %p, i64 %i) {
 ; Ranges count a line for an access; one that is known to be a line or less is one access of each side.
 ; CHECK-LABEL: define void @ranges(
 define void @ranges(ptr %to, ptr %from, i64 %bytes, i32 %few) {
-  ; CHECK: call void @isotherm_sample_range_1(ptr %from, i64 %bytes)
-  ; CHECK-NEXT: call void @isotherm_sample_range_1(ptr %to, i64 %bytes)
+  ; CHECK: call void @isotherm_sample_range_2(ptr %from, i64 %bytes)
+  ; CHECK-NEXT: call void @isotherm_sample_range_2(ptr %to, i64 %bytes)
   ; CHECK-NEXT: call void @llvm.memcpy
   ; CHECK-NEXT: [[LONG:%.*]] = zext i32 %few to i64
-  ; CHECK-NEXT: call void @isotherm_sample_range_1(ptr %to, i64 [[LONG]])
+  ; CHECK-NEXT: call void @isotherm_sample_range_2(ptr %to, i64 [[LONG]])
   ; CHECK-NEXT: call void @llvm.memset
-  ; CHECK-NEXT: call void @isotherm_sample_range_1(ptr %from, i64 65)
+  ; CHECK-NEXT: call void @isotherm_sample_range_2(ptr %from, i64 65)
   ; CHECK-NEXT: call void @llvm.memcpy{{.*}}(ptr %variable, ptr %from, i64 65
   ; CHECK-NEXT: call void @llvm.memcpy{{.*}}, i64 64
   ; CHECK: sub i64 {{.*}}, 2

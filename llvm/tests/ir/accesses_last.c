@@ -8,10 +8,10 @@
 // CHECK: load <4 x float>
 // CHECK: store <4 x float>
 // CHECK: sub i64 {{.*}}, [[ACCESSES:[0-9]+]]
-// CHECK: call preserve_mostcc void @isotherm_sample_1(ptr {{.*}}, i64 [[ACCESSES]])
+// CHECK: call preserve_mostcc void @isotherm_sample_2(ptr {{.*}}, i64 [[ACCESSES]])
 // ONCE-LABEL: define {{.*}}void @one(
-// ONCE-COUNT-1: @isotherm_sample_1(
-// ONCE-NOT: @isotherm_sample_1(
+// ONCE-COUNT-1: @isotherm_sample_2(
+// ONCE-NOT: @isotherm_sample_2(
 // ONCE: ret void
 // PLAIN: load <4 x float>
 void add(float *restrict to, const float *restrict from, int count) {
