@@ -17,6 +17,8 @@ namespace {
 // are more contexts, the sites that have most of them are told apart by fewer calls.
 const uint64_t MostRecords = 1 << 18;
 
+const char *const ThroughPointers = "it is called through pointers";
+
 // Stands for "more than anybody counts".
 const uint64_t Uncountable = uint64_t(1) << 40;
 
@@ -75,7 +77,7 @@ std::string unknownCallers(const Function &Function) {
   if (!Function.hasLocalLinkage())
     return Function.getName() == "main" ? "the program begins here"
                                         : "it can be called from outside of the program";
-  return isKnownToProgram(Function) ? "" : "it is called through pointers";
+  return isKnownToProgram(Function) ? "" : ThroughPointers;
 }
 
 std::string refusal(const Function &Function, ContextWay Way) {
@@ -170,8 +172,11 @@ void ContextGraph::findCallers() {
     if (!Functions[Number].Refused.empty())
       continue;
     Function &Function = *Functions[Number].Function;
-    if (Function.hasAddressTaken() && !std::exchange(Functions[Number].Guessed, true))
-      Indirect.callByName(Function);
+    if (Function.hasAddressTaken() && !std::exchange(Functions[Number].Guessed, true)) {
+      std::string Why = Indirect.callByName(Function);
+      if (!Why.empty() && Functions[Number].Unknown == ThroughPointers)
+        Functions[Number].Unknown += " " + Why;
+    }
     SmallVector<Use *, 16> Uses;
     appendUses(Function, Uses);
     for (Use *Use : Uses) {

@@ -53,6 +53,34 @@ def each_context_lands_in_its_tier(bench: Bench) -> None:
     expect("names in both ways", names[0], names[1])
 
 
+def contexts_lead_through_virtual_calls_that_few_functions_may_answer(bench: Bench) -> None:
+    """The calls of the right place only; where there are too many functions, the report says how many."""
+    for way in ("argument", "clone"):
+        for options in ([], ["-O0"]):
+            bench.compile(AS_WRITTEN, f"--isotherm-context={way}", "--isotherm-growth=900%", "--isotherm-report=report", *options,
+                          os.path.join(PROGRAMS, "virtual.cpp"), "-o", "app", compiler="isotherm-c++")
+            made = {f"{name}::make(unsigned long)": set() for name in ("small", "large")}
+            for calls in contexts_of(bench, "app"):
+                first, *others = calls.split(" < ")
+                if first in made:
+                    made[first].add(others[0] if others else "")
+            # Any function of the type may be called from where nobody can look.
+            wanted = {"", "first(maker&)", "second(maker&)"}
+            expect(f"what calls each, {way}, {options}", made, dict.fromkeys(made, wanted))
+            with open(os.path.join(bench.folder, "report"), encoding="utf-8") as file:
+                expect_in(f"the report, {way}, {options}", "stops at polygon<3>::outline(unsigned long, int): it is called through pointers "
+                          "that may lead to 4 functions of its type at its place in tables of virtual functions\n", file.read())
+            contexts = contexts_of(bench, "app")
+            for name in ("small-first", "small-second", "large-first", "large-second"):
+                function, caller = name.split("-")
+                context = contexts[f"{function}::make(unsigned long) < {caller}(maker&) < main"]
+                path = plan_of_all(bench, "slow", f"site {context} fast value 1 weight 4KiB\n")
+                done = bench.run(bench.isotherm, "-q", "run", "--plan", path, "--", "./app")
+                chunks = dict(line.split() for line in done.stdout.splitlines())
+                apart = [other for other in chunks if list(chunks.values()).count(chunks[other]) == 1]
+                expect(f"what lies apart with {name} in the plan, {way}, {options}", apart, [name])
+
+
 def contexts_of_fortran_land_in_their_tiers(bench: Bench) -> None:
     """Compiled and linked in one step, and in two."""
     compiler, source = os.path.join(bench.build, "isotherm-fc"), os.path.join(PROGRAMS, "figure3.f90")
@@ -197,6 +225,7 @@ def what_contexts_cannot_be_told_of_is_refused(bench: Bench) -> None:
 
 TESTS = [
     each_context_lands_in_its_tier,
+    contexts_lead_through_virtual_calls_that_few_functions_may_answer,
     contexts_of_fortran_land_in_their_tiers,
     contexts_lead_across_files_and_libraries,
     every_kind_of_link_tells_contexts_apart,
