@@ -53,7 +53,8 @@ struct Column {
     span: Nanos,
     /// Bytes of a part.
     part: u64,
-    cells: BTreeMap<Unit, Sums>,
+    /// By process and address. No tree: most of one of so few parts would be empty room.
+    cells: Box<[(Unit, Sums)]>,
 }
 
 /// What is in a part.
@@ -82,6 +83,18 @@ fn joined(cells: impl IntoIterator<Item = (Unit, Sums)>, part: u64) -> BTreeMap<
         parts.entry(Unit { start, ..unit }).or_default().add(sums);
     }
     parts
+}
+
+/// Keeps as many as there are rows, the biggest.
+fn cut(cells: &mut BTreeMap<Unit, Sums>) {
+    let mut sizes: Vec<(u64, Unit)> = cells
+        .iter()
+        .map(|(unit, sums)| (sums.resident, *unit))
+        .collect();
+    sizes.sort_unstable_by(|a, b| b.cmp(a));
+    for (_, unit) in sizes.into_iter().skip(ROWS) {
+        cells.remove(&unit);
+    }
 }
 
 impl HeatHistory {
@@ -113,16 +126,7 @@ impl HeatHistory {
             part *= 2;
             cells = joined(cells, part);
         }
-        if cells.len() > ROWS {
-            let mut sizes: Vec<(u64, Unit)> = cells
-                .iter()
-                .map(|(unit, sums)| (sums.resident, *unit))
-                .collect();
-            sizes.sort_unstable_by(|a, b| b.cmp(a));
-            for (_, unit) in sizes.drain(ROWS..) {
-                cells.remove(&unit);
-            }
-        }
+        cut(&mut cells);
         if self.columns.len() == COLUMNS {
             self.columns.pop_front();
         }
@@ -130,14 +134,14 @@ impl HeatHistory {
             epoch,
             span,
             part,
-            cells,
+            cells: cells.into_iter().collect(),
         });
         let names = names
             .into_iter()
             .map(|(process, name)| (process, name.to_owned()));
         self.names.extend(names);
-        let columns = self.columns.iter().flat_map(|column| column.cells.keys());
-        let kept: BTreeSet<Process> = columns.map(|unit| unit.process).collect();
+        let cells = self.columns.iter().flat_map(|column| &column.cells);
+        let kept: BTreeSet<Process> = cells.map(|(unit, _)| unit.process).collect();
         self.names.retain(|process, _| kept.contains(process));
     }
 
@@ -151,8 +155,8 @@ impl HeatHistory {
             .max()
             .unwrap_or(1);
         let places = |part| {
-            let cells = self.columns.iter().flat_map(|column| column.cells.clone());
-            joined(cells, part)
+            let cells = self.columns.iter().flat_map(|column| &column.cells);
+            joined(cells.copied(), part)
         };
         // Each epoch has few enough parts, but processes come and go.
         let mut rows = places(part);
@@ -160,10 +164,12 @@ impl HeatHistory {
             part *= 2;
             rows = places(part);
         }
+        // Of thousands that lived one after the other, what was big for long.
+        cut(&mut rows);
         let last = self
             .columns
             .back()
-            .map(|column| joined(column.cells.clone(), part));
+            .map(|column| joined(column.cells.iter().copied(), part));
         let last = last.unwrap_or_default();
         let row = |unit: &Unit| {
             let now = last.get(unit).copied().unwrap_or_default();
@@ -182,7 +188,7 @@ impl HeatHistory {
         let numbers: BTreeMap<Unit, usize> = rows.keys().copied().zip(0..).collect();
         let mut hits = [(); 2].map(|()| vec![vec![0; self.columns.len()]; rows.len()]);
         for (at, column) in self.columns.iter().enumerate() {
-            for (unit, sums) in joined(column.cells.clone(), part) {
+            for (unit, sums) in joined(column.cells.iter().copied(), part) {
                 let Some(row) = numbers.get(&unit) else {
                     continue;
                 };

@@ -103,6 +103,33 @@ fn the_history_is_bounded_and_no_hit_is_lost_in_it() {
 }
 
 #[test]
+fn thousands_of_programs_that_come_and_go_take_no_more_rows_and_room_than_a_few() {
+    let mut history = HeatHistory::default();
+    push(&mut history, 0, vec![heat(1, 0, [1, 1])]);
+    for epoch in 1..COLUMNS as u32 {
+        let others = (0..ROWS as u32).map(|number| heat(1_000 * epoch + number, 0, [1, 1]));
+        let stays = heat(1, 0, [9, 9]);
+        push(
+            &mut history,
+            epoch,
+            others.take(ROWS - 1).chain([stays]).collect(),
+        );
+    }
+    let map = history.map();
+    assert_eq!(map.rows.len(), ROWS);
+    assert!(
+        map.rows.iter().any(|row| row.pid == 1),
+        "what was there all the time"
+    );
+    let cells: usize = history
+        .columns
+        .iter()
+        .map(|column| size_of_val(&*column.cells))
+        .sum();
+    assert!(cells <= 750_000, "{cells} bytes");
+}
+
+#[test]
 fn the_terminal_shows_both_kinds_and_their_distribution() {
     let text = example().text(100);
     for part in [
