@@ -157,6 +157,7 @@ fn limits() -> Limits {
     ];
     let named = groups.into_iter().enumerate();
     Limits {
+        accesses_per_sample: 3_000,
         moves: units(12),
         groups: named
             .map(|(number, limit)| (format!("/services/{number}"), limit))
