@@ -246,10 +246,20 @@ fn timer(probe: &dyn Probe) -> Finding {
             NAME,
             format!(
                 "data addresses by decoding, works on every machine ({} of {} trial samples with \
-                 registers)",
-                found.with_registers, found.samples
+                 registers){}",
+                found.with_registers,
+                found.samples,
+                price_in_words(probe)
             ),
         ),
+    }
+}
+
+/// What a sample was seen to take; nothing where that could not be tried.
+fn price_in_words(probe: &dyn Probe) -> String {
+    match probe.sample_price() {
+        Ok(price) => format!("; one takes {price} of a program's time"),
+        Err(_) => String::new(),
     }
 }
 

@@ -48,6 +48,7 @@ pub mod pmu;
 pub mod probe;
 pub mod processes;
 pub mod resident;
+pub mod sample_price;
 pub mod session;
 pub mod sessions;
 pub mod sites;

@@ -4,12 +4,15 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use isotherm_model::units::Nanos;
 use isotherm_sys::perf::record::{Record, Records, Sample};
 use isotherm_sys::perf::{Event, Sampler};
 use isotherm_sys::userfaultfd::{OpenError, Userfaultfd};
 
+use crate::clock::MachineClock;
 use crate::counters::Counted;
 use crate::resident::{Method, PageTables};
+use crate::sample_price::sample_price;
 
 /// What a few milliseconds of timer samples brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,12 @@ pub trait Probe {
     /// # Errors
     /// The event cannot be opened.
     fn timer(&self) -> io::Result<TimerTrial>;
+
+    /// What a sample of the timer takes of the program that it interrupts.
+    ///
+    /// # Errors
+    /// The event cannot be opened, or delivers nothing.
+    fn sample_price(&self) -> io::Result<Nanos>;
 
     /// Samples this process by an event that tells data addresses, for a moment in which it works on
     /// memory of its own.
@@ -79,13 +88,13 @@ pub struct Machine;
 const TRIAL: Duration = Duration::from_millis(100);
 
 /// Memory that is worked on, more than the caches of a core.
-const WORKED_ON: usize = 8 << 20;
+pub(crate) const WORKED_ON: usize = 8 << 20;
 
 /// Samples that prove that an event works.
 const ENOUGH: u32 = 5;
 
 /// To perf, a process id names its first thread, and 0 the thread that asks.
-const THIS_THREAD: u32 = 0;
+pub(crate) const THIS_THREAD: u32 = 0;
 
 impl Probe for Machine {
     fn timer(&self) -> io::Result<TimerTrial> {
@@ -107,6 +116,10 @@ impl Probe for Machine {
         }
         sampler.disable()?;
         Ok(trial)
+    }
+
+    fn sample_price(&self) -> io::Result<Nanos> {
+        sample_price(&MachineClock)
     }
 
     fn event(&self, event: &Event) -> io::Result<EventTrial> {
@@ -156,7 +169,7 @@ impl Probe for Machine {
 }
 
 /// The samples that have gathered, in rings and in what hardware wrote itself.
-fn samples(sampler: &mut Sampler) -> Vec<Sample> {
+pub(crate) fn samples(sampler: &mut Sampler) -> Vec<Sample> {
     let (mut bytes, mut traces, mut found) = (Vec::new(), Vec::new(), Vec::new());
     sampler.read(&mut bytes, &mut traces);
     for record in Records::new(&bytes, sampler.layout()) {

@@ -106,7 +106,7 @@ impl Source {
     }
 }
 
-const TIMER_COST: &str = "at 1 kHz about 1.00 times the run time, at 4 kHz 1.08 to 1.13, at 10 kHz \
+const TIMER_COST: &str = "at 1 kHz 1.00 to 1.03 times the run time, at 4 kHz 1.08 to 1.13, at 10 kHz \
                           1.4 (2-core EPYC virtual machine, Linux 6.18, 1 GiB, Zipf 0.99)";
 const HARDWARE_COST: &str = "1.22 to 1.32 times the run time for PEBS with allocation sites \
                              (MemBrain, Olson et al. 2018); not measured here";

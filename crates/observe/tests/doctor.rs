@@ -6,6 +6,7 @@ mod machine;
 use std::io;
 use std::path::Path;
 
+use isotherm_model::units::Nanos;
 use isotherm_observe::counters::Counted;
 use isotherm_observe::doctor::{Examination, State, best_samples, examine, examine_with};
 use isotherm_observe::live::Source;
@@ -47,6 +48,10 @@ impl Probe for Kernel {
             samples: 5,
             with_registers: 5,
         })
+    }
+
+    fn sample_price(&self) -> io::Result<Nanos> {
+        self.answer(Nanos(2_000))
     }
 
     fn event(&self, _: &Event) -> io::Result<EventTrial> {
@@ -102,6 +107,10 @@ struct EventsOnly(Kernel);
 impl Probe for EventsOnly {
     fn timer(&self) -> io::Result<TimerTrial> {
         panic!("the timer is what is left, tried or not")
+    }
+
+    fn sample_price(&self) -> io::Result<Nanos> {
+        panic!("the timer is what is left, whatever it costs")
     }
 
     fn event(&self, event: &Event) -> io::Result<EventTrial> {

@@ -60,6 +60,9 @@ pub struct Status {
     pub groups: Vec<GroupStatus>,
     /// The sources.
     pub sources: Vec<SourceStatus>,
+    /// How the timer samples; null where samples come from elsewhere, or not at all.
+    #[serde(default)]
+    pub timer: Option<TimerStatus>,
     /// Trace samples by the number of the processor that took them, since the start.
     #[serde(default)]
     pub samples_by_cpu: Vec<u64>,
@@ -99,6 +102,15 @@ pub struct TierStatus {
     pub bytes: u64,
     /// Of it, bytes that are free or hold only copies of files.
     pub available_bytes: u64,
+}
+
+/// How the timer samples.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TimerStatus {
+    /// Samples a second and processor.
+    pub hz: u32,
+    /// Time that a sample was seen to take of a program; 0 where that could not be tried.
+    pub price_ns: u64,
 }
 
 /// What became of moves.
@@ -202,6 +214,21 @@ pub struct RightStatus {
     pub held: bool,
 }
 
+impl TimerStatus {
+    fn line(&self) -> String {
+        let Self { hz, price_ns } = *self;
+        let taken = match price_ns {
+            0 => "what one takes of a program could not be tried".to_owned(),
+            _ => format!(
+                "each takes {}: {:.1} % of a program's time",
+                Nanos(price_ns),
+                f64::from(hz) * price_ns as f64 / 1e7
+            ),
+        };
+        format!("timer: {hz} samples a second and processor, {taken}")
+    }
+}
+
 impl Status {
     /// For people, in a terminal of so many columns.
     #[must_use]
@@ -218,6 +245,9 @@ impl Status {
         }
         text += &format!("{}\n{}\n", self.moves(), self.source_table());
         text += &format!("{}\n", self.memory_line());
+        if let Some(timer) = &self.timer {
+            text += &format!("{}\n", timer.line());
+        }
         if !self.samples_by_cpu.is_empty() {
             let counts: Vec<String> = self.samples_by_cpu.iter().map(u64::to_string).collect();
             let line = format!("samples by processor: {}", counts.join(" "));
@@ -477,7 +507,7 @@ impl json_line::Answer for Status {
 mod tests {
     use super::{
         GateStatus, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, RightStatus, SourceStatus,
-        Status, TierStatus, VERSION,
+        Status, TierStatus, TimerStatus, VERSION,
     };
 
     fn status() -> Status {
@@ -524,6 +554,10 @@ mod tests {
             memory_bytes: 9 << 20,
             memory_private_bytes: 2 << 20,
             memory_rings_bytes: 512 << 10,
+            timer: Some(TimerStatus {
+                hz: 250,
+                price_ns: 20_000,
+            }),
             samples_by_cpu: vec![812, 0, 790],
             samples_by_node: [(None, 1), (Some(0), 6), (Some(2), 1)]
                 .map(|(node, samples)| NodeStatus { node, samples })
@@ -570,6 +604,7 @@ mod tests {
             "timer",
             "2 MiB of its own, and 7 MiB of program and libraries",
             "512 KiB of rings",
+            "timer: 250 samples a second and processor, each takes 20.0 us: 0.5 % of a program's time",
             "samples by processor: 812 0 790",
             "samples by memory node: not known: 1 (12 %), node 0: 6 (75 %), node 2: 1 (12 %)",
             "trace-samples: may rest by memory controllers (no cache misses)",

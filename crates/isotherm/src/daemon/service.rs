@@ -17,6 +17,8 @@ use isotherm_model::port::RangeExecutor;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::clock::MachineClock;
+use isotherm_observe::probe::{Machine, Probe};
+use isotherm_observe::source::Source;
 use isotherm_observe::watch::samples::{SampleRate, SampleWorth};
 use isotherm_observe::watch::watcher::{Watcher, WatcherConfig};
 use isotherm_pipeline::{EpochReport, Limits, UnitStep, UnitStepConfig};
@@ -400,6 +402,7 @@ fn watcher(options: &Options, config: &Config, places: &Places) -> Result<Watche
         true => BTreeSet::new(),
         false => places.fast.iter().copied().collect(),
     };
+    let samples = config.samples();
     let settings = WatcherConfig {
         root: PathBuf::from("/"),
         state,
@@ -409,14 +412,23 @@ fn watcher(options: &Options, config: &Config, places: &Places) -> Result<Watche
         fast,
         fast_limit: places.fast_limit(config),
         bits: config.bits(),
-        samples: config.samples(),
+        samples,
         sample_rate: SampleRate {
             timer_hz: config.sources.sample_hz,
             pmu: config.sources.pmu_rate,
         },
+        sample_price: sample_price(samples),
         budget_ppm: config.budget_ppm(),
     };
     Ok(Watcher::new(settings, Box::new(MachineClock)))
+}
+
+/// What a sample of the timer takes of a program; 0 where that cannot be tried, or samples come from elsewhere.
+fn sample_price(samples: Option<Source>) -> Nanos {
+    match samples {
+        Some(Source::Timer) => Machine.sample_price().unwrap_or(Nanos::ZERO),
+        _ => Nanos::ZERO,
+    }
 }
 
 /// What may change from epoch to epoch, by the configuration and by what a sample stands for.

@@ -11,7 +11,7 @@ use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
 use isotherm_report::watch_status::{
     GateStatus, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
-    TierStatus, VERSION,
+    TierStatus, TimerStatus, VERSION,
 };
 
 /// What does not change while the daemon runs, and sums over all epochs.
@@ -77,6 +77,11 @@ impl Teller {
     /// Takes in what the sources tell beside their reports.
     pub(crate) fn watch(&mut self, watcher: &Watcher) {
         self.status.memory_rings_bytes = watcher.ring_bytes();
+        let timer = |(hz, price): (u32, Nanos)| TimerStatus {
+            hz,
+            price_ns: price.0,
+        };
+        self.status.timer = watcher.timer_samples().map(timer);
         self.status.samples_by_cpu = watcher.samples_by_cpu();
         let by_node = watcher.samples_by_node().iter();
         let of_node = |(node, samples): (&Option<NodeId>, &u64)| NodeStatus {

@@ -3,6 +3,8 @@
 //! A source has a *stride*: 1 at full speed, 2 at half, and so on. After each epoch its cost is
 //! compared with its part of the budget; it is slowed at once and let on only when it would keep
 //! to the budget at twice its speed, so that it does not swing.
+//!
+//! What samples take of the programs is not seen by what the source uses: it bounds their rate.
 
 use isotherm_model::units::Nanos;
 
@@ -66,9 +68,20 @@ impl Stride {
     }
 }
 
+/// Samples a second that take so many millionths of a processor's time at most where each takes `price`; at
+/// least 1. A price of 0 bounds nothing.
+#[must_use]
+pub fn affordable_hz(budget_ppm: u64, price: Nanos) -> u32 {
+    let nanos_a_second = budget_ppm.saturating_mul(1_000);
+    let samples = nanos_a_second.checked_div(price.0);
+    samples.map_or(u32::MAX, |samples| {
+        u32::try_from(samples).unwrap_or(u32::MAX).max(1)
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use super::Stride;
+    use super::{Stride, affordable_hz};
     use isotherm_model::units::Nanos;
 
     #[test]
@@ -86,6 +99,15 @@ mod tests {
             stride.spent = Nanos::ZERO;
         }
         assert_eq!(stride.get(), 64);
+    }
+
+    #[test]
+    fn samples_cost_what_may_be_spent_and_there_is_always_one() {
+        assert_eq!(affordable_hz(10_000, Nanos(20_000)), 500);
+        assert_eq!(affordable_hz(10_000, Nanos(1)), 10_000_000);
+        assert_eq!(affordable_hz(0, Nanos(20_000)), 1);
+        assert_eq!(affordable_hz(10_000, Nanos::ZERO), u32::MAX);
+        assert_eq!(affordable_hz(u64::MAX, Nanos(1)), u32::MAX);
     }
 
     #[test]

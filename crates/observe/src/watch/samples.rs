@@ -90,7 +90,7 @@ impl Samples {
         let (_, _, note) = source.event(root, rate.timer_hz.max(1))?;
         let proc_root = root.join("proc");
         let rate = SampleRate {
-            timer_hz: rate.timer_hz.clamp(1, 20_000),
+            timer_hz: timer_hz(rate.timer_hz),
             pmu: rate.pmu.max(1),
         };
         let mut samples = Self {
@@ -196,6 +196,20 @@ impl Samples {
     fn given_period(&self, default: u64) -> u64 {
         let slowed = default.saturating_mul(self.stride.get().into());
         (slowed / u64::from(self.rate.pmu)).max(1)
+    }
+
+    /// Changes how often the timer samples, at most.
+    pub fn set_timer_hz(&mut self, hz: u32) {
+        let hz = timer_hz(hz);
+        if std::mem::replace(&mut self.rate.timer_hz, hz) != hz {
+            self.open_again();
+        }
+    }
+
+    /// Samples of the timer a second and processor; None where the source is another.
+    #[must_use]
+    pub fn of_timer(&self) -> Option<u32> {
+        (self.source == Source::Timer).then(|| self.hz())
     }
 
     /// Changes its budget.
@@ -363,6 +377,11 @@ impl Samples {
         let processes: Vec<Process> = processes.into_iter().collect();
         self.watch(&processes);
     }
+}
+
+/// The rate nearest to this one at which the timer can sample.
+fn timer_hz(hz: u32) -> u32 {
+    hz.clamp(1, 20_000)
 }
 
 /// Bytes of a ring that is read about once a second, into which so many samples come: those of a second and a

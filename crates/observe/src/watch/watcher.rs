@@ -12,7 +12,7 @@ use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Watched};
 use super::bit_source::BitSource;
 use super::bits::MappingBits;
 use super::candidates::{Candidate, Candidates, Filter, Selection};
-use super::cost::Stride;
+use super::cost::{Stride, affordable_hz};
 use super::look::Look;
 use super::memory::{Layout, Resident, capacity};
 use super::rest::{Rest, Resting};
@@ -65,6 +65,8 @@ pub struct WatcherConfig {
     pub samples: Option<Source>,
     /// How often is sampled, at most.
     pub sample_rate: SampleRate,
+    /// What a sample of the timer takes of the program that it interrupts; 0 where that is not known.
+    pub sample_price: Nanos,
     /// What watching may cost, in millionths of one processor for each processor that the watched
     /// processes use.
     pub budget_ppm: u64,
@@ -99,6 +101,10 @@ pub struct Watcher {
 
 /// Parts of the budget for samples, for accessed bits, and for looking at memory, of ten.
 const PARTS: [u64; 3] = [4, 4, 2];
+
+/// Part of the budget that samples of the timer may take of each processor's time, in hundredths. The rest
+/// is for accessed bits that programs set again.
+const INTERRUPTS: u64 = 75;
 
 /// Epochs for which `auto` waits for the first sample before it looks at mappings: one look costs a program of
 /// 8 GiB two seconds.
@@ -155,9 +161,13 @@ impl Watcher {
             None
         });
         self.mappings = mappings.then(|| MappingBits::new(bits));
-        let source = config.samples;
-        self.samples = source
-            .and_then(|source| Samples::open(source, &config.root, config.sample_rate, samples));
+        let rate = SampleRate {
+            timer_hz: self.timer_hz(),
+            ..config.sample_rate
+        };
+        self.samples = config
+            .samples
+            .and_then(|source| Samples::open(source, &config.root, rate, samples));
         if self.bits_rest.never_rests() || self.samples_rest.never_rests() {
             let why = "a kind of source never rests by the rule of 20 %: see below";
             let before = std::mem::take(&mut self.counters.trouble);
@@ -166,6 +176,22 @@ impl Watcher {
                 false => format!("{before}; {why}"),
             };
         }
+    }
+
+    /// Samples of the timer a second and processor: as many as are wanted, or fewer, that take no more of
+    /// the programs than they may.
+    fn timer_hz(&self) -> u32 {
+        let budget = self.config.budget_ppm.saturating_mul(INTERRUPTS) / 100;
+        let affordable = affordable_hz(budget, self.config.sample_price);
+        self.config.sample_rate.timer_hz.min(affordable)
+    }
+
+    /// Samples of the timer a second and processor now, and the time that one was seen to take of a program;
+    /// None where there are none.
+    #[must_use]
+    pub fn timer_samples(&self) -> Option<(u32, Nanos)> {
+        let hz = self.samples.as_ref()?.of_timer()?;
+        Some((hz, self.config.sample_price))
     }
 
     /// Bytes of the rings that the kernel writes samples to; 0 where there are none.
@@ -208,6 +234,10 @@ impl Watcher {
     /// Changes how much of the fast tier may be used and what watching may cost.
     pub fn set_limits(&mut self, fast: Bytes, budget_ppm: u64) {
         (self.config.fast_limit, self.config.budget_ppm) = (fast, budget_ppm);
+        let hz = self.timer_hz();
+        if let Some(samples) = &mut self.samples {
+            samples.set_timer_hz(hz);
+        }
     }
 
     /// Looks which processes are worth watching, and takes the samples that have gathered. Call it

@@ -1,5 +1,5 @@
 //! A day of programs that start and end under a watcher, on a recorded machine: what is kept is bounded
-//! by what lives.
+//! by what lives. And a timer whose samples cost the programs no more than they may.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,6 +13,7 @@ use isotherm_model::units::{Bytes, Nanos};
 
 use super::{BitSource, Bits, Watcher, WatcherConfig};
 use crate::clock::Clock;
+use crate::source::Source;
 use crate::watch::candidates::{Filter, Selection};
 use crate::watch::damon::played;
 use crate::watch::frames::PRESENT;
@@ -140,8 +141,8 @@ impl Clock for Rc<Machine> {
     }
 }
 
-fn watcher(machine: &Rc<Machine>, bits: Bits) -> Watcher {
-    let config = WatcherConfig {
+fn config(machine: &Machine, bits: Bits) -> WatcherConfig {
+    WatcherConfig {
         root: machine.root.path().to_owned(),
         state: None,
         selection: Selection::default(),
@@ -155,9 +156,13 @@ fn watcher(machine: &Rc<Machine>, bits: Bits) -> Watcher {
             timer_hz: 100,
             pmu: 1,
         },
+        sample_price: Nanos::ZERO,
         budget_ppm: 1_000_000_000,
-    };
-    Watcher::new(config, Box::new(Rc::clone(machine)))
+    }
+}
+
+fn watcher(machine: &Rc<Machine>, bits: Bits) -> Watcher {
+    Watcher::new(config(machine, bits), Box::new(Rc::clone(machine)))
 }
 
 /// Entries that are kept of processes, by what keeps them.
@@ -227,4 +232,28 @@ fn a_watcher_by_mappings_keeps_nothing_of_a_day_of_programs_that_start_and_end()
 #[test]
 fn a_watcher_by_frames_keeps_nothing_of_a_day_of_programs_that_start_and_end() {
     nothing_is_left_after_a_day_of(Bits::DamonPhysical);
+}
+
+#[test]
+fn the_timer_samples_as_often_as_the_programs_can_pay_for() {
+    let machine = Rc::new(Machine::new());
+    let (price, one_percent) = (Nanos(20_000), 10_000);
+    let config = WatcherConfig {
+        samples: Some(Source::Timer),
+        sample_rate: SampleRate {
+            timer_hz: 1_000,
+            pmu: 1,
+        },
+        sample_price: price,
+        budget_ppm: one_percent,
+        ..config(&machine, Bits::Mappings)
+    };
+    let fast = config.fast_limit;
+    let mut watcher = Watcher::new(config, Box::new(Rc::clone(&machine)));
+    let three_quarters = 375;
+    assert_eq!(watcher.timer_samples(), Some((three_quarters, price)));
+    watcher.set_limits(fast, 2 * one_percent);
+    assert_eq!(watcher.timer_samples(), Some((2 * three_quarters, price)));
+    watcher.set_limits(fast, 100 * one_percent);
+    assert_eq!(watcher.timer_samples(), Some((1_000, price)), "as wanted");
 }
