@@ -80,9 +80,9 @@ void Wrappers::makeTwins(Module &Module) const {
     for (BasicBlock &Block : *Twin)
       if (CallInst *Tail = Block.getTerminatingMustTailCall())
         Tail->setTailCallKind(CallInst::TCK_Tail);
-    // Who calls a function of a header has its code.
-    Twin->setVisibility(isSystemFunction(*Wrapper) ? GlobalValue::HiddenVisibility
-                                                   : Wrapper->getVisibility());
+    // Who calls a function of a header has its code. A local function is seen by nobody else anyway.
+    bool IsShared = isSystemFunction(*Wrapper) && !Wrapper->hasLocalLinkage();
+    Twin->setVisibility(IsShared ? GlobalValue::HiddenVisibility : Wrapper->getVisibility());
     if (Wrapper->hasComdat() || IsElsewhere)
       Twin->setComdat(Module.getOrInsertComdat(Name));
   }
