@@ -59,7 +59,11 @@ static uint64_t note(const void *const *addresses, size_t count) {
 // A function that the short ways call keeps their registers, so that these save none.
 #define RARE __attribute__((preserve_most, cold, noinline))
 
-RARE static void note_miss(const void *address) { note(&address, 1); }
+// Where nobody counts, now or later, the thread filters no more.
+RARE static void note_miss(const void *address) {
+    if (!note(&address, 1))
+        own.filter = NULL;
+}
 
 // Whether an access counts: not if its line is in its place, which it has afterwards; of those that miss, the runtime
 // wants one now and then.
