@@ -13,7 +13,7 @@ use isotherm_model::port::{Executor, Recorder};
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::site::Site;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_observe::instrumented::is_instrumented;
+use isotherm_observe::instrumented::{Instrumentation, instrumentation};
 use isotherm_observe::live::{LiveConfig, LiveError, LiveRun, Source};
 use isotherm_pipeline::{Step, StepReport};
 
@@ -74,14 +74,27 @@ pub(crate) fn for_sources(
 ///
 /// # Errors
 /// A flag is given for a source that is not used.
-pub(crate) fn with_sources(observing: &Observing, words: &[OsString]) -> Result<Observing> {
+pub(crate) fn with_sources(
+    observing: &Observing,
+    words: &[OsString],
+    notes: &Notes,
+) -> Result<Observing> {
     let mut observing = observing.clone();
     if observing.source.is_empty() {
         // A program that cannot be found is refused when it is started.
         let program = words.first().and_then(|name| program::check(name).ok());
-        let source = match program {
-            Some(path) if is_instrumented(&path) => Some(Source::Instrumented),
-            _ => isotherm_observe::doctor::examine(Path::new("/")).chosen(),
+        let built = program.map_or(Instrumentation::None, |path| instrumentation(&path));
+        if let Instrumentation::Other(version) = built {
+            notes.warn(&format!(
+                "the program counts its accesses, but for version {version} of the runtime; \
+                 compile it again with this version's isotherm-cc --profile"
+            ));
+        }
+        let source = match built {
+            Instrumentation::Current => Some(Source::Instrumented),
+            Instrumentation::None | Instrumentation::Other(_) => {
+                isotherm_observe::doctor::examine(Path::new("/")).chosen()
+            }
         };
         observing.source.extend(source);
     }

@@ -270,7 +270,7 @@ mod tests {
         let path = directory.path().join("program");
         for bytes in damaged {
             std::fs::write(&path, bytes).expect("writes");
-            let _ = build_id(&path);
+            assert_eq!(build_id(&path), None, "{} bytes", bytes.len());
         }
     }
 

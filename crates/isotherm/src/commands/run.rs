@@ -110,7 +110,14 @@ fn say_coverage(plan: &Plan, aftermath: &Aftermath, notes: Notes) {
         share * 100.0,
         seen.only_in_run.len()
     ));
-    if share < FOREIGN_BELOW {
+    warn_if_foreign(plan, aftermath, notes);
+}
+
+/// Says it where a run made little of what its plan was made for.
+pub(super) fn warn_if_foreign(plan: &Plan, aftermath: &Aftermath, notes: Notes) {
+    let seen = coverage(plan, made(plan, aftermath));
+    let has_sites = !(seen.matched.is_empty() && seen.only_in_plan.is_empty());
+    if has_sites && seen.value_share() < FOREIGN_BELOW {
         let missing = seen.only_in_plan.iter().take(3).map(ToString::to_string);
         notes.warn(&format!(
             "this plan was made for another program or another version ({}): sites {} were never \
@@ -152,7 +159,7 @@ impl Recorder for Sink {
 fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
-    let observing = &recording::with_sources(&args.observing, words)?;
+    let observing = &recording::with_sources(&args.observing, words, &notes)?;
     let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
     let default_tier = isotherm_model::tier::TierIndex::FASTEST;
     let mut configuration = recording::for_sources(
