@@ -12,7 +12,8 @@
 //! ```
 //!
 //! What the kernel moves as a whole is due and added as a whole, so that a group may have up to a huge page
-//! more than its floor: a part of one would be taken back, and the floor broken by all of it.
+//! more than its floor: a part of one would be taken back, and the floor broken by all of it. Where the tier
+//! has no room to round all floors up, the huge pages that go beyond them give way first.
 //!
 //! What was added here is hidden from the policy in the next epoch, together with its room: the policy
 //! would offer that room to others again and again.
@@ -32,6 +33,15 @@ pub(super) struct Floors {
     due: Vec<usize>,
     /// Units that were wanted in the epoch before only because they were due.
     lifted: Vec<PageIndex>,
+}
+
+/// Whether a unit is kept for a floor; what is more so stays longer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Due {
+    No,
+    /// Of a huge page that goes beyond the floor.
+    Rounding,
+    Yes,
 }
 
 /// What is known of the units: lists by their number.
@@ -98,52 +108,52 @@ impl Floors {
         let mut is_wanted = marked(wanted, standing.ranks.len());
         standing.grains.make_whole(&mut is_wanted);
         wanted.retain(|page| is_wanted[page.at()]);
-        let (lifted, is_due) = self.missing(groups, index, standing, wanted);
+        let (lifted, due) = self.missing(groups, index, standing, wanted);
         wanted.extend(&lifted);
         is_wanted = marked(wanted, standing.ranks.len());
         // What floors no longer need stays for an epoch if there is room: the policy has not seen it.
-        let released = self.lifted.iter().filter(|page| !is_wanted[page.at()]);
+        let mut released = std::mem::replace(&mut self.lifted, lifted);
+        released.retain(|page| !is_wanted[page.at()]);
         let room = capacity.saturating_sub(wanted.len());
-        wanted.extend(released.take(room));
+        wanted.extend(standing.grains.fitting(&released, room));
         if wanted.len() > capacity {
             let Standing { ranks, fast, .. } = standing;
-            let key = |page: &PageIndex| (is_due[page.at()], fast[page.at()], ranks[page.at()]);
+            let key = |page: &PageIndex| (due[page.at()], fast[page.at()], ranks[page.at()]);
             wanted.sort_unstable_by_key(|page| (Reverse(key(page)), *page));
-            wanted.truncate(capacity);
+            *wanted = standing.grains.fitting(wanted, capacity);
             is_wanted = marked(wanted, standing.ranks.len());
         }
         let kept = groups.members(wanted.iter().copied());
         for (due, kept) in self.due.iter_mut().zip(kept) {
             *due = kept.len().min(*due);
         }
-        self.lifted = lifted;
         self.lifted.retain(|page| is_wanted[page.at()]);
     }
 
-    /// What is due beyond what is wanted, and of each unit whether it is due.
+    /// What is due beyond what is wanted, and how far each unit is due.
     fn missing(
         &self,
         groups: &Groups,
         index: &Index,
         standing: Standing<'_>,
         wanted: &[PageIndex],
-    ) -> (Vec<PageIndex>, Vec<bool>) {
+    ) -> (Vec<PageIndex>, Vec<Due>) {
         let (ranks, fast, grains) = (standing.ranks, standing.fast, standing.grains);
         let mut is_wanted = marked(wanted, ranks.len());
         let others = index.warm().filter(|page| !is_wanted[page.at()]);
         let others = groups.members(others.filter(|page| standing.may_be_fast(*page)));
         let wanted = wanted.iter().copied();
         let wanted = groups.members(wanted.filter(|page| standing.may_be_fast(*page)));
-        let (mut missing, mut is_due) = (Vec::new(), vec![false; ranks.len()]);
-        for ((mut wanted, mut others), due) in wanted.into_iter().zip(others).zip(&self.due) {
+        let (mut missing, mut due) = (Vec::new(), vec![Due::No; ranks.len()]);
+        for ((mut wanted, mut others), units) in wanted.into_iter().zip(others).zip(&self.due) {
             wanted.sort_unstable_by_key(|page| (Reverse(ranks[page.at()]), *page));
             // What is fast already costs no move.
             let key = |page: &PageIndex| (fast[page.at()], ranks[page.at()]);
             others.sort_unstable_by_key(|page| (Reverse(key(page)), *page));
             let mut kept = wanted.len();
-            wanted.truncate(*due);
+            wanted.truncate(*units);
             for page in others {
-                if kept < *due && !is_wanted[page.at()] {
+                if kept < *units && !is_wanted[page.at()] {
                     let together = grains.with(&page);
                     kept += together.len();
                     mark(&mut is_wanted, together);
@@ -151,12 +161,9 @@ impl Floors {
                     wanted.extend(together);
                 }
             }
-            mark(
-                &mut is_due,
-                wanted.iter().flat_map(|page| grains.with(page)),
-            );
+            mark_due(&mut due, &wanted, *units, grains);
         }
-        (missing, is_due)
+        (missing, due)
     }
 
     /// Fast units that each group may lose; below 0 where it has less than its due.
@@ -181,6 +188,23 @@ fn marked(pages: &[PageIndex], units: usize) -> Vec<bool> {
 fn mark<'a>(marked: &mut [bool], pages: impl IntoIterator<Item = &'a PageIndex>) {
     for page in pages {
         marked[page.at()] = true;
+    }
+}
+
+/// Marks what a floor of so many units keeps, the best of it first.
+fn mark_due(due: &mut [Due], kept: &[PageIndex], units: usize, grains: &Grains) {
+    let mut marked = 0;
+    for page in kept {
+        if due[page.at()] == Due::No {
+            let together = grains.with(page);
+            marked += together.len();
+            let how = if marked <= units {
+                Due::Yes
+            } else {
+                Due::Rounding
+            };
+            together.iter().for_each(|page| due[page.at()] = how);
+        }
     }
 }
 

@@ -5,6 +5,8 @@
 //! and fro with them. So the units of a huge page share its heat, are all wanted or none, and are
 //! moved in one go.
 
+use std::collections::BTreeSet;
+
 use isotherm_model::page::PageIndex;
 
 use super::index::{Index, Known};
@@ -80,6 +82,22 @@ impl Grains {
         }
     }
 
+    /// Of units in the order in which they are wanted, those that find room, each with all that move with it.
+    pub(super) fn fitting(&self, pages: &[PageIndex], mut room: usize) -> Vec<PageIndex> {
+        if self.grains.is_empty() {
+            return pages.iter().copied().take(room).collect();
+        }
+        let (mut met, mut fitting) = (BTreeSet::new(), Vec::new());
+        for page in pages {
+            let together = self.with(page);
+            if met.insert(together.first()) && together.len() <= room {
+                room -= together.len();
+                fitting.extend(together);
+            }
+        }
+        fitting
+    }
+
     /// Takes back what is wanted only in part.
     pub(super) fn make_whole(&self, wanted: &mut [bool]) {
         for members in &self.grains {
@@ -133,6 +151,14 @@ mod tests {
             .map(|page| grains.is_first(PageIndex(page)))
             .collect();
         assert_eq!(first, [true, true, true, false, false, false, true, false]);
+        let wanted = [4, 2, 7, 1, 0].map(PageIndex);
+        let fitting = |room| grains.fitting(&wanted, room);
+        assert_eq!(fitting(5), [2, 3, 4, 5, 1].map(PageIndex));
+        assert_eq!(
+            fitting(3),
+            [6, 7, 1].map(PageIndex),
+            "not a part of the first"
+        );
         let mut ranks = [7, 0, 0, 9, 0, 0, 0, 1];
         grains.level(&mut ranks);
         assert_eq!(ranks, [7, 0, 3, 3, 3, 3, 1, 1]);

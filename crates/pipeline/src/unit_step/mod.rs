@@ -166,6 +166,8 @@ impl UnitStep {
     /// Which units should be fast, and which moves bring that about as far as may be moved.
     fn decide(&mut self, seen: &Observation, limits: &Limits, report: &mut EpochReport) -> Moves {
         let groups = Groups::find(&limits.groups, seen, &self.index, self.config.unit);
+        let coming = self.coming.take();
+        let coming = coming.map(|coming| self.ranked(&coming, limits));
         let mut ranks = self.ranks.ranks.clone();
         groups.weigh(&mut ranks);
         let known = self.index.known();
@@ -181,10 +183,6 @@ impl UnitStep {
             movable: &movable,
             grains: &grains,
         };
-        let coming = self
-            .coming
-            .take()
-            .map(|coming| self.ranked(&coming, limits));
         let wanted = self.wanted(seen.capacity, &groups, standing, coming.as_deref());
         report.wanted = self.resident_of(&wanted);
         report.wanted_units = self.named(&wanted);

@@ -248,6 +248,19 @@ fn a_huge_page_is_moved_once_and_counted_whole_however_its_units_differ() {
 }
 
 #[test]
+fn the_oracle_takes_huge_pages_by_all_that_is_coming_to_them() {
+    let mut machine = Machine::with((0..8).map(|number| unit(7, number)));
+    machine.grain = 4;
+    let mut step = step("oracle", false);
+    // Of one page a unit will be the hottest of all, of the other each unit will be warm.
+    let warm = (4..8).map(|number| samples(unit(7, number), 3));
+    step.foresee(warm.chain([samples(unit(7, 0), 8)]).collect());
+    step.run(&machine.observation(0, 4, &[]), &limits(), &mut machine);
+    let warm: Vec<Unit> = (4..8).map(|number| unit(7, number)).collect();
+    assert_eq!(machine.fast_units(), warm);
+}
+
+#[test]
 fn the_allowance_of_an_epoch_is_kept_and_spent_on_the_hottest() {
     let mut machine = Machine::with((0..8).map(|number| unit(7, number)));
     let hot: Vec<_> = (0..8).map(|number| (unit(7, number), number + 1)).collect();
