@@ -74,10 +74,13 @@ fn update(memory: &mut [u64]) {
     std::hint::black_box(memory);
 }
 
-/// What a sample takes by the quickest round of each kind; None where no round was sampled.
+/// What a sample takes by the quickest round of each kind; None where no round was sampled. A round with few
+/// samples would say more of the machine's noise than of them.
 fn price(alone: &[Round], sampled: &[Round]) -> Option<Nanos> {
     let alone = alone.iter().map(|round| round.took).min()?;
-    let sampled = sampled.iter().filter(|round| round.samples > 0);
+    let most = sampled.iter().map(|round| round.samples).max()?;
+    let enough = |round: &&Round| round.samples > 0 && round.samples >= most / 2;
+    let sampled = sampled.iter().filter(enough);
     let quickest = sampled.min_by_key(|round| round.took)?;
     Some(Nanos(
         quickest.took.saturating_sub(alone).0 / quickest.samples,
@@ -87,8 +90,9 @@ fn price(alone: &[Round], sampled: &[Round]) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::{Round, price, sample_price};
-    use crate::clock::MachineClock;
+    use crate::clock::Clock;
     use isotherm_model::units::Nanos;
+    use std::cell::Cell;
 
     const fn round(took: u64, samples: u64) -> Round {
         let took = Nanos(took);
@@ -98,7 +102,11 @@ mod tests {
     #[test]
     fn rounds_that_others_disturbed_do_not_count() {
         let alone = [round(2_900_000, 0), round(2_000_000, 0)];
-        let sampled = [round(5_000_000, 9), round(2_180_000, 9)];
+        let sampled = [
+            round(5_000_000, 9),
+            round(2_180_000, 9),
+            round(2_100_000, 1),
+        ];
         assert_eq!(price(&alone, &sampled), Some(Nanos(20_000)));
     }
 
@@ -110,10 +118,32 @@ mod tests {
         assert_eq!(price(&alone, &[]), None);
     }
 
+    /// A clock by which a round with the timer takes a millisecond more than one without.
+    #[derive(Default)]
+    struct Played(Cell<u64>);
+
+    impl Clock for Played {
+        fn now(&self) -> Nanos {
+            let asked = self.0.get();
+            self.0.set(asked + 1);
+            // Each round asks twice, and every other one is sampled: 0, 1, 1, 3, 3, 4, 4, 6 ... ms.
+            Nanos((asked / 4 * 3 + [0, 1, 1, 3][asked as usize % 4]) * 1_000_000)
+        }
+
+        fn busy(&self) -> Nanos {
+            Nanos::ZERO
+        }
+
+        fn sleep(&self, _: Nanos) {}
+    }
+
     #[test]
-    fn a_sample_here_takes_less_than_the_period_in_which_it_is_taken() {
-        match sample_price(&MachineClock) {
-            Ok(price) => assert!(price < Nanos(super::PERIOD), "{price}"),
+    fn what_rounds_with_the_timer_take_longer_is_the_price_of_its_samples() {
+        match sample_price(&Played::default()) {
+            Ok(price) => assert!(
+                (Nanos(1)..=Nanos(1_000_000)).contains(&price),
+                "a millisecond by the samples of a round: {price}"
+            ),
             Err(error) => println!("skipped: no samples of the timer: {error}"),
         }
     }

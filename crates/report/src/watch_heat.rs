@@ -85,12 +85,13 @@ fn joined(cells: impl IntoIterator<Item = (Unit, Sums)>, part: u64) -> BTreeMap<
     parts
 }
 
-/// Keeps as many as there are rows, the biggest.
-fn cut(cells: &mut BTreeMap<Unit, Sums>) {
-    let mut sizes: Vec<(u64, Unit)> = cells
-        .iter()
-        .map(|(unit, sums)| (sums.resident, *unit))
-        .collect();
+/// Keeps as many as there are rows: what is biggest now, then what was big for long.
+fn cut(cells: &mut BTreeMap<Unit, Sums>, now: &BTreeMap<Unit, Sums>) {
+    let size = |(unit, sums): (&Unit, &Sums)| {
+        let now = now.get(unit).map_or(0, |now| now.resident);
+        ((now, sums.resident), *unit)
+    };
+    let mut sizes: Vec<((u64, u64), Unit)> = cells.iter().map(size).collect();
     sizes.sort_unstable_by(|a, b| b.cmp(a));
     for (_, unit) in sizes.into_iter().skip(ROWS) {
         cells.remove(&unit);
@@ -126,7 +127,7 @@ impl HeatHistory {
             part *= 2;
             cells = joined(cells, part);
         }
-        cut(&mut cells);
+        cut(&mut cells, &BTreeMap::new());
         if self.columns.len() == COLUMNS {
             self.columns.pop_front();
         }
@@ -164,13 +165,13 @@ impl HeatHistory {
             part *= 2;
             rows = places(part);
         }
-        // Of thousands that lived one after the other, what was big for long.
-        cut(&mut rows);
         let last = self
             .columns
             .back()
             .map(|column| joined(column.cells.iter().copied(), part));
         let last = last.unwrap_or_default();
+        // Of thousands that lived one after the other those that live come first.
+        cut(&mut rows, &last);
         let row = |unit: &Unit| {
             let now = last.get(unit).copied().unwrap_or_default();
             HeatPlace {

@@ -109,8 +109,8 @@ pub struct TierStatus {
 pub struct TimerStatus {
     /// Samples a second and processor.
     pub hz: u32,
-    /// Time that a sample was seen to take of a program; 0 where that could not be tried.
-    pub price_ns: u64,
+    /// Time that a sample was seen to take of a program; null where that could not be tried.
+    pub price_ns: Option<u64>,
 }
 
 /// What became of moves.
@@ -218,11 +218,11 @@ impl TimerStatus {
     fn line(&self) -> String {
         let Self { hz, price_ns } = *self;
         let taken = match price_ns {
-            0 => "what one takes of a program could not be tried".to_owned(),
-            _ => format!(
+            None => "what one takes of a program could not be tried".to_owned(),
+            Some(price) => format!(
                 "each takes {}: {:.1} % of a program's time",
-                Nanos(price_ns),
-                f64::from(hz) * price_ns as f64 / 1e7
+                Nanos(price),
+                f64::from(hz) * price as f64 / 1e7
             ),
         };
         format!("timer: {hz} samples a second and processor, {taken}")
@@ -556,24 +556,13 @@ mod tests {
             memory_rings_bytes: 512 << 10,
             timer: Some(TimerStatus {
                 hz: 250,
-                price_ns: 20_000,
+                price_ns: Some(20_000),
             }),
             samples_by_cpu: vec![812, 0, 790],
             samples_by_node: [(None, 1), (Some(0), 6), (Some(2), 1)]
                 .map(|(node, samples)| NodeStatus { node, samples })
                 .to_vec(),
-            gates: vec![
-                GateStatus {
-                    evidence: "trace-samples".into(),
-                    counter: "memory controllers".into(),
-                    why: "no cache misses".into(),
-                    rests: false,
-                },
-                GateStatus {
-                    evidence: "accessed-bits".into(),
-                    ..GateStatus::default()
-                },
-            ],
+            gates: gates(),
             rights: vec![RightStatus {
                 capability: "CAP_SYS_NICE".into(),
                 feature: "moves".into(),
@@ -582,6 +571,21 @@ mod tests {
             notes: vec!["one node".into()],
             ..Status::default()
         }
+    }
+
+    fn gates() -> Vec<GateStatus> {
+        vec![
+            GateStatus {
+                evidence: "trace-samples".into(),
+                counter: "memory controllers".into(),
+                why: "no cache misses".into(),
+                rests: false,
+            },
+            GateStatus {
+                evidence: "accessed-bits".into(),
+                ..GateStatus::default()
+            },
+        ]
     }
 
     #[test]

@@ -447,6 +447,20 @@ impl Config {
         self.sources.budget.0.of(Bytes(1_000_000)).0
     }
 
+    /// Takes what is read at the start only from the configuration that the daemon was started with.
+    pub(crate) fn keep_started(&mut self, started: &Self) {
+        self.policy.clone_from(&started.policy);
+        self.memory.tiers.clone_from(&started.memory.tiers);
+        self.memory.unit = started.memory.unit;
+        let (sources, before) = (&mut self.sources, &started.sources);
+        sources.accessed_bits = before.accessed_bits;
+        sources.trace_samples = before.trace_samples;
+        sources.sample_hz = before.sample_hz;
+        sources.pmu_rate = before.pmu_rate;
+        sources.combine = before.combine;
+        self.serve.clone_from(&started.serve);
+    }
+
     /// The keys that differ and are read at the start only.
     pub(crate) fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
         let (a, b) = (self, other);

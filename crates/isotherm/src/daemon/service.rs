@@ -301,9 +301,10 @@ impl Service {
 
     /// Sees, decides, moves and tells.
     fn end_epoch(&mut self) -> Result<()> {
+        // By the rate of the epoch that ends: at its end the source may take another.
+        let worth = self.places.accesses_per_sample(self.watcher.sample_worth());
         let seen = self.watcher.observe(Epoch(self.epoch));
         self.epoch = self.epoch.saturating_add(1);
-        let worth = self.places.accesses_per_sample(self.watcher.sample_worth());
         let limits = limits(&self.config, worth)?;
         let mut would = Vec::new();
         let report = match (self.options.dry_run, self.places.imagined) {
@@ -368,7 +369,7 @@ impl Service {
             Err(error) => self
                 .notes
                 .warn(&format!("the old configuration stays: {error:#}")),
-            Ok((selection, config)) => {
+            Ok((selection, mut config)) => {
                 let later = self.config.needs_restart(&config);
                 if !later.is_empty() {
                     self.notes.warn(&format!(
@@ -376,6 +377,7 @@ impl Service {
                         later.join(", ")
                     ));
                 }
+                config.keep_started(&self.config);
                 self.watcher.select(selection, config.filter());
                 self.watcher
                     .set_limits(self.places.fast_limit(&config), config.budget_ppm());
@@ -423,11 +425,11 @@ fn watcher(options: &Options, config: &Config, places: &Places) -> Result<Watche
     Ok(Watcher::new(settings, Box::new(MachineClock)))
 }
 
-/// What a sample of the timer takes of a program; 0 where that cannot be tried, or samples come from elsewhere.
-fn sample_price(samples: Option<Source>) -> Nanos {
+/// What a sample of the timer takes of a program; None where that cannot be tried, or samples come from elsewhere.
+fn sample_price(samples: Option<Source>) -> Option<Nanos> {
     match samples {
-        Some(Source::Timer) => Machine.sample_price().unwrap_or(Nanos::ZERO),
-        _ => Nanos::ZERO,
+        Some(Source::Timer) => Machine.sample_price().ok(),
+        _ => None,
     }
 }
 

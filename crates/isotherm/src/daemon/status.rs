@@ -77,9 +77,9 @@ impl Teller {
     /// Takes in what the sources tell beside their reports.
     pub(crate) fn watch(&mut self, watcher: &Watcher) {
         self.status.memory_rings_bytes = watcher.ring_bytes();
-        let timer = |(hz, price): (u32, Nanos)| TimerStatus {
+        let timer = |(hz, price): (u32, Option<Nanos>)| TimerStatus {
             hz,
-            price_ns: price.0,
+            price_ns: price.map(|price| price.0),
         };
         self.status.timer = watcher.timer_samples().map(timer);
         self.status.samples_by_cpu = watcher.samples_by_cpu();

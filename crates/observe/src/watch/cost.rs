@@ -69,11 +69,11 @@ impl Stride {
 }
 
 /// Samples a second that take so many millionths of a processor's time at most where each takes `price`; at
-/// least 1. A price of 0 bounds nothing.
+/// least 1. A price that is not known, or too small to be seen, bounds nothing.
 #[must_use]
-pub fn affordable_hz(budget_ppm: u64, price: Nanos) -> u32 {
+pub fn affordable_hz(budget_ppm: u64, price: Option<Nanos>) -> u32 {
     let nanos_a_second = budget_ppm.saturating_mul(1_000);
-    let samples = nanos_a_second.checked_div(price.0);
+    let samples = price.and_then(|price| nanos_a_second.checked_div(price.0));
     samples.map_or(u32::MAX, |samples| {
         u32::try_from(samples).unwrap_or(u32::MAX).max(1)
     })
@@ -103,11 +103,13 @@ mod tests {
 
     #[test]
     fn samples_cost_what_may_be_spent_and_there_is_always_one() {
-        assert_eq!(affordable_hz(10_000, Nanos(20_000)), 500);
-        assert_eq!(affordable_hz(10_000, Nanos(1)), 10_000_000);
-        assert_eq!(affordable_hz(0, Nanos(20_000)), 1);
-        assert_eq!(affordable_hz(10_000, Nanos::ZERO), u32::MAX);
-        assert_eq!(affordable_hz(u64::MAX, Nanos(1)), u32::MAX);
+        let affordable = |budget, price| affordable_hz(budget, Some(Nanos(price)));
+        assert_eq!(affordable(10_000, 20_000), 500);
+        assert_eq!(affordable(10_000, 1), 10_000_000);
+        assert_eq!(affordable(0, 20_000), 1);
+        assert_eq!(affordable(10_000, 0), u32::MAX);
+        assert_eq!(affordable(u64::MAX, 1), u32::MAX);
+        assert_eq!(affordable_hz(10_000, None), u32::MAX);
     }
 
     #[test]

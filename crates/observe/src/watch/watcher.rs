@@ -65,8 +65,8 @@ pub struct WatcherConfig {
     pub samples: Option<Source>,
     /// How often is sampled, at most.
     pub sample_rate: SampleRate,
-    /// What a sample of the timer takes of the program that it interrupts; 0 where that is not known.
-    pub sample_price: Nanos,
+    /// What a sample of the timer takes of the program that it interrupts; None where that is not known.
+    pub sample_price: Option<Nanos>,
     /// What watching may cost, in millionths of one processor for each processor that the watched
     /// processes use.
     pub budget_ppm: u64,
@@ -102,8 +102,8 @@ pub struct Watcher {
 /// Parts of the budget for samples, for accessed bits, and for looking at memory, of ten.
 const PARTS: [u64; 3] = [4, 4, 2];
 
-/// Part of the budget that samples of the timer may take of each processor's time, in hundredths. The rest
-/// is for accessed bits that programs set again.
+/// Part of the budget that samples of the timer may take of each processor's time, in hundredths. Looks at
+/// mappings beside them, whose bits the programs set again, have the rest.
 const INTERRUPTS: u64 = 75;
 
 /// Epochs for which `auto` waits for the first sample before it looks at mappings: one look costs a program of
@@ -160,7 +160,7 @@ impl Watcher {
             self.counters.trouble = why;
             None
         });
-        self.mappings = mappings.then(|| MappingBits::new(bits));
+        self.mappings = mappings.then(|| MappingBits::new(self.of_mappings(config.budget_ppm)));
         let rate = SampleRate {
             timer_hz: self.timer_hz(),
             ..config.sample_rate
@@ -187,9 +187,9 @@ impl Watcher {
     }
 
     /// Samples of the timer a second and processor now, and the time that one was seen to take of a program;
-    /// None where there are none.
+    /// None where samples come from elsewhere.
     #[must_use]
-    pub fn timer_samples(&self) -> Option<(u32, Nanos)> {
+    pub fn timer_samples(&self) -> Option<(u32, Option<Nanos>)> {
         let hz = self.samples.as_ref()?.of_timer()?;
         Some((hz, self.config.sample_price))
     }
@@ -293,10 +293,20 @@ impl Watcher {
         if let Some(source) = &mut self.bits {
             source.set_budget(bits);
         }
+        let of_mappings = self.of_mappings(whole);
         if let Some(source) = &mut self.mappings {
-            source.set_budget(bits);
+            source.set_budget(of_mappings);
         }
         self.memory_stride.set_budget(memory);
+    }
+
+    /// What looks at mappings may use of a budget, with what they cost the programs.
+    fn of_mappings(&self, budget_ppm: u64) -> u64 {
+        let [_, bits, _] = PARTS;
+        match self.config.samples {
+            Some(Source::Timer) => budget_ppm / 100 * (100 - INTERRUPTS),
+            _ => budget_ppm / 10 * bits,
+        }
     }
 
     fn processes(&self) -> Vec<Process> {

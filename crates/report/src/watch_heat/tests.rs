@@ -130,6 +130,19 @@ fn thousands_of_programs_that_come_and_go_take_no_more_rows_and_room_than_a_few(
 }
 
 #[test]
+fn who_has_just_begun_has_a_row_before_those_who_have_ended() {
+    let mut history = HeatHistory::default();
+    for epoch in 0..COLUMNS as u32 - 1 {
+        let ended = (100..100 + ROWS as u32).map(|pid| heat(pid, 0, [1, 1]));
+        push(&mut history, epoch, ended.collect());
+    }
+    push(&mut history, COLUMNS as u32, vec![heat(1, 0, [0, 9])]);
+    let map = history.map();
+    assert_eq!(map.rows.len(), ROWS);
+    assert_eq!((map.rows[0].pid, map.rows[0].resident_bytes), (1, UNIT));
+}
+
+#[test]
 fn the_terminal_shows_both_kinds_and_their_distribution() {
     let text = example().text(100);
     for part in [

@@ -209,7 +209,7 @@ fn moves_by(sources: &str, name: &str) {
     let source = status["sources"].as_array().expect("a list").iter();
     let source = source.into_iter().find(|source| source["name"] == name);
     if source.is_none() {
-        skip(&format!("this kernel has no {name}: {}", status["sources"]));
+        skip(&format!("no {name}: {}", troubles(&status)));
     }
     let top = Top::start();
     daemon.wait("low hit rate in `isotherm top`", |status| {
@@ -250,6 +250,16 @@ fn moves_by(sources: &str, name: &str) {
     assert!(pages(&output, "cold", 1) >= COLD_PAGES / 2, "{output}");
     assert!(output.contains("contents whole"), "{output}");
     daemon.stop();
+}
+
+/// Why sources are off, by what they say themselves.
+fn troubles(status: &Value) -> String {
+    let sources = status["sources"].as_array().into_iter().flatten();
+    let said: Vec<&str> = sources
+        .filter_map(|source| source["trouble"].as_str())
+        .filter(|trouble| !trouble.is_empty())
+        .collect();
+    said.join("; ")
 }
 
 fn metrics() -> String {
@@ -301,10 +311,7 @@ fn the_daemon_moves_hot_pages_by_damon_by_frame_alone() {
     let sources = status["sources"].as_array().expect("a list").iter();
     let names: Vec<&str> = sources.filter_map(|one| one["name"].as_str()).collect();
     if !names.contains(&"damon-paddr") {
-        skip(&format!(
-            "this kernel has no DAMON by frame: {}",
-            status["sources"]
-        ));
+        skip(&format!("no damon-paddr: {}", troubles(&status)));
     }
     assert!(
         !names.contains(&"mapping-bits"),

@@ -98,6 +98,21 @@ fn keys_that_need_a_restart_are_named() {
 }
 
 #[test]
+fn what_needs_a_restart_stays_as_it_was_and_the_rest_is_taken() {
+    let started = Config::parse("").expect("valid");
+    let text = "policy = \"history\"\n\
+                [memory]\nunit = \"64KiB\"\nfast = \"1GiB\"\ntiers = \"/some/file\"\n\
+                [sources]\naccessed_bits = \"off\"\ntrace_samples = \"off\"\nsample_hz = 7\npmu_rate = 4\n\
+                combine = \"sum\"\n\
+                [serve]\nmetrics = \"\"\n";
+    let mut read = Config::parse(text).expect("valid");
+    assert_eq!(started.needs_restart(&read).len(), 9, "all there are");
+    read.keep_started(&started);
+    assert_eq!(started.needs_restart(&read), [""; 0]);
+    assert_eq!(read.memory.fast, Written(Capacity::Bytes(Bytes(1 << 30))));
+}
+
+#[test]
 fn an_error_in_a_group_is_told_with_its_line() {
     let said = error("epoch = \"1s\"\n[groups.\"/a\"]\ncap = \"1GiB\"\nfloors = \"1GiB\"\n");
     assert!(

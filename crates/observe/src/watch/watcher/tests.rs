@@ -156,7 +156,7 @@ fn config(machine: &Machine, bits: Bits) -> WatcherConfig {
             timer_hz: 100,
             pmu: 1,
         },
-        sample_price: Nanos::ZERO,
+        sample_price: None,
         budget_ppm: 1_000_000_000,
     }
 }
@@ -237,7 +237,7 @@ fn a_watcher_by_frames_keeps_nothing_of_a_day_of_programs_that_start_and_end() {
 #[test]
 fn the_timer_samples_as_often_as_the_programs_can_pay_for() {
     let machine = Rc::new(Machine::new());
-    let (price, one_percent) = (Nanos(20_000), 10_000);
+    let (price, one_percent) = (Some(Nanos(20_000)), 10_000);
     let config = WatcherConfig {
         samples: Some(Source::Timer),
         sample_rate: SampleRate {
