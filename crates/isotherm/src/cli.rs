@@ -256,13 +256,13 @@ pub(crate) struct PlanArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// Place by this plan; without it the program is profiled and placed in one run
-    #[arg(long, value_name = "PLAN")]
+    #[arg(long, value_name = "PLAN", conflicts_with_all = ["TiersChoice", "Observing"])]
     pub plan: Option<PathBuf>,
     /// Keep what was seen as a profile (runs without a plan)
     #[arg(short, long, value_name = "PROFILE", conflicts_with = "plan")]
     pub output: Option<PathBuf>,
     /// Replace a profile that is already there
-    #[arg(long)]
+    #[arg(long, requires = "output")]
     pub force: bool,
     /// Say what would be moved, but move nothing (runs without a plan)
     #[arg(long, conflicts_with = "plan")]
@@ -454,17 +454,17 @@ pub(crate) struct DaemonArgs {
     pub replay: Option<PathBuf>,
     /// The recording's format: text, perf-script, perf-data, damon-trace, damo-record or memprof
     /// [default: told by its content]
-    #[arg(long, value_name = "FORMAT", value_parser = input::format, requires = "replay")]
+    #[arg(long, value_name = "FORMAT", value_parser = input::format, requires = "replay", conflicts_with_all = ["dry_run", "once"])]
     pub format: Option<InputFormat>,
     /// Fast memory for the recording: a size (4GiB) or a share of all that was accessed (25%)
     /// [default: memory.fast]
-    #[arg(long, value_name = "SIZE", requires = "replay")]
+    #[arg(long, value_name = "SIZE", requires = "replay", conflicts_with_all = ["dry_run", "once"])]
     pub fast: Option<Capacity>,
     /// Accesses for which a sample of the recording is taken
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "replay", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "replay", conflicts_with_all = ["dry_run", "once"], value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub accesses_per_sample: u64,
     /// Print the status of each epoch of the recording as a line of JSON
-    #[arg(long, requires = "replay")]
+    #[arg(long, requires = "replay", conflicts_with_all = ["dry_run", "once"])]
     pub json: bool,
 }
 

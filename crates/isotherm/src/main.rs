@@ -52,10 +52,10 @@ fn dispatch(command: &Command, notes: Notes) -> Result<Option<ExitStatus>> {
         Command::Report(args) => commands::report::run(args, notes)?,
         Command::Simulate(args) => commands::simulate::run(args, notes)?,
         Command::Curve(args) => commands::curve::run(args, notes)?,
-        Command::Compare(args) => commands::compare::run(args, notes)?,
+        Command::Compare(args) => return commands::compare::run(args, notes),
         Command::Daemon(args) => commands::daemon::run(args, notes)?,
         Command::Status(args) => commands::status::run(args, notes)?,
-        Command::Top(args) => commands::top::run(args)?,
+        Command::Top(args) => return commands::top::run(args),
         Command::Completions(args) => commands::handbook::completions(args)?,
         Command::Man(args) => commands::handbook::man(args)?,
     }

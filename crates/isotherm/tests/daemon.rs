@@ -4,6 +4,8 @@
 //! The watched program has hot and cold memory in one go. Where this machine lets nobody sample or
 //! look at accessed bits, the tests that need that say so and prove nothing.
 
+#[path = "daemon/screen.rs"]
+mod screen;
 #[path = "daemon/short_lived.rs"]
 mod short_lived;
 

@@ -2,6 +2,8 @@
 //! between its bounds.
 
 use std::fs::File;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +13,7 @@ use isotherm_model::tier::{Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_report::comparison::Comparison;
 
+use super::run::warn_if_foreign;
 use crate::aftermath::Aftermath;
 use crate::cli::CompareArgs;
 use crate::launch::{self, Output};
@@ -70,14 +73,47 @@ fn without_limit(tiers: &Tiers) -> Tiers {
     Tiers::new(all).unwrap_or_else(|_| tiers.clone())
 }
 
-/// Runs and prints the comparison.
+/// Runs and prints the comparison. Returns the signal by which it was interrupted, if it was: what whole
+/// rounds there are is printed then.
 ///
 /// # Errors
 /// A plan that cannot be read, a program that fails, a run whose output differs.
-pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<()> {
+pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<Option<ExitStatus>> {
     let plan = super::read_plan(&args.plan)?;
-    let directory = tempfile::tempdir().context("no temporary directory")?;
     let mut times = vec![Vec::new(); PLACEMENTS.len()];
+    let interrupted = time_all(args, &plan, &mut times, notes)?;
+    if interrupted.is_some() {
+        let whole = times.iter().map(Vec::len).min().unwrap_or(0);
+        times.iter_mut().for_each(|times| times.truncate(whole));
+        notes.warn(&format!(
+            "interrupted after {whole} of {} rounds",
+            args.rounds
+        ));
+        if whole == 0 {
+            return Ok(interrupted);
+        }
+    }
+    print(&shown(&plan, &command(args), &times, args.json))?;
+    notes.next(&format!("isotherm explain {} SITE", args.plan.display()));
+    Ok(interrupted)
+}
+
+/// The command that is run, which need not be the one that the plan was made for.
+fn command(args: &CompareArgs) -> Vec<String> {
+    let words = args.program.words.iter();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Times every placement in turn, round by round; until the signal that is returned.
+fn time_all(
+    args: &CompareArgs,
+    plan: &Plan,
+    times: &mut [Vec<Duration>],
+    notes: Notes,
+) -> Result<Option<ExitStatus>> {
+    let directory = tempfile::tempdir().context("no temporary directory")?;
     let mut expected: Option<Vec<u8>> = None;
     let progress = notes.progress("running");
     for round in 0..args.rounds {
@@ -89,12 +125,17 @@ pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<()> {
                 placement.name()
             ));
             let path = directory.path().join("output");
-            let took = time_one(
-                args,
-                &placement.configuration(&plan),
-                &path,
-                placement.name(),
-            )?;
+            let configuration = placement.configuration(plan);
+            let (took, aftermath) = match time_one(args, &configuration, &path, placement.name())? {
+                Run::Whole(took, aftermath) => (took, aftermath),
+                Run::Interrupted(status) => {
+                    progress.finish_and_clear();
+                    return Ok(Some(status));
+                }
+            };
+            if round == 0 && *placement == Placement::Guided {
+                progress.suspend(|| warn_if_foreign(plan, &aftermath, notes));
+            }
             times[index].push(took);
             let output = std::fs::read(&path).context("the program's output cannot be read")?;
             match &expected {
@@ -110,9 +151,15 @@ pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<()> {
         }
     }
     progress.finish_and_clear();
-    print(&shown(&plan, &times, args.json))?;
-    notes.next(&format!("isotherm explain {} SITE", args.plan.display()));
-    Ok(())
+    Ok(None)
+}
+
+/// What became of one run.
+enum Run {
+    /// How long it took, and what the runtime left behind.
+    Whole(Duration, Aftermath),
+    /// Somebody wanted it and us to end.
+    Interrupted(ExitStatus),
 }
 
 fn time_one(
@@ -120,11 +167,18 @@ fn time_one(
     configuration: &Configuration,
     output: &std::path::Path,
     name: &str,
-) -> Result<Duration> {
+) -> Result<Run> {
     let file = File::create(output).context("the program's output cannot be kept")?;
     let ready = launch::prepare(&args.program.words, configuration, Output::File(file))?;
-    let (session, running) = ready.start()?;
-    let (status, took) = running.finish()?;
+    let (session, mut running) = ready.start()?;
+    let status = running.until_end()?;
+    let took = running.elapsed();
+    if running.is_interrupted() {
+        // A program that ends by itself then is no reason to go on.
+        let ended_us = status.signal().is_some() || !status.success();
+        let interrupt = ExitStatus::from_raw(signal_hook::consts::SIGINT);
+        return Ok(Run::Interrupted(if ended_us { status } else { interrupt }));
+    }
     let aftermath = Aftermath::read(&session);
     if let Some((pid, why)) = aftermath.off.first_key_value() {
         bail!("in the {name} run Isotherm was off in process {pid}: {why}");
@@ -132,7 +186,7 @@ fn time_one(
     if !status.success() {
         bail!("the {name} run ended with {status}; its time cannot be compared");
     }
-    Ok(took)
+    Ok(Run::Whole(took, aftermath))
 }
 
 fn median(times: &[Duration]) -> Nanos {
@@ -159,14 +213,14 @@ fn bound(plan: &Plan, slow: Nanos, fast: Nanos) -> Nanos {
     Nanos((slow.0 as f64 - (slow.0 as f64 - fast.0 as f64) * share).max(0.0) as u64)
 }
 
-fn comparison(plan: &Plan, times: &[Vec<Duration>]) -> Comparison {
+fn comparison(plan: &Plan, command: &[String], times: &[Vec<Duration>]) -> Comparison {
     let of = |placement| {
         let index = PLACEMENTS.iter().position(|known| *known == placement)?;
         Some(median(&times[index]))
     };
     let (slow, fast) = (of(Placement::AllSlow), of(Placement::AllFast));
     Comparison {
-        workload: plan.command.join(" "),
+        workload: command.join(" "),
         all_slow: slow,
         first_touch: of(Placement::FirstTouch),
         guided: of(Placement::Guided),
@@ -176,7 +230,12 @@ fn comparison(plan: &Plan, times: &[Vec<Duration>]) -> Comparison {
 }
 
 /// The table as JSON: every run's time in seconds, the medians, the gap that guiding closed.
-fn to_json(plan: &Plan, comparison: &Comparison, times: &[Vec<Duration>]) -> serde_json::Value {
+fn to_json(
+    plan: &Plan,
+    command: &[String],
+    comparison: &Comparison,
+    times: &[Vec<Duration>],
+) -> serde_json::Value {
     let seconds = |nanos: Option<Nanos>| nanos.map(|nanos| nanos.0 as f64 / 1e9);
     let runs: serde_json::Map<String, serde_json::Value> = PLACEMENTS
         .iter()
@@ -187,7 +246,7 @@ fn to_json(plan: &Plan, comparison: &Comparison, times: &[Vec<Duration>]) -> ser
         })
         .collect();
     serde_json::json!({
-        "command": plan.command,
+        "command": command,
         "emulated": plan.tiers.emulates(),
         "fast_bytes": plan.tiers.all()[0].capacity.0,
         "runs_seconds": runs,
@@ -202,10 +261,10 @@ fn to_json(plan: &Plan, comparison: &Comparison, times: &[Vec<Duration>]) -> ser
     })
 }
 
-fn shown(plan: &Plan, times: &[Vec<Duration>], json: bool) -> String {
-    let comparison = comparison(plan, times);
+fn shown(plan: &Plan, command: &[String], times: &[Vec<Duration>], json: bool) -> String {
+    let comparison = comparison(plan, command, times);
     if json {
-        return format!("{:#}\n", to_json(plan, &comparison, times));
+        return format!("{:#}\n", to_json(plan, command, &comparison, times));
     }
     let emulated = if plan.tiers.emulates() {
         " (emulated)"
@@ -214,7 +273,7 @@ fn shown(plan: &Plan, times: &[Vec<Duration>], json: bool) -> String {
     };
     format!(
         "{}\nfast tier {}{emulated}, medians of {} rounds; the bound is modelled\n{}\n",
-        plan.command.join(" "),
+        command.join(" "),
         plan.tiers.all()[0].capacity,
         times[0].len(),
         comparison.render().trim_end()
@@ -223,7 +282,7 @@ fn shown(plan: &Plan, times: &[Vec<Duration>], json: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{PLACEMENTS, Placement, median};
+    use super::{PLACEMENTS, Placement, median, shown};
     use isotherm_model::plan_text;
     use isotherm_model::units::Nanos;
     use std::collections::BTreeMap;
@@ -255,6 +314,17 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
             let bound = placement.configuration(&plan);
             assert_eq!(bound.entries, [], "{placement:?}");
             assert_eq!(bound.callers, Some(BTreeMap::new()), "{placement:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_shown_is_named_by_the_command_that_ran() {
+        let plan = plan_text::read(PLAN).unwrap();
+        let times = vec![vec![Duration::from_secs(1)]; PLACEMENTS.len()];
+        let command = ["other".to_owned(), "--size".to_owned()];
+        for json in [false, true] {
+            let shown = shown(&plan, &command, &times, json);
+            assert!(shown.contains("other") && !shown.contains("app"), "{shown}");
         }
     }
 

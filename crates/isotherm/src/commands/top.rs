@@ -1,7 +1,11 @@
 //! `isotherm top`: what the daemon does, as it does it, on one screen.
 
 use std::io::IsTerminal;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
@@ -17,6 +21,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::cli::TopArgs;
 use crate::daemon::socket::{ask, ask_heat};
@@ -42,11 +47,12 @@ impl View {
     }
 }
 
-/// Follows the daemon until `q`, Escape or Ctrl-C, or until the daemon ends.
+/// Follows the daemon until `q`, Escape or Ctrl-C, or until the daemon ends; or until the signal that is
+/// returned, which finds the terminal as it was.
 ///
 /// # Errors
 /// No daemon answers, or there is no terminal.
-pub(crate) fn run(args: &TopArgs) -> Result<()> {
+pub(crate) fn run(args: &TopArgs) -> Result<Option<ExitStatus>> {
     if !std::io::stdout().is_terminal() {
         bail!(
             "`isotherm top` draws on a terminal, and there is none; `isotherm status` prints the same once"
@@ -57,14 +63,30 @@ pub(crate) fn run(args: &TopArgs) -> Result<()> {
     let ended =
         std::thread::spawn(move || ask(&socket, "follow", |status| send.send(status).is_ok()));
     let Ok(first) = news.recv() else {
-        return ended
+        let ended = ended
             .join()
             .unwrap_or_else(|_| bail!("the reader of the socket failed"));
+        return ended.map(|()| None);
     };
+    let signal = caught_signals()?;
     let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on")?;
-    let result = follow(&mut terminal, first, &news, &args.socket);
+    let result = follow(&mut terminal, first, &news, &args.socket, &signal);
     ratatui::restore();
-    result
+    result?;
+    Ok(match signal.load(Ordering::Relaxed) as i32 {
+        0 => None,
+        signal => Some(ExitStatus::from_raw(signal)),
+    })
+}
+
+/// Where the number of a signal that wants us to end will stand; 0 until it comes.
+fn caught_signals() -> Result<Arc<AtomicUsize>> {
+    let came = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGTERM, SIGHUP, SIGINT, SIGQUIT] {
+        signal_hook::flag::register_usize(signal, Arc::clone(&came), signal as usize)
+            .context("cannot catch signals")?;
+    }
+    Ok(came)
 }
 
 fn follow(
@@ -72,6 +94,7 @@ fn follow(
     first: Status,
     news: &Receiver<Status>,
     socket: &Path,
+    signal: &AtomicUsize,
 ) -> Result<()> {
     let (mut status, mut view, mut heat) = (first, View::Figures, HeatMap::default());
     loop {
@@ -81,6 +104,9 @@ fn follow(
                 View::Heat(evidence) => draw_heat(frame, &heat, evidence),
             })
             .context("the terminal cannot be drawn on")?;
+        if signal.load(Ordering::Relaxed) != 0 {
+            return Ok(());
+        }
         let mut is_old = false;
         if poll(WAIT).context("the keyboard cannot be read")? {
             match Wish::of(&read().context("the keyboard cannot be read")?) {
