@@ -56,9 +56,9 @@ pub(crate) struct Running {
 /// Signals that would end us before the profile is closed.
 #[derive(Debug)]
 struct Signals {
-    terminate: Arc<AtomicBool>,
-    hang_up: Arc<AtomicBool>,
-    /// Any of them, or an interrupt from the terminal, came.
+    /// Those to pass on, and whether they came.
+    passed_on: Vec<(Signal, Arc<AtomicBool>)>,
+    /// One that wants us to end came: to be passed on, or an interrupt from the terminal.
     any: Arc<AtomicBool>,
 }
 
@@ -167,38 +167,37 @@ impl Ready {
 }
 
 impl Signals {
-    /// From here on an interrupt from the terminal reaches the program, which shares our process
-    /// group, and we go on to close the profile. Termination and hang-up are passed on.
+    /// From here on we go on to close the profile, and signals are passed on; but an interrupt from the
+    /// terminal reaches the program by itself, which shares our process group.
     fn catch() -> Result<Self> {
-        use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-        let caught = |signal| -> Result<Arc<AtomicBool>> {
-            let flag = Arc::new(AtomicBool::new(false));
-            signal_hook::flag::register(signal, Arc::clone(&flag))
-                .context("cannot catch signals")?;
-            Ok(flag)
+        let flag = || Arc::new(AtomicBool::new(false));
+        let has_terminal = std::fs::File::open("/dev/tty").is_ok();
+        let mut signals = Self {
+            passed_on: Vec::new(),
+            any: flag(),
         };
-        caught(SIGQUIT)?;
-        let any = caught(SIGINT)?;
-        for signal in [SIGTERM, SIGHUP] {
-            signal_hook::flag::register(signal, Arc::clone(&any))
-                .context("cannot catch signals")?;
+        for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
+            let (came, number) = (flag(), signal.as_raw());
+            let mut flags = vec![Arc::clone(&came)];
+            if signal != Signal::QUIT {
+                flags.push(Arc::clone(&signals.any));
+            }
+            for flag in flags {
+                signal_hook::flag::register(number, flag).context("cannot catch signals")?;
+            }
+            if !has_terminal || matches!(signal, Signal::TERM | Signal::HUP) {
+                signals.passed_on.push((signal, came));
+            }
         }
-        Ok(Self {
-            terminate: caught(SIGTERM)?,
-            hang_up: caught(SIGHUP)?,
-            any,
-        })
+        Ok(signals)
     }
 
     fn pass_on(&self, child: &Child) {
         let pid = Pid::from_child(child);
-        for (flag, signal) in [
-            (&self.terminate, Signal::TERM),
-            (&self.hang_up, Signal::HUP),
-        ] {
-            if flag.swap(false, Ordering::Relaxed) {
+        for (signal, came) in &self.passed_on {
+            if came.swap(false, Ordering::Relaxed) {
                 // The program may have gone meanwhile; then there is nothing to pass on to.
-                let _ = kill_process(pid, signal);
+                let _ = kill_process(pid, *signal);
             }
         }
     }

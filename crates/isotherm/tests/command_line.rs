@@ -143,14 +143,16 @@ fn a_plan_of_another_program_is_called_foreign_and_the_program_still_runs() {
     );
 }
 
-#[test]
-fn an_interrupt_in_the_middle_keeps_the_profile() {
+/// Records through this command, interrupts those whom `whom` names of the recorder and its children, and
+/// looks that the program has ended by it and the profile is whole.
+fn record_until_an_interrupt(through: &str, whom: impl Fn(u32) -> Vec<u32>) {
     let directory = tempfile::tempdir().unwrap();
     let binary = compile(directory.path());
     let profile = path(&directory, "app.iso");
     // A shell that starts the tests in the background has them ignore the interrupt.
-    let mut child = Command::new("env")
-        .args(["--default-signal=INT", env!("CARGO_BIN_EXE_isotherm")])
+    let mut child = Command::new(through)
+        .args(["env", "--default-signal=INT"])
+        .arg(env!("CARGO_BIN_EXE_isotherm"))
         .args(["record", "--epoch", "100ms", "-o", &profile, "--"])
         .arg(&binary)
         // Longer than the busiest machine needs to write an epoch.
@@ -160,8 +162,7 @@ fn an_interrupt_in_the_middle_keeps_the_profile() {
         .spawn()
         .unwrap();
     wait_for_epochs(&mut child, &directory);
-    // A terminal sends the interrupt to the whole process group; here both get it by name.
-    for pid in descendants(child.id()) {
+    for pid in whom(child.id()) {
         Command::new("kill")
             .args(["-INT", &pid.to_string()])
             .status()
@@ -171,6 +172,17 @@ fn an_interrupt_in_the_middle_keeps_the_profile() {
     assert_eq!(status.signal(), Some(2), "{status}");
     let report = run(&["report", "--text", &profile]);
     assert!(report.status.success(), "{}", stderr(&report));
+}
+
+/// A terminal sends it to the whole process group; here both get it by name.
+#[test]
+fn an_interrupt_in_the_middle_keeps_the_profile() {
+    record_until_an_interrupt("env", descendants);
+}
+
+#[test]
+fn an_interrupt_of_the_recorder_alone_reaches_the_program_where_no_terminal_sends_it() {
+    record_until_an_interrupt("setsid", |recorder| vec![recorder]);
 }
 
 #[test]
