@@ -174,10 +174,12 @@ fn time_one(
     let status = running.until_end()?;
     let took = running.elapsed();
     if running.is_interrupted() {
-        // A program that ends by itself then is no reason to go on.
-        let ended_us = status.signal().is_some() || !status.success();
+        // A program that takes it well and ends by itself is no reason to go on.
         let interrupt = ExitStatus::from_raw(signal_hook::consts::SIGINT);
-        return Ok(Run::Interrupted(if ended_us { status } else { interrupt }));
+        return Ok(Run::Interrupted(match status.success() {
+            true => interrupt,
+            false => status,
+        }));
     }
     let aftermath = Aftermath::read(&session);
     if let Some((pid, why)) = aftermath.off.first_key_value() {
