@@ -11,6 +11,15 @@ use isotherm_observe::live::Source;
 
 use crate::input::{self, InputFormat};
 
+/// Where the daemon is asked if nothing else is said.
+pub(crate) const SOCKET: &str = "/run/isotherm/isotherm.sock";
+
+/// The machine that `isotherm simulate` models if nothing else is said.
+pub(crate) const SIMULATED_TIERS: &str = "cxl";
+
+/// What its memory draws if nothing else is said.
+pub(crate) const SIMULATED_POWER: &str = "flat";
+
 /// Decides which data lives in which memory.
 ///
 /// Isotherm learns which data of a program is hot, decides which memory each piece should live in,
@@ -374,7 +383,7 @@ pub(crate) struct SimulateArgs {
     pub reading: Reading,
     /// The modelled machine: cxl, nvm or hbm; or `detect`, `emulated`, `emulated:PRESET` or a tiers file, as
     /// elsewhere
-    #[arg(long, value_name = "TIERS", default_value = "cxl")]
+    #[arg(long, value_name = "TIERS", default_value = SIMULATED_TIERS)]
     pub tiers: String,
     /// Fast memory: a size (4GiB) or a share of the footprint (25%) [default: 25%, or what the tiers
     /// have]
@@ -396,7 +405,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub accesses_per_sample: Option<u64>,
     /// What memory draws: flat (round numbers), ddr4 or ddr5 (ranks with power states)
-    #[arg(long, value_name = "MODEL", default_value = "flat", value_parser = input::power)]
+    #[arg(long, value_name = "MODEL", default_value = SIMULATED_POWER, value_parser = input::power)]
     pub power: &'static str,
     /// Print JSON
     #[arg(long)]
@@ -472,11 +481,7 @@ pub(crate) struct DaemonArgs {
 #[derive(Debug, Args)]
 pub(crate) struct StatusArgs {
     /// The daemon's socket
-    #[arg(
-        long,
-        value_name = "SOCKET",
-        default_value = "/run/isotherm/isotherm.sock"
-    )]
+    #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
     pub socket: PathBuf,
     /// Show what was seen in the last epochs: by time and place, and its distribution over memory
     #[arg(long)]
@@ -499,11 +504,7 @@ pub(crate) struct StatusArgs {
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
     /// The daemon's socket
-    #[arg(
-        long,
-        value_name = "SOCKET",
-        default_value = "/run/isotherm/isotherm.sock"
-    )]
+    #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
     pub socket: PathBuf,
 }
 

@@ -27,6 +27,31 @@ pub(crate) enum InputFormat {
     Other(Format),
 }
 
+impl InputFormat {
+    /// The flag that asks for it, to stand behind a command.
+    pub(crate) fn option(self) -> String {
+        let word = match self {
+            Self::Profile => "profile",
+            Self::Other(format) => format.word(),
+        };
+        format!(" --format {word}")
+    }
+}
+
+impl Reading {
+    /// The flags that were given, to stand behind a command that reads the same.
+    pub(crate) fn options(&self) -> String {
+        let mut options = self.format.map(InputFormat::option).unwrap_or_default();
+        if let Some(page) = self.page {
+            options += &format!(" --page {}", page.exact());
+        }
+        if let Some(epoch) = self.epoch {
+            options += &format!(" --epoch {}", epoch.exact());
+        }
+        options
+    }
+}
+
 /// Reads the word behind `--format`.
 ///
 /// # Errors

@@ -291,6 +291,18 @@ fn the_next_command_is_named_and_runs() {
     assert!(text.contains("hit rate"), "{text}");
 }
 
+/// What is replayed and on which machine stays the same; a generated trace of other size is another one.
+#[test]
+fn the_next_command_replays_the_same_trace_on_the_same_machine() {
+    let trace = "--generate zipf --seed 7 --footprint 1MiB --accesses 1000 --page 8KiB";
+    let machine = "--tiers nvm --source both --power ddr4 --policy history";
+    let first = format!("simulate {trace} {machine} --json");
+    let output = run(&first.split(' ').collect::<Vec<_>>());
+    let said = stderr(&output);
+    let wanted = format!("next: isotherm simulate {trace} {machine} --sweep --plot sweep.svg\n");
+    assert!(said.ends_with(&wanted), "{said}");
+}
+
 #[test]
 fn what_cannot_be_read_is_refused_with_the_reason() {
     for (arguments, what) in [

@@ -16,6 +16,7 @@ use isotherm_report::comparison::Comparison;
 use super::run::warn_if_foreign;
 use crate::aftermath::Aftermath;
 use crate::cli::CompareArgs;
+use crate::hint;
 use crate::launch::{self, Output};
 use crate::notes::{Notes, print};
 
@@ -94,7 +95,7 @@ pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<Option<ExitStatus>
         }
     }
     print(&shown(&plan, &command(args), &times, args.json))?;
-    notes.next(&format!("isotherm explain {} SITE", args.plan.display()));
+    notes.next(&format!("isotherm explain {} SITE", hint::file(&args.plan)));
     Ok(interrupted)
 }
 

@@ -11,6 +11,7 @@ use isotherm_model::units::{Accesses, Bytes};
 use isotherm_report::capacity_curve::{self, CapacityCurve, Piece};
 
 use crate::cli::CurveArgs;
+use crate::hint;
 use crate::input::{self, Input};
 use crate::notes::{Notes, print};
 
@@ -42,7 +43,11 @@ pub(crate) fn run(args: &CurveArgs, notes: Notes) -> Result<()> {
     } else {
         print(&capacity_curve::text(&curves, super::terminal_width()))?;
     }
-    notes.next(&format!("isotherm simulate {} --sweep", path.display()));
+    let options = args.reading.options();
+    notes.next(&format!(
+        "isotherm simulate {}{options} --sweep",
+        hint::file(path)
+    ));
     Ok(())
 }
 

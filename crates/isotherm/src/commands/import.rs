@@ -11,6 +11,7 @@ use isotherm_observe::named_sites::{NamedSite, NamedSites};
 use isotherm_observe::symbols::{SourceCall, Symbols, build_id};
 
 use crate::cli::ImportArgs;
+use crate::hint;
 use crate::input::{self, Input};
 use crate::notes::Notes;
 
@@ -24,7 +25,8 @@ pub(crate) fn run(args: &ImportArgs, notes: Notes) -> Result<()> {
     let Input::Profile(profile) = input::open(&args.input, &args.reading, notes)? else {
         bail!(
             "{shown}: tells single accesses and no allocation sites, so no profile can be made of it; \
-             `isotherm simulate {shown}` replays it"
+             `isotherm simulate {}` replays it",
+            hint::file(&args.input)
         );
     };
     if args.input.is_dir() {
@@ -225,5 +227,6 @@ fn announce(args: &ImportArgs, profile: &Profile, notes: Notes) {
             percent(bytes.0, every.0)
         ));
     }
-    notes.next(&format!("isotherm plan {shown} --fast 25%"));
+    let written = hint::file(&args.output);
+    notes.next(&format!("isotherm plan {written} --fast 25%"));
 }

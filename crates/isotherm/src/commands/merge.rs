@@ -4,6 +4,7 @@ use anyhow::{Context, Result, bail};
 use isotherm_model::profile::Profile;
 
 use crate::cli::MergeArgs;
+use crate::hint;
 use crate::notes::Notes;
 
 /// Reads, merges and writes.
@@ -34,7 +35,8 @@ pub(crate) fn run(args: &MergeArgs, notes: Notes) -> Result<()> {
         merged.sites.len(),
         merged.heat.iter().map(|heat| heat.accesses.0).sum::<u64>()
     ));
-    notes.next(&format!("isotherm plan {shown} --fast 25%"));
+    let written = hint::file(&args.output);
+    notes.next(&format!("isotherm plan {written} --fast 25%"));
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use isotherm_model::profile::Profile;
 use isotherm_policy::{PlanRequest, policy_from_text};
 
 use crate::cli::PlanArgs;
+use crate::hint;
 use crate::notes::{Notes, print};
 use crate::tiers_choice;
 
@@ -31,10 +32,11 @@ pub(crate) fn run(args: &PlanArgs, notes: Notes) -> Result<()> {
     std::fs::write(&target, plan_text::write(&plan))
         .with_context(|| format!("{}: cannot be written", target.display()))?;
     announce(&plan, notes);
-    let program = plan.command.first().map_or("PROGRAM", String::as_str);
+    let program = plan.command.first().map(|program| hint::word(program));
     notes.next(&format!(
-        "isotherm run --plan {} -- {program} ...",
-        target.display()
+        "isotherm run --plan {} -- {} ...",
+        hint::file(&target),
+        program.as_deref().unwrap_or("PROGRAM")
     ));
     Ok(())
 }

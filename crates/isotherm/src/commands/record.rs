@@ -10,6 +10,7 @@ use isotherm_pipeline::Step;
 
 use crate::aftermath::Aftermath;
 use crate::cli::RecordArgs;
+use crate::hint;
 use crate::launch::{self, Output, Running};
 use crate::naming::Naming;
 use crate::notes::Notes;
@@ -64,7 +65,7 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
              --frequency or another --source may (see `isotherm doctor`)",
         );
     }
-    notes.next(&format!("isotherm report {shown}"));
+    notes.next(&format!("isotherm report {}", hint::file(&args.output)));
     Ok(status)
 }
 

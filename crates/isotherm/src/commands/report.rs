@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use isotherm_report::Report;
 
 use crate::cli::ReportArgs;
+use crate::hint;
 use crate::notes::{Notes, print};
 
 /// Writes the page, or prints text or JSON.
@@ -35,8 +36,8 @@ pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
         .with_context(|| format!("{}: cannot be written", target.display()))?;
     notes.say(&format!("open {} in a browser", target.display()));
     if plan.is_none() {
-        let shown = args.profile.display();
-        notes.next(&format!("isotherm plan {shown} --fast 25%"));
+        let profile = hint::file(&args.profile);
+        notes.next(&format!("isotherm plan {profile} --fast 25%"));
     }
     Ok(())
 }

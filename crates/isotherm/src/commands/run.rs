@@ -22,6 +22,7 @@ use isotherm_profile::Writer;
 
 use crate::aftermath::Aftermath;
 use crate::cli::RunArgs;
+use crate::hint;
 use crate::launch::{self, Output};
 use crate::naming::Naming;
 use crate::notes::Notes;
@@ -220,7 +221,7 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     write_summary(args, &summary)?;
     if let (Sink::File(writer), Some(path)) = (step.recorder, &args.output) {
         writer.finish(launch::ending(status), &sites)?;
-        notes.next(&format!("isotherm report {}", path.display()));
+        notes.next(&format!("isotherm report {}", hint::file(path)));
     } else {
         notes.next("isotherm record -o app.iso -- PROGRAM, to see what was hot");
     }

@@ -7,10 +7,11 @@ use isotherm_report::simulation::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPo
 use isotherm_sim::generate::{self, Settings};
 use isotherm_sim::{
     AtCapacity, ENERGY_MODELS, EpochLength, HALVINGS, Machine, Monitor, PolicyResult, Report,
-    Request, Workload,
+    Request, Source, Workload,
 };
 
-use crate::cli::{SimulateArgs, TiersChoice};
+use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs, TiersChoice};
+use crate::hint;
 use crate::input;
 use crate::notes::{Notes, print};
 use crate::tiers_choice;
@@ -246,18 +247,47 @@ fn policy(result: &PolicyResult, bounds: (u64, u64)) -> SimulatedPolicy {
 }
 
 fn say_next(args: &SimulateArgs, notes: Notes) {
-    let input = match (&args.input, &args.generate) {
-        (Some(path), _) => path.display().to_string(),
-        (None, Some(name)) => format!("--generate {name} --seed {}", args.seed),
-        (None, None) => return,
+    let next = match args.input.as_deref().filter(|path| path.is_dir()) {
+        Some(profile) if args.sweep => {
+            format!("isotherm plan {} --fast 25%", hint::file(profile))
+        }
+        _ if args.sweep => format!("isotherm simulate {} --fast 25%", same_replay(args)),
+        _ => format!(
+            "isotherm simulate {} --sweep --plot sweep.svg",
+            same_replay(args)
+        ),
     };
-    if !args.sweep {
-        notes.next(&format!(
-            "isotherm simulate {input} --sweep --plot sweep.svg"
-        ));
-    } else if args.input.as_ref().is_some_and(|path| path.is_dir()) {
-        notes.next(&format!("isotherm plan {input} --fast 25%"));
-    } else {
-        notes.next(&format!("isotherm simulate {input} --fast 25%"));
+    notes.next(&next);
+}
+
+/// The input and the flags that say what is replayed and on which machine, without those that say at
+/// which capacity and what is shown.
+fn same_replay(args: &SimulateArgs) -> String {
+    let mut words = match (&args.input, &args.generate) {
+        (Some(path), _) => hint::file(path),
+        (None, name) => format!(
+            "--generate {} --seed {} --footprint {} --accesses {}",
+            hint::word(name.as_deref().unwrap_or_default()),
+            args.seed,
+            args.footprint.exact(),
+            args.accesses
+        ),
+    };
+    words += &args.reading.options();
+    if args.tiers != SIMULATED_TIERS {
+        words += &format!(" --tiers {}", hint::word(&args.tiers));
     }
+    if args.source != Source::Exact {
+        words += &format!(" --source {}", args.source.word());
+    }
+    if let Some(accesses) = args.accesses_per_sample {
+        words += &format!(" --accesses-per-sample {accesses}");
+    }
+    if args.power != SIMULATED_POWER {
+        words += &format!(" --power {}", args.power);
+    }
+    for policy in &args.policies {
+        words += &format!(" --policy {}", hint::word(policy));
+    }
+    words
 }

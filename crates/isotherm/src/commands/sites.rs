@@ -9,6 +9,7 @@ use isotherm_observe::described::{self, Described};
 use isotherm_report::table::{left, render};
 
 use crate::cli::SitesArgs;
+use crate::hint;
 use crate::notes::{Notes, print};
 
 /// Version of the JSON, of sites and of contexts. Fields may be added within it.
@@ -44,7 +45,8 @@ pub(crate) fn run(args: &SitesArgs, notes: Notes) -> Result<()> {
     let columns = [left("site"), left("calls"), left("place"), left("function")];
     let rows: Vec<_> = sites.iter().map(row).collect();
     print(&render(&columns, &rows))?;
-    notes.next(&format!("isotherm record -o app.iso -- {shown}"));
+    let program = hint::program(&args.file);
+    notes.next(&format!("isotherm record -o app.iso -- {program}"));
     Ok(())
 }
 

@@ -5,6 +5,7 @@ use anyhow::{Context, Result};
 use crate::cli::StatusArgs;
 use crate::commands::terminal_width;
 use crate::daemon::socket::{ask, ask_heat, ask_maps};
+use crate::hint;
 use crate::notes::{Notes, print};
 
 /// Asks the daemon and prints its answer.
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &StatusArgs, notes: Notes) -> Result<()> {
         return print(&(status.json_line() + "\n"));
     }
     print(&status.text(terminal_width()))?;
-    notes.next("isotherm top");
+    notes.next(&format!("isotherm top{}", hint::socket(&args.socket)));
     Ok(())
 }
 
@@ -52,7 +53,8 @@ fn maps(args: &StatusArgs, notes: Notes) -> Result<()> {
         return print(&(maps.json_line() + "\n"));
     }
     print(&maps.text())?;
-    notes.next("isotherm status --heat");
+    let socket = hint::socket(&args.socket);
+    notes.next(&format!("isotherm status{socket} --heat"));
     Ok(())
 }
 
@@ -66,7 +68,8 @@ fn heat(args: &StatusArgs, notes: Notes) -> Result<()> {
         print(&map.text(terminal_width()))?;
     }
     let Some(path) = &args.page else {
-        notes.next("isotherm status --page heat.html");
+        let socket = hint::socket(&args.socket);
+        notes.next(&format!("isotherm status{socket} --page heat.html"));
         return Ok(());
     };
     let page = map.html().map_err(anyhow::Error::msg)?;

@@ -13,6 +13,7 @@ use isotherm_model::units::Bytes;
 use isotherm_observe::tiers::{self, PlacedNode, TiersFile, View};
 
 use crate::cli::TiersArgs;
+use crate::hint;
 use crate::notes::{Notes, print};
 use crate::tiers_choice;
 use show::Shown;
@@ -35,7 +36,10 @@ pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<Option<ExitStatus>> 
         };
         tiers::write_file(path, &file)
             .with_context(|| format!("{}: cannot be written", path.display()))?;
-        notes.next(&format!("isotherm plan PROFILE --tiers {}", path.display()));
+        notes.next(&format!(
+            "isotherm plan PROFILE --tiers {}",
+            hint::file(path)
+        ));
         return Ok(None);
     }
     print_shown(&shown, args.json)?;

@@ -13,6 +13,7 @@ use isotherm_trace::{Cut, Grain, Replay};
 use super::config::Config;
 use super::service::{Imagined, Places, limits, step};
 use super::status::Teller;
+use crate::hint;
 use crate::input::InputFormat;
 use crate::notes::{Notes, print};
 
@@ -87,7 +88,12 @@ pub(crate) fn run(recorded: &Recorded, config: &Config, notes: Notes) -> Result<
     if !recorded.json {
         print(&teller.status().text(crate::commands::terminal_width()))?;
     }
-    notes.next(&format!("isotherm simulate {}", recorded.file.display()));
+    let format = recorded.format.map(InputFormat::option);
+    notes.next(&format!(
+        "isotherm simulate {}{}",
+        hint::file(&recorded.file),
+        format.unwrap_or_default()
+    ));
     Ok(())
 }
 

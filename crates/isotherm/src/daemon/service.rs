@@ -32,6 +32,7 @@ use super::notify::Notify;
 use super::socket::{Board, Listening};
 use super::status::Teller;
 use super::{metrics, rights, socket};
+use crate::hint;
 use crate::notes::{Notes, print};
 
 /// How often signals are looked at.
@@ -270,7 +271,8 @@ impl Service {
                 Err(error) => self.notes.warn(&format!("{error:#}")),
             }
         }
-        self.notes.next("isotherm top");
+        let socket = hint::socket(path);
+        self.notes.next(&format!("isotherm top{socket}"));
         Ok(Some(listening))
     }
 

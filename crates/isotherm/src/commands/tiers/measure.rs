@@ -13,6 +13,7 @@ use isotherm_observe::tiers::{self, TiersFile, View};
 
 use super::show::Shown;
 use crate::cli::TiersArgs;
+use crate::hint;
 use crate::notes::Notes;
 
 /// Where the tiers go if no file is named.
@@ -57,7 +58,7 @@ pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<E
     notes.say(&format!("written to {}", path.display()));
     notes.next(&match shown.tiers.all().len() {
         1 => "isotherm run --tiers emulated -- ./app (one kind of memory is no choice)".to_owned(),
-        _ => format!("isotherm run --tiers {} -- ./app", path.display()),
+        _ => format!("isotherm run --tiers {} -- ./app", hint::file(&path)),
     });
     Ok(None)
 }

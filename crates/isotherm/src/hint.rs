@@ -1,0 +1,78 @@
+//! Words of the commands that the tool names as the next useful ones: whoever copies such a line into
+//! a shell gets the file that was meant.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use crate::cli::SOCKET;
+
+/// A file as a word of a shell. Where its name begins like an option, it begins with `./` here.
+pub(crate) fn file(path: &Path) -> String {
+    let shown = path.to_string_lossy();
+    match shown.starts_with('-') {
+        true => word(&format!("./{shown}")),
+        false => word(&shown),
+    }
+}
+
+/// A file as a word that a shell runs: without a slash it would be looked for on the PATH.
+pub(crate) fn program(path: &Path) -> String {
+    let shown = path.to_string_lossy();
+    match shown.contains('/') {
+        true => word(&shown),
+        false => word(&format!("./{shown}")),
+    }
+}
+
+/// A word of a shell, quoted where it must be.
+pub(crate) fn word(text: &str) -> String {
+    // Only a nul byte cannot be quoted, and no word of a command line holds one.
+    shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
+}
+
+/// ` --socket PATH` where it is not the usual one, to stand behind a command that asks the daemon.
+pub(crate) fn socket(path: &Path) -> String {
+    match path.as_os_str() == OsStr::new(SOCKET) {
+        true => String::new(),
+        false => format!(" --socket {}", file(path)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{file, program, socket};
+    use std::path::Path;
+
+    #[test]
+    fn a_shell_reads_each_word_back_as_it_was() {
+        for name in [
+            "app.iso",
+            "sp ace/a b.iso",
+            "line\nbreak",
+            "it's \"quoted\"",
+            "$HOME;`ls`*",
+            "ä%",
+        ] {
+            let printed = format!("printf %s {}", file(Path::new(name)));
+            let shell = std::process::Command::new("sh")
+                .args(["-c", &printed])
+                .output();
+            assert_eq!(shell.unwrap().stdout, name.as_bytes(), "{printed}");
+        }
+        assert_eq!(file(Path::new("runs/app-1.iso")), "runs/app-1.iso");
+    }
+
+    #[test]
+    fn names_without_a_directory_are_neither_options_nor_looked_for_on_the_path() {
+        assert_eq!(file(Path::new("-a.iso")), "./-a.iso");
+        assert_eq!(program(Path::new("app")), "./app");
+        assert_eq!(program(Path::new("bin/app")), "bin/app");
+        assert_eq!(program(Path::new("a b")), "'./a b'");
+    }
+
+    #[test]
+    fn the_usual_socket_need_not_be_named() {
+        assert_eq!(socket(Path::new("/run/isotherm/isotherm.sock")), "");
+        assert_eq!(socket(Path::new("/tmp/s")), " --socket /tmp/s");
+    }
+}
