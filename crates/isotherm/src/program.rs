@@ -136,8 +136,8 @@ fn check_elf(path: &Path) -> Result<()> {
         .find_map(|s| s.interpreter(endian, &*data).ok().flatten());
     let Some(loader) = loader else {
         bail!(
-            "{shown}: is statically linked, so there is nothing to preload; link it dynamically \
-             (page-level help for static programs is the daemon's work and not in this version)"
+            "{shown}: is statically linked, so there is nothing to preload; link it dynamically, \
+             or have `isotherm daemon` place its memory page by page, which needs nothing of the program"
         );
     };
     let loader = String::from_utf8_lossy(loader);
