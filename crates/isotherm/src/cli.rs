@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use isotherm_abi::accesses::{DEFAULT_PERIOD, PERIOD_MAX};
+use isotherm_abi::accesses::PERIOD_MAX;
 use isotherm_abi::config::Mover;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::live::Source;
@@ -121,7 +121,7 @@ pub(crate) struct TiersArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the tiers to a file that `--tiers` reads [default with --measure: tiers.toml]
+    /// Write the tiers to a file that `--tiers` reads, in TOML [default with --measure: tiers.toml]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Measure latency and bandwidth of every pair of processors and memory, and write the tiers
@@ -188,9 +188,9 @@ pub(crate) struct Observing {
     /// Samples a second and processor
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub frequency: u32,
-    /// Source `instrumented`: one load or store in so many is sampled; 1 counts each
-    #[arg(long, value_name = "N", default_value_t = DEFAULT_PERIOD, value_parser = clap::value_parser!(u64).range(1..=PERIOD_MAX))]
-    pub period: u64,
+    /// Source `instrumented`: one load or store in so many is sampled; 1 counts each [default: 1024]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PERIOD_MAX))]
+    pub period: Option<u64>,
     /// Source `instrumented`: count only accesses that miss a direct-mapped cache of this size, one a thread; a power of two
     /// from 64B to 1MiB. Counts are then close to a cache's misses
     #[arg(long, value_name = "SIZE")]
@@ -333,7 +333,8 @@ pub(crate) struct ReportArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Where to write the page [default: the profile's name with .html]
+    /// Where to write it [default: the page to the profile's name with .html, text and JSON to standard
+    /// output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }
@@ -526,6 +527,18 @@ pub(crate) struct ManArgs {
 mod tests {
     use super::Cli;
     use clap::CommandFactory;
+
+    #[test]
+    fn the_help_of_the_period_names_its_default() {
+        let command = Cli::command();
+        let record = command.find_subcommand("record").expect("a command");
+        let mut arguments = record.get_arguments();
+        let period = arguments.find(|argument| argument.get_id() == "period");
+        let help = period.and_then(clap::Arg::get_help).expect("a help text");
+        let default = isotherm_abi::accesses::DEFAULT_PERIOD;
+        let wanted = format!("[default: {default}]");
+        assert!(help.to_string().ends_with(&wanted), "{help}");
+    }
 
     #[test]
     fn the_help_of_plan_names_every_policy_and_no_other() {

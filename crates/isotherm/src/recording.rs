@@ -8,6 +8,7 @@ use std::process::ExitStatus;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Result, bail};
+use isotherm_abi::accesses::DEFAULT_PERIOD;
 use isotherm_act::configuration::Configuration;
 use isotherm_model::port::{Executor, Recorder};
 use isotherm_model::profile::{Meta, Profile, Segment};
@@ -63,7 +64,7 @@ pub(crate) fn for_sources(
         configuration.trapping = Some((TRAPPED_PAGES, TRAP_PERIOD, TRAP_SEED));
     }
     if observing.source.contains(&Source::Instrumented) {
-        configuration.access_period = Some(observing.period);
+        configuration.access_period = Some(observing.period.unwrap_or(DEFAULT_PERIOD));
         configuration.access_filter = observing.cache_filter;
     }
     configuration
@@ -98,10 +99,19 @@ pub(crate) fn with_sources(
         };
         observing.source.extend(source);
     }
-    if observing.cache_filter.is_some() && !observing.source.contains(&Source::Instrumented) {
+    if observing.source.contains(&Source::Instrumented) {
+        return Ok(observing);
+    }
+    if observing.cache_filter.is_some() {
         bail!(
             "--cache-filter: works with the source instrumented only, for programs compiled with \
              isotherm-cc --profile; other sources sample what the processor's own caches miss, or pages"
+        );
+    }
+    if observing.period.is_some() {
+        bail!(
+            "--period: works with the source instrumented only, for programs compiled with isotherm-cc \
+             --profile; --frequency says how often other sources sample"
         );
     }
     Ok(observing)

@@ -103,6 +103,12 @@ fn the_hot_array_is_found_planned_into_the_fast_tier_and_the_guided_run_is_the_s
     assert!(json.status.success(), "{}", stderr(&json));
     assert!(stdout(&json).contains("make_hot"), "{}", stdout(&json));
 
+    let text = path(&directory, "app.txt");
+    let report = run(&["report", "--text", &profile, "-o", &text]);
+    assert_eq!(stdout(&report), "", "{}", stderr(&report));
+    let text = std::fs::read_to_string(text).unwrap();
+    assert!(text.contains("make_hot"), "{text}");
+
     let page = path(&directory, "app.html");
     let report = run(&["report", &profile, "--plan", &plan, "-o", &page]);
     assert!(report.status.success(), "{}", stderr(&report));
@@ -253,6 +259,23 @@ fn a_crash_of_the_program_is_our_own_end() {
 }
 
 /// Each of these must fail with one sentence that holds the words.
+fn each_is_refused(cases: &[(&[&str], &str)]) {
+    for (arguments, words) in cases {
+        let output = run(arguments);
+        assert!(!output.status.success(), "{arguments:?} succeeded");
+        assert!(
+            stderr(&output).contains(words),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+        assert!(
+            !stderr(&output).contains("panicked"),
+            "{arguments:?}: {}",
+            stderr(&output)
+        );
+    }
+}
+
 #[test]
 fn bad_input_is_one_clear_sentence_and_a_failure() {
     let directory = tempfile::tempdir().unwrap();
@@ -261,7 +284,7 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
     std::fs::write(&text, "not a plan\n").unwrap();
     let empty = path(&directory, "empty.iso");
     std::fs::create_dir(&empty).unwrap();
-    let cases: [(&[&str], &str); 15] = [
+    let cases: [(&[&str], &str); 16] = [
         (&["record", "--", "/no/such/program"], "no such program"),
         (&["record", "--", "no-such-program-at-all"], "on the PATH"),
         (&["record", "-o", &profile, "--", "true"], "--force"),
@@ -273,6 +296,10 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
         (
             &["record", "--chunk", "5000B", "--", "true"],
             "power of two",
+        ),
+        (
+            &["record", "--period", "1", "--source", "timer", "--", "true"],
+            "--period: works with the source instrumented only",
         ),
         (
             &["record", "--source", "magic", "--", "true"],
@@ -296,20 +323,7 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
             "nor a file that exists",
         ),
     ];
-    for (arguments, words) in cases {
-        let output = run(arguments);
-        assert!(!output.status.success(), "{arguments:?} succeeded");
-        assert!(
-            stderr(&output).contains(words),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
-        assert!(
-            !stderr(&output).contains("panicked"),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
-    }
+    each_is_refused(&cases);
 }
 
 #[test]

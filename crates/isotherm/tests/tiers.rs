@@ -98,6 +98,16 @@ fn detected_tiers_are_written_as_a_file_that_reads_back() {
 }
 
 #[test]
+fn json_is_printed_beside_the_file_that_is_written() {
+    let machine = recorded("three-tiers");
+    let arguments = ["tiers", "--root", ".", "--json", "-o", "m.toml"];
+    let json: Value = serde_json::from_str(&printed(machine.path(), &arguments)).unwrap();
+    assert_eq!(json["tiers"].as_array().unwrap().len(), 3, "{json:#}");
+    let file = std::fs::read_to_string(machine.path().join("m.toml")).unwrap();
+    assert!(file.starts_with("[[tier]]"), "{file}");
+}
+
+#[test]
 fn a_measurement_makes_a_file_that_overrides_detection() {
     let directory = tempfile::tempdir().unwrap();
     let directory = directory.path();

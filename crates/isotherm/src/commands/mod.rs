@@ -105,6 +105,11 @@ fn segments(profile: &Profile) -> impl Iterator<Item = Segment> {
     segments.into_values()
 }
 
+/// Writes a text to the file that was named for it.
+fn write_text(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))
+}
+
 /// Columns of the terminal; 100 in a pipe.
 pub(crate) fn terminal_width() -> usize {
     let size = rustix::termios::tcgetwinsize(std::io::stdout());

@@ -29,8 +29,7 @@ pub(crate) fn run(args: &PlanArgs, notes: Notes) -> Result<()> {
     if target == Path::new("-") {
         return print(&plan_text::write(&plan));
     }
-    std::fs::write(&target, plan_text::write(&plan))
-        .with_context(|| format!("{}: cannot be written", target.display()))?;
+    super::write_text(&target, &plan_text::write(&plan))?;
     announce(&plan, notes);
     let program = plan.command.first().map(|program| hint::word(program));
     notes.next(&format!(

@@ -1,6 +1,6 @@
 //! `isotherm report`: shows a profile.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use isotherm_report::Report;
 
@@ -8,10 +8,10 @@ use crate::cli::ReportArgs;
 use crate::hint;
 use crate::notes::{Notes, print};
 
-/// Writes the page, or prints text or JSON.
+/// Writes the page, or prints text or JSON; where a file is named, these go into it.
 ///
 /// # Errors
-/// The profile or plan cannot be read, the page cannot be written.
+/// The profile or plan cannot be read, the file cannot be written.
 pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
     let (profile, warnings) = super::read_profile(&args.profile, notes)?;
     let plan = args.plan.as_deref().map(super::read_plan).transpose()?;
@@ -25,15 +25,17 @@ pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
         } else {
             report.text(super::terminal_width())
         };
-        return print(&format!("{}\n", text.trim_end()));
+        let text = format!("{}\n", text.trim_end());
+        return match &args.output {
+            Some(target) => super::write_text(target, &text),
+            None => print(&text),
+        };
     }
     let target = args
         .output
         .clone()
         .unwrap_or_else(|| super::beside(&args.profile, "html"));
-    let page = report.html();
-    std::fs::write(&target, page)
-        .with_context(|| format!("{}: cannot be written", target.display()))?;
+    super::write_text(&target, &report.html())?;
     notes.say(&format!("open {} in a browser", target.display()));
     if plan.is_none() {
         let profile = hint::file(&args.profile);

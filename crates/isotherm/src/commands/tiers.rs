@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 use anyhow::{Context, Result};
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
-use isotherm_observe::tiers::{self, PlacedNode, TiersFile, View};
+use isotherm_observe::tiers::{self, PlacedNode, View};
 
 use crate::cli::TiersArgs;
 use crate::hint;
@@ -18,7 +18,7 @@ use crate::notes::{Notes, print};
 use crate::tiers_choice;
 use show::Shown;
 
-/// Prints the tiers, or writes them to a file; measures them first where that is asked for. Returns
+/// Prints the tiers, or writes them to a file, and as JSON prints them even so; measures them first where that is asked for. Returns
 /// the signal that broke a measurement off.
 ///
 /// # Errors
@@ -30,12 +30,13 @@ pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<Option<ExitStatus>> 
     }
     let shown = shown(args, view, notes)?;
     if let Some(path) = &args.output {
-        let file = TiersFile {
-            tiers: shown.tiers,
-            measured: shown.measured,
-        };
+        let file = shown.file();
         tiers::write_file(path, &file)
             .with_context(|| format!("{}: cannot be written", path.display()))?;
+        if args.json {
+            print(&shown.json())?;
+        }
+        notes.say(&format!("written to {}, in TOML", path.display()));
         notes.next(&format!(
             "isotherm plan PROFILE --tiers {}",
             hint::file(path)

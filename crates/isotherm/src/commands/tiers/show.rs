@@ -5,7 +5,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::list;
 use isotherm_observe::tiers::measure::{Pair, Rates};
 use isotherm_observe::tiers::nodes::{HugePages, Node};
-use isotherm_observe::tiers::{Detected, PlacedNode};
+use isotherm_observe::tiers::{Detected, PlacedNode, TiersFile};
 use isotherm_report::table::{left, render, right};
 use serde_json::{Value, json};
 
@@ -32,6 +32,14 @@ impl Shown {
             measured: Vec::new(),
             notes: detected.notes,
             cost: None,
+        }
+    }
+
+    /// What a tiers file says of it.
+    pub(super) fn file(&self) -> TiersFile {
+        TiersFile {
+            tiers: self.tiers.clone(),
+            measured: self.measured.clone(),
         }
     }
 
