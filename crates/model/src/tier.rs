@@ -52,6 +52,13 @@ pub struct Emulation {
 }
 
 impl Emulation {
+    /// True where it has costs that nobody would ever pay, for lack of a period. A pair without costs,
+    /// twice the same memory, is left to those who measure what telling tiers apart costs.
+    #[must_use]
+    pub const fn is_never_paid(&self) -> bool {
+        self.period.0 == 0 && (self.access.0 > 0 || self.hot.0 > 0 || self.migrate.0 > 0)
+    }
+
     /// The paper's own numbers (TMP, section VI): 10 us an access, 13 us more if hot, 50 us a
     /// migrated page. The paper does not print its period; 100 ms is ours.
     pub const PAPER: Self = Self {

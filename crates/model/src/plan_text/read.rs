@@ -27,7 +27,8 @@ const HEADERS: [&str; 7] = [
 ///
 /// # Errors
 /// The first thing that is wrong, with its line: a missing or repeated header, another version, an
-/// unknown word, tier or field, a number or size that is none, a site twice.
+/// unknown word, tier or field, a number or size that is none, a fast tier that holds nothing, a slow one
+/// that is never slowed, a site twice, an end in the middle of a line.
 pub fn read(text: &str) -> Result<Plan, PlanTextError> {
     let mut lines = text.lines().zip(1..).map(|(text, n)| Line::split(n, text));
     match lines.next() {
@@ -37,6 +38,7 @@ pub fn read(text: &str) -> Result<Plan, PlanTextError> {
             return Err(PlanTextError { line: 1, what });
         }
     }
+    check_end(text)?;
     let mut draft = Draft::default();
     let mut last = 1;
     for line in lines {
@@ -65,6 +67,19 @@ fn check_version(line: &Line) -> Result<(), PlanTextError> {
     }
 }
 
+/// A file that was cut off may end in a line that can be read and says something else.
+fn check_end(text: &str) -> Result<(), PlanTextError> {
+    if text.ends_with('\n') {
+        return Ok(());
+    }
+    let what = "the file was cut short: its last line does not end with a line feed; make the plan again \
+                from its profile, or end the line if you wrote it";
+    Err(PlanTextError {
+        line: text.lines().count(),
+        what: what.to_owned(),
+    })
+}
+
 impl Draft {
     fn add(&mut self, line: Line) -> Result<(), PlanTextError> {
         let Some(word) = line.words.first().map(String::as_str) else {
@@ -76,7 +91,12 @@ impl Draft {
                 if self.tiers.is_empty() {
                     self.first_tier = line.number;
                 }
-                self.tiers.push(tier(&line)?);
+                let tier = tier(&line)?;
+                if self.tiers.is_empty() && tier.capacity == Bytes::ZERO {
+                    return line
+                        .wrong("a fast tier of zero bytes holds nothing; give it a capacity");
+                }
+                self.tiers.push(tier);
             }
             _ => {
                 let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {
@@ -187,12 +207,18 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
         "emulated-fast" => TierKind::EmulatedFast,
         "emulated-slow" => {
             let mut span = |name: &str| line.quantity(name, line.take(&mut pairs, name)?);
-            TierKind::EmulatedSlow(Emulation {
+            let emulation = Emulation {
                 period: span("period")?,
                 access: span("access")?,
                 hot: span("hot")?,
                 migrate: span("migrate")?,
-            })
+            };
+            if emulation.is_never_paid() {
+                return line.wrong(
+                    "period of zero: the slow tier would never be slowed; give a time above zero",
+                );
+            }
+            TierKind::EmulatedSlow(emulation)
         }
         other => {
             return line.wrong(format!(

@@ -22,7 +22,7 @@ site shared slow value 3 weight 1028KiB  # small ones
 ";
 
 /// What is changed in [`PLAN`], into what, and how the complaint starts.
-const MALFORMED: [(&str, &str, &str); 33] = [
+const MALFORMED: [(&str, &str, &str); 37] = [
     (
         "isotherm-plan 1",
         "isotherm-plan 2",
@@ -59,6 +59,22 @@ const MALFORMED: [(&str, &str, &str); 33] = [
         "depth -4",
         "line 6: depth \"-4\" is not a whole number",
     ),
+    (
+        "capacity 512MiB",
+        "capacity 0KiB",
+        "line 8: a fast tier of zero bytes holds nothing",
+    ),
+    (
+        "period 1s",
+        "period 0ms",
+        "line 9: period of zero: the slow tier would never be slowed",
+    ),
+    (
+        "1028KiB  # small ones\n",
+        "102",
+        "line 13: the file was cut short",
+    ),
+    ("  # small ones\n", "", "line 13: the file was cut short"),
     ("depth 4", "depht 4", "line 6: unknown word `depht`"),
     (
         "\"./bfs\"",
@@ -229,24 +245,30 @@ fn comments_labels_and_reasons_may_be_left_away() {
     );
 }
 
+#[test]
+fn a_pair_without_costs_needs_no_period() {
+    let slow = "period 1s access 10us hot 13us migrate 50us";
+    let free = "period 0ns access 0ns hot 0ns migrate 0ns";
+    assert!(PLAN.contains(slow) && read(&PLAN.replace(slow, free)).is_ok());
+}
+
 fn tiers() -> impl Strategy<Value = Tiers> {
     let costs = [any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()];
-    let pair =
-        (any::<u64>(), any::<u64>(), costs, ".{0,12}").prop_map(|(fast, slow, c, reason)| {
-            let [period, access, hot, migrate] = c.map(Nanos);
-            let emulation = Emulation {
-                period,
-                access,
-                hot,
-                migrate,
-            };
-            let pair = Tiers::emulated(Bytes(fast), Bytes(slow), emulation);
-            let mut list = pair.all().to_vec();
-            list[0].reason = reason;
-            Tiers::new(list).unwrap()
-        });
+    let pair = (1_u64.., any::<u64>(), costs, ".{0,12}").prop_map(|(fast, slow, c, reason)| {
+        let [period, access, hot, migrate] = c.map(Nanos);
+        let emulation = Emulation {
+            period: period.max(Nanos(1)),
+            access,
+            hot,
+            migrate,
+        };
+        let pair = Tiers::emulated(Bytes(fast), Bytes(slow), emulation);
+        let mut list = pair.all().to_vec();
+        list[0].reason = reason;
+        Tiers::new(list).unwrap()
+    });
     let node = (
-        any::<u64>(),
+        1_u64..,
         any::<bool>(),
         any::<[Option<u64>; 3]>(),
         ".{0,12}",

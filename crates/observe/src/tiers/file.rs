@@ -244,6 +244,11 @@ impl Place<'_> {
                 "`emulation` is for the slow half of the emulated pair",
             ));
         }
+        if matches!(&kind, TierKind::EmulatedSlow(costs) if costs.is_never_paid()) {
+            return Err(wrong(
+                "with a `period` of zero it would never be slowed; give a time above zero",
+            ));
+        }
         let placement = match read.placement.as_ref().map(|it| it.as_ref().as_str()) {
             None | Some("preferred") => Placement::Preferred,
             Some("bind") => Placement::Bind,
@@ -323,6 +328,11 @@ mod tests {
                 "[[tier]]\nname = 'a'\nemulated = 'medium'\n",
                 "m.toml:1: ",
                 "emulated",
+            ),
+            (
+                "[[tier]]\nname = 'a'\nemulated = 'slow'\nemulation = { period = '0s' }\n",
+                "m.toml:1: ",
+                "never be slowed",
             ),
             ("[[tier]\n", "m.toml:1: ", ""),
             ("", "m.toml: ", "no tier"),
