@@ -380,6 +380,10 @@ fn what_makes_no_sense_is_refused_with_the_choice() {
             &["simulate", "--generate", "chaos"],
             "there are uniform, zipf",
         ),
+        (
+            &["simulate", "--generate", "zipf", "--format", "text"],
+            "--format text: a generated trace has no format",
+        ),
         (&["simulate"], "<INPUT>"),
         (
             &["simulate", "accesses.csv", "--seed", "3"],

@@ -65,12 +65,24 @@ quantity!(
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError {
     text: String,
-    wanted: &'static str,
+    wrong: Wrong,
+}
+
+/// What is wrong with a text, each with what would be right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wrong {
+    /// It is not written as such a quantity is.
+    Form(&'static str),
+    /// It is one that is too small or too large.
+    Range(&'static str),
 }
 
 impl fmt::Display for QuantityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" is not {}", self.text, self.wanted)
+        match self.wrong {
+            Wrong::Form(wanted) => write!(f, "\"{}\" is not {wanted}", self.text),
+            Wrong::Range(wanted) => write!(f, "\"{}\" is out of range: {wanted}", self.text),
+        }
     }
 }
 
@@ -100,16 +112,29 @@ const TIME: [(&str, u64); 7] = [
     ("min", 60_000_000_000),
     ("h", 3_600_000_000_000),
 ];
-const SIZE_WANTED: &str = "a size such as 512MiB, 4GiB or 1.5GB (a unit is required)";
-const TIME_WANTED: &str = "a time such as 10us, 100ms or 1s (a unit is required)";
+const SIZE_WANTED: &str = "a size such as 512MiB, 4GiB or 1.5GB (a unit is required: B, KiB, MiB, GiB, TiB, PiB, \
+                           or kB, MB, GB, TB, PB)";
+const SIZE_RANGE: &str = "a size is below 16384PiB";
+const TIME_WANTED: &str =
+    "a time such as 10us, 100ms or 1s (a unit is required: ns, us, ms, s, min or h)";
+const TIME_RANGE: &str = "a time is at most 5124095h";
+const SHARE_RANGE: &str = "a share is above 0% and at most 100%";
+/// The first number that 64 bits do not hold.
+const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
 
 /// Splits `1.5GiB` into its number and its unit and multiplies. Rounds to nearest; refuses
 /// negative, infinite and overflowing numbers.
-fn scaled(text: &str, units: &[(&str, u64)], wanted: &'static str) -> Result<u64, QuantityError> {
-    let wrong = || QuantityError {
+fn scaled(
+    text: &str,
+    units: &[(&str, u64)],
+    [wanted, range]: [&'static str; 2],
+) -> Result<u64, QuantityError> {
+    let error = |wrong| QuantityError {
         text: text.to_owned(),
-        wanted,
+        wrong,
     };
+    let wrong = || error(Wrong::Form(wanted));
+    let too_large = || error(Wrong::Range(range));
     let trimmed = text.trim();
     let split = trimmed
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))
@@ -122,12 +147,11 @@ fn scaled(text: &str, units: &[(&str, u64)], wanted: &'static str) -> Result<u64
         .ok_or_else(wrong)?
         .1;
     if let Ok(whole) = number.parse::<u64>() {
-        return whole.checked_mul(factor).ok_or_else(wrong);
+        return whole.checked_mul(factor).ok_or_else(too_large);
     }
     let value = number.parse::<f64>().map_err(|_| wrong())? * factor as f64;
-    // 2^63 keeps the cast exact enough and far from wrapping.
-    if !value.is_finite() || value > 9.2e18 {
-        return Err(wrong());
+    if value >= TOO_LARGE {
+        return Err(too_large());
     }
     Ok(value.round() as u64)
 }
@@ -138,7 +162,7 @@ impl FromStr for Bytes {
     /// Reads `512MiB`, `1.5GB`, `4096B`. A bare number is refused: nobody can know its unit.
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let units: Vec<_> = BINARY.iter().chain(&DECIMAL).copied().collect();
-        scaled(text, &units, SIZE_WANTED).map(Self)
+        scaled(text, &units, [SIZE_WANTED, SIZE_RANGE]).map(Self)
     }
 }
 
@@ -174,7 +198,7 @@ impl FromStr for Nanos {
 
     /// Reads `10us`, `100ms`, `1.5s`.
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        scaled(text, &TIME, TIME_WANTED).map(Self)
+        scaled(text, &TIME, [TIME_WANTED, TIME_RANGE]).map(Self)
     }
 }
 
@@ -259,18 +283,24 @@ impl FromStr for Capacity {
     /// Reads `4GiB` or `25%`.
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         const WANTED: &str = "a size such as 4GiB or a share of the footprint such as 25%";
-        let wrong = || QuantityError {
+        let error = |wrong| QuantityError {
             text: text.to_owned(),
-            wanted: WANTED,
+            wrong,
         };
         let Some(percent) = text.trim().strip_suffix('%') else {
-            return text.parse().map(Self::Bytes).map_err(|_| wrong());
+            let size = text.parse().map(Self::Bytes);
+            return size.map_err(|failed: QuantityError| match failed.wrong {
+                Wrong::Form(_) => error(Wrong::Form(WANTED)),
+                Wrong::Range(_) => failed,
+            });
         };
-        let share = percent.trim().parse::<f64>().map_err(|_| wrong())? / 100.0;
+        let number = percent.trim().parse::<f64>().ok();
+        let number = number.filter(|number| number.is_finite());
+        let share = number.ok_or_else(|| error(Wrong::Form(WANTED)))? / 100.0;
         if share > 0.0 && share <= 1.0 {
             Ok(Self::Share(share))
         } else {
-            Err(wrong())
+            Err(error(Wrong::Range(SHARE_RANGE)))
         }
     }
 }
@@ -352,5 +382,26 @@ mod tests {
         for text in ["0%", "101%", "-5%", "x%", "%"] {
             assert!(text.parse::<Capacity>().is_err(), "{text} was taken");
         }
+    }
+
+    #[test]
+    fn an_error_tells_a_wrong_form_from_a_number_out_of_range() {
+        let capacity = |text: &str| text.parse::<Capacity>().unwrap_err().to_string();
+        let share = "is out of range: a share is above 0% and at most 100%";
+        assert_eq!(capacity("101%"), format!("\"101%\" {share}"));
+        assert_eq!(capacity("0%"), format!("\"0%\" {share}"));
+        for size in ["99999999999TiB", "16384PiB", "16384.0PiB"] {
+            let wanted = format!("\"{size}\" is out of range: a size is below 16384PiB");
+            assert_eq!(capacity(size), wanted);
+        }
+        for text in ["x%", "inf%", "nan%", "12parsec"] {
+            assert!(capacity(text).contains("is not a size such as"), "{text}");
+        }
+        let largest = "16383PiB".parse::<Bytes>().unwrap();
+        assert_eq!("16383.0PiB".parse(), Ok(largest));
+        let time = |text: &str| text.parse::<Nanos>().unwrap_err().to_string();
+        assert!(time("1m").contains("ns, us, ms, s, min or h"));
+        assert!(time("5124096h").ends_with("out of range: a time is at most 5124095h"));
+        assert!("5124095h".parse::<Nanos>().is_ok());
     }
 }

@@ -78,8 +78,11 @@ fn workload(args: &SimulateArgs, notes: Notes) -> Result<(Workload, CountWorth)>
             .context("there is nothing to replay")?;
         return input::workload(path, &args.reading, notes);
     };
-    if args.reading.format.is_some() {
-        bail!("--format {name}: a generated trace has no format; leave out --format");
+    if let Some(format) = args.reading.format {
+        bail!(
+            "{}: a generated trace has no format; leave it out",
+            format.option().trim_start()
+        );
     }
     let settings = Settings {
         seed: args.seed,
