@@ -597,6 +597,14 @@ fn a_bad_configuration_is_refused_with_its_line_and_the_printed_one_is_good() {
         said.contains("line 2") && said.contains("`speed`"),
         "{said}"
     );
+    std::fs::write(&file, "[memory]\ntiers = \"emulated\"\n").unwrap();
+    let refused = run(&["--config", &path, "--dry-run", "--once"]);
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success());
+    assert!(
+        said.contains("memory.tiers = \"emulated\"") && said.contains("isotherm tiers -o"),
+        "{said}"
+    );
     let printed = run(&["--print-config"]);
     // The programs of whoever uses this machine are none of a test's business.
     let own = format!("pids = [{}]", std::process::id());

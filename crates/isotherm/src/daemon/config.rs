@@ -1,5 +1,6 @@
 //! The daemon's configuration file: read whole or refused whole, with the line.
 
+mod checks;
 mod overlay;
 
 use std::collections::BTreeMap;
@@ -18,7 +19,7 @@ use isotherm_observe::watch::watcher::Bits;
 use isotherm_pipeline::{Combine, GroupLimit, Priority};
 use serde::de::{Deserialize, Deserializer, Error};
 
-use overlay::{check_keys, merge, with_line};
+use overlay::{Places, check_keys, merge};
 
 /// The file with every key, its default and what it means.
 pub(crate) const COMMENTED: &str = include_str!("daemon.toml");
@@ -213,13 +214,6 @@ pub(crate) enum CombineName {
     Sum,
 }
 
-/// Shortest and longest epochs that make sense: below, looking at memory takes longer than the
-/// epoch; above, nothing is hot any more.
-const EPOCHS: [Nanos; 2] = [Nanos(100_000_000), Nanos(3_600_000_000_000)];
-
-/// The most samples of a PMU beside its usual rate: one in 4,096 operations.
-const PMU_RATE_MAX: u32 = 64;
-
 /// What a priority may be: beyond it, one group's noise would outweigh another's heat.
 const PRIORITIES: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
@@ -249,62 +243,10 @@ impl Config {
         let mut whole: toml::Table = COMMENTED.parse()?;
         // Alone first, so that the line of an error is that of the file.
         let given: toml::Table = text.parse()?;
-        check_keys(text, &given, &whole)?;
+        let places = Places::of(text)?;
+        check_keys(&places, &mut Vec::new(), &given, &whole)?;
         merge(&mut whole, given.clone());
-        let config: Self = match whole.try_into() {
-            Ok(config) => config,
-            Err(error) => bail!("{}", with_line(text, &given, &error)),
-        };
-        config.check()?;
-        Ok(config)
-    }
-
-    fn check(&self) -> Result<()> {
-        let epoch = self.epoch.0;
-        if epoch < EPOCHS[0] || epoch > EPOCHS[1] {
-            bail!(
-                "epoch = \"{}\": an epoch is from {} to {}",
-                epoch.exact(),
-                EPOCHS[0],
-                EPOCHS[1]
-            );
-        }
-        let (unit, page) = (self.memory.unit.0.0, rustix::param::page_size() as u64);
-        if !unit.is_power_of_two() || unit < page {
-            bail!(
-                "memory.unit = \"{}\": a unit is a power of two of at least {page} bytes",
-                Bytes(unit).exact()
-            );
-        }
-        let mut policies = isotherm_policy::epoch::names();
-        if !policies.any(|name| name == self.policy) {
-            bail!(
-                "policy = \"{}\": there is no such policy; there are {}",
-                self.policy,
-                isotherm_policy::epoch::names()
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            );
-        }
-        if self.foresees() && !self.groups.is_empty() {
-            bail!("policy = \"oracle\": it knows nothing of [groups]; leave one of them out");
-        }
-        let pmu = self.sources.pmu_rate;
-        if !pmu.is_power_of_two() || pmu > PMU_RATE_MAX {
-            bail!("sources.pmu_rate = {pmu}: a power of two from 1 to {PMU_RATE_MAX} is wanted");
-        }
-        if let Capacity::Bytes(_) = self.sources.budget.0 {
-            bail!("sources.budget: a share of one processor such as 1% is wanted");
-        }
-        if self.moves.rate.0.0 == 0 {
-            bail!(
-                "moves.rate = \"0B\": nothing would ever be moved; `isotherm daemon --dry-run` is for that"
-            );
-        }
-        self.metrics()?;
-        self.selection()?;
-        self.groups()?;
-        Ok(())
+        Self::checked(whole).or_else(|wrong| bail!("{}", places.tell(&given, &wrong)))
     }
 
     /// What holds for control groups.

@@ -140,11 +140,19 @@ impl Signals {
     }
 }
 
+/// What `memory.tiers` may be.
+const NO_TIERS: &str = "is neither detect nor a tiers file that can be read; `isotherm tiers -o FILE` \
+                        writes one, and `isotherm run` knows the emulated pair";
+
 impl Places {
     fn find(config: &Config, dry_run: bool) -> Result<Self> {
         let tiers = match config.memory.tiers.as_str() {
             "detect" => isotherm_observe::tiers::detect(Path::new("/"))?,
-            file => isotherm_observe::tiers::read_file(Path::new(file))?.tiers,
+            file => {
+                let read = isotherm_observe::tiers::read_file(Path::new(file));
+                let key = || format!("memory.tiers = \"{file}\": {NO_TIERS}");
+                read.with_context(key)?.tiers
+            }
         };
         let nodes = |tier: &Tier| match &tier.kind {
             TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),

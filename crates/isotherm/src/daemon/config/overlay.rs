@@ -1,7 +1,10 @@
 //! A file over the defaults: merged key by key, and errors told with the line of the file.
 
 use anyhow::{Result, bail};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
+use super::checks::Refusal;
 use super::{COMMENTED, Config};
 
 /// Puts what a file gives over what is there; sections go key by key.
@@ -16,13 +19,20 @@ pub(super) fn merge(into: &mut toml::Table, from: toml::Table) {
     }
 }
 
-/// Refuses keys that the commented file does not have.
-pub(super) fn check_keys(text: &str, given: &toml::Table, known: &toml::Table) -> Result<()> {
+/// Refuses keys that the commented file does not have. `above` are the names of the sections that the
+/// given table stands in.
+pub(super) fn check_keys(
+    places: &Places<'_>,
+    above: &mut Vec<String>,
+    given: &toml::Table,
+    known: &toml::Table,
+) -> Result<()> {
     for (key, value) in given {
+        above.push(key.clone());
         match (known.get(key), value) {
             (None, _) => {
                 let there: Vec<&str> = known.keys().map(String::as_str).collect();
-                let line = line_of(text, key);
+                let line = places.line(above);
                 bail!(
                     "line {line}: there is no key `{key}` here; there are {}",
                     there.join(", ")
@@ -31,49 +41,101 @@ pub(super) fn check_keys(text: &str, given: &toml::Table, known: &toml::Table) -
             // By names that nobody knows before; what stands below them is checked as it is read.
             (Some(_), _) if key == "groups" => {}
             (Some(toml::Value::Table(known)), toml::Value::Table(given)) => {
-                check_keys(text, given, known)?;
+                check_keys(places, above, given, known)?;
             }
             _ => {}
         }
+        above.pop();
     }
     Ok(())
 }
 
-/// The line in which a key stands first, from 1.
-fn line_of(text: &str, key: &str) -> usize {
-    let names = |line: &str| {
-        let line = line.trim_start().trim_start_matches('[');
-        let line = line.strip_prefix("groups.").unwrap_or(line);
-        let line = line.trim_start_matches('"');
-        line.strip_prefix(key)
-            .is_some_and(|rest| rest.trim_start().starts_with(['=', ']', '"', '.']))
-    };
-    text.lines().position(names).map_or(1, |line| line + 1)
+/// Where the keys of a file stand.
+pub(super) struct Places<'a> {
+    text: &'a str,
+    keys: Spanned<DeTable<'a>>,
 }
 
-/// The error of the merged file with the line in the given one: the first key there whose value
-/// alone makes the defaults invalid.
-pub(super) fn with_line(text: &str, given: &toml::Table, error: &toml::de::Error) -> String {
-    let wrong = |table: toml::Table| {
-        let mut whole: toml::Table = COMMENTED.parse().unwrap_or_default();
-        merge(&mut whole, table);
-        whole.try_into::<Config>().is_err()
-    };
-    for (section, value) in given {
-        let entries = match value {
-            toml::Value::Table(table) => table.clone(),
-            _ => toml::Table::from_iter([(section.clone(), value.clone())]),
-        };
-        for (key, value) in entries {
-            let one = toml::Table::from_iter([(key.clone(), value)]);
-            let alone = match given[section].is_table() {
-                true => toml::Table::from_iter([(section.clone(), toml::Value::Table(one))]),
-                false => one,
+impl<'a> Places<'a> {
+    /// # Errors
+    /// The text is no TOML.
+    pub(super) fn of(text: &'a str) -> Result<Self> {
+        let keys = DeTable::parse(text)?;
+        Ok(Self { text, keys })
+    }
+
+    /// The line of a key, named with its sections from the outside in, from 1.
+    fn line(&self, names: &[String]) -> usize {
+        let mut table = Some(self.keys.get_ref());
+        let mut start = 0;
+        for name in names {
+            let Some((key, value)) = table.and_then(|table| table.get_key_value(name.as_str()))
+            else {
+                break;
             };
-            if wrong(alone) {
-                return format!("line {}: `{key}`: {}", line_of(text, &key), error.message());
+            start = key.span().start;
+            table = match value.get_ref() {
+                DeValue::Table(table) => Some(table),
+                _ => None,
+            };
+        }
+        let before = self.text.as_bytes().get(..start).unwrap_or_default();
+        before.iter().filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    /// Why a file is refused, with the line of the first key whose value alone makes the defaults
+    /// invalid; without one where values do not go together.
+    pub(super) fn tell(&self, given: &toml::Table, refusal: &Refusal) -> String {
+        let found = leaves(given).into_iter().find_map(|leaf| {
+            let mut whole: toml::Table = COMMENTED.parse().ok()?;
+            merge(&mut whole, leaf.alone());
+            let wrong = Config::checked(whole).err()?;
+            Some((self.line(&leaf.names), leaf, wrong))
+        });
+        match (found, refusal) {
+            (Some((line, leaf, Refusal::Unread(why))), _) => {
+                format!("line {line}: `{}`: {why}", leaf.names.join("."))
             }
+            (Some((line, _, Refusal::Unfit(why))), _) => format!("line {line}: {why}"),
+            (None, Refusal::Unread(why) | Refusal::Unfit(why)) => why.clone(),
         }
     }
-    error.message().to_owned()
+}
+
+/// A value that is no section, with its key and those of its sections from the outside in.
+struct Leaf {
+    names: Vec<String>,
+    value: toml::Value,
+}
+
+impl Leaf {
+    /// A file that says only this.
+    fn alone(&self) -> toml::Table {
+        let (last, sections) = match self.names.split_last() {
+            Some((last, sections)) => (last.clone(), sections),
+            None => return toml::Table::new(),
+        };
+        let innermost = toml::Table::from_iter([(last, self.value.clone())]);
+        sections.iter().rev().fold(innermost, |inner, name| {
+            toml::Table::from_iter([(name.clone(), toml::Value::Table(inner))])
+        })
+    }
+}
+
+fn leaves(table: &toml::Table) -> Vec<Leaf> {
+    let mut all = Vec::new();
+    for (name, value) in table {
+        let below = match value {
+            toml::Value::Table(inner) if !inner.is_empty() => leaves(inner),
+            _ => vec![Leaf {
+                names: Vec::new(),
+                value: value.clone(),
+            }],
+        };
+        all.extend(below.into_iter().map(|mut leaf| {
+            leaf.names.insert(0, name.clone());
+            leaf
+        }));
+    }
+    all
 }

@@ -69,6 +69,31 @@ fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
         ("[serve]\nmetrics = \"here\"", "127.0.0.1:9464"),
         ("[sources]\ntrace_samples = \"page-faults\"", "timer"),
         ("[sources]\nbudget = \"1GiB\"", "1%"),
+        (
+            "[sources]\nbudget = \"500%\"",
+            "line 2: `sources.budget`: \"500%\" is out of range: a share",
+        ),
+        (
+            "[sources]\nsample_hz = 0",
+            "line 2: sources.sample_hz = 0: a number from 1 to 20000",
+        ),
+        (
+            "[memory]\nfast = \"0B\"",
+            "line 2: memory.fast = \"0B\": a fast tier of zero bytes",
+        ),
+        (
+            "[moves]\ntime = \"0s\"",
+            "line 2: moves.time = \"0ns\": nothing would ever be moved",
+        ),
+        (
+            "[moves]\n\ntime = \"2s\"",
+            "line 3: moves.time = \"2s\": it is the time of every second",
+        ),
+        (
+            "[serve]\nsocket = \"\"",
+            "line 2: serve.socket = \"\": names no path",
+        ),
+        ("[serve]\nstate = \"\"", "serve.state = \"\": names no path"),
         ("[sources]\npmu_rate = 3", "power of two from 1 to 64"),
         ("[sources]\npmu_rate = 128", "power of two from 1 to 64"),
         ("[groups.\"a.slice\"]\ncap = \"1GiB\"", "begins with /"),
@@ -116,11 +141,16 @@ fn what_needs_a_restart_stays_as_it_was_and_the_rest_is_taken() {
 fn an_error_in_a_group_is_told_with_its_line() {
     let said = error("epoch = \"1s\"\n[groups.\"/a\"]\ncap = \"1GiB\"\nfloors = \"1GiB\"\n");
     assert!(
-        said.contains("line 2") && said.contains("`floors`") && said.contains("floor"),
+        said.contains("line 4") && said.contains("floors`") && said.contains("floor"),
         "{said}"
     );
     let said = error("[groups.\"/a\"]\ncap = \"1GiB\"\n\n[groups.\"/b\"]\nfloor = \"much\"\n");
-    assert!(said.contains("line 4") && said.contains("/b"), "{said}");
+    assert!(said.contains("line 5") && said.contains("/b"), "{said}");
+    let said = error("[groups.'/a']\npriority = \"2\"\n");
+    assert!(
+        said.contains("line 2") && said.contains("priority"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -1,0 +1,134 @@
+//! What a configuration may say: values that can be read and cannot be meant are refused with what
+//! would be right.
+
+use isotherm_model::units::{Bytes, Capacity, Nanos};
+
+use anyhow::{Result, bail};
+
+use super::Config;
+
+/// Shortest and longest epochs that make sense: below, looking at memory takes longer than the
+/// epoch; above, nothing is hot any more.
+const EPOCHS: [Nanos; 2] = [Nanos(100_000_000), Nanos(3_600_000_000_000)];
+
+/// The most samples of the timer a second, as `isotherm record --frequency` has it.
+const SAMPLE_HZ_MAX: u32 = 20_000;
+
+/// The most samples of a PMU beside its usual rate: one in 4,096 operations.
+const PMU_RATE_MAX: u32 = 64;
+
+const SECOND: Nanos = Nanos(1_000_000_000);
+
+/// Why a configuration was refused.
+pub(super) enum Refusal {
+    /// A value is of another kind: the words of the reader, which do not name the key.
+    Unread(String),
+    /// A value cannot be meant, or does not go with another; the words name the key.
+    Unfit(String),
+}
+
+impl Config {
+    /// Reads a table that has every key.
+    pub(super) fn checked(whole: toml::Table) -> Result<Self, Refusal> {
+        let config: Self = whole
+            .try_into()
+            .map_err(|error: toml::de::Error| Refusal::Unread(error.message().to_owned()))?;
+        let checked = config.check();
+        checked.map_err(|error| Refusal::Unfit(format!("{error:#}")))?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<()> {
+        let epoch = self.epoch.0;
+        if epoch < EPOCHS[0] || epoch > EPOCHS[1] {
+            bail!(
+                "epoch = \"{}\": an epoch is from {} to {}",
+                epoch.exact(),
+                EPOCHS[0],
+                EPOCHS[1]
+            );
+        }
+        let mut policies = isotherm_policy::epoch::names();
+        if !policies.any(|name| name == self.policy) {
+            bail!(
+                "policy = \"{}\": there is no such policy; there are {}",
+                self.policy,
+                isotherm_policy::epoch::names()
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            );
+        }
+        if self.foresees() && !self.groups.is_empty() {
+            bail!("policy = \"oracle\": it knows nothing of [groups]; leave one of them out");
+        }
+        self.check_memory()?;
+        self.check_sources()?;
+        self.check_moves()?;
+        for (key, path) in [("socket", &self.serve.socket), ("state", &self.serve.state)] {
+            if path.as_os_str().is_empty() {
+                bail!("serve.{key} = \"\": names no path; leave the key out for the usual one");
+            }
+        }
+        self.metrics()?;
+        self.selection()?;
+        self.groups()?;
+        Ok(())
+    }
+
+    fn check_memory(&self) -> Result<()> {
+        let (unit, page) = (self.memory.unit.0.0, rustix::param::page_size() as u64);
+        if !unit.is_power_of_two() || unit < page {
+            bail!(
+                "memory.unit = \"{}\": a unit is a power of two of at least {page} bytes",
+                Bytes(unit).exact()
+            );
+        }
+        if self.memory.fast.0 == Capacity::Bytes(Bytes::ZERO) {
+            bail!(
+                "memory.fast = \"0B\": a fast tier of zero bytes holds nothing; give a size, or a share of \
+                 the fast tier such as 50%"
+            );
+        }
+        Ok(())
+    }
+
+    fn check_sources(&self) -> Result<()> {
+        let hz = self.sources.sample_hz;
+        if hz == 0 || hz > SAMPLE_HZ_MAX {
+            bail!(
+                "sources.sample_hz = {hz}: a number from 1 to {SAMPLE_HZ_MAX} is wanted; trace_samples = \
+                 \"off\" takes no samples"
+            );
+        }
+        let pmu = self.sources.pmu_rate;
+        if !pmu.is_power_of_two() || pmu > PMU_RATE_MAX {
+            bail!("sources.pmu_rate = {pmu}: a power of two from 1 to {PMU_RATE_MAX} is wanted");
+        }
+        if let Capacity::Bytes(_) = self.sources.budget.0 {
+            bail!("sources.budget: a share of one processor such as 1% is wanted");
+        }
+        Ok(())
+    }
+
+    fn check_moves(&self) -> Result<()> {
+        let (rate, time) = (self.moves.rate.0, self.moves.time.0);
+        for (key, value, is_nothing) in [
+            ("rate", rate.exact(), rate == Bytes::ZERO),
+            ("time", time.exact(), time == Nanos::ZERO),
+        ] {
+            if is_nothing {
+                bail!(
+                    "moves.{key} = \"{value}\": nothing would ever be moved; `isotherm daemon --dry-run` is \
+                     for that"
+                );
+            }
+        }
+        if time > SECOND {
+            bail!(
+                "moves.time = \"{}\": it is the time of every second, so at most 1s",
+                time.exact()
+            );
+        }
+        Ok(())
+    }
+}
