@@ -121,7 +121,8 @@ pub(crate) struct TiersArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the tiers to a file that `--tiers` reads, in TOML [default with --measure: tiers.toml]
+    /// Write the tiers to a file that `--tiers` reads, in TOML; `-` for standard output, where they stand
+    /// instead of the tables [default with --measure: tiers.toml]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
     /// Measure latency and bandwidth of every pair of processors and memory, and write the tiers
@@ -333,8 +334,8 @@ pub(crate) struct ReportArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Where to write it [default: the page to the profile's name with .html, text and JSON to standard
-    /// output]
+    /// Where to write it; `-` for standard output [default: the page to the profile's name with .html, text
+    /// and JSON to standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
 }

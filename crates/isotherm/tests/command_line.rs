@@ -109,6 +109,12 @@ fn the_hot_array_is_found_planned_into_the_fast_tier_and_the_guided_run_is_the_s
     let text = std::fs::read_to_string(text).unwrap();
     assert!(text.contains("make_hot"), "{text}");
 
+    let report = run(&["report", &profile, "-o", "-"]);
+    assert!(
+        stdout(&report).starts_with("<!DOCTYPE html>"),
+        "{}",
+        stderr(&report)
+    );
     let page = path(&directory, "app.html");
     let report = run(&["report", &profile, "--plan", &plan, "-o", &page]);
     assert!(report.status.success(), "{}", stderr(&report));

@@ -98,6 +98,17 @@ fn detected_tiers_are_written_as_a_file_that_reads_back() {
 }
 
 #[test]
+fn a_dash_for_a_file_is_standard_output() {
+    let machine = recorded("three-tiers");
+    let printed = printed(machine.path(), &["tiers", "--root", ".", "-o", "-"]);
+    assert!(printed.starts_with("[[tier]]"), "{printed}");
+    assert!(!machine.path().join("-").exists());
+    let both = run(machine.path(), &["tiers", "--json", "-o", "-"]);
+    assert!(!both.status.success() && both.stdout.is_empty());
+    assert!(stderr(&both).contains("leave out one"), "{}", stderr(&both));
+}
+
+#[test]
 fn json_is_printed_beside_the_file_that_is_written() {
     let machine = recorded("three-tiers");
     let arguments = ["tiers", "--root", ".", "--json", "-o", "m.toml"];

@@ -30,7 +30,7 @@ use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_profile::{Existing, Writer};
 
-use crate::notes::Notes;
+use crate::notes::{Notes, print};
 
 /// Reads a plan.
 fn read_plan(path: &Path) -> Result<Plan> {
@@ -105,8 +105,16 @@ fn segments(profile: &Profile) -> impl Iterator<Item = Segment> {
     segments.into_values()
 }
 
-/// Writes a text to the file that was named for it.
+/// True for `-`, which names standard output.
+fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Writes a text to the file that was named for it, or to standard output.
 fn write_text(path: &Path, text: &str) -> Result<()> {
+    if is_standard_output(path) {
+        return print(text);
+    }
     std::fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))
 }
 

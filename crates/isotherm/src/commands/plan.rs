@@ -1,7 +1,6 @@
 //! `isotherm plan`: decides what goes where, from a profile.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use isotherm_act::callers::caller;
@@ -12,7 +11,7 @@ use isotherm_policy::{PlanRequest, policy_from_text};
 
 use crate::cli::PlanArgs;
 use crate::hint;
-use crate::notes::{Notes, print};
+use crate::notes::Notes;
 use crate::tiers_choice;
 
 /// Makes and writes the plan.
@@ -26,10 +25,10 @@ pub(crate) fn run(args: &PlanArgs, notes: Notes) -> Result<()> {
         .output
         .clone()
         .unwrap_or_else(|| super::beside(&args.profile, "plan"));
-    if target == Path::new("-") {
-        return print(&plan_text::write(&plan));
-    }
     super::write_text(&target, &plan_text::write(&plan))?;
+    if super::is_standard_output(&target) {
+        return Ok(());
+    }
     announce(&plan, notes);
     let program = plan.command.first().map(|program| hint::word(program));
     notes.next(&format!(

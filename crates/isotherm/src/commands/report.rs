@@ -36,7 +36,9 @@ pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
         .clone()
         .unwrap_or_else(|| super::beside(&args.profile, "html"));
     super::write_text(&target, &report.html())?;
-    notes.say(&format!("open {} in a browser", target.display()));
+    if !super::is_standard_output(&target) {
+        notes.say(&format!("open {} in a browser", target.display()));
+    }
     if plan.is_none() {
         let profile = hint::file(&args.profile);
         notes.next(&format!("isotherm plan {profile} --fast 25%"));

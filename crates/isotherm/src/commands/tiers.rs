@@ -7,7 +7,7 @@ mod show;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_observe::tiers::{self, PlacedNode, View};
@@ -25,12 +25,24 @@ use show::Shown;
 /// Tiers that cannot be had; a file that cannot be written; nothing that can be measured.
 pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<Option<ExitStatus>> {
     let view = args.from_node.map_or(View::Machine, View::Node);
+    if args.json
+        && args
+            .output
+            .as_deref()
+            .is_some_and(super::is_standard_output)
+    {
+        bail!("--json, --output -: both would go to standard output; leave out one of them");
+    }
     if args.measure {
         return measure::run(args, view, notes);
     }
     let shown = shown(args, view, notes)?;
     if let Some(path) = &args.output {
         let file = shown.file();
+        if super::is_standard_output(path) {
+            print(&tiers::print(&file))?;
+            return Ok(None);
+        }
         tiers::write_file(path, &file)
             .with_context(|| format!("{}: cannot be written", path.display()))?;
         if args.json {

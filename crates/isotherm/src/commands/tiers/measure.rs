@@ -13,8 +13,9 @@ use isotherm_observe::tiers::{self, TiersFile, View};
 
 use super::show::Shown;
 use crate::cli::TiersArgs;
+use crate::commands::is_standard_output;
 use crate::hint;
-use crate::notes::Notes;
+use crate::notes::{Notes, print};
 
 /// Where the tiers go if no file is named.
 const DEFAULT_FILE: &str = "tiers.toml";
@@ -42,8 +43,13 @@ pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<E
         tiers: detected.tiers.clone(),
         measured: found.pairs.clone(),
     };
-    tiers::write_file(&path, &file)
-        .with_context(|| format!("{}: cannot be written", path.display()))?;
+    let is_printed = is_standard_output(&path);
+    if is_printed {
+        print(&tiers::print(&file))?;
+    } else {
+        tiers::write_file(&path, &file)
+            .with_context(|| format!("{}: cannot be written", path.display()))?;
+    }
     let shown = Shown {
         measured: found.pairs,
         notes: found.notes.into_iter().chain(detected.notes).collect(),
@@ -53,6 +59,9 @@ pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<E
     };
     if cfg!(debug_assertions) {
         notes.warn("this program was built without optimisation, so the figures are too low");
+    }
+    if is_printed {
+        return Ok(None);
     }
     super::print_shown(&shown, args.json)?;
     notes.say(&format!("written to {}", path.display()));
@@ -75,6 +84,9 @@ fn file(args: &TiersArgs) -> Result<PathBuf> {
         }
         None => PathBuf::from(DEFAULT_FILE),
     };
+    if is_standard_output(&path) {
+        return Ok(path);
+    }
     let directory = match path.parent() {
         Some(directory) if directory != Path::new("") => directory,
         _ => Path::new("."),
