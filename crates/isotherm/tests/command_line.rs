@@ -279,6 +279,12 @@ fn each_is_refused(cases: &[(&[&str], &str)]) {
             "{arguments:?}: {}",
             stderr(&output)
         );
+        let said = stderr(&output);
+        let parts: Vec<&str> = said.trim_end().split(": ").collect();
+        assert!(
+            parts.windows(2).all(|pair| pair[0] != pair[1]),
+            "{arguments:?}: said twice: {said}"
+        );
     }
 }
 
@@ -290,7 +296,7 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
     std::fs::write(&text, "not a plan\n").unwrap();
     let empty = path(&directory, "empty.iso");
     std::fs::create_dir(&empty).unwrap();
-    let cases: [(&[&str], &str); 16] = [
+    let cases: [(&[&str], &str); 21] = [
         (&["record", "--", "/no/such/program"], "no such program"),
         (&["record", "--", "no-such-program-at-all"], "on the PATH"),
         (&["record", "-o", &profile, "--", "true"], "--force"),
@@ -322,7 +328,24 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
         (&["run", "--plan", &text, "--", "true"], "line 1"),
         (
             &["run", "--plan", "/no/such.plan", "--", "true"],
-            "/no/such.plan",
+            "no plan at /no/such.plan: no such file; make one with `isotherm plan",
+        ),
+        (
+            &["compare", &profile, "--", "true"],
+            "it is a directory; if it is a profile, `isotherm plan",
+        ),
+        (
+            &["explain", "/bin/true", "x"],
+            "is not a plan: it is no text",
+        ),
+        (&["sites", "/"], "/: is a directory; name a program"),
+        (
+            &["sites", "/no/such"],
+            "cannot be read; name a program or a shared library: No such file",
+        ),
+        (
+            &["sites", &text],
+            "is not an ELF file that can be read; name a program",
         ),
         (
             &["run", "--tiers", "/no/such.toml", "--", "true"],

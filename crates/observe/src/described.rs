@@ -42,15 +42,24 @@ pub struct Described {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// It cannot be opened.
-    #[error("{}: cannot be read: {source}", path.display())]
+    #[error("{}: cannot be read; name a program or a shared library", path.display())]
     Unreadable {
         /// The file.
         path: PathBuf,
         /// What the system said.
         source: std::io::Error,
     },
+    /// It is a directory.
+    #[error("{}: is a directory; name a program or a shared library", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+    },
     /// It is no ELF file, or a damaged one.
-    #[error("{}: is not an ELF file that can be read: {source}", path.display())]
+    #[error(
+        "{}: is not an ELF file that can be read; name a program or a shared library",
+        path.display()
+    )]
     NotElf {
         /// The file.
         path: PathBuf,
@@ -91,7 +100,13 @@ pub fn read(path: &Path) -> Result<BTreeMap<u64, Described>, Error> {
         path: path.to_owned(),
         source,
     };
-    let cache = ReadCache::new(File::open(path).map_err(unreadable)?);
+    let opened = File::open(path).map_err(unreadable)?;
+    if opened.metadata().map_err(unreadable)?.is_dir() {
+        return Err(Error::Directory {
+            path: path.to_owned(),
+        });
+    }
+    let cache = ReadCache::new(opened);
     let file = object::File::parse(&cache).map_err(not_elf)?;
     let Some(section) = file.section_by_name(SECTION) else {
         return Ok(BTreeMap::new());

@@ -20,9 +20,10 @@ pub(crate) mod tiers;
 pub(crate) mod top;
 
 use std::collections::BTreeMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use isotherm_model::batch::Epoch;
 use isotherm_model::plan::Plan;
 use isotherm_model::plan_text;
@@ -30,12 +31,25 @@ use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_profile::{Existing, Writer};
 
+use crate::hint;
 use crate::notes::{Notes, print};
 
 /// Reads a plan.
 fn read_plan(path: &Path) -> Result<Plan> {
-    let shown = path.display();
-    let text = std::fs::read_to_string(path).with_context(|| format!("{shown}: cannot be read"))?;
+    let (shown, word) = (path.display(), hint::file(path));
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+            "there is no plan at {shown}: no such file; make one with `isotherm plan PROFILE -o {word}`"
+        ),
+        Err(_) if path.is_dir() => bail!(
+            "{shown} is not a plan: it is a directory; if it is a profile, `isotherm plan {word}` makes a \
+             plan of it"
+        ),
+        Err(error) if error.kind() == ErrorKind::InvalidData => bail!(
+            "{shown} is not a plan: it is no text; a plan is the file that `isotherm plan` writes"
+        ),
+        text => text.with_context(|| format!("{shown}: cannot be read"))?,
+    };
     plan_text::read(&text).with_context(|| shown.to_string())
 }
 
