@@ -452,5 +452,17 @@ fn what_programs_read_is_json_and_what_shells_read_is_a_script() {
     }
     let directory = tempfile::tempdir().unwrap();
     assert!(run(&["man", &path(&directory, "man")]).status.success());
-    assert!(directory.path().join("man/isotherm-record.1").is_file());
+    for (command, usage) in [
+        ("-record", "fBisotherm recordfR [OPTIONS] -- <PROGRAM>..."),
+        (
+            "-merge",
+            "fBisotherm mergefR [OPTIONS] --output <PROFILE> <PROFILE>...",
+        ),
+        ("", "fBisothermfR [OPTIONS] <COMMAND>"),
+    ] {
+        let page = directory.path().join(format!("man/isotherm{command}.1"));
+        let page = std::fs::read_to_string(page).unwrap().replace('\\', "");
+        let synopsis = format!(".SH SYNOPSIS\n{usage}\n.SH DESCRIPTION");
+        assert!(page.contains(&synopsis), "{page}");
+    }
 }

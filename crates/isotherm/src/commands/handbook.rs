@@ -1,7 +1,11 @@
 //! `isotherm completions` and `isotherm man`: made from the flag table, so they cannot drift.
 
+use std::path::Path;
+
 use anyhow::{Context, Result};
-use clap::CommandFactory;
+use clap::{Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli::{Cli, CompletionArgs, ManArgs};
 use crate::notes::print;
@@ -24,5 +28,39 @@ pub(crate) fn man(args: &ManArgs) -> Result<()> {
     let directory = &args.directory;
     let failed = || format!("{}: man pages cannot be written", directory.display());
     std::fs::create_dir_all(directory).with_context(failed)?;
-    clap_mangen::generate_to(Cli::command(), directory).with_context(failed)
+    let mut whole = Cli::command();
+    whole.build();
+    for command in whole.get_subcommands() {
+        write_page(command, directory).with_context(failed)?;
+    }
+    write_page(&whole, directory).with_context(failed)
+}
+
+fn write_page(command: &Command, directory: &Path) -> std::io::Result<()> {
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render(&mut page)?;
+    let page = with_usage(&String::from_utf8_lossy(&page), command);
+    std::fs::write(directory.join(man.get_filename()), page)
+}
+
+/// The page with the usage that `--help` shows as its synopsis. The one that is made for it names
+/// options without their values and leaves out the `--` before a program.
+fn with_usage(page: &str, command: &Command) -> String {
+    let [synopsis, description] = [".SH SYNOPSIS\n", ".SH DESCRIPTION\n"];
+    let parts = page
+        .split_once(synopsis)
+        .and_then(|(before, rest)| Some((before, rest.split_once(description)?.1)));
+    let Some((before, after)) = parts else {
+        return page.to_owned();
+    };
+    let usage = command.clone().render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage: ").trim_end();
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let words = match usage.strip_prefix(name) {
+        Some(words) => [bold(name), roman(words)],
+        None => [bold(""), roman(usage)],
+    };
+    let usage = Roff::new().text(words).to_roff();
+    format!("{before}{synopsis}{usage}{description}{after}")
 }
