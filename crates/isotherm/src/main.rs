@@ -11,6 +11,7 @@ mod input;
 mod launch;
 mod naming;
 mod notes;
+mod output;
 mod program;
 mod recording;
 mod session_directory;

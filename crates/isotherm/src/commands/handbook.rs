@@ -9,6 +9,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli::{Cli, CompletionArgs, ManArgs};
 use crate::notes::print;
+use crate::output;
 
 /// Prints the completion script.
 ///
@@ -31,17 +32,17 @@ pub(crate) fn man(args: &ManArgs) -> Result<()> {
     let mut whole = Cli::command();
     whole.build();
     for command in whole.get_subcommands() {
-        write_page(command, directory).with_context(failed)?;
+        write_page(command, directory)?;
     }
-    write_page(&whole, directory).with_context(failed)
+    write_page(&whole, directory)
 }
 
-fn write_page(command: &Command, directory: &Path) -> std::io::Result<()> {
+fn write_page(command: &Command, directory: &Path) -> Result<()> {
     let man = Man::new(command.clone());
     let mut page = Vec::new();
     man.render(&mut page)?;
     let page = with_usage(&String::from_utf8_lossy(&page), command);
-    std::fs::write(directory.join(man.get_filename()), page)
+    output::write(&directory.join(man.get_filename()), page.as_bytes())
 }
 
 /// The page with the usage that `--help` shows as its synopsis. The one that is made for it names

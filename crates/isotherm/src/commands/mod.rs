@@ -129,7 +129,7 @@ fn write_text(path: &Path, text: &str) -> Result<()> {
     if is_standard_output(path) {
         return print(text);
     }
-    std::fs::write(path, text).with_context(|| format!("{}: cannot be written", path.display()))
+    crate::output::write(path, text.as_bytes())
 }
 
 /// Columns of the terminal; 100 in a pipe.

@@ -5,7 +5,7 @@ mod hand;
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use isotherm_act::callers::direct_caller;
 use isotherm_act::configuration::Configuration;
 use isotherm_act::wrap::Recording;
@@ -26,6 +26,7 @@ use crate::hint;
 use crate::launch::{self, Output};
 use crate::naming::Naming;
 use crate::notes::Notes;
+use crate::output;
 use crate::recording::{self, InMemory, Troubles};
 use crate::tiers_choice;
 use hand::Hand;
@@ -133,8 +134,7 @@ fn write_summary(args: &RunArgs, summary: &serde_json::Value) -> Result<()> {
     let Some(path) = &args.summary else {
         return Ok(());
     };
-    std::fs::write(path, format!("{summary:#}\n"))
-        .with_context(|| format!("{}: cannot be written", path.display()))
+    output::write(path, format!("{summary:#}\n").as_bytes())
 }
 
 /// Where an online run's segments go.

@@ -14,6 +14,7 @@ use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs, TiersChoice};
 use crate::hint;
 use crate::input;
 use crate::notes::{Notes, print};
+use crate::output;
 use crate::tiers_choice;
 
 /// Share of the footprint that is fast where nothing was said, as `isotherm plan` has it.
@@ -58,8 +59,7 @@ pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
     if let Some(path) = &args.plot {
         let drawn = simulation.svg().map_err(anyhow::Error::msg);
         let drawn = drawn.with_context(|| format!("{}: cannot be drawn", path.display()))?;
-        std::fs::write(path, drawn)
-            .with_context(|| format!("{}: cannot be written", path.display()))?;
+        output::write(path, drawn.as_bytes())?;
     }
     print(&match args.json {
         true => simulation.json(),

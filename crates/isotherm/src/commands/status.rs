@@ -1,12 +1,13 @@
 //! `isotherm status`: what the daemon does, once.
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 
 use crate::cli::StatusArgs;
 use crate::commands::terminal_width;
 use crate::daemon::socket::{ask, ask_heat, ask_maps};
 use crate::hint;
 use crate::notes::{Notes, print};
+use crate::output;
 
 /// Asks the daemon and prints its answer.
 ///
@@ -73,7 +74,7 @@ fn heat(args: &StatusArgs, notes: Notes) -> Result<()> {
         return Ok(());
     };
     let page = map.html().map_err(anyhow::Error::msg)?;
-    std::fs::write(path, page).with_context(|| format!("{}: cannot be written", path.display()))?;
+    output::write(path, page.as_bytes())?;
     notes.say(&format!("open {} in a browser", path.display()));
     Ok(())
 }

@@ -7,7 +7,7 @@ mod show;
 use std::path::Path;
 use std::process::ExitStatus;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_observe::tiers::{self, PlacedNode, View};
@@ -15,6 +15,7 @@ use isotherm_observe::tiers::{self, PlacedNode, View};
 use crate::cli::TiersArgs;
 use crate::hint;
 use crate::notes::{Notes, print};
+use crate::output;
 use crate::tiers_choice;
 use show::Shown;
 
@@ -43,8 +44,7 @@ pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<Option<ExitStatus>> 
             print(&tiers::print(&file))?;
             return Ok(None);
         }
-        tiers::write_file(path, &file)
-            .with_context(|| format!("{}: cannot be written", path.display()))?;
+        output::write(path, tiers::print(&file).as_bytes())?;
         if args.json {
             print(&shown.json())?;
         }

@@ -39,7 +39,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::measure::{Pair, Rates};
-pub use write::{print, write_file};
+pub use write::print;
 
 /// Why a tiers file was refused: `machine.toml:4: "12" is not a size ...`.
 #[derive(Debug, PartialEq, Eq)]

@@ -9,5 +9,5 @@ pub mod measure;
 pub mod nodes;
 
 pub use detect::{DetectError, Detected, PlacedNode, detect, examine, examine_measured};
-pub use file::{FileError, TiersFile, parse, print, read_file, write_file};
+pub use file::{FileError, TiersFile, parse, print, read_file};
 pub use grouping::View;

@@ -16,6 +16,7 @@ use crate::cli::TiersArgs;
 use crate::commands::is_standard_output;
 use crate::hint;
 use crate::notes::{Notes, print};
+use crate::output;
 
 /// Where the tiers go if no file is named.
 const DEFAULT_FILE: &str = "tiers.toml";
@@ -47,8 +48,7 @@ pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<E
     if is_printed {
         print(&tiers::print(&file))?;
     } else {
-        tiers::write_file(&path, &file)
-            .with_context(|| format!("{}: cannot be written", path.display()))?;
+        output::write(&path, tiers::print(&file).as_bytes())?;
     }
     let shown = Shown {
         measured: found.pairs,
@@ -87,12 +87,7 @@ fn file(args: &TiersArgs) -> Result<PathBuf> {
     if is_standard_output(&path) {
         return Ok(path);
     }
-    let directory = match path.parent() {
-        Some(directory) if directory != Path::new("") => directory,
-        _ => Path::new("."),
-    };
-    tempfile::tempfile_in(directory)
-        .with_context(|| format!("{}: cannot be written", path.display()))?;
+    output::check(&path)?;
     Ok(path)
 }
 

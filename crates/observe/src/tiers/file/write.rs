@@ -1,7 +1,4 @@
-//! Writing a tiers file; its format stands where it is read.
-
-use std::io::Write as _;
-use std::path::Path;
+//! The text of a tiers file; its format stands where it is read.
 
 use isotherm_model::tier::{Placement, Tier, TierKind};
 use isotherm_model::units::{Bytes, Nanos};
@@ -52,30 +49,7 @@ struct WriteEmulation {
     migrate: String,
 }
 
-/// Writes a tiers file that [`super::read_file`] reads back the same. It is written under a hidden name
-/// beside `path` and then renamed, so there is never half a file; one that was there is replaced.
-///
-/// # Errors
-/// It cannot be written; nothing is left behind then.
-pub fn write_file(path: &Path, file: &TiersFile) -> std::io::Result<()> {
-    let name = path.file_name().ok_or(std::io::ErrorKind::InvalidInput)?;
-    let mut hidden = std::ffi::OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}.tmp", std::process::id()));
-    let hidden = path.with_file_name(hidden);
-    let written = std::fs::File::create(&hidden).and_then(|mut output| {
-        output.write_all(print(file).as_bytes())?;
-        output.sync_all()
-    });
-    let renamed = written.and_then(|()| std::fs::rename(&hidden, path));
-    if renamed.is_err() {
-        // Where it could not even be made there is nothing to remove.
-        let _ = std::fs::remove_file(&hidden);
-    }
-    renamed
-}
-
-/// The text of a tiers file.
+/// The text of a tiers file, which [`super::parse`] reads back the same.
 #[must_use]
 pub fn print(file: &TiersFile) -> String {
     let file = WriteFile {
@@ -138,8 +112,8 @@ fn written(tier: &Tier) -> WriteTier {
 
 #[cfg(test)]
 mod tests {
-    use super::{print, write_file};
-    use crate::tiers::file::{TiersFile, parse, read_file};
+    use super::print;
+    use crate::tiers::file::{TiersFile, parse};
     use crate::tiers::measure::{Pair, Rates};
     use isotherm_model::tier::{Emulation, Tiers};
     use isotherm_model::units::{Bytes, Nanos};
@@ -174,33 +148,5 @@ mod tests {
             latency: Nanos(131),
             rates: vec![rates(1, 8_123_456_789), rates(2, 16 << 30)],
         }
-    }
-
-    #[test]
-    fn a_file_is_replaced_whole_and_a_failure_leaves_nothing_behind() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("m.toml");
-        let names = || {
-            let entries = std::fs::read_dir(directory.path()).expect("lists");
-            let names = entries.map(|entry| entry.expect("an entry").file_name());
-            names.collect::<Vec<_>>()
-        };
-        for fast in [1, 2] {
-            let file = TiersFile {
-                tiers: Tiers::emulated(Bytes(fast), Bytes(9), Emulation::PAPER),
-                measured: vec![measured()],
-            };
-            write_file(&path, &file).expect("writes");
-            assert_eq!(read_file(&path), Ok(file));
-            assert_eq!(names(), ["m.toml"]);
-        }
-        std::fs::remove_file(&path).expect("removes");
-        std::fs::create_dir(&path).expect("a directory in the way");
-        let file = TiersFile {
-            tiers: Tiers::emulated(Bytes(1), Bytes(9), Emulation::PAPER),
-            measured: vec![],
-        };
-        assert!(write_file(&path, &file).is_err());
-        assert_eq!(names(), ["m.toml"], "the hidden file is gone");
     }
 }

@@ -1,0 +1,118 @@
+//! Files that cannot be written: what was there before stays, what the program says of its end stays.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use isotherm_model::port::Recorder;
+use isotherm_model::profile::{Ending, EpochSpan, Meta, Segment};
+use isotherm_profile::{Existing, Writer};
+use tempfile::TempDir;
+
+fn isotherm(directory: &TempDir, arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_isotherm"))
+        .current_dir(directory)
+        .args(arguments)
+        .output()
+        .expect("isotherm starts")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs the tool where no file may grow beyond so many blocks of 512 bytes: writing fails in the
+/// middle, as on a full disk.
+fn cramped(directory: &TempDir, blocks: u32, arguments: &[&str]) -> Output {
+    let limited = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+    Command::new("sh")
+        .current_dir(directory)
+        .args(["-c", &limited, env!("CARGO_BIN_EXE_isotherm")])
+        .args(arguments)
+        .output()
+        .expect("a shell")
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("is a directory");
+    let mut names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// A profile of one epoch.
+fn profile(path: &Path) {
+    let meta = Meta {
+        command: vec!["before".to_owned()],
+        ..Meta::default()
+    };
+    let mut writer = Writer::create(path, &meta, Existing::Refuse).unwrap();
+    let epoch = EpochSpan::default();
+    writer
+        .record(&Segment {
+            epoch,
+            ..Segment::default()
+        })
+        .unwrap();
+    writer.finish(Ending::Exited(0), &[]).unwrap();
+}
+
+#[test]
+fn a_page_or_plot_that_cannot_be_written_leaves_the_old_one_or_none() {
+    let directory = tempfile::tempdir().unwrap();
+    profile(&directory.path().join("x.iso"));
+    let cases: [&[&str]; 2] = [
+        &["report", "x.iso", "-o", "out"],
+        &[
+            "simulate",
+            "--generate",
+            "uniform",
+            "--accesses",
+            "10000",
+            "--sweep",
+            "--plot",
+            "out",
+        ],
+    ];
+    for arguments in cases {
+        for old in [None, Some("the old one")] {
+            let out = directory.path().join("out");
+            old.iter()
+                .for_each(|old| std::fs::write(&out, old).unwrap());
+            let output = cramped(&directory, 2, arguments);
+            assert_eq!(
+                output.status.code(),
+                Some(1),
+                "{arguments:?}: {}",
+                stderr(&output)
+            );
+            assert!(
+                stderr(&output).contains("out: cannot be written: "),
+                "{}",
+                stderr(&output)
+            );
+            assert_eq!(
+                std::fs::read_to_string(&out).ok().as_deref(),
+                old,
+                "{arguments:?}"
+            );
+            let left = usize::from(old.is_some());
+            assert_eq!(
+                names(directory.path()).len(),
+                1 + left,
+                "{:?}",
+                names(directory.path())
+            );
+        }
+        std::fs::remove_file(directory.path().join("out")).unwrap();
+    }
+}
+
+#[test]
+fn man_pages_that_cannot_be_written_leave_no_empty_ones() {
+    let directory = tempfile::tempdir().unwrap();
+    let output = cramped(&directory, 0, &["man", "man"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(names(&directory.path().join("man")).is_empty());
+}
