@@ -274,6 +274,27 @@ pub(crate) fn ending(status: ExitStatus) -> Ending {
     }
 }
 
+/// How a command ends whose program has ended: as the program did. Only where the program ended well,
+/// and something of the run could not be kept, the failure is ours. Says each thing that was not kept.
+pub(crate) fn ended(
+    status: ExitStatus,
+    kept: impl IntoIterator<Item = Result<()>>,
+    notes: Notes,
+) -> ExitStatus {
+    let lost: Vec<_> = kept.into_iter().filter_map(Result::err).collect();
+    for error in &lost {
+        match status.success() {
+            true => notes.fail(&format!("{error:#}")),
+            false => notes.warn(&format!("{error:#}")),
+        }
+    }
+    match status.success() && !lost.is_empty() {
+        // The wait status of exit status 1.
+        true => ExitStatus::from_raw(1 << 8),
+        false => status,
+    }
+}
+
 /// Ends as the program ended: with its exit status, or of its signal.
 pub(crate) fn end_as(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal() {

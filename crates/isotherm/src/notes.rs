@@ -51,6 +51,11 @@ impl Notes {
         eprintln!("isotherm: warning: {text}");
     }
 
+    /// Says what this run fails of.
+    pub(crate) fn fail(self, text: &str) {
+        eprintln!("isotherm: {text}");
+    }
+
     /// A spinner on a terminal, nothing in a pipe. It stays off while a program shares the
     /// terminal; callers use it only for work of our own.
     pub(crate) fn progress(self, text: &'static str) -> ProgressBar {

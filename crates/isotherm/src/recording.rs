@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use isotherm_abi::accesses::DEFAULT_PERIOD;
 use isotherm_act::configuration::Configuration;
 use isotherm_model::port::{Executor, Recorder};
@@ -131,7 +131,8 @@ pub(crate) fn attach(ready: &Ready, observing: &Observing) -> Result<LiveRun> {
 }
 
 /// Runs a step each epoch until the program ends, and one more for what came after the last; or until
-/// `stop` says so, which is asked after each wait. Returns how the program ended, if it did.
+/// `stop` says so, which is asked after each wait. `note` hears of each step, and whether it was the
+/// last. Returns how the program ended, if it did.
 ///
 /// # Errors
 /// The program could not be waited for.
@@ -140,7 +141,7 @@ pub(crate) fn watch<E: Executor, R: Recorder>(
     running: &mut Running,
     epoch: Nanos,
     stop: impl Fn(&Running) -> bool,
-    mut note: impl FnMut(Result<StepReport<R::Error>, LiveError>),
+    mut note: impl FnMut(Result<StepReport<R::Error>, LiveError>, bool),
 ) -> Result<Option<ExitStatus>> {
     let epoch = Duration::from_nanos(epoch.0);
     let mut due = Instant::now() + epoch;
@@ -154,7 +155,7 @@ pub(crate) fn watch<E: Executor, R: Recorder>(
         if ended.is_none() && Instant::now() < due {
             continue;
         }
-        note(step.run());
+        note(step.run(), ended.is_some());
         if ended.is_some() {
             return Ok(ended);
         }
@@ -235,6 +236,7 @@ impl Recorder for InMemory {
 #[derive(Debug, Default)]
 pub(crate) struct Troubles {
     said: BTreeSet<String>,
+    unwritten: bool,
 }
 
 impl Troubles {
@@ -252,16 +254,21 @@ impl Troubles {
         }
     }
 
-    /// Says what went wrong in a step, and returns what it learnt.
+    /// Says what went wrong in a step, and returns what it learnt. What the last step could not write
+    /// the end tries once more, and tells of it.
     pub(crate) fn hear<F: std::error::Error>(
         &mut self,
         report: Result<StepReport<F>, LiveError>,
+        last: bool,
         notes: Notes,
     ) -> Option<Segment> {
         match report {
             Ok(report) => {
                 self.say(&report.segment, notes);
-                if let Err(error) = report.recorded {
+                if let Err(error) = report.recorded
+                    && !last
+                {
+                    self.unwritten = true;
                     self.once(&error.to_string(), notes);
                 }
                 Some(report.segment)
@@ -269,6 +276,22 @@ impl Troubles {
             Err(error) => {
                 self.once(&format!("nothing could be observed: {error}"), notes);
                 None
+            }
+        }
+    }
+
+    /// What the end of a recording to `path` failed of; without the reason where that was said while the
+    /// program ran.
+    pub(crate) fn at_the_end(&self, error: isotherm_profile::Error, path: &Path) -> anyhow::Error {
+        let isotherm_profile::Error::Finish { kept_epochs, .. } = &error else {
+            return error.into();
+        };
+        let shown = path.display();
+        match (self.unwritten, kept_epochs) {
+            (false, _) => error.into(),
+            (true, 0) => anyhow!("{shown}: nothing of the run could be recorded"),
+            (true, kept) => {
+                anyhow!("{shown}: the end of the run is not recorded, {kept} of its epochs are")
             }
         }
     }

@@ -116,3 +116,91 @@ fn man_pages_that_cannot_be_written_leave_no_empty_ones() {
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(names(&directory.path().join("man")).is_empty());
 }
+
+#[test]
+fn a_summary_that_could_not_be_written_is_known_before_the_program_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    for summary in ["no/such/y.json", "."] {
+        let program = [
+            "run",
+            "--summary",
+            summary,
+            "--",
+            "sh",
+            "-c",
+            "echo ran; exit 7",
+        ];
+        let output = isotherm(&directory, &program);
+        assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+        assert!(output.stdout.is_empty(), "the program ran");
+        assert!(
+            stderr(&output).contains("cannot be written"),
+            "{}",
+            stderr(&output)
+        );
+    }
+}
+
+#[test]
+fn a_summary_that_fails_at_the_end_leaves_the_program_its_status() {
+    let directory = tempfile::tempdir().unwrap();
+    for (status, ours) in [("7", 7), ("0", 1)] {
+        std::fs::create_dir(directory.path().join("sub")).unwrap();
+        let program = format!("rmdir sub; exit {status}");
+        let run = [
+            "run",
+            "--tiers",
+            "emulated",
+            "--fast",
+            "1MiB",
+            "--summary",
+            "sub/y.json",
+        ];
+        let output = isotherm(
+            &directory,
+            &[&run[..], &["--", "sh", "-c", &program]].concat(),
+        );
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(ours), "{said}");
+        assert_eq!(
+            said.matches("sub/y.json: cannot be written").count(),
+            1,
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn a_profile_that_cannot_be_written_leaves_the_program_its_status_and_is_told_once() {
+    for command in ["record", "run"] {
+        for (status, ours) in [("5", 5), ("0", 1)] {
+            let directory = tempfile::tempdir().unwrap();
+            // A directory in the place of a temporary file fails as a full disk does.
+            let program = format!("mkdir x.iso/.epochs-000000.parquet.tmp; exit {status}");
+            let arguments = [command, "-o", "x.iso", "--", "sh", "-c", &program];
+            let output = isotherm(&directory, &arguments);
+            let said = stderr(&output);
+            assert_eq!(output.status.code(), Some(ours), "{command}: {said}");
+            assert_eq!(said.matches("could not be written").count(), 1, "{said}");
+            assert!(said.contains("nothing of the run is recorded"), "{said}");
+            assert!(!said.contains("yet") && !said.contains("next:"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn what_could_not_be_written_while_the_program_ran_is_named_without_the_reason_at_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let program = "mkdir x.iso/.epochs-000000.parquet.tmp; sleep 1; exit 5";
+    let record = [
+        "record", "--epoch", "50ms", "-o", "x.iso", "--", "sh", "-c", program,
+    ];
+    let output = isotherm(&directory, &record);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert_eq!(said.matches("Is a directory").count(), 1, "{said}");
+    assert!(
+        said.contains("x.iso: ") && said.contains(" of the run "),
+        "{said}"
+    );
+}

@@ -45,6 +45,15 @@ pub enum Error {
         /// Epochs that were recorded before and stay readable.
         kept_epochs: usize,
     },
+    /// The end of a recording could not be written.
+    Finish {
+        /// Which file or directory could not be written.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+        /// Epochs that were recorded and stay readable.
+        kept_epochs: usize,
+    },
 }
 
 impl fmt::Display for Error {
@@ -89,6 +98,18 @@ impl fmt::Display for Error {
                     0 => write!(f, "; nothing was recorded yet"),
                     1 => write!(f, "; the epoch recorded before it stays readable"),
                     n => write!(f, "; the {n} epochs recorded before it stay readable"),
+                }
+            }
+            Self::Finish {
+                path,
+                source,
+                kept_epochs,
+            } => {
+                write!(f, "{} could not be written: {source}", path.display())?;
+                match kept_epochs {
+                    0 => write!(f, "; nothing of the run is recorded"),
+                    1 => write!(f, "; one epoch of the run is recorded and readable"),
+                    n => write!(f, "; {n} epochs of the run are recorded and readable"),
                 }
             }
         }

@@ -42,6 +42,7 @@ pub struct Writer {
     heat: Log<Heat>,
     resident: Log<Resident>,
     epochs: Log<EpochSpan>,
+    noted_epochs: usize,
     kept_epochs: usize,
 }
 
@@ -73,6 +74,7 @@ impl Writer {
             heat: Log::new(),
             resident: Log::new(),
             epochs: Log::new(),
+            noted_epochs: 0,
             kept_epochs: 0,
         };
         let started = writer.write_meta(Ending::Unknown);
@@ -90,6 +92,21 @@ impl Writer {
     /// Something could not be written. What was recorded stays readable, and so does each part
     /// of the end that was written.
     pub fn finish(mut self, ending: Ending, symbolised: &[Site]) -> Result<(), Error> {
+        self.end(ending, symbolised).map_err(|error| match error {
+            Error::Write {
+                path,
+                source,
+                kept_epochs,
+            } => Error::Finish {
+                path,
+                source,
+                kept_epochs,
+            },
+            other => other,
+        })
+    }
+
+    fn end(&mut self, ending: Ending, symbolised: &[Site]) -> Result<(), Error> {
         self.note_sites(symbolised);
         self.flush()?;
         self.rewrite_frames()?;
@@ -157,6 +174,7 @@ impl Writer {
         self.heat.push(segment.heat.iter().copied());
         self.resident.push(segment.resident.iter().copied());
         self.epochs.push([segment.epoch]);
+        self.noted_epochs += 1;
         if !segment.counts.is_empty() && segment.counts != self.counts.now {
             self.counts.now.clone_from(&segment.counts);
             self.counts.dirty = true;
@@ -198,6 +216,7 @@ impl Writer {
         self.heat.written();
         self.resident.written();
         self.epochs.written();
+        self.kept_epochs = self.noted_epochs;
         Ok(())
     }
 
@@ -251,9 +270,7 @@ impl Recorder for Writer {
 
     fn record(&mut self, segment: &Segment) -> Result<(), Error> {
         self.note(segment);
-        self.flush()?;
-        self.kept_epochs += 1;
-        Ok(())
+        self.flush()
     }
 }
 

@@ -16,10 +16,11 @@ use crate::naming::Naming;
 use crate::notes::Notes;
 use crate::recording::{self, Troubles};
 
-/// Records, and returns how the program ended.
+/// Records, and returns how the program ended; a failure where it ended well and its profile could not
+/// be written.
 ///
 /// # Errors
-/// The program cannot be started or watched, the profile cannot be written.
+/// The program cannot be started or watched, the profile cannot be begun.
 pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
@@ -35,8 +36,8 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
 
     let mut troubles = Troubles::default();
     let mut totals = Totals::default();
-    let hear = |report| {
-        if let Some(segment) = troubles.hear(report, notes) {
+    let hear = |report, last| {
+        if let Some(segment) = troubles.hear(report, last, notes) {
             totals.add(&segment);
             naming.look_up(&segment.sites);
         }
@@ -51,7 +52,11 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     let progress = notes.progress("naming the sites");
     let sites = recording::named(&step, naming);
     progress.finish_and_clear();
-    step.recorder.finish(launch::ending(status), &sites)?;
+    let finished = step.recorder.finish(launch::ending(status), &sites);
+    if let Err(error) = finished {
+        let error = troubles.at_the_end(error, &args.output);
+        return Ok(launch::ended(status, [Err(error)], notes));
+    }
     let shown = args.output.display();
     notes.say(&format!(
         "recorded {} sites, {} accesses in {} epochs to {shown}",

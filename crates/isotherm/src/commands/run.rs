@@ -34,11 +34,15 @@ use hand::Hand;
 /// Share of a plan's value that must be found in the run, below which the plan is called foreign.
 const FOREIGN_BELOW: f64 = 0.5;
 
-/// Runs, and returns how the program ended.
+/// Runs, and returns how the program ended; a failure where it ended well and something of the run
+/// could not be written.
 ///
 /// # Errors
-/// The plan or the tiers cannot be used, the program cannot be started or watched.
+/// The plan or the tiers cannot be used, the summary or the profile could not be written, the program
+/// cannot be started or watched.
 pub(crate) fn run(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
+    // What takes long is not begun where its result could not be kept.
+    args.summary.as_deref().map_or(Ok(()), output::check)?;
     match &args.plan {
         Some(path) => guided(args, &super::read_plan(path)?, notes),
         None => online(args, notes),
@@ -67,8 +71,8 @@ fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
         "value_matched_share": coverage.value_share(),
         "runtime": aftermath.to_json(),
     });
-    write_summary(args, &summary)?;
-    Ok(status)
+    let kept = write_summary(args, &summary);
+    Ok(launch::ended(status, [kept], notes))
 }
 
 fn emulated(tiers: &Tiers) -> &'static str {
@@ -191,8 +195,8 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
         &mut running,
         observing.epoch,
         |running| args.undo && running.is_interrupted(),
-        |report| {
-            if let Some(segment) = troubles.hear(report, notes) {
+        |report, last| {
+            if let Some(segment) = troubles.hear(report, last, notes) {
                 naming.look_up(&segment.sites);
             }
         },
@@ -208,24 +212,44 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     launch::warn_of(&aftermath, notes);
     let sites = recording::named(&step, naming);
     say_moves(&step.executor.outcomes, &tiers, took, notes);
-    let summary = serde_json::json!({
+    let summary = online_summary(&step.executor.outcomes, &tiers, took, &aftermath);
+    let written = write_summary(args, &summary);
+    let closed = match (step.recorder, &args.output) {
+        (Sink::File(writer), Some(path)) => {
+            let closed = writer.finish(launch::ending(status), &sites);
+            closed.map_err(|error| troubles.at_the_end(error, path))
+        }
+        _ => Ok(()),
+    };
+    if closed.is_ok() {
+        say_next(args, notes);
+    }
+    Ok(launch::ended(status, [written, closed], notes))
+}
+
+fn online_summary(
+    outcomes: &[Outcome],
+    tiers: &Tiers,
+    took: Nanos,
+    aftermath: &Aftermath,
+) -> serde_json::Value {
+    serde_json::json!({
         "mode": "online",
         "emulated": tiers.emulates(),
         "seconds": took.0 as f64 / 1e9,
-        "actions": step.executor.outcomes.len(),
-        "actions_requested": count(&step.executor.outcomes, &Fate::Requested).0,
-        "actions_moved": count(&step.executor.outcomes, &Fate::Moved).0,
-        "outcomes": step.executor.outcomes.iter().map(outcome).collect::<Vec<_>>(),
+        "actions": outcomes.len(),
+        "actions_requested": count(outcomes, &Fate::Requested).0,
+        "actions_moved": count(outcomes, &Fate::Moved).0,
+        "outcomes": outcomes.iter().map(outcome).collect::<Vec<_>>(),
         "runtime": aftermath.to_json(),
+    })
+}
+
+fn say_next(args: &RunArgs, notes: Notes) {
+    notes.next(&match &args.output {
+        Some(path) => format!("isotherm report {}", hint::file(path)),
+        None => "isotherm record -o app.iso -- PROGRAM, to see what was hot".to_owned(),
     });
-    write_summary(args, &summary)?;
-    if let (Sink::File(writer), Some(path)) = (step.recorder, &args.output) {
-        writer.finish(launch::ending(status), &sites)?;
-        notes.next(&format!("isotherm report {}", hint::file(path)));
-    } else {
-        notes.next("isotherm record -o app.iso -- PROGRAM, to see what was hot");
-    }
-    Ok(status)
 }
 
 /// A profile on disk where one was asked for.
