@@ -144,7 +144,7 @@ pub(crate) fn open(path: &Path, reading: &Reading, notes: Notes) -> Result<Input
                 path.display()
             );
         }
-        let (profile, _) = crate::commands::read_profile(path, notes)?;
+        let profile = crate::commands::read_placeable(path, notes)?;
         return Ok(Input::Profile(Box::new(profile)));
     }
     let format = match reading.format {

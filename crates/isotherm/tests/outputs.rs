@@ -204,3 +204,23 @@ fn what_could_not_be_written_while_the_program_ran_is_named_without_the_reason_a
         "{said}"
     );
 }
+
+#[test]
+fn a_profile_is_not_called_something_else_where_no_more_files_may_be_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x.iso");
+    profile(&path);
+    let mut refused = 0;
+    for files in 4..32 {
+        let limited = format!("ulimit -n {files}; exec \"$0\" record --force -o x.iso -- true");
+        let output = Command::new("sh")
+            .current_dir(&directory)
+            .args(["-c", &limited, env!("CARGO_BIN_EXE_isotherm")])
+            .output()
+            .expect("a shell");
+        let said = stderr(&output);
+        assert!(!said.contains("is not a profile"), "{files} files: {said}");
+        refused += usize::from(said.contains("Too many open files"));
+    }
+    assert!(refused > 0, "no limit was low enough");
+}

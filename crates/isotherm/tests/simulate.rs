@@ -233,6 +233,34 @@ fn a_recorded_profile_is_replayed_under_site_policies_too() {
 }
 
 #[test]
+fn a_profile_that_lost_the_size_of_its_chunks_is_refused_and_one_sentence_says_why() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("app.iso");
+    recorded(&path, None);
+    let meta = path.join("meta.parquet");
+    let path = path.to_string_lossy();
+    let told = |why: &str| {
+        for command in ["curve", "simulate"] {
+            let error = refused(&[command, &path]);
+            assert_eq!(error.lines().count(), 1, "{command}: {error}");
+            assert!(
+                error.contains(&format!("meta.parquet: it {why}")),
+                "{command}: {error}"
+            );
+            assert!(error.contains("record again"), "{command}: {error}");
+        }
+    };
+    std::fs::remove_file(&meta).unwrap();
+    told("is missing, and without it");
+    std::fs::write(&meta, "x").unwrap();
+    told("was left out: ");
+    std::fs::remove_file(&meta).unwrap();
+    // A directory cannot be read as a file, by no user.
+    std::fs::create_dir(&meta).unwrap();
+    told("could not be read");
+}
+
+#[test]
 fn a_sample_of_the_timer_is_taken_for_what_the_slow_tier_serves_until_the_next() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("app.iso");

@@ -1,9 +1,13 @@
 //! Names of the files of a profile, and how one is recognised.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 /// Version of the format that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u64 = 1;
+
+/// Name of the file in a profile that says how it was recorded.
+pub const META_FILE: &str = "meta.parquet";
 
 /// Key in each file's own metadata that names the version.
 pub(crate) const VERSION_KEY: &str = "isotherm.format_version";
@@ -98,18 +102,32 @@ pub(crate) fn is_temporary(name: &str) -> bool {
 /// directory is ever overwritten.
 #[must_use]
 pub fn is_profile(path: &Path) -> bool {
-    let Ok(entries) = std::fs::read_dir(path) else {
-        return false;
-    };
-    entries.flatten().any(|entry| {
+    recognised(path).is_ok_and(|is_profile| is_profile)
+}
+
+/// As [`is_profile`], where the answer matters.
+///
+/// # Errors
+/// The directory, or all of its files that might tell, could not be read, and which could not.
+pub(crate) fn recognised(path: &Path) -> Result<bool, (PathBuf, io::Error)> {
+    let failed = |source| (path.to_owned(), source);
+    let mut unreadable = None;
+    for entry in std::fs::read_dir(path).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
         let name = entry.file_name();
-        let table = name.to_str().and_then(Table::of_file);
-        table.is_some_and(|(table, _)| {
-            std::fs::read(entry.path()).is_ok_and(|bytes| {
-                crate::column::File::open(bytes.into()).is_ok_and(|file| file.is(table))
-            })
-        })
-    })
+        let Some((table, _)) = name.to_str().and_then(Table::of_file) else {
+            continue;
+        };
+        match std::fs::read(entry.path()) {
+            Ok(bytes) => {
+                if crate::column::File::open(bytes.into()).is_ok_and(|file| file.is(table)) {
+                    return Ok(true);
+                }
+            }
+            Err(source) => unreadable = Some((entry.path(), source)),
+        }
+    }
+    unreadable.map_or(Ok(false), Err)
 }
 
 #[cfg(test)]

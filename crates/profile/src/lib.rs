@@ -44,6 +44,6 @@ mod tables;
 mod writer;
 
 pub use error::{Error, Warning};
-pub use layout::{FORMAT_VERSION, is_profile};
+pub use layout::{FORMAT_VERSION, META_FILE, is_profile};
 pub use reader::{read, read_files};
 pub use writer::{Existing, Writer};

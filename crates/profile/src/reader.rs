@@ -58,6 +58,10 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
             })
         }
         (Ok((profile, mut warnings)), _) => {
+            // What is there and cannot be read is not missing.
+            let is_there =
+                |warning: &Warning| unreadable.iter().any(|(name, _)| *name == warning.file);
+            warnings.retain(|warning| !is_there(warning));
             let lost = unreadable.into_iter();
             warnings.extend(lost.map(|(name, source)| {
                 Warning::new(

@@ -12,7 +12,7 @@ use isotherm_model::site::{Site, SiteId};
 
 use crate::column;
 use crate::error::Error;
-use crate::layout::{Table, is_profile, is_temporary, temporary};
+use crate::layout::{Table, is_temporary, recognised, temporary};
 use crate::log::Log;
 use crate::meta;
 use crate::tables::{FrameRow, Row};
@@ -59,7 +59,7 @@ impl Writer {
     ///
     /// # Errors
     /// There is a profile and `existing` says to refuse; there is something else, other than an
-    /// empty directory; the parent directory is missing or may not be written.
+    /// empty directory, or what cannot be read to tell; the parent directory is missing or may not be written.
     pub fn create(path: &Path, meta: &Meta, existing: Existing) -> Result<Self, Error> {
         let made = prepare(path, existing)?;
         let writer = Self {
@@ -345,13 +345,16 @@ fn prepare(path: &Path, existing: Existing) -> Result<bool, Error> {
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         Err(e) => return Err(failed(path, e)),
     }
-    let Ok(mut entries) = fs::read_dir(path) else {
+    if !path.is_dir() {
         return Err(Error::Occupied(path.to_owned()));
-    };
+    }
+    let unreadable = |(path, source)| Error::Read { path, source };
+    let mut entries = fs::read_dir(path).map_err(|source| unreadable((path.to_owned(), source)))?;
     if entries.next().is_none() {
         return Ok(false);
     }
-    match (is_profile(path), existing) {
+    drop(entries);
+    match (recognised(path).map_err(unreadable)?, existing) {
         (false, _) => Err(Error::Occupied(path.to_owned())),
         (true, Existing::Refuse) => Err(Error::Exists(path.to_owned())),
         (true, Existing::Overwrite) => {

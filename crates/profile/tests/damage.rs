@@ -67,6 +67,38 @@ fn a_lost_file_is_named() {
 }
 
 #[test]
+fn a_file_that_cannot_be_read_is_not_called_missing() {
+    let scratch = Scratch::new("unreadable");
+    let path = scratch.path("a.iso");
+    recorded(&path);
+    // A directory cannot be read as a file, by no user.
+    std::fs::remove_file(path.join("meta.parquet")).unwrap();
+    std::fs::create_dir(path.join("meta.parquet")).unwrap();
+    let (_, warnings) = read(&path).unwrap();
+    let of_meta: Vec<_> = warnings
+        .iter()
+        .filter(|warning| warning.file == "meta.parquet")
+        .collect();
+    assert_eq!(of_meta.len(), 1, "{warnings:?}");
+    assert!(of_meta[0].what.contains("could not be read"), "{of_meta:?}");
+}
+
+#[test]
+fn what_cannot_be_read_is_not_taken_for_something_else() {
+    let scratch = Scratch::new("unknown");
+    let path = scratch.path("a.iso");
+    std::fs::create_dir_all(path.join("meta.parquet")).unwrap();
+    let meta = meta(&mut Random(3));
+    let refused = Writer::create(&path, &meta, Existing::Overwrite).unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains("meta.parquet could not be read"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_changed_bit_is_always_noticed() {
     let seed = seed();
     let mut random = Random(seed);

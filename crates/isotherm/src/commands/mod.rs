@@ -29,7 +29,8 @@ use isotherm_model::plan::Plan;
 use isotherm_model::plan_text;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Meta, Profile, Segment};
-use isotherm_profile::{Existing, Writer};
+use isotherm_model::units::Bytes;
+use isotherm_profile::{Existing, META_FILE, Writer};
 
 use crate::hint;
 use crate::notes::{Notes, print};
@@ -55,14 +56,41 @@ fn read_plan(path: &Path) -> Result<Plan> {
 
 /// Reads a profile and says what could not be read of it.
 pub(crate) fn read_profile(path: &Path, notes: Notes) -> Result<(Profile, Vec<String>)> {
+    let (profile, warnings) = read(path, notes)?;
+    Ok((profile, say_all(&warnings, notes)))
+}
+
+/// As [`read_profile`], for what needs the size of the chunks, which the meta data alone tells.
+pub(crate) fn read_placeable(path: &Path, notes: Notes) -> Result<Profile> {
+    let (profile, warnings) = read(path, notes)?;
+    if profile.meta.chunk == Bytes::ZERO {
+        let meta = warnings.iter().find(|warning| warning.file == META_FILE);
+        let why = meta.and_then(|meta| meta.what.split(';').next());
+        bail!(
+            "{}: {}, and without it the size of the chunks in which heat was kept is not \
+             known; put the file back, make it readable, or record again; `isotherm report {}` shows what is left",
+            path.join(META_FILE).display(),
+            why.unwrap_or("it does not tell the size of the chunks"),
+            path.display()
+        );
+    }
+    say_all(&warnings, notes);
+    Ok(profile)
+}
+
+fn read(path: &Path, notes: Notes) -> Result<(Profile, Vec<isotherm_profile::Warning>)> {
     let progress = notes.progress("reading the profile");
-    let (profile, warnings) = isotherm_profile::read(path)?;
+    let read = isotherm_profile::read(path)?;
     progress.finish_and_clear();
+    Ok(read)
+}
+
+fn say_all(warnings: &[isotherm_profile::Warning], notes: Notes) -> Vec<String> {
     let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     for warning in &warnings {
         notes.warn(warning);
     }
-    Ok((profile, warnings))
+    warnings
 }
 
 /// Begins a profile; one that is there is replaced only by `--force`.
