@@ -370,12 +370,14 @@ pub(crate) struct SimulateArgs {
     /// Seed of the generated trace
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "input")]
     pub seed: u64,
-    /// Memory that the generated trace reaches
+    /// Memory that the generated trace reaches, 64KiB to 1TiB; zipf, phases and graph-walk hold up to 16
+    /// bytes for each 4 KiB of it, 300 MB at most for graph-walk
     #[arg(
         long,
         value_name = "SIZE",
         default_value = "16MiB",
-        conflicts_with = "input"
+        conflicts_with = "input",
+        value_parser = input::footprint
     )]
     pub footprint: Bytes,
     /// Accesses of the generated trace

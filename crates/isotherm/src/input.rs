@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use isotherm_model::profile::Profile;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_pipeline::{CountWorth, count_worth};
+use isotherm_sim::generate::{LARGEST_FOOTPRINT, SMALLEST_FOOTPRINT};
 use isotherm_sim::{ENERGY_MODELS, EpochLength, Workload};
 use isotherm_trace::{Accesses, Format, Grain, Trace};
 
@@ -76,6 +77,22 @@ pub(crate) fn page(text: &str) -> Result<Bytes, String> {
     let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
     if bytes < PAGE || !bytes.0.is_power_of_two() {
         return Err(format!("{bytes} is no power of two of at least {PAGE}"));
+    }
+    Ok(bytes)
+}
+
+/// Reads the size behind `--footprint`.
+///
+/// # Errors
+/// It is no size, or one that no generator makes a trace of.
+pub(crate) fn footprint(text: &str) -> Result<Bytes, String> {
+    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    if !(SMALLEST_FOOTPRINT..=LARGEST_FOOTPRINT).contains(&bytes) {
+        return Err(format!(
+            "a trace is generated of {} to {}",
+            SMALLEST_FOOTPRINT.exact(),
+            LARGEST_FOOTPRINT.exact()
+        ));
     }
     Ok(bytes)
 }

@@ -412,6 +412,14 @@ fn what_makes_no_sense_is_refused_with_the_choice() {
             &["simulate", "--generate", "zipf", "--format", "text"],
             "--format text: a generated trace has no format",
         ),
+        (
+            &["simulate", "--generate", "zipf", "--footprint", "1PiB"],
+            "'1PiB' for '--footprint <SIZE>': a trace is generated of 64KiB to 1TiB",
+        ),
+        (
+            &["simulate", "--generate", "uniform", "--footprint", "0B"],
+            "'0B' for '--footprint <SIZE>': a trace is generated of 64KiB to 1TiB",
+        ),
         (&["simulate"], "<INPUT>"),
         (
             &["simulate", "accesses.csv", "--seed", "3"],

@@ -28,12 +28,20 @@ const PAGE: u64 = 4096;
 /// Bytes of a cache line: the grain of an access.
 const LINE: u64 = 64;
 
+/// The smallest memory of which every pattern makes what it is named for: 16 pages.
+pub const SMALLEST_FOOTPRINT: Bytes = Bytes(16 * PAGE);
+
+/// The largest memory that is generated, 1 TiB: zipf, which holds two numbers for each of the 2^28 pages,
+/// takes 4 GiB for it.
+pub const LARGEST_FOOTPRINT: Bytes = Bytes(PAGE << 28);
+
 /// What every generator is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Where chance begins; another seed gives another trace of the same pattern.
     pub seed: u64,
-    /// Memory that the program has; accesses stay below it. At least 16 pages, fewer count as 16.
+    /// Memory that the program has; accesses stay below it. Less than [`SMALLEST_FOOTPRINT`] counts as
+    /// that; more than [`LARGEST_FOOTPRINT`] takes more memory than most machines have.
     pub footprint: Bytes,
     /// Accesses of the trace.
     pub accesses: u64,
@@ -56,8 +64,8 @@ impl Default for Settings {
 impl Settings {
     /// Pages of the footprint.
     const fn pages(&self) -> u64 {
-        let pages = self.footprint.0 / PAGE;
-        if pages < 16 { 16 } else { pages }
+        let (pages, least) = (self.footprint.0 / PAGE, SMALLEST_FOOTPRINT.0 / PAGE);
+        if pages < least { least } else { pages }
     }
 }
 
