@@ -219,6 +219,14 @@ fn processor_name() -> String {
     name.trim().to_owned()
 }
 
+/// Says that a recording held nothing, and so did not replace the profile that was there.
+pub(crate) fn warn_of_former(path: &Path, notes: Notes) {
+    notes.warn(&format!(
+        "nothing was seen of the program, so {} stays the profile that it was",
+        path.display()
+    ));
+}
+
 /// Keeps the whole profile in memory, for online runs that write none.
 #[derive(Debug)]
 pub(crate) struct InMemory(pub Profile);

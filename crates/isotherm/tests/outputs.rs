@@ -224,3 +224,63 @@ fn a_profile_is_not_called_something_else_where_no_more_files_may_be_opened() {
     }
     assert!(refused > 0, "no limit was low enough");
 }
+
+#[test]
+fn a_program_that_never_begins_and_a_full_disk_leave_the_profile_that_force_would_replace() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = |name: &str, content: &str| std::fs::write(directory.path().join(name), content);
+    text("library.c", "int answer(void) { return 7; }").unwrap();
+    text(
+        "program.c",
+        "int answer(void); int main(void) { return answer(); }",
+    )
+    .unwrap();
+    let build = "cc -shared -fPIC -o libanswer.so library.c && cc -o program program.c -L. -lanswer && rm libanswer.so";
+    let built = Command::new("sh")
+        .current_dir(&directory)
+        .args(["-c", build])
+        .status();
+    assert!(built.expect("a shell").success(), "a C compiler");
+    profile(&directory.path().join("x.iso"));
+    profile(&directory.path().join("y.iso"));
+    let unchanged = |output: &Output, status: i32| {
+        let said = stderr(output);
+        assert_eq!(output.status.code(), Some(status), "{said}");
+        let (kept, warnings) = isotherm_profile::read(&directory.path().join("x.iso")).unwrap();
+        assert_eq!(
+            (&kept.meta.command[..], warnings),
+            (&["before".to_owned()][..], vec![]),
+            "{said}"
+        );
+        let left = names(directory.path())
+            .into_iter()
+            .filter(|name| name.starts_with('.'));
+        assert_eq!(left.count(), 0, "{said}");
+    };
+    // The loader ends a program that lacks a library, before its first allocation.
+    for command in ["record", "run"] {
+        let output = isotherm(
+            &directory,
+            &[command, "--force", "-o", "x.iso", "--", "./program"],
+        );
+        assert!(
+            stderr(&output).contains("x.iso stays the profile that it was"),
+            "{}",
+            stderr(&output)
+        );
+        unchanged(&output, 127);
+    }
+    let program = "mkdir x.iso/.epochs-000000.parquet.tmp; exit 5";
+    let output = isotherm(
+        &directory,
+        &[
+            "record", "--force", "-o", "x.iso", "--", "sh", "-c", program,
+        ],
+    );
+    std::fs::remove_dir(directory.path().join("x.iso/.epochs-000000.parquet.tmp")).unwrap();
+    unchanged(&output, 5);
+    unchanged(
+        &cramped(&directory, 0, &["merge", "--force", "-o", "x.iso", "y.iso"]),
+        1,
+    );
+}

@@ -11,6 +11,13 @@ use crate::layout::FORMAT_VERSION;
 pub enum Error {
     /// There is nothing at the path.
     Missing(PathBuf),
+    /// There is nothing at the path, and the profile that was there is put aside.
+    PutAside {
+        /// The path.
+        path: PathBuf,
+        /// Where the profile is.
+        aside: PathBuf,
+    },
     /// What is at the path is no profile.
     NotAProfile {
         /// The path.
@@ -63,6 +70,13 @@ impl fmt::Display for Error {
                 f,
                 "there is no profile at {}: no such file or directory; record one with `isotherm record -o {} -- PROGRAM`",
                 path.display(),
+                path.display()
+            ),
+            Self::PutAside { path, aside } => write!(
+                f,
+                "there is no profile at {}: what was to replace it ended before it began; `mv {} {}` puts the former one back",
+                path.display(),
+                aside.display(),
                 path.display()
             ),
             Self::NotAProfile { path, found } => write!(

@@ -98,6 +98,19 @@ pub(crate) fn is_temporary(name: &str) -> bool {
         .is_some_and(|file| Table::of_file(file).is_some())
 }
 
+/// True where the directory holds nothing but what a writer left that was killed before its first file.
+///
+/// # Errors
+/// It cannot be read.
+pub(crate) fn is_empty(path: &Path) -> io::Result<bool> {
+    for entry in std::fs::read_dir(path)? {
+        if !entry?.file_name().to_str().is_some_and(is_temporary) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// True where the directory holds a file that a profile has and that says it is one. Only such a
 /// directory is ever overwritten.
 #[must_use]

@@ -22,6 +22,9 @@
 //! which a row is missing or double. The epochs table is written last: rows of an epoch it does
 //! not name belong to an epoch that was cut short, and are left out on reading.
 //!
+//! A profile that is overwritten is put aside (`.app.iso.before`) until the new one has an epoch that
+//! tells something, and put back where it never has.
+//!
 //! ```no_run
 //! use isotherm_model::{port::Recorder, profile::{Ending, Meta, Segment}};
 //! use isotherm_profile::{Existing, Writer};
@@ -36,6 +39,7 @@
 mod checksum;
 mod column;
 mod error;
+mod former;
 mod layout;
 mod log;
 mod meta;
@@ -46,4 +50,4 @@ mod writer;
 pub use error::{Error, Warning};
 pub use layout::{FORMAT_VERSION, META_FILE, is_profile};
 pub use reader::{read, read_files};
-pub use writer::{Existing, Writer};
+pub use writer::{Existing, Kept, Writer};

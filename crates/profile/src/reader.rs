@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
@@ -11,6 +11,7 @@ use isotherm_model::site::{Site, SiteId, SiteKind};
 
 use crate::column::File;
 use crate::error::{Error, Warning};
+use crate::former::Former;
 use crate::layout::{FORMAT_VERSION, Table, is_temporary};
 use crate::meta;
 use crate::tables::{FrameRow, MetaRow, Row};
@@ -21,7 +22,13 @@ use crate::tables::{FrameRow, MetaRow, Row};
 /// Nothing is there, it is not a profile, it may not be read, or a newer Isotherm wrote it.
 pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
     let failed = |source: io::Error| match source.kind() {
-        io::ErrorKind::NotFound => Error::Missing(path.to_owned()),
+        io::ErrorKind::NotFound => match aside(path) {
+            Some(aside) => Error::PutAside {
+                path: path.to_owned(),
+                aside,
+            },
+            None => Error::Missing(path.to_owned()),
+        },
         io::ErrorKind::NotADirectory => Error::NotAProfile {
             path: path.to_owned(),
             found: "it is a file".to_owned(),
@@ -62,6 +69,13 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
             let is_there =
                 |warning: &Warning| unreadable.iter().any(|(name, _)| *name == warning.file);
             warnings.retain(|warning| !is_there(warning));
+            if profile.ending == Ending::Unknown
+                && let Some(aside) = aside(path)
+            {
+                let aside = aside.display();
+                let what = format!("the profile that it is to replace is still at {aside}");
+                warnings.push(Warning::new("", what));
+            }
             let lost = unreadable.into_iter();
             warnings.extend(lost.map(|(name, source)| {
                 Warning::new(
@@ -73,6 +87,12 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
         }
         (Err(error), _) => Err(error),
     }
+}
+
+/// Where the profile is that was at the path before a new one was begun there.
+fn aside(path: &Path) -> Option<PathBuf> {
+    let former = Former::of(path)?;
+    former.found_aside().map(Path::to_owned)
 }
 
 /// Reads a profile from the names and contents of its files; `path` is only for messages. This is

@@ -12,7 +12,8 @@ use isotherm_model::site::{Site, SiteId};
 
 use crate::column;
 use crate::error::Error;
-use crate::layout::{Table, is_temporary, recognised, temporary};
+use crate::former::Former;
+use crate::layout::{Table, is_empty, recognised, temporary};
 use crate::log::Log;
 use crate::meta;
 use crate::tables::{FrameRow, Row};
@@ -23,8 +24,20 @@ use crate::tables::{FrameRow, Row};
 pub enum Existing {
     /// Refuse.
     Refuse,
-    /// Replace its tables; files that are not ours stay.
+    /// Replace its tables; files that are not ours stay. It is put aside, removed with the first epoch
+    /// that tells something, and put back where none does.
     Overwrite,
+    /// The same, but it is put back unless the new one is finished: for what is written at once.
+    OverwriteAtEnd,
+}
+
+/// Which profile is at the path when one is finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    /// The new one.
+    New,
+    /// The one that was to be overwritten: the new one held nothing.
+    Former,
 }
 
 /// Writes a profile, one call an epoch. See the crate's page for what a kill leaves.
@@ -44,6 +57,11 @@ pub struct Writer {
     epochs: Log<EpochSpan>,
     noted_epochs: usize,
     kept_epochs: usize,
+    /// What was overwritten, while it can be put back.
+    former: Option<Former>,
+    existing: Existing,
+    /// True where a site, an access or resident memory was noted.
+    tells: bool,
 }
 
 /// A table that is replaced as a whole.
@@ -61,7 +79,7 @@ impl Writer {
     /// There is a profile and `existing` says to refuse; there is something else, other than an
     /// empty directory, or what cannot be read to tell; the parent directory is missing or may not be written.
     pub fn create(path: &Path, meta: &Meta, existing: Existing) -> Result<Self, Error> {
-        let made = prepare(path, existing)?;
+        let (made, former) = prepare(path, existing)?;
         let writer = Self {
             directory: path.to_owned(),
             meta: meta.clone(),
@@ -76,6 +94,9 @@ impl Writer {
             epochs: Log::new(),
             noted_epochs: 0,
             kept_epochs: 0,
+            former,
+            existing,
+            tells: false,
         };
         let started = writer.write_meta(Ending::Unknown);
         if started.is_err() && made {
@@ -91,7 +112,7 @@ impl Writer {
     /// # Errors
     /// Something could not be written. What was recorded stays readable, and so does each part
     /// of the end that was written.
-    pub fn finish(mut self, ending: Ending, symbolised: &[Site]) -> Result<(), Error> {
+    pub fn finish(mut self, ending: Ending, symbolised: &[Site]) -> Result<Kept, Error> {
         self.end(ending, symbolised).map_err(|error| match error {
             Error::Write {
                 path,
@@ -106,11 +127,26 @@ impl Writer {
         })
     }
 
-    fn end(&mut self, ending: Ending, symbolised: &[Site]) -> Result<(), Error> {
+    fn end(&mut self, ending: Ending, symbolised: &[Site]) -> Result<Kept, Error> {
         self.note_sites(symbolised);
         self.flush()?;
         self.rewrite_frames()?;
         self.write_meta(ending)?;
+        self.sync()?;
+        match self.former.take() {
+            Some(former) if self.tells => former.remove(),
+            Some(former) => {
+                let back = former.put_back();
+                back.map_err(|source| self.failed(self.directory.clone(), source))?;
+                return Ok(Kept::Former);
+            }
+            None => {}
+        }
+        Ok(Kept::New)
+    }
+
+    /// Flushes the names of the files to the device.
+    fn sync(&self) -> Result<(), Error> {
         let synced = fs::File::open(&self.directory).and_then(|directory| directory.sync_all());
         synced.map_err(|source| self.failed(self.directory.clone(), source))
     }
@@ -175,6 +211,12 @@ impl Writer {
         self.resident.push(segment.resident.iter().copied());
         self.epochs.push([segment.epoch]);
         self.noted_epochs += 1;
+        let told = [
+            segment.sites.is_empty(),
+            segment.heat.is_empty(),
+            segment.resident.is_empty(),
+        ];
+        self.tells |= told.contains(&false);
         if !segment.counts.is_empty() && segment.counts != self.counts.now {
             self.counts.now.clone_from(&segment.counts);
             self.counts.dirty = true;
@@ -270,7 +312,30 @@ impl Recorder for Writer {
 
     fn record(&mut self, segment: &Segment) -> Result<(), Error> {
         self.note(segment);
-        self.flush()
+        self.flush()?;
+        if self.tells
+            && self.existing == Existing::Overwrite
+            && let Some(former) = self.former.take()
+        {
+            // The names of the files must be on the device too before the former ones go.
+            let synced = self.sync();
+            if synced.is_ok() {
+                former.remove();
+            } else {
+                self.former = Some(former);
+            }
+            synced?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if let Some(former) = self.former.take() {
+            // What cannot be put back stays aside, whole, and the next writer tries again.
+            let _ = former.put_back();
+        }
     }
 }
 
@@ -332,16 +397,22 @@ fn replace(directory: &Path, files: &[Encoded]) -> Result<(), (String, io::Error
     Ok(())
 }
 
-/// Makes the directory or, where that was asked for, empties the profile in it. True where the
-/// directory is new.
-fn prepare(path: &Path, existing: Existing) -> Result<bool, Error> {
+/// Makes the directory or, where that was asked for, puts aside the profile that is there. True where
+/// there was nothing.
+fn prepare(path: &Path, existing: Existing) -> Result<(bool, Option<Former>), Error> {
     let failed = |path: &Path, source| Error::Write {
         path: path.to_owned(),
         source,
         kept_epochs: 0,
     };
+    let former = Former::of(path);
+    if let Some(former) = &former
+        && (existing != Existing::Refuse || !path.exists())
+    {
+        former.tidy().map_err(|e| failed(path, e))?;
+    }
     match fs::create_dir(path) {
-        Ok(()) => return Ok(true),
+        Ok(()) => return Ok((true, None)),
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         Err(e) => return Err(failed(path, e)),
     }
@@ -349,32 +420,16 @@ fn prepare(path: &Path, existing: Existing) -> Result<bool, Error> {
         return Err(Error::Occupied(path.to_owned()));
     }
     let unreadable = |(path, source)| Error::Read { path, source };
-    let mut entries = fs::read_dir(path).map_err(|source| unreadable((path.to_owned(), source)))?;
-    if entries.next().is_none() {
-        return Ok(false);
+    if is_empty(path).map_err(|source| unreadable((path.to_owned(), source)))? {
+        return Ok((false, None));
     }
-    drop(entries);
     match (recognised(path).map_err(unreadable)?, existing) {
         (false, _) => Err(Error::Occupied(path.to_owned())),
         (true, Existing::Refuse) => Err(Error::Exists(path.to_owned())),
-        (true, Existing::Overwrite) => {
-            clear(path).map_err(|e| failed(path, e))?;
-            Ok(false)
+        (true, Existing::Overwrite | Existing::OverwriteAtEnd) => {
+            let former = former.ok_or_else(|| Error::Occupied(path.to_owned()))?;
+            former.put_aside().map_err(|e| failed(path, e))?;
+            Ok((false, Some(former)))
         }
     }
-}
-
-/// Removes the tables of a profile. The meta data stays until it is replaced, so that the
-/// directory is known for a profile at every moment.
-fn clear(path: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        let Some(name) = name.to_str() else { continue };
-        let table = Table::of_file(name).map(|(table, _)| table);
-        if is_temporary(name) || table.is_some_and(|table| table != Table::Meta) {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
 }

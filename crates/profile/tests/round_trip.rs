@@ -65,8 +65,10 @@ fn a_profile_is_overwritten_only_when_asked_and_anything_else_never() {
     assert!(matches!(refused, Error::Exists(_)), "{refused}");
     assert_eq!(read(&path).unwrap().0.epochs.len(), 1);
 
-    Writer::create(&path, &meta, Existing::Overwrite).unwrap();
+    let writer = Writer::create(&path, &meta, Existing::Overwrite).unwrap();
     assert_eq!(read(&path).unwrap().0, Profile::new(meta.clone()));
+    drop(writer);
+    assert_eq!(read(&path).unwrap().0.epochs.len(), 1);
     assert_eq!(std::fs::read(path.join("notes.txt")).unwrap(), b"mine");
 
     let other = scratch.path("documents");

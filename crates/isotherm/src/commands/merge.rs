@@ -12,7 +12,7 @@ use crate::notes::Notes;
 /// # Errors
 /// A profile cannot be read or was recorded otherwise than the first, the output cannot be written.
 pub(crate) fn run(args: &MergeArgs, notes: Notes) -> Result<()> {
-    // Before it is written: with --force the output would be emptied first.
+    // Before it is written: with --force the output is put aside first.
     if let Some(path) = args.profiles.iter().find(|path| same(path, &args.output)) {
         bail!(
             "{}: is both read and written; name another file with --output",

@@ -30,7 +30,7 @@ use isotherm_model::plan_text;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::units::Bytes;
-use isotherm_profile::{Existing, META_FILE, Writer};
+use isotherm_profile::{Existing, Kept, META_FILE, Writer};
 
 use crate::hint;
 use crate::notes::{Notes, print};
@@ -95,11 +95,14 @@ fn say_all(warnings: &[isotherm_profile::Warning], notes: Notes) -> Vec<String> 
 
 /// Begins a profile; one that is there is replaced only by `--force`.
 fn create_profile(path: &Path, meta: &Meta, force: bool) -> Result<Writer> {
-    let existing = if force {
-        Existing::Overwrite
-    } else {
-        Existing::Refuse
+    let existing = match force {
+        true => Existing::Overwrite,
+        false => Existing::Refuse,
     };
+    create(path, meta, existing)
+}
+
+fn create(path: &Path, meta: &Meta, existing: Existing) -> Result<Writer> {
     Writer::create(path, meta, existing).map_err(|error| match error {
         isotherm_profile::Error::Exists(path) => anyhow!(
             "there is a profile at {} already; choose another path, or replace it with --force",
@@ -111,14 +114,24 @@ fn create_profile(path: &Path, meta: &Meta, force: bool) -> Result<Writer> {
 
 /// Writes a profile that is whole already.
 fn write_profile(path: &Path, profile: &Profile, force: bool, notes: Notes) -> Result<()> {
-    let mut writer = create_profile(path, &profile.meta, force)?;
+    let existing = match force {
+        true => Existing::OverwriteAtEnd,
+        false => Existing::Refuse,
+    };
+    let mut writer = create(path, &profile.meta, existing)?;
     let progress = notes.progress("writing the profile");
     for segment in segments(profile) {
         writer.record(&segment)?;
     }
-    writer.finish(profile.ending, &profile.sites)?;
+    let kept = writer.finish(profile.ending, &profile.sites)?;
     progress.finish_and_clear();
-    Ok(())
+    match kept {
+        Kept::New => Ok(()),
+        Kept::Former => bail!(
+            "{}: stays as it was, because the new profile holds nothing",
+            path.display()
+        ),
+    }
 }
 
 /// A profile in the pieces in which one is written: what is known of the whole run comes first.

@@ -7,6 +7,7 @@ use isotherm_act::configuration::Configuration;
 use isotherm_act::wrap::DryRun;
 use isotherm_model::profile::Segment;
 use isotherm_pipeline::Step;
+use isotherm_profile::Kept;
 
 use crate::aftermath::Aftermath;
 use crate::cli::RecordArgs;
@@ -53,11 +54,18 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     let sites = recording::named(&step, naming);
     progress.finish_and_clear();
     let finished = step.recorder.finish(launch::ending(status), &sites);
-    if let Err(error) = finished {
-        let error = troubles.at_the_end(error, &args.output);
-        return Ok(launch::ended(status, [Err(error)], notes));
-    }
     let shown = args.output.display();
+    match finished {
+        Err(error) => {
+            let error = troubles.at_the_end(error, &args.output);
+            return Ok(launch::ended(status, [Err(error)], notes));
+        }
+        Ok(Kept::Former) => {
+            recording::warn_of_former(&args.output, notes);
+            return Ok(status);
+        }
+        Ok(Kept::New) => {}
+    }
     notes.say(&format!(
         "recorded {} sites, {} accesses in {} epochs to {shown}",
         sites.len(),

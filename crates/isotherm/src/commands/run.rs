@@ -18,7 +18,7 @@ use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::live::Source;
 use isotherm_pipeline::{Online, OnlineConfig, Step, coverage};
-use isotherm_profile::Writer;
+use isotherm_profile::{Kept, Writer};
 
 use crate::aftermath::Aftermath;
 use crate::cli::RunArgs;
@@ -219,12 +219,14 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
             let closed = writer.finish(launch::ending(status), &sites);
             closed.map_err(|error| troubles.at_the_end(error, path))
         }
-        _ => Ok(()),
+        _ => Ok(Kept::New),
     };
-    if closed.is_ok() {
-        say_next(args, notes);
+    match (&closed, &args.output) {
+        (Ok(Kept::Former), Some(path)) => recording::warn_of_former(path, notes),
+        (Ok(_), _) => say_next(args, notes),
+        (Err(_), _) => {}
     }
-    Ok(launch::ended(status, [written, closed], notes))
+    Ok(launch::ended(status, [written, closed.map(drop)], notes))
 }
 
 fn online_summary(
