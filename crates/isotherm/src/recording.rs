@@ -78,7 +78,7 @@ pub(crate) fn for_sources(
 pub(crate) fn with_sources(
     observing: &Observing,
     words: &[OsString],
-    notes: &Notes,
+    notes: Notes,
 ) -> Result<Observing> {
     let mut observing = observing.clone();
     if observing.source.is_empty() {

@@ -25,7 +25,7 @@ use crate::recording::{self, Troubles};
 pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
-    let observing = &recording::with_sources(&args.observing, words, &notes)?;
+    let observing = &recording::with_sources(&args.observing, words, notes)?;
     let configuration = recording::for_sources(Configuration::profile(observing.depth), observing);
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
     let observer = recording::attach(&ready, observing)?;

@@ -164,7 +164,7 @@ impl Recorder for Sink {
 fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
-    let observing = &recording::with_sources(&args.observing, words, &notes)?;
+    let observing = &recording::with_sources(&args.observing, words, notes)?;
     let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
     let default_tier = isotherm_model::tier::TierIndex::FASTEST;
     let mut configuration = recording::for_sources(
