@@ -246,20 +246,21 @@ fn timer(probe: &dyn Probe) -> Finding {
             NAME,
             format!(
                 "data addresses by decoding, works on every machine ({} of {} trial samples with \
-                 registers){}",
-                found.with_registers,
-                found.samples,
-                price_in_words(probe)
+                 registers)",
+                found.with_registers, found.samples
             ),
         ),
     }
 }
 
-/// What a sample was seen to take; nothing where that could not be tried.
-fn price_in_words(probe: &dyn Probe) -> String {
+/// What a sample of the timer takes of a program. Trying it takes some 50 ms, and no choice of a source
+/// depends on it.
+#[must_use]
+pub fn sample_price(probe: &dyn Probe) -> Finding {
+    const NAME: &str = "price of a timer sample";
     match probe.sample_price() {
-        Ok(price) => format!("; one takes {price} of a program's time"),
-        Err(_) => String::new(),
+        Ok(price) => available(NAME, format!("{price} of a program's time")),
+        Err(error) => missing(NAME, crate::perf_source::refusal(&error), ALLOW_PERF),
     }
 }
 

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use isotherm_observe::doctor::{Examination, Finding, Ranked, State, examine};
+use isotherm_observe::doctor::{Examination, Finding, Ranked, State, examine, sample_price};
+use isotherm_observe::probe::Machine;
 use isotherm_report::table::{left, render};
 
 use crate::cli::DoctorArgs;
@@ -14,7 +15,8 @@ use crate::notes::{Notes, print};
 /// # Errors
 /// Standard output cannot be written.
 pub(crate) fn run(args: &DoctorArgs, notes: Notes) -> Result<()> {
-    let examination = examine(Path::new("/"));
+    let mut examination = examine(Path::new("/"));
+    examination.findings.push(sample_price(&Machine));
     if args.json {
         return print(&format!("{:#}\n", to_json(&examination)));
     }
