@@ -7,7 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -58,8 +58,8 @@ pub(crate) struct Running {
 struct Signals {
     /// Those to pass on, and whether they came.
     passed_on: Vec<(Signal, Arc<AtomicBool>)>,
-    /// One that wants us to end came: to be passed on, or an interrupt from the terminal.
-    any: Arc<AtomicBool>,
+    /// Number of one that wants us to end, whether it is passed on or came from the terminal; 0 before it came.
+    wanted: Arc<AtomicUsize>,
 }
 
 /// Finds the runtime: beside this program, or in `../lib` of it.
@@ -174,16 +174,16 @@ impl Signals {
         let has_terminal = std::fs::File::open("/dev/tty").is_ok();
         let mut signals = Self {
             passed_on: Vec::new(),
-            any: flag(),
+            wanted: Arc::new(AtomicUsize::new(0)),
         };
         for signal in [Signal::TERM, Signal::HUP, Signal::INT, Signal::QUIT] {
             let (came, number) = (flag(), signal.as_raw());
-            let mut flags = vec![Arc::clone(&came)];
+            signal_hook::flag::register(number, Arc::clone(&came))
+                .context("cannot catch signals")?;
             if signal != Signal::QUIT {
-                flags.push(Arc::clone(&signals.any));
-            }
-            for flag in flags {
-                signal_hook::flag::register(number, flag).context("cannot catch signals")?;
+                let wanted = Arc::clone(&signals.wanted);
+                signal_hook::flag::register_usize(number, wanted, number as usize)
+                    .context("cannot catch signals")?;
             }
             if !has_terminal || matches!(signal, Signal::TERM | Signal::HUP) {
                 signals.passed_on.push((signal, came));
@@ -254,9 +254,12 @@ impl Running {
         }
     }
 
-    /// Whether somebody wanted us to end (SIGINT, SIGTERM, SIGHUP) since the start.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        self.signals.any.load(Ordering::Relaxed)
+    /// The signal by which somebody wanted us to end (SIGINT, SIGTERM, SIGHUP) since the start.
+    pub(crate) fn interrupted(&self) -> Option<ExitStatus> {
+        match self.signals.wanted.load(Ordering::Relaxed) as i32 {
+            0 => None,
+            signal => Some(ExitStatus::from_raw(signal)),
+        }
     }
 
     /// Time since the program was let go.

@@ -8,6 +8,7 @@ mod commands;
 mod daemon;
 mod hint;
 mod input;
+mod interrupt;
 mod launch;
 mod naming;
 mod notes;

@@ -2,7 +2,6 @@
 //! between its bounds.
 
 use std::fs::File;
-use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -13,7 +12,7 @@ use isotherm_model::tier::{Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_report::comparison::Comparison;
 
-use super::run::warn_if_foreign;
+use super::run::{covered, warn_if_foreign};
 use crate::aftermath::Aftermath;
 use crate::cli::CompareArgs;
 use crate::hint;
@@ -135,7 +134,7 @@ fn time_all(
                 }
             };
             if round == 0 && *placement == Placement::Guided {
-                progress.suspend(|| warn_if_foreign(plan, &aftermath, notes));
+                progress.suspend(|| warn_if_foreign(plan, &covered(plan, &aftermath), notes));
             }
             times[index].push(took);
             let output = std::fs::read(&path).context("the program's output cannot be read")?;
@@ -174,11 +173,10 @@ fn time_one(
     let (session, mut running) = ready.start()?;
     let status = running.until_end()?;
     let took = running.elapsed();
-    if running.is_interrupted() {
+    if let Some(signal) = running.interrupted() {
         // A program that takes it well and ends by itself is no reason to go on.
-        let interrupt = ExitStatus::from_raw(signal_hook::consts::SIGINT);
         return Ok(Run::Interrupted(match status.success() {
-            true => interrupt,
+            true => signal,
             false => status,
         }));
     }

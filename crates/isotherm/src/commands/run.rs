@@ -17,7 +17,7 @@ use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::live::Source;
-use isotherm_pipeline::{Online, OnlineConfig, Step, coverage};
+use isotherm_pipeline::{Coverage, Online, OnlineConfig, Step, coverage};
 use isotherm_profile::{Kept, Writer};
 
 use crate::aftermath::Aftermath;
@@ -56,19 +56,19 @@ fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
     let (status, took) = running.finish()?;
     let aftermath = Aftermath::read(&session);
     launch::warn_of(&aftermath, notes);
+    let covered = covered(plan, &aftermath);
     if aftermath.off.is_empty() {
-        say_coverage(plan, &aftermath, notes);
+        say_coverage(plan, &covered, notes);
     }
     let took = Nanos(took.as_nanos() as u64);
     notes.say(&format!("guided run took {took}{}", emulated(&plan.tiers)));
-    let coverage = coverage(plan, made(plan, &aftermath));
     let summary = serde_json::json!({
         "mode": "guided",
         "emulated": plan.tiers.emulates(),
         "seconds": took.0 as f64 / 1e9,
-        "sites_matched": coverage.matched.len(),
-        "sites_only_in_plan": coverage.only_in_plan.len(),
-        "value_matched_share": coverage.value_share(),
+        "sites_matched": covered.matched.len(),
+        "sites_only_in_plan": covered.only_in_plan.len(),
+        "value_matched_share": covered.value_share(),
         "runtime": aftermath.to_json(),
     });
     let kept = write_summary(args, &summary);
@@ -102,8 +102,12 @@ fn made(plan: &Plan, aftermath: &Aftermath) -> BTreeSet<SiteId> {
     made
 }
 
-fn say_coverage(plan: &Plan, aftermath: &Aftermath, notes: Notes) {
-    let seen = coverage(plan, made(plan, aftermath));
+/// Which of the plan's sites a run made.
+pub(super) fn covered(plan: &Plan, aftermath: &Aftermath) -> Coverage {
+    coverage(plan, made(plan, aftermath))
+}
+
+fn say_coverage(plan: &Plan, seen: &Coverage, notes: Notes) {
     let planned = seen.matched.len() + seen.only_in_plan.len();
     if planned == 0 {
         return;
@@ -116,12 +120,11 @@ fn say_coverage(plan: &Plan, aftermath: &Aftermath, notes: Notes) {
         share * 100.0,
         seen.only_in_run.len()
     ));
-    warn_if_foreign(plan, aftermath, notes);
+    warn_if_foreign(plan, seen, notes);
 }
 
 /// Says it where a run made little of what its plan was made for.
-pub(super) fn warn_if_foreign(plan: &Plan, aftermath: &Aftermath, notes: Notes) {
-    let seen = coverage(plan, made(plan, aftermath));
+pub(super) fn warn_if_foreign(plan: &Plan, seen: &Coverage, notes: Notes) {
     let has_sites = !(seen.matched.is_empty() && seen.only_in_plan.is_empty());
     if has_sites && seen.value_share() < FOREIGN_BELOW {
         let missing = seen.only_in_plan.iter().take(3).map(ToString::to_string);
@@ -194,7 +197,7 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
         &mut step,
         &mut running,
         observing.epoch,
-        |running| args.undo && running.is_interrupted(),
+        |running| args.undo && running.interrupted().is_some(),
         |report, last| {
             if let Some(segment) = troubles.hear(report, last, notes) {
                 naming.look_up(&segment.sites);

@@ -15,12 +15,11 @@ use isotherm_observe::tiers::{self, PlacedNode, View};
 use crate::cli::TiersArgs;
 use crate::hint;
 use crate::notes::{Notes, print};
-use crate::output;
 use crate::tiers_choice;
 use show::Shown;
 
-/// Prints the tiers, or writes them to a file, and as JSON prints them even so; measures them first where that is asked for. Returns
-/// the signal that broke a measurement off.
+/// Prints the tiers, or writes them to a file, and as JSON prints them even so; measures them first where
+/// that is asked for. Returns the signal that broke a measurement off.
 ///
 /// # Errors
 /// Tiers that cannot be had; a file that cannot be written; nothing that can be measured.
@@ -40,11 +39,10 @@ pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<Option<ExitStatus>> 
     let shown = shown(args, view, notes)?;
     if let Some(path) = &args.output {
         let file = shown.file();
+        super::write_text(path, &tiers::print(&file))?;
         if super::is_standard_output(path) {
-            print(&tiers::print(&file))?;
             return Ok(None);
         }
-        output::write(path, tiers::print(&file).as_bytes())?;
         if args.json {
             print(&shown.json())?;
         }

@@ -1,11 +1,8 @@
 //! `isotherm top`: what the daemon does, as it does it, on one screen.
 
 use std::io::IsTerminal;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
@@ -25,6 +22,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::cli::TopArgs;
 use crate::daemon::socket::{ask, ask_heat};
+use crate::interrupt::Interrupt;
 
 /// How long to wait for a key before looking for news.
 const WAIT: Duration = Duration::from_millis(200);
@@ -68,25 +66,15 @@ pub(crate) fn run(args: &TopArgs) -> Result<Option<ExitStatus>> {
             .unwrap_or_else(|_| bail!("the reader of the socket failed"));
         return ended.map(|()| None);
     };
-    let signal = caught_signals()?;
+    let interrupt = Interrupt::catch(&[SIGTERM, SIGHUP, SIGINT, SIGQUIT])?;
     let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on")?;
-    let result = follow(&mut terminal, first, &news, &args.socket, &signal);
+    let result = follow(&mut terminal, first, &news, &args.socket, &interrupt);
     ratatui::restore();
-    result?;
-    Ok(match signal.load(Ordering::Relaxed) as i32 {
-        0 => None,
-        signal => Some(ExitStatus::from_raw(signal)),
-    })
-}
-
-/// Where the number of a signal that wants us to end will stand; 0 until it comes.
-fn caught_signals() -> Result<Arc<AtomicUsize>> {
-    let came = Arc::new(AtomicUsize::new(0));
-    for signal in [SIGTERM, SIGHUP, SIGINT, SIGQUIT] {
-        signal_hook::flag::register_usize(signal, Arc::clone(&came), signal as usize)
-            .context("cannot catch signals")?;
+    // A terminal that hung up can be drawn on no more, which is then no failure of its own.
+    match interrupt.status() {
+        Some(status) => Ok(Some(status)),
+        None => result.map(|()| None),
     }
-    Ok(came)
 }
 
 fn follow(
@@ -94,7 +82,7 @@ fn follow(
     first: Status,
     news: &Receiver<Status>,
     socket: &Path,
-    signal: &AtomicUsize,
+    interrupt: &Interrupt,
 ) -> Result<()> {
     let (mut status, mut view, mut heat) = (first, View::Figures, HeatMap::default());
     loop {
@@ -104,7 +92,7 @@ fn follow(
                 View::Heat(evidence) => draw_heat(frame, &heat, evidence),
             })
             .context("the terminal cannot be drawn on")?;
-        if signal.load(Ordering::Relaxed) != 0 {
+        if interrupt.status().is_some() {
             return Ok(());
         }
         let mut is_old = false;

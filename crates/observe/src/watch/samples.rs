@@ -33,6 +33,9 @@ const ADDRESSES_AT_MOST: usize = 1 << 20;
 /// Samples a second and processor for which the ring of a PMU is sized: what one in 262,144 operations come to.
 const PMU_HZ: u32 = 10_000;
 
+/// The most samples of the timer a second and processor: one takes a processor up to 30 us.
+pub const TIMER_HZ_MAX: u32 = 20_000;
+
 /// How often is sampled, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRate {
@@ -381,7 +384,7 @@ impl Samples {
 
 /// The rate nearest to this one at which the timer can sample.
 fn timer_hz(hz: u32) -> u32 {
-    hz.clamp(1, 20_000)
+    hz.clamp(1, TIMER_HZ_MAX)
 }
 
 /// Bytes of a ring that is read about once a second, into which so many samples come: those of a second and a

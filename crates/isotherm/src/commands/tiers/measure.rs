@@ -1,21 +1,20 @@
 //! `isotherm tiers --measure`.
 
 use std::ops::ControlFlow;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use isotherm_observe::tiers::measure::{MeasureError, Measurement, Settings, Step, measure};
 use isotherm_observe::tiers::{self, TiersFile, View};
+use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::show::Shown;
 use crate::cli::TiersArgs;
-use crate::commands::is_standard_output;
+use crate::commands::{is_standard_output, write_text};
 use crate::hint;
-use crate::notes::{Notes, print};
+use crate::interrupt::Interrupt;
+use crate::notes::Notes;
 use crate::output;
 
 /// Where the tiers go if no file is named.
@@ -30,12 +29,12 @@ pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<E
     let root = Path::new("/");
     // A view from nowhere is refused before minutes are spent, too.
     tiers::examine(root, view)?;
-    let interrupt = Interrupt::catch()?;
+    let interrupt = Interrupt::catch(&[SIGINT, SIGTERM])?;
     let found = match watched(root, &interrupt, notes) {
         Ok(found) => found,
         Err(MeasureError::Interrupted) => {
             notes.warn("interrupted; nothing was written");
-            return Ok(Some(interrupt.status()));
+            return Ok(interrupt.status());
         }
         Err(error) => return Err(error.into()),
     };
@@ -44,12 +43,7 @@ pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<E
         tiers: detected.tiers.clone(),
         measured: found.pairs.clone(),
     };
-    let is_printed = is_standard_output(&path);
-    if is_printed {
-        print(&tiers::print(&file))?;
-    } else {
-        output::write(&path, tiers::print(&file).as_bytes())?;
-    }
+    write_text(&path, &tiers::print(&file))?;
     let shown = Shown {
         measured: found.pairs,
         notes: found.notes.into_iter().chain(detected.notes).collect(),
@@ -60,7 +54,7 @@ pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<E
     if cfg!(debug_assertions) {
         notes.warn("this program was built without optimisation, so the figures are too low");
     }
-    if is_printed {
+    if is_standard_output(&path) {
         return Ok(None);
     }
     super::print_shown(&shown, args.json)?;
@@ -104,7 +98,7 @@ fn watched(root: &Path, interrupt: &Interrupt, notes: Notes) -> Result<Measureme
         };
         let (cpus, memory) = (step.cpu_node, step.memory_node);
         bar.set_message(format!("node {cpus} to node {memory}: {what}"));
-        match interrupt.came() {
+        match interrupt.status().is_some() {
             true => ControlFlow::Break(()),
             false => ControlFlow::Continue(()),
         }
@@ -113,45 +107,7 @@ fn watched(root: &Path, interrupt: &Interrupt, notes: Notes) -> Result<Measureme
     bar.finish_and_clear();
     match found {
         // An interrupt after the last step still means: write nothing.
-        Ok(_) if interrupt.came() => Err(MeasureError::Interrupted),
+        Ok(_) if interrupt.status().is_some() => Err(MeasureError::Interrupted),
         found => found,
-    }
-}
-
-/// Signals that break a measurement off. The first lets it end at the next step, so that the
-/// terminal is left in order; a second one ends the program at once.
-struct Interrupt {
-    came: Arc<AtomicBool>,
-    signal: Arc<AtomicUsize>,
-}
-
-impl Interrupt {
-    fn catch() -> Result<Self> {
-        use signal_hook::consts::{SIGINT, SIGTERM};
-        let came = Arc::new(AtomicBool::new(false));
-        let number = Arc::new(AtomicUsize::new(0));
-        for signal in [SIGINT, SIGTERM] {
-            let registered =
-                signal_hook::flag::register_conditional_default(signal, Arc::clone(&came))
-                    .and_then(|_| {
-                        let number = Arc::clone(&number);
-                        signal_hook::flag::register_usize(signal, number, signal as usize)
-                    })
-                    .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&came)));
-            registered.context("cannot catch signals")?;
-        }
-        Ok(Self {
-            came,
-            signal: number,
-        })
-    }
-
-    fn came(&self) -> bool {
-        self.came.load(Ordering::Relaxed)
-    }
-
-    /// How a program ends that did not catch the signal.
-    fn status(&self) -> ExitStatus {
-        ExitStatus::from_raw(self.signal.load(Ordering::Relaxed) as i32)
     }
 }

@@ -1,18 +1,15 @@
 //! What a configuration may say: values that can be read and cannot be meant are refused with what
 //! would be right.
 
-use isotherm_model::units::{Bytes, Capacity, Nanos};
-
 use anyhow::{Result, bail};
+use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_observe::watch::samples::TIMER_HZ_MAX;
 
 use super::Config;
 
 /// Shortest and longest epochs that make sense: below, looking at memory takes longer than the
 /// epoch; above, nothing is hot any more.
 const EPOCHS: [Nanos; 2] = [Nanos(100_000_000), Nanos(3_600_000_000_000)];
-
-/// The most samples of the timer a second, as `isotherm record --frequency` has it.
-const SAMPLE_HZ_MAX: u32 = 20_000;
 
 /// The most samples of a PMU beside its usual rate: one in 4,096 operations.
 const PMU_RATE_MAX: u32 = 64;
@@ -94,9 +91,9 @@ impl Config {
 
     fn check_sources(&self) -> Result<()> {
         let hz = self.sources.sample_hz;
-        if hz == 0 || hz > SAMPLE_HZ_MAX {
+        if hz == 0 || hz > TIMER_HZ_MAX {
             bail!(
-                "sources.sample_hz = {hz}: a number from 1 to {SAMPLE_HZ_MAX} is wanted; trace_samples = \
+                "sources.sample_hz = {hz}: a number from 1 to {TIMER_HZ_MAX} is wanted; trace_samples = \
                  \"off\" takes no samples"
             );
         }

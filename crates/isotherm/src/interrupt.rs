@@ -1,0 +1,43 @@
+//! Signals that break off what a command does at its next step, so that terminals and files are left in order.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use anyhow::{Context, Result};
+
+/// The signals that were caught. A second one ends the program at once.
+pub(crate) struct Interrupt {
+    /// Number of the one that came last; 0 before.
+    signal: Arc<AtomicUsize>,
+}
+
+impl Interrupt {
+    /// Catches these signals from here on.
+    ///
+    /// # Errors
+    /// The kernel refused.
+    pub(crate) fn catch(signals: &[i32]) -> Result<Self> {
+        let came = Arc::new(AtomicBool::new(false));
+        let number = Arc::new(AtomicUsize::new(0));
+        for &signal in signals {
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&came))
+                .and_then(|_| {
+                    let number = Arc::clone(&number);
+                    signal_hook::flag::register_usize(signal, number, signal as usize)
+                })
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&came)))
+                .context("cannot catch signals")?;
+        }
+        Ok(Self { signal: number })
+    }
+
+    /// How a program ends that did not catch the signal that came; None before one came.
+    pub(crate) fn status(&self) -> Option<ExitStatus> {
+        match self.signal.load(Ordering::Relaxed) as i32 {
+            0 => None,
+            signal => Some(ExitStatus::from_raw(signal)),
+        }
+    }
+}
