@@ -27,7 +27,7 @@ def main() -> int:
     if make.returncode != 0:
         print("hostile: the programs could not be built", file=sys.stderr)
         return 1
-    return run_all(read_cases(build), options)
+    return run_all("hostile", read_cases(build), options)
 
 
 sys.exit(main())

@@ -109,7 +109,7 @@ def main() -> int:
     options = parser.parse_args()
     folder = os.path.abspath(options.sources)
     chosen = cases("long", folder) + cases("redis", folder) if options.long else cases(options.set, folder)
-    return run_all(chosen, options)
+    return run_all("programs", chosen, options)
 
 
 sys.exit(main())
