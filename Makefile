@@ -33,7 +33,11 @@ build: setup  ## compile the release build: isotherm and libisotherm.so in targe
 demo: build  ## record a real program, plan, run it guided, and show what was won
 	@demo/run
 
-test: setup rules  ## every check and the short test sets: what continuous integration runs
+# Where every test set records the tests that it skipped.
+test: export ISOTHERM_SKIPS := $(CURDIR)/build/skipped.tsv
+test: setup  ## every check and the short test sets: what continuous integration runs
+	@tests/skip/skips start
+	@$(MAKE) --no-print-directory rules
 	@setup/python
 	$(PART) 'unit tests' setup/cargo-test
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
@@ -45,9 +49,11 @@ test: setup rules  ## every check and the short test sets: what continuous integ
 	$(PART) 'build systems' llvm/tests/projects/run $(PASS) --isotherm $(RELEASE)/isotherm
 	$(PART) 'real programs with named sites' llvm/tests/debian/run $(PASS) --isotherm $(RELEASE)/isotherm
 	$(PART) 'hostile programs' tests/hostile/run.sh $(PRELOADED)
+	$(PART) 'attacks' tests/attack/run
 	$(PART) 'real programs' tests/programs/run.sh $(PRELOADED)
 	$(PART) 'report page' tests/pages/run
 	$(PART) 'hostile input' fuzz/check
+	$(PART) 'skipped tests' tests/skip/skips check
 
 test-long: build test-vm-long  ## the long test sets: other projects' own test suites, virtual machines
 	$(PART) 'a day of programs' $(CARGO) test --release --locked --package isotherm-pipeline -- --ignored

@@ -3,10 +3,14 @@ import argparse
 import json
 import os
 import subprocess
+import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "tests", "skip"))
+from skip_record import record as record_skip  # noqa: E402
+
 PROGRAMS = os.path.join(HERE, "programs")
 # For one command; far more than any needs, because other programs may keep the machine busy.
 LIMIT_SECONDS = 300
@@ -75,6 +79,7 @@ def arguments(what: str) -> argparse.ArgumentParser:
 def run_all(tests: list, options: argparse.Namespace) -> int:
     """Runs each test in an empty folder; answers the exit status."""
     if not os.path.isfile(os.path.join(options.build, "isotherm_pass.so")):
+        record_skip("pass", "all", "the pass was not built")
         print(f"skipped: there is no pass in {options.build}; llvm/build says what it needs")
         return 0
     failed = 0
@@ -87,6 +92,7 @@ def run_all(tests: list, options: argparse.Namespace) -> int:
                 said = test(Bench(os.path.abspath(options.build), os.path.abspath(options.isotherm), folder))
                 print(f"ok      {name}{f' ({said})' if said else ''}", flush=True)
             except Skipped as reason:
+                record_skip("pass", name, str(reason))
                 print(f"skipped {name}: {reason}", flush=True)
             except (Failed, subprocess.TimeoutExpired) as problem:
                 failed += 1

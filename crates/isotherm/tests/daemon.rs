@@ -257,7 +257,7 @@ fn has_one_node() -> bool {
 #[test]
 fn the_wanted_set_is_the_hot_part_of_a_program_that_knows_nothing_of_it() {
     if !has_one_node() {
-        return println!("skipped: this machine has several nodes");
+        return isotherm_skip::skip!("this machine has several nodes");
     }
     let directory = directory();
     let watched = Watched::start(directory.path());
@@ -272,7 +272,7 @@ fn the_wanted_set_is_the_hot_part_of_a_program_that_knows_nothing_of_it() {
         seen && status["epochs"].as_u64() >= Some(6)
     });
     if usable(&status, &["timer"]) == 0 {
-        return println!("skipped: no samples here: {}", status["sources"]);
+        return isotherm_skip::skip!("no samples here: {}", status["sources"]);
     }
     assert!(
         status["fast_bytes"].as_u64() <= status["capacity_bytes"].as_u64(),
@@ -309,7 +309,7 @@ fn whole_mappings_are_not_looked_at_where_samples_tell_something() {
         usable(status, &["timer"]) > 0 || status["epochs"].as_u64() >= Some(60)
     });
     if usable(&status, &["timer"]) == 0 {
-        return println!("skipped: no samples here: {}", status["sources"]);
+        return isotherm_skip::skip!("no samples here: {}", status["sources"]);
     }
     // Where samples were late, the epoch at hand may have begun without.
     let mut then = |status: &Value, epochs: u64| {
@@ -357,7 +357,7 @@ impl Drop for Group {
 #[test]
 fn a_floor_keeps_memory_fast_beside_a_group_that_counts_a_hundred_times() {
     let (Some(loud), Some(quiet)) = (Group::new("loud"), Group::new("quiet")) else {
-        return println!("skipped: no control group of version 2 can be made here");
+        return isotherm_skip::skip!("no control group of version 2 can be made here");
     };
     let directory = directory();
     let programs = [&loud, &quiet].map(|group| {
@@ -365,7 +365,7 @@ fn a_floor_keeps_memory_fast_beside_a_group_that_counts_a_hundred_times() {
         group.take(program.pid()).then_some(program)
     });
     let [Some(one), Some(other)] = &programs else {
-        return println!("skipped: no process can be put into a control group here");
+        return isotherm_skip::skip!("no process can be put into a control group here");
     };
     let config = format!(
         "policy = \"history\"\n{}[groups.\"{}\"]\npriority = 100\n[groups.\"{}\"]\nfloor = \"16MiB\"\n",
@@ -386,7 +386,7 @@ fn a_floor_keeps_memory_fast_beside_a_group_that_counts_a_hundred_times() {
         seen || status["epochs"].as_u64() >= Some(100)
     });
     if usable(&status, &["timer", "mapping-bits", "damon"]) == 0 {
-        return println!("skipped: nothing is seen here: {}", status["sources"]);
+        return isotherm_skip::skip!("nothing is seen here: {}", status["sources"]);
     }
     let begun = status["epochs"].as_u64().unwrap_or(0);
     for epoch in begun..begun + 5 {

@@ -82,7 +82,7 @@ fn site(report: &Value, function: &str, figure: &str) -> u64 {
 fn two_ranks_are_recorded_merged_planned_and_guided() {
     let there = |program: &str| Command::new(program).arg("--version").output().is_ok();
     if !there("mpicc") || !there("mpirun") {
-        return println!("skipped: no Open MPI (Debian: openmpi-bin and libopenmpi-dev)");
+        return isotherm_skip::skip!("no Open MPI (Debian: openmpi-bin and libopenmpi-dev)");
     }
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();

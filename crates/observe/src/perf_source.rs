@@ -416,7 +416,7 @@ mod tests {
     fn samples_of_both_events_are_counted_by_processor() {
         let mut source = attached(&Event::page_faults(1));
         if !source.is_attached() {
-            return println!("skipped: {}", source.report.trouble);
+            return isotherm_skip::skip!("{}", source.report.trouble);
         }
         source.switch(true);
         let data = std::hint::black_box(vec![1_u8; 4 << 20]);
@@ -446,7 +446,7 @@ mod tests {
         };
         source.attach(&event, None, 0, (&cpus, 1 << 20));
         if !source.is_attached() {
-            return println!("skipped: {}", source.report.trouble);
+            return isotherm_skip::skip!("{}", source.report.trouble);
         }
         let trouble = &source.report.trouble;
         assert!(
@@ -479,7 +479,7 @@ mod tests {
         };
         let source = attached(&nonsense);
         if !source.is_attached() {
-            return println!("skipped: {}", source.report.trouble);
+            return isotherm_skip::skip!("{}", source.report.trouble);
         }
         assert!(source.report.trouble.starts_with("stores are not sampled"));
     }

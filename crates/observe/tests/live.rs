@@ -91,7 +91,7 @@ fn weights(batches: &[Batch], process: Process) -> (u64, u64, u64) {
 fn perf_is_allowed() -> bool {
     let allowed = Machine.timer();
     if let Err(error) = &allowed {
-        println!("skipped: perf events are not allowed: {error}");
+        isotherm_skip::skip!("perf events are not allowed: {error}");
     }
     allowed.is_ok()
 }
@@ -182,7 +182,7 @@ fn resident_bytes_and_sites_come_with_the_batch() {
 #[test]
 fn accessed_bits_are_attributed_to_the_arrays() {
     if let Err(error) = Machine.clear_refs() {
-        return println!("skipped: clear_refs: {error}");
+        return isotherm_skip::skip!("clear_refs: {error}");
     }
     let Some((pid, batches)) = observe(vec![Source::AccessedBits], &["900"]) else {
         return;

@@ -73,13 +73,13 @@ fn duckdb_polars_and_pandas_agree_with_us() {
         {
             Ok(output) => output,
             Err(error) => {
-                println!("SKIP {reader}: {python}: {error}");
+                isotherm_skip::skip!("{reader}: {python}: {error}");
                 continue;
             }
         };
         let printed = String::from_utf8(output.stdout).unwrap();
         if let Some(reason) = printed.strip_prefix("absent: ") {
-            println!("SKIP {reader}: {}", reason.trim_end());
+            isotherm_skip::skip!("{reader}: {}", reason.trim_end());
             continue;
         }
         let complaint = String::from_utf8_lossy(&output.stderr);

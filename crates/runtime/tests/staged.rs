@@ -189,7 +189,7 @@ impl Run {
             }
         };
         if state != MoverState::Running as u32 {
-            println!("skipped: this kernel has no mover (state {state} of MoverState)");
+            isotherm_skip::skip!("this kernel has no mover (state {state} of MoverState)");
         }
         state == MoverState::Running as u32
     }
@@ -248,7 +248,7 @@ fn chunks_that_a_site_has_follow_its_tier() {
         let mut before = String::new();
         output.read_line(&mut before).expect("it prints");
         if before != "1\n" {
-            println!("skipped: this kernel has no memory policies ({before})");
+            isotherm_skip::skip!("this kernel has no memory policies ({before})");
             run.end();
             return;
         }

@@ -57,7 +57,7 @@ fn compile(directory: &Directory) -> Option<PathBuf> {
         Ok(output) if output.status.success() => Some(program),
         Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            println!("skipped: no C compiler: {error}");
+            isotherm_skip::skip!("no C compiler: {error}");
             None
         }
     }

@@ -194,7 +194,7 @@ mod tests {
             Ok(()) => assert_eq!(of_address(base), Ok((Mode::Bind as u32, nodes))),
             Err(error) => {
                 assert!(matches!(error, Errno(libc::ENOSYS | libc::EPERM)));
-                println!("skipped: this kernel or container has no memory policies");
+                isotherm_skip::skip!("this kernel or container has no memory policies");
             }
         }
         // SAFETY: the range was mapped here and is not used any more.

@@ -482,11 +482,11 @@ mod tests {
         match Userfaultfd::open() {
             Ok(uffd) => Some(uffd),
             Err(OpenError::NoMove) => {
-                println!("skipped: this kernel has no UFFDIO_MOVE (Linux 6.8)");
+                isotherm_skip::skip!("this kernel has no UFFDIO_MOVE (Linux 6.8)");
                 None
             }
             Err(OpenError::Unavailable(error)) => {
-                println!("skipped: no userfaultfd that serves kernel accesses: {error}");
+                isotherm_skip::skip!("no userfaultfd that serves kernel accesses: {error}");
                 None
             }
         }

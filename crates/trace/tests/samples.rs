@@ -12,7 +12,7 @@ fn sample(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
     let path = root.join(name);
     if !path.exists() {
-        println!("skipped: there is no {}", path.display());
+        isotherm_skip::skip!("there is no {}", path.display());
         return None;
     }
     if !name.ends_with(".xz") {
@@ -20,7 +20,7 @@ fn sample(name: &str) -> Option<PathBuf> {
     }
     let unpacked = Command::new("xz").arg("-dc").arg(&path).output();
     let Ok(unpacked) = unpacked.as_ref().map(|output| &output.stdout) else {
-        println!("skipped: there is no xz to unpack {name}");
+        isotherm_skip::skip!("there is no xz to unpack {name}");
         return None;
     };
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name.replace('/', "-"));

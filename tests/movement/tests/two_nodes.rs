@@ -30,10 +30,7 @@ fn two_nodes() -> Option<(NodeId, NodeId)> {
     match nodes::with_memory().as_slice() {
         [a, b, ..] => Some((NodeId(*a), NodeId(*b))),
         other => {
-            println!(
-                "skipped: this machine has {} node with memory, not two",
-                other.len()
-            );
+            isotherm_skip::skip!("this machine has {} node with memory, not two", other.len());
             None
         }
     }
@@ -154,7 +151,7 @@ fn every_staged_method_brings_every_page_to_and_fro() {
             let mover = match StagedCopy::open(settings) {
                 Ok(mover) => mover,
                 Err(error) => {
-                    println!("skipped: {}: {error}", method.word());
+                    isotherm_skip::skip!("{}: {error}", method.word());
                     continue;
                 }
             };
@@ -195,7 +192,7 @@ fn new_pages_go_where_the_policy_says() {
         let outcomes =
             Placement::new(kernel()).execute(&[field.action(Request::Place(policy.clone()))]);
         if let Fate::Denied(why) = &outcomes[0].parts[0].fate {
-            println!("skipped: {policy:?}: {why}");
+            isotherm_skip::skip!("{policy:?}: {why}");
             continue;
         }
         field.fill();
@@ -211,7 +208,7 @@ fn weighted_interleave_spreads_pages_by_its_weights() {
     let policy = RangePolicy::WeightedInterleave(vec![(a, 3), (b, 1)]);
     let outcomes = Placement::new(kernel()).execute(&[field.action(Request::Place(policy))]);
     if let Fate::Denied(why) = &outcomes[0].parts[0].fate {
-        return println!("skipped: {why}");
+        return isotherm_skip::skip!("{why}");
     }
     field.fill();
     let quarter = field.pages() / 4;
@@ -274,8 +271,8 @@ fn a_full_node_is_said_and_nothing_is_lost() {
         }
     };
     if !full {
-        return println!(
-            "skipped: node {b} holds more than {MOST} units; it cannot be filled here"
+        return isotherm_skip::skip!(
+            "node {b} holds more than {MOST} units; it cannot be filled here"
         );
     }
     let outcomes = Migration::new(kernel()).execute(&[field.action(Request::Move(b))]);

@@ -12,6 +12,7 @@ mod printing;
 mod purity;
 mod syntax;
 mod unfinished;
+mod unrecorded_skips;
 mod unsafe_code;
 
 use crate::finding::Finding;
@@ -31,6 +32,7 @@ pub(crate) const ALL: &[Rule] = &[
     lengths::check,
     unfinished::check,
     ignored_tests::check,
+    unrecorded_skips::check,
     file_names::check,
     file_size::check,
     local_paths::check,

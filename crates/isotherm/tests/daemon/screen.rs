@@ -38,7 +38,7 @@ fn drawn_until(signal: &str, directory: &Path) -> String {
 #[test]
 fn a_signal_that_ends_top_leaves_the_terminal_in_order() {
     if Command::new("script").arg("--version").output().is_err() {
-        return println!("skipped: there is no script(1) to make a terminal");
+        return isotherm_skip::skip!("there is no script(1) to make a terminal");
     }
     let directory = directory();
     let mut daemon = Daemon::start(directory.path(), "");

@@ -145,7 +145,7 @@ mod tests {
             hit
         });
         if bits.report().taken == 0 {
-            return println!("skipped: accessed bits: {}", bits.report().trouble);
+            return isotherm_skip::skip!("accessed bits: {}", bits.report().trouble);
         }
         assert_eq!(hit.expect("the mapping of the data").process.image, PROCESS);
         let pays = bits.report().usable * PROGRAM_PAYS.0;

@@ -396,7 +396,7 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
         let held = resident.and_then(|resident| layout().held(process, &resident));
         let held = match held {
             Ok(held) => held,
-            Err(error) => return println!("skipped: own pages: {error}"),
+            Err(error) => return isotherm_skip::skip!("own pages: {error}"),
         };
         let (start, end) = (
             data.as_ptr() as u64,

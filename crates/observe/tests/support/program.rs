@@ -7,7 +7,7 @@ use std::process::Command;
 /// there is no C compiler; a program that does not compile is a failure.
 pub(crate) fn compile(name: &str, directory: &Path) -> Option<PathBuf> {
     if Command::new("cc").arg("--version").output().is_err() {
-        println!("skipped: no C compiler");
+        isotherm_skip::skip!("no C compiler");
         return None;
     }
     let programs = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");

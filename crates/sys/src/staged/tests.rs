@@ -83,7 +83,7 @@ fn movers() -> Vec<StagedCopy> {
             ..Settings::DEFAULT
         };
         StagedCopy::open(settings)
-            .map_err(|error| println!("skipped: {}: {error}", method.word()))
+            .map_err(|error| isotherm_skip::skip!("{}: {error}", method.word()))
             .ok()
     };
     Method::ALL.into_iter().filter_map(open).collect()
@@ -214,7 +214,7 @@ fn files_shared_memory_and_locked_memory_are_denied_and_keep_their_contents() {
 
             let field = Field::new(PageKind::Small);
             if libc::mlock(field.start as *const _, UNIT_BYTES) != 0 {
-                println!("skipped: this process may not lock 2 MiB");
+                isotherm_skip::skip!("this process may not lock 2 MiB");
                 return;
             }
             let fate = move_one(&mut mover, field.start);
@@ -273,7 +273,7 @@ fn a_unit_that_is_locked_or_protected_while_it_moves_keeps_its_words() {
     };
     let mut mover = match StagedCopy::open(settings) {
         Ok(mover) => mover,
-        Err(error) => return println!("skipped: {error}"),
+        Err(error) => return isotherm_skip::skip!("{error}"),
     };
     let (read, write) = (libc::PROT_READ, libc::PROT_READ | libc::PROT_WRITE);
     let field = Field::new(PageKind::Small);

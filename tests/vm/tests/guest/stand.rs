@@ -92,7 +92,7 @@ pub(crate) fn run(
     let mut stand = stand.lock().unwrap_or_else(PoisonError::into_inner);
     let kit = match &stand.kit {
         Ok(kit) => kit.clone(),
-        Err(reason) => return Ok(Completion::ignored_with(reason)),
+        Err(reason) => return Ok(skipped(test, reason)),
     };
     let words = [&format!("{PROGRAMS}/{TESTS}"), IN_GUEST, test];
     let ended = stand
@@ -100,9 +100,7 @@ pub(crate) fn run(
         .and_then(|guest| guest.run(&words, TEST_AT_MOST));
     match ended {
         Ok(ended) if ended.status == 0 => Ok(Completion::Completed),
-        Ok(ended) if ended.status == i32::from(SKIPPED) => {
-            Ok(Completion::ignored_with(ended.text()))
-        }
+        Ok(ended) if ended.status == i32::from(SKIPPED) => Ok(skipped(test, &ended.text())),
         Ok(ended) => Err(format!("exit status {}\n{}", ended.status, ended.text()).into()),
         Err(error) => {
             // What is wrong with this guest must not be the next test's trouble.
@@ -110,6 +108,12 @@ pub(crate) fn run(
             Err(format!("{error:#}").into())
         }
     }
+}
+
+/// A test that did not run, recorded for the list of those that may not.
+fn skipped(test: &str, reason: &str) -> Completion {
+    isotherm_skip::record("vm", test, reason);
+    Completion::ignored_with(reason)
 }
 
 /// This program, Isotherm, the proof of moving memory, and a program to run under Isotherm.

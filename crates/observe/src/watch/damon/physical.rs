@@ -413,7 +413,7 @@ c0001000-eebfffff : PCI Bus 0000:00
         let mut damon = match PhysicalDamon::open(Path::new("/"), Some(state.path()), 1_000_000_000)
         {
             Ok(damon) => damon,
-            Err(why) => return println!("skipped: DAMON by frame: {why}"),
+            Err(why) => return isotherm_skip::skip!("DAMON by frame: {why}"),
         };
         let layout = crate::watch::memory::Layout {
             proc_root: "/proc".into(),

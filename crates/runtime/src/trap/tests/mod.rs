@@ -127,7 +127,7 @@ pub(super) fn start(
     match Trap::start(pool.clone(), &settings, Some(board)) {
         Ok(trap) => trap.map(|trap| (trap, board)),
         Err(reason @ (OffReason::NoUserfaultfd | OffReason::NoUffdMove)) => {
-            println!("skipped: {reason:?}");
+            isotherm_skip::skip!("{reason:?}");
             None
         }
         Err(reason) => panic!("the service did not start: {reason:?}"),

@@ -1,0 +1,46 @@
+//! A test that does not run is recorded, so that `make test` can hold it against the list of those that may be
+//! skipped: words alone are lost in the output of a test that passes.
+
+use crate::finding::Finding;
+use crate::repository::Repository;
+
+/// How a test begins the words that nothing records. In two halves, so that this file does not break its own rule.
+const MARKS: &[&str] = &[concat!("\"skip", "ped: "), concat!("\"SK", "IP ")];
+/// The crate that records, and prints too.
+const RECORDER: &str = "tests/skip/";
+
+pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in repository.rust_sources() {
+        let Some(text) = file.text.as_deref() else {
+            continue;
+        };
+        for (index, line) in text.lines().enumerate() {
+            let is_test = file.is_test_code() || source.is_test_line(index + 1);
+            if is_test
+                && MARKS.iter().any(|mark| line.contains(mark))
+                && !file.path.starts_with(RECORDER)
+            {
+                let message = "a test says that it is skipped, and nothing records it; use isotherm_skip::skip!";
+                findings.push(Finding::new(&file.path, index + 1, message));
+            }
+        }
+    }
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_alone_are_reported_in_tests_and_the_macro_is_not() {
+        let words = format!("fn t() {{\n    println!({}no nodes\");\n}}\n", MARKS[0]);
+        let recorded = "fn t() {\n    isotherm_skip::skip!(\"no nodes\");\n}\n";
+        let lines = |path: &str, text: &str| check(&Repository::of(&[(path, text)])).len();
+        assert_eq!(lines("crates/a/tests/a.rs", &words), 1);
+        assert_eq!(lines("crates/a/tests/a.rs", recorded), 0);
+        assert_eq!(lines("crates/a/src/a.rs", &words), 0);
+        assert_eq!(lines("tests/skip/src/lib.rs", &words), 0);
+    }
+}
