@@ -42,6 +42,15 @@ class AttackTest(unittest.TestCase):
         except subprocess.TimeoutExpired:
             self.fail(f"still running after {LIMIT_S} s: {' '.join(map(str, command))}")
 
+    def start(self, *command, **options):
+        """Starts a command as the user of the tests, with pipes; it is killed where it outlives the test."""
+        pipe = subprocess.PIPE
+        options = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "text": True} | options
+        running = subprocess.Popen([str(word) for word in command], **options)
+        self.addCleanup(running.wait)
+        self.addCleanup(running.kill)
+        return running
+
     def isotherm(self, *arguments, **options):
         return self.run_command(ISOTHERM, *arguments, **options)
 

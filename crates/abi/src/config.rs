@@ -1,7 +1,8 @@
 //! The configuration file: what the command line tells the runtime before the program starts.
 //!
-//! The runtime maps it read-only and private, checks the header, and never writes it. A file that
-//! fails a check turns the runtime to pass-through, which it says once.
+//! The runtime reads it once into memory of its own and checks all of it. A file that another user may have
+//! written, or that fails a check, turns the runtime to pass-through, which it says once. A file that is gone
+//! does so silently: whoever watched the program has ended.
 
 use crate::VERSION;
 

@@ -55,7 +55,7 @@ pub enum OffReason {
     None = 0,
     /// The pool's address space could not be reserved.
     NoAddressSpace = 1,
-    /// The configuration file is missing, cut short or of another version.
+    /// The configuration file is cut short, unsound or of another version.
     BadConfig = 2,
     /// The session file could not be made (disk full, file size limit).
     NoSession = 3,
@@ -67,6 +67,8 @@ pub enum OffReason {
     NoThread = 6,
     /// `mbind` refused the tier's nodes.
     NoPlacement = 7,
+    /// The configuration file or the session directory is another user's, or others may write it.
+    Foreign = 8,
 }
 
 /// Counters of the runtime, an index into [`SessionHeader::counters`].

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use isotherm_abi::VERSION;
@@ -18,6 +18,7 @@ use isotherm_model::batch::{Extent, Process};
 use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::port::Executor;
 use isotherm_model::site::SiteId;
+use isotherm_sys::private::check_file;
 
 /// Writes wishes into the session files of one run.
 #[derive(Debug)]
@@ -111,9 +112,15 @@ fn field<T>(table: u64, index: u32, offset: usize) -> u64 {
     table + u64::from(index) * size_of::<T>() as u64 + offset as u64
 }
 
-/// Opens a session file of this version for reading and writing.
+/// Opens a session file of this version for reading and writing; one that is this user's alone, or
+/// another program would be obeyed, or written to.
 pub(crate) fn open_session(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().read(true).write(true).open(path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)?;
+    check_file(&file)?;
     let mut magic = [0; 8];
     file.read_exact_at(&mut magic, 0)?;
     let version = read_u32(&file, std::mem::offset_of!(SessionHeader, version) as u64)?;

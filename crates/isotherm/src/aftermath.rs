@@ -139,6 +139,11 @@ fn reason(number: u32) -> &'static str {
             OffReason::NoPlacement,
             "the kernel refused the tier's nodes; see `isotherm tiers`",
         ),
+        (
+            OffReason::Foreign,
+            "its configuration belongs to another user, or others may write it; a program is watched \
+             only as long as it acts for the user who started it",
+        ),
     ];
     let known = reasons.iter().find(|(reason, _)| *reason as u32 == number);
     known.map_or("for a reason this version does not know", |(_, words)| {
@@ -153,7 +158,7 @@ mod tests {
 
     #[test]
     fn every_reason_for_being_off_names_a_remedy_or_a_cause() {
-        for number in 1..=OffReason::NoPlacement as u32 {
+        for number in 1..=OffReason::Foreign as u32 {
             assert!(!reason(number).contains("does not know"), "reason {number}");
         }
         assert!(reason(999).contains("does not know"));

@@ -113,9 +113,7 @@ pub(crate) fn prepare(
     let path = program::check(name)?;
     let session = SessionDirectory::new()?;
     let library = library()?;
-    let file = session.path().join("configuration");
-    std::fs::write(&file, configuration.to_bytes()?)
-        .with_context(|| format!("{}: cannot be written", file.display()))?;
+    let file = session.write_configuration(&configuration.to_bytes()?)?;
     let mut command = Command::new(&path);
     std::os::unix::process::CommandExt::arg0(&mut command, name);
     command

@@ -3,10 +3,15 @@
 //! Session files lie in memory, so a directory that nobody removes keeps memory from everybody. Its
 //! owner holds a lock in it, which the kernel releases however the owner ends; the next run
 //! removes the directories whose lock is free and whose programs have ended.
+//!
+//! The programs obey what lies in it, so it is closed to all other users, whatever the umask. Its name, which
+//! all can see, and that of the configuration file, which none can, are random and never used again:
+//! a program that outlives its run finds nothing, and nobody can prepare what it would find.
 
-use std::fs::File;
-use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::Write;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use isotherm_observe::session::parse_name;
@@ -20,6 +25,8 @@ const SHARED_MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "isotherm-";
 /// The file that is locked as long as the owner lives.
 const LOCK: &str = "owner";
+/// Random letters in a name, each one of 62: more than 128 bits.
+const RANDOM_LETTERS: usize = 22;
 
 /// A directory of session files, removed when this is dropped.
 #[derive(Debug)]
@@ -43,15 +50,47 @@ impl SessionDirectory {
     }
 
     fn make_in(parent: &Path) -> Result<Self> {
-        let directory = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent)?;
+        let own = || Permissions::from_mode(0o700);
+        let directory = tempfile::Builder::new()
+            .prefix(PREFIX)
+            .rand_bytes(RANDOM_LETTERS)
+            .permissions(own())
+            .tempdir_in(parent)?;
+        // A umask may have taken from these rights.
+        std::fs::set_permissions(directory.path(), own())?;
         // Locked before it has the name by which others look for it.
         let unnamed = directory.path().join("owner.new");
-        let owner = File::create_new(&unnamed)?;
+        let owner = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&unnamed)?;
         flock(&owner, FlockOperation::LockExclusive)?;
         std::fs::rename(unnamed, directory.path().join(LOCK))?;
         Ok(Self {
             directory,
             _owner: owner,
+        })
+    }
+
+    /// Writes the configuration file, and says where.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub(crate) fn write_configuration(&self, bytes: &[u8]) -> Result<PathBuf> {
+        let written = || -> std::io::Result<PathBuf> {
+            let mut file = tempfile::Builder::new()
+                .prefix("configuration-")
+                .rand_bytes(RANDOM_LETTERS)
+                .tempfile_in(self.path())?;
+            let own = Permissions::from_mode(0o600);
+            file.as_file().set_permissions(own)?;
+            file.write_all(bytes)?;
+            Ok(file.keep()?.1)
+        };
+        written().with_context(|| {
+            let directory = self.path().display();
+            format!("{directory}: the configuration cannot be written")
         })
     }
 
@@ -134,6 +173,23 @@ mod tests {
         for path in kept {
             assert!(path.exists(), "{} was removed", path.display());
         }
+    }
+
+    #[test]
+    fn the_directory_and_what_is_in_it_are_closed_to_other_users_and_have_random_names() {
+        let parent = tempfile::tempdir().unwrap();
+        let made = [(); 2].map(|()| SessionDirectory::make_in(parent.path()).unwrap());
+        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o7777;
+        let files = made.each_ref().map(|directory| {
+            assert_eq!(mode(directory.path()), 0o700);
+            assert_eq!(mode(&directory.path().join(LOCK)), 0o600);
+            let file = directory.write_configuration(b"bytes").unwrap();
+            assert_eq!(mode(&file), 0o600);
+            assert_eq!(std::fs::read(&file).unwrap(), b"bytes");
+            file.file_name().unwrap().to_owned()
+        });
+        assert_ne!(files[0], files[1]);
+        assert_ne!(made[0].path(), made[1].path());
     }
 
     #[test]

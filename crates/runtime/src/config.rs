@@ -1,25 +1,39 @@
 //! The configuration file, checked once.
 //!
-//! The file is mapped read-only and private and never unmapped, so its tables live as long as
-//! the process.
+//! It is read into memory of our own, which is never given back, so its tables live as long as the process
+//! and nobody changes or shortens them after the check. It is read only where this user alone can have
+//! written it ([`isotherm_sys::private`]).
 
 use core::ffi::CStr;
-use std::os::fd::AsRawFd;
+use std::os::fd::OwnedFd;
 use std::sync::OnceLock;
 
 use isotherm_abi::accesses::{FILTER_LINES_MAX, PERIOD_MAX};
 use isotherm_abi::config::{
-    ConfigHeader, Emulation, MAGIC, Mode, Mover, PlanEntry, TELL_APART, TierRecord, Trapping,
+    ConfigHeader, Emulation, MAGIC, Mode, Mover, PlanEntry, TierRecord, Trapping,
 };
+use isotherm_abi::session::OffReason;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_sys::memory;
+use isotherm_sys::policy::Mode as MemoryPolicy;
+use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, OFlags};
+use rustix::io::Errno;
+
+use crate::path::Path;
+use crate::plan::{Callers, PlanTable};
 
 /// Largest configuration that is believed: a million sites and room to spare.
 const FILE_BYTES_MAX: u64 = 1 << 28;
 
 /// Smallest pool that is worth having; below it the runtime turns itself off.
 pub(crate) const POOL_BYTES_MIN: u64 = 1 << 36;
+
+/// Largest pool that is asked for: all addresses that the kernel gives a program on its own.
+const POOL_BYTES_MAX: u64 = 1 << 47;
+
+/// Longest span of time that is believed, a day: sums of a few never overflow.
+const NANOS_MAX: u64 = 24 * 3_600 * 1_000_000_000;
 
 /// What the command line wants from this process.
 #[derive(Clone, Copy, Debug)]
@@ -48,10 +62,10 @@ pub(crate) struct Config {
     pub(crate) moves: bool,
     /// The tiers, fastest first.
     pub(crate) tiers: &'static [TierRecord],
-    /// The plan, an open-addressed table.
-    pub(crate) entries: &'static [PlanEntry],
-    /// The direct callers of the plan's sites, another such table; empty where they are not known.
-    pub(crate) callers: &'static [PlanEntry],
+    /// The tier of each site of the plan.
+    pub(crate) entries: PlanTable,
+    /// The tier of each direct caller of the plan's sites, where they are known.
+    pub(crate) callers: Callers,
 }
 
 static CURRENT: OnceLock<Config> = OnceLock::new();
@@ -68,35 +82,75 @@ pub(crate) fn install(config: Config) {
     let _ = CURRENT.set(config);
 }
 
-/// Maps the file and checks it. `None` if it is missing, cut short, hostile or of another
-/// version.
-pub(crate) fn load(path: &CStr) -> Option<Config> {
-    let file = fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, fs::Mode::empty()).ok()?;
-    let bytes = u64::try_from(fs::fstat(&file).ok()?.st_size).ok()?;
-    if bytes < size_of::<ConfigHeader>() as u64 || bytes > FILE_BYTES_MAX {
+/// Reads the file and checks it. `None` where there is none any more: whoever watches this program has
+/// ended and taken it along.
+///
+/// # Errors
+/// [`OffReason::Foreign`] or [`OffReason::BadConfig`].
+pub(crate) fn load(path: &CStr) -> Result<Option<Config>, OffReason> {
+    let file = match open(path) {
+        Ok(file) => file,
+        Err(PrivateError::Unopened(Errno::NOENT | Errno::NOTDIR)) => return Ok(None),
+        // The directory is closed to all users but one: this program has become another.
+        Err(PrivateError::Unopened(Errno::ACCESS)) => return Err(OffReason::Foreign),
+        Err(PrivateError::OtherUser | PrivateError::Writable) => return Err(OffReason::Foreign),
+        Err(_) => return Err(OffReason::BadConfig),
+    };
+    read(&file)
+        .and_then(check)
+        .map(Some)
+        .ok_or(OffReason::BadConfig)
+}
+
+/// Opens the file in its directory; neither may be another user's.
+fn open(path: &CStr) -> Result<OwnedFd, PrivateError> {
+    let path = path.to_bytes_with_nul();
+    let (parent, name): (&[u8], _) = match path.iter().rposition(|&byte| byte == b'/') {
+        None => (b".", path),
+        Some(0) => (b"/", &path[1..]),
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+    };
+    let too_long = PrivateError::Unopened(Errno::NAMETOOLONG);
+    let mut directory: Path = Path::new();
+    directory.push(parent).ok_or(too_long)?;
+    let directory = private::open_directory(directory.as_c_str().ok_or(too_long)?)?;
+    let name = CStr::from_bytes_with_nul(name).map_err(|_| too_long)?;
+    private::open_file(directory, name, OFlags::RDONLY)
+}
+
+/// Copies the file into fresh memory. `None` if it has no likely size, changes its size meanwhile, or there
+/// is no memory.
+fn read(file: &OwnedFd) -> Option<&'static [u64]> {
+    let bytes = u64::try_from(fs::fstat(file).ok()?.st_size).ok()?;
+    if bytes < size_of::<ConfigHeader>() as u64
+        || bytes > FILE_BYTES_MAX
+        || !bytes.is_multiple_of(8)
+    {
         return None;
     }
-    // SAFETY: without MAP_FIXED the kernel picks a range that nobody uses.
-    let base = unsafe {
-        memory::map(
-            0,
-            bytes as usize,
-            libc::PROT_READ,
-            libc::MAP_PRIVATE,
-            file.as_raw_fd(),
-            0,
-        )
-    }
-    .ok()?;
-    // SAFETY: the mapping is this long and stays; the command line writes a file in full before
-    // it names it and never changes it afterwards.
-    let file = unsafe {
-        core::slice::from_raw_parts(
-            core::ptr::with_exposed_provenance::<u64>(base),
-            bytes as usize / 8,
-        )
+    let bytes = bytes as usize;
+    let base = memory::fresh(bytes).ok()?;
+    // SAFETY: the mapping was made just now, is this long, and nobody else knows it.
+    let copy = unsafe {
+        core::slice::from_raw_parts_mut(core::ptr::with_exposed_provenance_mut::<u8>(base), bytes)
     };
-    check(file, bytes)
+    let mut filled = 0;
+    while filled < bytes {
+        match rustix::io::read(file, &mut copy[filled..]) {
+            Ok(0) => return None,
+            Ok(more) => filled += more,
+            Err(Errno::INTR) => {}
+            Err(_) => return None,
+        }
+    }
+    // SAFETY: nothing writes into the mapping after this, and nothing reads it as other than integers.
+    unsafe {
+        memory::protect(base, bytes, libc::PROT_READ).ok()?;
+        Some(core::slice::from_raw_parts(
+            core::ptr::with_exposed_provenance::<u64>(base),
+            bytes / 8,
+        ))
+    }
 }
 
 /// A table of `count` records of type T at `offset`, if it lies within the file.
@@ -114,34 +168,30 @@ fn table<T>(file: &'static [u64], offset: u64, count: u64) -> Option<&'static [T
 }
 
 /// Checks every number of the file that is used later, so that nobody has to again.
-fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
+fn check(file: &'static [u64]) -> Option<Config> {
     let header = *table::<ConfigHeader>(file, 0, 1)?.first()?;
     let mode = Mode::from_u32(header.mode)?;
     let tiers = table::<TierRecord>(file, header.tiers_offset, u64::from(header.tier_count))?;
     let entries = table::<PlanEntry>(file, header.entries_offset, u64::from(header.entry_slots))?;
     let callers = table::<PlanEntry>(file, header.callers_offset, u64::from(header.caller_slots))?;
-    let has_tier = |entry: &PlanEntry| (entry.tier as usize) < tiers.len();
     let sound = header.magic == MAGIC
         && header.version == VERSION
-        && header.file_bytes == bytes
+        && header.file_bytes == size_of_val(file) as u64
         && (1..=MAX_DEPTH as u32).contains(&header.depth)
         && header.pool_bytes.is_multiple_of(CHUNK_BYTES)
+        && header.pool_bytes <= POOL_BYTES_MAX
         && (tiers.is_empty() || (header.default_tier as usize) < tiers.len())
         && tiers.len() <= TIERS_MAX
-        && tiers.iter().all(|tier| tier.kind <= 2)
+        && tiers.iter().all(is_known)
         && header.mover <= Mover::Staged as u32
         && u64::from(header.access_period) <= PERIOD_MAX
         && (header.access_filter_lines == 0 || header.access_filter_lines.is_power_of_two())
         && header.access_filter_lines <= FILTER_LINES_MAX
-        && is_searchable(entries)
-        && is_searchable(callers)
-        && entries
-            .iter()
-            .all(|entry| entry.hash == 0 || has_tier(entry))
-        && callers
-            .iter()
-            .all(|entry| entry.hash == 0 || entry.tier == TELL_APART || has_tier(entry));
-    sound.then_some(Config {
+        && spans(&header).iter().all(|&nanos| nanos <= NANOS_MAX);
+    if !sound {
+        return None;
+    }
+    Some(Config {
         mode,
         depth: header.depth as usize,
         default_tier: if tiers.is_empty() {
@@ -158,15 +208,31 @@ fn check(file: &'static [u64], bytes: u64) -> Option<Config> {
         access_filter_lines: u64::from(header.access_filter_lines),
         moves: mode == Mode::Online && header.mover == Mover::Staged as u32,
         tiers,
-        entries,
-        callers,
+        entries: PlanTable::of_sites(entries, tiers.len())?,
+        callers: Callers::checked(callers, tiers.len())?,
     })
 }
 
-/// Whether every search in an open-addressed table ends: there is an empty slot, or no table.
-fn is_searchable(entries: &[PlanEntry]) -> bool {
-    entries.is_empty()
-        || (entries.len().is_power_of_two() && entries.iter().any(|entry| entry.hash == 0))
+/// Whether a tier is of a kind and has a policy that there are.
+fn is_known(tier: &TierRecord) -> bool {
+    tier.kind <= 2 && tier.policy <= MemoryPolicy::WeightedInterleave as u32
+}
+
+/// Every span of time that the file names, in nanoseconds.
+const fn spans(header: &ConfigHeader) -> [u64; 5] {
+    let Emulation {
+        period_ns,
+        access_ns,
+        hot_ns,
+        migrate_ns,
+    } = header.emulation;
+    [
+        period_ns,
+        access_ns,
+        hot_ns,
+        migrate_ns,
+        header.trapping.period_ns,
+    ]
 }
 
 /// Most tiers; a context cache holds 20 bits, a machine has a handful.
@@ -174,6 +240,8 @@ const TIERS_MAX: usize = 256;
 
 #[cfg(test)]
 mod tests {
+    use isotherm_abi::config::TELL_APART;
+
     use super::*;
 
     /// A file with two tiers and a table of two slots, changed by `edit`.
@@ -199,15 +267,15 @@ mod tests {
                 .cast::<[PlanEntry; 2]>()
                 .write(entries);
         }
-        check(file, (words * 8) as u64)
+        check(file)
     }
 
     #[test]
     fn a_sound_file_is_taken_as_written() {
         let config = checked(|_, _| {}).unwrap();
         assert_eq!(config.mode, Mode::Guided);
-        assert_eq!((config.tiers.len(), config.entries.len()), (2, 2));
-        assert_eq!(config.entries[0].tier, 1);
+        assert_eq!(config.tiers.len(), 2);
+        assert_eq!(config.entries.tier_of(42), Some(1));
     }
 
     #[test]
@@ -220,8 +288,9 @@ mod tests {
                 entries[0].tier = tier;
             })
         };
-        assert_eq!(with_callers(TELL_APART).unwrap().callers.len(), 2);
-        assert_eq!(with_callers(1).unwrap().callers[0].tier, 1);
+        let tier_of = |config: Config| config.callers.tier_of(42, config.default_tier);
+        assert_eq!(with_callers(TELL_APART).map(tier_of), Some(None));
+        assert_eq!(with_callers(1).map(tier_of), Some(Some(1)));
         assert!(with_callers(2).is_none());
     }
 
@@ -248,10 +317,27 @@ mod tests {
         assert!(checked(|header, _| header.caller_slots = u32::MAX).is_none());
         assert!(checked(|header, _| header.callers_offset += 4).is_none());
         assert!(checked(|_, entries| entries[1].hash = 43).is_none());
+        assert!(checked(|header, _| header.pool_bytes = CHUNK_BYTES << 40).is_none());
+        assert!(checked(|header, _| header.emulation.period_ns = NANOS_MAX + 1).is_none());
+        assert!(checked(|header, _| header.trapping.period_ns = u64::MAX).is_none());
     }
 
     #[test]
     fn a_missing_file_is_no_configuration() {
-        assert!(load(c"/nonexistent/isotherm").is_none());
+        for path in [c"/nonexistent/isotherm", c"nonexistent"] {
+            assert!(load(path).is_ok_and(|config| config.is_none()));
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_after_it_was_read_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("configuration");
+        let words = size_of::<ConfigHeader>() / 8;
+        std::fs::write(&path, vec![7; words * 8]).unwrap();
+        let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        let copy = read(&open(&name).unwrap()).unwrap();
+        std::fs::write(&path, []).unwrap();
+        assert_eq!(copy, vec![0x0707_0707_0707_0707; words]);
     }
 }

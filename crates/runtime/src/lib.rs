@@ -54,6 +54,7 @@ mod mapping;
 mod mapping_hooks;
 mod module;
 mod operators;
+mod path;
 mod placement;
 mod plan;
 mod pool;

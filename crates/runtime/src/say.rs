@@ -54,7 +54,7 @@ fn explanation(reason: OffReason) -> (&'static str, &'static str) {
             "Raise `ulimit -v`",
         ),
         OffReason::BadConfig => (
-            "its configuration file is missing, cut short or of another version",
+            "its configuration file is cut short or of another version",
             "Start the program through `isotherm run` or `isotherm record` of this version",
         ),
         OffReason::NoSession => (
@@ -73,6 +73,10 @@ fn explanation(reason: OffReason) -> (&'static str, &'static str) {
         OffReason::NoPlacement => (
             "the kernel refused to place memory on the nodes of a tier",
             "Check the tiers with `isotherm tiers`",
+        ),
+        OffReason::Foreign => (
+            "its configuration belongs to another user, or others may write it",
+            "A program is watched only as long as it acts for the user who started `isotherm`",
         ),
     }
 }

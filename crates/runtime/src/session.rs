@@ -8,6 +8,9 @@
 //!   SIGBUS, so room is taken with `fallocate` before a granule is first written.
 //! - No descriptor stays open, because programs close and count theirs.
 //! - The file size limit never kills the program: it is checked before the file is made long.
+//! - Nothing of another user is written or believed: directory and file are opened as
+//!   [`isotherm_sys::private`] has it, each time. A directory that is gone ends publication without a word:
+//!   whoever watched the program has ended.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -20,12 +23,15 @@ use std::sync::OnceLock;
 use isotherm_abi::config::Mode;
 use isotherm_abi::session::{Counter, Layout, OffReason, SessionHeader};
 use isotherm_sys::memory;
+use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, FallocateFlags, OFlags};
+use rustix::io::Errno;
 use rustix::process::Resource;
 use rustix::time::ClockId;
 
 use crate::config::Config;
 use crate::lock::Lock;
+use crate::path::{PATH_BYTES, Path};
 use crate::say;
 use crate::tables::{self, Tables, part};
 
@@ -38,8 +44,8 @@ const GRANULE_BYTES: u64 = 64 << 10;
 /// Granules that can be told apart; 4 GiB, a pool of 500 TiB.
 const GRANULES: usize = 1 << 16;
 
-/// Longest path.
-const PATH_BYTES: usize = 4096;
+/// Room for the name of a file, two numbers and a dot.
+const NAME_BYTES: usize = 32;
 
 /// Files that one process tries to make, by exec or by a recycled pid, before it gives up.
 const ATTEMPTS: u32 = 4096;
@@ -53,17 +59,16 @@ static DEPTH: AtomicU32 = AtomicU32::new(0);
 static TRAPPING: AtomicBool = AtomicBool::new(false);
 static ACCESS_PERIOD: AtomicU64 = AtomicU64::new(0);
 static START_PID: AtomicU32 = AtomicU32::new(0);
-/// The path of the current file. Kept, because room may be needed on the stack of a signal handler,
-/// which has none for a path.
-static FILE: CurrentPath = CurrentPath(UnsafeCell::new(Path::new()));
+/// The name of the current file in [`DIRECTORY`].
+static FILE: CurrentName = CurrentName(UnsafeCell::new(Path::new()));
 static TAKEN: [AtomicU64; GRANULES / 64] = [const { AtomicU64::new(0) }; GRANULES / 64];
 static DIRECTORY: OnceLock<Path> = OnceLock::new();
 
 /// See [`FILE`].
-struct CurrentPath(UnsafeCell<Path>);
+struct CurrentName(UnsafeCell<Path<NAME_BYTES>>);
 
 // SAFETY: it is written under the lock while no file is published, and read where one is.
-unsafe impl Sync for CurrentPath {}
+unsafe impl Sync for CurrentName {}
 
 /// What lies in the wiped page.
 struct Current {
@@ -118,25 +123,72 @@ fn take_room(session: &Session, granule: u64) -> Option<()> {
     let start = granule * GRANULE_BYTES;
     let bytes = GRANULE_BYTES.min(end - start);
     let Some(file) = open_again() else {
-        // The program changed its root or its user. Its output is not ours to disturb.
+        // The program changed its root or its user, or who watched it has ended. Its output is not ours to
+        // disturb.
         withdraw();
         return None;
     };
-    if fs::fallocate(&file, FallocateFlags::KEEP_SIZE, start, bytes).is_ok() {
-        return Some(());
+    match fs::fallocate(&file, FallocateFlags::KEEP_SIZE, start, bytes) {
+        Ok(()) => Some(()),
+        Err(error) => {
+            give_up(Unpublished::of(error));
+            None
+        }
     }
-    say::off(OffReason::NoSession);
-    withdraw();
-    None
 }
 
 /// The file of this process. It is opened each time room is needed, which is rare: a descriptor
 /// that stayed open could be closed by the program and mean another file afterwards.
 fn open_again() -> Option<OwnedFd> {
-    // SAFETY: a file is published or being made by this thread, so nobody writes the path.
-    let path = unsafe { &*FILE.0.get() };
-    let name = CStr::from_bytes_until_nul(&path.bytes).ok()?;
-    fs::open(name, OFlags::RDWR | OFlags::CLOEXEC, fs::Mode::empty()).ok()
+    let directory = open_directory().ok()?;
+    // SAFETY: a file is published or being made by this thread, so nobody writes the name.
+    let name = unsafe { &*FILE.0.get() };
+    private::open_file(directory, name.as_c_str()?, OFlags::RDWR).ok()
+}
+
+/// The directory of the session files, if it is still this user's own.
+fn open_directory() -> Result<OwnedFd, PrivateError> {
+    let gone = PrivateError::Unopened(Errno::NOENT);
+    let path = DIRECTORY.get().and_then(Path::as_c_str).ok_or(gone)?;
+    private::open_directory(path)
+}
+
+/// Why nothing is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unpublished {
+    /// Who watched the program has ended, or the program has given up the right to write.
+    Silent,
+    /// What the user should hear.
+    Said(OffReason),
+}
+
+impl Unpublished {
+    /// By what the kernel answered.
+    const fn of(error: Errno) -> Self {
+        match error {
+            Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Silent,
+            _ => Self::Said(OffReason::NoSession),
+        }
+    }
+}
+
+impl From<PrivateError> for Unpublished {
+    fn from(error: PrivateError) -> Self {
+        match error {
+            PrivateError::Unopened(error) => Self::of(error),
+            PrivateError::OtherUser | PrivateError::Writable | PrivateError::OtherKind => {
+                Self::Said(OffReason::Foreign)
+            }
+        }
+    }
+}
+
+/// Ends publication, and says why where the user can do something about it.
+fn give_up(why: Unpublished) {
+    if let Unpublished::Said(reason) = why {
+        say::off(reason);
+    }
+    withdraw();
 }
 
 /// Ends publication for this process.
@@ -159,9 +211,8 @@ pub(crate) fn count(counter: Counter, amount: u64) {
 /// Remembers where session files go, and makes the first. Called once, at start.
 pub(crate) fn start(directory: &CStr, config: &Config) {
     let mut path = Path::new();
-    // 32 bytes of room for the name of the file.
-    let fits =
-        directory.count_bytes() + 32 <= PATH_BYTES && path.push(directory.to_bytes()).is_some();
+    let fits = directory.count_bytes() + NAME_BYTES <= PATH_BYTES
+        && path.push(directory.to_bytes()).is_some();
     if !fits || directory.is_empty() || DIRECTORY.set(path).is_err() {
         say::off(OffReason::NoSession);
         return;
@@ -199,7 +250,7 @@ pub(crate) fn ensure() {
     }
 }
 
-/// Makes the file. Apart, because it needs 13 KiB of stack, which not every signal handler has.
+/// Makes the file. Apart, because it needs more stack than every signal handler has.
 #[cold]
 #[inline(never)]
 fn make() {
@@ -210,9 +261,8 @@ fn make() {
     let Some(private) = tables::private() else {
         return;
     };
-    if create(private).is_none() {
-        say::off(OffReason::NoSession);
-        withdraw();
+    if let Err(why) = create(private) {
+        give_up(why);
     }
 }
 
@@ -237,76 +287,39 @@ fn process() -> u32 {
     rustix::process::getpid().as_raw_nonzero().get() as u32
 }
 
-/// A path without an allocation.
-#[derive(Clone, Copy)]
-struct Path {
-    bytes: [u8; PATH_BYTES],
-    used: usize,
-}
-
-impl Write for Path {
-    fn write_str(&mut self, text: &str) -> core::fmt::Result {
-        self.push(text.as_bytes()).ok_or(core::fmt::Error)
-    }
-}
-
-impl Path {
-    const fn new() -> Self {
-        Self {
-            bytes: [0; PATH_BYTES],
-            used: 0,
-        }
-    }
-
-    fn push(&mut self, text: &[u8]) -> Option<()> {
-        // One byte stays free for the NUL.
-        let room = self.bytes.len() - 1 - self.used;
-        if text.len() > room {
-            return None;
-        }
-        self.bytes[self.used..self.used + text.len()].copy_from_slice(text);
-        self.used += text.len();
-        Some(())
-    }
-}
-
-/// The path `<directory>/<pid>.<n>`.
-fn path_of(pid: u32, number: u32) -> Option<Path> {
-    let mut path = *DIRECTORY.get()?;
-    write!(path, "/{pid}.{number}").ok()?;
-    Some(path)
-}
-
-/// Opens a new file.
-fn open_new() -> Option<OwnedFd> {
+/// Makes a new file, `<pid>.<n>`.
+fn open_new() -> Result<OwnedFd, Unpublished> {
+    let directory = open_directory()?;
     let pid = process();
     for number in 0..ATTEMPTS {
-        let path = path_of(pid, number)?;
-        let name = CStr::from_bytes_until_nul(&path.bytes).ok()?;
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        match fs::open(name, flags, fs::Mode::from_raw_mode(0o600)) {
+        let mut name = Path::new();
+        // Two numbers always fit.
+        let _ = write!(name, "{pid}.{number}");
+        let Some(text) = name.as_c_str() else { break };
+        match private::create_file(&directory, text) {
             Ok(file) => {
                 // SAFETY: the caller holds the lock and has published nothing.
-                unsafe { *FILE.0.get() = path };
-                return Some(file);
+                unsafe { *FILE.0.get() = name };
+                return Ok(file);
             }
-            Err(rustix::io::Errno::EXIST) => {}
-            Err(_) => return None,
+            Err(Errno::EXIST) => {}
+            Err(error) => return Err(Unpublished::of(error)),
         }
     }
-    None
+    Err(Unpublished::Said(OffReason::NoSession))
 }
 
 /// Makes, maps, fills and publishes the file.
-fn create(private: &'static Tables) -> Option<()> {
+fn create(private: &'static Tables) -> Result<(), Unpublished> {
+    const NO_ROOM: Unpublished = Unpublished::Said(OffReason::NoSession);
     let layout = *private.layout();
     let bytes = layout.offsets()[part::END];
     let limit = rustix::process::getrlimit(Resource::Fsize).current;
     if limit.is_some_and(|limit| limit < bytes) {
-        return None;
+        return Err(NO_ROOM);
     }
     let file = open_new()?;
-    fs::ftruncate(&file, bytes).ok()?;
+    fs::ftruncate(&file, bytes).map_err(Unpublished::of)?;
     // SAFETY: without MAP_FIXED the kernel picks a range that nobody uses.
     let base = unsafe {
         memory::map(
@@ -318,18 +331,18 @@ fn create(private: &'static Tables) -> Option<()> {
             0,
         )
     }
-    .ok()?;
+    .map_err(|_| NO_ROOM)?;
     for word in &TAKEN {
         word.store(0, Ordering::Relaxed);
     }
-    let current = Current::get()?;
+    let current = Current::get().ok_or(NO_ROOM)?;
     // SAFETY: the mapping is as long as the layout says and is never unmapped while it is
     // current; the lock keeps other writers of the place away, and no reader comes before the
     // address is stored below.
     let session = unsafe { (*current.tables.get()).write(Tables::at(base, layout)) };
-    let header = new_header(private, &layout)?;
+    let header = new_header(private, &layout).ok_or(NO_ROOM)?;
     // What was fallocated before the header is stored cannot raise SIGBUS.
-    take_room(session, 0)?;
+    take_room(session, 0).ok_or(Unpublished::Silent)?;
     TAKEN[0].fetch_or(1, Ordering::Release);
     // SAFETY: the header lies at the start of the fresh mapping.
     unsafe { session.header_mut().write(header) };
@@ -337,7 +350,8 @@ fn create(private: &'static Tables) -> Option<()> {
     current.address.store(address, Ordering::Release);
     // Whoever changed a private record before the line above did not publish it, and the copy
     // below comes after, so nothing is missed; whoever publishes meanwhile stores the same.
-    copy(private, session)
+    // Where there is no room for all of it, whoever found that out has said so.
+    copy(private, session).ok_or(Unpublished::Silent)
 }
 
 /// The header of a new file.

@@ -87,10 +87,10 @@ pub(crate) fn decide() -> bool {
 
 /// Sets everything up for a configuration. Answers the state that follows.
 fn configure(path: &CStr) -> Result<u8, OffReason> {
-    let config = config::load(path).ok_or(OffReason::BadConfig)?;
-    if config.mode == Mode::PassThrough {
+    let wanted = config::load(path)?.filter(|config| config.mode != Mode::PassThrough);
+    let Some(config) = wanted else {
         return Ok(state::DIRECT);
-    }
+    };
     let (base, bytes) = pool::reserve(config.pool_bytes).ok_or(OffReason::NoAddressSpace)?;
     let layout = match config.access_period {
         0 => Layout::for_pool(bytes as u64),

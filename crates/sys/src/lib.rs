@@ -12,6 +12,7 @@ pub mod pagemap;
 pub mod pages;
 pub mod perf;
 pub mod policy;
+pub mod private;
 pub mod process;
 pub mod spawn;
 pub mod staged;

@@ -21,6 +21,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{Ordering, fence};
 
 use isotherm_abi::session::{SessionHeader, TouchRecord, TouchRing};
+use isotherm_sys::private::check_file;
+use rustix::fs::OFlags;
 
 use accesses::CountsRead;
 
@@ -67,26 +69,23 @@ impl SessionFile {
     /// Opens and checks a file.
     ///
     /// # Errors
-    /// It cannot be opened, is no plain file, or its header is wrong or not yet there.
+    /// It cannot be opened, is no plain file of this user's alone, or its header is wrong or not yet there.
     pub fn open(path: &Path) -> Result<Self, SessionError> {
-        /// Does not wait for the other end of a pipe that somebody put there.
-        const O_NONBLOCK: i32 = 0o4000;
+        // A link is not followed, nor the other end of a pipe waited for that somebody put there.
+        let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let open = |write| {
             OpenOptions::new()
                 .read(true)
                 .write(write)
-                .custom_flags(O_NONBLOCK)
+                .custom_flags(careful.bits() as i32)
                 .open(path)
         };
         let (file, writable) = match open(true) {
             Ok(file) => (file, true),
             Err(_) => (open(false)?, false),
         };
-        let metadata = file.metadata()?;
-        if !metadata.is_file() {
-            return Err(SessionError::Wrong("it is not a plain file".into()));
-        }
-        let header = Header::check(&read_header(&file)?, metadata.len())?;
+        check_file(&file).map_err(|error| SessionError::Wrong(error.to_string()))?;
+        let header = Header::check(&read_header(&file)?, file.metadata()?.len())?;
         Ok(Self {
             file,
             path: path.to_owned(),
