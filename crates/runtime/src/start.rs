@@ -52,6 +52,15 @@ fn variable(name: &str) -> Option<&'static CStr> {
     None
 }
 
+/// The value of a variable that says what to do with this program. None where it runs with more rights than
+/// whoever started it (setuid, file capabilities): the environment then is another's, and names files that
+/// the program would make or read with rights of its own.
+fn setting(name: &str) -> Option<&'static CStr> {
+    // SAFETY: the C library reads the vector that the kernel gave the program.
+    let secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+    variable(name).filter(|_| !secure)
+}
+
 /// Decides the mode, if that is possible yet. Answers whether the mode is decided now.
 pub(crate) fn decide() -> bool {
     static STARTED: AtomicBool = AtomicBool::new(false);
@@ -63,7 +72,7 @@ pub(crate) fn decide() -> bool {
     if STARTED.swap(true, Ordering::AcqRel) {
         return state::get() != state::UNDECIDED;
     }
-    let decided = match variable(env::CONFIG) {
+    let decided = match setting(env::CONFIG) {
         None => state::DIRECT,
         Some(path) => configure(path).unwrap_or_else(|reason| {
             say::off(reason);
@@ -78,7 +87,7 @@ pub(crate) fn decide() -> bool {
     fork::start();
     free_route::decide(decided);
     state::set(decided);
-    if variable(env::VERBOSE).is_some_and(|value| value == c"1") {
+    if setting(env::VERBOSE).is_some_and(|value| value == c"1") {
         let range = pool::range();
         say::line(format_args!("isotherm: state {decided}, pool {range:x?}"));
     }
