@@ -12,6 +12,7 @@
 use core::ffi::c_void;
 
 use isotherm_abi::session::{Counter, OffReason};
+use isotherm_sys::thread::ProgramThreads;
 use isotherm_sys::userfaultfd::Message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -27,6 +28,10 @@ const SPIN_NS: u64 = 50_000;
 
 /// How often the wishes are looked at.
 const WISH_NS: u64 = 10_000_000;
+
+/// How often it is asked whether the program still has a thread. One that ends its last thread alone ends so
+/// much later than it would without this one.
+const PROGRAM_NS: u64 = 100_000_000;
 
 /// How often the thread's own processor time is published.
 const PUBLISH_NS: u64 = 20_000_000;
@@ -45,6 +50,8 @@ pub(crate) extern "C" fn run(argument: *mut c_void) {
         let reason = Service {
             trap,
             keeper,
+            program: ProgramThreads::open(),
+            next_program_ns: 0,
             next_wish_ns: 0,
             next_publish_ns: 0,
         }
@@ -58,6 +65,8 @@ pub(crate) extern "C" fn run(argument: *mut c_void) {
 struct Service<'a> {
     trap: &'a Trap,
     keeper: &'a mut Keeper,
+    program: ProgramThreads,
+    next_program_ns: u64,
     next_wish_ns: u64,
     next_publish_ns: u64,
 }
@@ -79,10 +88,19 @@ impl Service<'_> {
             let now_ns = if count > 0 { now_ns() } else { seen_ns };
             self.work(now_ns);
             if count == 0 {
+                self.end_with_the_program(now_ns);
                 self.pause(now_ns);
             }
         }
         None
+    }
+
+    /// Ends the process if the program has no thread any more, which is asked now and then.
+    fn end_with_the_program(&mut self, now_ns: u64) {
+        if now_ns >= self.next_program_ns {
+            self.next_program_ns = now_ns + PROGRAM_NS;
+            self.program.end_with_them();
+        }
     }
 
     fn read(&self, messages: &mut [Message]) -> rustix::io::Result<usize> {
@@ -130,6 +148,7 @@ impl Service<'_> {
             self.keeper.next_sample_ns(),
             self.keeper.migration.next_ns(now_ns),
             self.trap.wishes().map(|_| self.next_wish_ns),
+            Some(self.next_program_ns),
         ]
         .into_iter()
         .flatten()

@@ -28,7 +28,7 @@ use isotherm_abi::session::{
     CHUNK_FREE, CHUNK_MAPPING, Counter, MOVE_CHUNKS, MoveRequest, MoverState,
 };
 use isotherm_sys::staged::{Exclusion, Method, Settings, StagedCopy, StagedError, UnitFate};
-use isotherm_sys::thread::{Stack, is_there, settle_bare, spawn};
+use isotherm_sys::thread::{ProgramThreads, Stack, is_there, settle_bare, spawn};
 use rustix::event::Timespec;
 use rustix::thread::futex;
 
@@ -37,7 +37,7 @@ use crate::lock::{Guard, Lock};
 use crate::placement;
 use crate::pool::{self, CHUNK};
 use crate::session;
-use crate::trap::progress::thread_ns;
+use crate::trap::progress::{now_ns, thread_ns};
 
 /// There is no thread.
 const OFF: u32 = 0;
@@ -73,6 +73,8 @@ const IDLE_NS: u64 = 20_000_000;
 const BUSY_NS: u64 = 1_000_000;
 /// Looks without a request until the thread is idle, and gives up the memory that it keeps ready.
 const BUSY_LOOKS: u32 = 1_000;
+/// How often it is asked whether the program still has a thread, as in [`crate::service`].
+const PROGRAM_NS: u64 = 100_000_000;
 
 /// Chunks kept ready: 16 MiB. One thread copies, so that the program sees one thread more and no other.
 const SETTINGS: Settings = Settings {
@@ -165,7 +167,13 @@ const fn state_of(error: StagedError) -> MoverState {
 /// Carries out requests until the thread is asked to end.
 fn serve(mut mover: StagedCopy, request: &MoveRequest) {
     let (mut idle, mut forks) = (BUSY_LOOKS, 0);
+    let (program, mut next_program_ns) = (ProgramThreads::open(), 0);
     while STATUS.load(Ordering::Acquire) == RUNNING {
+        let now_ns = now_ns();
+        if now_ns >= next_program_ns {
+            next_program_ns = now_ns + PROGRAM_NS;
+            program.end_with_them();
+        }
         let asked = request.asked.load(Ordering::Acquire);
         if asked != request.answered.load(Ordering::Relaxed) {
             let moved = carry_out(&mut mover, request, &mut forks);

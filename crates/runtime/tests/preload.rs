@@ -334,6 +334,26 @@ fn mappings_keep_their_contents() {
     same_in_every_way(&build("mappings.c", &[]), &[]);
 }
 
+/// A thread of the library's own does not outlive the program's last one, and the program ends as without.
+#[test]
+fn a_program_that_ends_its_last_thread_alone_ends() {
+    let program = build("ends_alone.c", &[]);
+    // Nothing but SIGKILL ends a process whose only thread blocks every signal.
+    let ends: Vec<&OsStr> = ["-s", "KILL", "20"].map(OsStr::new).to_vec();
+    let hows = [
+        "exit",
+        "strict",
+        "strict-killed",
+        "filter",
+        "filter-killed",
+        "thread",
+    ];
+    for how in hows {
+        let words = [&ends[..], &[program.as_os_str(), OsStr::new(how)]].concat();
+        same_in_every_way(Path::new("/usr/bin/timeout"), &words);
+    }
+}
+
 /// A configuration that is cut short is said in one sentence, and the program runs on.
 #[test]
 fn a_bad_configuration_is_said_once_and_the_program_runs() {

@@ -8,8 +8,9 @@
 //!   descriptor it does not know (daemons do) cannot take the service's away, and the numbers that
 //!   the program's own `open` returns do not change;
 //! - has its own working directory, the root, so that it keeps nothing busy;
-//! - ends with the process: at `exit`, at `exec`, at a fatal signal. Threads that the C library
-//!   counts are not affected, so the process also ends when the last of those does.
+//! - ends with the process: at `exit`, at `exec`, at a fatal signal. Where the program's last thread ends by
+//!   the system call of one thread alone (`exit`, or a signal of a strict seccomp filter), the kernel keeps the
+//!   process for this one, which therefore asks now and then ([`ProgramThreads`]) and leaves, too.
 //!
 //! What it must not do: call libc functions that need thread-local storage, allocate, unwind. A
 //! zeroed block stands where thread-local storage would be, so that a stray `errno` is written
@@ -25,7 +26,9 @@
 
 use core::ffi::c_void;
 use core::num::NonZeroU64;
+use std::os::fd::OwnedFd;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
@@ -130,6 +133,90 @@ pub fn settle_bare(name: &core::ffi::CStr) -> Result<(), Errno> {
     Ok(())
 }
 
+/// What a bare thread asks to know whether it is the last one.
+///
+/// The first thread of a process stays as a zombie until the last one has ended, so a process with a
+/// zombie and one more thread has none but the bare one. Since Linux 5.19 a process ends as its last thread
+/// does, and that is the bare one now, so it takes over how the first thread ended. What another thread returned
+/// that was the last one and left by the bare system call cannot be known.
+#[derive(Debug)]
+pub struct ProgramThreads {
+    /// `/proc/self/stat`, opened early: the program may change its root. None without `/proc`, where nobody
+    /// can tell.
+    status: Option<OwnedFd>,
+}
+
+impl ProgramThreads {
+    /// Opens what it needs. For a bare thread that has its own table of descriptors.
+    #[must_use]
+    pub fn open() -> Self {
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+        Self {
+            status: rustix::fs::open(c"/proc/self/stat", flags, Mode::empty()).ok(),
+        }
+    }
+
+    /// Ends the process if the program has no thread any more. The caller is the only bare one.
+    pub fn end_with_them(&self) {
+        let mut text = [0; STAT_BYTES];
+        let read = |status| rustix::io::pread(status, &mut text[..], 0).ok();
+        let read = self.status.as_ref().and_then(read).unwrap_or(0);
+        if let Some(status) = ending(&text[..read]) {
+            end(status);
+        }
+    }
+}
+
+/// Room for `/proc/<pid>/stat`: 52 numbers of at most 20 digits, and a name.
+const STAT_BYTES: usize = 52 * 21 + 64;
+
+/// The wait status of the first thread, if this text of `/proc/<pid>/stat` is that of a process whose first
+/// thread is a zombie and has one more. The name may hold spaces and parentheses, so the fields are
+/// counted from the last one on.
+fn ending(text: &[u8]) -> Option<i32> {
+    let name_end = text.iter().rposition(|&byte| byte == b')')?;
+    let mut fields = text[name_end + 1..]
+        .split(|&byte| byte == b' ')
+        .filter(|field| !field.is_empty());
+    // In proc(5) `state` is field 3, the first after the name, `num_threads` field 20, `exit_code` field 52.
+    let is_zombie = fields.next()? == b"Z";
+    let is_alone = fields.nth(20 - 4)? == b"2";
+    if !(is_zombie && is_alone) {
+        return None;
+    }
+    core::str::from_utf8(fields.nth(52 - 21)?)
+        .ok()?
+        .trim_end()
+        .parse()
+        .ok()
+}
+
+/// Ends this process with a wait status. What the program had set up for a signal is gone with its threads.
+fn end(status: i32) -> ! {
+    let signal = status & 0x7f;
+    if signal != 0 {
+        // Zeroes are the default action, no flags and an empty mask.
+        let default = [0_u64; 4];
+        // SAFETY: the kernel's structure has four words on both architectures, and its signal set one.
+        unsafe {
+            libc::syscall(
+                libc::SYS_rt_sigaction,
+                signal,
+                default.as_ptr(),
+                core::ptr::null_mut::<u64>(),
+                size_of::<u64>(),
+            );
+        }
+        set_signal_mask(&0, None);
+        // SAFETY: only integers are passed.
+        unsafe { libc::syscall(libc::SYS_kill, libc::syscall(libc::SYS_getpid), signal) };
+    }
+    loop {
+        // SAFETY: only an integer is passed. The call does not return.
+        unsafe { libc::syscall(libc::SYS_exit_group, (status >> 8) & 0xff) };
+    }
+}
+
 /// Whether a process has a thread (`tgkill(2)` with no signal).
 #[must_use]
 pub fn is_there(process: i32, thread: i32) -> bool {
@@ -230,9 +317,29 @@ unsafe fn clone_bare(top: usize, pointer: usize, entry: Entry, argument: *mut c_
 
 #[cfg(test)]
 mod tests {
-    use super::{Stack, settle_bare, spawn};
+    use super::{Stack, ending, settle_bare, spawn};
     use core::ffi::c_void;
     use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+    #[test]
+    fn a_zombie_with_one_thread_more_has_ended_and_nothing_else_has() {
+        let line = |name, state, threads| {
+            let rest = "0 99 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32 33";
+            format!(
+                "17 ({name}) {state} 1 2 3 0 -1 4194560 9 0 0 0 1 2 0 0 20 0 {threads} {rest} 768\n"
+            )
+        };
+        let status = |name, state, threads| ending(line(name, state, threads).as_bytes());
+        // Field 52 is the 32nd after the number of threads.
+        assert_eq!(line("a", "Z", 2).split(' ').count(), 52);
+        assert_eq!(status("app", "Z", 2), Some(768));
+        assert_eq!(status("a) Z 1 (b c", "Z", 2), Some(768));
+        assert_eq!(status("app", "Z", 3), None, "another thread runs on");
+        assert_eq!(status("app", "S", 2), None, "the first thread is there");
+        assert_eq!(status("a) Z 1 (b c", "R", 2), None);
+        assert_eq!(ending(b""), None);
+        assert_eq!(ending(b"17 (app) Z"), None);
+    }
 
     struct Seen {
         done: AtomicU32,
