@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::thread::JoinHandle;
 
-/// A child that waits before its `exec`.
+/// A child that waits before its `exec`, and ends without one where it is not let go.
 #[derive(Debug)]
 pub struct Held {
     /// Its process id, the same after `exec`.
@@ -21,6 +21,9 @@ pub struct Held {
     go: io::PipeWriter,
     spawning: JoinHandle<io::Result<Child>>,
 }
+
+/// How a child ends that was not let go. Nobody sees it but its parent, if that still lives.
+const NOT_RELEASED: i32 = 125;
 
 /// Starts `command` and holds it before `exec`.
 ///
@@ -70,10 +73,11 @@ fn announce_and_wait(report: i32, wait: i32, held: i32) -> io::Result<()> {
         libc::read(wait, (&raw mut byte).cast(), 1)
     };
     if answer == 1 {
-        Ok(())
-    } else {
-        Err(io::Error::from_raw_os_error(libc::ECANCELED))
+        return Ok(());
     }
+    // Not by an error: `Command` would tell our parent, and panic where that has ended.
+    // SAFETY: ends this process, which is only the copy of its parent, without any of the parent's handlers.
+    unsafe { libc::_exit(NOT_RELEASED) }
 }
 
 fn joined(spawning: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
@@ -119,11 +123,31 @@ mod tests {
         );
     }
 
+    /// Without the right words it is the test, with them the program of the test.
+    #[test]
+    fn a_child_whose_parent_ends_before_it_lets_go_ends_in_silence() {
+        const IS_PROGRAM: &str = "ISOTHERM_TEST_HOLDS_A_CHILD";
+        if std::env::var_os(IS_PROGRAM).is_some() {
+            let held = spawn_held(Command::new("echo"));
+            // The child's end of the pipe is the only one left.
+            std::process::exit(i32::from(held.is_err()));
+        }
+        let name = "spawn::tests::a_child_whose_parent_ends_before_it_lets_go_ends_in_silence";
+        let done = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", name, "--nocapture"])
+            .env(IS_PROGRAM, "1")
+            .output()
+            .unwrap();
+        assert!(done.status.success());
+        assert_eq!(String::from_utf8_lossy(&done.stderr), "");
+    }
+
     #[test]
     fn a_child_that_is_never_released_ends_without_exec() {
         let held = spawn_held(Command::new("true")).unwrap();
         let super::Held { go, spawning, .. } = held;
         drop(go);
-        assert!(super::joined(spawning).is_err());
+        let mut child = super::joined(spawning).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(super::NOT_RELEASED));
     }
 }
