@@ -41,6 +41,9 @@ fn main() {
         println!("cargo:rustc-link-lib=static:-bundle=isotherm_je{instance}");
     }
     println!("cargo:rustc-link-search=native={}", out.display());
+    // A debugger takes any function that is described under the name `mmap` or `clone`, the standard library's
+    // too, for the one that the program calls. The symbol table, which names them in full, stays.
+    println!("cargo:rustc-cdylib-link-arg=-Wl,--strip-debug");
     fs::write(out.join("instances.rs"), declarations()).expect("OUT_DIR is writable");
 }
 

@@ -1,4 +1,5 @@
-//! The functions that serve described sites ([`crate::described`]).
+//! The functions that serve described sites ([`crate::described`]). None has the name of a function that the
+//! library exports: a debugger would call it for that one.
 //!
 //! In guided mode each tier has functions of its own, in which the instance is known; its `malloc`
 //! is jemalloc's itself, called through one pointer. While profiling, and for tiers that have
@@ -45,17 +46,17 @@ static NEW: [NewRoute; 4] = [
 const _: () = assert!(HEAP.len() == INSTANCES.len() && NEW.len() == INSTANCES.len());
 
 const LOOKED_UP: HeapRoute = HeapRoute {
-    malloc,
-    calloc,
-    realloc,
-    reallocarray,
-    memalign,
-    aligned_alloc: memalign,
-    posix_memalign,
-    valloc,
-    pvalloc,
-    strdup,
-    strndup,
+    malloc: site_malloc,
+    calloc: site_calloc,
+    realloc: site_realloc,
+    reallocarray: site_reallocarray,
+    memalign: site_memalign,
+    aligned_alloc: site_memalign,
+    posix_memalign: site_posix_memalign,
+    valloc: site_valloc,
+    pvalloc: site_pvalloc,
+    strdup: site_strdup,
+    strndup: site_strndup,
 };
 const NEW_LOOKED_UP: NewRoute = NewRoute {
     single: new,
@@ -106,7 +107,7 @@ unsafe extern "C" fn calloc_in<const TIER: usize>(
     let block = unsafe { (INSTANCES[TIER].calloc)(count, bytes) };
     if block.is_null() {
         // SAFETY: the caller's promise.
-        return unsafe { calloc(count, bytes, site) };
+        return unsafe { site_calloc(count, bytes, site) };
     }
     block
 }
@@ -141,23 +142,23 @@ macro_rules! looked_up {
 }
 
 looked_up! {
-    "C" malloc(bytes: usize) -> *mut c_void => |origin| heap::allocate(bytes, 0, origin);
-    "C" calloc(count: usize, bytes: usize) -> *mut c_void =>
+    "C" site_malloc(bytes: usize) -> *mut c_void => |origin| heap::allocate(bytes, 0, origin);
+    "C" site_calloc(count: usize, bytes: usize) -> *mut c_void =>
         |origin| heap::allocate_zeroed(count, bytes, origin);
-    "C" realloc(block: *mut c_void, bytes: usize) -> *mut c_void =>
+    "C" site_realloc(block: *mut c_void, bytes: usize) -> *mut c_void =>
         |origin| heap::reallocate(block, bytes, origin);
-    "C" reallocarray(block: *mut c_void, count: usize, bytes: usize) -> *mut c_void =>
+    "C" site_reallocarray(block: *mut c_void, count: usize, bytes: usize) -> *mut c_void =>
         |origin| heap::reallocate_array(block, count, bytes, origin);
-    "C" memalign(alignment: usize, bytes: usize) -> *mut c_void =>
+    "C" site_memalign(alignment: usize, bytes: usize) -> *mut c_void =>
         |origin| heap::allocate_at_multiple(alignment, bytes, origin);
-    "C" posix_memalign(place: *mut *mut c_void, alignment: usize, bytes: usize) -> c_int =>
+    "C" site_posix_memalign(place: *mut *mut c_void, alignment: usize, bytes: usize) -> c_int =>
         |origin| heap::place_aligned(place, alignment, bytes, origin);
-    "C" valloc(bytes: usize) -> *mut c_void =>
+    "C" site_valloc(bytes: usize) -> *mut c_void =>
         |origin| heap::allocate_at_multiple(heap::PAGE, bytes, origin);
-    "C" pvalloc(bytes: usize) -> *mut c_void => |origin| heap::allocate_pages(bytes, origin);
-    "C" strdup(text: *const c_char) -> *mut c_char =>
+    "C" site_pvalloc(bytes: usize) -> *mut c_void => |origin| heap::allocate_pages(bytes, origin);
+    "C" site_strdup(text: *const c_char) -> *mut c_char =>
         |origin| copy_text(text, libc::strlen(text), origin);
-    "C" strndup(text: *const c_char, most: usize) -> *mut c_char =>
+    "C" site_strndup(text: *const c_char, most: usize) -> *mut c_char =>
         |origin| copy_text(text, libc::strnlen(text, most), origin);
     "C-unwind" new(bytes: usize) -> *mut c_void => |origin| operators::throwing(0, bytes, origin);
     "C-unwind" new_aligned(bytes: usize, alignment: usize) -> *mut c_void =>

@@ -4,7 +4,7 @@
 //! is decided what the hooks do; programs of the compiler pass are told which and call it themselves.
 //!
 //! ```text
-//! undecided, profiling      heap::free         looks the owner up
+//! undecided, profiling      heap::free_hook    looks the owner up
 //! passing through, guided   instance 0's own   takes what is its own
 //!                             `-- the rest -->  address >> 21  -->  a byte  -->  FREE[byte]
 //! ```
@@ -72,7 +72,7 @@ unsafe extern "C" fn looked_up(block: *mut c_void) {
     // SAFETY: the caller's promise.
     unsafe {
         if heap::arena_of(block) < arena::count() {
-            heap::free(block);
+            heap::free_hook(block);
         } else {
             _je0_free_slowly(block);
         }
@@ -131,7 +131,7 @@ pub(crate) fn current() -> Free {
     if HOT.frees_in_first.load(Ordering::Relaxed) {
         INSTANCES[0].free
     } else {
-        heap::free
+        heap::free_hook
     }
 }
 

@@ -146,7 +146,7 @@ pub(crate) fn allocate(bytes: usize, flags: c_int, origin: impl Origin) -> *mut 
 }
 
 /// `malloc`.
-pub(crate) extern "C" fn malloc(bytes: usize, address: usize, stack: usize) -> *mut c_void {
+pub(crate) extern "C" fn malloc_hook(bytes: usize, address: usize, stack: usize) -> *mut c_void {
     let caller = Caller { address, stack };
     let Some(arena) = quick_arena(caller, bytes) else {
         return slow_malloc(bytes, caller);
@@ -162,14 +162,14 @@ pub(crate) extern "C" fn malloc(bytes: usize, address: usize, stack: usize) -> *
     block
 }
 
-/// As [`malloc`], for the other cases.
+/// As [`malloc_hook`], for the other cases.
 #[inline(never)]
 fn slow_malloc(bytes: usize, caller: Caller) -> *mut c_void {
     allocate_in(slow_arena(caller, bytes), bytes, 0)
 }
 
 /// `calloc`.
-pub(crate) extern "C" fn calloc(
+pub(crate) extern "C" fn calloc_hook(
     count: usize,
     bytes: usize,
     address: usize,
@@ -200,14 +200,14 @@ pub(crate) fn allocate_zeroed(count: usize, bytes: usize, origin: impl Origin) -
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
+pub(crate) unsafe extern "C" fn free_hook(block: *mut c_void) {
     let arena = arena_of(block);
     // SAFETY: the caller's promise, and the block belongs to the arena. Null is in no pool, and
     // an instance takes it.
     unsafe {
         match instance::straight(arena) {
             Some(instance) => (instance.free)(block),
-            None => visit::free(arena, block),
+            None => visit::free_block(arena, block),
         }
     }
 }
@@ -216,7 +216,7 @@ pub(crate) unsafe extern "C" fn free(block: *mut c_void) {
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn realloc(
+pub(crate) unsafe extern "C" fn realloc_hook(
     block: *mut c_void,
     bytes: usize,
     address: usize,
@@ -242,7 +242,7 @@ pub(crate) unsafe fn reallocate(
     if bytes == 0 {
         // As the GNU C library does.
         // SAFETY: the caller's promise.
-        unsafe { free(block) };
+        unsafe { free_hook(block) };
         return null_mut();
     }
     // SAFETY: the caller's promise.
@@ -303,7 +303,7 @@ pub(crate) unsafe fn move_block(
     unsafe {
         let held = usable_size(block);
         core::ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast::<u8>(), held.min(bytes));
-        free(block);
+        free_hook(block);
     }
     moved
 }
@@ -312,7 +312,7 @@ pub(crate) unsafe fn move_block(
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn reallocarray(
+pub(crate) unsafe extern "C" fn reallocarray_hook(
     block: *mut c_void,
     count: usize,
     bytes: usize,
@@ -358,7 +358,7 @@ pub(crate) fn allocate_aligned(alignment: usize, bytes: usize, origin: impl Orig
 
 /// `memalign` and `aligned_alloc`; as in the GNU C library before 2.38, an alignment that is no
 /// power of two is raised to the next.
-pub(crate) extern "C" fn memalign(
+pub(crate) extern "C" fn memalign_hook(
     alignment: usize,
     bytes: usize,
     address: usize,
@@ -389,7 +389,7 @@ pub(crate) fn allocate_at_multiple(
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn posix_memalign(
+pub(crate) unsafe extern "C" fn posix_memalign_hook(
     place: *mut *mut c_void,
     alignment: usize,
     bytes: usize,
@@ -428,12 +428,12 @@ pub(crate) unsafe fn place_aligned(
 pub(crate) const PAGE: usize = 4096;
 
 /// `valloc`.
-pub(crate) extern "C" fn valloc(bytes: usize, address: usize, stack: usize) -> *mut c_void {
-    memalign(PAGE, bytes, address, stack)
+pub(crate) extern "C" fn valloc_hook(bytes: usize, address: usize, stack: usize) -> *mut c_void {
+    memalign_hook(PAGE, bytes, address, stack)
 }
 
 /// `pvalloc`.
-pub(crate) extern "C" fn pvalloc(bytes: usize, address: usize, stack: usize) -> *mut c_void {
+pub(crate) extern "C" fn pvalloc_hook(bytes: usize, address: usize, stack: usize) -> *mut c_void {
     allocate_pages(bytes, Caller { address, stack })
 }
 

@@ -91,7 +91,7 @@ by_caller!(
     malloc,
     malloc,
     instance::_je0_malloc,
-    heap::malloc,
+    heap::malloc_hook,
     "rsi",
     "rdx"
 );
@@ -100,7 +100,7 @@ by_caller!(
     calloc,
     calloc,
     instance::_je0_calloc,
-    heap::calloc,
+    heap::calloc_hook,
     "rdx",
     "rcx"
 );
@@ -120,7 +120,7 @@ macro_rules! freeing_hooks {
                 hot = sym HOT,
                 in_first = const core::mem::offset_of!(Hot, frees_in_first),
                 first = sym instance::_je0_free,
-                body = sym heap::free,
+                body = sym heap::free_hook,
             );
             #[cfg(target_arch = "aarch64")]
             core::arch::naked_asm!(
@@ -134,7 +134,7 @@ macro_rules! freeing_hooks {
                 hot = sym HOT,
                 in_first = const core::mem::offset_of!(Hot, frees_in_first),
                 first = sym instance::_je0_free,
-                body = sym heap::free,
+                body = sym heap::free_hook,
             );
         }
     )* };
@@ -149,25 +149,25 @@ freeing_hooks! {
 #[cfg(not(target_arch = "x86_64"))]
 hooks! {
     #[direct instance::_je0_malloc]
-    malloc(1) => heap::malloc;
+    malloc(1) => heap::malloc_hook;
     #[direct instance::_je0_calloc]
-    calloc(2) => heap::calloc;
+    calloc(2) => heap::calloc_hook;
 }
 
 hooks! {
     #[direct instance::_je0_realloc]
-    realloc(2) => heap::realloc;
-    reallocarray(3) => heap::reallocarray;
-    memalign(2) => heap::memalign;
-    aligned_alloc(2) => heap::memalign;
-    posix_memalign(3) => heap::posix_memalign;
-    valloc(1) => heap::valloc;
-    pvalloc(1) => heap::pvalloc;
+    realloc(2) => heap::realloc_hook;
+    reallocarray(3) => heap::reallocarray_hook;
+    memalign(2) => heap::memalign_hook;
+    aligned_alloc(2) => heap::memalign_hook;
+    posix_memalign(3) => heap::posix_memalign_hook;
+    valloc(1) => heap::valloc_hook;
+    pvalloc(1) => heap::pvalloc_hook;
     malloc_usable_size(1) => heap::usable_size;
     malloc_trim(1) => heap::trim;
 
-    mallocx(2) => jemalloc_api::mallocx;
-    rallocx(3) => jemalloc_api::rallocx;
+    mallocx(2) => jemalloc_api::mallocx_hook;
+    rallocx(3) => jemalloc_api::rallocx_hook;
 
     // operator new, new[] with their aligned and nothrow forms.
     _Znwm(1) => operators::new;
@@ -198,27 +198,27 @@ macro_rules! plain_hooks {
 }
 
 plain_hooks! {
-    mmap => mapping_hooks::mmap;
-    mmap64 => mapping_hooks::mmap;
-    munmap => mapping_hooks::munmap;
-    mremap => mapping_hooks::mremap;
-    mprotect => mapping_hooks::mprotect;
-    madvise => mapping_hooks::madvise;
+    mmap => mapping_hooks::mmap_hook;
+    mmap64 => mapping_hooks::mmap_hook;
+    munmap => mapping_hooks::munmap_hook;
+    mremap => mapping_hooks::mremap_hook;
+    mprotect => mapping_hooks::mprotect_hook;
+    madvise => mapping_hooks::madvise_hook;
     dlclose => dlclose_and_forget;
-    pthread_create => stack::pthread_create;
+    pthread_create => stack::pthread_create_hook;
     _Fork => process_hooks::fork_without_handlers;
-    clone => process_hooks::clone;
-    unshare => process_hooks::unshare;
-    setns => process_hooks::setns;
+    clone => process_hooks::clone_hook;
+    unshare => process_hooks::unshare_hook;
+    setns => process_hooks::setns_hook;
 
-    xallocx => jemalloc_api::xallocx;
-    sallocx => jemalloc_api::sallocx;
-    dallocx => jemalloc_api::dallocx;
-    sdallocx => jemalloc_api::sdallocx;
-    nallocx => jemalloc_api::nallocx;
-    mallctl => jemalloc_api::mallctl;
-    mallctlnametomib => jemalloc_api::mallctlnametomib;
-    mallctlbymib => jemalloc_api::mallctlbymib;
+    xallocx => jemalloc_api::xallocx_hook;
+    sallocx => jemalloc_api::sallocx_hook;
+    dallocx => jemalloc_api::dallocx_hook;
+    sdallocx => jemalloc_api::sdallocx_hook;
+    nallocx => jemalloc_api::nallocx_hook;
+    mallctl => jemalloc_api::mallctl_hook;
+    mallctlnametomib => jemalloc_api::mallctlnametomib_hook;
+    mallctlbymib => jemalloc_api::mallctlbymib_hook;
     malloc_stats_print => jemalloc_api::stats_print;
 }
 

@@ -17,7 +17,7 @@ use crate::visit;
 ///
 /// # Safety
 /// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn mallocx(
+pub(crate) unsafe extern "C" fn mallocx_hook(
     bytes: usize,
     flags: c_int,
     address: usize,
@@ -34,7 +34,7 @@ pub(crate) unsafe extern "C" fn mallocx(
 ///
 /// # Safety
 /// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn rallocx(
+pub(crate) unsafe extern "C" fn rallocx_hook(
     block: *mut c_void,
     bytes: usize,
     flags: c_int,
@@ -56,7 +56,7 @@ pub(crate) unsafe extern "C" fn rallocx(
 ///
 /// # Safety
 /// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn xallocx(
+pub(crate) unsafe extern "C" fn xallocx_hook(
     block: *mut c_void,
     bytes: usize,
     extra: usize,
@@ -70,7 +70,7 @@ pub(crate) unsafe extern "C" fn xallocx(
 ///
 /// # Safety
 /// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn sallocx(block: *const c_void, _: c_int) -> usize {
+pub(crate) unsafe extern "C" fn sallocx_hook(block: *const c_void, _: c_int) -> usize {
     // SAFETY: the caller's promise.
     unsafe { (heap::holder(block).sallocx)(block, 0) }
 }
@@ -79,7 +79,7 @@ pub(crate) unsafe extern "C" fn sallocx(block: *const c_void, _: c_int) -> usize
 ///
 /// # Safety
 /// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
+pub(crate) unsafe extern "C" fn dallocx_hook(block: *mut c_void, flags: c_int) {
     let arena = heap::arena_of(block);
     // SAFETY: the caller's promise.
     unsafe {
@@ -87,7 +87,7 @@ pub(crate) unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
             // Thread caches of the program are those of the plain instance.
             Some(instance) if arena == 0 => (instance.dallocx)(block, flags),
             Some(instance) => (instance.dallocx)(block, flags & !PLACE_FLAGS),
-            None => visit::free(arena, block),
+            None => visit::free_block(arena, block),
         }
     }
 }
@@ -96,13 +96,13 @@ pub(crate) unsafe extern "C" fn dallocx(block: *mut c_void, flags: c_int) {
 ///
 /// # Safety
 /// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn sdallocx(block: *mut c_void, _: usize, flags: c_int) {
+pub(crate) unsafe extern "C" fn sdallocx_hook(block: *mut c_void, _: usize, flags: c_int) {
     // SAFETY: the caller's promise.
-    unsafe { dallocx(block, flags) }
+    unsafe { dallocx_hook(block, flags) }
 }
 
 /// `nallocx`.
-pub(crate) extern "C" fn nallocx(bytes: usize, flags: c_int) -> usize {
+pub(crate) extern "C" fn nallocx_hook(bytes: usize, flags: c_int) -> usize {
     // SAFETY: computes a size and touches nothing.
     unsafe { instance::_je0_nallocx(bytes, flags & !PLACE_FLAGS) }
 }
@@ -158,7 +158,7 @@ fn sum_of_others(name: &CStr) -> usize {
 ///
 /// # Safety
 /// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn mallctl(
+pub(crate) unsafe extern "C" fn mallctl_hook(
     name: *const c_char,
     old: *mut c_void,
     old_bytes: *mut usize,
@@ -186,7 +186,7 @@ pub(crate) unsafe extern "C" fn mallctl(
 ///
 /// # Safety
 /// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn mallctlnametomib(
+pub(crate) unsafe extern "C" fn mallctlnametomib_hook(
     name: *const c_char,
     mib: *mut usize,
     length: *mut usize,
@@ -199,7 +199,7 @@ pub(crate) unsafe extern "C" fn mallctlnametomib(
 ///
 /// # Safety
 /// As for jemalloc's function.
-pub(crate) unsafe extern "C" fn mallctlbymib(
+pub(crate) unsafe extern "C" fn mallctlbymib_hook(
     mib: *const usize,
     length: usize,
     old: *mut c_void,

@@ -31,7 +31,7 @@ const HARMLESS_FLAGS: i32 = libc::MAP_NORESERVE | libc::MAP_POPULATE;
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn mmap(
+pub(crate) unsafe extern "C" fn mmap_hook(
     hint: usize,
     bytes: usize,
     protection: i32,
@@ -152,7 +152,7 @@ fn is_free(address: usize) -> bool {
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn munmap(address: usize, bytes: usize) -> i32 {
+pub(crate) unsafe extern "C" fn munmap_hook(address: usize, bytes: usize) -> i32 {
     let rounded = bytes.checked_next_multiple_of(PAGE).unwrap_or(bytes);
     match served(address, rounded) {
         // SAFETY: the caller's promise.
@@ -189,7 +189,7 @@ unsafe fn unmap_around(address: usize, bytes: usize, inside: &Range<usize>) -> m
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn mremap(
+pub(crate) unsafe extern "C" fn mremap_hook(
     address: usize,
     bytes: usize,
     new_bytes: usize,
@@ -367,7 +367,11 @@ unsafe fn grow_elsewhere(old: &Range<usize>, new_bytes: usize) -> memory::Result
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn mprotect(address: usize, bytes: usize, protection: i32) -> i32 {
+pub(crate) unsafe extern "C" fn mprotect_hook(
+    address: usize,
+    bytes: usize,
+    protection: i32,
+) -> i32 {
     settle_overlap(address, bytes);
     staged::apart(address, bytes, || {
         // SAFETY: the caller's promise.
@@ -379,7 +383,7 @@ pub(crate) unsafe extern "C" fn mprotect(address: usize, bytes: usize, protectio
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn madvise(address: usize, bytes: usize, advice: i32) -> i32 {
+pub(crate) unsafe extern "C" fn madvise_hook(address: usize, bytes: usize, advice: i32) -> i32 {
     let rounded = bytes.next_multiple_of(PAGE);
     let inside = pool::overlap(address, rounded);
     if placement::trapped() && !inside.is_empty() && address.is_multiple_of(PAGE) {

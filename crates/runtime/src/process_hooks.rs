@@ -205,7 +205,7 @@ const ALONE: c_int =
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn unshare(flags: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn unshare_hook(flags: c_int) -> c_int {
     // SAFETY: the caller's promise.
     let work = || unsafe { call(libc::SYS_unshare, [flags as usize, 0, 0, 0, 0, 0]) };
     answer_alone(flags & ALONE != 0, work)
@@ -215,7 +215,7 @@ pub(crate) unsafe extern "C" fn unshare(flags: c_int) -> c_int {
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn setns(descriptor: c_int, kind: c_int) -> c_int {
+pub(crate) unsafe extern "C" fn setns_hook(descriptor: c_int, kind: c_int) -> c_int {
     let arguments = [descriptor as usize, kind as usize, 0, 0, 0, 0];
     // SAFETY: the caller's promise.
     let work = || unsafe { call(libc::SYS_setns, arguments) };
@@ -263,7 +263,7 @@ pub(crate) unsafe extern "C" fn fork_without_handlers() -> c_int {
     answer_number(made) as c_int
 }
 
-/// What the child of [`clone`] runs.
+/// What the child of [`clone_hook`] runs.
 type Entry = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 /// What it needs to know for that.
@@ -296,7 +296,7 @@ type Clone = unsafe extern "C" fn(
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn clone(
+pub(crate) unsafe extern "C" fn clone_hook(
     function: Option<Entry>,
     stack: *mut c_void,
     flags: c_int,

@@ -88,7 +88,7 @@ fn keep_there(stack: usize, bytes: usize) {
 ///
 /// # Safety
 /// As for the C function.
-pub(crate) unsafe extern "C" fn pthread_create(
+pub(crate) unsafe extern "C" fn pthread_create_hook(
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
     start: *mut c_void,

@@ -268,7 +268,7 @@ pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
 ///
 /// # Safety
 /// The block is one of that arena and is not used any more.
-pub(crate) unsafe fn free(arena: u32, block: *mut c_void) {
+pub(crate) unsafe fn free_block(arena: u32, block: *mut c_void) {
     // SAFETY: the caller's promise; the arena belongs to instance 0.
     unsafe {
         let usable = instance::_je0_sallocx(block, 0);
@@ -281,7 +281,7 @@ pub(crate) unsafe fn free(arena: u32, block: *mut c_void) {
 /// Resizes a block of the arena of a site; it stays in that arena.
 ///
 /// # Safety
-/// As for [`free`], unless the answer is null.
+/// As for [`free_block`], unless the answer is null.
 pub(crate) unsafe fn reallocate(
     arena: u32,
     block: *mut c_void,

@@ -101,7 +101,7 @@ impl Inside {
             // SAFETY: `defer` wrote the link, and the block is nobody's since.
             unsafe {
                 let next = block.cast::<*mut c_void>().read();
-                heap::free(block);
+                heap::free_hook(block);
                 block = next;
             }
         }
@@ -151,7 +151,7 @@ pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
 ///
 /// # Safety
 /// As for the C function; the block belongs to the arena.
-pub(crate) unsafe extern "C" fn free(arena: u32, block: *mut c_void) {
+pub(crate) unsafe extern "C" fn free_block(arena: u32, block: *mut c_void) {
     if block.is_null() {
         return;
     }
@@ -167,7 +167,7 @@ pub(crate) unsafe extern "C" fn free(arena: u32, block: *mut c_void) {
             }
             None => {
                 let _visit = enter(0);
-                thread::free(arena, block);
+                thread::free_block(arena, block);
             }
         }
     }
@@ -177,7 +177,7 @@ pub(crate) unsafe extern "C" fn free(arena: u32, block: *mut c_void) {
 /// handler that came in between.
 ///
 /// # Safety
-/// As for [`free`], unless the answer is null.
+/// As for [`free_block`], unless the answer is null.
 pub(crate) unsafe fn reallocate(
     arena: u32,
     block: *mut c_void,

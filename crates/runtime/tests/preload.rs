@@ -539,6 +539,39 @@ fn a_return_address_that_was_guessed_wrong_is_always_unwound() {
     assert!(misses > 190_000, "only {misses} of 200,000 were unwound");
 }
 
+/// A debugger that looks for `malloc` must find the one that programs call: no function of ours has the name of
+/// an exported one, and no other is described to a debugger by its bare name.
+#[test]
+fn no_local_symbol_shares_a_name_with_an_exported_one() {
+    let listing = |program: &str, options: &[&str]| {
+        let output = Command::new(program).args(options).arg(library()).output();
+        let output = output.unwrap_or_else(|error| panic!("{program} does not start: {error}"));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let exported: BTreeSet<&str> = include_str!("../exports.txt").lines().collect();
+    let symbols = listing("nm", &["-C", "--defined-only"]);
+    let local = symbols.lines().filter_map(|line| {
+        let (kind, name) = line.split_once(' ')?.1.split_once(' ')?;
+        kind.starts_with(|kind: char| kind.is_ascii_lowercase())
+            .then_some(name)
+    });
+    let local: Vec<&str> = local.collect();
+    assert!(local.len() > 1_000, "only {} local symbols", local.len());
+    let of_ours = |name: &str| name.starts_with("isotherm") || !name.contains("::");
+    let shared: Vec<&str> = local
+        .into_iter()
+        .filter(|name| of_ours(name))
+        .filter(|name| {
+            name.rsplit("::")
+                .next()
+                .is_some_and(|last| exported.contains(last))
+        })
+        .collect();
+    assert!(shared.is_empty(), "{shared:?}");
+    let sections = listing("readelf", &["--sections", "--wide"]);
+    assert!(sections.contains(".symtab") && !sections.contains(".debug_info"));
+}
+
 /// The exported names are the reviewed ones.
 #[test]
 fn the_library_exports_the_reviewed_names_and_no_other() {
