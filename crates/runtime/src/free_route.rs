@@ -16,8 +16,8 @@
 //! has the most accesses for its bytes.
 //!
 //! The bytes are a map of the whole address space, so that nobody asks either whether a block lies in
-//! the pool: outside of it they are 0, as for instance 0, which takes whatever is not ours. Only the
-//! part for the pool can be written; the rest is the kernel's page of zeroes.
+//! the pool: outside of it they are 0, where a block may be instance 0's or none of ours
+//! ([`crate::c_library`]). Only the part for the pool can be written; the rest is the kernel's page of zeroes.
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
@@ -26,6 +26,7 @@ use isotherm_abi::CHUNK_SHIFT;
 use isotherm_sys::memory::{self, Errno};
 
 use crate::arena;
+use crate::c_library;
 use crate::heap;
 use crate::hot::HOT;
 #[cfg(target_arch = "x86_64")]
@@ -49,6 +50,9 @@ const PAGE: usize = 1 << 16;
 /// Stands in the map for chunks whose blocks are no instance's that is called straight away.
 const LOOKED_UP: u8 = u8::MAX;
 
+/// Stands in the map for chunks of instance 0; the others stand for themselves.
+const FIRST: u8 = INSTANCES.len() as u8;
+
 unsafe extern "C" {
     /// Instance 0's way for whatever its fast one does not take.
     fn _je0_free_slowly(block: *mut c_void);
@@ -58,13 +62,26 @@ unsafe extern "C" {
 /// has lies beyond the map.
 static FREE: [Free; 256] = {
     let mut free: [Free; 256] = [looked_up; 256];
-    free[0] = _je0_free_slowly;
+    free[0] = outside;
+    free[FIRST as usize] = _je0_free_slowly;
     free[1] = INSTANCES[1].free;
     free[2] = INSTANCES[2].free;
     free[3] = INSTANCES[3].free;
     free
 };
 const _: () = assert!(INSTANCES.len() == 4);
+
+/// Frees a block outside of the pool, or where there is no map: while passing through and profiling.
+unsafe extern "C" fn outside(block: *mut c_void) {
+    // SAFETY: the caller's promise, and the block is freed by who made it.
+    unsafe {
+        if c_library::has(block) {
+            c_library::release(block);
+        } else {
+            _je0_free_slowly(block);
+        }
+    }
+}
 
 /// Frees a block of a chunk that is no instance's. A block that is nobody's is the program's error,
 /// which is for jemalloc to answer.
@@ -91,7 +108,7 @@ core::arch::global_asm!(
     "_je0_je_free_default:",
     "mov rcx, [rip + {hot} + {map}]",
     "test rcx, rcx",
-    "jz {slowly}",
+    "jz {outside}",
     "mov rax, rdi",
     "shr rax, {shift}",
     "movzx eax, byte ptr [rcx + rax]",
@@ -99,7 +116,7 @@ core::arch::global_asm!(
     "jmp [rcx + rax * 8]",
     hot = sym HOT,
     map = const core::mem::offset_of!(Hot, free_map),
-    slowly = sym _je0_free_slowly,
+    outside = sym outside,
     shift = const CHUNK_SHIFT,
     free = sym FREE,
 );
@@ -171,10 +188,10 @@ pub(crate) fn note(address: usize, chunks: usize, owner: u32) {
     }
     // Owners are arenas counted from 1; 0 is nobody.
     let number = owner.wrapping_sub(1);
-    let byte = if number < instance::in_use() {
-        number as u8
-    } else {
-        LOOKED_UP
+    let byte = match number {
+        0 => FIRST,
+        number if number < instance::in_use() => number as u8,
+        _ => LOOKED_UP,
     };
     for index in 0..chunks {
         // SAFETY: the chunks lie in the pool, whose bytes of the map can be written.
@@ -201,7 +218,7 @@ mod tests {
         open(BASE, 1 << 30).unwrap();
         note(BASE, 2, 1);
         note(BASE + 2 * CHUNK, 3, 2);
-        assert_eq!(byte(BASE + CHUNK), 0, "instance 0");
+        assert_eq!(byte(BASE + CHUNK), FIRST, "instance 0");
         assert_eq!(byte(BASE + 2 * CHUNK), LOOKED_UP, "no instance in use");
         assert_eq!(byte(BASE + 5 * CHUNK - 1), LOOKED_UP);
         assert_eq!(byte(BASE + 5 * CHUNK), 0, "never taken");

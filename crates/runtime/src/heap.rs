@@ -5,6 +5,7 @@ use core::ptr::null_mut;
 
 use isotherm_abi::session::SHARED_ARENA;
 
+use crate::c_library;
 use crate::callers;
 use crate::config::{self, Config};
 use crate::instance::{self, INSTANCES, Instance};
@@ -245,6 +246,10 @@ pub(crate) unsafe fn reallocate(
         unsafe { free_hook(block) };
         return null_mut();
     }
+    if c_library::has(block) {
+        // SAFETY: the caller's promise.
+        return unsafe { c_library::resize(block, bytes) };
+    }
     // SAFETY: the caller's promise.
     let moved = unsafe { resize(block, bytes, 0, origin) };
     if moved.is_null() {
@@ -452,7 +457,12 @@ pub(crate) fn allocate_pages(bytes: usize, origin: impl Origin) -> *mut c_void {
 /// As for the C function.
 pub(crate) unsafe extern "C" fn usable_size(block: *mut c_void) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { (holder(block).usable_size)(block) }
+    unsafe {
+        match c_library::has(block) {
+            true => c_library::size_of_block(block),
+            false => (holder(block).usable_size)(block),
+        }
+    }
 }
 
 /// The instance that holds a block; an arena that is none belongs to the plain one.

@@ -8,6 +8,7 @@
 
 use core::ffi::c_void;
 
+use crate::c_library;
 #[cfg(target_arch = "x86_64")]
 use crate::entry::by_caller;
 use crate::heap;
@@ -155,7 +156,6 @@ hooks! {
 }
 
 hooks! {
-    #[direct instance::_je0_realloc]
     realloc(2) => heap::realloc_hook;
     reallocarray(3) => heap::reallocarray_hook;
     memalign(2) => heap::memalign_hook;
@@ -227,8 +227,7 @@ plain_hooks! {
 /// # Safety
 /// As for the C function.
 unsafe extern "C-unwind" fn dlclose_and_forget(handle: *mut c_void) -> i32 {
-    // SAFETY: the name ends in NUL.
-    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, c"dlclose".as_ptr()) };
+    let next = c_library::function(c"dlclose");
     if next.is_null() {
         return -1;
     }

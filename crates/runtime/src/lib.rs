@@ -32,6 +32,7 @@
 
 mod accesses;
 mod arena;
+mod c_library;
 mod callers;
 mod config;
 mod context;

@@ -8,10 +8,11 @@
 //! program of several threads may not allocate here without Isotherm either, and a signal handler
 //! may come this way.
 
-use core::ffi::{CStr, c_int, c_long, c_void};
+use core::ffi::{c_int, c_long, c_void};
 
 use isotherm_sys::system_call::{Errno, Result, call};
 
+use crate::c_library;
 use crate::kernel::{answer, answer_number, errno, set_errno};
 use crate::placement;
 use crate::session;
@@ -238,18 +239,12 @@ fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
     answer(done.map(|_| ()))
 }
 
-/// What the C library has under a name; null if nothing.
-fn next(name: &CStr) -> *mut c_void {
-    // SAFETY: the name ends in NUL.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
-}
-
 /// `_Fork`, Linux with the GNU C library 2.34.
 ///
 /// # Safety
 /// As for the C function.
 pub(crate) unsafe extern "C" fn fork_without_handlers() -> c_int {
-    let next = next(c"_Fork");
+    let next = c_library::function(c"_Fork");
     if next.is_null() {
         return answer(Err(Errno(libc::ENOSYS)));
     }
@@ -305,7 +300,7 @@ pub(crate) unsafe extern "C" fn clone_hook(
     storage: usize,
     child: usize,
 ) -> c_int {
-    let next = next(c"clone");
+    let next = c_library::function(c"clone");
     if next.is_null() {
         return answer(Err(Errno(libc::ENOSYS)));
     }

@@ -166,7 +166,9 @@ impl Unpublished {
     /// By what the kernel answered.
     const fn of(error: Errno) -> Self {
         match error {
-            Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::Silent,
+            Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+                Self::Silent
+            }
             _ => Self::Said(OffReason::NoSession),
         }
     }

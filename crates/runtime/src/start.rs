@@ -11,6 +11,7 @@ use isotherm_abi::env;
 use isotherm_abi::session::{Layout, OffReason, State};
 
 use crate::arena;
+use crate::c_library;
 use crate::config::{self, Config};
 use crate::fork;
 use crate::free_route;
@@ -189,6 +190,7 @@ fn start_trap(config: &Config) -> Result<(), OffReason> {
 /// Runs when the library is loaded: decides, if no allocation did.
 extern "C" fn loaded() {
     decide();
+    c_library::start();
 }
 
 /// Runs when the program leaves through `exit`.

@@ -354,6 +354,18 @@ fn a_program_that_ends_its_last_thread_alone_ends() {
     }
 }
 
+/// A library that is loaded with `RTLD_DEEPBIND` has blocks of the C library's, which the program frees.
+#[test]
+fn blocks_of_the_c_library_go_back_to_it() {
+    let module = build("deepbind_module.c", &["-shared", "-fPIC", "-fno-builtin"]);
+    let program = build("deepbind.c", &["-fno-builtin"]);
+    let plain = Command::new(&program).arg(&module).output();
+    let plain = story(&plain.expect("the program starts"));
+    let expected = "its own allocator: yes\n2500 of 2500\nexit Some(3), signal None";
+    assert_eq!(plain, expected);
+    same_in_every_way(&program, &[module.as_os_str()]);
+}
+
 /// A configuration that is cut short is said in one sentence, and the program runs on.
 #[test]
 fn a_bad_configuration_is_said_once_and_the_program_runs() {

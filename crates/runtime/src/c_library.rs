@@ -1,0 +1,169 @@
+//! Blocks of the C library's own allocator, and its functions of the names that we export.
+//!
+//! A library that the program loads with `RTLD_DEEPBIND`, or into a namespace of its own, finds the C library's
+//! `malloc` before ours, and hands its blocks to the program, which frees them here. Without Isotherm it would
+//! call the C library's `free`, so that is where they go. Nothing can be done for the reverse, a block of ours
+//! that such a library frees.
+//!
+//! Whose a block is, the pool tells, or, outside of it, jemalloc's own tree of the pages that it has.
+
+use core::ffi::{CStr, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+use crate::pool;
+
+/// Words of jemalloc's cache for searches (`rtree_ctx_t`): 16 and 8 entries of two. A search fills it, and
+/// this one is thrown away.
+const CACHE_WORDS: usize = 2 * (16 + 8);
+
+unsafe extern "C" {
+    /// Which extent each page of instance 0 belongs to (`emap_t`, whose first member is the tree).
+    static _je0_je_arena_emap_global: c_void;
+
+    /// The place of a page in a tree; null where the tree has none for it and need not make one. Its first
+    /// word is 0 where the page belongs to no extent.
+    fn _je0_je_rtree_leaf_elm_lookup_hard(
+        thread: *mut c_void,
+        tree: *const c_void,
+        cache: *mut usize,
+        address: usize,
+        must_be_there: bool,
+        make: bool,
+    ) -> *const AtomicUsize;
+}
+
+/// Whether a block was made by another allocator than ours. Null was not.
+#[inline]
+pub(crate) fn has(block: *const c_void) -> bool {
+    !block.is_null() && !pool::range().contains(&block.addr()) && !is_of_first_instance(block)
+}
+
+#[inline(never)]
+fn is_of_first_instance(block: *const c_void) -> bool {
+    let mut cache = [0; CACHE_WORDS];
+    // SAFETY: the tree is there from the start, empty at first, and is read without a lock or a thread where
+    // nothing is to be made; the cache is as large as jemalloc's. A place stays where it is for good.
+    unsafe {
+        let place = _je0_je_rtree_leaf_elm_lookup_hard(
+            null_mut(),
+            &raw const _je0_je_arena_emap_global,
+            cache.as_mut_ptr(),
+            block.addr(),
+            false,
+            false,
+        );
+        place
+            .as_ref()
+            .is_some_and(|extent| extent.load(Ordering::Acquire) != 0)
+    }
+}
+
+/// What the next object after this library has under a name, the C library as a rule; null if nothing.
+pub(crate) fn function(name: &CStr) -> *mut c_void {
+    // SAFETY: the name ends in NUL.
+    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
+}
+
+/// A function that is looked up once.
+struct Next {
+    name: &'static CStr,
+    found: AtomicPtr<c_void>,
+}
+
+impl Next {
+    const fn new(name: &'static CStr) -> Self {
+        Self {
+            name,
+            found: AtomicPtr::new(null_mut()),
+        }
+    }
+
+    fn get(&self) -> *mut c_void {
+        let found = self.found.load(Ordering::Acquire);
+        if found.is_null() { self.find() } else { found }
+    }
+
+    fn find(&self) -> *mut c_void {
+        let found = function(self.name);
+        self.found.store(found, Ordering::Release);
+        found
+    }
+}
+
+static FREE: Next = Next::new(c"free");
+static REALLOC: Next = Next::new(c"realloc");
+static USABLE_SIZE: Next = Next::new(c"malloc_usable_size");
+
+/// Looks the functions up, before the program could free a block while the loader is at work.
+pub(crate) fn start() {
+    for next in [&FREE, &REALLOC, &USABLE_SIZE] {
+        next.find();
+    }
+}
+
+/// `free`. A block is left alone where there is no such function.
+///
+/// # Safety
+/// As for the C function, for a block that another allocator [has](has).
+pub(crate) unsafe fn release(block: *mut c_void) {
+    let next = FREE.get();
+    if !next.is_null() {
+        // SAFETY: the C library gives the symbol this type; the caller's promise.
+        unsafe {
+            core::mem::transmute::<*mut c_void, unsafe extern "C" fn(*mut c_void)>(next)(block);
+        }
+    }
+}
+
+/// `realloc`. Null where there is no such function.
+///
+/// # Safety
+/// As for the C function, for a block that another allocator [has](has).
+pub(crate) unsafe fn resize(block: *mut c_void, bytes: usize) -> *mut c_void {
+    type Resize = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+    let next = REALLOC.get();
+    if next.is_null() {
+        return null_mut();
+    }
+    // SAFETY: the C library gives the symbol this type; the caller's promise.
+    unsafe { core::mem::transmute::<*mut c_void, Resize>(next)(block, bytes) }
+}
+
+/// `malloc_usable_size`. 0 where there is no such function.
+///
+/// # Safety
+/// As for the C function, for a block that another allocator [has](has).
+pub(crate) unsafe fn size_of_block(block: *mut c_void) -> usize {
+    type Size = unsafe extern "C" fn(*mut c_void) -> usize;
+    let next = USABLE_SIZE.get();
+    if next.is_null() {
+        return 0;
+    }
+    // SAFETY: the C library gives the symbol this type; the caller's promise.
+    unsafe { core::mem::transmute::<*mut c_void, Size>(next)(block) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::has;
+    use crate::instance::INSTANCES;
+
+    #[test]
+    fn blocks_of_the_first_instance_are_told_from_all_others() {
+        let local = 0_u64;
+        assert!(!has(core::ptr::null()));
+        assert!(has((&raw const local).cast()), "on the stack");
+        for bytes in [1, 4096, 40_000, 5 << 20] {
+            // SAFETY: each block is freed once, by who made it.
+            unsafe {
+                let (ours, theirs) = ((INSTANCES[0].malloc)(bytes), libc::malloc(bytes));
+                assert!(!ours.is_null() && !theirs.is_null());
+                assert!(!has(ours), "{bytes}");
+                assert!(has(theirs), "{bytes}");
+                (INSTANCES[0].free)(ours);
+                libc::free(theirs);
+            }
+        }
+    }
+}
