@@ -1,10 +1,14 @@
 //! What the runtime left behind in its session files when the program had ended.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 use isotherm_abi::session::{Counter, OffReason, State};
 use isotherm_model::site::{Site, SiteId};
 use isotherm_observe::session::{SessionFile, parse_name};
+use rustix::process::getuid;
 
 use crate::session_directory::SessionDirectory;
 
@@ -13,6 +17,8 @@ use crate::session_directory::SessionDirectory;
 pub(crate) struct Aftermath {
     /// Process images that had the runtime.
     pub images: usize,
+    /// Processes that the program left behind, which run on unobserved.
+    pub running: BTreeSet<u32>,
     /// Why the runtime turned itself off, by pid.
     pub off: BTreeMap<u32, &'static str>,
     /// Every site that was seen.
@@ -53,6 +59,7 @@ impl Aftermath {
                 seen.add(pid, &file);
             }
         }
+        seen.running = running(session.path());
         seen
     }
 
@@ -99,12 +106,31 @@ impl Aftermath {
             .collect();
         serde_json::json!({
             "images": self.images,
+            "still_running": self.running.len(),
             "runtime_off": self.off.iter().map(|(pid, why)| format!("process {pid}: {why}"))
                 .collect::<Vec<_>>(),
             "sites": self.sites.len(),
             "counters": counters,
         })
     }
+}
+
+/// The processes of this user that have a file of this directory mapped. A forked child has its parent's
+/// until it has one of its own, so the names of the files do not tell.
+fn running(directory: &Path) -> BTreeSet<u32> {
+    let user = getuid().as_raw();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user))
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| has_mapped(*pid, directory))
+        .collect()
+}
+
+fn has_mapped(pid: u32, directory: &Path) -> bool {
+    let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let directory = directory.as_os_str().as_bytes();
+    maps.windows(directory.len()).any(|part| part == directory)
 }
 
 /// The reason in words, with what would help.

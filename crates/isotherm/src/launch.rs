@@ -311,14 +311,22 @@ pub(crate) fn end_as(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(1));
 }
 
-/// Says which processes ran without the runtime.
+/// Says which processes ran without the runtime, and which run on without us.
 pub(crate) fn warn_of(aftermath: &Aftermath, notes: Notes) {
     for (pid, why) in &aftermath.off {
         notes.warn(&format!("Isotherm was off in process {pid}: {why}"));
     }
     if aftermath.images == 0 {
         notes.warn(
-            "the runtime left no trace in the program; does it clear LD_PRELOAD or its environment?",
+            "no process of the program wrote a session file: unless a line above says why, it was linked \
+             statically, or it clears LD_PRELOAD or its environment",
         );
+    }
+    match aftermath.running.len() {
+        0 => {}
+        1 => notes.warn("1 descendant of the program still runs and is no longer observed"),
+        count => notes.warn(&format!(
+            "{count} descendants of the program still run and are no longer observed"
+        )),
     }
 }

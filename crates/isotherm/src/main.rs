@@ -16,6 +16,7 @@ mod output;
 mod program;
 mod recording;
 mod session_directory;
+mod session_guard;
 mod tiers_choice;
 
 use std::process::{ExitCode, ExitStatus};
@@ -27,6 +28,9 @@ use crate::cli::{Cli, Command};
 use crate::notes::Notes;
 
 fn main() -> ExitCode {
+    if let Some(ended) = session_guard::as_guard() {
+        return ended;
+    }
     let cli = Cli::parse();
     let notes = Notes::new(cli.quiet);
     match dispatch(&cli.command, notes) {

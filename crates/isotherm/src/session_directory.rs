@@ -1,8 +1,9 @@
 //! The directory of a run's session files, and what runs that were killed left of theirs.
 //!
-//! Session files lie in memory, so a directory that nobody removes keeps memory from everybody. Its
-//! owner holds a lock in it, which the kernel releases however the owner ends; the next run
-//! removes the directories whose lock is free and whose programs have ended.
+//! Session files lie in memory, so a directory that nobody removes keeps memory from everybody. A run removes
+//! its own at its end, and its guard ([`crate::session_guard`]) does so where the run is killed. Where both are
+//! killed at once, the next run of the same user does: the owner of a directory holds a lock in it, which the
+//! kernel releases however the owner ends. Programs that run on have their files mapped and need no names.
 //!
 //! The programs obey what lies in it, so it is closed to all other users, whatever the umask. Its name, which
 //! all can see, and that of the configuration file, which none can, are random and never used again:
@@ -14,10 +15,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use isotherm_observe::session::parse_name;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
-use rustix::process::{Pid, getuid, test_kill_process};
+use rustix::process::getuid;
 use tempfile::TempDir;
+
+use crate::session_guard::SessionGuard;
 
 /// Memory-backed directory for session files; the temporary directory serves where it is missing.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -34,6 +36,8 @@ pub(crate) struct SessionDirectory {
     directory: TempDir,
     /// Locked.
     _owner: File,
+    /// Ends last. None where no process could be made for it.
+    _guard: Option<SessionGuard>,
 }
 
 impl SessionDirectory {
@@ -44,9 +48,13 @@ impl SessionDirectory {
     pub(crate) fn new() -> Result<Self> {
         let shared = Path::new(SHARED_MEMORY);
         remove_abandoned(shared);
-        Self::make_in(shared)
+        let made = Self::make_in(shared)
             .or_else(|_| Self::make_in(&std::env::temp_dir()))
-            .context("no directory for session files could be made in /dev/shm or $TMPDIR")
+            .context("no directory for session files could be made in /dev/shm or $TMPDIR")?;
+        Ok(Self {
+            _guard: SessionGuard::start(made.path()).ok(),
+            ..made
+        })
     }
 
     fn make_in(parent: &Path) -> Result<Self> {
@@ -70,6 +78,7 @@ impl SessionDirectory {
         Ok(Self {
             directory,
             _owner: owner,
+            _guard: None,
         })
     }
 
@@ -100,7 +109,7 @@ impl SessionDirectory {
     }
 }
 
-/// Removes the directories in `parent` that belong to this user and to nobody who lives. What
+/// Removes the directories in `parent` that belong to this user and to no run that lives. What
 /// cannot be read or removed stays: it harms no run.
 fn remove_abandoned(parent: &Path) {
     let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
@@ -108,8 +117,15 @@ fn remove_abandoned(parent: &Path) {
         let named = entry.file_name().to_string_lossy().starts_with(PREFIX);
         let path = entry.path();
         if named && is_ours(&path) && is_abandoned(&path) {
-            let _ = std::fs::remove_dir_all(&path);
+            remove(&path);
         }
+    }
+}
+
+/// Removes a directory of this user's whose run has ended, if it is still there.
+pub(crate) fn remove(path: &Path) {
+    if is_ours(path) {
+        let _ = std::fs::remove_dir_all(path);
     }
 }
 
@@ -125,16 +141,7 @@ fn is_abandoned(directory: &Path) -> bool {
     let Ok(owner) = open(directory.join(LOCK), flags, Mode::empty()) else {
         return false;
     };
-    flock(&owner, FlockOperation::NonBlockingLockExclusive).is_ok() && !has_programs(directory)
-}
-
-/// Whether a program that was watched still runs: it goes on when its watcher is killed.
-fn has_programs(directory: &Path) -> bool {
-    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    files
-        .filter_map(|file| parse_name(&file.file_name().to_string_lossy()))
-        .filter_map(|(pid, _)| Pid::from_raw(i32::try_from(pid).ok()?))
-        .any(|pid| test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+    flock(&owner, FlockOperation::NonBlockingLockExclusive).is_ok()
 }
 
 #[cfg(test)]
@@ -156,15 +163,12 @@ mod tests {
     fn only_directories_of_runs_that_ended_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let lock = LOCK.to_owned();
-        // A number that no process has: above the kernel's largest.
-        let dead = format!("{}.0", 1 << 30);
-        let alive = format!("{}.0", std::process::id());
+        let file = format!("{}.0", std::process::id());
         let held = SessionDirectory::make_in(parent.path()).unwrap();
         let left = |name, files: &[String]| left_behind(parent.path(), name, files);
-        let abandoned = left("isotherm-killed", &[lock.clone(), dead]);
+        let abandoned = left("isotherm-killed", &[lock.clone(), file]);
         let kept = [
             held.path().to_owned(),
-            left("isotherm-program-runs", &[lock.clone(), alive]),
             left("isotherm-in-the-making", &[]),
             left("another", &[lock]),
         ];

@@ -1,0 +1,91 @@
+//! Removes the session directory of a run that was killed.
+//!
+//! A run removes its directory at its end, but not after SIGKILL, and what lies there is memory. So it starts a
+//! process that waits for the run's end and removes what is left then. That process is this
+//! program again under another name, in a session of its own: what a terminal sends to the run does not reach
+//! it, and a service manager that ends all processes of a unit politely does not end it first. One that kills
+//! all of them at once leaves the directory to this user's next run.
+//!
+//! ```text
+//! run            guard
+//! pipe, start    waits for the end of the pipe
+//! ...            the kernel closes the pipe, however the run ends
+//!                removes the directory
+//! ```
+//!
+//! The programs may run on: the runtime maps its file, writes on into it, and finds nothing to make a new one.
+
+use std::ffi::OsStr;
+use std::io::{self, PipeWriter, Read};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::session_directory;
+
+/// Under this name, instead of its own, the program is a guard.
+const NAME: &str = "isotherm-session-guard";
+
+/// The guard of one directory; it is not needed any more when this is dropped.
+#[derive(Debug)]
+pub(crate) struct SessionGuard {
+    process: Child,
+    _alive: PipeWriter,
+}
+
+impl SessionGuard {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// No process or pipe could be made.
+    pub(crate) fn start(directory: &Path) -> io::Result<Self> {
+        let (ends, alive) = io::pipe()?;
+        let process = Command::new("/proc/self/exe")
+            .arg0(NAME)
+            .arg(directory)
+            .current_dir("/")
+            .stdin(ends)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        Ok(Self {
+            process,
+            _alive: alive,
+        })
+    }
+}
+
+impl Drop for SessionGuard {
+    fn drop(&mut self) {
+        // One that ended by itself cannot be killed, and is waited for all the same.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Whether this process was started as a guard, and how it ended then.
+pub(crate) fn as_guard() -> Option<ExitCode> {
+    let mut words = std::env::args_os();
+    let is_guard = words.next().is_some_and(|name| name == OsStr::new(NAME));
+    let directory = words.next().filter(|_| is_guard)?;
+    Some(match wait_and_remove(Path::new(&directory)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    })
+}
+
+fn wait_and_remove(directory: &Path) -> io::Result<()> {
+    rustix::process::setsid()?;
+    for signal in [
+        signal_hook::consts::SIGTERM,
+        signal_hook::consts::SIGINT,
+        signal_hook::consts::SIGHUP,
+    ] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    io::stdin().read_to_end(&mut Vec::new())?;
+    session_directory::remove(directory);
+    Ok(())
+}
