@@ -1,8 +1,8 @@
-//! Which direct caller a site has, by the name that the runtime will look up.
+//! What the runtime will call a site and its direct caller.
 
 use isotherm_abi::hash::{SiteHasher, SiteKind as KindNumber};
 use isotherm_model::plan::Caller;
-use isotherm_model::site::{CallerId, Frame, Site, SiteKind};
+use isotherm_model::site::{CallerId, Frame, Site, SiteId, SiteKind};
 
 /// Most bytes of a module's name that count ([`isotherm_abi::session::ModuleRecord::build_id`]).
 const MODULE_BYTES: usize = 32;
@@ -24,15 +24,27 @@ pub fn caller(site: &Site) -> Caller {
 /// The direct caller of a heap site, where its frames tell it.
 #[must_use]
 pub fn direct_caller(site: &Site) -> Option<CallerId> {
-    if site.kind != SiteKind::Heap || name(&site.frames)? != site.id.0 {
+    if site.kind != SiteKind::Heap || site_name(SiteKind::Heap, &site.frames)? != site.id {
         return None;
     }
-    name(site.frames.get(..1)?).map(CallerId)
+    caller_name(&site.frames)
 }
 
-/// The name of a heap site with these frames; `None` where a build-id is no hexadecimal number.
-fn name(frames: &[Frame]) -> Option<u64> {
-    let mut hasher = SiteHasher::new(KindNumber::Heap);
+/// The direct caller that a heap site with these frames has.
+#[must_use]
+pub fn caller_name(frames: &[Frame]) -> Option<CallerId> {
+    site_name(SiteKind::Heap, frames.get(..1)?).map(|name| CallerId(name.0))
+}
+
+/// The name that the runtime gives a site with these frames; `None` where a build-id is no hexadecimal number, and
+/// for kinds of site whose name is not made of frames.
+#[must_use]
+pub fn site_name(kind: SiteKind, frames: &[Frame]) -> Option<SiteId> {
+    let mut hasher = SiteHasher::new(match kind {
+        SiteKind::Heap => KindNumber::Heap,
+        SiteKind::Mapping => KindNumber::Mapping,
+        SiteKind::Described | SiteKind::Shared | SiteKind::Unattributed => return None,
+    });
     for frame in frames {
         hasher = match &frame.build_id {
             Some(build_id) => hasher.frame(&bytes(build_id)?, frame.offset),
@@ -43,7 +55,7 @@ fn name(frames: &[Frame]) -> Option<u64> {
             }
         };
     }
-    Some(hasher.finish())
+    Some(SiteId(hasher.finish()))
 }
 
 /// The bytes of a hexadecimal text.

@@ -100,6 +100,14 @@ fn preload(library: &Path, session: &SessionDirectory) -> Result<OsString> {
     Ok(value)
 }
 
+/// The file of the program that is to run.
+///
+/// # Errors
+/// One sentence on what is wrong with it.
+pub(crate) fn program(words: &[OsString]) -> Result<PathBuf> {
+    program::check(words.first().context("no program was named")?)
+}
+
 /// Checks the program, writes the configuration and holds the program before its exec.
 ///
 /// # Errors

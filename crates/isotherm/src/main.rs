@@ -6,6 +6,7 @@ mod aftermath;
 mod cli;
 mod commands;
 mod daemon;
+mod fit;
 mod hint;
 mod input;
 mod interrupt;

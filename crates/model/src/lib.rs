@@ -11,6 +11,7 @@
 #![forbid(unsafe_code)]
 
 pub mod batch;
+pub mod calls;
 pub mod explain;
 pub mod movement;
 pub mod outcome;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::site::{CallerId, SiteId};
+use crate::site::{CallerId, Frame, SiteId};
 use crate::tier::{TierIndex, Tiers};
 use crate::units::Bytes;
 
@@ -175,6 +175,9 @@ pub struct Plan {
     pub standing: Standing,
     /// Sites, by value per byte descending, then by id.
     pub assignments: Vec<Assignment>,
+    /// Callers of the sites, innermost first, by which they are found again in another build of the program; none of
+    /// a site that nothing is known of.
+    pub frames: BTreeMap<SiteId, Vec<Frame>>,
 }
 
 impl Item {
@@ -275,6 +278,8 @@ impl fmt::Display for Standing {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::{Assignment, Caller, Plan, Standing, Value, Weight, hotter_first};
     use crate::site::{CallerId, SiteId};
     use crate::tier::{Emulation, TierIndex, Tiers};
@@ -320,6 +325,7 @@ mod tests {
             default_tier: FAST,
             standing: Standing::default(),
             assignments,
+            frames: BTreeMap::new(),
         }
     }
 

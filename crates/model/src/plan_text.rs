@@ -14,6 +14,8 @@
 //! standing planned 912 first-touch 401 bound 950 total 1200
 //! site 00000000000000ab fast value 512 weight 128MiB caller 00000000000000cd  # main (bfs.cc:7) -- taken: it fits
 //! site shared slow value 3 weight 1028KiB  # small and rare sites -- left out: ...
+//! code 0 /home/me/bfs build-id 0123abcd
+//! frame 00000000000000ab 0 0x1234 function main file bfs.cc line 7 column 12 function-line 3
 //! ```
 //!
 //! A line is words; a word with other characters than letters, digits and `._:,+/-` stands in
@@ -27,12 +29,17 @@
 //! named). Where all contexts of a caller go to one tier a guided run need not tell them apart, which
 //! is faster; if a line says no caller, it tells all of them apart.
 //!
+//! `code` numbers a module, and `frame` lines are a site's callers, innermost first: a return address as an ELF
+//! virtual address of the module, and what is known of it. A guided run finds the sites of another build of the program
+//! by them; without them it finds those of the very build only.
+//!
 //! `tier NAME nodes 0,1` names NUMA nodes; `latency 85ns`, `read-bandwidth 1000` and
 //! `write-bandwidth 1000` (bytes a second) may follow. The reader checks everything and names the
 //! line of what is wrong.
 
 use std::fmt;
 
+mod frames;
 mod line;
 mod read;
 mod words;

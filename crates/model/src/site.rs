@@ -131,6 +131,12 @@ pub struct Frame {
     pub file: Option<String>,
     /// Line in `file`.
     pub line: Option<u32>,
+    /// Column in the line, where the compiler noted it: tells calls of one line apart.
+    pub column: Option<u32>,
+    /// Line in `file` where the function begins. Counted from there, a line stays the same whatever changes above.
+    pub function_line: Option<u32>,
+    /// What the call's result is assigned to, where the source says so beyond doubt: `graph->edges`.
+    pub variable: Option<String>,
 }
 
 impl fmt::Display for Frame {

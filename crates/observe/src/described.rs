@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use isotherm_abi::site::{DescribedSite, RECORD_BYTES, SECTION, VERSION};
 use isotherm_model::site::SiteId;
 use object::read::ReadCache;
-use object::{Object, ObjectKind, ObjectSection, ObjectSegment};
+use object::{Object, ObjectKind, ObjectSection};
+
+use crate::segment::bytes_at;
 
 /// Longest name that is believed; a longer one is cut.
 const TEXT_BYTES_MAX: u64 = 4096;
@@ -177,15 +179,7 @@ impl Record<'_> {
 
 /// The text that ends in NUL at an address of the program.
 pub(crate) fn text_at<'data>(file: &impl Object<'data>, place: u64) -> Option<String> {
-    let segment = file.segments().find(|segment| {
-        let start = segment.address();
-        place >= start && place - start < segment.size()
-    })?;
-    let left = segment.size() - (place - segment.address());
-    let bytes = segment
-        .data_range(place, left.min(TEXT_BYTES_MAX))
-        .ok()
-        .flatten()?;
+    let bytes = bytes_at(file, place, TEXT_BYTES_MAX)?;
     let text = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
     Some(String::from_utf8_lossy(text).into_owned())
 }

@@ -15,7 +15,8 @@
 //! doctor    what works here and what would bring the rest; probe asks the kernel
 //! symbols   names of frames; described the sites that the compiler pass wrote into a program, and
 //!           contexts the calls around them that its link told apart, named_sites which of both a
-//!           stack is that was seen in another build; demangled names of C++ for people
+//!           stack is that was seen in another build; demangled names of C++ for people; calls the calls
+//!           in the functions of a program, by which a plan's sites are found in another build
 //! ```
 //!
 //! What is read from outside is not trusted: perf records ([`isotherm_sys::perf::record`]), what SPE writes ([`spe`]),
@@ -28,6 +29,8 @@
 #![forbid(unsafe_code)]
 
 pub mod accessed;
+mod assigned;
+pub mod calls;
 pub mod clock;
 pub mod code;
 pub mod contexts;
@@ -41,6 +44,7 @@ pub mod gate;
 pub mod instrumented;
 pub mod list;
 pub mod live;
+mod machine_calls;
 pub mod meminfo;
 pub mod named_sites;
 pub mod perf_source;
@@ -49,6 +53,7 @@ pub mod probe;
 pub mod processes;
 pub mod resident;
 pub mod sample_price;
+mod segment;
 pub mod session;
 pub mod sessions;
 pub mod sites;

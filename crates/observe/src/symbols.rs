@@ -4,7 +4,7 @@
 //! that the compiler pass described names itself: its frame is the address of its record.
 //! What cannot be found stays unknown, and the frame prints as module and offset.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use isotherm_model::site::{Frame, Site};
 use object::Object;
 use object::read::ReadCache;
 
+use crate::assigned::Sources;
 use crate::contexts::{self, Call};
 use crate::described::{self, Described};
 
@@ -23,6 +24,9 @@ struct Found {
     function: Option<String>,
     file: Option<String>,
     line: Option<u32>,
+    column: Option<u32>,
+    function_line: Option<u32>,
+    variable: Option<String>,
 }
 
 /// A call as the source has it; what the compiler inlined counts like any.
@@ -87,6 +91,9 @@ impl Symbols {
             frame.function.clone_from(&found.function);
             frame.file.clone_from(&found.file);
             frame.line = found.line;
+            frame.column = found.column;
+            frame.function_line = found.function_line;
+            frame.variable.clone_from(&found.variable);
         }
     }
 
@@ -140,13 +147,42 @@ impl Symbols {
             .map(|offset| offset.saturating_sub(1))
             .collect();
         let source = Source::Elf(Elf::new(PathBuf::from(path)));
-        match self
+        let Ok(symbols) = self
             .symbolizer
             .symbolize(&source, Input::VirtOffset(&calls))
-        {
-            Ok(symbols) if symbols.len() == calls.len() => symbols.iter().map(found).collect(),
-            _ => vec![Found::default(); offsets.len()],
-        }
+        else {
+            return vec![Found::default(); offsets.len()];
+        };
+        let first_lines = self.first_lines(&source, &symbols);
+        let mut sources = Sources::of(Path::new(path));
+        let mut found: Vec<Found> = symbols
+            .iter()
+            .map(|symbol| found(symbol, &first_lines, &mut sources))
+            .collect();
+        found.resize(offsets.len(), Found::default());
+        found
+    }
+
+    /// Lines where the functions begin, by their addresses.
+    fn first_lines(&self, source: &Source<'_>, symbols: &[Symbolized<'_>]) -> HashMap<u64, u32> {
+        let with_lines = symbols
+            .iter()
+            .filter_map(Symbolized::as_sym)
+            .filter(|symbol| symbol.code_info.is_some());
+        let starts: BTreeSet<u64> = with_lines.map(|symbol| symbol.addr).collect();
+        let starts: Vec<u64> = starts.into_iter().collect();
+        let found = self
+            .symbolizer
+            .symbolize(source, Input::VirtOffset(&starts));
+        let lines = found.unwrap_or_default();
+        let lines = lines
+            .iter()
+            .map(|symbol| symbol.as_sym()?.code_info.as_ref()?.line);
+        starts
+            .into_iter()
+            .zip(lines)
+            .filter_map(|(start, line)| Some((start, line?)))
+            .collect()
     }
 }
 
@@ -156,6 +192,8 @@ fn found_described(site: &Described) -> Found {
         function: Some(site.function.clone()),
         file: Some(site.path.clone()),
         line: site.line,
+        column: site.column,
+        ..Found::default()
     }
 }
 
@@ -165,6 +203,7 @@ fn found_call(call: &Call) -> Found {
         function: Some(call.function.clone()),
         file: Some(call.path.clone()),
         line: call.line,
+        ..Found::default()
     }
 }
 
@@ -216,7 +255,7 @@ fn source_calls(symbol: &Symbolized<'_>) -> Vec<SourceCall> {
     calls
 }
 
-fn found(symbol: &Symbolized<'_>) -> Found {
+fn found(symbol: &Symbolized<'_>, first_lines: &HashMap<u64, u32>, sources: &mut Sources) -> Found {
     let Symbolized::Sym(symbol) = symbol else {
         return Found::default();
     };
@@ -227,7 +266,16 @@ fn found(symbol: &Symbolized<'_>) -> Found {
         function: Some(symbol.name.to_string()),
         file: place.map(|place| place.to_path().display().to_string()),
         line: place.and_then(|place| place.line),
+        column: place.and_then(column),
+        function_line: first_lines.get(&symbol.addr).copied(),
+        variable: place
+            .and_then(|place| sources.variable(&place.to_path(), place.line?, column(place)?)),
     }
+}
+
+/// The column of a place; 0 says that the compiler noted none.
+pub(crate) fn column(place: &CodeInfo<'_>) -> Option<u32> {
+    place.column.map(u32::from).filter(|&column| column > 0)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@
 //! live run, a recorded profile and a simulated machine. A profile that is complete becomes the
 //! input of a policy through [`items()`], or of chunk selection through [`data_objects()`]; those of
 //! the ranks of a parallel program become one by [`merge()`], and [`regroup()`] gives the sites of one
-//! that another tool recorded the names of a program's own.
+//! that another tool recorded the names of a program's own. [`matched_calls()`] finds the sites of a plan in a rebuilt program.
 //!
 //! [`UnitStep`] is the daemon's: units of memory of any process instead of sites of one.
 //!
@@ -28,6 +28,7 @@ mod latency;
 mod left_alone;
 mod merge;
 mod online;
+mod rebuilt;
 mod regroup;
 mod step;
 mod tally;
@@ -42,6 +43,7 @@ pub use items::{items, labels};
 pub use latency::is_latency_weighted;
 pub use merge::{MergeError, merge};
 pub use online::{Online, OnlineConfig};
+pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use regroup::regroup;
 pub use step::{Step, StepReport};
 pub use unit_step::{

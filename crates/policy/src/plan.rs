@@ -156,6 +156,7 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
         default_tier: default_tier(request, &assignments),
         standing: standing(items, &taken, capacity),
         assignments,
+        frames: BTreeMap::new(),
     }
 }
 

@@ -200,6 +200,20 @@ impl File {
         self.note(VERSION_KEY)?.parse().ok()
     }
 
+    /// Number of rows.
+    pub(crate) const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// True where it has a column of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        schema
+            .columns()
+            .iter()
+            .any(|column| column.path().string() == name)
+    }
+
     /// A column of numbers.
     pub(crate) fn numbers(&self, name: &str) -> Result<Column<u64>, String> {
         let column = self.column::<Int64Type>(name, |reader| match reader {

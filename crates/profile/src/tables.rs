@@ -107,6 +107,14 @@ fn read_optional_small(file: &File, name: &str) -> Result<Vec<Option<u32>>, Stri
         .collect()
 }
 
+/// As [`read_optional_small`], of a column that older files lack.
+fn read_later_small(file: &File, name: &str) -> Result<Vec<Option<u32>>, String> {
+    match file.has(name) {
+        true => read_optional_small(file, name),
+        false => Ok(vec![None; file.rows()]),
+    }
+}
+
 fn utf8(name: &str, value: &ByteArray) -> Result<String, String> {
     value
         .as_utf8()
@@ -225,6 +233,18 @@ impl Row for FrameRow {
                 "line",
                 optional_numbers(rows, |row| row.frame.line.map(u64::from)),
             ),
+            (
+                "column",
+                optional_numbers(rows, |row| row.frame.column.map(u64::from)),
+            ),
+            (
+                "function_line",
+                optional_numbers(rows, |row| row.frame.function_line.map(u64::from)),
+            ),
+            (
+                "variable",
+                optional_text(rows, |row| row.frame.variable.as_ref()),
+            ),
         ]
     }
 
@@ -236,6 +256,13 @@ impl Row for FrameRow {
         let mut build_id = read_optional_text(file, "build_id")?;
         let mut function = read_optional_text(file, "function")?;
         let mut source = read_optional_text(file, "file")?;
+        // Profiles of the first days lack the columns from here on.
+        let column = read_later_small(file, "column")?;
+        let function_line = read_later_small(file, "function_line")?;
+        let mut variable = match file.has("variable") {
+            true => read_optional_text(file, "variable")?,
+            false => vec![None; offset.len()],
+        };
         let sites = read_sites(file)?.into_iter().enumerate();
         let rows = sites.map(|(row, site)| Self {
             site,
@@ -247,6 +274,9 @@ impl Row for FrameRow {
                 function: function[row].take(),
                 file: source[row].take(),
                 line: line[row],
+                column: column[row],
+                function_line: function_line[row],
+                variable: variable[row].take(),
             },
         });
         Ok(rows.collect())

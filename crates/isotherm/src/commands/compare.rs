@@ -15,6 +15,7 @@ use isotherm_report::comparison::Comparison;
 use super::run::{covered, warn_if_foreign};
 use crate::aftermath::Aftermath;
 use crate::cli::CompareArgs;
+use crate::fit::{self, Fitted};
 use crate::hint;
 use crate::launch::{self, Output};
 use crate::notes::{Notes, print};
@@ -79,9 +80,14 @@ fn without_limit(tiers: &Tiers) -> Tiers {
 /// # Errors
 /// A plan that cannot be read, a program that fails, a run whose output differs.
 pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<Option<ExitStatus>> {
-    let plan = super::read_plan(&args.plan)?;
+    let fitted = fit::fitted(
+        &super::read_plan(&args.plan)?,
+        &launch::program(&args.program.words)?,
+    );
+    fitted.say(notes);
+    let plan = &fitted.plan;
     let mut times = vec![Vec::new(); PLACEMENTS.len()];
-    let interrupted = time_all(args, &plan, &mut times, notes)?;
+    let interrupted = time_all(args, &fitted, &mut times, notes)?;
     if interrupted.is_some() {
         let whole = times.iter().map(Vec::len).min().unwrap_or(0);
         times.iter_mut().for_each(|times| times.truncate(whole));
@@ -93,7 +99,7 @@ pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<Option<ExitStatus>
             return Ok(interrupted);
         }
     }
-    print(&shown(&plan, &command(args), &times, args.json))?;
+    print(&shown(plan, &command(args), &times, args.json))?;
     notes.next(&format!("isotherm explain {} SITE", hint::file(&args.plan)));
     Ok(interrupted)
 }
@@ -109,7 +115,7 @@ fn command(args: &CompareArgs) -> Vec<String> {
 /// Times every placement in turn, round by round; until the signal that is returned.
 fn time_all(
     args: &CompareArgs,
-    plan: &Plan,
+    fitted: &Fitted,
     times: &mut [Vec<Duration>],
     notes: Notes,
 ) -> Result<Option<ExitStatus>> {
@@ -125,7 +131,7 @@ fn time_all(
                 placement.name()
             ));
             let path = directory.path().join("output");
-            let configuration = placement.configuration(plan);
+            let configuration = placement.configuration(&fitted.plan);
             let (took, aftermath) = match time_one(args, &configuration, &path, placement.name())? {
                 Run::Whole(took, aftermath) => (took, aftermath),
                 Run::Interrupted(status) => {
@@ -134,7 +140,9 @@ fn time_all(
                 }
             };
             if round == 0 && *placement == Placement::Guided {
-                progress.suspend(|| warn_if_foreign(plan, &covered(plan, &aftermath), notes));
+                progress.suspend(|| {
+                    warn_if_foreign(&fitted.original, &covered(fitted, &aftermath), notes)
+                });
             }
             times[index].push(took);
             let output = std::fs::read(&path).context("the program's output cannot be read")?;

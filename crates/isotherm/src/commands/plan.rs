@@ -1,12 +1,13 @@
 //! `isotherm plan`: decides what goes where, from a profile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use isotherm_act::callers::caller;
 use isotherm_model::plan::{Plan, Value, Weight};
 use isotherm_model::plan_text;
 use isotherm_model::profile::Profile;
+use isotherm_model::site::{Frame, SiteId};
 use isotherm_policy::{PlanRequest, policy_from_text};
 
 use crate::cli::PlanArgs;
@@ -74,7 +75,7 @@ fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
     let labels = isotherm_pipeline::labels(profile);
     let callers = profile.sites.iter().map(|site| (site.id, caller(site)));
     let callers: BTreeMap<_, _> = callers.collect();
-    Ok(isotherm_policy::plan(&PlanRequest {
+    let mut plan = isotherm_policy::plan(&PlanRequest {
         value,
         weight,
         command: &profile.meta.command,
@@ -82,7 +83,19 @@ fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
         labels: Some(&labels),
         callers: Some(&callers),
         ..PlanRequest::new(&*policy, &items, &tiers)
-    }))
+    });
+    plan.frames = frames(profile, &plan);
+    Ok(plan)
+}
+
+/// The callers of the plan's sites, by which another build is searched for them.
+fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
+    let planned: BTreeSet<SiteId> = plan.assignments.iter().map(|site| site.site).collect();
+    let sites = profile.sites.iter();
+    sites
+        .filter(|site| planned.contains(&site.id) && !site.frames.is_empty())
+        .map(|site| (site.id, site.frames.clone()))
+        .collect()
 }
 
 fn announce(plan: &Plan, notes: Notes) {

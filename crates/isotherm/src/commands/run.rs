@@ -22,6 +22,7 @@ use isotherm_profile::{Kept, Writer};
 
 use crate::aftermath::Aftermath;
 use crate::cli::RunArgs;
+use crate::fit::{self, Fitted};
 use crate::hint;
 use crate::launch::{self, Output};
 use crate::naming::Naming;
@@ -50,13 +51,15 @@ pub(crate) fn run(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
 }
 
 fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
-    let configuration = Configuration::guided(plan);
+    let fitted = fit::fitted(plan, &launch::program(&args.program.words)?);
+    fitted.say(notes);
+    let configuration = Configuration::guided(&fitted.plan);
     let ready = launch::prepare(&args.program.words, &configuration, Output::Ours)?;
     let (session, running) = ready.start()?;
     let (status, took) = running.finish()?;
     let aftermath = Aftermath::read(&session);
     launch::warn_of(&aftermath, notes);
-    let covered = covered(plan, &aftermath);
+    let covered = covered(&fitted, &aftermath);
     if aftermath.off.is_empty() {
         say_coverage(plan, &covered, notes);
     }
@@ -69,6 +72,7 @@ fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
         "sites_matched": covered.matched.len(),
         "sites_only_in_plan": covered.only_in_plan.len(),
         "value_matched_share": covered.value_share(),
+        "fit": fitted.to_json(),
         "runtime": aftermath.to_json(),
     });
     let kept = write_summary(args, &summary);
@@ -102,9 +106,10 @@ fn made(plan: &Plan, aftermath: &Aftermath) -> BTreeSet<SiteId> {
     made
 }
 
-/// Which of the plan's sites a run made.
-pub(super) fn covered(plan: &Plan, aftermath: &Aftermath) -> Coverage {
-    coverage(plan, made(plan, aftermath))
+/// Which of the plan's sites a run made, under whichever names.
+pub(super) fn covered(fitted: &Fitted, aftermath: &Aftermath) -> Coverage {
+    let made = made(&fitted.plan, aftermath).into_iter();
+    coverage(&fitted.original, made.flat_map(|site| fitted.former(site)))
 }
 
 fn say_coverage(plan: &Plan, seen: &Coverage, notes: Notes) {

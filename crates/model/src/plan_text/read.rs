@@ -17,6 +17,8 @@ struct Draft {
     tiers: Vec<Tier>,
     first_tier: usize,
     sites: Vec<Line>,
+    code: Vec<Line>,
+    frames: Vec<Line>,
 }
 
 const HEADERS: [&str; 7] = [
@@ -87,6 +89,8 @@ impl Draft {
         };
         match word {
             "site" => self.sites.push(line),
+            "code" => self.code.push(line),
+            "frame" => self.frames.push(line),
             "tier" => {
                 if self.tiers.is_empty() {
                     self.first_tier = line.number;
@@ -101,7 +105,7 @@ impl Draft {
             _ => {
                 let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {
                     return line.wrong(format!(
-                        "unknown word `{word}`; a line starts with tier, site, {}",
+                        "unknown word `{word}`; a line starts with tier, site, code, frame, {}",
                         HEADERS.join(", ")
                     ));
                 };
@@ -149,6 +153,7 @@ impl Draft {
             default_tier: tier_named(default, &tiers, default.only()?)?,
             standing: standing(header("standing")?)?,
             assignments: sites(&self.sites, &tiers)?,
+            frames: super::frames::frames(&self.frames, &super::frames::modules(&self.code)?)?,
             tiers,
         })
     }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::{read, write};
 use crate::plan::{Assignment, Caller, Plan, Standing, Value, Weight};
-use crate::site::{CallerId, SiteId};
+use crate::site::{CallerId, Frame, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
 use crate::units::{Bytes, Nanos};
 
@@ -19,10 +19,12 @@ default slow
 standing planned 9 first-touch 4 bound 9 total 12
 site 00000000000000ab fast value 9 weight 128MiB  # main (bfs.cc:7) -- taken: it fits
 site shared slow value 3 weight 1028KiB  # small ones
+code 0 /bin/bfs build-id 01ab
+frame 00000000000000ab 0 0x12 function main line 7
 ";
 
 /// What is changed in [`PLAN`], into what, and how the complaint starts.
-const MALFORMED: [(&str, &str, &str); 37] = [
+const MALFORMED: [(&str, &str, &str); 42] = [
     (
         "isotherm-plan 1",
         "isotherm-plan 2",
@@ -37,7 +39,7 @@ const MALFORMED: [(&str, &str, &str); 37] = [
     (
         "policy thermos",
         "",
-        "line 13: the file ends without a `policy` line",
+        "line 15: the file ends without a `policy` line",
     ),
     (
         "policy thermos",
@@ -69,12 +71,8 @@ const MALFORMED: [(&str, &str, &str); 37] = [
         "period 0ms",
         "line 9: period of zero: the slow tier would never be slowed",
     ),
-    (
-        "1028KiB  # small ones\n",
-        "102",
-        "line 13: the file was cut short",
-    ),
-    ("  # small ones\n", "", "line 13: the file was cut short"),
+    ("line 7\n", "line", "line 15: the file was cut short"),
+    (" line 7\n", "", "line 15: the file was cut short"),
     ("depth 4", "depht 4", "line 6: unknown word `depht`"),
     (
         "\"./bfs\"",
@@ -183,6 +181,23 @@ const MALFORMED: [(&str, &str, &str); 37] = [
         "site shared slow value 3 weight 1028KiB",
         "site shared",
         "line 13: a site line is",
+    ),
+    ("code 0 ", "code 1 ", "line 15: there is no line `code 0`"),
+    (
+        "code 0 ",
+        "code x ",
+        "line 14: code \"x\" is not a whole number",
+    ),
+    (
+        " 0x12 ",
+        " 12 ",
+        "line 15: offset \"12\" is not a hexadecimal number",
+    ),
+    (" line 7\n", " line\n", "line 15: `line` lacks its value"),
+    (
+        "function main",
+        "colour main",
+        "line 15: `colour` is not known here",
     ),
 ];
 
@@ -309,7 +324,8 @@ prop_compose! {
             1_u64..,
             (any::<u64>(), any::<u64>(), any::<u32>(), callers(), text(), text()),
             0..8
-        )
+        ),
+        frames in prop::collection::vec(prop::collection::vec(frames(), 1..3), 0..8)
     ) -> Plan {
         let count = tiers.all().len() as u32;
         let mut assignments: Vec<Assignment> = sites
@@ -325,6 +341,11 @@ prop_compose! {
             })
             .collect();
         assignments.sort_by(Assignment::hotter_first);
+        let frames = assignments
+            .iter()
+            .zip(frames)
+            .map(|(assignment, frames)| (assignment.site, frames))
+            .collect();
         let [planned, first_touch, bound, total] = numbers;
         Plan {
             policy,
@@ -336,7 +357,21 @@ prop_compose! {
             tiers,
             standing: Standing { planned, first_touch, bound, total },
             assignments,
+            frames,
         }
+    }
+}
+
+prop_compose! {
+    fn frames()(
+        module in any::<String>(),
+        words in any::<[Option<String>; 4]>(),
+        offset in any::<u64>(),
+        numbers in any::<[Option<u32>; 3]>(),
+    ) -> Frame {
+        let [build_id, function, file, variable] = words;
+        let [line, column, function_line] = numbers;
+        Frame { module, build_id, offset, function, file, line, column, function_line, variable }
     }
 }
 

@@ -52,6 +52,9 @@ pub fn write(plan: &Plan) -> String {
     for site in sites {
         line(site_line(site, &name(site.tier)));
     }
+    for text in super::frames::write(plan) {
+        line(text);
+    }
     out
 }
 

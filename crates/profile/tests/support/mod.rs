@@ -103,6 +103,9 @@ fn frame(random: &mut Random) -> Frame {
         function: random.maybe(Random::text),
         file: random.maybe(Random::text),
         line: random.maybe(|random| random.next() as u32),
+        column: random.maybe(|random| random.next() as u32),
+        function_line: random.maybe(|random| random.next() as u32),
+        variable: random.maybe(Random::text),
     }
 }
 

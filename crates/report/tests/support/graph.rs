@@ -1,5 +1,7 @@
 //! An invented recording of a graph program: a few small hot arrays, large cold ones, phases.
 
+use std::collections::BTreeMap;
+
 use isotherm_model::batch::{Count, Epoch, Process, SourceReport};
 use isotherm_model::plan::{Assignment, Caller, Plan, Standing, Value, Weight, hotter_first};
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, Segment};
@@ -42,6 +44,7 @@ fn frame(function: &str, file: &str, line: u32, offset: u64) -> Frame {
         function: Some(function.into()),
         file: Some(file.into()),
         line: Some(line),
+        ..Frame::default()
     }
 }
 
@@ -292,6 +295,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
             total,
         },
         assignments,
+        frames: BTreeMap::new(),
     }
 }
 

@@ -1,0 +1,218 @@
+//! A plan, made fit for the build of the program that is to run.
+//!
+//! Sites are named by addresses in a build. A rebuilt program has others, so each caller of a planned site is looked for in
+//! the new build ([`modules`]), and the site gets the name that the runtime will give it there. What is not found, or could be one
+//! of several that the plan sends to different tiers, is left to the default, which then is that of first touch.
+
+mod modules;
+mod said;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use isotherm_act::callers::{caller_name, site_name};
+use isotherm_model::plan::{Assignment, Caller, Plan};
+use isotherm_model::site::{CallerId, Frame, SiteId, SiteKind};
+use isotherm_model::tier::TierIndex;
+use isotherm_pipeline::MatchedBy;
+
+use modules::Modules;
+
+/// Most names that one site may have in the new build, before nothing is said of it.
+const NAMES_MAX: usize = 64;
+
+/// A plan for this build, and how its sites were found.
+#[derive(Clone, Debug)]
+pub(crate) struct Fitted {
+    /// As it was made.
+    pub(crate) original: Plan,
+    /// Under the names that the sites have in this build.
+    pub(crate) plan: Plan,
+    /// The planned sites that a site of this build is.
+    former: BTreeMap<SiteId, Vec<SiteId>>,
+    /// What was found of each planned site.
+    found: BTreeMap<SiteId, Found>,
+    /// Files that were built anew since, with what the plan knows of them.
+    changed: Vec<PathBuf>,
+    /// Changed files that hold none of the functions that the plan names.
+    unknown: Vec<PathBuf>,
+}
+
+/// What was found of a planned site.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Found {
+    /// It has these names in this build.
+    As(Vec<SiteId>, MatchedBy),
+    /// This build has no such call, or cannot be searched.
+    Nothing,
+    /// It may be a site that the plan sends elsewhere as well.
+    Ambiguous,
+}
+
+/// A name in the new build, with the direct caller that goes with it.
+type Named = (SiteId, Option<CallerId>);
+
+/// Finds the sites of a plan in the program that is to run.
+pub(crate) fn fitted(plan: &Plan, program: &Path) -> Fitted {
+    let modules = Modules::read(plan, program);
+    let mut candidates = BTreeMap::new();
+    for site in sites(plan) {
+        candidates.insert(site.site, candidate(plan, site, &modules));
+    }
+    let ambiguous = ambiguous(plan, &candidates);
+    let mut fitted = Fitted {
+        original: plan.clone(),
+        plan: Plan {
+            assignments: Vec::new(),
+            ..plan.clone()
+        },
+        former: BTreeMap::new(),
+        found: BTreeMap::new(),
+        changed: modules.changed(),
+        unknown: modules.unknown(),
+    };
+    for site in &plan.assignments {
+        match candidates.remove(&site.site) {
+            // The arena of small and rare sites has no callers.
+            None => fitted.plan.assignments.push(site.clone()),
+            Some(Some((names, _))) if names.iter().any(|name| ambiguous.contains(&name.0)) => {
+                fitted.found.insert(site.site, Found::Ambiguous);
+            }
+            Some(Some((names, by))) => fitted.add(site, names, by),
+            Some(None) => {
+                fitted.found.insert(site.site, Found::Nothing);
+            }
+        }
+    }
+    if fitted.is_rebuilt() {
+        fitted.plan.default_tier = TierIndex::FASTEST;
+    }
+    fitted
+}
+
+/// The assignments of sites that a run can make.
+fn sites(plan: &Plan) -> impl Iterator<Item = &Assignment> {
+    plan.assignments.iter().filter(|a| a.site > SiteId::SHARED)
+}
+
+/// The names that a site may have in this build, and how they were found.
+fn candidate(
+    plan: &Plan,
+    site: &Assignment,
+    modules: &Modules,
+) -> Option<(BTreeSet<Named>, MatchedBy)> {
+    let as_it_is = |frames: Option<&Vec<Frame>>| {
+        let caller = match site.caller {
+            Caller::Direct { id, .. } => Some(id),
+            Caller::None => None,
+            Caller::Unknown => frames.and_then(|frames| caller_name(frames)),
+        };
+        Some((BTreeSet::from([(site.site, caller)]), MatchedBy::Name))
+    };
+    // A plan of the first days has no frames: its sites are those of its build.
+    let Some(frames) = plan.frames.get(&site.site) else {
+        return as_it_is(None);
+    };
+    let named = |kind| site_name(kind, frames) == Some(site.site);
+    let kind = [SiteKind::Heap, SiteKind::Mapping]
+        .into_iter()
+        .find(|kind| named(*kind));
+    let Some(kind) = kind else {
+        return match modules.described(site.site, frames)? {
+            (id, MatchedBy::Name) if id == site.site => as_it_is(Some(frames)),
+            (id, by) => Some((BTreeSet::from([(id, None)]), by)),
+        };
+    };
+    let mut stacks = vec![Vec::new()];
+    let mut worst = MatchedBy::Name;
+    for frame in frames {
+        let (places, by) = modules.places(frame)?;
+        worst = worst.max(by);
+        stacks = stacks
+            .iter()
+            .flat_map(|stack: &Vec<Frame>| {
+                places.iter().map(|place| {
+                    let mut longer = stack.clone();
+                    longer.push(place.clone());
+                    longer
+                })
+            })
+            .collect();
+        if stacks.len() > NAMES_MAX {
+            return None;
+        }
+    }
+    let names = stacks.iter().filter_map(|frames| {
+        let caller = (kind == SiteKind::Heap)
+            .then(|| caller_name(frames))
+            .flatten();
+        Some((site_name(kind, frames)?, caller))
+    });
+    Some((names.collect(), worst))
+}
+
+/// The names that sites of different tiers may have.
+fn ambiguous(
+    plan: &Plan,
+    candidates: &BTreeMap<SiteId, Option<(BTreeSet<Named>, MatchedBy)>>,
+) -> BTreeSet<SiteId> {
+    let mut tiers = BTreeMap::<SiteId, BTreeSet<TierIndex>>::new();
+    for site in sites(plan) {
+        for (name, _) in candidates[&site.site].iter().flat_map(|(names, _)| names) {
+            tiers.entry(*name).or_default().insert(site.tier);
+        }
+    }
+    let several = tiers.into_iter().filter(|(_, tiers)| tiers.len() > 1);
+    several.map(|(name, _)| name).collect()
+}
+
+impl Fitted {
+    fn add(&mut self, site: &Assignment, names: BTreeSet<Named>, by: MatchedBy) {
+        let has_others = matches!(
+            site.caller,
+            Caller::Direct {
+                has_others: true,
+                ..
+            }
+        );
+        for (name, caller) in &names {
+            let known = self.former.entry(*name).or_default();
+            known.push(site.site);
+            if known.len() > 1 {
+                continue;
+            }
+            let caller = match (site.caller, caller) {
+                (Caller::Unknown, _) => Caller::Unknown,
+                (_, Some(id)) => Caller::Direct {
+                    id: *id,
+                    has_others,
+                },
+                (_, None) => Caller::None,
+            };
+            self.plan.assignments.push(Assignment {
+                site: *name,
+                caller,
+                ..site.clone()
+            });
+        }
+        let names = names.into_iter().map(|(name, _)| name).collect();
+        self.found.insert(site.site, Found::As(names, by));
+    }
+
+    /// True where a file was built anew since the plan was made, or a site is not there any more.
+    pub(crate) fn is_rebuilt(&self) -> bool {
+        !self.changed.is_empty()
+            || self
+                .found
+                .values()
+                .any(|found| !matches!(found, Found::As(..)))
+    }
+
+    /// The planned sites that a site of a run is; itself where the plan knows it by no other name.
+    pub(crate) fn former(&self, site: SiteId) -> Vec<SiteId> {
+        self.former
+            .get(&site)
+            .cloned()
+            .unwrap_or_else(|| vec![site])
+    }
+}

@@ -1,0 +1,295 @@
+//! The files that hold a plan's callers: which of them were built anew, and where its callers are in them now.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use isotherm_model::calls::{Call, Callee, FunctionCalls};
+use isotherm_model::plan::Plan;
+use isotherm_model::site::{Frame, SiteId};
+use isotherm_observe::symbols::build_id;
+use isotherm_observe::{calls, contexts, described};
+use isotherm_pipeline::{MatchedBy, MatchedCall, matched_calls};
+
+/// A module as frames name it: path and build-id.
+type Key = (String, Option<String>);
+
+/// The modules of a plan as they are now.
+pub(super) struct Modules {
+    changed: BTreeMap<Key, Changed>,
+    /// Sites and contexts that the compiler named, of all modules.
+    described: BTreeSet<SiteId>,
+}
+
+/// A module that was built anew.
+struct Changed {
+    path: PathBuf,
+    build_id: Option<String>,
+    /// Its calls by the return addresses in the former build.
+    matched: BTreeMap<u64, MatchedCall>,
+    /// The sites that the compiler named, by the places of those in the former build.
+    described: BTreeMap<u64, (SiteId, MatchedBy)>,
+    has_functions: bool,
+}
+
+/// Function and file, as frames have them.
+type Function = (String, Option<String>);
+
+impl Modules {
+    /// Looks at each module of the plan; `program` is to run now.
+    pub(super) fn read(plan: &Plan, program: &Path) -> Self {
+        let program = program
+            .canonicalize()
+            .unwrap_or_else(|_| program.to_owned());
+        let keys: BTreeSet<Key> = plan.frames.values().flatten().map(key).collect();
+        let mut modules = Self {
+            changed: BTreeMap::new(),
+            described: BTreeSet::new(),
+        };
+        for key in keys {
+            let Some(path) = path_now(&key.0, plan, &program) else {
+                continue;
+            };
+            let records = described::read(&path).unwrap_or_default();
+            let contexts = contexts::read(&path);
+            modules
+                .described
+                .extend(contexts.all(&records).map(|context| context.id));
+            modules
+                .described
+                .extend(records.values().map(|site| site.id));
+            let now = build_id(&path);
+            // The runtime keeps 32 bytes of a build-id.
+            let is_same = match (&key.1, &now) {
+                (Some(former), Some(now)) => now.starts_with(former.as_str()),
+                _ => false,
+            };
+            if !is_same {
+                let changed = Changed::read(plan, &key, path, now, &records);
+                modules.changed.insert(key, changed);
+            }
+        }
+        modules
+    }
+
+    /// What a caller is in this build: more than one where the compiler made several calls of one. `None` where it is
+    /// not there, or cannot be told from others.
+    pub(super) fn places(&self, frame: &Frame) -> Option<(Vec<Frame>, MatchedBy)> {
+        let Some(changed) = self.changed.get(&key(frame)) else {
+            return Some((vec![frame.clone()], MatchedBy::Name));
+        };
+        let matched = changed.matched.get(&frame.offset)?;
+        let place = |offset: &u64| Frame {
+            module: changed.path.display().to_string(),
+            build_id: changed.build_id.clone(),
+            offset: *offset,
+            ..frame.clone()
+        };
+        Some((matched.offsets.iter().map(place).collect(), matched.by))
+    }
+
+    /// What a site that the compiler named is called in this build.
+    pub(super) fn described(&self, site: SiteId, frames: &[Frame]) -> Option<(SiteId, MatchedBy)> {
+        let changed = frames
+            .first()
+            .and_then(|frame| self.changed.get(&key(frame)));
+        if changed.is_none() || self.described.contains(&site) {
+            return Some((site, MatchedBy::Name));
+        }
+        // The contexts of a site are told apart by calls that have no order.
+        let [frame] = frames else {
+            return None;
+        };
+        changed?.described.get(&frame.offset).copied()
+    }
+
+    /// The modules that were built anew.
+    pub(super) fn changed(&self) -> Vec<PathBuf> {
+        self.changed
+            .values()
+            .map(|module| module.path.clone())
+            .collect()
+    }
+
+    /// Those of them that hold none of the functions that the plan names.
+    pub(super) fn unknown(&self) -> Vec<PathBuf> {
+        let without = self.changed.values().filter(|module| !module.has_functions);
+        without.map(|module| module.path.clone()).collect()
+    }
+}
+
+fn key(frame: &Frame) -> Key {
+    (frame.module.clone(), frame.build_id.clone())
+}
+
+/// Where a module of the plan is now: the program under its new name, everything else at its path.
+fn path_now(module: &str, plan: &Plan, program: &Path) -> Option<PathBuf> {
+    let name = |path: &str| Path::new(path).file_name().map(ToOwned::to_owned);
+    let planned = plan.command.first().and_then(|word| name(word));
+    let own = name(module).filter(|own| {
+        Some(own.as_os_str()) == program.file_name() || Some(own) == planned.as_ref()
+    });
+    let path = match own {
+        Some(_) => program.to_owned(),
+        None => PathBuf::from(module),
+    };
+    path.is_file().then_some(path)
+}
+
+impl Changed {
+    fn read(
+        plan: &Plan,
+        key: &Key,
+        path: PathBuf,
+        build_id: Option<String>,
+        records: &BTreeMap<u64, described::Described>,
+    ) -> Self {
+        let former = former_functions(plan, key);
+        let wanted: BTreeSet<&str> = former.keys().map(|(name, _)| name.as_str()).collect();
+        let now = calls::of_functions(&path, &wanted);
+        let named = described_functions(records);
+        let mut changed = Self {
+            path,
+            build_id,
+            matched: BTreeMap::new(),
+            described: BTreeMap::new(),
+            has_functions: !now.is_empty() || !named.is_empty(),
+        };
+        for function in former.values() {
+            if let Some(now) = same_function(function, &now) {
+                changed.matched.extend(matched_calls(function, now));
+            }
+            if let Some(now) = same_function(function, &named) {
+                let found = matched_calls(function, now).into_iter();
+                changed
+                    .described
+                    .extend(found.filter_map(|(offset, found)| {
+                        let [record] = found.offsets.as_slice() else {
+                            return None;
+                        };
+                        Some((offset, (records.get(record)?.id, found.by)))
+                    }));
+            }
+        }
+        changed
+    }
+}
+
+/// What the plan knows of the calls in a module, by function.
+fn former_functions(plan: &Plan, module: &Key) -> BTreeMap<Function, FunctionCalls> {
+    let mut functions = BTreeMap::<Function, FunctionCalls>::new();
+    for frames in plan.frames.values() {
+        let inner = std::iter::once(None).chain(frames.iter().map(Some));
+        for (frame, inner) in frames.iter().zip(inner) {
+            let Some(function) = frame.function.as_ref().filter(|_| key(frame) == *module) else {
+                continue;
+            };
+            let entry = functions
+                .entry((function.clone(), frame.file.clone()))
+                .or_insert_with(|| FunctionCalls {
+                    function: function.clone(),
+                    file: frame.file.clone(),
+                    first_line: frame.function_line,
+                    calls: Vec::new(),
+                });
+            entry.calls.push(Call {
+                offset: frame.offset,
+                line: frame.line,
+                column: frame.column,
+                callee: match inner {
+                    None => Callee::Allocation,
+                    Some(inner) => inner
+                        .function
+                        .clone()
+                        .map_or(Callee::Unknown, Callee::Function),
+                },
+                variable: frame.variable.clone(),
+            });
+        }
+    }
+    functions
+}
+
+/// The sites that the compiler named, by function.
+fn described_functions(records: &BTreeMap<u64, described::Described>) -> Vec<FunctionCalls> {
+    let mut functions = BTreeMap::<Function, FunctionCalls>::new();
+    for (address, site) in records {
+        let function = (site.function.clone(), Some(site.path.clone()));
+        let entry = functions
+            .entry(function)
+            .or_insert_with_key(|(function, file)| FunctionCalls {
+                function: function.clone(),
+                file: file.clone(),
+                ..FunctionCalls::default()
+            });
+        entry.calls.push(Call {
+            offset: *address,
+            line: site.line,
+            column: site.column,
+            callee: Callee::Allocation,
+            variable: None,
+        });
+    }
+    functions.into_values().collect()
+}
+
+/// The function of this name in the file whose path is most like the former one; `None` where two are as like.
+fn same_function<'a>(
+    former: &FunctionCalls,
+    now: &'a [FunctionCalls],
+) -> Option<&'a FunctionCalls> {
+    let likeness = |function: &FunctionCalls| match (&former.file, &function.file) {
+        (Some(former), Some(now)) => common_end(former, now),
+        _ => usize::from(former.file.is_none() && function.file.is_none()),
+    };
+    let named = now
+        .iter()
+        .filter(|function| function.function == former.function && likeness(function) > 0);
+    let mut by_likeness: Vec<_> = named
+        .map(|function| (likeness(function), function))
+        .collect();
+    by_likeness.sort_by_key(|(likeness, _)| std::cmp::Reverse(*likeness));
+    match by_likeness.as_slice() {
+        [(best, _), (next, _), ..] if best == next => None,
+        [(_, function), ..] => Some(function),
+        [] => None,
+    }
+}
+
+/// Parts that two paths have in common at their ends.
+fn common_end(a: &str, b: &str) -> usize {
+    let parts = |path| Path::new(path).components().rev();
+    parts(a).zip(parts(b)).take_while(|(a, b)| a == b).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{common_end, same_function};
+    use isotherm_model::calls::FunctionCalls;
+
+    fn function(name: &str, file: Option<&str>) -> FunctionCalls {
+        FunctionCalls {
+            function: name.to_owned(),
+            file: file.map(str::to_owned),
+            ..FunctionCalls::default()
+        }
+    }
+
+    #[test]
+    fn of_functions_of_one_name_the_one_of_the_same_file_is_meant() {
+        let now = [
+            function("init", Some("/new/src/a.c")),
+            function("init", Some("/new/src/b.c")),
+            function("main", Some("/new/src/a.c")),
+        ];
+        let file = |former: &str| {
+            let former = function("init", Some(former));
+            same_function(&former, &now).and_then(|found| found.file.clone())
+        };
+        assert_eq!(file("/old/src/b.c").as_deref(), Some("/new/src/b.c"));
+        assert_eq!(file("/old/src/c.c"), None);
+        assert_eq!(same_function(&function("init", None), &now), None);
+        let twice = [now[0].clone(), now[0].clone()];
+        assert_eq!(same_function(&now[0], &twice), None);
+        assert_eq!(common_end("/a/x/y.c", "/b/x/y.c"), 2);
+    }
+}

@@ -1,0 +1,140 @@
+//! How a plan fits, in words and as JSON.
+
+use isotherm_model::site::SiteId;
+use isotherm_pipeline::MatchedBy;
+
+use super::{Fitted, Found, sites};
+use crate::notes::Notes;
+
+/// Sites that are named of those that were not found.
+const LISTED: usize = 3;
+
+const fn word(by: MatchedBy) -> &'static str {
+    match by {
+        MatchedBy::Name => "name",
+        MatchedBy::Line => "line",
+        MatchedBy::Variable => "variable",
+        MatchedBy::Order => "order",
+    }
+}
+
+impl Fitted {
+    /// Sites of the plan, those found, and the share of the plan's value that these have.
+    fn shares(&self) -> (usize, usize, f64) {
+        let (mut all, mut known, mut value, mut found) = (0, 0, 0_u128, 0_u128);
+        for site in sites(&self.original) {
+            all += 1;
+            value += u128::from(site.value);
+            if let Some(Found::As(..)) = self.found.get(&site.site) {
+                known += 1;
+                found += u128::from(site.value);
+            }
+        }
+        let share = match value {
+            0 => known as f64 / all.max(1) as f64,
+            _ => found as f64 / value as f64,
+        };
+        (all, known, share)
+    }
+
+    /// Says before the program starts how much of the plan is known to its build.
+    pub(crate) fn say(&self, notes: Notes) {
+        let (all, known, share) = self.shares();
+        if all == 0 {
+            return;
+        }
+        if !self.is_rebuilt() {
+            notes.say(&format!(
+                "the plan fits this build: all of its {all} sites are known by name"
+            ));
+            return;
+        }
+        let files = self.changed.iter().map(|path| path.display().to_string());
+        let files = files.collect::<Vec<_>>().join(", ");
+        notes.say(&format!(
+            "{files}: built anew since the plan was made; {known} of its {all} sites ({:.0} % of its value) were found \
+             again{}",
+            share * 100.0,
+            self.ways()
+        ));
+        if known < all {
+            notes.warn(&format!(
+                "{} of the plan's sites were not found in this build ({}); their data, and all else that the plan does not know, is \
+                 placed as first touch would: fast while there is room, then slow",
+                all - known,
+                self.lost()
+            ));
+        }
+        for path in &self.unknown {
+            notes.warn(&format!(
+                "{}: holds none of the functions that the plan names; is it stripped? Build it with symbols and -g, or record \
+                 and plan again",
+                path.display()
+            ));
+        }
+    }
+
+    /// `: 7 by line, 1 by order`.
+    fn ways(&self) -> String {
+        let ways = [
+            MatchedBy::Name,
+            MatchedBy::Line,
+            MatchedBy::Variable,
+            MatchedBy::Order,
+        ];
+        let counted = ways.into_iter().filter_map(|way| {
+            let so = |found: &&Found| matches!(found, Found::As(_, by) if *by == way);
+            match self.found.values().filter(so).count() {
+                0 => None,
+                count => Some(format!("{count} by {}", word(way))),
+            }
+        });
+        match counted.collect::<Vec<_>>().join(", ") {
+            ways if ways.is_empty() => ways,
+            ways => format!(": {ways}"),
+        }
+    }
+
+    /// The hottest of the sites that were not found, with the reason.
+    fn lost(&self) -> String {
+        let lost: Vec<String> = sites(&self.original)
+            .filter_map(|site| match self.found.get(&site.site)? {
+                Found::As(..) => None,
+                Found::Nothing => Some(shown(site.site, &site.label, "not there")),
+                Found::Ambiguous => Some(shown(site.site, &site.label, "one of several alike")),
+            })
+            .collect();
+        let more = match lost.len() {
+            count if count > LISTED => format!("; and {} more", count - LISTED),
+            _ => String::new(),
+        };
+        format!("{}{more}", lost[..lost.len().min(LISTED)].join("; "))
+    }
+
+    /// How each site was found.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let (all, known, share) = self.shares();
+        let list = self.found.iter().map(|(site, found)| {
+            let (by, names) = match found {
+                Found::As(names, by) => (word(*by), names.iter().map(SiteId::to_string).collect()),
+                Found::Nothing => ("nothing", Vec::new()),
+                Found::Ambiguous => ("several", Vec::new()),
+            };
+            serde_json::json!({ "site": site.to_string(), "found_by": by, "sites_now": names })
+        });
+        serde_json::json!({
+            "rebuilt": self.is_rebuilt(),
+            "changed_files": self.changed.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
+            "planned_sites": all,
+            "found_sites": known,
+            "found_value_share": share,
+            "sites": list.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// A site with the innermost of its callers, and what became of it.
+fn shown(site: SiteId, label: &str, why: &str) -> String {
+    let innermost = label.split(" < ").next().unwrap_or_default();
+    format!("{site} {innermost}, {why}")
+}

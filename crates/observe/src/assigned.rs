@@ -1,0 +1,281 @@
+//! What the result of a call is assigned to, by the text of the source: `graph->edges` of
+//! `graph->edges = (edge *)malloc(n)`.
+//!
+//! Only plain cases are answered, because a wrong name is worse than none: an assignment whose right side is the
+//! call alone, casts aside, and a variable that is declared with the call of its constructor. A file that was
+//! changed after the program was built is not believed.
+
+use std::collections::HashMap;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Largest source file that is read.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+
+/// Words that stand before a call as types do before a variable.
+const NOT_TYPES: [&str; 12] = [
+    "return",
+    "new",
+    "delete",
+    "throw",
+    "else",
+    "case",
+    "goto",
+    "co_return",
+    "co_await",
+    "co_yield",
+    "do",
+    "in",
+];
+
+/// Source files of one module.
+#[derive(Debug)]
+pub(crate) struct Sources {
+    built: Option<SystemTime>,
+    files: HashMap<PathBuf, Option<Vec<String>>>,
+}
+
+impl Sources {
+    /// Those of the module at this path.
+    pub(crate) fn of(module: &Path) -> Self {
+        let built = module.metadata().and_then(|found| found.modified()).ok();
+        Self {
+            built,
+            files: HashMap::new(),
+        }
+    }
+
+    /// The variable that a call at a line and column assigns to, both from 1.
+    pub(crate) fn variable(&mut self, file: &Path, line: u32, column: u32) -> Option<String> {
+        let built = self.built?;
+        let lines = self
+            .files
+            .entry(file.to_owned())
+            .or_insert_with(|| read(file, built));
+        let lines = lines.as_deref()?;
+        let at = (line as usize).checked_sub(1)?;
+        let before = at.checked_sub(1).and_then(|at| lines.get(at));
+        assigned(before.map_or("", String::as_str), lines.get(at)?, column)
+    }
+}
+
+/// The lines of a regular file that is no newer than what was built of it.
+fn read(path: &Path, built: SystemTime) -> Option<Vec<String>> {
+    let found = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
+    if found.len() > FILE_BYTES_MAX || found.modified().ok()? > built {
+        return None;
+    }
+    let mut text = String::new();
+    let file = std::fs::File::open(path).ok()?;
+    file.take(FILE_BYTES_MAX).read_to_string(&mut text).ok()?;
+    Some(text.lines().map(str::to_owned).collect())
+}
+
+/// The variable that the call at a column of a line assigns to. `previous` is the line before, where a long
+/// assignment may begin.
+fn assigned(previous: &str, line: &str, column: u32) -> Option<String> {
+    let at = (column as usize).checked_sub(1)?;
+    let (before, call) = line.split_at_checked(at)?;
+    let name: &str = &call[..call.find(|c| !is_word(c)).unwrap_or(call.len())];
+    // A name in capitals is a macro, which may hold more than one call.
+    if !name.contains(|c: char| c.is_ascii_lowercase()) || before.contains("//") {
+        return None;
+    }
+    let joined = format!("{} ", previous.trim_end());
+    let before = match before.trim().is_empty() && !previous.contains("//") {
+        true => &joined,
+        false => before,
+    };
+    let statement = before.rsplit([';', '{', '}']).next().unwrap_or(before);
+    match before_the_equals_sign(statement) {
+        Some(left) => target(left),
+        None => declared(statement, name, &call[name.len()..]),
+    }
+}
+
+fn is_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// What stands left of an `=` that only casts and a namespace follow.
+fn before_the_equals_sign(statement: &str) -> Option<&str> {
+    let mut rest = statement.trim_end();
+    while let Some(shorter) = rest.strip_suffix("::") {
+        rest = shorter.trim_end_matches(is_word).trim_end();
+    }
+    loop {
+        if let Some(inner) = rest.strip_suffix(')') {
+            let open = inner.rfind('(')?;
+            let is_type = |c: char| is_word(c) || " *&:<>,".contains(c);
+            if !inner[open + 1..].chars().all(is_type) || inner[open + 1..].trim().is_empty() {
+                return None;
+            }
+            rest = inner[..open].trim_end();
+        } else if let Some(inner) = rest.strip_suffix(">(") {
+            let open = inner.rfind("_cast<")?;
+            rest = inner[..open].trim_end_matches(is_word).trim_end();
+        } else {
+            break;
+        }
+    }
+    let left = rest.strip_suffix('=')?;
+    let is_plain = !left.ends_with(|c| "=<>!+-*/%&|^".contains(c));
+    is_plain.then_some(left)
+}
+
+/// The variable, member or element at the end of an assignment's left side.
+fn target(left: &str) -> Option<String> {
+    let left = left.trim_end();
+    let mut start = left.len();
+    while let Some(last) = left[..start].chars().next_back() {
+        let text = &left[..start];
+        if is_word(last) || last == '.' {
+            start -= 1;
+        } else if text.ends_with("->") || text.ends_with("::") {
+            start -= 2;
+        } else if last == ']' {
+            start = opening(text)?;
+        } else {
+            break;
+        }
+    }
+    let name = &left[start..];
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        return None;
+    }
+    let stars = left[..start].len() - left[..start].trim_end_matches(['*', '&']).len();
+    let outside = left[..start - stars].trim_end();
+    if stars == 0 {
+        return Some(name.to_owned());
+    }
+    // `double *a`: the star belongs to the type. `*a` alone: what `a` points to. After a comma it may be either.
+    match outside.chars().next_back() {
+        None | Some('(') => Some(left[start - stars..].to_owned()),
+        Some(c) if is_word(c) || c == '>' => Some(name.to_owned()),
+        Some(_) => None,
+    }
+}
+
+/// Where the `[` stands that the last `]` closes.
+fn opening(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    for (at, c) in text.char_indices().rev() {
+        match c {
+            ']' => depth += 1,
+            '[' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// The variable of a declaration such as `std::vector<double> v(n)`, whose constructor is the call.
+fn declared(statement: &str, name: &str, after: &str) -> Option<String> {
+    let kind = statement.trim();
+    let is_type = |c: char| is_word(c) || " *&:<>,".contains(c);
+    let first = kind.split(|c| !is_word(c)).next().unwrap_or_default();
+    let last = kind.rsplit(|c| !is_word(c)).next().unwrap_or_default();
+    let is_macro = !last.is_empty() && !last.contains(|c: char| c.is_ascii_lowercase());
+    let whole = kind.chars().all(is_type)
+        && !kind.is_empty()
+        && kind.ends_with(|c| is_word(c) || c == '>')
+        && !NOT_TYPES.contains(&first)
+        && !NOT_TYPES.contains(&last)
+        && !is_macro;
+    (whole && after.trim_start().starts_with(['(', '{'])).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sources, assigned};
+
+    /// The variable of the call that begins at `@`.
+    fn of(line: &str) -> Option<String> {
+        let column = line.find('@').expect("a mark") + 1;
+        assigned("", &line.replace('@', ""), column as u32)
+    }
+
+    #[test]
+    fn the_left_side_of_a_plain_assignment_is_the_variable() {
+        for (line, variable) in [
+            ("    double *a = @malloc(n);", "a"),
+            ("a=@malloc(n);", "a"),
+            (
+                "  g->edges = (edge *)@malloc(n * sizeof(edge));",
+                "g->edges",
+            ),
+            ("  rows[i + x[2]] = @calloc(n, 8);", "rows[i + x[2]]"),
+            ("  *out = @malloc(n);", "*out"),
+            ("  if ((p = @malloc(n)) == NULL) {", "p"),
+            ("  x = @malloc(1), y = malloc(2);", "x"),
+            ("  x = malloc(1), y = @malloc(2);", "y"),
+            ("  int k = 0; char **names = @malloc(8);", "names"),
+            ("  auto *m = static_cast<double *>(@malloc(n));", "m"),
+            ("  auto t = std::@make_unique<T>(n);", "t"),
+            ("  this->data_ = @new double[n];", "this->data_"),
+            ("  std::vector<double> v(@n);", "none"),
+            ("  std::vector<std::pair<int, int>> @pairs(n);", "pairs"),
+            ("  for (;;) { Matrix @m{n, n};", "m"),
+        ] {
+            let wanted = Some(variable.to_owned()).filter(|name| name != "none");
+            assert_eq!(of(line), wanted, "{line}");
+        }
+        let long = assigned("  double *field =", "      malloc(n);", 7);
+        assert_eq!(long.as_deref(), Some("field"));
+    }
+
+    #[test]
+    fn where_the_source_leaves_a_doubt_there_is_no_variable() {
+        for line in [
+            "  return @malloc(n);",
+            "  use(@malloc(n));",
+            "  a = wrap(@malloc(n));",
+            "  a = b + @size(n);",
+            "  a == @make(n);",
+            "  a += @make(n);",
+            "  a = ok ? @malloc(n) : 0;",
+            "  .edges = @malloc(n),",
+            "  f(x)->y = @malloc(n);",
+            "  double *a = malloc(1), *b = @malloc(2);",
+            "  a = @ALLOC(n);",
+            "  return @make(n);",
+            "  else @make(n);",
+            "  // a = @malloc(n);",
+            "  @push_back(n);",
+            "  CHECK @make(n);",
+        ] {
+            assert_eq!(of(line), None, "{line}");
+        }
+        assert_eq!(assigned("  // a =", "  malloc(n);", 3), None);
+        for column in [0, 99, u32::MAX] {
+            assert_eq!(assigned("", "a = größe(n);", column), None);
+        }
+        assert_eq!(assigned("", "ö = f(n);", 2), None);
+    }
+
+    #[test]
+    fn a_source_that_was_edited_after_the_build_is_not_believed() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let (source, program) = (folder.path().join("a.c"), folder.path().join("a"));
+        let write = |path: &std::path::Path, at: u64| {
+            std::fs::write(path, "a = malloc(n);\n").expect("writes");
+            let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(at);
+            let file = std::fs::File::options()
+                .write(true)
+                .open(path)
+                .expect("opens");
+            file.set_modified(time).expect("takes a time");
+        };
+        write(&program, 1_000);
+        write(&source, 1_000);
+        let found = Sources::of(&program).variable(&source, 1, 5);
+        assert_eq!(found.as_deref(), Some("a"));
+        write(&source, 1_001);
+        assert_eq!(Sources::of(&program).variable(&source, 1, 5), None);
+        assert_eq!(Sources::of(&program).variable(folder.path(), 1, 5), None);
+    }
+}

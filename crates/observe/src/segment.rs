@@ -1,0 +1,17 @@
+//! Bytes of a program's file by their addresses in memory.
+
+use object::{Object, ObjectSegment};
+
+/// The bytes from an address of the program on, at most so many; fewer where its segment ends before.
+pub(crate) fn bytes_at<'data>(
+    file: &impl Object<'data>,
+    place: u64,
+    at_most: u64,
+) -> Option<&'data [u8]> {
+    let segment = file.segments().find(|segment| {
+        let start = segment.address();
+        place >= start && place - start < segment.size()
+    })?;
+    let left = segment.size() - (place - segment.address());
+    segment.data_range(place, left.min(at_most)).ok().flatten()
+}

@@ -1,0 +1,339 @@
+//! Which calls of a rebuilt function are those of its former build.
+//!
+//! ```text
+//! former build                     this build, two lines added above      matched
+//! 29:14 malloc   -> 0x1180         31:14 malloc   -> 0x11c4               by line (counted from the function's first)
+//! 30:14 malloc   -> 0x1198         32:14 malloc   -> 0x11dc               by line
+//!
+//! former build                     this build, a line added between       matched
+//! 29:14 malloc   -> 0x1180         29:14 malloc   -> 0x1180               by order: the function was edited,
+//! 30:14 malloc   -> 0x1198         31:14 malloc   -> 0x11a2               and has as many calls of malloc as before
+//! ```
+//!
+//! A call whose result goes to another variable is another call. Where lines do not agree, variables do not tell and the
+//! numbers of calls differ, nothing is matched: whichever call were taken, it would be a guess.
+
+use std::collections::BTreeMap;
+
+use isotherm_model::calls::{Call, Callee, FunctionCalls};
+
+/// How a call was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum MatchedBy {
+    /// By the place in the machine code, or by the compiler's name: nothing has changed.
+    Name,
+    /// By function, file and line, or as the only call of a function.
+    Line,
+    /// By function and file, and by the variable that the result is assigned to.
+    Variable,
+    /// By function and file, and by the order of the calls in it.
+    Order,
+}
+
+/// The calls that a former call may be. More than one where the compiler made several of one in the source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MatchedCall {
+    /// Their return addresses.
+    pub offsets: Vec<u64>,
+    /// How they were found.
+    pub by: MatchedBy,
+}
+
+/// The calls of one place in the source: of several, their order is that of the machine code.
+#[derive(Debug)]
+struct Place<'a> {
+    line: Option<u32>,
+    column: Option<u32>,
+    calls: Vec<&'a Call>,
+}
+
+/// Which calls of `now` those of `former` are, by the former return addresses; what is not in it is not there any more,
+/// or cannot be told from others.
+#[must_use]
+pub fn matched_calls(former: &FunctionCalls, now: &FunctionCalls) -> BTreeMap<u64, MatchedCall> {
+    by_line(former, now).unwrap_or_else(|| {
+        let mut found = by_variable(former, now);
+        by_order(former, now, &mut found);
+        the_only_call(former, now, &mut found);
+        found
+    })
+}
+
+/// Matches where every former call has its line still, counted from the beginning of the function. Where one has
+/// not, the function was edited, and a call that stands at the line of another would be taken for it.
+fn by_line(former: &FunctionCalls, now: &FunctionCalls) -> Option<BTreeMap<u64, MatchedCall>> {
+    let begins = |function: &FunctionCalls| function.first_line.map_or(0, i64::from);
+    let moved = match former.first_line.and(now.first_line) {
+        Some(_) => begins(now) - begins(former),
+        None => 0,
+    };
+    let mut found = BTreeMap::new();
+    for place in places(&former.calls) {
+        let line = i64::from(place.line?) + moved;
+        let same_column = |call: &&Call| {
+            call.column
+                .zip(place.column)
+                .is_none_or(|(now, former)| now == former)
+        };
+        let here: Vec<&Call> = now
+            .calls
+            .iter()
+            .filter(|call| call.line.is_some_and(|found| i64::from(found) == line))
+            .filter(same_column)
+            .filter(|call| may_be(place.calls[0], call))
+            .collect();
+        let callee = &place.calls[0].callee;
+        let same: Vec<&Call> = here
+            .iter()
+            .copied()
+            .filter(|call| call.callee == *callee)
+            .collect();
+        // A function that ends in a jump leaves no frame, so that what is called need not be what was reached.
+        let here = if same.is_empty() { here } else { same };
+        if here.is_empty() {
+            return None;
+        }
+        pair(&place.calls, &here, MatchedBy::Line, &mut found);
+    }
+    Some(found)
+}
+
+/// Whether two calls assign to the same variable, as far as is known.
+fn may_be(former: &Call, now: &Call) -> bool {
+    let variables = former.variable.as_ref().zip(now.variable.as_ref());
+    variables.is_none_or(|(former, now)| former == now)
+}
+
+/// Matches the calls whose variable, and what is called for it, is there once before and once now.
+fn by_variable(former: &FunctionCalls, now: &FunctionCalls) -> BTreeMap<u64, MatchedCall> {
+    let mut found = BTreeMap::new();
+    for call in former.calls.iter().filter(|call| call.variable.is_some()) {
+        let same = |other: &&Call| other.variable == call.variable && other.callee == call.callee;
+        let before: Vec<Call> = former.calls.iter().filter(same).cloned().collect();
+        let after: Vec<Call> = now.calls.iter().filter(same).cloned().collect();
+        if let ([before], [after]) = (places(&before).as_slice(), places(&after).as_slice()) {
+            pair(&before.calls, &after.calls, MatchedBy::Variable, &mut found);
+        }
+    }
+    found
+}
+
+/// Matches the other calls of each function by their order in the source, where there are as many as before.
+fn by_order(former: &FunctionCalls, now: &FunctionCalls, found: &mut BTreeMap<u64, MatchedCall>) {
+    let taken: Vec<u64> = found.values().flat_map(|m| m.offsets.clone()).collect();
+    let mut callees: Vec<&Callee> = former.calls.iter().map(|call| &call.callee).collect();
+    callees.sort_unstable();
+    callees.dedup();
+    for callee in callees.into_iter().filter(|c| **c != Callee::Unknown) {
+        let of = |function: &FunctionCalls| -> Vec<Call> {
+            let calls = function.calls.iter().filter(|call| call.callee == *callee);
+            calls.cloned().collect()
+        };
+        let (mut before, mut after) = (of(former), of(now));
+        before.retain(|call| !found.contains_key(&call.offset));
+        after.retain(|call| !taken.contains(&call.offset));
+        let (before, after) = (places(&before), places(&after));
+        if before.len() != after.len() {
+            continue;
+        }
+        for (before, after) in before.iter().zip(&after) {
+            if may_be(before.calls[0], after.calls[0]) {
+                pair(&before.calls, &after.calls, MatchedBy::Order, found);
+            }
+        }
+    }
+}
+
+/// Matches the only call of a function with the only one that it had, whatever they are said to lead to: `_start` calls
+/// `__libc_start_main`, which the C library knows by another name. Not that of an allocation: it may be gone.
+fn the_only_call(
+    former: &FunctionCalls,
+    now: &FunctionCalls,
+    found: &mut BTreeMap<u64, MatchedCall>,
+) {
+    let allocates = |function: &FunctionCalls| {
+        let mut calls = function.calls.iter();
+        calls.any(|call| call.callee == Callee::Allocation)
+    };
+    if !found.is_empty() || allocates(former) || allocates(now) {
+        return;
+    }
+    if let ([before], [after]) = (
+        places(&former.calls).as_slice(),
+        places(&now.calls).as_slice(),
+    ) {
+        pair(&before.calls, &after.calls, MatchedBy::Line, found);
+    }
+}
+
+/// The calls of one place: one by one where there are as many as before; else each may be each.
+fn pair(former: &[&Call], now: &[&Call], by: MatchedBy, found: &mut BTreeMap<u64, MatchedCall>) {
+    for (position, call) in former.iter().enumerate() {
+        let offsets = match former.len() == now.len() {
+            true => vec![now[position].offset],
+            false => now.iter().map(|call| call.offset).collect(),
+        };
+        found.insert(call.offset, MatchedCall { offsets, by });
+    }
+}
+
+/// The places of calls in the order of the source; without lines, each call is a place of its own, in the order of
+/// the machine code.
+fn places(calls: &[Call]) -> Vec<Place<'_>> {
+    let mut sorted: Vec<&Call> = calls.iter().collect();
+    sorted.sort_by_key(|call| (call.line, call.column, call.offset));
+    sorted.dedup_by_key(|call| call.offset);
+    let mut places: Vec<Place<'_>> = Vec::new();
+    for call in sorted {
+        match places.last_mut() {
+            Some(last)
+                if call.line.is_some()
+                    && (last.line, last.column) == (call.line, call.column)
+                    && last.calls[0].callee == call.callee =>
+            {
+                last.calls.push(call);
+            }
+            _ => places.push(Place {
+                line: call.line,
+                column: call.column,
+                calls: vec![call],
+            }),
+        }
+    }
+    places
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MatchedBy, matched_calls};
+    use isotherm_model::calls::{Call, Callee, FunctionCalls};
+
+    /// Calls by (offset, line, column, what is called: `m` for malloc, else a function, `*` for a pointer).
+    fn function(first_line: u32, calls: &[(u64, u32, u32, &str)]) -> FunctionCalls {
+        let call = |&(offset, line, column, callee): &(u64, u32, u32, &str)| Call {
+            offset,
+            line: (line > 0).then_some(line),
+            column: (column > 0).then_some(column),
+            callee: match callee {
+                "m" => Callee::Allocation,
+                "*" => Callee::Unknown,
+                name => Callee::Function(name.to_owned()),
+            },
+            variable: None,
+        };
+        FunctionCalls {
+            function: "main".to_owned(),
+            file: Some("main.c".to_owned()),
+            first_line: (first_line > 0).then_some(first_line),
+            calls: calls.iter().map(call).collect(),
+        }
+    }
+
+    /// What the calls at 1, 2, ... were found to be.
+    fn found(former: &FunctionCalls, now: &FunctionCalls) -> Vec<Option<(Vec<u64>, MatchedBy)>> {
+        let found = matched_calls(former, now);
+        let calls = former.calls.iter();
+        calls
+            .map(|call| found.get(&call.offset).map(|m| (m.offsets.clone(), m.by)))
+            .collect()
+    }
+
+    const TWO: [(u64, u32, u32, &str); 2] = [(1, 29, 14, "m"), (2, 30, 14, "m")];
+
+    #[test]
+    fn lines_are_counted_from_the_beginning_of_the_function() {
+        let former = function(20, &TWO);
+        for above in [0, 1, 5] {
+            let line = |line| line + above;
+            let now = function(
+                20 + above,
+                &[
+                    (11, line(29), 14, "m"),
+                    (12, line(30), 14, "m"),
+                    (13, line(31), 5, "puts"),
+                ],
+            );
+            let wanted = [11, 12].map(|offset| Some((vec![offset], MatchedBy::Line)));
+            assert_eq!(found(&former, &now), wanted, "{above} lines");
+        }
+    }
+
+    #[test]
+    fn a_line_added_within_a_function_shifts_no_site_to_its_neighbour() {
+        let former = function(20, &TWO);
+        for first in [29, 30] {
+            let now = function(20, &[(11, first, 14, "m"), (12, 31, 14, "m")]);
+            let wanted = [11, 12].map(|offset| Some((vec![offset], MatchedBy::Order)));
+            assert_eq!(found(&former, &now), wanted, "first at {first}");
+        }
+    }
+
+    #[test]
+    fn an_edited_function_with_more_or_fewer_calls_is_not_guessed_at() {
+        let former = function(20, &TWO);
+        let more = function(
+            20,
+            &[(11, 28, 14, "m"), (12, 30, 14, "m"), (13, 31, 14, "m")],
+        );
+        let fewer = function(20, &[(11, 30, 14, "m")]);
+        for now in [more, fewer] {
+            assert_eq!(found(&former, &now), [None, None]);
+        }
+    }
+
+    #[test]
+    fn a_call_that_assigns_to_another_variable_is_another_call() {
+        let named = |mut function: FunctionCalls, variables: &[&str]| {
+            for (call, variable) in function.calls.iter_mut().zip(variables) {
+                call.variable = Some((*variable).to_owned());
+            }
+            function
+        };
+        let former = named(function(20, &TWO), &["a", "b"]);
+        // `c` stands where `a` stood.
+        let calls = [(11, 29, 14, "m"), (12, 30, 14, "m"), (13, 31, 14, "m")];
+        let now = named(function(20, &calls), &["c", "a", "b"]);
+        let by_variable = |offset| Some((vec![offset], MatchedBy::Variable));
+        assert_eq!(found(&former, &now), [by_variable(12), by_variable(13)]);
+        let now = named(function(20, &TWO), &["c", "b"]);
+        assert_eq!(found(&former, &now), [None, by_variable(2)]);
+    }
+
+    #[test]
+    fn columns_tell_calls_of_one_line_apart_and_so_does_what_is_called() {
+        let former = function(20, &[(1, 29, 14, "m"), (2, 29, 40, "m")]);
+        let now = function(
+            20,
+            &[(11, 29, 40, "m"), (12, 29, 14, "m"), (13, 29, 14, "rows")],
+        );
+        let by_line = |offset| Some((vec![offset], MatchedBy::Line));
+        assert_eq!(found(&former, &now), [by_line(12), by_line(11)]);
+        // Without columns all calls of the line may be the one.
+        let former = function(20, &[(1, 29, 0, "m")]);
+        let both = Some((vec![11, 12], MatchedBy::Line));
+        assert_eq!(found(&former, &now), [both]);
+    }
+
+    #[test]
+    fn without_lines_calls_are_found_by_their_order_where_their_number_is_the_same() {
+        let former = function(0, &[(1, 0, 0, "load"), (2, 0, 0, "m")]);
+        let now = function(
+            0,
+            &[(11, 0, 0, "puts"), (12, 0, 0, "load"), (13, 0, 0, "m")],
+        );
+        let wanted = [12, 13].map(|offset| Some((vec![offset], MatchedBy::Order)));
+        assert_eq!(found(&former, &now), wanted);
+        let pointer = function(0, &[(1, 0, 0, "*")]);
+        let now = function(0, &[(11, 0, 0, "*"), (12, 0, 0, "*")]);
+        assert_eq!(found(&pointer, &now), [None]);
+    }
+
+    #[test]
+    fn the_only_call_of_a_function_is_found_under_another_name_but_an_allocation_is_not() {
+        let former = function(0, &[(1, 0, 0, "__libc_start_main_impl")]);
+        let now = function(0, &[(11, 0, 0, "__libc_start_main")]);
+        let wanted = Some((vec![11], MatchedBy::Line));
+        assert_eq!(found(&former, &now), [wanted]);
+        assert_eq!(found(&function(0, &[(1, 0, 0, "m")]), &now), [None]);
+    }
+}
