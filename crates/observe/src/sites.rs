@@ -12,6 +12,8 @@ use crate::session::{Module, SiteNumbers, SiteRow};
 #[derive(Debug, Default)]
 pub struct SiteLedger {
     sites: HashMap<SiteId, Site>,
+    /// Position of each site in the order in which they were created, which the sessions' tables keep.
+    created: HashMap<SiteId, usize>,
     contributed: HashMap<Process, HashMap<SiteId, SiteNumbers>>,
     changed: BTreeSet<SiteId>,
 }
@@ -29,6 +31,8 @@ impl SiteLedger {
         if !fresh && before == row.numbers {
             return;
         }
+        let count = self.created.len();
+        self.created.entry(row.id).or_insert(count);
         let site = self.sites.entry(row.id).or_insert_with(|| Site {
             frames: row.frames_in(modules),
             ..Site::new(row.id, row.kind)
@@ -53,6 +57,7 @@ impl SiteLedger {
     pub fn note_special(&mut self, id: SiteId, kind: SiteKind) {
         if let std::collections::hash_map::Entry::Vacant(vacant) = self.sites.entry(id) {
             vacant.insert(Site::new(id, kind));
+            self.created.insert(id, self.created.len());
             self.changed.insert(id);
         }
     }
@@ -62,9 +67,12 @@ impl SiteLedger {
         self.contributed.remove(&process);
     }
 
-    /// The sites that are new or whose numbers changed since the last call, by id.
+    /// The sites that are new or whose numbers changed since the last call, in the order in which they
+    /// were created: that of first touch.
     pub fn take_changed(&mut self) -> Vec<Site> {
-        std::mem::take(&mut self.changed)
+        let mut changed: Vec<SiteId> = std::mem::take(&mut self.changed).into_iter().collect();
+        changed.sort_by_key(|id| self.created.get(id));
+        changed
             .iter()
             .filter_map(|id| self.sites.get(id).cloned())
             .collect()
@@ -78,6 +86,27 @@ mod tests {
     use isotherm_model::batch::Process;
     use isotherm_model::site::{SiteId, SiteKind};
     use isotherm_model::units::Bytes;
+
+    #[test]
+    fn sites_come_in_the_order_in_which_they_were_created_and_not_by_name() {
+        let row = |id| SiteRow {
+            id: SiteId(id),
+            kind: SiteKind::Heap,
+            frames: vec![],
+            numbers: SiteNumbers {
+                allocations: 1,
+                ..SiteNumbers::default()
+            },
+        };
+        let process = Process { pid: 1, image: 0 };
+        let mut ledger = SiteLedger::default();
+        for id in [9, 4, 7] {
+            ledger.note(process, row(id), &[]);
+        }
+        ledger.note_special(SiteId::SHARED, SiteKind::Shared);
+        let order: Vec<u64> = ledger.take_changed().iter().map(|site| site.id.0).collect();
+        assert_eq!(order, [9, 4, 7, 1]);
+    }
 
     #[test]
     fn numbers_of_all_processes_are_summed_and_only_changes_come_again() {
