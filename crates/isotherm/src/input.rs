@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::Profile;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_pipeline::{CountWorth, count_worth};
@@ -185,22 +186,34 @@ pub(crate) fn open(path: &Path, reading: &Reading, notes: Notes) -> Result<Input
     })
 }
 
-/// What is at the path, ready to be replayed, and what one of its counts stands for.
+/// A workload, what its counts are counts of, and what one of them stands for.
+pub(crate) struct Replayable {
+    pub workload: Workload,
+    pub counted: CountUnit,
+    pub worth: CountWorth,
+}
+
+/// What the accesses of a trace are: all of them, or samples.
+pub(crate) fn counted(accesses: &Accesses) -> CountUnit {
+    match accesses.tally().sampled {
+        true => CountUnit::Unknown,
+        false => CountUnit::Accesses,
+    }
+}
+
+/// What is at the path, ready to be replayed.
 ///
 /// # Errors
 /// As [`open`]; nothing in it can be replayed.
-pub(crate) fn workload(
-    path: &Path,
-    reading: &Reading,
-    notes: Notes,
-) -> Result<(Workload, CountWorth)> {
+pub(crate) fn workload(path: &Path, reading: &Reading, notes: Notes) -> Result<Replayable> {
     let shown = || path.display().to_string();
     let progress = notes.progress("reading the trace");
     let read = match open(path, reading, notes)? {
-        Input::Profile(profile) => {
-            let workload = Workload::of_profile(&profile).with_context(shown)?;
-            (workload, count_worth(&profile))
-        }
+        Input::Profile(profile) => Replayable {
+            workload: Workload::of_profile(&profile).with_context(shown)?,
+            counted: profile.counted(),
+            worth: count_worth(&profile),
+        },
         Input::Accesses(accesses) => {
             let length = match reading.epoch {
                 Some(length) => length,
@@ -233,7 +246,7 @@ fn replayable(
     page: Bytes,
     epoch: EpochLength,
     notes: Notes,
-) -> Result<(Workload, CountWorth)> {
+) -> Result<Replayable> {
     let mut failed = None;
     let readable = accesses.by_ref().map_while(|access| match access {
         Ok(access) => Some(access),
@@ -247,12 +260,15 @@ fn replayable(
         return Err(error.into());
     }
     warn_of(path, &accesses, notes);
-    let worth = match accesses.tally().sampled {
-        true => CountWorth::Unknown,
-        false => CountWorth::OneAccess,
-    };
-    let workload = workload.with_context(|| path.display().to_string())?;
-    Ok((workload, worth))
+    let counted = counted(&accesses);
+    Ok(Replayable {
+        workload: workload.with_context(|| path.display().to_string())?,
+        counted,
+        worth: match counted {
+            CountUnit::Accesses => CountWorth::OneAccess,
+            _ => CountWorth::Unknown,
+        },
+    })
 }
 
 /// Says what of a trace could not be used, and what cannot be told apart.

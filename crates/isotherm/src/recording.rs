@@ -200,6 +200,7 @@ pub(crate) fn meta(words: &[OsString], observing: &Observing, emulated: bool) ->
         epoch_length: observing.epoch,
         chunk: observing.chunk,
         sample_interval: Some(sample_interval(observing)),
+        cache_filter: observing.cache_filter,
         emulated,
     }
 }

@@ -3,8 +3,13 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use isotherm_model::footprint::Footprint;
 use isotherm_model::tier::{Emulation, Tier, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
+use isotherm_observe::doctor::{self, State};
+use isotherm_observe::probe::Probe;
+
+use isotherm_model::words::percent;
 
 use crate::cli::TiersChoice;
 use crate::notes::Notes;
@@ -20,9 +25,17 @@ const DEFAULT_SHARE: f64 = 0.25;
 /// An unknown name, a bad tiers file, a fast tier larger than the machine.
 pub(crate) fn resolve(
     choice: &TiersChoice,
-    footprint: Option<Bytes>,
+    footprint: Option<Footprint>,
     notes: Notes,
 ) -> Result<Tiers> {
+    let footprint = footprint.map(|Footprint(bytes)| bytes);
+    if let (Some(Capacity::Share(share)), None) = (choice.fast, footprint) {
+        notes.say(&format!(
+            "no profile tells the footprint here, so --fast takes {} of this machine's memory, {}",
+            percent(share),
+            memory()
+        ));
+    }
     let tiers = match choice.tiers.split_once(':').unwrap_or((&choice.tiers, "")) {
         ("emulated", preset) => emulated(choice, preset, footprint)?,
         ("detect", "") => detected(choice, footprint, notes)?,
@@ -30,6 +43,19 @@ pub(crate) fn resolve(
     };
     check_capacity(choice, &tiers)?;
     Ok(tiers)
+}
+
+/// Why these tiers cannot work on this machine, and what would help: the emulated pair traps pages.
+pub(crate) fn trouble(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
+    if !tiers.emulates() {
+        return None;
+    }
+    match doctor::userfaultfd(probe).state {
+        State::Available | State::Degraded { .. } => None,
+        State::Missing { why, remedy } => Some(format!(
+            "the emulated pair cannot work here: {why}; {remedy}"
+        )),
+    }
 }
 
 /// The file that the flags name, if they name one.

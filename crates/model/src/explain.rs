@@ -9,6 +9,7 @@ use crate::plan::{Assignment, Plan};
 use crate::site::SiteId;
 use crate::tier::{Tier, TierIndex};
 use crate::units::Bytes;
+use crate::words;
 
 /// Sites that an ambiguous text lists at most, so that the answer stays readable.
 const LISTED: usize = 10;
@@ -110,14 +111,12 @@ pub fn explain(plan: &Plan, text: &str) -> Result<String, ExplainError> {
     if !site.reason.is_empty() {
         line(format!("  reason   {} ({})", site.reason, plan.policy));
     }
+    let all = ranked.iter().map(|a| a.value);
     line(format!(
-        "  value    {} {}, {} of all {}",
-        site.value,
-        plan.value.word(),
-        percent(u128::from(site.value), ranked.iter().map(|a| a.value)),
-        ranked
-            .iter()
-            .fold(0_u64, |sum, a| sum.saturating_add(a.value)),
+        "  value    {}, {} of all {}",
+        plan.value_in_words(site.value),
+        percent(u128::from(site.value), all.clone()),
+        words::grouped(all.fold(0, u64::saturating_add)),
     ));
     line(format!(
         "  weight   {} ({}), {} of all {}",
@@ -152,9 +151,9 @@ fn emulated(plan: &Plan) -> &'static str {
 fn percent(part: u128, of: impl Iterator<Item = u64>) -> String {
     let all: u128 = of.map(u128::from).sum();
     if all == 0 {
-        "0 %".to_owned()
+        words::percent(0.0)
     } else {
-        format!("{:.1} %", part as f64 * 100.0 / all as f64)
+        words::percent(part as f64 / all as f64)
     }
 }
 
@@ -184,12 +183,12 @@ fn before(plan: &Plan, hotter: &[&Assignment]) -> String {
     let count = placed.count();
     let Tier { name, capacity, .. } = fastest;
     let filled = format!(
-        "{count} of {} hotter sites fill {used} of the {capacity} of {name}",
+        "{name} holds {count} of {} hotter sites, {used} of its {capacity}",
         hotter.len()
     );
     match crossed {
         Some(site) => format!("{filled}; {site} crossed the capacity"),
-        None => format!("{filled}; {room} were left"),
+        None => format!("{filled}; {room} left"),
     }
 }
 
@@ -246,6 +245,7 @@ mod tests {
     const PLAN: &str = "isotherm-plan 1
 policy thermos
 value accesses
+counted accesses
 weight peak-rss
 depth 4
 command \"./bfs\"
@@ -266,9 +266,9 @@ site 0000000000000030 slow value 1 weight 2KiB # main (bfs.cc:11)
             "slow (emulated)",
             "refused: too little (thermos)",
             "9 accesses, 9.0 % of all 100",
-            "2 KiB (peak-rss), 28.6 % of all 7 KiB",
+            "2 KiB (peak-rss), 29 % of all 7 KiB",
             "rank 2 of 3",
-            "1 of 1 hotter sites fill 3 KiB of the 4 KiB of fast; 1 KiB were left",
+            "fast holds 1 of 1 hotter sites, 3 KiB of its 4 KiB; 1 KiB left",
             "fast of 5 KiB would hold it",
             "hotter than 0000000000000010 (30720.000 a MiB)",
         ] {
@@ -276,6 +276,25 @@ site 0000000000000030 slow value 1 weight 2KiB # main (bfs.cc:11)
         }
         let hottest = explain(&plan, "10").unwrap();
         assert!(hottest.contains("it is the hottest in fast"), "{hottest}");
+    }
+
+    #[test]
+    fn the_value_is_named_for_what_was_counted() {
+        for (headers, expected) in [
+            (
+                "counted time",
+                "9 samples of time waiting for memory, 9.0 % of all 100",
+            ),
+            ("counted misses", "9 misses, 9.0 % of all 100"),
+            ("", "9 samples, 9.0 % of all 100"),
+        ] {
+            let plan = read(&PLAN.replace("counted accesses", headers)).unwrap();
+            let text = explain(&plan, "20").unwrap();
+            assert!(text.contains(expected), "{text}");
+        }
+        let bandwidth = read(&PLAN.replace("value accesses", "value bandwidth")).unwrap();
+        let text = explain(&bandwidth, "20").unwrap();
+        assert!(text.contains("9 accesses a second"), "{text}");
     }
 
     #[test]

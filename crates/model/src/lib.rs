@@ -7,12 +7,16 @@
 //! Each arrow is a type of this crate; a stage depends on `model` and never on its neighbour.
 //! Nothing here does I/O, reads a clock or is unsafe. Overloaded words are defined where their type
 //! stands: *tier* in [`tier`], *node* in [`movement`], *site* in [`site`], *epoch* and *batch* in [`batch`], *page* in
-//! [`page`], *plan* in [`plan`], *unit* in [`watch`].
+//! [`page`], *plan* in [`plan`], *unit* in [`watch`], *footprint* in [`footprint`], *hotness* in [`hotness`], what an
+//! *access count* counts in [`count_unit`].
 #![forbid(unsafe_code)]
 
 pub mod batch;
 pub mod calls;
+pub mod count_unit;
 pub mod explain;
+pub mod footprint;
+pub mod hotness;
 pub mod movement;
 pub mod outcome;
 pub mod page;
@@ -26,3 +30,4 @@ pub mod tier;
 pub mod trace;
 pub mod units;
 pub mod watch;
+pub mod words;

@@ -4,6 +4,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::count_unit::CountUnit;
+use crate::hotness::hotter_first;
 use crate::site::{CallerId, Frame, SiteId};
 use crate::tier::{TierIndex, Tiers};
 use crate::units::Bytes;
@@ -11,12 +13,12 @@ use crate::units::Bytes;
 /// What makes a site valuable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// Accesses as the source counted them. Timer samples weigh by time, so stalls count.
+    /// What the profile counted, whatever that is: [`Plan::counted`] names it.
     Accesses,
-    /// Accesses per second over the site's own life.
+    /// The same per second over the site's own life.
     Bandwidth,
-    /// Time lost in accesses, in the unit of the source: each weighted by its measured latency, or
-    /// samples taken by time, which stalls attract. Only for profiles whose sources all weigh so.
+    /// Accesses weighted by the latency that the processor measured of each. Only for profiles whose
+    /// sources all measure it.
     Latency,
 }
 
@@ -66,25 +68,6 @@ impl Weight {
             .into_iter()
             .find(|weight| weight.word() == word)
     }
-}
-
-/// Compares two (value, weight, site) by hotness, value per byte, descending, then by site: the
-/// one order of sites everywhere.
-///
-/// Value without weight is hotter than anything (it costs nothing); among such the higher value
-/// comes first. No value is hotness zero whatever the weight. The quotients are compared by their
-/// cross products, which fit 128 bits, so nothing is rounded.
-#[must_use]
-pub fn hotter_first(a: (u64, Bytes, SiteId), b: (u64, Bytes, SiteId)) -> Ordering {
-    let weightless = |(value, weight, _): (u64, Bytes, SiteId)| value > 0 && weight.0 == 0;
-    let product = |value: u64, weight: Bytes| u128::from(value) * u128::from(weight.0.max(1));
-    let by_hotness = match (weightless(a), weightless(b)) {
-        (true, true) => b.0.cmp(&a.0),
-        (true, false) => Ordering::Less,
-        (false, true) => Ordering::Greater,
-        (false, false) => product(b.0, a.1).cmp(&product(a.0, b.1)),
-    };
-    by_hotness.then(a.2.cmp(&b.2))
 }
 
 /// What a policy is given of one site.
@@ -161,6 +144,8 @@ pub struct Plan {
     pub policy: String,
     /// What value meant.
     pub value: Value,
+    /// What the profile's counts were counts of.
+    pub counted: CountUnit,
     /// What weight meant.
     pub weight: Weight,
     /// The program it was made for.
@@ -203,6 +188,25 @@ impl Assignment {
 }
 
 impl Plan {
+    /// What the values are, in words: `accesses`, `time waiting for memory a second`.
+    #[must_use]
+    pub fn valued(&self) -> String {
+        match self.value {
+            Value::Accesses | Value::Latency => self.counted.noun().to_owned(),
+            Value::Bandwidth => format!("{} a second", self.counted.noun()),
+        }
+    }
+
+    /// So much value, in words: `90 accesses`, `7 samples of time waiting for memory a second`.
+    #[must_use]
+    pub fn value_in_words(&self, value: u64) -> String {
+        let counted = self.counted.counted(value);
+        match self.value {
+            Value::Accesses | Value::Latency => counted,
+            Value::Bandwidth => format!("{counted} a second"),
+        }
+    }
+
     /// The tier for this site.
     #[must_use]
     pub fn tier_of(&self, site: SiteId) -> TierIndex {
@@ -280,7 +284,8 @@ impl fmt::Display for Standing {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Assignment, Caller, Plan, Standing, Value, Weight, hotter_first};
+    use super::{Assignment, Caller, Plan, Standing, Value, Weight};
+    use crate::count_unit::CountUnit;
     use crate::site::{CallerId, SiteId};
     use crate::tier::{Emulation, TierIndex, Tiers};
     use crate::units::Bytes;
@@ -318,6 +323,7 @@ mod tests {
         Plan {
             policy: "thermos".into(),
             value: Value::Accesses,
+            counted: CountUnit::Accesses,
             weight: Weight::PeakRss,
             command: Vec::new(),
             depth: 4,
@@ -360,21 +366,5 @@ mod tests {
             site(12, FAST, Caller::Unknown),
         ]);
         assert_eq!(plan.tiers_by_caller(), None);
-    }
-
-    #[test]
-    fn hotness_puts_free_value_first_and_breaks_ties_by_site() {
-        let mut sites = [
-            (0, Bytes(0), SiteId(8)),
-            (0, Bytes(9), SiteId(7)),
-            (2, Bytes(4), SiteId(6)),
-            (1, Bytes(2), SiteId(5)),
-            (u64::MAX, Bytes(u64::MAX), SiteId(4)),
-            (1, Bytes(0), SiteId(3)),
-            (5, Bytes(0), SiteId(9)),
-        ];
-        sites.sort_unstable_by(|a, b| hotter_first(*a, *b));
-        let order: Vec<u64> = sites.iter().map(|site| site.2.0).collect();
-        assert_eq!(order, [9, 3, 4, 5, 6, 7, 8]);
     }
 }

@@ -4,7 +4,8 @@
 //! isotherm-plan 1
 //! # comments run from `#` to the end of the line
 //! policy thermos
-//! value accesses
+//! value accesses  # time waiting for memory
+//! counted time
 //! weight peak-rss
 //! depth 4
 //! command "./bfs" "graph.bin"
@@ -23,6 +24,9 @@
 //! fastest first. Sites come hottest first whatever their tier, so moving one to another tier
 //! changes one word of one line. Words after `#` of a tier line are its reason, those of a site
 //! line its label and, after ` -- `, the policy's reason; all of them may be left away.
+//!
+//! `counted` says what the values were counted in (`accesses`, `misses`, `latency`, `time`, `touches`;
+//! `unknown` where it is left away), and the comment behind `value` says the same in words.
 //!
 //! `caller ID` names the site's innermost frame alone, `caller ID+` one that was also seen in contexts
 //! which no line names, `caller none` a site that no caller tells (a mapping, a call that the compiler

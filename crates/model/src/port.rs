@@ -61,6 +61,11 @@ pub trait SitePolicy {
         false
     }
 
+    /// Why the sites it takes may hold more than the tier, in words; none where they never do.
+    fn overfills(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The sites to put into a tier of this capacity, each with one sentence of reason; sites not
     /// named stay for the next tier.
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice>;
@@ -74,6 +79,10 @@ impl<P: SitePolicy + ?Sized> SitePolicy for &P {
 
     fn unnamed_sites_go_fast(&self) -> bool {
         (**self).unnamed_sites_go_fast()
+    }
+
+    fn overfills(&self) -> Option<&'static str> {
+        (**self).overfills()
     }
 
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {

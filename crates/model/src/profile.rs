@@ -1,6 +1,10 @@
 //! A profile: what a run of a program taught, by epoch, site and chunk.
 
+use std::collections::BTreeSet;
+
 use crate::batch::{Count, Epoch, Extent, Process, SourceReport};
+use crate::count_unit::CountUnit;
+use crate::footprint::{Footprint, ResidentSums};
 use crate::site::{Site, SiteId};
 use crate::units::{Accesses, Bytes, Nanos};
 
@@ -23,6 +27,9 @@ pub struct Meta {
     pub chunk: Bytes,
     /// Processor time from one sample to the next of a source that samples by time.
     pub sample_interval: Option<Nanos>,
+    /// Size of the cache whose misses a program that counts its own accesses counted; none where it
+    /// counted each.
+    pub cache_filter: Option<Bytes>,
     /// True where the run's tiers were emulated.
     pub emulated: bool,
 }
@@ -176,17 +183,41 @@ impl Profile {
         sums
     }
 
-    /// Most bytes of all placeable sites resident in one epoch: what the share in `--fast 25%` is
-    /// of.
+    /// The footprint: what a share in `--fast 25%` is a share of.
     #[must_use]
-    pub fn footprint(&self) -> Bytes {
-        let mut sums = std::collections::BTreeMap::<Epoch, Bytes>::new();
-        for resident in &self.resident {
-            if resident.site != SiteId::UNATTRIBUTED {
-                *sums.entry(resident.epoch).or_default() += resident.bytes;
-            }
+    pub fn footprint(&self) -> Footprint {
+        match self.resident_sums().footprint(&self.sites) {
+            Footprint(Bytes::ZERO) => self.accessed(),
+            footprint => footprint,
         }
-        sums.into_values().max().unwrap_or_default()
+    }
+
+    /// The bytes of all chunks that were accessed and can be placed.
+    fn accessed(&self) -> Footprint {
+        let placeable = self.heat.iter().filter(|heat| heat.site.is_placeable());
+        let chunks: BTreeSet<_> = placeable
+            .map(|heat| (heat.process, heat.address, heat.site))
+            .collect();
+        Footprint(Bytes(self.meta.chunk.0.saturating_mul(chunks.len() as u64)))
+    }
+
+    /// What was resident in each epoch.
+    #[must_use]
+    pub fn resident_sums(&self) -> ResidentSums {
+        let mut sums = ResidentSums::default();
+        sums.add(&self.resident);
+        sums
+    }
+
+    /// The sites that can be placed, by id: those that every output counts.
+    pub fn placeable_sites(&self) -> impl Iterator<Item = &Site> {
+        self.sites.iter().filter(|site| site.id.is_placeable())
+    }
+
+    /// What the counts are counts of.
+    #[must_use]
+    pub fn counted(&self) -> CountUnit {
+        CountUnit::of(&self.sources, self.meta.cache_filter.is_some())
     }
 
     /// Length of the run.

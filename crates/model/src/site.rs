@@ -13,6 +13,12 @@ impl SiteId {
     pub const UNATTRIBUTED: Self = Self(0);
     /// The arena that small and rare sites share.
     pub const SHARED: Self = Self(1);
+
+    /// True for what can be placed: the sites that every output counts, of which the shared arena is one.
+    #[must_use]
+    pub fn is_placeable(self) -> bool {
+        self != Self::UNATTRIBUTED
+    }
 }
 
 impl fmt::Display for SiteId {

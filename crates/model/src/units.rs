@@ -267,12 +267,12 @@ pub enum Capacity {
 }
 
 impl Capacity {
-    /// The bytes this is of a footprint, rounded down.
+    /// The bytes this is of a whole, rounded down: of the footprint, where a program's is known.
     #[must_use]
-    pub fn of(self, footprint: Bytes) -> Bytes {
+    pub fn of(self, whole: Bytes) -> Bytes {
         match self {
             Self::Bytes(bytes) => bytes,
-            Self::Share(share) => Bytes((footprint.0 as f64 * share) as u64),
+            Self::Share(share) => Bytes((whole.0 as f64 * share) as u64),
         }
     }
 }

@@ -380,7 +380,9 @@ fn page_tables(probe: &dyn Probe) -> Finding {
     }
 }
 
-fn userfaultfd(probe: &dyn Probe) -> Finding {
+/// Whether pages can be trapped, which the emulated pair needs.
+#[must_use]
+pub fn userfaultfd(probe: &dyn Probe) -> Finding {
     use isotherm_sys::userfaultfd::OpenError;
     const NAME: &str = "trapped pages and emulated tiers (userfaultfd)";
     match probe.userfaultfd() {

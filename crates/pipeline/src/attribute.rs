@@ -300,7 +300,7 @@ mod tests {
             .map(|s| (s.id, s.first_seen, s.peak_rss.0))
             .collect();
         assert_eq!(facts, [(B, 1, 5), (A, 0, 700)]);
-        assert_eq!(profile.footprint(), Bytes(700));
+        assert_eq!(profile.footprint().0, Bytes(700));
     }
 
     #[test]

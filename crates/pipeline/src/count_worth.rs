@@ -1,9 +1,8 @@
 //! For how many accesses of the program one count of a profile stands.
 
+use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::Profile;
 use isotherm_model::units::Nanos;
-
-use crate::count_unit::{CountUnit, common_unit};
 
 /// What a count stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +19,9 @@ pub enum CountWorth {
 /// What a count of this profile stands for.
 #[must_use]
 pub fn count_worth(profile: &Profile) -> CountWorth {
-    match (common_unit(&profile.sources), profile.meta.sample_interval) {
-        (Some(CountUnit::Access), _) => CountWorth::OneAccess,
-        (Some(CountUnit::Time), Some(interval)) => CountWorth::Time(interval),
+    match (profile.counted(), profile.meta.sample_interval) {
+        (CountUnit::Accesses | CountUnit::Misses, _) => CountWorth::OneAccess,
+        (CountUnit::Time, Some(interval)) => CountWorth::Time(interval),
         _ => CountWorth::Unknown,
     }
 }
@@ -30,7 +29,7 @@ pub fn count_worth(profile: &Profile) -> CountWorth {
 #[cfg(test)]
 mod tests {
     use super::{CountWorth, count_worth};
-    use crate::count_unit::tests::reports;
+    use isotherm_model::batch::SourceReport;
     use isotherm_model::profile::{Meta, Profile};
     use isotherm_model::units::Nanos;
 
@@ -39,7 +38,16 @@ mod tests {
             sample_interval,
             ..Meta::default()
         });
-        profile.sources = reports(sources);
+        let report = |&(name, usable): &(&str, u64)| SourceReport {
+            name: name.to_owned(),
+            taken: usable,
+            usable,
+            lost: 0,
+            cost: Nanos(0),
+            cost_note: String::new(),
+            trouble: String::new(),
+        };
+        profile.sources = sources.iter().map(report).collect();
         count_worth(&profile)
     }
 

@@ -3,17 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::Epoch;
+use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{Item, Value, Weight};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 
-use crate::latency::is_latency_weighted;
-
 /// One item for each site of the profile that has value or weight, in the order of first
 /// allocation. The shared arena is one of them; unattributed memory, which nothing can place, is
-/// not. By [`Value::Latency`] no site has a value where the profile knows no latencies
-/// ([`is_latency_weighted`]).
+/// not. By [`Value::Latency`] no site has a value where no latency was measured.
 #[must_use]
 pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
     let accesses = profile.accesses_by_site();
@@ -21,12 +19,8 @@ pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
         Value::Accesses | Value::Latency => BTreeMap::new(),
         Value::Bandwidth => lives(profile),
     };
-    let knows_latency = is_latency_weighted(&profile.sources);
-    let mut sites: Vec<_> = profile
-        .sites
-        .iter()
-        .filter(|site| site.id != SiteId::UNATTRIBUTED)
-        .collect();
+    let knows_latency = profile.counted() == CountUnit::Latency;
+    let mut sites: Vec<_> = profile.placeable_sites().collect();
     sites.sort_unstable_by_key(|site| (site.first_seen, site.id));
     sites
         .into_iter()
@@ -168,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn latency_is_what_the_sources_weighed_and_nothing_where_they_counted() {
+    fn latency_is_what_the_processor_measured_and_nothing_where_it_did_not() {
         let by = |source: &str| {
             let source = SourceReport {
                 name: source.to_owned(),
@@ -187,7 +181,9 @@ mod tests {
             items.map(|item| item.value).collect::<Vec<_>>()
         };
         assert_eq!(by("pebs"), [1, 40, 0]);
-        assert_eq!(by("trapped-pages"), [0, 0, 0]);
+        for source in ["timer", "trapped-pages", "instrumented"] {
+            assert_eq!(by(source), [0, 0, 0], "{source}");
+        }
     }
 
     #[test]

@@ -18,13 +18,11 @@
 #![forbid(unsafe_code)]
 
 mod attribute;
-mod count_unit;
 mod count_worth;
 mod coverage;
 mod data_objects;
 mod gap;
 mod items;
-mod latency;
 mod left_alone;
 mod merge;
 mod online;
@@ -40,7 +38,6 @@ pub use coverage::{Coverage, coverage};
 pub use data_objects::{CountedObject, data_objects};
 pub use gap::{gap_closed, geometric_mean};
 pub use items::{items, labels};
-pub use latency::is_latency_weighted;
 pub use merge::{MergeError, merge};
 pub use online::{Online, OnlineConfig};
 pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};

@@ -127,6 +127,7 @@ fn difference(a: &Profile, b: &Profile) -> Option<&'static str> {
             a.sample_interval != b.sample_interval,
             "--frequency or --source",
         ),
+        (a.cache_filter != b.cache_filter, "--cache-filter"),
         (a.emulated != b.emulated, "kind of tiers (emulated or real)"),
     ];
     differs

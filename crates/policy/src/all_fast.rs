@@ -20,6 +20,10 @@ impl SitePolicy for AllFast {
         true
     }
 
+    fn overfills(&self) -> Option<&'static str> {
+        Some("all-fast takes everything")
+    }
+
     fn choose(&self, items: &[Item], _capacity: Bytes) -> Vec<Choice> {
         (0..items.len())
             .map(|item| Choice {

@@ -23,6 +23,10 @@ impl SitePolicy for FirstTouch {
         true
     }
 
+    fn overfills(&self) -> Option<&'static str> {
+        Some("first-touch takes the site that fills the tier, of which a part fits")
+    }
+
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
         let mut order: Vec<usize> = (0..items.len()).collect();
         order.sort_unstable_by_key(|&i| (items[i].order, items[i].site));

@@ -17,6 +17,10 @@ impl SitePolicy for Hotset {
         "hotset"
     }
 
+    fn overfills(&self) -> Option<&'static str> {
+        Some("hotset takes the site that crosses the capacity")
+    }
+
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
         let limit = u128::from(capacity.0);
         let mut used = 0_u128;

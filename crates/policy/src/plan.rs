@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{Assignment, Caller, Item, Plan, Value, Weight};
 use isotherm_model::port::SitePolicy;
 use isotherm_model::site::{CallerId, SiteId};
@@ -26,6 +27,8 @@ pub struct PlanRequest<'a> {
     pub tiers: &'a Tiers,
     /// What the values of the items are.
     pub value: Value,
+    /// What the profile's counts, of which the values are made, are counts of.
+    pub counted: CountUnit,
     /// What the weights of the items are.
     pub weight: Weight,
     /// The program it is made for.
@@ -53,6 +56,7 @@ impl<'a> PlanRequest<'a> {
             items,
             tiers,
             value: Value::Accesses,
+            counted: CountUnit::Unknown,
             weight: Weight::PeakRss,
             command: &[],
             depth: 0,
@@ -65,7 +69,7 @@ impl<'a> PlanRequest<'a> {
 /// Sites by id, each once, without the one that cannot be placed: from here on the order in which
 /// they were given is forgotten.
 pub(crate) fn canonical(items: &[Item]) -> Vec<Item> {
-    let placeable = items.iter().filter(|i| i.site != SiteId::UNATTRIBUTED);
+    let placeable = items.iter().filter(|i| i.site.is_placeable());
     let mut sites: Vec<Item> = placeable.copied().collect();
     sites.sort_unstable_by_key(|item| item.site);
     sites.dedup_by(|item, known| {
@@ -149,6 +153,7 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
     Plan {
         policy: request.policy.name().to_owned(),
         value: request.value,
+        counted: request.counted,
         weight: request.weight,
         command: request.command.to_vec(),
         depth: request.depth,

@@ -100,6 +100,12 @@ impl SitePolicy for Thermos {
         }
     }
 
+    fn overfills(&self) -> Option<&'static str> {
+        Some(
+            "thermos takes a site that crosses the capacity if it is worth more than what it displaces",
+        )
+    }
+
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
         let limit = u128::from(capacity.0);
         let mut taken = Taken::default();

@@ -5,7 +5,7 @@
 //! isotherm       0.1.0      epoch_length_ns 1000000000 command.1  g.el
 //! started        2026-...   chunk_bytes     65536      machine.kernel  6.18.0
 //! emulated       false      ending          exited     ending_value    0
-//! sample_interval_ns 1000000
+//! sample_interval_ns 1000000      cache_filter_bytes 32768
 //! ```
 
 use isotherm_model::profile::{Ending, Meta};
@@ -31,6 +31,8 @@ pub(crate) fn rows(meta: &Meta, ending: Ending) -> Vec<MetaRow> {
     ];
     let interval = meta.sample_interval;
     rows.extend(interval.map(|interval| row("sample_interval_ns", interval.0.to_string())));
+    let filter = meta.cache_filter;
+    rows.extend(filter.map(|size| row("cache_filter_bytes", size.0.to_string())));
     let (word, value) = match ending {
         Ending::Exited(status) => ("exited", Some(status)),
         Ending::Signalled(signal) => ("signalled", Some(signal)),
@@ -62,6 +64,9 @@ pub(crate) fn read(rows: Vec<MetaRow>) -> Result<(Meta, Ending), String> {
             "emulated" => meta.emulated = value == "true",
             "sample_interval_ns" => {
                 meta.sample_interval = Some(Nanos(value.parse().map_err(wrong)?));
+            }
+            "cache_filter_bytes" => {
+                meta.cache_filter = Some(Bytes(value.parse().map_err(wrong)?));
             }
             "ending" => ending = value,
             "ending_value" => ending_value = value.parse().map_err(wrong)?,

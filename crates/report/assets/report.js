@@ -74,7 +74,7 @@
     const fast = colour("--accent"), slow = colour("--cool");
     const end = Math.max(1, ...data.sites.map((site) => site.capacity));
     const mark = data.plan ? data.plan.fast_capacity_share : data.hot_capacity_share;
-    const label = data.plan ? `plan: ${percent(mark)} fast` : `${percent(mark)}: ${percent(data.hot_accesses_share)} of accesses`;
+    const label = data.plan ? `plan: ${percent(mark)} fast` : `${percent(mark)}: ${percent(data.hot_accesses_share)} of the ${data.counted}`;
     if (data.plan) legend("curve", [[fast, `planned for ${data.plan.tiers[0].name}`], [slow, "planned for a slower tier"]]);
     const points = data.sites.map((site) => ({
       value: [site.capacity, site.accesses], site,
@@ -86,12 +86,12 @@
       tooltip: {
         ...base().tooltip, trigger: "item",
         formatter: ({ data: { site } }) => !site ? "" :
-          `<b>${text(site.location)}</b><br>${percent(site.accesses_share)} of accesses, ${bytes(site.peak_rss_bytes)}` +
-          `${site.tier ? `, ${text(site.tier)}` : ""}<br>with all hotter: ${percent(site.accesses)} of accesses in ${percent(site.capacity)} of the footprint`,
+          `<b>${text(site.location)}</b><br>${percent(site.accesses_share)} of the ${data.counted}, ${bytes(site.peak_rss_bytes)}` +
+          `${site.tier ? `, ${text(site.tier)}` : ""}<br>with all hotter: ${percent(site.accesses)} of the ${data.counted} in ${percent(site.capacity)} of the footprint`,
       },
       xAxis: axis({ type: "value", min: 0, max: end, ...(end < 2 && { interval: 0.25 }), name: narrow() ? "capacity, share of footprint" : "cumulative capacity, share of the footprint", nameLocation: "middle", nameGap: 30,
         axisLabel: { color: colour("--soft"), fontSize: 13, formatter: (v) => v === end && end !== 1 ? "" : `${Math.round(v * 100)} %` } }),
-      yAxis: axis({ type: "value", min: 0, max: 1, interval: 0.25, name: "share of accesses", nameLocation: "end", nameGap: 10,
+      yAxis: axis({ type: "value", min: 0, max: 1, interval: 0.25, name: `share of the ${data.counted}`, nameLocation: "end", nameGap: 10,
         nameTextStyle: { align: "left", color: colour("--soft"), fontSize: 13 }, axisLabel: { color: colour("--soft"), fontSize: 13, formatter: (v) => `${Math.round(v * 100)} %` } }),
       series: [
         { type: "line", silent: true, symbol: "none", data: [[0, 0], [end, 1]], lineStyle: { color: colour("--soft"), type: "dashed", width: 1, opacity: 0.7 } },
@@ -112,7 +112,7 @@
     return {
       ...base(),
       grid: { left: 8, right: 56, top: 8, bottom: 8, containLabel: true },
-      tooltip: { ...base().tooltip, formatter: ({ name, value }) => `${text(name)}: ${percent(value)} of the ${text(plan.value)}` },
+      tooltip: { ...base().tooltip, formatter: ({ name, value }) => `${text(name)}: ${percent(value)} of the ${text(plan.valued)}` },
       xAxis: axis({ type: "value", min: 0, max: 1, interval: 0.25, axisLabel: { color: colour("--soft"), fontSize: 13, formatter: (v) => `${v * 100} %` } }),
       yAxis: axis({ type: "category", data: rows.map((row) => row[0]), axisLabel: { color: colour("--ink"), fontSize: 14 } }),
       series: [{ type: "bar", barWidth: "58%", data: rows.map(([, value, color]) => ({ value, itemStyle: { color, borderRadius: 3 } })),
@@ -138,7 +138,7 @@
           const column = columns[c], row = rows[r], found = cells[cell];
           return `<b>${text(row.location)}</b>${row.parts > 1 ? ` part ${row.part} of ${row.parts}` : ""}<br>` +
             `${time(column.start_ns)} to ${time(column.start_ns + column.span_ns)}<br>` +
-            `${found.accesses.toLocaleString("en")} accesses, ${rate(found.accesses_per_mib_second)} for each MiB and second`;
+            `${data.counted}: ${found.accesses.toLocaleString("en")}, ${rate(found.accesses_per_mib_second)} for each MiB and second`;
         },
       },
       xAxis: axis({ type: "category", data: columns.map((c) => time(c.start_ns)), splitLine: { show: false }, name: "time since start", nameLocation: "middle", nameGap: 28 }),

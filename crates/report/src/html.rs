@@ -76,6 +76,9 @@ pub(crate) fn name(text: &str) -> String {
 /// The figures the charts draw.
 #[derive(Serialize)]
 struct Data<'a> {
+    /// What was counted, in words.
+    counted: &'static str,
+    epochs: usize,
     footprint_bytes: u64,
     hot_capacity_share: f64,
     hot_accesses_share: f64,
@@ -135,6 +138,8 @@ fn data(summary: &Summary) -> String {
         series.location = clip(&series.location, NAME);
     }
     let data = Data {
+        counted: summary.totals.counted.noun(),
+        epochs: summary.run.epochs,
         footprint_bytes: summary.totals.footprint_bytes,
         hot_capacity_share: summary.totals.hot_capacity_share,
         hot_accesses_share: summary.totals.hot_accesses_share,
@@ -169,6 +174,8 @@ fn header(summary: &Summary) -> String {
         html += "</ul>\n";
     }
     let totals = &summary.totals;
+    let of_counted = format!("of the {}", totals.counted.noun());
+    let units = totals.counted.units();
     let mut figures = vec![
         (
             "footprint",
@@ -176,7 +183,7 @@ fn header(summary: &Summary) -> String {
             "most bytes of all sites resident at one time".to_owned(),
         ),
         (
-            "of accesses",
+            &*of_counted,
             percent(totals.hot_accesses_share),
             format!(
                 "on the hottest {} of the footprint",
@@ -189,7 +196,7 @@ fn header(summary: &Summary) -> String {
             "allocation sites that can be placed".to_owned(),
         ),
         (
-            "accesses seen",
+            &*units,
             grouped(totals.accesses),
             format!(
                 "on sites; {} more on stacks, data and libraries",
@@ -248,15 +255,17 @@ impl Chart<'_> {
 
 fn charts_first(summary: &Summary) -> String {
     let totals = &summary.totals;
-    let mut words = "Sites from hottest to coldest: how much capacity they fill, and how much of the accesses they take. \
-                     The further the curve bends from the diagonal, the more a small fast tier can do."
-        .to_owned();
+    let counted = totals.counted.noun();
+    let mut words = format!(
+        "Sites from hottest to coldest: how much capacity they fill, and how much of the {counted} they take. \
+         The further the curve bends from the diagonal, the more a small fast tier can do."
+    );
     if totals.peak_rss_sum_bytes > totals.footprint_bytes {
         words += " It ends beyond 100 % of the footprint because sites peak at different times.";
     }
     let curve = Chart {
         id: "curve",
-        title: "Capacity against bandwidth",
+        title: &format!("Capacity against {counted}"),
         words: &words,
         label: &summary.headline,
         after: "",
@@ -271,7 +280,7 @@ fn standing(plan: &crate::plan::PlanSummary) -> String {
         title: &format!("The plan beside first touch and the bound: {policy}"),
         words: &format!(
             "Share of the {} that {} of fast memory ({} of the footprint) serves. The bound is what no plan can exceed.",
-            plan.value,
+            plan.valued,
             Bytes(plan.fast_capacity_bytes),
             percent(plan.fast_capacity_share)
         ),
@@ -292,15 +301,16 @@ fn charts_last(summary: &Summary) -> String {
         id: "heat",
         title: "Heat over time",
         words: &format!(
-            "Each row is a part of a site's data by address, hottest site first; each column is time ({} over {}). Colour: accesses for each MiB and second.",
+            "Each row is a part of a site's data by address, hottest site first; each column is time ({} over {}). Colour: {} for each MiB and second.",
             Nanos(summary.run.span_ns),
-            counted(summary.run.epochs, "epoch")
+            counted(summary.run.epochs, "epoch"),
+            summary.totals.counted.units()
         ),
         label: &format!("Heat map of {rows} rows and {columns} columns"),
         after: "",
     };
     let words = format!(
-        "What each site had in memory; the highest point is the footprint, {}.",
+        "What each site had in memory at the end of each epoch. The footprint is {}.",
         Bytes(summary.totals.footprint_bytes)
     );
     let resident = Chart {

@@ -16,8 +16,10 @@ use crate::words::{counted, share};
 pub struct PlanSummary {
     /// Policy that made it.
     pub policy: String,
-    /// What value meant: `accesses` or `bandwidth`.
+    /// What value meant: `accesses` (what the profile counted), `bandwidth` or `latency`.
     pub value: &'static str,
+    /// The same in words: `time waiting for memory`, `accesses a second`.
+    pub valued: String,
     /// What weight meant: `peak-rss` or `peak-requested`.
     pub weight: &'static str,
     /// Tiers, fastest first.
@@ -82,6 +84,7 @@ impl PlanSummary {
         Self {
             policy: plan.policy.clone(),
             value: plan.value.word(),
+            valued: plan.valued(),
             weight: plan.weight.word(),
             tiers: tiers.collect(),
             default_tier: default_tier
@@ -107,10 +110,10 @@ impl PlanSummary {
     pub(crate) fn doubts(&self, totals: &Totals) -> Vec<String> {
         let mut doubts = Vec::new();
         if self.value == Value::Accesses.word() && self.total_value != totals.accesses {
-            doubts.push(
-                "The plan was made from another recording: its shares are of other accesses than those shown here."
-                    .to_owned(),
-            );
+            doubts.push(format!(
+                "The plan was made from another recording: its shares are not of the {} shown here.",
+                totals.counted.noun()
+            ));
         }
         if self.unmatched_sites > 0 {
             doubts.push(format!(

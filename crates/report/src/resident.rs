@@ -1,10 +1,11 @@
 //! Resident bytes over time by site, of bounded size.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
 use isotherm_model::batch::Epoch;
 use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
+use isotherm_model::units::Bytes;
 use serde::Serialize;
 
 use crate::heat::Columns;
@@ -70,7 +71,7 @@ impl ResidentSeries {
             let Some(point) = point_of.get(&row.epoch) else {
                 continue;
             };
-            if row.site == SiteId::UNATTRIBUTED {
+            if !row.site.is_placeable() {
                 continue;
             }
             let at = index.get(&row.site).copied().unwrap_or(SITES);
@@ -89,19 +90,11 @@ impl ResidentSeries {
 
 /// Of each column of epochs, the one with most bytes resident.
 fn fullest_epochs(profile: &Profile) -> Vec<Epoch> {
-    let mut totals: BTreeMap<Epoch, u64> = BTreeMap::new();
-    for row in profile
-        .resident
-        .iter()
-        .filter(|row| row.site != SiteId::UNATTRIBUTED)
-    {
-        let total = totals.entry(row.epoch).or_default();
-        *total = total.saturating_add(row.bytes.0);
-    }
+    let totals = profile.resident_sums();
     let columns = Columns::new(profile, POINTS);
-    let mut fullest: Vec<Option<(u64, Epoch)>> = vec![None; columns.columns.len()];
+    let mut fullest: Vec<Option<(Bytes, Epoch)>> = vec![None; columns.columns.len()];
     for span in &profile.epochs {
-        let total = totals.get(&span.epoch).copied().unwrap_or(0);
+        let total = totals.of(span.epoch);
         if let Some(best) = columns.of(span.epoch).map(|column| &mut fullest[column])
             && best.is_none_or(|(most, _)| total > most)
         {

@@ -7,11 +7,12 @@
 //! oracle           77 %  1.70 ms  0.90 J   14 MiB      4 MiB
 //! ```
 
+use isotherm_model::count_unit::CountUnit;
 use isotherm_model::units::{Bytes, Nanos};
 use serde::Serialize;
 
 use crate::table::{left, render, right};
-use crate::words::{counted, grouped, percent};
+use crate::words::{counted, percent};
 
 mod bars;
 mod svg;
@@ -73,10 +74,13 @@ pub struct Simulation {
     pub source: String,
     /// Size of a page.
     pub page_bytes: u64,
-    /// Bytes of all pages.
+    /// The footprint: what shares of fast memory are of.
     pub footprint_bytes: u64,
     /// Number of epochs.
     pub epochs: u64,
+    /// What the accesses are counts of.
+    #[serde(serialize_with = "crate::words::noun")]
+    pub counted: CountUnit,
     /// Accesses replayed.
     pub accesses: u64,
     /// Accesses that no site made, which are left out.
@@ -131,28 +135,27 @@ impl Simulation {
     fn heading(&self) -> String {
         let seed = self.seed.map(|seed| format!(", seed {seed}"));
         let mut text = format!(
-            "{}{}: {} to {} in {}, pages of {}\n",
+            "{}{}: {}, a footprint of {}, {}, pages of {}\n",
             self.input,
             seed.unwrap_or_default(),
-            match self.accesses {
-                1 => "1 access".to_owned(),
-                count => format!("{} accesses", grouped(count)),
-            },
+            self.counted.counted(self.accesses),
             Bytes(self.footprint_bytes),
-            counted(usize::try_from(self.epochs).unwrap_or(usize::MAX), "epoch"),
+            counted(self.epochs, "epoch"),
             Bytes(self.page_bytes),
         );
         text += &format!(
-            "Modelled: {}; all fast {}, all slow {}; policies see: {}; power: {}\n",
+            "Modelled: {}; all fast {}, all slow {}; policies see: {}; power: {}\n\
+             Hit rate: share of the {} that fast memory serves\n",
             self.machine,
             Nanos(self.all_fast_ns),
             Nanos(self.all_slow_ns),
             self.source,
-            self.power
+            self.power,
+            self.counted.noun()
         );
         if self.left_out > 0 {
-            let count = grouped(self.left_out);
-            text += &format!("! {count} accesses are left out: no site made what they reach\n");
+            let count = self.counted.counted(self.left_out);
+            text += &format!("! left out: {count}, because no site made what they reach\n");
         }
         for note in &self.notes {
             text += &format!("! {note}\n");
@@ -240,7 +243,7 @@ fn signed(share: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
+    use super::{CountUnit, SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
 
     fn policy(name: &str, hit_rate: f64, gap_closed: Option<f64>) -> SimulatedPolicy {
         SimulatedPolicy {
@@ -276,6 +279,7 @@ mod tests {
             source: "exact".to_owned(),
             page_bytes: 4096,
             footprint_bytes: 16 << 20,
+            counted: CountUnit::Accesses,
             epochs: 64,
             accesses: 1_000_000,
             left_out: 3,
@@ -291,8 +295,12 @@ mod tests {
         let text = simulation(1).text();
         let row = "history          61 %  2.2 ms  1.10 J  12 MiB      4 MiB       -10 %";
         assert!(text.contains(row), "{text}");
-        assert!(text.starts_with("zipf <a>, seed 7: 1,000,000 accesses to 16 MiB in 64 epochs"));
-        assert!(text.contains("! 3 accesses are left out"), "{text}");
+        assert!(
+            text.starts_with(
+                "zipf <a>, seed 7: 1,000,000 accesses, a footprint of 16 MiB, 64 epochs"
+            )
+        );
+        assert!(text.contains("! left out: 3 accesses"), "{text}");
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use isotherm_model::plan::{Assignment, Plan, hotter_first};
+use isotherm_model::hotness::hotter_first;
+use isotherm_model::plan::{Assignment, Plan};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
 use serde::Serialize;
 
+use crate::capacity_curve::{CapacityCurve, Piece};
 use crate::words::share;
 
 /// A site, its share and its place on the curve.
@@ -25,7 +27,7 @@ pub struct SiteRow {
     pub location: String,
     /// Callers, innermost first.
     pub callers: Vec<Caller>,
-    /// Accesses seen.
+    /// Accesses seen, in the unit of `totals.counted`.
     pub accesses: u64,
     /// Share of the accesses to all sites.
     pub accesses_share: f64,
@@ -79,22 +81,20 @@ pub(crate) fn rows(
     plan: Option<&Plan>,
 ) -> Vec<SiteRow> {
     let mut sites: BTreeMap<SiteId, Site> = profile
-        .sites
-        .iter()
+        .placeable_sites()
         .map(|site| (site.id, site.clone()))
         .collect();
-    for id in accesses.keys() {
+    for id in accesses.keys().filter(|id| id.is_placeable()) {
         sites
             .entry(*id)
             .or_insert_with(|| Site::new(*id, SiteKind::Heap));
     }
-    sites.remove(&SiteId::UNATTRIBUTED);
     let seen = |site: &Site| accesses.get(&site.id).map_or(0, |accesses| accesses.0);
     let mut sites: Vec<Site> = sites.into_values().collect();
     sites.sort_by(|a, b| hotter_first((seen(a), a.peak_rss, a.id), (seen(b), b.peak_rss, b.id)));
 
     let total = sites.iter().map(&seen).fold(0, u64::saturating_add);
-    let footprint = profile.footprint();
+    let footprint = profile.footprint().0;
     let assignments: HashMap<SiteId, &Assignment> = plan
         .into_iter()
         .flat_map(|plan| &plan.assignments)
@@ -177,22 +177,18 @@ fn location(site: &Site) -> String {
     }
 }
 
-/// Share of the accesses that the hottest data of this size takes, the last site in part: a point
-/// of the curve.
-pub(crate) fn accesses_share_at(sites: &[SiteRow], capacity: Bytes) -> f64 {
-    let next = sites.partition_point(|site| site.cumulative_bytes <= capacity.0);
-    let before = next.checked_sub(1).map(|last| &sites[last]);
-    let (bytes, covered) = before.map_or((0, 0.0), |site| {
-        (site.cumulative_bytes, site.cumulative_accesses_share)
-    });
-    sites.get(next).map_or(covered, |site| {
-        covered + site.accesses_share * share(capacity.0 - bytes, site.peak_rss_bytes)
-    })
+/// The curve of these sites, which are hottest first.
+pub(crate) fn curve(sites: &[SiteRow]) -> CapacityCurve {
+    let piece = |site: &SiteRow| Piece {
+        accesses: Accesses(site.accesses),
+        bytes: Bytes(site.peak_rss_bytes),
+    };
+    CapacityCurve::new(sites.iter().map(piece).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{accesses_share_at, location, rows};
+    use super::{curve, location, rows};
     use isotherm_model::profile::{Meta, Profile};
     use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
     use isotherm_model::units::{Accesses, Bytes};
@@ -228,7 +224,7 @@ mod tests {
             (700, 0.975),
             (9999, 1.0),
         ] {
-            let got = accesses_share_at(&rows, Bytes(capacity));
+            let got = curve(&rows).share_at(Bytes(capacity));
             assert!((got - wanted).abs() < 1e-9, "{capacity}: {got}");
         }
     }

@@ -2,10 +2,11 @@
 //! names. `docs/formats.md` documents each field.
 
 use isotherm_model::batch::{Count, SourceReport};
+use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::Plan;
 use isotherm_model::profile::{Ending, Profile};
 use isotherm_model::site::SiteId;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::{Bytes, Capacity, Nanos};
 use serde::Serialize;
 
 pub use crate::heat::{HeatCell, HeatColumn, HeatGrid, HeatRow};
@@ -14,6 +15,7 @@ pub use crate::plan::{PlanSummary, TierUse};
 pub use crate::resident::{ResidentSeries, SiteSeries};
 pub use crate::sites::{Caller, SiteRow};
 
+use crate::capacity_curve::CapacityCurve;
 use crate::words::{percent, share};
 use crate::{shell, sites, words};
 
@@ -38,6 +40,9 @@ pub struct Summary {
     pub totals: Totals,
     /// Sites that can be placed, hottest first.
     pub sites: Vec<SiteRow>,
+    /// What the hottest of them take at each capacity.
+    #[serde(skip)]
+    pub(crate) curve: CapacityCurve,
     /// Accesses by time and place.
     pub heat: HeatGrid,
     /// Resident bytes by time and site.
@@ -87,7 +92,10 @@ pub struct Run {
 /// `footprint_bytes`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Totals {
-    /// Most bytes of all placeable sites resident in one epoch.
+    /// What the fields named `accesses` count: `accesses`, `misses`, `time waiting for memory`.
+    #[serde(serialize_with = "crate::words::noun")]
+    pub counted: CountUnit,
+    /// The footprint: [`isotherm_model::footprint::Footprint`].
     pub footprint_bytes: u64,
     /// Peak RSS of the sites added up; more than the footprint where they peak at different times.
     pub peak_rss_sum_bytes: u64,
@@ -147,9 +155,11 @@ impl Summary {
         let sites = sites::rows(profile, &accesses, plan);
         let run = Run::new(profile, plan);
         let unattributed = accesses.get(&SiteId::UNATTRIBUTED);
+        let curve = sites::curve(&sites);
         let totals = Totals::new(
             profile,
-            &sites,
+            sites.len(),
+            &curve,
             unattributed.map_or(0, |accesses| accesses.0),
         );
         let sources: Vec<_> = profile.sources.iter().map(Source::new).collect();
@@ -163,6 +173,7 @@ impl Summary {
             run,
             totals,
             sites,
+            curve,
             plan,
             sources,
             counters: profile.counts.iter().map(Counter::new).collect(),
@@ -219,18 +230,24 @@ impl Run {
 }
 
 impl Totals {
-    fn new(profile: &Profile, sites: &[SiteRow], unattributed_accesses: u64) -> Self {
-        let footprint = profile.footprint();
-        let hot = Bytes((footprint.0 as f64 * HOT_SHARE) as u64);
+    fn new(
+        profile: &Profile,
+        sites: usize,
+        curve: &CapacityCurve,
+        unattributed_accesses: u64,
+    ) -> Self {
+        let footprint = profile.footprint().0;
+        let hot = Capacity::Share(HOT_SHARE).of(footprint);
         Self {
+            counted: profile.counted(),
             footprint_bytes: footprint.0,
-            peak_rss_sum_bytes: sites.last().map_or(0, |site| site.cumulative_bytes),
-            accesses: sites.last().map_or(0, |site| site.cumulative_accesses),
+            peak_rss_sum_bytes: curve.bytes().0,
+            accesses: curve.accesses().0,
             unattributed_accesses,
-            sites: sites.len(),
+            sites,
             hot_capacity_share: HOT_SHARE,
             hot_capacity_bytes: hot.0,
-            hot_accesses_share: sites::accesses_share_at(sites, hot),
+            hot_accesses_share: curve.share_at(hot),
         }
     }
 
@@ -276,13 +293,14 @@ fn headline(run: &Run, totals: &Totals) -> String {
         Nanos(run.span_ns),
         Bytes(totals.footprint_bytes)
     );
+    let counted = totals.counted.noun();
     let taught = match (totals.accesses, totals.unattributed_accesses) {
         (0, 0) => "No accesses were seen, so nothing can be said of what is hot.".to_owned(),
         (0, _) => {
             "No access fell on data that it allocated, so there is nothing to place.".to_owned()
         }
         _ => format!(
-            "The hottest {} of it ({}) takes {} of the accesses.",
+            "The hottest {} of it ({}) takes {} of the {counted}.",
             percent(totals.hot_capacity_share),
             Bytes(totals.hot_capacity_bytes),
             percent(totals.hot_accesses_share)

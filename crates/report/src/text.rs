@@ -3,7 +3,6 @@
 use isotherm_model::units::{Bytes, Nanos};
 
 use crate::plot;
-use crate::sites::accesses_share_at;
 use crate::summary::Summary;
 use crate::table::{left, render as table, right};
 use crate::words::{clip, counted, grouped, percent};
@@ -24,7 +23,9 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
         text += &wrapped(&format!("! {note}"), columns, "  ");
     }
     if summary.totals.accesses > 0 {
-        text += "\nShare of accesses by capacity, hottest sites first\n";
+        let counted = summary.totals.counted.noun();
+        let title = format!("Share of the {counted} by capacity, hottest sites first");
+        text += &format!("\n{}", wrapped(&title, columns, ""));
         text += &curve(summary, columns);
     }
     text += "\n";
@@ -73,7 +74,7 @@ fn curve(summary: &Summary, columns: usize) -> String {
     let width = columns.min(100) - plot::MARGIN - 1;
     let end = summary.totals.peak_rss_sum_bytes;
     let mut text = plot::area(width, |way| {
-        accesses_share_at(&summary.sites, Bytes((end as f64 * way) as u64))
+        summary.curve.share_at(Bytes((end as f64 * way) as u64))
     });
     text += &plot::ends(width, "0 B", &Bytes(end).to_string());
     let capacity = match &summary.plan {
@@ -82,7 +83,7 @@ fn curve(summary: &Summary, columns: usize) -> String {
     };
     if capacity <= end && end > 0 {
         let column = (capacity as f64 / end as f64 * (width - 1) as f64) as usize;
-        let share = percent(accesses_share_at(&summary.sites, Bytes(capacity)));
+        let share = percent(summary.curve.share_at(Bytes(capacity)));
         let what = format!("{}: {share}", Bytes(capacity));
         let pointer = if column + 2 + what.chars().count() < width {
             format!("{}▲ {what}", " ".repeat(column))
@@ -154,8 +155,9 @@ fn sites(summary: &Summary, columns: usize) -> String {
     if summary.totals.unattributed_accesses > 0 {
         text += &wrapped(
             &format!(
-                "{} of all accesses seen fell on stacks, program data and libraries, which have no site.",
-                percent(summary.totals.unattributed_share())
+                "{} of the {} seen fell on stacks, program data and libraries, which have no site.",
+                percent(summary.totals.unattributed_share()),
+                summary.totals.counted.noun()
             ),
             columns,
             "",
@@ -172,7 +174,7 @@ fn standing(plan: &crate::plan::PlanSummary, columns: usize) -> String {
     let title = format!(
         "Plan by {}: share of the {} that {} of fast memory serves",
         plan.policy,
-        plan.value,
+        plan.valued,
         Bytes(plan.fast_capacity_bytes)
     );
     let mut text = wrapped(&title, columns, "");

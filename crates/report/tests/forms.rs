@@ -26,7 +26,7 @@ fn golden(name: &str, text: &str) {
 
 fn planned() -> Report {
     let profile = graph::profile();
-    let plan = graph::plan(&profile, Bytes(profile.footprint().0 / 4));
+    let plan = graph::plan(&profile, Bytes(profile.footprint().0.0 / 4));
     Report::new(&profile, Some(&plan)).named("bfs.iso", Some("bfs.plan"))
 }
 

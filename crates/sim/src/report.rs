@@ -1,5 +1,6 @@
 //! What a simulation found out.
 
+use isotherm_model::footprint::Footprint;
 use isotherm_model::units::{Bytes, Nanos};
 
 use crate::energy::Picojoules;
@@ -39,8 +40,10 @@ impl PolicyResult {
 /// Every policy at one capacity of fast memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AtCapacity {
-    /// The capacity, in whole pages.
+    /// The capacity as asked for.
     pub fast: Bytes,
+    /// The whole pages that it holds.
+    pub pages: u32,
     /// The lower bound: first come first allocated.
     pub first_touch: PolicyResult,
     /// The upper bound of the hit rate: the oracle, given exact counts whatever the source.
@@ -54,8 +57,8 @@ pub struct AtCapacity {
 pub struct Report {
     /// Size of a page.
     pub page: Bytes,
-    /// Bytes of all pages.
-    pub footprint: Bytes,
+    /// What shares of fast memory are of.
+    pub footprint: Footprint,
     /// Number of epochs.
     pub epochs: usize,
     /// Accesses replayed, weighted as their source weighs.

@@ -73,7 +73,7 @@ fn of_sites(
         return Err(SimulateError::NeedsSites(policy.name().to_owned()));
     }
     // Of these tiers only the capacities matter: the plan is replayed, not carried out.
-    let tiers = Tiers::emulated(fast, workload.footprint(), Emulation::PAPER);
+    let tiers = Tiers::emulated(fast, workload.bytes(), Emulation::PAPER);
     let items = workload.items();
     let plan = plan(&PlanRequest::new(policy, &items, &tiers));
     let tier_of: BTreeMap<SiteId, TierIndex> =
@@ -100,14 +100,14 @@ fn of_chunks(
         .map_err(|error| SimulateError::Parameter(error.to_string()))?;
     let ranges = &selection.ranges;
     let places = workload.places().iter();
-    let is_fast = places.map(|place| {
-        let begun = ranges.partition_point(|range| {
-            (range.process, range.address) <= (place.process, place.address)
-        });
+    let is_in_range = |(process, address)| {
+        let begun =
+            ranges.partition_point(|range| (range.process, range.address) <= (process, address));
         begun.checked_sub(1).is_some_and(|last| {
             let range = &ranges[last];
-            range.process == place.process && place.address - range.address < range.bytes.0
+            range.process == process && address - range.address < range.bytes.0
         })
-    });
+    };
+    let is_fast = places.map(|place| place.at.is_some_and(is_in_range));
     Ok(Rule::Planned(is_fast.collect()))
 }

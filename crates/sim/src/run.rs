@@ -114,7 +114,7 @@ impl Run {
         let page = request.workload.page().0;
         let bytes = |pages: u64| Bytes(pages.saturating_mul(page));
         let used = self.residency.pages().len() as u64;
-        let footprint = request.workload.footprint();
+        let all = request.workload.bytes();
         let activity = |tier, traffic: Traffic, capacity, used, moved_in, moved_out| Activity {
             tier: TierIndex(tier),
             capacity,
@@ -128,8 +128,8 @@ impl Run {
         let capacity = bytes(u64::from(self.residency.capacity()));
         let (up, down) = (moves.promoted, moves.demoted);
         let fast = activity(0, fast, capacity, bytes(used), up, down);
-        let others = footprint.saturating_sub(bytes(used));
-        let slow = activity(1, slow, footprint, others, down, up);
+        let others = all.saturating_sub(bytes(used));
+        let slow = activity(1, slow, all, others, down, up);
         self.energy += request.energy.energy(&fast);
         self.energy += request.energy.energy(&slow);
     }

@@ -1,6 +1,6 @@
 //! The replay: a workload's epochs under policies and capacities.
 
-use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_model::units::{Capacity, Nanos};
 
 use crate::machine::Traffic;
 use crate::monitor::{Source, Watch};
@@ -68,9 +68,9 @@ fn at_capacity(request: &Request<'_>, capacity: Capacity) -> Result<AtCapacity, 
     let mut runs = vec![&mut first_touch, &mut oracle];
     runs.extend(&mut policies);
     run_all(request, &mut runs);
-    let pages = u64::from(pages_of(request.workload, capacity));
     Ok(AtCapacity {
-        fast: Bytes(request.workload.page().0.saturating_mul(pages)),
+        fast: capacity.of(request.workload.footprint().0),
+        pages: pages_of(request.workload, capacity),
         first_touch: first_touch.result(request),
         oracle: oracle.result(request),
         policies: policies
@@ -95,7 +95,7 @@ fn fresh(
 
 /// Whole pages of a capacity.
 fn pages_of(workload: &Workload, capacity: Capacity) -> u32 {
-    let pages = capacity.of(workload.footprint()).0 / workload.page().0;
+    let pages = capacity.of(workload.footprint().0).0 / workload.page().0;
     u32::try_from(pages).unwrap_or(u32::MAX)
 }
 

@@ -17,6 +17,7 @@ use std::fmt;
 use std::ops::Range;
 
 use isotherm_model::batch::{Epoch, Process};
+use isotherm_model::footprint::Footprint;
 use isotherm_model::plan::Item;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Bytes, Nanos};
@@ -26,6 +27,10 @@ use crate::machine::Traffic;
 
 /// The most pages of a workload: a page and a bit for writes share 32 bits.
 const MOST_PAGES: usize = 1 << 31;
+
+/// The most chunks of a profile that were resident, 2 TiB of the usual 64 KiB: a few rows of a damaged
+/// profile must not take all memory.
+const MOST_CHUNKS: u32 = 1 << 25;
 
 /// The most epochs of a trace. More are a sign of a wrong unit of time, and each costs a pass over
 /// all pages.
@@ -48,6 +53,7 @@ pub struct Workload {
     epochs: Vec<EpochEnd>,
     /// Where each page was and who made it; empty for a trace, which knows no sites.
     places: Vec<Place>,
+    footprint: Footprint,
     /// What chunk selection looks into; empty for a trace.
     objects: Vec<CountedObject>,
     accesses: u64,
@@ -57,9 +63,9 @@ pub struct Workload {
 /// A chunk of a profile, and who made what is in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
-    pub(crate) process: Process,
-    pub(crate) address: u64,
     pub(crate) site: SiteId,
+    /// Where it is; none where it was resident and no access to it was seen.
+    pub(crate) at: Option<(Process, u64)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,6 +110,8 @@ pub enum WorkloadError {
     },
     /// More than 2^31 pages.
     TooManyPages,
+    /// A profile with more resident memory than is modelled chunk by chunk.
+    TooMuchResident(Bytes),
     /// Heat of an epoch that the profile does not list.
     UnknownEpoch(Epoch),
 }
@@ -138,6 +146,11 @@ impl fmt::Display for WorkloadError {
                 f,
                 "the accesses reach more than {MOST_PAGES} pages; choose a larger page"
             ),
+            Self::TooMuchResident(chunk) => write!(
+                f,
+                "the profile has more than {MOST_CHUNKS} resident chunks of {chunk}; record with a \
+                 larger --chunk"
+            ),
             Self::UnknownEpoch(epoch) => write!(
                 f,
                 "the profile has heat of epoch {}, which it does not list; it is damaged",
@@ -156,15 +169,21 @@ impl Workload {
         self.page
     }
 
-    /// Pages that were accessed.
+    /// Pages: of a trace those that were accessed, of a profile also those that were only resident.
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.epochs.last().map_or(0, |end| end.known)
     }
 
-    /// Bytes of all pages that were accessed: what a share of fast memory is a share of.
+    /// What a share of fast memory is a share of: of a profile its own footprint.
     #[must_use]
-    pub fn footprint(&self) -> Bytes {
+    pub const fn footprint(&self) -> Footprint {
+        self.footprint
+    }
+
+    /// Bytes of all pages. More than the footprint where memory was freed and other memory followed.
+    #[must_use]
+    pub fn bytes(&self) -> Bytes {
         Bytes(self.page.0.saturating_mul(u64::from(self.pages())))
     }
 
@@ -200,11 +219,8 @@ impl Workload {
         matches!(self.touches, Touches::Trace(_))
     }
 
-    /// The sites as a site policy is given them: all accesses, the bytes of all pages that were
-    /// accessed, in the order of first touch. Empty for a trace.
-    ///
-    /// The bytes are those of the modelled machine, in which memory that nobody was seen to access
-    /// takes no room; a plan for a real run weighs by RSS instead.
+    /// The sites as a site policy is given them: all accesses, the bytes of all pages, in the order of first
+    /// touch. Empty for a trace.
     #[must_use]
     pub fn items(&self) -> Vec<Item> {
         let mut items = std::collections::BTreeMap::<SiteId, Item>::new();

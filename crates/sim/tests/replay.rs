@@ -85,7 +85,8 @@ fn the_bounds_stand_beside_every_policy_and_the_curve_falls_between_them() {
     let report = simulate(&Request::new(&workload)).unwrap();
     assert_eq!(report.capacities.len(), 7);
     assert_eq!(report.capacities[0].fast, Bytes(32 * PAGE.0));
-    assert_eq!(report.capacities[6].fast, Bytes(0));
+    assert_eq!(report.capacities[6].fast, Bytes(PAGE.0 / 2));
+    assert_eq!(report.capacities[6].pages, 0);
     assert!(report.all_fast < report.all_slow);
     let curve = report.curve("first-come-first-allocated");
     assert!(

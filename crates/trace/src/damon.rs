@@ -375,7 +375,7 @@ mod tests {
         assert_eq!(heat, [(0, 0, 10), (0, 4, 11), (1, 0, 10), (1, 4, 5)]);
         let sizes: Vec<u64> = profile.extents.iter().map(|e| e.bytes.0 / PAGE).collect();
         assert_eq!(sizes, [6, 1]);
-        assert_eq!(profile.footprint(), Bytes(7 * PAGE));
+        assert_eq!(profile.footprint().0, Bytes(7 * PAGE));
         assert_eq!(profile.span(), Nanos(150));
         assert_eq!(profile.epochs.len(), 2);
     }

@@ -7,6 +7,7 @@ use anyhow::{Result, bail};
 use isotherm_model::profile::{Ending, Profile};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::Bytes;
+use isotherm_model::words::{counted, percent, share};
 use isotherm_observe::named_sites::{NamedSite, NamedSites};
 use isotherm_observe::symbols::{SourceCall, Symbols, build_id};
 
@@ -189,13 +190,15 @@ fn with_modules(site: &Site) -> Site {
 
 /// Says what was made, and what of it a guided run can use.
 fn announce(args: &ImportArgs, profile: &Profile, notes: Notes) {
+    let unit = profile.counted();
     let accesses = profile.accesses_by_site();
     let of = |site: &Site| accesses.get(&site.id).map_or(0, |found| found.0);
-    let all: u64 = profile.sites.iter().map(of).sum();
+    let all: u64 = profile.placeable_sites().map(of).sum();
     let shown = args.output.display();
     notes.say(&format!(
-        "imported {} sites, {all} accesses to {shown}",
-        profile.sites.len()
+        "imported {}, {} on them, to {shown}",
+        counted(profile.placeable_sites().count(), "site"),
+        unit.counted(all)
     ));
     let described = profile
         .sites
@@ -207,8 +210,7 @@ fn announce(args: &ImportArgs, profile: &Profile, notes: Notes) {
         seen += of(site);
         bytes += site.peak_rss;
     }
-    let every: Bytes = profile.sites.iter().map(|site| site.peak_rss).sum();
-    let percent = |part: u64, whole: u64| 100.0 * part as f64 / whole.max(1) as f64;
+    let every: Bytes = profile.placeable_sites().map(|site| site.peak_rss).sum();
     if count == 0 {
         let remedy = match args.program.is_empty() {
             false => "--sites names such a program, built from the same sources",
@@ -221,10 +223,11 @@ fn announce(args: &ImportArgs, profile: &Profile, notes: Notes) {
         ));
     } else {
         notes.say(&format!(
-            "{count} of them, with {:.1} % of the accesses and {:.1} % of the bytes, are sites of the program; a \
-             guided run leaves the others to the plan's default tier",
-            percent(seen, all),
-            percent(bytes.0, every.0)
+            "{count} of them, with {} of the {} and {} of the bytes, are sites of the program; a guided run \
+             leaves the others to the plan's default tier",
+            percent(share(seen, all)),
+            unit.noun(),
+            percent(share(bytes.0, every.0))
         ));
     }
     let written = hint::file(&args.output);

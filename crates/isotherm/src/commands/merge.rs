@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use isotherm_model::profile::Profile;
+use isotherm_model::words::counted;
 
 use crate::cli::MergeArgs;
 use crate::hint;
@@ -29,11 +30,13 @@ pub(crate) fn run(args: &MergeArgs, notes: Notes) -> Result<()> {
     drop(profiles);
     super::write_profile(&args.output, &merged, args.force, notes)?;
     let shown = args.output.display();
+    let of_sites = merged.heat.iter().filter(|heat| heat.site.is_placeable());
+    let on_sites = of_sites.map(|heat| heat.accesses.0).sum();
     notes.say(&format!(
-        "merged {} profiles into {shown}: {} sites, {} accesses",
-        args.profiles.len(),
-        merged.sites.len(),
-        merged.heat.iter().map(|heat| heat.accesses.0).sum::<u64>()
+        "merged {} into {shown}: {}, {} on them",
+        counted(args.profiles.len(), "profile"),
+        counted(merged.placeable_sites().count(), "site"),
+        merged.counted().counted(on_sites)
     ));
     let written = hint::file(&args.output);
     notes.next(&format!("isotherm plan {written} --fast 25%"));

@@ -4,10 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail};
 use isotherm_act::callers::caller;
+use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{Plan, Value, Weight};
 use isotherm_model::plan_text;
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, SiteId};
+use isotherm_model::tier::TierIndex;
+use isotherm_model::units::Bytes;
+use isotherm_model::words::counted;
+use isotherm_observe::probe::Machine;
 use isotherm_policy::{PlanRequest, policy_from_text};
 
 use crate::cli::PlanArgs;
@@ -30,7 +35,12 @@ pub(crate) fn run(args: &PlanArgs, notes: Notes) -> Result<()> {
     if super::is_standard_output(&target) {
         return Ok(());
     }
-    announce(&plan, notes);
+    announce(&plan, &profile, notes);
+    if let Some(why) = tiers_choice::trouble(&plan.tiers, &Machine) {
+        notes.warn(&format!("{why}; the plan is for a machine where it can"));
+        notes.next("isotherm doctor");
+        return Ok(());
+    }
     let program = plan.command.first().map(|program| hint::word(program));
     notes.next(&format!(
         "isotherm run --plan {} -- {} ...",
@@ -58,11 +68,9 @@ fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
     if profile.sites.is_empty() {
         bail!("{shown}: holds no allocation site; was the program stopped at once?");
     }
-    if value == Value::Latency && !isotherm_pipeline::is_latency_weighted(&profile.sources) {
-        bail!(
-            "{shown}: --value latency needs samples that all weigh by latency (pebs, ibs, spe) or all \
-             by time (timer), and this profile's do not; record with --source timer"
-        );
+    let counted = profile.counted();
+    if value == Value::Latency && counted != CountUnit::Latency {
+        bail!("{shown}: {}", no_latency(counted));
     }
     let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), notes)?;
     let items = isotherm_pipeline::items(profile, value, weight);
@@ -77,6 +85,7 @@ fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
     let callers: BTreeMap<_, _> = callers.collect();
     let mut plan = isotherm_policy::plan(&PlanRequest {
         value,
+        counted,
         weight,
         command: &profile.meta.command,
         depth: profile.meta.depth,
@@ -98,21 +107,68 @@ fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
         .collect()
 }
 
-fn announce(plan: &Plan, notes: Notes) {
+/// Why `--value latency` means nothing here, and what would bring latencies.
+fn no_latency(counted: CountUnit) -> String {
+    let instead = match counted {
+        CountUnit::Time => {
+            "; samples of the timer are of time waiting for memory already, which is what --value \
+             accesses plans by"
+        }
+        _ => "",
+    };
+    format!(
+        "--value latency needs the latency of each access, which the processor measures for the sources \
+         pebs, ibs and spe, and this profile holds {}: record with one of these where `isotherm doctor` \
+         finds it{instead}",
+        counted.units()
+    )
+}
+
+fn announce(plan: &Plan, profile: &Profile, notes: Notes) {
     let emulated = if plan.tiers.emulates() {
         ", emulated"
     } else {
         ""
     };
     for (index, tier) in plan.tiers.all().iter().enumerate() {
-        let index = isotherm_model::tier::TierIndex(index as u32);
+        let index = TierIndex(index as u32);
         let sites = plan.assignments.iter().filter(|a| a.tier == index).count();
         notes.say(&format!(
-            "{} gets {sites} sites, {} of {}{emulated}",
+            "{} gets {}, {} of {}{emulated}{}",
             tier.name,
+            counted(sites, "site"),
             plan.bytes_in(index),
-            tier.capacity
+            tier.capacity,
+            spill(plan, index)
         ));
     }
-    notes.say(&format!("{} reaches {}", plan.policy, plan.standing));
+    let idle = profile.placeable_sites().count() - plan.assignments.len();
+    if idle > 0 {
+        notes.say(&format!(
+            "{} left to the default tier, {}: neither memory nor {} of its own was seen",
+            counted(idle, "site"),
+            plan.tiers.all()[plan.default_tier.0 as usize].name,
+            plan.counted.noun()
+        ));
+    }
+    notes.say(&format!(
+        "by {}, {} reaches {}",
+        plan.valued(),
+        plan.policy,
+        plan.standing
+    ));
+}
+
+/// Why a tier gets more than it holds, where it does.
+fn spill(plan: &Plan, index: TierIndex) -> String {
+    let capacity = plan.tiers.all()[index.0 as usize].capacity;
+    let over = plan.bytes_in(index).saturating_sub(capacity);
+    if over == Bytes::ZERO {
+        return String::new();
+    }
+    let policy = isotherm_policy::by_name(&plan.policy);
+    match policy.and_then(|policy| policy.overfills()) {
+        Some(why) if index != plan.tiers.slowest() => format!("; {why}, so {over} will spill"),
+        _ => format!("; {over} will not fit"),
+    }
 }

@@ -5,7 +5,12 @@ use std::process::ExitStatus;
 use anyhow::Result;
 use isotherm_act::configuration::Configuration;
 use isotherm_act::wrap::DryRun;
-use isotherm_model::profile::Segment;
+use isotherm_model::batch::SourceReport;
+use isotherm_model::count_unit::CountUnit;
+use isotherm_model::footprint::ResidentSums;
+use isotherm_model::profile::{Meta, Segment};
+use isotherm_model::site::Site;
+use isotherm_model::words::{counted, grouped};
 use isotherm_pipeline::Step;
 use isotherm_profile::Kept;
 
@@ -66,13 +71,8 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
         }
         Ok(Kept::New) => {}
     }
-    notes.say(&format!(
-        "recorded {} sites, {} accesses in {} epochs to {shown}",
-        sites.len(),
-        totals.accesses,
-        totals.epochs
-    ));
-    if totals.accesses == 0 {
+    notes.say(&totals.in_words(&sites, &meta, &shown.to_string()));
+    if totals.on_sites + totals.elsewhere == 0 {
         notes.warn(
             "no access was seen, so this profile cannot tell hot from cold; a longer run, a higher \
              --frequency or another --source may (see `isotherm doctor`)",
@@ -82,15 +82,42 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     Ok(status)
 }
 
+/// Sums over what was recorded, as every other command computes them from the profile.
 #[derive(Debug, Default)]
 struct Totals {
     epochs: usize,
-    accesses: u64,
+    on_sites: u64,
+    elsewhere: u64,
+    resident: ResidentSums,
+    sources: Vec<SourceReport>,
 }
 
 impl Totals {
     fn add(&mut self, segment: &Segment) {
         self.epochs += 1;
-        self.accesses += segment.heat.iter().map(|heat| heat.accesses.0).sum::<u64>();
+        for heat in &segment.heat {
+            let sum = match heat.site.is_placeable() {
+                true => &mut self.on_sites,
+                false => &mut self.elsewhere,
+            };
+            *sum = sum.saturating_add(heat.accesses.0);
+        }
+        self.resident.add(&segment.resident);
+        if !segment.sources.is_empty() {
+            self.sources.clone_from(&segment.sources);
+        }
+    }
+
+    fn in_words(&self, sites: &[Site], meta: &Meta, path: &str) -> String {
+        let unit = CountUnit::of(&self.sources, meta.cache_filter.is_some());
+        let placeable = sites.iter().filter(|site| site.id.is_placeable()).count();
+        format!(
+            "recorded {} with a footprint of {}, {} on them and {} elsewhere, in {}, to {path}",
+            counted(placeable, "site"),
+            self.resident.footprint(sites),
+            unit.counted(self.on_sites),
+            grouped(self.elsewhere),
+            counted(self.epochs, "epoch")
+        )
     }
 }

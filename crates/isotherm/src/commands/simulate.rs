@@ -1,6 +1,8 @@
 //! `isotherm simulate`: replays a profile or a trace under every policy.
 
 use anyhow::{Context, Result, bail};
+use isotherm_model::count_unit::CountUnit;
+use isotherm_model::footprint::Footprint;
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_pipeline::CountWorth;
 use isotherm_report::simulation::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
@@ -12,7 +14,7 @@ use isotherm_sim::{
 
 use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs, TiersChoice};
 use crate::hint;
-use crate::input;
+use crate::input::{self, Replayable};
 use crate::notes::{Notes, print};
 use crate::output;
 use crate::tiers_choice;
@@ -30,7 +32,11 @@ const EPOCHS: u64 = 64;
 /// The input cannot be read or replayed, a policy is unknown or needs what the input lacks, the plot
 /// cannot be written.
 pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
-    let (workload, worth) = workload(args, notes)?;
+    let Replayable {
+        workload,
+        counted,
+        worth,
+    } = workload(args, notes)?;
     let (machine, words, capacity) = machine(args, &workload, notes)?;
     let mut request = Request::new(&workload);
     request.machine = machine;
@@ -54,6 +60,7 @@ pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
     let report = isotherm_sim::simulate(&request)?;
     progress.finish_and_clear();
     let mut simulation = simulation(&request, args, &report);
+    simulation.counted = counted;
     simulation.machine = words;
     simulation.notes.extend(note);
     if let Some(path) = &args.plot {
@@ -70,7 +77,7 @@ pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
 }
 
 /// The trace or profile to replay, from a file or a generator.
-fn workload(args: &SimulateArgs, notes: Notes) -> Result<(Workload, CountWorth)> {
+fn workload(args: &SimulateArgs, notes: Notes) -> Result<Replayable> {
     let Some(name) = &args.generate else {
         let path = args
             .input
@@ -102,10 +109,11 @@ fn workload(args: &SimulateArgs, notes: Notes) -> Result<(Workload, CountWorth)>
         None => EpochLength::Accesses(args.accesses.div_ceil(EPOCHS)),
     };
     let workload = Workload::of_trace(accesses, args.reading.page.unwrap_or(PAGE), epoch);
-    Ok((
-        workload.with_context(|| name.clone())?,
-        CountWorth::OneAccess,
-    ))
+    Ok(Replayable {
+        workload: workload.with_context(|| name.clone())?,
+        counted: CountUnit::Accesses,
+        worth: CountWorth::OneAccess,
+    })
 }
 
 /// Accesses for which a counted one is taken, and what the reader must know of that. A sample of the
@@ -183,7 +191,8 @@ fn simulation(request: &Request<'_>, args: &SimulateArgs, report: &Report) -> Si
         accesses_per_count: request.accesses_per_count,
         source: report.source.word().to_owned(),
         page_bytes: report.page.0,
-        footprint_bytes: report.footprint.0,
+        footprint_bytes: report.footprint.0.0,
+        counted: CountUnit::Unknown,
         epochs: report.epochs as u64,
         accesses: report.accesses,
         left_out: report.left_out,
@@ -208,13 +217,13 @@ fn notes_of(report: &Report) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if report.capacities.iter().any(|at| at.fast == Bytes::ZERO) {
+    if report.capacities.iter().any(|at| at.pages == 0) {
         notes.push("a capacity is smaller than a page and holds nothing".to_owned());
     }
     notes
 }
 
-fn capacity(at: &AtCapacity, footprint: Bytes) -> SimulatedCapacity {
+fn capacity(at: &AtCapacity, Footprint(footprint): Footprint) -> SimulatedCapacity {
     let bounds = (at.first_touch.hits, at.oracle.hits);
     let bound = |result: &PolicyResult, name: &str| SimulatedPolicy {
         policy: name.to_owned(),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::line::Line;
 use super::words::unescaped;
 use super::{FORMAT, PlanTextError, VERSION};
+use crate::count_unit::CountUnit;
 use crate::plan::{Assignment, Caller, Plan, Standing, Value, Weight};
 use crate::site::{CallerId, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
@@ -21,8 +22,8 @@ struct Draft {
     frames: Vec<Line>,
 }
 
-const HEADERS: [&str; 7] = [
-    "policy", "value", "weight", "depth", "command", "default", "standing",
+const HEADERS: [&str; 8] = [
+    "policy", "value", "counted", "weight", "depth", "command", "default", "standing",
 ];
 
 /// Reads a plan.
@@ -143,6 +144,15 @@ impl Draft {
                 Value::from_word,
                 "accesses, bandwidth, latency",
             )?,
+            counted: match self.headers.get("counted") {
+                Some(line) => word(
+                    line,
+                    CountUnit::from_word,
+                    "accesses, misses, latency, time, touches, unknown",
+                )?,
+                // Plans of before did not say it.
+                None => CountUnit::Unknown,
+            },
             weight: word(
                 header("weight")?,
                 Weight::from_word,

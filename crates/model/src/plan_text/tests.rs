@@ -1,6 +1,7 @@
 use proptest::prelude::*;
 
 use super::{read, write};
+use crate::count_unit::CountUnit;
 use crate::plan::{Assignment, Caller, Plan, Standing, Value, Weight};
 use crate::site::{CallerId, Frame, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
@@ -24,7 +25,7 @@ frame 00000000000000ab 0 0x12 function main line 7
 ";
 
 /// What is changed in [`PLAN`], into what, and how the complaint starts.
-const MALFORMED: [(&str, &str, &str); 42] = [
+const MALFORMED: [(&str, &str, &str); 43] = [
     (
         "isotherm-plan 1",
         "isotherm-plan 2",
@@ -50,6 +51,11 @@ const MALFORMED: [(&str, &str, &str); 42] = [
         "value accesses",
         "value luck",
         "line 4: unknown value \"luck\"; known are accesses",
+    ),
+    (
+        "value accesses",
+        "value accesses\ncounted luck",
+        "line 5: unknown counted \"luck\"; known are accesses, misses",
     ),
     (
         "depth 4",
@@ -350,6 +356,7 @@ prop_compose! {
         Plan {
             policy,
             value: Value::Bandwidth,
+            counted: [CountUnit::Accesses, CountUnit::Time][depth as usize % 2],
             weight: Weight::PeakRequested,
             command: words,
             depth,

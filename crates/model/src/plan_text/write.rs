@@ -21,7 +21,8 @@ pub fn write(plan: &Plan) -> String {
     }
     line("# To move a site, change the tier word of its line.".into());
     line(format!("policy {}", quoted(&plan.policy)));
-    line(format!("value {}", plan.value.word()));
+    line(format!("value {}  # {}", plan.value.word(), plan.valued()));
+    line(format!("counted {}", plan.counted.word()));
     line(format!("weight {}", plan.weight.word()));
     line(format!("depth {}", plan.depth));
     let command: Vec<String> = plan

@@ -83,7 +83,7 @@ fn what_ranks_saw_of_a_site_is_added_up_and_peaks_count_where_they_meet() {
     // Site 5 held 100 + 20 in the first epoch and 10 + 80 in the second.
     assert_eq!(facts, [(5, 15, 120), (6, 2, 50)]);
     assert_eq!(merged.sites[0].peak_requested, Bytes(120));
-    assert_eq!(merged.footprint(), Bytes(140));
+    assert_eq!(merged.footprint().0, Bytes(140));
     assert_eq!(merged.epochs[0].span, Nanos(8), "as long as the longest");
     assert_eq!(
         merged

@@ -13,6 +13,7 @@
 
 use std::cmp::Ordering;
 
+use isotherm_model::hotness::hotter_first;
 use isotherm_model::units::Bytes;
 
 use super::ranges::FastRange;
@@ -34,13 +35,10 @@ impl Rank {
         }
     }
 
-    /// More missed reads a byte first. Cross products, so that nothing is rounded; no range is
-    /// empty.
+    /// More missed reads a byte first.
     fn better_first(&self, other: &Self) -> Ordering {
-        let product = |reads: u64, bytes: Bytes| u128::from(reads) * u128::from(bytes.0);
-        product(other.missed_reads, self.bytes)
-            .cmp(&product(self.missed_reads, other.bytes))
-            .then(self.position.cmp(&other.position))
+        let key = |rank: &Self| (rank.missed_reads, rank.bytes, rank.position);
+        hotter_first(key(self), key(other))
     }
 }
 

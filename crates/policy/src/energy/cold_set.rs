@@ -9,7 +9,8 @@
 //!     accesses |= 5 % =|================ hot ===================|     the share, at most
 //! ```
 
-use isotherm_model::plan::{Item, hotter_first};
+use isotherm_model::hotness::hotter_first;
+use isotherm_model::plan::Item;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Accesses, Bytes};
 

@@ -92,6 +92,7 @@ pub(crate) fn meta(random: &mut Random) -> Meta {
         chunk: Bytes(random.next()),
         emulated: random.below(2) == 0,
         sample_interval: random.maybe(Random::next).map(Nanos),
+        cache_filter: random.maybe(Random::next).map(Bytes),
     }
 }
 

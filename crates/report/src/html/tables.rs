@@ -17,15 +17,18 @@ const FACTS: usize = 40;
 
 /// The site table: sortable and filterable with a script, complete without.
 pub(super) fn sites(summary: &Summary, limit: usize) -> String {
-    let mut html = "<section aria-labelledby=\"sites-title\" id=\"sites\">\n<h2 id=\"sites-title\">Allocation sites</h2>\n\
-         <p>Hottest first. Hotness is accesses for each MiB of peak RSS. Open a site for its calling context.</p>\n\
+    let unit = summary.totals.counted;
+    let mut html = format!(
+        "<section aria-labelledby=\"sites-title\" id=\"sites\">\n<h2 id=\"sites-title\">Allocation sites</h2>\n\
+         <p>Hottest first. Hotness is {} for each MiB of peak RSS. Open a site for its calling context.</p>\n\
          <p class=\"filter\" hidden><label>Filter <input type=\"search\" id=\"filter\" placeholder=\"function, file or site\"></label> <output id=\"matches\" for=\"filter\"></output></p>\n\
-         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Allocation sites\"><table id=\"site-table\">\n<thead><tr>"
-        .to_owned();
+         <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Allocation sites\"><table id=\"site-table\">\n<thead><tr>",
+        unit.units()
+    );
     let planned = summary.plan.is_some();
     let mut titles = vec![
         ("text", "Site"),
-        ("number", "Accesses"),
+        ("number", unit.title()),
         ("number", "Peak RSS"),
         ("number", "Hotness"),
         ("number", "Allocations"),
@@ -60,8 +63,9 @@ pub(super) fn sites(summary: &Summary, limit: usize) -> String {
     html += "</table></div>\n";
     if summary.totals.unattributed_accesses > 0 {
         html += &format!(
-            "<p class=\"small\">{} of all accesses seen fell on stacks, program data and libraries, which have no site and are not in this table.</p>\n",
-            escape(&percent(summary.totals.unattributed_share()))
+            "<p class=\"small\">{} of the {} seen fell on stacks, program data and libraries, which have no site and are not in this table.</p>\n",
+            escape(&percent(summary.totals.unattributed_share())),
+            unit.noun()
         );
     }
     html + "</section>\n"

@@ -52,7 +52,10 @@ pub(super) fn draw(simulation: &Simulation) -> Result<String, Box<dyn Error>> {
             .x_label_formatter(&label)
             .y_label_formatter(&|share| percent(*share))
             .x_desc("fast memory")
-            .y_desc("accesses served by fast memory")
+            .y_desc(format!(
+                "{} served by fast memory",
+                simulation.counted.noun()
+            ))
             .draw()?;
         let names = capacities.first().map_or(&[][..], |at| &at.policies);
         for (index, policy) in names.iter().enumerate() {

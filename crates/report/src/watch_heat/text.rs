@@ -1,10 +1,12 @@
 //! The grid and the distribution in a terminal.
 
+use isotherm_model::count_unit::CountUnit;
+use isotherm_model::footprint::Footprint;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::Evidence;
 
 use super::{HeatMap, HeatPlace};
-use crate::capacity_curve;
+use crate::capacity_curve::CapacityCurves;
 use crate::plot;
 use crate::words::clip;
 
@@ -24,8 +26,16 @@ impl HeatMap {
         let mut text = String::new();
         for evidence in self.seen() {
             text += &self.lines(evidence, columns, LINES);
-            let parts = [("parts", self.distribution(evidence))];
-            text += &format!("\n{}\n", capacity_curve::text(&parts, columns));
+            let parts = self.distribution(evidence);
+            let curves = CapacityCurves {
+                counted: match evidence {
+                    Evidence::TraceSamples => CountUnit::Unknown,
+                    Evidence::AccessedBits => CountUnit::Touches,
+                },
+                footprint: Footprint(parts.bytes()),
+                curves: vec![("parts", parts)],
+            };
+            text += &format!("\n{}\n", curves.text(columns));
         }
         if text.is_empty() {
             text += "Nothing was seen yet: `isotherm status` says what the sources do.\n";

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use isotherm_model::batch::{Count, Epoch, Process, SourceReport};
-use isotherm_model::plan::{Assignment, Caller, Plan, Standing, Value, Weight, hotter_first};
+use isotherm_model::hotness::hotter_first;
+use isotherm_model::plan::{Assignment, Caller, Plan, Standing, Value, Weight};
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, Segment};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::{Emulation, TierIndex, Tiers};
@@ -171,6 +172,7 @@ pub(crate) fn profile() -> Profile {
         chunk: Bytes(CHUNK),
         emulated: true,
         sample_interval: Some(Nanos(1_000_000)),
+        cache_filter: None,
     });
     for epoch in 0..EPOCHS {
         profile.absorb(segment(epoch));
@@ -283,6 +285,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
     Plan {
         policy: "thermos".into(),
         value: Value::Accesses,
+        counted: profile.counted(),
         weight: Weight::PeakRss,
         command: profile.meta.command.clone(),
         depth: profile.meta.depth,

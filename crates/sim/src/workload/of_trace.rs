@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use isotherm_model::footprint::Footprint;
 use isotherm_model::trace::Access;
 use isotherm_model::units::{Bytes, Nanos};
 
@@ -39,8 +40,10 @@ impl Workload {
             touches: touches.len(),
             known: numbers.next,
         });
+        let bytes = page.0.saturating_mul(u64::from(numbers.next));
         Ok(Self {
             page,
+            footprint: Footprint(Bytes(bytes)),
             accesses: touches.len() as u64,
             touches: Touches::Trace(touches),
             epochs,
@@ -169,7 +172,7 @@ mod tests {
         ];
         let workload = workload(&trace, EpochLength::Time(Nanos(10))).unwrap();
         assert_eq!((workload.pages(), workload.epochs()), (3, 4));
-        assert_eq!(workload.footprint(), Bytes(3 * 4096));
+        assert_eq!(workload.footprint().0, Bytes(3 * 4096));
         let new: Vec<_> = (0..4).map(|epoch| workload.new_pages(epoch)).collect();
         assert_eq!(new, [0..2, 2..2, 2..2, 2..3]);
         let mut counts = [0; 6];
@@ -220,6 +223,6 @@ mod tests {
         assert_eq!(workload(&trace, epoch).unwrap().pages(), 2);
         let huge = Bytes(1 << 63);
         let whole = Workload::of_trace(trace.map(access), huge, epoch).unwrap();
-        assert_eq!(whole.footprint(), Bytes(u64::MAX));
+        assert_eq!(whole.footprint().0, Bytes(u64::MAX));
     }
 }

@@ -1,0 +1,113 @@
+//! The footprint of a program: what `25%` is a share of, in every command.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::batch::Epoch;
+use crate::profile::Resident;
+use crate::site::Site;
+use crate::units::Bytes;
+
+/// The most bytes of all sites that can be placed, resident in one epoch.
+///
+/// It is a type of its own so that no other sum of bytes is taken for it: not the memory in which a
+/// sample fell, which is less, nor the peaks of the sites added up, which is more where they peak at
+/// different times. A profile has one ([`crate::profile::Profile::footprint`]); of a profile or trace that
+/// knows no residency it is the bytes of all pages that were accessed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Footprint(pub Bytes);
+
+impl fmt::Display for Footprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Adds up what was resident, epoch by epoch.
+#[derive(Clone, Debug, Default)]
+pub struct ResidentSums(BTreeMap<Epoch, Bytes>);
+
+impl ResidentSums {
+    /// Adds rows, in any order.
+    pub fn add<'a>(&mut self, rows: impl IntoIterator<Item = &'a Resident>) {
+        for row in rows.into_iter().filter(|row| row.site.is_placeable()) {
+            *self.0.entry(row.epoch).or_default() += row.bytes;
+        }
+    }
+
+    /// The bytes of an epoch.
+    #[must_use]
+    pub fn of(&self, epoch: Epoch) -> Bytes {
+        self.0.get(&epoch).copied().unwrap_or_default()
+    }
+
+    /// The footprint of what was added, for a program with these sites: the peak of one of them may lie
+    /// within an epoch, where no row has it.
+    #[must_use]
+    pub fn footprint(&self, sites: &[Site]) -> Footprint {
+        let placeable = sites.iter().filter(|site| site.id.is_placeable());
+        let peaks = placeable.map(|site| site.peak_rss);
+        let most = self.0.values().copied().chain(peaks).max();
+        Footprint(most.unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Footprint, ResidentSums};
+    use crate::batch::{Epoch, Process};
+    use crate::profile::{Heat, Meta, Profile, Resident};
+    use crate::site::{Site, SiteId, SiteKind};
+    use crate::units::{Accesses, Bytes};
+
+    fn resident(epoch: u32, site: u64, bytes: u64) -> Resident {
+        Resident {
+            epoch: Epoch(epoch),
+            site: SiteId(site),
+            bytes: Bytes(bytes),
+        }
+    }
+
+    fn site(id: u64, peak: u64) -> Site {
+        Site {
+            peak_rss: Bytes(peak),
+            ..Site::new(SiteId(id), SiteKind::Heap)
+        }
+    }
+
+    #[test]
+    fn it_is_the_fullest_epoch_of_what_can_be_placed_and_no_less_than_the_biggest_site() {
+        let rows = [
+            resident(0, 5, 40),
+            resident(0, 6, 30),
+            resident(1, 5, 60),
+            resident(1, 0, 900),
+        ];
+        let mut sums = ResidentSums::default();
+        sums.add(&rows);
+        let sites = [site(0, 900), site(5, 60), site(6, 30)];
+        assert_eq!(sums.footprint(&sites), Footprint(Bytes(70)));
+        assert_eq!(sums.of(Epoch(1)), Bytes(60));
+        let brief = [site(7, 80)];
+        assert_eq!(sums.footprint(&brief), Footprint(Bytes(80)));
+    }
+
+    #[test]
+    fn where_no_residency_is_known_it_is_what_was_accessed() {
+        let mut profile = Profile::new(Meta {
+            chunk: Bytes(4096),
+            ..Meta::default()
+        });
+        assert_eq!(profile.footprint(), Footprint(Bytes(0)));
+        for (site, address) in [(5, 0), (5, 4096), (5, 0), (0, 8192)] {
+            profile.heat.push(Heat {
+                epoch: Epoch(0),
+                process: Process::default(),
+                site: SiteId(site),
+                address,
+                accesses: Accesses(1),
+            });
+        }
+        assert_eq!(profile.footprint(), Footprint(Bytes(8192)));
+    }
+}

@@ -1,0 +1,106 @@
+//! Numbers and names as people read them, in every output alike.
+
+/// A share as a percentage: `83 %`, `4.2 %` below ten, `<0.1 %` where it would print as zero.
+#[must_use]
+pub fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    if percent > 0.0 && percent < 0.05 {
+        "<0.1 %".to_owned()
+    } else if percent > 0.0 && percent < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// A whole number with its thousands parted: `1,234,567`.
+#[must_use]
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 site`, `2 sites`, `1 access`, `1,200 accesses`: the number and the noun, in the plural unless there
+/// is one of it.
+#[must_use]
+pub fn counted(number: impl TryInto<u64>, noun: &str) -> String {
+    let number = number.try_into().unwrap_or(u64::MAX);
+    match number {
+        1 => format!("1 {noun}"),
+        _ => format!("{} {}", grouped(number), plural(noun)),
+    }
+}
+
+/// The plural of an English noun, by its ending.
+pub(crate) fn plural(noun: &str) -> String {
+    // Not every "ch" hisses: epochs, and touches.
+    let hisses = ["s", "x", "uch", "sh"];
+    if hisses.iter().any(|ending| noun.ends_with(ending)) {
+        return format!("{noun}es");
+    }
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'o', 'u']) => format!("{stem}ies"),
+        _ => format!("{noun}s"),
+    }
+}
+
+/// Part of a whole between 0 and 1; 0 where there is no whole.
+#[must_use]
+pub fn share(part: u64, whole: u64) -> f64 {
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{counted, grouped, percent, share};
+
+    #[test]
+    fn shares_keep_two_figures_and_never_round_something_to_nothing() {
+        let shares = [0.0, 0.000_1, 0.012, 0.0994, 0.0996, 0.834, 1.0];
+        let texts = shares.map(percent);
+        assert_eq!(
+            texts,
+            ["0 %", "<0.1 %", "1.2 %", "9.9 %", "10 %", "83 %", "100 %"]
+        );
+        assert!(share(1, 0).abs() < f64::EPSILON);
+    }
+
+    #[test]
+    fn numbers_are_parted_by_thousands() {
+        assert_eq!(
+            [0, 999, 1000, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "1,234,567"]
+        );
+    }
+
+    #[test]
+    fn only_one_thing_is_singular() {
+        assert_eq!(counted(0_u64, "site"), "0 sites");
+        assert_eq!(counted(1_u64, "epoch"), "1 epoch");
+        assert_eq!(counted(1_200_usize, "site"), "1,200 sites");
+        assert_eq!(counted(2_u64, "epoch"), "2 epochs");
+        let plurals = ["access", "miss", "page touch", "process", "policy", "day"];
+        assert_eq!(
+            plurals.map(|noun| counted(2_u32, noun)),
+            [
+                "2 accesses",
+                "2 misses",
+                "2 page touches",
+                "2 processes",
+                "2 policies",
+                "2 days"
+            ]
+        );
+    }
+}
