@@ -7,6 +7,9 @@ use std::path::Path;
 
 use isotherm_abi::session::{Counter, OffReason, State};
 use isotherm_model::site::{Site, SiteId};
+use isotherm_model::tier::Tiers;
+use isotherm_model::units::Nanos;
+use isotherm_model::words::counted;
 use isotherm_observe::session::{SessionFile, parse_name};
 use rustix::process::getuid;
 
@@ -21,6 +24,8 @@ pub(crate) struct Aftermath {
     pub running: BTreeSet<u32>,
     /// Why the runtime turned itself off, by pid.
     pub off: BTreeMap<u32, &'static str>,
+    /// Process images in which it was off.
+    off_images: usize,
     /// Every site that was seen.
     pub sites: BTreeMap<SiteId, Site>,
     counters: BTreeMap<usize, u64>,
@@ -63,6 +68,31 @@ impl Aftermath {
         seen
     }
 
+    /// True where the runtime worked in any process: only then was anything placed or emulated.
+    pub(crate) const fn worked(&self) -> bool {
+        self.off_images < self.images
+    }
+
+    /// How a run took place and what it took, in words that claim no more than happened; `kind` is
+    /// what it was meant to be.
+    pub(crate) fn took(&self, kind: &str, took: Nanos, tiers: &Tiers) -> String {
+        if !self.worked() {
+            return format!("the program ran without Isotherm and took {took}: nothing was placed");
+        }
+        let emulated = match tiers.emulates() {
+            true => " (emulated tiers)",
+            false => "",
+        };
+        let off = match self.off_images {
+            0 => String::new(),
+            off => format!(
+                ", with Isotherm off in {off} of {}",
+                counted(self.images, "process image")
+            ),
+        };
+        format!("{kind} run took {took}{emulated}{off}")
+    }
+
     fn add(&mut self, pid: u32, file: &SessionFile) {
         let Ok(progress) = file.progress() else {
             return;
@@ -70,6 +100,7 @@ impl Aftermath {
         self.images += 1;
         if progress.state == State::Off as u32 {
             self.off.insert(pid, reason(progress.off_reason));
+            self.off_images += 1;
         }
         for (counter, value) in progress.counters.iter().enumerate() {
             *self.counters.entry(counter).or_default() += value;
@@ -179,8 +210,34 @@ fn reason(number: u32) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::reason;
+    use super::{Aftermath, reason};
     use isotherm_abi::session::OffReason;
+    use isotherm_model::tier::{Emulation, Tiers};
+    use isotherm_model::units::{Bytes, Nanos};
+
+    #[test]
+    fn a_run_in_which_isotherm_was_off_claims_neither_tiers_nor_guidance() {
+        let tiers = Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER);
+        let said = |images, off_images| {
+            let aftermath = Aftermath {
+                images,
+                off_images,
+                ..Aftermath::default()
+            };
+            aftermath.took("guided", Nanos(145_000_000), &tiers)
+        };
+        assert_eq!(said(1, 0), "guided run took 145 ms (emulated tiers)");
+        for nothing in [said(1, 1), said(0, 0)] {
+            assert_eq!(
+                nothing,
+                "the program ran without Isotherm and took 145 ms: nothing was placed"
+            );
+        }
+        assert_eq!(
+            said(3, 1),
+            "guided run took 145 ms (emulated tiers), with Isotherm off in 1 of 3 process images"
+        );
+    }
 
     #[test]
     fn every_reason_for_being_off_names_a_remedy_or_a_cause() {

@@ -16,7 +16,9 @@ use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::words::{counted, percent};
 use isotherm_observe::live::Source;
+use isotherm_observe::probe::Machine;
 use isotherm_pipeline::{Coverage, Online, OnlineConfig, Step, coverage};
 use isotherm_profile::{Kept, Writer};
 
@@ -64,10 +66,11 @@ fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
         say_coverage(plan, &covered, notes);
     }
     let took = Nanos(took.as_nanos() as u64);
-    notes.say(&format!("guided run took {took}{}", emulated(&plan.tiers)));
+    notes.say(&aftermath.took("guided", took, &plan.tiers));
     let summary = serde_json::json!({
         "mode": "guided",
-        "emulated": plan.tiers.emulates(),
+        "placed": aftermath.worked(),
+        "emulated": plan.tiers.emulates() && aftermath.worked(),
         "seconds": took.0 as f64 / 1e9,
         "sites_matched": covered.matched.len(),
         "sites_only_in_plan": covered.only_in_plan.len(),
@@ -77,14 +80,6 @@ fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
     });
     let kept = write_summary(args, &summary);
     Ok(launch::ended(status, [kept], notes))
-}
-
-fn emulated(tiers: &Tiers) -> &'static str {
-    if tiers.emulates() {
-        " (emulated tiers)"
-    } else {
-        ""
-    }
 }
 
 /// The sites that a run made. Of a caller whose contexts all go to one tier the runtime looks at the
@@ -119,11 +114,17 @@ fn say_coverage(plan: &Plan, seen: &Coverage, notes: Notes) {
     }
     let share = seen.value_share();
     notes.say(&format!(
-        "{} of the plan's {planned} sites were made by this run ({:.0} % of its value); {} other \
-         sites are not in it",
+        "{} of the plan's {} {} made by this run ({} of its {}); {} not in it",
         seen.matched.len(),
-        share * 100.0,
-        seen.only_in_run.len()
+        counted(planned, "site"),
+        if seen.matched.len() == 1 {
+            "was"
+        } else {
+            "were"
+        },
+        percent(share),
+        plan.valued(),
+        counted(seen.only_in_run.len(), "other site")
     ));
     warn_if_foreign(plan, seen, notes);
 }
@@ -174,6 +175,9 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     recording::check(&args.observing)?;
     let observing = &recording::with_sources(&args.observing, words, notes)?;
     let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
+    if let Some(why) = tiers_choice::trouble(&tiers, &Machine) {
+        notes.warn(&why);
+    }
     let default_tier = isotherm_model::tier::TierIndex::FASTEST;
     let mut configuration = recording::for_sources(
         Configuration::online(observing.depth, tiers.clone(), default_tier),
@@ -219,7 +223,11 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let aftermath = Aftermath::read(&session);
     launch::warn_of(&aftermath, notes);
     let sites = recording::named(&step, naming);
-    say_moves(&step.executor.outcomes, &tiers, took, notes);
+    let said = aftermath.took("online", took, &tiers);
+    match aftermath.worked() {
+        true => say_moves(&said, &step.executor.outcomes, &tiers, notes),
+        false => notes.say(&said),
+    }
     let summary = online_summary(&step.executor.outcomes, &tiers, took, &aftermath);
     let written = write_summary(args, &summary);
     let closed = match (step.recorder, &args.output) {
@@ -245,7 +253,8 @@ fn online_summary(
 ) -> serde_json::Value {
     serde_json::json!({
         "mode": "online",
-        "emulated": tiers.emulates(),
+        "placed": aftermath.worked(),
+        "emulated": tiers.emulates() && aftermath.worked(),
         "seconds": took.0 as f64 / 1e9,
         "actions": outcomes.len(),
         "actions_requested": count(outcomes, &Fate::Requested).0,
@@ -300,18 +309,18 @@ fn count(outcomes: &[Outcome], fate: &Fate) -> (usize, Bytes) {
     )
 }
 
-fn say_moves(outcomes: &[Outcome], tiers: &Tiers, took: Nanos, notes: Notes) {
+fn say_moves(said: &str, outcomes: &[Outcome], tiers: &Tiers, notes: Notes) {
     // On the emulated pair moves are asked for, on real nodes they are made.
     let (asked, asked_bytes) = count(outcomes, &Fate::Requested);
     let (moved, moved_bytes) = count(outcomes, &Fate::Moved);
     let (there, _) = count(outcomes, &Fate::AlreadyThere);
     let done = match tiers.emulates() {
-        true => format!("{asked} moves of {asked_bytes} asked for"),
-        false => format!("{moved} moves of {moved_bytes} made, {there} were there already"),
+        true => format!("{} of {asked_bytes} asked for", counted(asked, "move")),
+        false => {
+            let moves = counted(moved, "move");
+            format!("{moves} of {moved_bytes} made, {there} there already")
+        }
     };
     let left = outcomes.len() - asked - moved - there;
-    notes.say(&format!(
-        "online run took {took}{}: {done}, {left} not finished",
-        emulated(tiers),
-    ));
+    notes.say(&format!("{said}: {done}, {left} not finished"));
 }

@@ -10,6 +10,7 @@ use std::process::ExitStatus;
 use anyhow::{Result, bail};
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
+use isotherm_observe::probe::Machine;
 use isotherm_observe::tiers::{self, PlacedNode, View};
 
 use crate::cli::TiersArgs;
@@ -80,6 +81,7 @@ fn shown(args: &TiersArgs, view: View, notes: Notes) -> Result<Shown> {
         |detected| (detected.nodes, detected.notes),
     );
     found.extend(strangers(&nodes, &tiers));
+    found.extend(tiers_choice::trouble(&tiers, &Machine));
     let (nodes, measured) = match tiers_choice::file(&args.tiers) {
         Some(path) => (by_tiers(nodes, &tiers), tiers::read_file(path)?.measured),
         None if tiers.emulates() => (by_tiers(nodes, &tiers), Vec::new()),
