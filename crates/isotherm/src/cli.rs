@@ -162,7 +162,8 @@ pub(crate) struct TiersChoice {
     /// kind of memory `detect` falls back to the emulated pair
     #[arg(long, value_name = "TIERS", default_value = "detect")]
     pub tiers: String,
-    /// Fast memory: a size (4GiB) or a share of the footprint (25%)
+    /// Fast memory: a size (4GiB) or a share (25%) of the profile's footprint; without a profile, of
+    /// this machine's memory
     #[arg(long, value_name = "SIZE")]
     pub fast: Option<Capacity>,
     /// Emulated pair: time between two protections of the slow tier
@@ -251,7 +252,9 @@ pub(crate) struct PlanArgs {
     /// size-threshold[=SIZE], size-threshold-larger[=SIZE], first-touch, all-fast, all-slow, fractional
     #[arg(long, default_value = "thermos")]
     pub policy: String,
-    /// What makes a site valuable: `accesses`, `bandwidth`, or `latency` (time lost in accesses)
+    /// What makes a site valuable: `accesses` (what the profile counted: accesses, misses or samples of
+    /// the time waiting for memory), `bandwidth` (the same per second of the site's life), or `latency`
+    /// (measured by the processor; sources pebs, ibs and spe)
     #[arg(long, default_value = "accesses")]
     pub value: String,
     /// What makes a site big: `peak-rss` or `peak-requested`

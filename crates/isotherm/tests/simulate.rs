@@ -91,7 +91,7 @@ fn the_same_seed_prints_the_same_bytes_and_another_seed_others() {
         assert_eq!(seeded("5", form), seeded("5", form));
         assert_ne!(seeded("5", form), seeded("6", form));
     }
-    assert!(seeded("5", &[]).starts_with("phases, seed 5: 60,000 accesses to "));
+    assert!(seeded("5", &[]).starts_with("phases, seed 5: 60,000 accesses, a footprint of "));
 }
 
 #[test]
@@ -119,26 +119,27 @@ fn a_sweep_halves_the_fast_memory_seven_times_and_can_be_drawn() {
 
 #[test]
 fn files_of_every_format_are_replayed_and_curved() {
-    for (file, accesses) in [
-        ("accesses.csv", 5),
-        ("page-faults.perf-script.txt", 30),
-        ("page-faults.perf.data", 30),
-        ("damon.trace.txt", 3_968),
-        ("damo.data", 3_648),
-        ("memprof.yaml", 90_010),
-        ("memprof.profraw", 26_477_569),
+    for (file, accesses, counted) in [
+        ("accesses.csv", 5, "accesses"),
+        ("page-faults.perf-script.txt", 30, "samples"),
+        ("page-faults.perf.data", 30, "samples"),
+        ("damon.trace.txt", 3_968, "page touches"),
+        ("damo.data", 3_648, "page touches"),
+        ("memprof.yaml", 90_010, "accesses"),
+        ("memprof.profraw", 26_477_569, "accesses"),
     ] {
         let report = json(&["simulate", file, "--fast", "50%", "--json"]);
         assert_eq!(report["accesses"], accesses, "{file}");
         assert_eq!(report["seed"], serde_json::Value::Null);
-        let curves = json(&["curve", file, "--json"]);
-        let curves = &curves["curves"];
+        let curve = json(&["curve", file, "--json"]);
+        let curves = &curve["curves"];
         assert_eq!(curves[0]["accesses"], accesses, "{file}");
         let points = curves[0]["points"].as_array().expect("is a list");
         let all = points.last().expect("has points");
         assert_eq!(all["share_of_accesses"], 1.0, "{file}");
         let text = printed(&["curve", file]);
-        assert!(text.contains("of the accesses"), "{text}");
+        assert!(text.contains(&format!("of the {counted}")), "{text}");
+        assert_eq!(curve["counted"], counted, "{file}");
     }
 }
 

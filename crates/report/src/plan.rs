@@ -106,6 +106,23 @@ impl PlanSummary {
         }
     }
 
+    /// What each tier gets more than it holds, in a sentence.
+    pub(crate) fn spills(&self) -> Vec<String> {
+        let over = |tier: &TierUse| Bytes(tier.planned_bytes.saturating_sub(tier.capacity_bytes));
+        let overfull = self.tiers.iter().filter(|tier| over(tier) > Bytes::ZERO);
+        let words = |tier: &TierUse| {
+            format!(
+                "{} takes sites of {} into {}, which holds {}: {} will spill.",
+                self.policy,
+                Bytes(tier.planned_bytes),
+                tier.name,
+                Bytes(tier.capacity_bytes),
+                over(tier)
+            )
+        };
+        overfull.map(words).collect()
+    }
+
     /// Why the plan may not fit this profile.
     pub(crate) fn doubts(&self, totals: &Totals) -> Vec<String> {
         let mut doubts = Vec::new();

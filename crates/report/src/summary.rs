@@ -322,6 +322,16 @@ fn notes(summary: &Summary) -> Vec<String> {
             source.name, source.trouble
         ));
     }
+    let weak =
+        |source: &&Source| !source.silent && source.usable_samples < source.taken_samples / 2;
+    for source in summary.sources.iter().filter(weak) {
+        notes.push(format!(
+            "Source {} found the address of the data in {} of its {}; shares are of these alone.",
+            source.name,
+            words::grouped(source.usable_samples),
+            words::counted(source.taken_samples, "sample")
+        ));
+    }
     if let Some(plan) = &summary.plan {
         notes.extend(plan.doubts(&summary.totals));
     }

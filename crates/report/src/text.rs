@@ -185,6 +185,9 @@ fn standing(plan: &crate::plan::PlanSummary, columns: usize) -> String {
         "  the plan reaches {} of the bound\n",
         percent(plan.planned_of_bound)
     );
+    for words in plan.spills() {
+        text += &wrapped(&format!("  {words}"), columns, "  ");
+    }
     text
 }
 

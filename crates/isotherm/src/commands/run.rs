@@ -113,8 +113,9 @@ fn say_coverage(plan: &Plan, seen: &Coverage, notes: Notes) {
         return;
     }
     let share = seen.value_share();
+    let others = seen.only_in_run.len();
     notes.say(&format!(
-        "{} of the plan's {} {} made by this run ({} of its {}); {} not in it",
+        "{} of the plan's {} {} made by this run ({} of its {}); {} {} not in it",
         seen.matched.len(),
         counted(planned, "site"),
         if seen.matched.len() == 1 {
@@ -124,7 +125,8 @@ fn say_coverage(plan: &Plan, seen: &Coverage, notes: Notes) {
         },
         percent(share),
         plan.valued(),
-        counted(seen.only_in_run.len(), "other site")
+        counted(others, "other site"),
+        if others == 1 { "is" } else { "are" }
     ));
     warn_if_foreign(plan, seen, notes);
 }

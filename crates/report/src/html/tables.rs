@@ -164,6 +164,9 @@ pub(super) fn plan(plan: &PlanSummary) -> String {
         );
     }
     html += "</tbody></table></div>\n";
+    for words in plan.spills() {
+        html += &format!("<p class=\"small\">{}</p>\n", escape(&words));
+    }
     if plan.unnamed_sites > 0 {
         html += &format!(
             "<p class=\"small\">{} of this run are not named in the plan; their data goes to {}.</p>\n",
