@@ -2,15 +2,23 @@
 //! new one, and where nothing was there, nothing or the whole new one.
 
 use std::ffi::OsString;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::Path;
 
 use anyhow::{Context, Result};
+use isotherm_sys::files::followed_output;
+use rustix::fs::OFlags;
+use tempfile::NamedTempFile;
 
-/// Writes a file: under a hidden name beside it, flushed to the device, then renamed. A link is
-/// followed, and a file that is there gives the new one its permissions. What is no regular file, a
-/// pipe or `/dev/stdout`, is written to as it is; so is a file whose directory takes no new one.
+/// Mode of a new file before the process's umask.
+const NEW_FILE_MODE: u32 = 0o666;
+
+/// Writes a file: under a hidden name beside it that nobody could prepare, flushed to the device, then
+/// renamed. A link of the caller's or root's is followed, one of another user's is refused, and a file that
+/// is there gives the new one its permissions. What is no regular file, a pipe or `/dev/stdout`, is written
+/// to as it is; so is a file whose directory takes no new one.
 ///
 /// # Errors
 /// It cannot be written; what was there is left as it was.
@@ -28,52 +36,50 @@ pub(crate) fn check(path: &Path) -> Result<()> {
 }
 
 fn whole(path: &Path, content: &[u8]) -> io::Result<()> {
+    let target = followed_output(path)?;
     let old = fs::metadata(path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         return in_place(path, content);
     }
-    let target = followed(path)?;
-    let hidden = hidden(&target)?;
-    let written = beside(&hidden, content, old.as_ref());
-    let written = written.and_then(|()| fs::rename(&hidden, &target));
-    let Err(error) = written else { return Ok(()) };
-    // Where it could not even be made there is nothing to remove.
-    let _ = fs::remove_file(&hidden);
-    match old.is_some() && takes_no_new_file(&error) {
-        true => in_place(&target, content),
-        false => Err(error),
+    match beside(&target, content, old.as_ref()) {
+        Err(error) if old.is_some() && takes_no_new_file(&error) => in_place(&target, content),
+        written => written,
     }
 }
 
-fn beside(hidden: &Path, content: &[u8], old: Option<&Metadata>) -> io::Result<()> {
-    let mut file = File::create(hidden)?;
+fn beside(target: &Path, content: &[u8], old: Option<&Metadata>) -> io::Result<()> {
+    let mut file = hidden(target)?;
     if let Some(old) = old {
-        file.set_permissions(old.permissions())?;
+        file.as_file().set_permissions(old.permissions())?;
     }
     file.write_all(content)?;
-    file.sync_all()
+    file.as_file().sync_all()?;
+    file.persist(target).map_err(|failed| failed.error)?;
+    Ok(())
 }
 
+/// Writes to what is there already, and makes nothing: whoever removes it meanwhile gets no new file in its place.
 fn in_place(path: &Path, content: &[u8]) -> io::Result<()> {
-    File::create(path)?.write_all(content)
+    OpenOptions::new()
+        .write(true)
+        .truncate(true)
+        .custom_flags(OFlags::NOCTTY.bits() as i32)
+        .open(path)?
+        .write_all(content)
 }
 
 fn tried(path: &Path) -> io::Result<()> {
+    let target = followed_output(path)?;
     let old = fs::metadata(path).ok();
     match old {
         Some(old) if old.is_dir() => Err(ErrorKind::IsADirectory.into()),
         Some(old) if !old.is_file() => Ok(()),
-        old => {
-            let hidden = hidden(&followed(path)?)?;
-            let made = File::create(&hidden);
-            let _ = fs::remove_file(&hidden);
-            match made {
-                Err(error) if old.is_some() && takes_no_new_file(&error) => {
-                    File::options().append(true).open(path).map(drop)
-                }
-                made => made.map(drop),
+        old => match hidden(&target) {
+            Err(error) if old.is_some() && takes_no_new_file(&error) => {
+                File::options().append(true).open(target).map(drop)
             }
-        }
+            made => made.map(drop),
+        },
     }
 }
 
@@ -87,21 +93,21 @@ fn takes_no_new_file(error: &io::Error) -> bool {
     )
 }
 
-/// What a link leads to, so that the file is replaced and not the link.
-fn followed(path: &Path) -> io::Result<PathBuf> {
-    match fs::canonicalize(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(path.to_owned()),
-        followed => followed,
-    }
-}
-
-/// The hidden name beside a file; with the process id, for two that write the same one.
-fn hidden(path: &Path) -> io::Result<PathBuf> {
+/// A new file beside another, under a hidden name; removed again unless it is renamed.
+fn hidden(path: &Path) -> io::Result<NamedTempFile> {
     let name = path.file_name().ok_or(ErrorKind::InvalidInput)?;
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    hidden.push(format!(".{}.tmp", std::process::id()));
-    Ok(path.with_file_name(hidden))
+    let mut begin = OsString::from(".");
+    begin.push(name);
+    begin.push(".");
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    tempfile::Builder::new()
+        .prefix(&begin)
+        .suffix(".tmp")
+        .permissions(Permissions::from_mode(NEW_FILE_MODE))
+        .tempfile_in(directory)
 }
 
 #[cfg(test)]
@@ -110,7 +116,7 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
     use std::path::Path;
 
-    use super::{check, hidden, write};
+    use super::{check, write};
 
     fn names(directory: &Path) -> Vec<String> {
         let entries = fs::read_dir(directory).unwrap();
@@ -142,17 +148,17 @@ mod tests {
         check(&file).unwrap();
         assert!(names(directory.path()).is_empty());
         fs::write(&file, "old").unwrap();
-        // A directory in the place of the hidden file is in the way of every user.
-        fs::create_dir(hidden(&file).unwrap()).unwrap();
-        for outcome in [check(&file), write(&file, b"new")] {
-            let said = format!("{:#}", outcome.unwrap_err());
-            assert!(said.contains("file: cannot be written: "), "{said}");
+        // A link to itself leads nowhere, and a file is no directory, for every user.
+        symlink("loop", directory.path().join("loop")).unwrap();
+        for lost in ["no/such/file", ".", "loop", "file/below"] {
+            let lost = directory.path().join(lost);
+            for outcome in [check(&lost), write(&lost, b"new")] {
+                let said = format!("{:#}", outcome.unwrap_err());
+                assert!(said.contains(": cannot be written: "), "{said}");
+            }
         }
         assert_eq!(fs::read(&file).unwrap(), b"old");
-        for lost in ["no/such/file", "."] {
-            let lost = directory.path().join(lost);
-            assert!(check(&lost).is_err() && write(&lost, b"new").is_err());
-        }
+        assert_eq!(names(directory.path()), ["file", "loop"]);
     }
 
     #[test]

@@ -175,8 +175,8 @@ fn a_profile_that_cannot_be_written_leaves_the_program_its_status_and_is_told_on
     for command in ["record", "run"] {
         for (status, ours) in [("5", 5), ("0", 1)] {
             let directory = tempfile::tempdir().unwrap();
-            // A directory in the place of a temporary file fails as a full disk does.
-            let program = format!("mkdir x.iso/.epochs-000000.parquet.tmp; exit {status}");
+            // A directory in the place of a table fails as a full disk does.
+            let program = format!("mkdir x.iso/epochs-000000.parquet; exit {status}");
             let arguments = [command, "-o", "x.iso", "--", "sh", "-c", &program];
             let output = isotherm(&directory, &arguments);
             let said = stderr(&output);
@@ -191,7 +191,9 @@ fn a_profile_that_cannot_be_written_leaves_the_program_its_status_and_is_told_on
 #[test]
 fn what_could_not_be_written_while_the_program_ran_is_named_without_the_reason_at_its_end() {
     let directory = tempfile::tempdir().unwrap();
-    let program = "mkdir x.iso/.epochs-000000.parquet.tmp; sleep 1; exit 5";
+    // The first epoch may come before it.
+    let program = "until mkdir x.iso/epochs-000000.parquet; do rm -f x.iso/epochs-000000.parquet; done 2> errors; \
+                   sleep 1; exit 5";
     let record = [
         "record", "--epoch", "50ms", "-o", "x.iso", "--", "sh", "-c", program,
     ];
@@ -270,14 +272,13 @@ fn a_program_that_never_begins_and_a_full_disk_leave_the_profile_that_force_woul
         );
         unchanged(&output, 127);
     }
-    let program = "mkdir x.iso/.epochs-000000.parquet.tmp; exit 5";
+    let program = "mkdir x.iso/epochs-000000.parquet; exit 5";
     let output = isotherm(
         &directory,
         &[
             "record", "--force", "-o", "x.iso", "--", "sh", "-c", program,
         ],
     );
-    std::fs::remove_dir(directory.path().join("x.iso/.epochs-000000.parquet.tmp")).unwrap();
     unchanged(&output, 5);
     unchanged(
         &cramped(&directory, 0, &["merge", "--force", "-o", "x.iso", "y.iso"]),

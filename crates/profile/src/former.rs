@@ -14,6 +14,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use isotherm_sys::files::{Directory, followed_output};
+
 use crate::layout::{Table, is_empty, is_profile, is_temporary};
 
 /// The names of a profile that is replaced.
@@ -27,8 +29,10 @@ pub(crate) struct Former {
 impl Former {
     /// For a profile at this path; `None` for a path without a name, as `/` is.
     pub(crate) fn of(path: &Path) -> Option<Self> {
-        // A link is followed; a closing slash is left out.
-        let path = fs::canonicalize(path).unwrap_or_else(|_| path.components().collect());
+        // A closing slash is left out.
+        let path: PathBuf = path.components().collect();
+        // A link is followed. One that is refused stays what it is, and the writer says so.
+        let path = followed_output(&path).unwrap_or(path);
         let name = path.file_name()?;
         let beside = |ending: &str| {
             let mut hidden = OsString::from(".");
@@ -45,7 +49,9 @@ impl Former {
 
     /// Where it is put, if there is a profile now.
     pub(crate) fn found_aside(&self) -> Option<&Path> {
-        is_profile(&self.aside).then_some(&self.aside)
+        // Nobody of us puts a link there.
+        let is_directory = Directory::open(&self.aside).is_ok();
+        (is_directory && is_profile(&self.aside)).then_some(&self.aside)
     }
 
     /// Puts back what a writer put aside that was killed, and removes what one was about to. What is no
@@ -71,7 +77,7 @@ impl Former {
     /// It stays where it was.
     pub(crate) fn put_aside(&self) -> io::Result<()> {
         let permissions = fs::metadata(&self.path)?.permissions();
-        fs::rename(&self.path, &self.aside)?;
+        fs::rename(&self.path, &self.aside).map_err(|error| self.in_the_way(&error))?;
         let made =
             fs::create_dir(&self.path).and_then(|()| fs::set_permissions(&self.path, permissions));
         if made.is_err() {
@@ -81,13 +87,19 @@ impl Former {
         made
     }
 
+    fn in_the_way(&self, error: &io::Error) -> io::Error {
+        let aside = self.aside.display();
+        let text = format!("the profile that is there cannot be put aside as {aside}: {error}");
+        io::Error::new(error.kind(), text)
+    }
+
     /// Puts the profile back in the place of the new one, whose tables are removed.
     ///
     /// # Errors
     /// It stays where it was put.
     pub(crate) fn put_back(&self) -> io::Result<()> {
-        if self.path.is_dir() {
-            empty(&self.path, &self.aside)?;
+        if let Ok(directory) = Directory::open(&self.path) {
+            empty(&directory, &Directory::open(&self.aside)?)?;
         }
         // An empty directory is replaced by a rename.
         fs::rename(&self.aside, &self.path)
@@ -102,21 +114,28 @@ impl Former {
     }
 
     fn remove_gone(&self) {
-        if self.gone.is_dir() && self.path.is_dir() {
-            let _ = empty(&self.gone, &self.path).and_then(|()| fs::remove_dir(&self.gone));
+        let [gone, path] = [&self.gone, &self.path].map(|path| Directory::open(path));
+        if let (Ok(gone), Ok(path)) = (gone, path) {
+            let _ = empty(&gone, &path).and_then(|()| fs::remove_dir(&self.gone));
         }
     }
 }
 
-/// Removes the tables in a directory, and takes what is not ours to another, where no name is taken.
-fn empty(directory: &Path, other: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
+/// Removes the tables in a directory, and empty directories that stand in the place of one, and takes what is
+/// not ours to another, where no name is taken.
+fn empty(directory: &Directory, other: &Directory) -> io::Result<()> {
+    let other = other.path();
+    for entry in fs::read_dir(directory.path())? {
         let entry = entry?;
         let name = entry.file_name();
         let ours = |name: &str| is_temporary(name) || Table::of_file(name).is_some();
-        if name.to_str().is_some_and(ours) && !entry.file_type()?.is_dir() {
-            fs::remove_file(entry.path())?;
-        } else if !other.join(&name).exists() {
+        let is_directory = entry.file_type()?.is_dir();
+        let removed = name.to_str().is_some_and(ours)
+            && match is_directory {
+                true => fs::remove_dir(entry.path()).is_ok(),
+                false => fs::remove_file(entry.path()).map(|()| true)?,
+            };
+        if !removed && !other.join(&name).exists() {
             fs::rename(entry.path(), other.join(&name))?;
         }
     }

@@ -3,11 +3,19 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use isotherm_sys::files::read_input;
+
 /// Version of the format that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u64 = 1;
 
 /// Name of the file in a profile that says how it was recorded.
 pub const META_FILE: &str = "meta.parquet";
+
+/// Largest file of a profile that is read. A writer begins a new file long before; only the table of sites is
+/// one file, and holds some millions of them in so many bytes.
+pub(crate) const TABLE_BYTES: u64 = 1 << 30;
+/// Most bytes of a profile that are read: its rows are all in memory at once.
+pub(crate) const PROFILE_BYTES: u64 = 16 << 30;
 
 /// Key in each file's own metadata that names the version.
 pub(crate) const VERSION_KEY: &str = "isotherm.format_version";
@@ -85,17 +93,21 @@ impl Table {
     }
 }
 
-/// The hidden name under which a file is written before it is renamed. It does not end in
-/// `.parquet`, so that no pattern takes it for a table.
-pub(crate) fn temporary(file: &str) -> String {
-    format!(".{file}.tmp")
+/// Begin and end of the hidden name under which a file is written before it is renamed; between them are
+/// characters that nobody can guess. It does not end in `.parquet`, so that no pattern takes it for a table.
+pub(crate) fn temporary(file: &str) -> (String, &'static str) {
+    (format!(".{file}."), ".tmp")
 }
 
-/// True for a temporary name that a kill left behind.
+/// True for a temporary name that a kill left behind. Earlier versions wrote `.heat-000000.parquet.tmp`.
 pub(crate) fn is_temporary(name: &str) -> bool {
+    let is_table = |file: &str| Table::of_file(file).is_some();
     name.strip_prefix('.')
         .and_then(|rest| rest.strip_suffix(".tmp"))
-        .is_some_and(|file| Table::of_file(file).is_some())
+        .is_some_and(|rest| {
+            let before = rest.rsplit_once('.').map_or("", |(before, _)| before);
+            is_table(rest) || is_table(before)
+        })
 }
 
 /// True where the directory holds nothing but what a writer left that was killed before its first file.
@@ -131,7 +143,7 @@ pub(crate) fn recognised(path: &Path) -> Result<bool, (PathBuf, io::Error)> {
         let Some((table, _)) = name.to_str().and_then(Table::of_file) else {
             continue;
         };
-        match std::fs::read(entry.path()) {
+        match read_input(&entry.path(), TABLE_BYTES) {
             Ok(bytes) => {
                 if crate::column::File::open(bytes.into()).is_ok_and(|file| file.is(table)) {
                     return Ok(true);
@@ -152,7 +164,9 @@ mod tests {
         for table in Table::ALL {
             let number = if table.is_log() { 1_234_567 } else { 0 };
             assert_eq!(Table::of_file(&table.file(number)), Some((table, number)));
-            assert!(is_temporary(&temporary(&table.file(number))));
+            let (begin, end) = temporary(&table.file(number));
+            assert!(is_temporary(&format!("{begin}a1B2c3{end}")));
+            assert!(is_temporary(&format!(".{}.tmp", table.file(number))));
         }
         for name in [
             "heat.parquet",

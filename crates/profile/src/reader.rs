@@ -8,11 +8,12 @@ use std::path::{Path, PathBuf};
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
 use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_sys::files::read_input;
 
 use crate::column::File;
 use crate::error::{Error, Warning};
 use crate::former::Former;
-use crate::layout::{FORMAT_VERSION, Table, is_temporary};
+use crate::layout::{FORMAT_VERSION, PROFILE_BYTES, TABLE_BYTES, Table, is_temporary};
 use crate::meta;
 use crate::tables::{FrameRow, MetaRow, Row};
 
@@ -45,10 +46,14 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
     }
     names.sort();
     let mut unreadable = Vec::new();
+    let mut bytes_left = PROFILE_BYTES;
     let files = names.into_iter().filter_map(|name| {
         Table::of_file(&name)?;
-        match fs::read(path.join(&name)) {
-            Ok(bytes) => Some((name, bytes)),
+        match read_input(&path.join(&name), TABLE_BYTES.min(bytes_left)) {
+            Ok(bytes) => {
+                bytes_left -= bytes.len() as u64;
+                Some((name, bytes))
+            }
             Err(source) => {
                 unreadable.push((name, source));
                 None

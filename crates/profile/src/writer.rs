@@ -1,19 +1,22 @@
 //! Writing a profile while the program runs.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Count, Extent, Process, SourceReport};
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Resident, Segment};
 use isotherm_model::site::{Site, SiteId};
+use isotherm_sys::files::{Directory, followed_output};
+use tempfile::TempPath;
 
 use crate::column;
 use crate::error::Error;
 use crate::former::Former;
-use crate::layout::{Table, is_empty, recognised, temporary};
+use crate::layout::{Table, is_empty, is_temporary, recognised, temporary};
 use crate::log::Log;
 use crate::meta;
 use crate::tables::{FrameRow, Row};
@@ -43,7 +46,8 @@ pub enum Kept {
 /// Writes a profile, one call an epoch. See the crate's page for what a kill leaves.
 #[derive(Debug)]
 pub struct Writer {
-    directory: PathBuf,
+    path: PathBuf,
+    directory: Directory,
     meta: Meta,
     sites: State<BTreeMap<SiteId, Site>>,
     extents: State<BTreeMap<(Process, u64), Extent>>,
@@ -79,9 +83,14 @@ impl Writer {
     /// There is a profile and `existing` says to refuse; there is something else, other than an
     /// empty directory, or what cannot be read to tell; the parent directory is missing or may not be written.
     pub fn create(path: &Path, meta: &Meta, existing: Existing) -> Result<Self, Error> {
-        let (made, former) = prepare(path, existing)?;
+        let Place {
+            made,
+            directory,
+            former,
+        } = prepare(path, existing)?;
         let writer = Self {
-            directory: path.to_owned(),
+            path: path.to_owned(),
+            directory,
             meta: meta.clone(),
             sites: State::default(),
             extents: State::default(),
@@ -137,7 +146,7 @@ impl Writer {
             Some(former) if self.tells => former.remove(),
             Some(former) => {
                 let back = former.put_back();
-                back.map_err(|source| self.failed(self.directory.clone(), source))?;
+                back.map_err(|source| self.failed(self.path.clone(), source))?;
                 return Ok(Kept::Former);
             }
             None => {}
@@ -147,14 +156,14 @@ impl Writer {
 
     /// Flushes the names of the files to the device.
     fn sync(&self) -> Result<(), Error> {
-        let synced = fs::File::open(&self.directory).and_then(|directory| directory.sync_all());
-        synced.map_err(|source| self.failed(self.directory.clone(), source))
+        let synced = self.directory.sync();
+        synced.map_err(|source| self.failed(self.path.clone(), source))
     }
 
     /// Where the profile is.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.directory
+        &self.path
     }
 
     /// Epochs that are on disk.
@@ -289,13 +298,13 @@ impl Writer {
     fn encoded<R: Row>(&self, file: String, rows: &[R]) -> Result<Encoded, Error> {
         match column::encode(R::TABLE, R::columns(rows)) {
             Ok(bytes) => Ok(Encoded { file, bytes }),
-            Err(e) => Err(self.failed(self.directory.join(file), io::Error::other(e))),
+            Err(e) => Err(self.failed(self.path.join(file), io::Error::other(e))),
         }
     }
 
     fn replace(&self, files: &[Encoded]) -> Result<(), Error> {
-        replace(&self.directory, files)
-            .map_err(|(file, source)| self.failed(self.directory.join(file), source))
+        replace(&self.directory.path(), files)
+            .map_err(|(file, source)| self.failed(self.path.join(file), source))
     }
 
     const fn failed(&self, path: PathBuf, source: io::Error) -> Error {
@@ -345,24 +354,23 @@ struct Encoded {
     bytes: Vec<u8>,
 }
 
+/// Mode of a table before the process's umask, as of any new file.
+const TABLE_MODE: u32 = 0o666;
+
 /// Writes all files under temporary names, flushes them to the device, and renames them in order:
 /// at every moment each name holds either the whole old file or the whole new one, and where one
-/// cannot be written, none is renamed.
+/// cannot be written, none is renamed. Half-written files are removed: they would keep the space whose
+/// lack may be the reason.
 ///
 /// They are written at the same time, because flushing one after the other costs a turn of the file
 /// system's journal each (8 ms on a virtual disk, so 50 ms for an epoch), and together one for all.
 fn replace(directory: &Path, files: &[Encoded]) -> Result<(), (String, io::Error)> {
-    let hidden = |file: &Encoded| directory.join(temporary(&file.file));
-    let write = |file: &Encoded| {
-        fs::File::create(hidden(file)).and_then(|mut out| {
-            out.write_all(&file.bytes)?;
-            out.sync_data()
-        })
-    };
-    let written: Vec<io::Result<()>> = std::thread::scope(|scope| {
+    let written: Vec<io::Result<TempPath>> = std::thread::scope(|scope| {
         let writers: Vec<_> = files
             .iter()
-            .map(|file| std::thread::Builder::new().spawn_scoped(scope, || write(file)))
+            .map(|file| {
+                std::thread::Builder::new().spawn_scoped(scope, || written(directory, file))
+            })
             .collect();
         let results = files.iter().zip(writers);
         results
@@ -371,65 +379,96 @@ fn replace(directory: &Path, files: &[Encoded]) -> Result<(), (String, io::Error
                     .join()
                     .unwrap_or_else(|_| Err(io::Error::other("the writer panicked"))),
                 // Where no thread may be made it is only slower.
-                Err(_) => write(file),
+                Err(_) => written(directory, file),
             })
             .collect()
     });
-    let results = files.iter().zip(written);
-    let mut failure = results
-        .filter_map(|(file, result)| Some((file.file.clone(), result.err()?)))
-        .next();
-    if failure.is_none() {
-        for file in files {
-            if let Err(source) = fs::rename(hidden(file), directory.join(&file.file)) {
-                failure = Some((file.file.clone(), source));
-                break;
-            }
-        }
+    let mut whole = Vec::with_capacity(files.len());
+    for (file, written) in files.iter().zip(written) {
+        whole.push(written.map_err(|source| (file.file.clone(), source))?);
     }
-    if let Some(failure) = failure {
-        // Half-written files would keep the space whose lack may be the reason.
-        for file in files {
-            let _ = fs::remove_file(hidden(file));
-        }
-        return Err(failure);
+    for (file, temporary) in files.iter().zip(whole) {
+        let renamed = temporary.persist(directory.join(&file.file));
+        renamed.map_err(|failed| (file.file.clone(), failed.error))?;
     }
     Ok(())
 }
 
-/// Makes the directory or, where that was asked for, puts aside the profile that is there. True where
-/// there was nothing.
-fn prepare(path: &Path, existing: Existing) -> Result<(bool, Option<Former>), Error> {
-    let failed = |path: &Path, source| Error::Write {
+/// A file that is whole and on the device, under a name that was made for it and that nobody could prepare.
+fn written(directory: &Path, file: &Encoded) -> io::Result<TempPath> {
+    let (begin, end) = temporary(&file.file);
+    let mut out = tempfile::Builder::new()
+        .prefix(&begin)
+        .suffix(end)
+        .permissions(Permissions::from_mode(TABLE_MODE))
+        .tempfile_in(directory)?;
+    out.write_all(&file.bytes)?;
+    out.as_file().sync_data()?;
+    Ok(out.into_temp_path())
+}
+
+/// Where a profile is written.
+struct Place {
+    /// True where there was nothing.
+    made: bool,
+    directory: Directory,
+    former: Option<Former>,
+}
+
+/// Makes the directory or, where that was asked for, puts aside the profile that is there.
+fn prepare(path: &Path, existing: Existing) -> Result<Place, Error> {
+    let failed = |source| Error::Write {
         path: path.to_owned(),
         source,
         kept_epochs: 0,
     };
+    let target = followed_output(path).map_err(failed)?;
     let former = Former::of(path);
     if let Some(former) = &former
         && (existing != Existing::Refuse || !path.exists())
     {
-        former.tidy().map_err(|e| failed(path, e))?;
+        former.tidy().map_err(failed)?;
     }
+    let opened = |made, former| {
+        let directory = Directory::open(&target).map_err(failed)?;
+        Ok(Place {
+            made,
+            directory,
+            former,
+        })
+    };
     match fs::create_dir(path) {
-        Ok(()) => return Ok((true, None)),
+        Ok(()) => return opened(true, None),
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(e) => return Err(failed(path, e)),
+        Err(e) => return Err(failed(e)),
     }
     if !path.is_dir() {
         return Err(Error::Occupied(path.to_owned()));
     }
     let unreadable = |(path, source)| Error::Read { path, source };
     if is_empty(path).map_err(|source| unreadable((path.to_owned(), source)))? {
-        return Ok((false, None));
+        let place = opened(false, None)?;
+        remove_temporaries(&place.directory).map_err(failed)?;
+        return Ok(place);
     }
     match (recognised(path).map_err(unreadable)?, existing) {
         (false, _) => Err(Error::Occupied(path.to_owned())),
         (true, Existing::Refuse) => Err(Error::Exists(path.to_owned())),
         (true, Existing::Overwrite | Existing::OverwriteAtEnd) => {
             let former = former.ok_or_else(|| Error::Occupied(path.to_owned()))?;
-            former.put_aside().map_err(|e| failed(path, e))?;
-            Ok((false, Some(former)))
+            former.put_aside().map_err(failed)?;
+            opened(false, Some(former))
         }
     }
+}
+
+/// Removes what a writer left that was killed before its first file.
+fn remove_temporaries(directory: &Directory) -> io::Result<()> {
+    for entry in fs::read_dir(directory.path())? {
+        let entry = entry?;
+        if entry.file_name().to_str().is_some_and(is_temporary) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }

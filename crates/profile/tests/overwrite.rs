@@ -85,7 +85,7 @@ fn a_recording_that_cannot_be_written_leaves_the_former_profile() {
     former(&path);
     for existing in [Existing::Overwrite, Existing::OverwriteAtEnd] {
         let mut writer = overwriting(&path, existing).unwrap();
-        fs::create_dir(path.join(".epochs-000000.parquet.tmp")).unwrap();
+        fs::create_dir(path.join("epochs-000000.parquet")).unwrap();
         writer.record(&segment(NEW, 0, 30)).unwrap_err();
         let failed = writer.finish(Ending::Exited(0), &[]).unwrap_err();
         assert!(
@@ -94,7 +94,6 @@ fn a_recording_that_cannot_be_written_leaves_the_former_profile() {
         );
         assert_eq!(read(&path).unwrap().0.meta, meta(&mut Random(FORMER)));
         assert_eq!(beside(&path), Vec::<PathBuf>::new());
-        fs::remove_dir(path.join(".epochs-000000.parquet.tmp")).unwrap();
     }
 }
 

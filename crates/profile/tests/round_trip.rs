@@ -107,8 +107,9 @@ fn what_cannot_be_written_says_so_and_what_is_there_stays_readable() {
         writer.record(&segment).unwrap();
         expected.absorb(segment);
     }
-    // A directory in the place of the temporary file fails as a full disk does, for root as well.
-    let obstacle = path.join(".heat-000000.parquet.tmp");
+    // A directory in the place of the table fails as a full disk does, for root as well.
+    let (obstacle, kept) = (path.join("heat-000000.parquet"), scratch.path("kept"));
+    std::fs::rename(&obstacle, &kept).unwrap();
     std::fs::create_dir(&obstacle).unwrap();
     let late = segment(3, 2, 30);
     let refused = writer.record(&late).unwrap_err();
@@ -118,10 +119,11 @@ fn what_cannot_be_written_says_so_and_what_is_there_stays_readable() {
             .contains("the 2 epochs recorded before it stay readable"),
         "{refused}"
     );
+    std::fs::remove_dir(&obstacle).unwrap();
+    std::fs::rename(&kept, &obstacle).unwrap();
     assert_eq!(read(&path).unwrap().0.heat, expected.heat);
 
     // With space again, the next epoch brings what was kept back.
-    std::fs::remove_dir(&obstacle).unwrap();
     expected.absorb(late);
     let next = segment(3, 3, 30);
     writer.record(&next).unwrap();

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub mod affinity;
+pub mod files;
 pub mod heap;
 pub mod memory;
 pub mod node_memory;
