@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(status)) => launch::end_as(status),
         Err(error) => {
-            eprintln!("isotherm: {error:#}");
+            notes.fail(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
+use isotherm_report::words::printable;
 
-/// Prints a result on standard output. Whoever reads it may stop reading (`| head`): that is no
+/// Prints a result on standard output, without what would steer a terminal. Whoever reads it may stop reading (`| head`): that is no
 /// failure, and there is nothing left to say to them.
 ///
 /// # Errors
@@ -14,7 +15,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut output = std::io::stdout().lock();
     let written = output
-        .write_all(text.as_bytes())
+        .write_all(printable(text).as_bytes())
         .and_then(|()| output.flush());
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
@@ -37,7 +38,7 @@ impl Notes {
     /// Says something useful that may be left out.
     pub(crate) fn say(self, text: &str) {
         if !self.quiet {
-            eprintln!("isotherm: {text}");
+            eprintln!("isotherm: {}", printable(text));
         }
     }
 
@@ -48,12 +49,12 @@ impl Notes {
 
     /// Says something that must not be missed.
     pub(crate) fn warn(self, text: &str) {
-        eprintln!("isotherm: warning: {text}");
+        eprintln!("isotherm: warning: {}", printable(text));
     }
 
     /// Says what this run fails of.
     pub(crate) fn fail(self, text: &str) {
-        eprintln!("isotherm: {text}");
+        eprintln!("isotherm: {}", printable(text));
     }
 
     /// A spinner on a terminal, nothing in a pipe. It stays off while a program shares the

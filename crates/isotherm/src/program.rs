@@ -53,6 +53,9 @@ fn check_file(path: &Path, interpreters_left: usize) -> Result<()> {
     if meta.is_dir() {
         bail!("{shown}: is a directory, not a program");
     }
+    if !meta.is_file() {
+        bail!("{shown}: is a pipe, a socket or a device, not a program");
+    }
     if rustix::fs::access(path, rustix::fs::Access::EXEC_OK).is_err() {
         bail!("{shown}: is not executable; `chmod +x` makes it so");
     }

@@ -92,6 +92,9 @@ fn emulated(choice: &TiersChoice, preset: &str, footprint: Option<Bytes>) -> Res
     if emulation.period.0 == 0 {
         bail!("--slow-period 0: the slow tier would never be slowed; give a time above zero");
     }
+    if let Some((name, number, most)) = emulation.out_of_range() {
+        bail!("--slow-{name} {number}: is out of range; give at most {most}");
+    }
     Ok(Tiers::emulated(
         fast_bytes(choice, footprint),
         memory(),

@@ -59,6 +59,25 @@ impl Emulation {
         self.period.0 == 0 && (self.access.0 > 0 || self.hot.0 > 0 || self.migrate.0 > 0)
     }
 
+    /// Longest period: longer than most runs.
+    pub const PERIOD_AT_MOST: Nanos = Nanos(3_600_000_000_000);
+
+    /// Highest cost: at a second a page a program of 1 GiB would wait for three days.
+    pub const COST_AT_MOST: Nanos = Nanos(1_000_000_000);
+
+    /// The first number that is larger than anybody can mean: its name, itself, and the most it may be.
+    #[must_use]
+    pub fn out_of_range(&self) -> Option<(&'static str, Nanos, Nanos)> {
+        [
+            ("period", self.period, Self::PERIOD_AT_MOST),
+            ("access", self.access, Self::COST_AT_MOST),
+            ("hot", self.hot, Self::COST_AT_MOST),
+            ("migrate", self.migrate, Self::COST_AT_MOST),
+        ]
+        .into_iter()
+        .find(|(_, number, most)| number > most)
+    }
+
     /// The paper's own numbers (TMP, section VI): 10 us an access, 13 us more if hot, 50 us a
     /// migrated page. The paper does not print its period; 100 ms is ours.
     pub const PAPER: Self = Self {

@@ -4,7 +4,6 @@
 //! context, and nothing is read beyond the section.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::Path;
 
 use isotherm_abi::contexts::{
@@ -12,10 +11,11 @@ use isotherm_abi::contexts::{
     PROGRAM_CALL_WORDS, SECTION, VERSION, longer,
 };
 use isotherm_model::site::SiteId;
+use isotherm_sys::files::open_input;
 use object::read::ReadCache;
 use object::{Object, ObjectSection};
 
-use crate::described::{Described, text_at};
+use crate::described::{Described, PROGRAM_BYTES, text_at};
 
 /// Largest table that is believed.
 const SECTION_BYTES_MAX: u64 = 256 << 20;
@@ -80,7 +80,7 @@ pub fn read(path: &Path) -> Contexts {
 }
 
 fn try_read(path: &Path) -> Option<Contexts> {
-    let cache = ReadCache::new(File::open(path).ok()?);
+    let cache = ReadCache::new(open_input(path, PROGRAM_BYTES).ok()?);
     let file = object::File::parse(&cache).ok()?;
     let section = file.section_by_name(SECTION)?;
     if section.size() > SECTION_BYTES_MAX {

@@ -5,11 +5,12 @@
 //! name, and nothing is read beyond a named bound.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use isotherm_abi::site::{DescribedSite, RECORD_BYTES, SECTION, VERSION};
 use isotherm_model::site::SiteId;
+use isotherm_sys::files::open_input;
 use object::read::ReadCache;
 use object::{Object, ObjectKind, ObjectSection};
 
@@ -20,6 +21,9 @@ const TEXT_BYTES_MAX: u64 = 4096;
 
 /// Largest section that is believed: four million sites.
 const SECTION_BYTES_MAX: u64 = 4 << 20 << 6;
+
+/// Largest program or library that is read. Only the parts that are asked for are.
+pub(crate) const PROGRAM_BYTES: u64 = 64 << 30;
 
 /// A call that allocates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -102,12 +106,12 @@ pub fn read(path: &Path) -> Result<BTreeMap<u64, Described>, Error> {
         path: path.to_owned(),
         source,
     };
-    let opened = File::open(path).map_err(unreadable)?;
-    if opened.metadata().map_err(unreadable)?.is_dir() {
-        return Err(Error::Directory {
+    let opened = open_input(path, PROGRAM_BYTES).map_err(|error| match error.kind() {
+        ErrorKind::IsADirectory => Error::Directory {
             path: path.to_owned(),
-        });
-    }
+        },
+        _ => unreadable(error),
+    })?;
     let cache = ReadCache::new(opened);
     let file = object::File::parse(&cache).map_err(not_elf)?;
     let Some(section) = file.section_by_name(SECTION) else {

@@ -1,16 +1,17 @@
 //! The source `instrumented`: accesses that the program counts itself, because `isotherm-cc --profile`
 //! compiled it ([`isotherm_abi::accesses`]).
 
-use std::fs::File;
 use std::path::Path;
 
 use isotherm_abi::accesses::{SECTION, VERSION};
 use isotherm_model::batch::{Sample, SourceReport};
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_sys::files::open_input;
 use object::read::ReadCache;
 use object::{Object, ObjectSection};
 
 use crate::clock::Clock;
+use crate::described::PROGRAM_BYTES;
 use crate::perf_source::empty_report;
 use crate::sessions::Sessions;
 use crate::source::Source;
@@ -46,7 +47,7 @@ pub fn instrumentation(path: &Path) -> Instrumentation {
 
 /// The first word of the section; all others are the same, because different versions do not link.
 fn counting_version(path: &Path) -> Option<u32> {
-    let cache = ReadCache::new(File::open(path).ok()?);
+    let cache = ReadCache::new(open_input(path, PROGRAM_BYTES).ok()?);
     let file = object::File::parse(&cache).ok()?;
     let section = file.section_by_name(SECTION)?;
     let word = section.data().ok()?.first_chunk::<4>()?;

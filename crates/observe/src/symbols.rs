@@ -5,18 +5,18 @@
 //! What cannot be found stays unknown, and the frame prints as module and offset.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
 use isotherm_model::site::{Frame, Site};
+use isotherm_sys::files::open_input;
 use object::Object;
 use object::read::ReadCache;
 
 use crate::assigned::Sources;
 use crate::contexts::{self, Call};
-use crate::described::{self, Described};
+use crate::described::{self, Described, PROGRAM_BYTES};
 
 /// What is known of one address of a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -210,7 +210,7 @@ fn found_call(call: &Call) -> Found {
 /// The GNU build-id of a program or library in hexadecimal, where it has one.
 #[must_use]
 pub fn build_id(path: &Path) -> Option<String> {
-    let cache = ReadCache::new(File::open(path).ok()?);
+    let cache = ReadCache::new(open_input(path, PROGRAM_BYTES).ok()?);
     let file = object::File::parse(&cache).ok()?;
     let bytes = file.build_id().ok().flatten()?;
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())

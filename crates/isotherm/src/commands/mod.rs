@@ -31,14 +31,18 @@ use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::units::Bytes;
 use isotherm_profile::{Existing, Kept, META_FILE, Writer};
+use isotherm_sys::files::read_input_text;
 
 use crate::hint;
 use crate::notes::{Notes, print};
 
+/// Largest plan that is read: a site takes about 300 bytes, and the largest programs have some hundred thousand.
+const PLAN_BYTES: u64 = 256 << 20;
+
 /// Reads a plan.
 fn read_plan(path: &Path) -> Result<Plan> {
     let (shown, word) = (path.display(), hint::file(path));
-    let text = match std::fs::read_to_string(path) {
+    let text = match read_input_text(path, PLAN_BYTES) {
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
             "there is no plan at {shown}: no such file; make one with `isotherm plan PROFILE -o {word}`"
         ),

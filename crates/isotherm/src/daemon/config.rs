@@ -17,6 +17,7 @@ use isotherm_observe::probe::Machine;
 use isotherm_observe::watch::candidates::{Filter, Selection};
 use isotherm_observe::watch::watcher::Bits;
 use isotherm_pipeline::{Combine, GroupLimit, Priority};
+use isotherm_sys::files::read_input_text;
 use serde::de::{Deserialize, Deserializer, Error};
 
 use overlay::{Places, check_keys, merge};
@@ -214,6 +215,9 @@ pub(crate) enum CombineName {
     Sum,
 }
 
+/// Largest configuration file that is read; one that names every control group of a large machine takes a tenth.
+const FILE_BYTES: u64 = 4 << 20;
+
 /// What a priority may be: beyond it, one group's noise would outweigh another's heat.
 const PRIORITIES: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
@@ -227,7 +231,7 @@ impl Config {
             return Self::parse("");
         };
         let shown = path.display();
-        let text = std::fs::read_to_string(path).with_context(|| {
+        let text = read_input_text(path, FILE_BYTES).with_context(|| {
             format!(
                 "{shown}: cannot be read; `isotherm daemon --print-config` prints one to begin with"
             )

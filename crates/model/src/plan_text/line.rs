@@ -84,6 +84,29 @@ impl Line {
             .or_else(|error| self.wrong(format!("{name}: {error}")))
     }
 
+    /// A whole number of at most `most`.
+    pub(super) fn bounded<T>(&self, name: &str, text: &str, most: T) -> Result<T, PlanTextError>
+    where
+        T: FromStr + PartialOrd + fmt::Display,
+    {
+        let number = self.number(name, text)?;
+        self.at_most(name, number, &most)
+    }
+
+    /// The number, where it is at most `most`: a larger one is a slip or an attack, and nobody means it.
+    pub(super) fn at_most<T>(&self, name: &str, number: T, most: &T) -> Result<T, PlanTextError>
+    where
+        T: PartialOrd + fmt::Display,
+    {
+        match number <= *most {
+            true => Ok(number),
+            false => self.wrong(format!(
+                "{name}: {number} is out of range, the most that is taken is {most}; correct the line, or make \
+                 the plan again from its profile"
+            )),
+        }
+    }
+
     /// The words from `first` on as name and value pairs, each name at most once.
     pub(super) fn pairs(&self, first: usize) -> Result<BTreeMap<&str, &str>, PlanTextError> {
         let mut pairs = BTreeMap::new();

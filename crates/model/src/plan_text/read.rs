@@ -11,6 +11,19 @@ use crate::site::{CallerId, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
 use crate::units::{Bytes, Nanos};
 
+/// Most callers in a calling context, as many as the runtime keeps.
+const DEPTH_AT_MOST: u32 = 8;
+/// Highest number of a node: the kernel has 1,024 at most (`CONFIG_NODES_SHIFT` is 10 at most).
+const NODE_AT_MOST: u32 = 1023;
+/// Longest latency of a load, far beyond any memory.
+const LATENCY_AT_MOST: Nanos = Nanos(1_000_000_000);
+/// Highest bandwidth in bytes a second: a petabyte, a thousand times that of the fastest memory.
+const BANDWIDTH_AT_MOST: u64 = 1_000_000_000_000_000;
+/// Highest count of accesses, bytes or nanoseconds: a hundred years of nanoseconds, and few enough to add up.
+const VALUE_AT_MOST: u64 = 1 << 62;
+/// Largest weight of a site: what page tables of five levels address. A capacity may be more, which is none.
+const WEIGHT_AT_MOST: Bytes = Bytes(1 << 57);
+
 /// What was read so far.
 #[derive(Default)]
 struct Draft {
@@ -30,7 +43,7 @@ const HEADERS: [&str; 8] = [
 ///
 /// # Errors
 /// The first thing that is wrong, with its line: a missing or repeated header, another version, an
-/// unknown word, tier or field, a number or size that is none, a fast tier that holds nothing, a slow one
+/// unknown word, tier or field, a number or size that is none or more than can be meant, a fast tier that holds nothing, a slow one
 /// that is never slowed, a site twice, an end in the middle of a line.
 pub fn read(text: &str) -> Result<Plan, PlanTextError> {
     let mut lines = text.lines().zip(1..).map(|(text, n)| Line::split(n, text));
@@ -159,7 +172,7 @@ impl Draft {
                 "peak-rss, peak-requested",
             )?,
             command: header("command")?.words[1..].to_vec(),
-            depth: depth.number("depth", depth.only()?)?,
+            depth: depth.bounded("depth", depth.only()?, DEPTH_AT_MOST)?,
             default_tier: tier_named(default, &tiers, default.only()?)?,
             standing: standing(header("standing")?)?,
             assignments: sites(&self.sites, &tiers)?,
@@ -196,7 +209,7 @@ fn tier_named(line: &Line, tiers: &Tiers, name: &str) -> Result<TierIndex, PlanT
 
 fn standing(line: &Line) -> Result<Standing, PlanTextError> {
     let mut pairs = line.pairs(1)?;
-    let mut number = |name: &str| line.number(name, line.take(&mut pairs, name)?);
+    let mut number = |name: &str| line.bounded(name, line.take(&mut pairs, name)?, VALUE_AT_MOST);
     let standing = Standing {
         planned: number("planned")?,
         first_touch: number("first-touch")?,
@@ -216,7 +229,9 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
         "nodes" => {
             let list = line.take(&mut pairs, "nodes")?;
             let numbers = list.split(',').filter(|word| !word.is_empty());
-            let nodes: Result<_, _> = numbers.map(|word| line.number("node", word)).collect();
+            let nodes: Result<_, _> = numbers
+                .map(|word| line.bounded("node", word, NODE_AT_MOST))
+                .collect();
             TierKind::Nodes(nodes?)
         }
         "emulated-fast" => TierKind::EmulatedFast,
@@ -232,6 +247,9 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
                 return line.wrong(
                     "period of zero: the slow tier would never be slowed; give a time above zero",
                 );
+            }
+            if let Some((name, number, most)) = emulation.out_of_range() {
+                line.at_most(name, number, &most)?;
             }
             TierKind::EmulatedSlow(emulation)
         }
@@ -253,11 +271,15 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
     };
     let latency = pairs.remove("latency");
     let latency = latency
-        .map(|text| line.quantity::<Nanos>("latency", text))
+        .map(|text| line.quantity("latency", text))
         .transpose()?;
+    if let Some(latency) = latency {
+        line.at_most("latency", latency, &LATENCY_AT_MOST)?;
+    }
     let mut bandwidth = |name: &str| {
         let text = pairs.remove(name);
-        text.map(|text| line.number(name, text)).transpose()
+        text.map(|text| line.bounded(name, text, BANDWIDTH_AT_MOST))
+            .transpose()
     };
     let (read_bandwidth, write_bandwidth) =
         (bandwidth("read-bandwidth")?, bandwidth("write-bandwidth")?);
@@ -317,8 +339,9 @@ fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
     }
     let tier = tier_named(line, tiers, tier)?;
     let mut pairs = line.pairs(3)?;
-    let value = line.number("value", line.take(&mut pairs, "value")?)?;
+    let value = line.bounded("value", line.take(&mut pairs, "value")?, VALUE_AT_MOST)?;
     let weight = line.quantity("weight", line.take(&mut pairs, "weight")?)?;
+    line.at_most("weight", weight, &WEIGHT_AT_MOST)?;
     let caller = match pairs.remove("caller") {
         Some(text) => caller(line, text)?,
         None => Caller::Unknown,

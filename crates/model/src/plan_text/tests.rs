@@ -25,7 +25,38 @@ frame 00000000000000ab 0 0x12 function main line 7
 ";
 
 /// What is changed in [`PLAN`], into what, and how the complaint starts.
-const MALFORMED: [(&str, &str, &str); 43] = [
+const MALFORMED: [(&str, &str, &str); 50] = [
+    (
+        "access 10us",
+        "access 99999999s",
+        "line 9: access: 99999999.00 s is out of range, the most that is taken is 1.00 s; correct the line",
+    ),
+    (
+        "period 1s",
+        "period 99999999s",
+        "line 9: period: 99999999.00 s is out of range, the most that is taken is 3600.00 s",
+    ),
+    ("hot 13us", "hot 2s", "line 9: hot: 2.00 s is out of range"),
+    (
+        "migrate 50us",
+        "migrate 99999999s",
+        "line 9: migrate: 99999999.00 s is out of range",
+    ),
+    (
+        "depth 4",
+        "depth 4000000000",
+        "line 6: depth: 4000000000 is out of range, the most that is taken is 8",
+    ),
+    (
+        "value 3",
+        "value 18446744073709551615",
+        "line 13: value: 18446744073709551615 is out of range",
+    ),
+    (
+        "weight 1028KiB",
+        "weight 16000PiB",
+        "line 13: weight: 16000 PiB is out of range, the most that is taken is 128 PiB",
+    ),
     (
         "isotherm-plan 1",
         "isotherm-plan 2",
@@ -274,14 +305,15 @@ fn a_pair_without_costs_needs_no_period() {
 }
 
 fn tiers() -> impl Strategy<Value = Tiers> {
-    let costs = [any::<u64>(), any::<u64>(), any::<u64>(), any::<u64>()];
+    let cost = 0..=Emulation::COST_AT_MOST.0;
+    let period = 1..=Emulation::PERIOD_AT_MOST.0;
+    let costs = (period, cost.clone(), cost.clone(), cost);
     let pair = (1_u64.., any::<u64>(), costs, ".{0,12}").prop_map(|(fast, slow, c, reason)| {
-        let [period, access, hot, migrate] = c.map(Nanos);
         let emulation = Emulation {
-            period: period.max(Nanos(1)),
-            access,
-            hot,
-            migrate,
+            period: Nanos(c.0),
+            access: Nanos(c.1),
+            hot: Nanos(c.2),
+            migrate: Nanos(c.3),
         };
         let pair = Tiers::emulated(Bytes(fast), Bytes(slow), emulation);
         let mut list = pair.all().to_vec();
@@ -291,7 +323,8 @@ fn tiers() -> impl Strategy<Value = Tiers> {
     let node = (
         1_u64..,
         any::<bool>(),
-        any::<[Option<u64>; 3]>(),
+        [1_000_000_000, 1_000_000_000_000_000, 1_000_000_000_000_000]
+            .map(|most: u64| prop::option::of(0..=most)),
         ".{0,12}",
         0_usize..3,
     );
@@ -324,11 +357,11 @@ prop_compose! {
         tiers in tiers(),
         words in prop::collection::vec(any::<String>(), 0..4),
         policy in any::<String>(),
-        numbers in any::<[u64; 4]>(),
-        depth in any::<u32>(),
+        numbers in [0..=1_u64 << 62, 0..=1_u64 << 62, 0..=1_u64 << 62, 0..=1_u64 << 62],
+        depth in 0..=8_u32,
         sites in prop::collection::btree_map(
             1_u64..,
-            (any::<u64>(), any::<u64>(), any::<u32>(), callers(), text(), text()),
+            (0..=1_u64 << 62, 0..=1_u64 << 57, any::<u32>(), callers(), text(), text()),
             0..8
         ),
         frames in prop::collection::vec(prop::collection::vec(frames(), 1..3), 0..8)

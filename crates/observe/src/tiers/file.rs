@@ -35,6 +35,7 @@ use std::str::FromStr;
 
 use isotherm_model::tier::{Emulation, Placement, Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
+use isotherm_sys::files::read_input_text;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -128,11 +129,7 @@ pub fn read_file(path: &Path) -> Result<TiersFile, FileError> {
         line: None,
         why,
     };
-    let metadata = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
-    if !metadata.is_file() || metadata.len() > FILE_AT_MOST {
-        return Err(wrong("it is not a text file of at most 16 MiB".to_owned()));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let text = read_input_text(path, FILE_AT_MOST).map_err(|error| wrong(error.to_string()))?;
     parse(&text, &path.display().to_string())
 }
 
@@ -248,6 +245,13 @@ impl Place<'_> {
             return Err(wrong(
                 "with a `period` of zero it would never be slowed; give a time above zero",
             ));
+        }
+        if let TierKind::EmulatedSlow(costs) = &kind
+            && let Some((name, number, most)) = costs.out_of_range()
+        {
+            return Err(wrong(&format!(
+                "`{name}` of {number} is out of range; give at most {most}"
+            )));
         }
         let placement = match read.placement.as_ref().map(|it| it.as_ref().as_str()) {
             None | Some("preferred") => Placement::Preferred,
