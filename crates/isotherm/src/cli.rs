@@ -442,6 +442,9 @@ pub(crate) struct CompareArgs {
     /// Rounds; in each every placement runs once
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
+    /// End with an error where the program's output is not the same in all runs
+    #[arg(long)]
+    pub check_output: bool,
     /// Print JSON
     #[arg(long)]
     pub json: bool,

@@ -1,8 +1,12 @@
-//! The same program run several ways: the table that `make demo` and the benchmarks print.
+//! The same program run several ways, some rounds each.
 //!
 //! ```text
-//! workload  all slow  first touch  guided  all fast  bound  gap closed
-//! bfs         9.20 s       6.10 s  3.40 s    3.10 s  3.20 s        90 %
+//! placement    median  min .. max        of all fast
+//! all slow     9.00 s  8.70 s .. 9.40 s        3.00x
+//! first touch  6.00 s  5.90 s .. 6.20 s        2.00x
+//! guided       3.50 s  3.40 s .. 3.60 s        1.17x
+//! all fast     3.00 s  3.00 s .. 3.10 s        1.00x
+//! bound        3.20 s                          1.07x
 //! ```
 
 use isotherm_model::units::Nanos;
@@ -10,76 +14,173 @@ use isotherm_model::units::Nanos;
 use crate::table::{left, render, right};
 use crate::words::percent;
 
+/// Times of the rounds of one placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// The middle one; of an even number, the middle between the middle two.
+    pub median: Nanos,
+    /// The shortest.
+    pub min: Nanos,
+    /// The longest.
+    pub max: Nanos,
+    /// How many there are.
+    pub rounds: usize,
+}
+
+impl Times {
+    /// Of these rounds; None of none.
+    #[must_use]
+    pub fn of(rounds: &[Nanos]) -> Option<Self> {
+        let mut sorted = rounds.to_vec();
+        sorted.sort_unstable();
+        let (min, max) = (*sorted.first()?, *sorted.last()?);
+        let middle = sorted.len() / 2;
+        let median = match sorted.len() % 2 {
+            1 => sorted[middle],
+            _ => Nanos(u64::midpoint(sorted[middle - 1].0, sorted[middle].0)),
+        };
+        Some(Self {
+            median,
+            min,
+            max,
+            rounds: sorted.len(),
+        })
+    }
+
+    /// True where the ranges of both overlap, so that the difference of the medians may be noise. None where one of
+    /// them is a single round, which has no range.
+    #[must_use]
+    pub fn within_noise_of(&self, other: &Self) -> Option<bool> {
+        (self.rounds > 1 && other.rounds > 1)
+            .then(|| self.min <= other.max && other.min <= self.max)
+    }
+
+    fn range(&self) -> String {
+        match self.rounds {
+            1 => String::new(),
+            _ => format!("{} .. {}", self.min, self.max),
+        }
+    }
+}
+
 /// Times of one program run several ways; `None` for one that was not run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
-    /// Name of the program or workload.
-    pub workload: String,
     /// Everything in the slow tier.
-    pub all_slow: Option<Nanos>,
+    pub all_slow: Option<Times>,
     /// Placed in the order of first allocation until the fast tier was full.
-    pub first_touch: Option<Nanos>,
+    pub first_touch: Option<Times>,
     /// Placed by the plan.
-    pub guided: Option<Nanos>,
+    pub guided: Option<Times>,
     /// Everything in the fast tier.
-    pub all_fast: Option<Nanos>,
-    /// What the fractional bound promises at best.
+    pub all_fast: Option<Times>,
+    /// What the fractional bound promises at best, modelled from medians.
     pub bound: Option<Nanos>,
 }
 
 impl Comparison {
     /// Share of the time between first touch and all fast that guiding saved: (first touch −
-    /// guided) / (first touch − all fast). Negative where guiding lost; none where a run is missing
+    /// guided) / (first touch − all fast), of medians. Negative where guiding lost; none where a run is missing
     /// or first touch was no slower than all fast, so that there was no gap.
     #[must_use]
     pub fn gap_closed(&self) -> Option<f64> {
-        let (first, guided, fast) = (self.first_touch?.0, self.guided?.0, self.all_fast?.0);
+        let [first, guided, fast] =
+            [self.first_touch?, self.guided?, self.all_fast?].map(|times| times.median.0);
         (first > fast).then(|| (first as f64 - guided as f64) / (first as f64 - fast as f64))
     }
 
     /// A time as a multiple of all fast.
     #[must_use]
-    pub fn ratio(&self, time: Option<Nanos>) -> Option<f64> {
-        let fast = self.all_fast.filter(|fast| fast.0 > 0)?;
-        Some(time?.0 as f64 / fast.0 as f64)
+    pub fn ratio(&self, time: Nanos) -> Option<f64> {
+        let fast = self.all_fast.filter(|fast| fast.median.0 > 0)?;
+        Some(time.0 as f64 / fast.median.0 as f64)
     }
 
-    fn cells(&self) -> [(&'static str, Option<Nanos>); 5] {
-        [
+    /// Whether the guided runs can be told from first touch.
+    #[must_use]
+    pub fn guided_within_noise(&self) -> Option<bool> {
+        self.guided?.within_noise_of(&self.first_touch?)
+    }
+
+    /// Whether there is a gap between first touch and all fast that can be told from noise.
+    #[must_use]
+    pub fn gap_within_noise(&self) -> Option<bool> {
+        self.first_touch?.within_noise_of(&self.all_fast?)
+    }
+
+    /// A line for each way: median, range, and the median as a multiple of all fast; then what they tell.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let ways = [
             ("all slow", self.all_slow),
             ("first touch", self.first_touch),
             ("guided", self.guided),
             ("all fast", self.all_fast),
-            ("bound", self.bound),
+        ];
+        let mut rows: Vec<_> = ways
+            .into_iter()
+            .filter_map(|(name, times)| Some(self.row(name, times?.median, times?.range())))
+            .collect();
+        rows.extend(
+            self.bound
+                .map(|bound| self.row("bound", bound, String::new())),
+        );
+        let columns = [
+            left("placement"),
+            right("median"),
+            left("min .. max"),
+            right("of all fast"),
+        ];
+        render(&columns, &rows) + &self.verdict()
+    }
+
+    fn row(&self, name: &str, time: Nanos, range: String) -> Vec<String> {
+        let ratio = self.ratio(time).map(|ratio| format!("{ratio:.2}x"));
+        vec![
+            name.to_owned(),
+            time.to_string(),
+            range,
+            ratio.unwrap_or_default(),
         ]
     }
 
-    /// One program, a line for each way: time, and that as a multiple of all fast.
-    #[must_use]
-    pub fn render(&self) -> String {
-        let rows: Vec<_> = self
-            .cells()
-            .into_iter()
-            .filter_map(|(name, time)| {
-                let ratio = self.ratio(time).map(|ratio| format!("{ratio:.2}x"));
-                Some(vec![
-                    name.to_owned(),
-                    time?.to_string(),
-                    ratio.unwrap_or_default(),
-                ])
-            })
-            .collect();
-        let mut text = render(
-            &[left("placement"), right("time"), right("of all fast")],
-            &rows,
-        );
-        if let Some(gap) = self.gap_closed() {
-            let gap = signed(gap);
-            text.push_str(&format!(
-                "guided closes {gap} of the gap between first touch and all fast\n"
-            ));
+    fn verdict(&self) -> String {
+        let (Some(guided), Some(first)) = (self.guided, self.first_touch) else {
+            return String::new();
+        };
+        let mut text = match self.guided_within_noise() {
+            None => "one round shows no range; --rounds 3 or more tell whether placements differ\n"
+                .to_owned(),
+            Some(true) => "guided and first touch: within noise, their ranges overlap\n".to_owned(),
+            Some(false) => faster(guided.median, first.median),
+        };
+        match (self.gap_closed(), self.gap_within_noise()) {
+            (Some(_), Some(true)) => {
+                text += "first touch and all fast: within noise, so there is no gap that guiding could close\n";
+            }
+            (Some(gap), _) => {
+                text += &format!(
+                    "guided closes {} of the gap between first touch and all fast\n",
+                    signed(gap)
+                );
+            }
+            (None, _) => {}
         }
         text
+    }
+}
+
+fn faster(guided: Nanos, first: Nanos) -> String {
+    let times = |more: Nanos, less: Nanos| more.0 as f64 / less.0.max(1) as f64;
+    match guided < first {
+        true => format!(
+            "guided is {:.2} times as fast as first touch\n",
+            times(first, guided)
+        ),
+        false => format!(
+            "guided is {:.2} times as slow as first touch\n",
+            times(guided, first)
+        ),
     }
 }
 
@@ -91,89 +192,82 @@ fn signed(share: f64) -> String {
     }
 }
 
-/// Several programs, one a line, and the geometric mean of each column as a multiple of all fast
-/// over the programs that have both.
-#[must_use]
-pub fn render_all(comparisons: &[Comparison]) -> String {
-    let time = |time: Option<Nanos>| time.map_or_else(|| "-".to_owned(), |time| time.to_string());
-    let mut rows: Vec<Vec<String>> = comparisons
-        .iter()
-        .map(|comparison| {
-            let mut row = vec![comparison.workload.clone()];
-            row.extend(comparison.cells().map(|(_, cell)| time(cell)));
-            let gap = comparison.gap_closed().map(signed);
-            row.push(gap.unwrap_or_else(|| "-".to_owned()));
-            row
-        })
-        .collect();
-    if comparisons.len() > 1 {
-        let mut means = vec!["geometric mean, of all fast".to_owned()];
-        means.extend((0..5).map(|way| {
-            let ratios = comparisons.iter().filter_map(|c| c.ratio(c.cells()[way].1));
-            geometric_mean(ratios).map_or_else(|| "-".to_owned(), |mean| format!("{mean:.2}x"))
-        }));
-        rows.push(means);
-    }
-    let columns = [
-        left("workload"),
-        right("all slow"),
-        right("first touch"),
-        right("guided"),
-        right("all fast"),
-        right("bound"),
-        right("gap closed"),
-    ];
-    render(&columns, &rows)
-}
-
-/// The n-th root of the product, by logarithms; none of no numbers.
-#[must_use]
-pub fn geometric_mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
-    let (count, sum) = ratios.fold((0_u32, 0.0), |(n, sum), ratio| (n + 1, sum + ratio.ln()));
-    (count > 0).then(|| (sum / f64::from(count)).exp())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Comparison, render_all};
+    use super::{Comparison, Times};
     use isotherm_model::units::Nanos;
 
+    /// Rounds in tenths of a second.
+    fn times(tenths: &[u64]) -> Option<Times> {
+        let rounds: Vec<Nanos> = tenths.iter().map(|it| Nanos(it * 100_000_000)).collect();
+        Times::of(&rounds)
+    }
+
     fn bfs() -> Comparison {
-        let seconds = |tenths: u64| Some(Nanos(tenths * 100_000_000));
         Comparison {
-            workload: "bfs".into(),
-            all_slow: seconds(90),
-            first_touch: seconds(60),
-            guided: seconds(35),
-            all_fast: seconds(30),
-            bound: None,
+            all_slow: times(&[90, 87, 94]),
+            first_touch: times(&[60, 62, 59]),
+            guided: times(&[35, 36, 34]),
+            all_fast: times(&[30, 31, 30]),
+            bound: Some(Nanos(3_200_000_000)),
         }
     }
 
     #[test]
-    fn one_program_shows_times_ratios_and_the_gap() {
+    fn a_comparison_shows_medians_ranges_ratios_and_the_gap() {
         assert_eq!(
             bfs().render(),
-            "placement      time  of all fast\n\
-             all slow     9.00 s        3.00x\n\
-             first touch  6.00 s        2.00x\n\
-             guided       3.50 s        1.17x\n\
-             all fast     3.00 s        1.00x\n\
+            "placement    median  min .. max        of all fast\n\
+             all slow     9.00 s  8.70 s .. 9.40 s        3.00x\n\
+             first touch  6.00 s  5.90 s .. 6.20 s        2.00x\n\
+             guided       3.50 s  3.40 s .. 3.60 s        1.17x\n\
+             all fast     3.00 s  3.00 s .. 3.10 s        1.00x\n\
+             bound        3.20 s                          1.07x\n\
+             guided is 1.71 times as fast as first touch\n\
              guided closes 83 % of the gap between first touch and all fast\n"
         );
     }
 
     #[test]
-    fn several_programs_end_with_the_geometric_mean() {
-        let slower = Comparison {
-            workload: "gups".into(),
-            guided: Some(Nanos(14_000_000_000)),
+    fn placements_whose_ranges_overlap_are_within_noise() {
+        let mut noisy = bfs();
+        noisy.guided = times(&[40, 61, 39]);
+        assert_eq!(noisy.guided_within_noise(), Some(true));
+        let text = noisy.render();
+        assert!(
+            text.contains("guided and first touch: within noise"),
+            "{text}"
+        );
+        assert!(!text.contains("as fast as"), "{text}");
+        noisy.first_touch = times(&[31, 30, 32]);
+        let text = noisy.render();
+        assert!(
+            text.contains("first touch and all fast: within noise"),
+            "{text}"
+        );
+        assert!(!text.contains("closes"), "{text}");
+    }
+
+    #[test]
+    fn a_guided_run_that_is_slower_is_said_to_be() {
+        let mut slower = bfs();
+        slower.guided = times(&[70, 71, 69]);
+        let text = slower.render();
+        assert!(
+            text.contains("guided is 1.17 times as slow as first touch"),
+            "{text}"
+        );
+        assert!(text.contains("closes -33 %"), "{text}");
+    }
+
+    #[test]
+    fn one_round_has_no_range_and_says_so() {
+        let one = Comparison {
+            guided: times(&[35]),
             ..bfs()
         };
-        let text = render_all(&[bfs(), slower]);
-        assert!(text.contains("-267 %"), "{text}");
-        // sqrt(3.5/3 * 14/3) = 2.33
-        assert!(text.lines().last().unwrap().contains("2.33x"), "{text}");
+        assert_eq!(one.guided_within_noise(), None);
+        assert!(one.render().contains("--rounds 3"), "{}", one.render());
     }
 
     #[test]
@@ -182,5 +276,16 @@ mod tests {
         even.first_touch = even.all_fast;
         assert_eq!(even.gap_closed(), None);
         assert!(!even.render().contains("gap"));
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_between_the_middle_two() {
+        let rounds = [4, 1, 3, 2].map(Nanos);
+        assert_eq!(
+            Times::of(&rounds[..3]).map(|times| times.median),
+            Some(Nanos(3))
+        );
+        assert_eq!(Times::of(&rounds).map(|times| times.median), Some(Nanos(2)));
+        assert_eq!(Times::of(&[]), None);
     }
 }

@@ -2,15 +2,15 @@
 //! between its bounds.
 
 use std::fs::File;
+use std::path::Path;
 use std::process::ExitStatus;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use isotherm_act::configuration::Configuration;
 use isotherm_model::plan::Plan;
 use isotherm_model::tier::{Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_report::comparison::Comparison;
+use isotherm_report::comparison::{Comparison, Times};
 
 use super::run::{covered, warn_if_foreign};
 use crate::aftermath::Aftermath;
@@ -28,6 +28,15 @@ const PLACEMENTS: [Placement; 4] = [
     Placement::AllFast,
 ];
 
+/// The same in the order of the runs of a round: a plan that fits nothing is known after the first one.
+const ORDER: [Placement; 4] = [
+    Placement::Guided,
+    Placement::AllSlow,
+    Placement::FirstTouch,
+    Placement::AllFast,
+];
+
+/// In the order of [`PLACEMENTS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placement {
     AllSlow,
@@ -43,6 +52,16 @@ impl Placement {
             Self::FirstTouch => "first touch",
             Self::Guided => "guided",
             Self::AllFast => "all fast",
+        }
+    }
+
+    /// Its name in JSON.
+    const fn key(self) -> &'static str {
+        match self {
+            Self::AllSlow => "all_slow",
+            Self::FirstTouch => "first_touch",
+            Self::Guided => "guided",
+            Self::AllFast => "all_fast",
         }
     }
 
@@ -74,11 +93,36 @@ fn without_limit(tiers: &Tiers) -> Tiers {
     Tiers::new(all).unwrap_or_else(|_| tiers.clone())
 }
 
+/// What the runs of all rounds told.
+#[derive(Debug, Default)]
+struct Runs {
+    /// Times by placement and round.
+    times: [Vec<Nanos>; 4],
+    /// True where the program's output was not always the same.
+    outputs_differ: bool,
+}
+
+impl Runs {
+    fn of(&self, placement: Placement) -> Option<Times> {
+        Times::of(&self.times[placement as usize])
+    }
+
+    /// Leaves out the round in which the runs were interrupted. Returns how many are left.
+    fn keep_whole_rounds(&mut self) -> usize {
+        let whole = self.times.iter().map(Vec::len).min().unwrap_or(0);
+        self.times
+            .iter_mut()
+            .for_each(|times| times.truncate(whole));
+        whole
+    }
+}
+
 /// Runs and prints the comparison. Returns the signal by which it was interrupted, if it was: what whole
 /// rounds there are is printed then.
 ///
 /// # Errors
-/// A plan that cannot be read, a program that fails, a run whose output differs.
+/// A plan that cannot be read or fits nothing, a program that fails, and with --check-output a run whose
+/// output differs.
 pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<Option<ExitStatus>> {
     let fitted = fit::fitted(
         &super::read_plan(&args.plan)?,
@@ -86,11 +130,10 @@ pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<Option<ExitStatus>
     );
     fitted.say(notes);
     let plan = &fitted.plan;
-    let mut times = vec![Vec::new(); PLACEMENTS.len()];
-    let interrupted = time_all(args, &fitted, &mut times, notes)?;
+    let mut runs = Runs::default();
+    let interrupted = time_all(args, &fitted, &mut runs, notes)?;
     if interrupted.is_some() {
-        let whole = times.iter().map(Vec::len).min().unwrap_or(0);
-        times.iter_mut().for_each(|times| times.truncate(whole));
+        let whole = runs.keep_whole_rounds();
         notes.warn(&format!(
             "interrupted after {whole} of {} rounds",
             args.rounds
@@ -99,7 +142,7 @@ pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<Option<ExitStatus>
             return Ok(interrupted);
         }
     }
-    print(&shown(plan, &command(args), &times, args.json))?;
+    print(&shown(plan, &command(args), &runs, args.json))?;
     notes.next(&format!("isotherm explain {} SITE", hint::file(&args.plan)));
     Ok(interrupted)
 }
@@ -116,45 +159,44 @@ fn command(args: &CompareArgs) -> Vec<String> {
 fn time_all(
     args: &CompareArgs,
     fitted: &Fitted,
-    times: &mut [Vec<Duration>],
+    runs: &mut Runs,
     notes: Notes,
 ) -> Result<Option<ExitStatus>> {
     let directory = tempfile::tempdir().context("no temporary directory")?;
-    let mut expected: Option<Vec<u8>> = None;
+    let path = directory.path().join("output");
+    let mut outputs = Outputs::default();
     let progress = notes.progress("running");
-    for round in 0..args.rounds {
-        for (index, placement) in PLACEMENTS.iter().enumerate() {
-            progress.set_message(format!(
-                "round {} of {}: {}",
-                round + 1,
-                args.rounds,
-                placement.name()
-            ));
-            let path = directory.path().join("output");
-            let configuration = placement.configuration(&fitted.plan);
-            let (took, aftermath) = match time_one(args, &configuration, &path, placement.name())? {
-                Run::Whole(took, aftermath) => (took, aftermath),
-                Run::Interrupted(status) => {
-                    progress.finish_and_clear();
-                    return Ok(Some(status));
-                }
-            };
-            if round == 0 && *placement == Placement::Guided {
-                progress.suspend(|| {
-                    warn_if_foreign(&fitted.original, &covered(fitted, &aftermath), notes)
-                });
+    for round in 1..=args.rounds {
+        for placement in ORDER {
+            let name = placement.name();
+            progress.set_message(format!("round {round} of {}: {name}", args.rounds));
+            let (took, aftermath) =
+                match time_one(args, &placement.configuration(&fitted.plan), &path, name)? {
+                    Run::Whole(took, aftermath) => (took, aftermath),
+                    Run::Interrupted(status) => {
+                        progress.finish_and_clear();
+                        return Ok(Some(status));
+                    }
+                };
+            if round == 1 && placement == Placement::Guided {
+                progress.suspend(|| check_fit(args, fitted, &aftermath, notes))?;
             }
-            times[index].push(took);
-            let output = std::fs::read(&path).context("the program's output cannot be read")?;
-            match &expected {
-                None => expected = Some(output),
-                Some(first) if *first == output => {}
-                Some(_) => bail!(
-                    "round {}, {}: the program's output differs from its first run, so its times \
-                     cannot be compared; leave times and other changing text out of its output",
-                    round + 1,
-                    placement.name()
-                ),
+            runs.times[placement as usize].push(took);
+            if !outputs.same(&path)? {
+                let what = format!(
+                    "round {round}, {name}: the program's output differs from that of its first run"
+                );
+                if args.check_output {
+                    bail!(
+                        "{what}; leave times and other changing text out of it, or leave out --check-output"
+                    );
+                }
+                runs.outputs_differ = true;
+                progress.suspend(|| {
+                    notes.warn(&format!(
+                        "{what}; its times are compared all the same, and --check-output makes this an error"
+                    ));
+                });
             }
         }
     }
@@ -162,10 +204,65 @@ fn time_all(
     Ok(None)
 }
 
+/// What the program printed, until it printed something else.
+#[derive(Debug, Default)]
+struct Outputs {
+    first: Option<Vec<u8>>,
+    differed: bool,
+}
+
+impl Outputs {
+    /// False for the first run whose output differs; later ones are not looked at.
+    fn same(&mut self, path: &Path) -> Result<bool> {
+        if self.differed {
+            return Ok(true);
+        }
+        let output = std::fs::read(path).context("the program's output cannot be read")?;
+        self.differed = self.first.as_ref().is_some_and(|first| *first != output);
+        self.first.get_or_insert(output);
+        Ok(!self.differed)
+    }
+}
+
+/// Refuses a plan of which the program made nothing: its guided runs would be those of no plan at all.
+///
+/// # Errors
+/// No site of the plan was made.
+fn check_fit(
+    args: &CompareArgs,
+    fitted: &Fitted,
+    aftermath: &Aftermath,
+    notes: Notes,
+) -> Result<()> {
+    let plan = &fitted.original;
+    let seen = covered(fitted, aftermath);
+    if !plan.assignments.is_empty() && !seen.is_foreign() {
+        warn_if_foreign(plan, &seen, notes);
+        return Ok(());
+    }
+    let words = args.program.words.iter();
+    let words: Vec<_> = words
+        .map(|word| hint::word(&word.to_string_lossy()))
+        .collect();
+    let made = match seen.only_in_plan.len() {
+        0 => "it names no site".to_owned(),
+        1 => "its one site was not made by this program".to_owned(),
+        sites => format!("none of its {sites} sites was made by this program"),
+    };
+    bail!(
+        "{}: there is nothing to compare: {made}, so a guided run places everything by default. The plan is of \
+         `{}`, or of another build; make one of this program: isotherm record -o app.iso -- {}, then isotherm plan \
+         app.iso",
+        args.plan.display(),
+        plan.command.join(" "),
+        words.join(" ")
+    )
+}
+
 /// What became of one run.
 enum Run {
     /// How long it took, and what the runtime left behind.
-    Whole(Duration, Aftermath),
+    Whole(Nanos, Aftermath),
     /// Somebody wanted it and us to end.
     Interrupted(ExitStatus),
 }
@@ -173,14 +270,14 @@ enum Run {
 fn time_one(
     args: &CompareArgs,
     configuration: &Configuration,
-    output: &std::path::Path,
+    output: &Path,
     name: &str,
 ) -> Result<Run> {
     let file = File::create(output).context("the program's output cannot be kept")?;
     let ready = launch::prepare(&args.program.words, configuration, Output::File(file))?;
     let (session, mut running) = ready.start()?;
     let status = running.until_end()?;
-    let took = running.elapsed();
+    let took = Nanos(running.elapsed().as_nanos() as u64);
     if let Some(signal) = running.interrupted() {
         // A program that takes it well and ends by itself is no reason to go on.
         return Ok(Run::Interrupted(match status.success() {
@@ -198,18 +295,6 @@ fn time_one(
     Ok(Run::Whole(took, aftermath))
 }
 
-fn median(times: &[Duration]) -> Nanos {
-    let mut sorted = times.to_vec();
-    sorted.sort_unstable();
-    let middle = sorted.len() / 2;
-    let nanos = |at: usize| sorted[at].as_nanos() as u64;
-    if sorted.len() % 2 == 1 {
-        Nanos(nanos(middle))
-    } else {
-        Nanos(u64::midpoint(nanos(middle - 1), nanos(middle)))
-    }
-}
-
 /// What a run would take if as much of its value were fast as the fractional bound allows, in
 /// proportion between all slow and all fast.
 fn bound(plan: &Plan, slow: Nanos, fast: Nanos) -> Nanos {
@@ -222,58 +307,62 @@ fn bound(plan: &Plan, slow: Nanos, fast: Nanos) -> Nanos {
     Nanos((slow.0 as f64 - (slow.0 as f64 - fast.0 as f64) * share).max(0.0) as u64)
 }
 
-fn comparison(plan: &Plan, command: &[String], times: &[Vec<Duration>]) -> Comparison {
-    let of = |placement| {
-        let index = PLACEMENTS.iter().position(|known| *known == placement)?;
-        Some(median(&times[index]))
-    };
-    let (slow, fast) = (of(Placement::AllSlow), of(Placement::AllFast));
+fn comparison(plan: &Plan, runs: &Runs) -> Comparison {
+    let (slow, fast) = (runs.of(Placement::AllSlow), runs.of(Placement::AllFast));
+    let bounds = slow.zip(fast);
     Comparison {
-        workload: command.join(" "),
         all_slow: slow,
-        first_touch: of(Placement::FirstTouch),
-        guided: of(Placement::Guided),
+        first_touch: runs.of(Placement::FirstTouch),
+        guided: runs.of(Placement::Guided),
         all_fast: fast,
-        bound: slow.zip(fast).map(|(slow, fast)| bound(plan, slow, fast)),
+        bound: bounds.map(|(slow, fast)| bound(plan, slow.median, fast.median)),
     }
 }
 
-/// The table as JSON: every run's time in seconds, the medians, the gap that guiding closed.
+/// The table as JSON: every run's time in seconds, medians, least and most, whether they differ, the gap that
+/// guiding closed.
 fn to_json(
     plan: &Plan,
     command: &[String],
     comparison: &Comparison,
-    times: &[Vec<Duration>],
+    runs: &Runs,
 ) -> serde_json::Value {
-    let seconds = |nanos: Option<Nanos>| nanos.map(|nanos| nanos.0 as f64 / 1e9);
-    let runs: serde_json::Map<String, serde_json::Value> = PLACEMENTS
+    let seconds = |nanos: Nanos| nanos.0 as f64 / 1e9;
+    let all: serde_json::Map<String, serde_json::Value> = PLACEMENTS
         .iter()
-        .zip(times)
-        .map(|(placement, times)| {
-            let times: Vec<f64> = times.iter().map(Duration::as_secs_f64).collect();
+        .map(|placement| {
+            let times = runs.times[*placement as usize].iter();
+            let times: Vec<f64> = times.copied().map(seconds).collect();
             (placement.name().to_owned(), times.into())
         })
         .collect();
+    let each = |figure: fn(Times) -> Nanos| -> serde_json::Map<String, serde_json::Value> {
+        let figure = |placement: Placement| runs.of(placement).map(|times| seconds(figure(times)));
+        let figures = PLACEMENTS
+            .iter()
+            .map(|placement| (placement.key().to_owned(), figure(*placement).into()));
+        figures.collect()
+    };
     serde_json::json!({
         "command": command,
         "emulated": plan.tiers.emulates(),
         "fast_bytes": plan.tiers.all()[0].capacity.0,
-        "runs_seconds": runs,
-        "median_seconds": {
-            "all_slow": seconds(comparison.all_slow),
-            "first_touch": seconds(comparison.first_touch),
-            "guided": seconds(comparison.guided),
-            "all_fast": seconds(comparison.all_fast),
-        },
-        "modelled_bound_seconds": seconds(comparison.bound),
+        "runs_seconds": all,
+        "median_seconds": each(|times| times.median),
+        "min_seconds": each(|times| times.min),
+        "max_seconds": each(|times| times.max),
+        "modelled_bound_seconds": comparison.bound.map(seconds),
         "gap_closed": comparison.gap_closed(),
+        "guided_within_noise_of_first_touch": comparison.guided_within_noise(),
+        "first_touch_within_noise_of_all_fast": comparison.gap_within_noise(),
+        "outputs_differ": runs.outputs_differ,
     })
 }
 
-fn shown(plan: &Plan, command: &[String], times: &[Vec<Duration>], json: bool) -> String {
-    let comparison = comparison(plan, command, times);
+fn shown(plan: &Plan, command: &[String], runs: &Runs, json: bool) -> String {
+    let comparison = comparison(plan, runs);
     if json {
-        return format!("{:#}\n", to_json(plan, command, &comparison, times));
+        return format!("{:#}\n", to_json(plan, command, &comparison, runs));
     }
     let emulated = if plan.tiers.emulates() {
         " (emulated)"
@@ -281,21 +370,20 @@ fn shown(plan: &Plan, command: &[String], times: &[Vec<Duration>], json: bool) -
         ""
     };
     format!(
-        "{}\nfast tier {}{emulated}, medians of {} rounds; the bound is modelled\n{}\n",
+        "{}\nfast tier {}{emulated}; rounds: {}; the bound is modelled\n{}\n",
         command.join(" "),
         plan.tiers.all()[0].capacity,
-        times[0].len(),
+        runs.times[0].len(),
         comparison.render().trim_end()
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PLACEMENTS, Placement, median, shown};
+    use super::{Outputs, PLACEMENTS, Placement, Runs, shown};
     use isotherm_model::plan_text;
     use isotherm_model::units::Nanos;
     use std::collections::BTreeMap;
-    use std::time::Duration;
 
     const PLAN: &str = "isotherm-plan 1
 policy thermos
@@ -329,18 +417,52 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
     #[test]
     fn what_is_shown_is_named_by_the_command_that_ran() {
         let plan = plan_text::read(PLAN).unwrap();
-        let times = vec![vec![Duration::from_secs(1)]; PLACEMENTS.len()];
+        let runs = runs([1_000_000_000; 2]);
         let command = ["other".to_owned(), "--size".to_owned()];
         for json in [false, true] {
-            let shown = shown(&plan, &command, &times, json);
+            let shown = shown(&plan, &command, &runs, json);
             assert!(shown.contains("other") && !shown.contains("app"), "{shown}");
         }
     }
 
+    fn runs(rounds: [u64; 2]) -> Runs {
+        Runs {
+            times: [(); 4].map(|()| rounds.map(Nanos).to_vec()),
+            outputs_differ: false,
+        }
+    }
+
     #[test]
-    fn the_median_of_an_even_number_lies_between_the_middle_two() {
-        let times = [4, 1, 3, 2].map(Duration::from_nanos);
-        assert_eq!(median(&times[..3]), Nanos(3));
-        assert_eq!(median(&times), Nanos(2));
+    fn json_has_the_range_beside_the_median_and_says_what_is_noise() {
+        let plan = plan_text::read(PLAN).unwrap();
+        let text = shown(&plan, &[], &runs([1_000_000_000, 3_000_000_000]), true);
+        let json: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for (key, seconds) in [
+            ("min_seconds", 1.0),
+            ("median_seconds", 2.0),
+            ("max_seconds", 3.0),
+        ] {
+            for placement in PLACEMENTS {
+                assert_eq!(json[key][placement.key()], seconds, "{text}");
+            }
+        }
+        assert_eq!(json["guided_within_noise_of_first_touch"], true, "{text}");
+    }
+
+    #[test]
+    fn placements_are_numbered_as_they_are_shown() {
+        assert_eq!(PLACEMENTS.map(|placement| placement as usize), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn an_output_that_differs_is_told_once() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("output");
+        let mut outputs = Outputs::default();
+        let told = ["a", "a", "b", "c"].map(|output| {
+            std::fs::write(&path, output).unwrap();
+            outputs.same(&path).unwrap()
+        });
+        assert_eq!(told, [true, true, false, true]);
     }
 }
