@@ -1,6 +1,9 @@
 //! `isotherm top`: what the daemon does, as it does it, on one screen.
 
+use std::fs::File;
 use std::io::IsTerminal;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -18,11 +21,14 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Gauge, Paragraph, Row, Table};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::cli::TopArgs;
 use crate::daemon::socket::{ask, ask_heat};
 use crate::interrupt::Interrupt;
+use crate::launch::end_as;
 
 /// How long to wait for a key before looking for news.
 const WAIT: Duration = Duration::from_millis(200);
@@ -67,14 +73,47 @@ pub(crate) fn run(args: &TopArgs) -> Result<Option<ExitStatus>> {
         return ended.map(|()| None);
     };
     let interrupt = Interrupt::catch(&[SIGTERM, SIGHUP, SIGINT, SIGQUIT])?;
+    end_with_the_terminal()?;
     let mut terminal = ratatui::try_init().context("the terminal cannot be drawn on")?;
     let result = follow(&mut terminal, first, &news, &args.socket, &interrupt);
-    ratatui::restore();
+    // Where the terminal is gone there is nothing to put in order.
+    let _ = ratatui::try_restore();
     // A terminal that hung up can be drawn on no more, which is then no failure of its own.
     match interrupt.status() {
         Some(status) => Ok(Some(status)),
         None => result.map(|()| None),
     }
+}
+
+/// Has a thread end this process as SIGHUP does when the terminal hangs up. Whether a signal comes depends on who
+/// began the session, and crossterm reads the end of its input over and over, without a look at anything else.
+///
+/// # Errors
+/// There is no terminal to read keys from, or no thread.
+fn end_with_the_terminal() -> Result<()> {
+    // As crossterm chooses it.
+    let stdin = std::io::stdin();
+    let keyboard = match stdin.is_terminal() {
+        true => stdin.as_fd().try_clone_to_owned(),
+        false => File::open("/dev/tty").map(OwnedFd::from),
+    };
+    let keyboard = keyboard.context("there is no terminal to read keys from")?;
+    let wait = move || {
+        // What is asked for is nothing: a hang-up is always told.
+        let mut watched = [PollFd::new(&keyboard, PollFlags::empty())];
+        while rustix::event::poll(&mut watched, None) == Err(Errno::INTR) {}
+        if watched[0]
+            .revents()
+            .intersects(PollFlags::HUP | PollFlags::ERR)
+        {
+            end_as(ExitStatus::from_raw(SIGHUP));
+        }
+    };
+    let thread = std::thread::Builder::new().name("terminal".to_owned());
+    thread
+        .spawn(wait)
+        .context("no thread to watch the terminal")?;
+    Ok(())
 }
 
 fn follow(

@@ -1,0 +1,90 @@
+"""Terminals that go away under commands that draw on them or wait at them."""
+import os
+import pathlib
+import pty
+import signal
+import subprocess
+import time
+
+import support
+
+OPENED = b"\x1b[?1049h"
+
+
+class TerminalTest(support.AttackTest):
+    """`isotherm top` beside a daemon of the test."""
+
+    def setUp(self):
+        super().setUp()
+        self.socket = self.work / "socket"
+        config = self.work / "daemon.toml"
+        config.write_text(f'epoch = "200ms"\n[serve]\nsocket = "{self.socket}"\nmetrics = ""\n'
+                          f"[processes]\npids = [{os.getpid()}]\n")
+        self.daemon = subprocess.Popen(
+            [support.ISOTHERM, "daemon", "--dry-run", "--config", config],
+            stdout=subprocess.DEVNULL, stderr=(self.work / "said").open("wb"))
+        self.addCleanup(self.daemon.wait)
+        self.addCleanup(self.daemon.kill)
+        self.wait_for("the daemon", lambda: self.isotherm("status", "--socket", self.socket).returncode == 0)
+
+    def wait_for(self, what, is_there):
+        end = time.monotonic() + support.LIMIT_S
+        while not is_there():
+            self.assertLess(time.monotonic(), end, f"{what}: nothing after {support.LIMIT_S} s")
+            time.sleep(0.05)
+
+    def top(self, **options):
+        """Starts `isotherm top` on a terminal; returns it and the terminal's other end, once it waits for a key."""
+        ours, theirs = pty.openpty()
+        child = subprocess.Popen([support.ISOTHERM, "top", "--socket", self.socket],
+                                 stdin=theirs, stdout=theirs, stderr=theirs, **options)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        os.close(theirs)
+        drawn = b""
+        while OPENED not in drawn:
+            drawn += os.read(ours, 4096)
+        waits_at = pathlib.Path(f"/proc/{child.pid}/wchan")
+        self.wait_for("a wait for keys", lambda: "poll" in waits_at.read_text(encoding="ascii"))
+        return child, ours
+
+    def assert_ends(self, child):
+        try:
+            return child.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self.fail("it goes on without its terminal")
+
+    def test_top_ends_when_its_terminal_goes_away(self):
+        # In a session of its own the terminal is the controlling one, and the kernel sends SIGHUP.
+        child, terminal = self.top(preexec_fn=lambda: os.login_tty(os.dup(0)))
+        os.close(terminal)
+        self.assertEqual(self.assert_ends(child), -signal.SIGHUP)
+
+    def test_top_ends_when_its_terminal_goes_away_and_no_signal_tells_it(self):
+        child, terminal = self.top(start_new_session=True)
+        os.close(terminal)
+        self.assertNotEqual(self.assert_ends(child), 0)
+
+    def test_top_ends_when_its_terminal_goes_away_while_the_signal_is_ignored(self):
+        def ignoring():
+            os.login_tty(os.dup(0))
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        child, terminal = self.top(preexec_fn=ignoring)
+        os.close(terminal)
+        self.assertNotEqual(self.assert_ends(child), 0)
+
+    def test_a_recording_goes_on_to_its_end_without_its_terminal_and_keeps_the_profile(self):
+        ours, theirs = pty.openpty()
+        profile = self.work / "app.iso"
+        program = self.compile("#include <stdlib.h>\n#include <unistd.h>\n"
+                               "int main(void) { char *p = malloc(1 << 20); p[0] = 1; write(1, p, 1); sleep(2); return 7; }")
+        child = subprocess.Popen([support.ISOTHERM, "record", "-o", profile, "--", program],
+                                 stdin=theirs, stdout=subprocess.PIPE, stderr=theirs, start_new_session=True)
+        self.addCleanup(child.wait)
+        self.addCleanup(child.kill)
+        os.close(theirs)
+        child.stdout.read(1)
+        os.close(ours)
+        child.stdout.close()
+        self.assertEqual(self.assert_ends(child), 7)
+        self.assertEqual(self.isotherm("report", "--text", profile).returncode, 0)
