@@ -91,7 +91,7 @@ rules: setup  ## format, lints, house rules and dependencies; part of `test`
 bench: build  ## the figures of SPECIFICATION.md, on this machine
 	@bench/run
 
-install: build  ## copy the program, library and man pages to PREFIX (/usr/local), under DESTDIR
+install:  ## copy what `make build` left, stripped, and man pages to PREFIX (/usr/local), under DESTDIR
 	@setup/install '$(DESTDIR)' '$(PREFIX)'
 
 clean:  ## remove everything that was built

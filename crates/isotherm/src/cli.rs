@@ -6,10 +6,12 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use isotherm_abi::accesses::PERIOD_MAX;
 use isotherm_abi::config::Mover;
+use isotherm_model::plan::{Value, Weight};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::live::Source;
 
 use crate::input::{self, InputFormat};
+use crate::known_values::KnownValues;
 
 /// Where the daemon is asked if nothing else is said.
 pub(crate) const SOCKET: &str = "/run/isotherm/isotherm.sock";
@@ -80,6 +82,39 @@ pub(crate) enum Command {
     /// Write the man pages into a directory
     Man(ManArgs),
 }
+
+/// Policies of `isotherm plan`.
+const SITE_POLICIES: KnownValues<String> = KnownValues::any(|| isotherm_policy::names().collect());
+/// Policies of `isotherm simulate`: those of the daemon, of plans, and of parts of sites.
+const ALL_POLICIES: KnownValues<String> = KnownValues::any(|| {
+    let all = isotherm_policy::epoch::names().chain(isotherm_policy::names());
+    all.chain([isotherm_policy::ATMEM]).collect()
+});
+const GENERATORS: KnownValues<String> =
+    KnownValues::any(|| isotherm_sim::generate::names().collect());
+const VALUES: KnownValues<String> = KnownValues::any(|| {
+    [Value::Accesses, Value::Bandwidth, Value::Latency]
+        .map(Value::word)
+        .to_vec()
+});
+const WEIGHTS: KnownValues<String> = KnownValues::any(|| {
+    [Weight::PeakRss, Weight::PeakRequested]
+        .map(Weight::word)
+        .to_vec()
+});
+const SOURCES: KnownValues<Source> =
+    KnownValues::new(|| Source::ALL.map(Source::name).to_vec(), source);
+const MOVERS: KnownValues<Mover> = KnownValues::new(|| vec!["kernel", "staged"], mover);
+const FORMATS: KnownValues<InputFormat> = KnownValues::new(input::formats, input::format);
+const MONITOR_SOURCES: KnownValues<isotherm_sim::Source> = KnownValues::new(
+    || {
+        isotherm_sim::Source::ALL
+            .map(isotherm_sim::Source::word)
+            .to_vec()
+    },
+    input::monitor_source,
+);
+const POWER_MODELS: KnownValues<&'static str> = KnownValues::new(input::powers, input::power);
 
 fn source(name: &str) -> Result<Source, String> {
     let known = || Source::ALL.map(Source::name).join(", ");
@@ -164,7 +199,7 @@ pub(crate) struct TiersChoice {
     pub tiers: String,
     /// Fast memory: a size (4GiB) or a share (25%) of the profile's footprint; without a profile, of
     /// this machine's memory
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = input::capacity)]
     pub fast: Option<Capacity>,
     /// Emulated pair: time between two protections of the slow tier
     #[arg(long, value_name = "TIME")]
@@ -185,7 +220,7 @@ pub(crate) struct Observing {
     pub depth: u32,
     /// Profile sources, joined by commas [default: `instrumented` for a program that
     /// `isotherm-cc --profile` compiled, else the best that `isotherm doctor` finds]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = source)]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = SOURCES, hide_possible_values = true)]
     pub source: Vec<Source>,
     /// Samples a second and processor
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
@@ -195,10 +230,10 @@ pub(crate) struct Observing {
     pub period: Option<u64>,
     /// Source `instrumented`: count only accesses that miss a direct-mapped cache of this size, one a thread; a power of two
     /// from 64B to 1MiB. Counts are then close to a cache's misses
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = input::size)]
     pub cache_filter: Option<Bytes>,
     /// Size of the chunks in which heat is kept; a power of two of at least 4 KiB
-    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = input::size)]
     pub chunk: Bytes,
 }
 
@@ -250,15 +285,15 @@ pub(crate) struct PlanArgs {
     pub tiers: TiersChoice,
     /// The policy: thermos, thermos-density, knapsack, hotset, static-ratio[=FAST:SLOW],
     /// size-threshold[=SIZE], size-threshold-larger[=SIZE], first-touch, all-fast, all-slow, fractional
-    #[arg(long, default_value = "thermos")]
+    #[arg(long, default_value = "thermos", value_parser = SITE_POLICIES, hide_possible_values = true)]
     pub policy: String,
     /// What makes a site valuable: `accesses` (what the profile counted: accesses, misses or samples of
     /// the time waiting for memory), `bandwidth` (the same per second of the site's life), or `latency`
     /// (measured by the processor; sources pebs, ibs and spe)
-    #[arg(long, default_value = "accesses")]
+    #[arg(long, default_value = "accesses", value_parser = VALUES, hide_possible_values = true)]
     pub value: String,
     /// What makes a site big: `peak-rss` or `peak-requested`
-    #[arg(long, default_value = "peak-rss")]
+    #[arg(long, default_value = "peak-rss", value_parser = WEIGHTS, hide_possible_values = true)]
     pub weight: String,
     /// Where to write the plan; `-` for standard output [default: the profile's name with .plan]
     #[arg(short, long, value_name = "PLAN")]
@@ -283,7 +318,7 @@ pub(crate) struct RunArgs {
     /// Who moves data between memory nodes (runs without a plan): `kernel`, page migration from outside
     /// the program, or `staged`, copies by a thread inside it, faster but with the limits in
     /// docs/movers.md; what that thread cannot move is the kernel's
-    #[arg(long, value_name = "MOVER", default_value = "kernel", value_parser = mover, conflicts_with = "plan")]
+    #[arg(long, value_name = "MOVER", default_value = "kernel", value_parser = MOVERS, hide_possible_values = true, conflicts_with = "plan")]
     pub mover: Mover,
     /// When interrupted (SIGINT, SIGTERM, SIGHUP), or when processes of the program are left behind, move
     /// what was moved between memory nodes back to where it was (runs without a plan)
@@ -348,7 +383,7 @@ pub(crate) struct ReportArgs {
 pub(crate) struct Reading {
     /// The file's format: profile, text, perf-script, perf-data, damon-trace, damo-record, memprof
     /// or memprof-raw [default: told by its content]
-    #[arg(long, value_name = "FORMAT", value_parser = input::format)]
+    #[arg(long, value_name = "FORMAT", value_parser = FORMATS, hide_possible_values = true)]
     pub format: Option<InputFormat>,
     /// Size of the pages into which a trace is cut, a power of two of at least 4 KiB [default: 4KiB;
     /// 64KiB for DAMON and MemProf]. Profiles of Isotherm keep their chunks
@@ -368,7 +403,7 @@ pub(crate) struct SimulateArgs {
     pub input: Option<PathBuf>,
     /// Replay a generated trace instead: uniform, zipf, sliding-window, phases, scan-and-hot-set,
     /// stencil-sweep or graph-walk
-    #[arg(long, value_name = "NAME", conflicts_with = "input")]
+    #[arg(long, value_name = "NAME", conflicts_with = "input", value_parser = GENERATORS, hide_possible_values = true)]
     pub generate: Option<String>,
     /// Seed of the generated trace
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "input")]
@@ -394,25 +429,25 @@ pub(crate) struct SimulateArgs {
     pub tiers: String,
     /// Fast memory: a size (4GiB) or a share of the footprint (25%) [default: 25%, or what the tiers
     /// have]
-    #[arg(long, value_name = "SIZE", conflicts_with = "sweep")]
+    #[arg(long, value_name = "SIZE", conflicts_with = "sweep", value_parser = input::capacity)]
     pub fast: Option<Capacity>,
     /// Simulate 1/2, 1/4, ... 1/128 of the footprint
     #[arg(long)]
     pub sweep: bool,
     /// A policy, some with a parameter: static-ratio=1:3, atmem=m:4,alpha:0.2,N:5,epsilon:0.25; may be
     /// given several times [default: every one that the input suits]
-    #[arg(long = "policy", value_name = "NAME")]
+    #[arg(long = "policy", value_name = "NAME", value_parser = ALL_POLICIES, hide_possible_values = true)]
     pub policies: Vec<String>,
     /// What the policies see of a trace: exact, accessed-bits, trace-samples, both (added, as TMP does) or
     /// balanced (the daemon's rank of both)
-    #[arg(long, value_name = "SOURCE", default_value = "exact", value_parser = input::monitor_source)]
+    #[arg(long, value_name = "SOURCE", default_value = "exact", value_parser = MONITOR_SOURCES, hide_possible_values = true)]
     pub source: isotherm_sim::Source,
     /// Accesses of the program for which one recorded access stands [default: what the slow tier
     /// serves between two samples, where a profile tells; else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub accesses_per_sample: Option<u64>,
     /// What memory draws: flat (round numbers), ddr4 or ddr5 (ranks with power states)
-    #[arg(long, value_name = "MODEL", default_value = SIMULATED_POWER, value_parser = input::power)]
+    #[arg(long, value_name = "MODEL", default_value = SIMULATED_POWER, value_parser = POWER_MODELS, hide_possible_values = true)]
     pub power: &'static str,
     /// Print JSON
     #[arg(long)]
@@ -473,11 +508,11 @@ pub(crate) struct DaemonArgs {
     pub replay: Option<PathBuf>,
     /// The recording's format: text, perf-script, perf-data, damon-trace, damo-record or memprof
     /// [default: told by its content]
-    #[arg(long, value_name = "FORMAT", value_parser = input::format, requires = "replay", conflicts_with_all = ["dry_run", "once"])]
+    #[arg(long, value_name = "FORMAT", value_parser = FORMATS, hide_possible_values = true, requires = "replay", conflicts_with_all = ["dry_run", "once"])]
     pub format: Option<InputFormat>,
     /// Fast memory for the recording: a size (4GiB) or a share of all that was accessed (25%)
     /// [default: memory.fast]
-    #[arg(long, value_name = "SIZE", requires = "replay", conflicts_with_all = ["dry_run", "once"])]
+    #[arg(long, value_name = "SIZE", value_parser = input::capacity, requires = "replay", conflicts_with_all = ["dry_run", "once"])]
     pub fast: Option<Capacity>,
     /// Accesses for which a sample of the recording is taken
     #[arg(long, value_name = "N", default_value_t = 1, requires = "replay", conflicts_with_all = ["dry_run", "once"], value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
@@ -547,6 +582,79 @@ mod tests {
         let default = isotherm_abi::accesses::DEFAULT_PERIOD;
         let wanted = format!("[default: {default}]");
         assert!(help.to_string().ends_with(&wanted), "{help}");
+    }
+
+    /// The words that completions offer for a flag of a command.
+    fn offered(command: &str, flag: &str) -> Vec<String> {
+        let whole = Cli::command();
+        let command = whole.find_subcommand(command).expect("a command");
+        let mut arguments = command.get_arguments();
+        let known = arguments.find(|argument| argument.get_long() == Some(flag));
+        let values = known.expect("a flag").get_possible_values();
+        values
+            .iter()
+            .map(|value| value.get_name().to_owned())
+            .collect()
+    }
+
+    #[test]
+    fn flags_with_a_fixed_set_of_values_offer_each_word_to_completions() {
+        for (command, flag, words) in [
+            (
+                "plan",
+                "policy",
+                &["thermos", "knapsack", "static-ratio"][..],
+            ),
+            ("plan", "value", &["accesses", "bandwidth", "latency"]),
+            ("plan", "weight", &["peak-rss", "peak-requested"]),
+            ("simulate", "policy", &["history", "thermos", "atmem"]),
+            ("simulate", "generate", &["zipf", "graph-walk"]),
+            ("simulate", "source", &["exact", "both"]),
+            ("simulate", "power", &["flat", "ddr5"]),
+            ("simulate", "format", &["profile", "perf-data"]),
+            ("import", "format", &["memprof-raw"]),
+            ("daemon", "format", &["damon-trace"]),
+            ("record", "source", &["timer", "instrumented"]),
+            ("run", "source", &["pebs"]),
+            ("run", "mover", &["kernel", "staged"]),
+        ] {
+            let offered = offered(command, flag);
+            for word in words {
+                assert!(
+                    offered.iter().any(|it| it == word),
+                    "{command} --{flag}: {offered:?}"
+                );
+                let given = ["isotherm", command, &format!("--{flag}={word}")];
+                let parsed = Cli::command()
+                    .ignore_errors(true)
+                    .try_get_matches_from(given);
+                assert!(parsed.is_ok(), "{command} --{flag} {word}");
+            }
+        }
+        let mut script = Vec::new();
+        let mut whole = Cli::command();
+        clap_complete::generate(
+            clap_complete::Shell::Bash,
+            &mut whole,
+            "isotherm",
+            &mut script,
+        );
+        let script = String::from_utf8_lossy(&script);
+        for words in ["thermos thermos-density knapsack", "uniform zipf"] {
+            assert!(script.contains(words), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_policy_with_a_parameter_is_taken_beside_the_words_that_are_offered() {
+        let words = [
+            "isotherm",
+            "plan",
+            "app.iso",
+            "--policy",
+            "static-ratio=1:3",
+        ];
+        assert!(Cli::command().try_get_matches_from(words).is_ok());
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! What `simulate` and `curve` read: a profile of our own, or a file of another tool.
 
+use std::fmt::Display;
 use std::path::Path;
+use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::Profile;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_pipeline::{CountWorth, count_worth};
 use isotherm_sim::generate::{LARGEST_FOOTPRINT, SMALLEST_FOOTPRINT};
 use isotherm_sim::{ENERGY_MODELS, EpochLength, Workload};
@@ -54,6 +56,12 @@ impl Reading {
     }
 }
 
+/// The words behind `--format`.
+pub(crate) fn formats() -> Vec<&'static str> {
+    let others = Format::ALL.map(Format::word);
+    std::iter::once("profile").chain(others).collect()
+}
+
 /// Reads the word behind `--format`.
 ///
 /// # Errors
@@ -65,9 +73,39 @@ pub(crate) fn format(word: &str) -> Result<InputFormat, String> {
     Format::from_word(word)
         .map(InputFormat::Other)
         .ok_or_else(|| {
-            let known = Format::ALL.map(Format::word).join(", ");
-            format!("there is no format \"{word}\"; there are profile, {known}")
+            let known = formats().join(", ");
+            format!("there is no format \"{word}\"; there are {known}")
         })
+}
+
+/// `4GiB` of `4G`: what a size with a short unit is read as; None of a text that is none.
+pub(crate) fn with_whole_unit(text: &str) -> Option<String> {
+    let text = text.trim();
+    let number = text.strip_suffix(['K', 'M', 'G', 'T', 'P'])?;
+    let is_number = |c: char| c.is_ascii_digit() || c == '.';
+    (!number.is_empty() && number.chars().all(is_number)).then(|| format!("{text}iB"))
+}
+
+/// Reads a size; `4G` as `4GiB`, which is said elsewhere.
+///
+/// # Errors
+/// It is no size.
+pub(crate) fn size(text: &str) -> Result<Bytes, String> {
+    short_or_whole(text)
+}
+
+/// Reads a size or a share of a footprint.
+///
+/// # Errors
+/// It is neither.
+pub(crate) fn capacity(text: &str) -> Result<Capacity, String> {
+    short_or_whole(text)
+}
+
+fn short_or_whole<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    let whole = with_whole_unit(text);
+    let read = whole.as_deref().unwrap_or(text).parse();
+    read.map_err(|error: T::Err| error.to_string())
 }
 
 /// Reads the size behind `--page`.
@@ -75,7 +113,7 @@ pub(crate) fn format(word: &str) -> Result<InputFormat, String> {
 /// # Errors
 /// It is no size, no power of two, or smaller than the smallest page.
 pub(crate) fn page(text: &str) -> Result<Bytes, String> {
-    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let bytes = size(text)?;
     if bytes < PAGE || !bytes.0.is_power_of_two() {
         return Err(format!("{bytes} is no power of two of at least {PAGE}"));
     }
@@ -87,7 +125,7 @@ pub(crate) fn page(text: &str) -> Result<Bytes, String> {
 /// # Errors
 /// It is no size, or one that no generator makes a trace of.
 pub(crate) fn footprint(text: &str) -> Result<Bytes, String> {
-    let bytes: Bytes = text.parse().map_err(|error| format!("{error}"))?;
+    let bytes = size(text)?;
     if !(SMALLEST_FOOTPRINT..=LARGEST_FOOTPRINT).contains(&bytes) {
         return Err(format!(
             "a trace is generated of {} to {}",
@@ -124,14 +162,20 @@ pub(crate) fn monitor_source(word: &str) -> Result<isotherm_sim::Source, String>
     })
 }
 
+/// The words behind `--power`.
+pub(crate) fn powers() -> Vec<&'static str> {
+    ENERGY_MODELS.iter().map(|(name, _)| *name).collect()
+}
+
 /// Reads the word behind `--power`.
 ///
 /// # Errors
 /// There is no such model.
 pub(crate) fn power(word: &str) -> Result<&'static str, String> {
-    let mut names = ENERGY_MODELS.iter().map(|(name, _)| *name);
-    names.clone().find(|name| *name == word).ok_or_else(|| {
-        let known = names.by_ref().collect::<Vec<_>>().join(", ");
+    let names = powers();
+    let known = names.iter().find(|name| **name == word).copied();
+    known.ok_or_else(|| {
+        let known = names.join(", ");
         format!("there is no power model \"{word}\"; there are {known}")
     })
 }

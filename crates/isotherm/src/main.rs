@@ -4,13 +4,16 @@
 
 mod aftermath;
 mod cli;
+mod command_line;
 mod commands;
 mod daemon;
 mod fit;
 mod hint;
 mod input;
 mod interrupt;
+mod known_values;
 mod launch;
+mod manual;
 mod naming;
 mod notes;
 mod output;
@@ -23,17 +26,21 @@ mod tiers_choice;
 use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Result;
-use clap::Parser;
 
-use crate::cli::{Cli, Command};
+use crate::cli::Command;
 use crate::notes::Notes;
 
 fn main() -> ExitCode {
     if let Some(ended) = session_guard::as_guard() {
         return ended;
     }
-    let cli = Cli::parse();
+    let words: Vec<_> = std::env::args_os().collect();
+    let (cli, short_sizes) = match command_line::read(&words) {
+        Ok(read) => read,
+        Err(status) => return status,
+    };
     let notes = Notes::new(cli.quiet);
+    short_sizes.iter().for_each(|size| notes.say(size));
     match dispatch(&cli.command, notes) {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(status)) => launch::end_as(status),

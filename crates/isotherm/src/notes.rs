@@ -1,14 +1,19 @@
 //! What the tool itself says, on standard error, so that a program's own output stays its own.
 
 use std::io::{ErrorKind, IsTerminal, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitCode, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use isotherm_report::words::printable;
+use signal_hook::consts::SIGPIPE;
 
-/// Prints a result on standard output, without what would steer a terminal. Whoever reads it may stop reading (`| head`): that is no
-/// failure, and there is nothing left to say to them.
+use crate::launch::end_as;
+
+/// Prints a result on standard output, without what would steer a terminal. Whoever reads it may stop reading (`| head`): then
+/// the command ends by SIGPIPE and without a word, as any other does.
 ///
 /// # Errors
 /// Standard output cannot be written for another reason, a full disk say.
@@ -18,9 +23,20 @@ pub(crate) fn print(text: &str) -> Result<()> {
         .write_all(printable(text).as_bytes())
         .and_then(|()| output.flush());
     match written {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+            end_as(ExitStatus::from_raw(SIGPIPE))
+        }
         written => written.context("standard output cannot be written"),
     }
+}
+
+/// How a command ends whose help or version could not be printed.
+pub(crate) fn output_failed(error: &std::io::Error) -> ExitCode {
+    if error.kind() == ErrorKind::BrokenPipe {
+        end_as(ExitStatus::from_raw(SIGPIPE));
+    }
+    Notes::new(false).fail(&format!("standard output cannot be written: {error}"));
+    ExitCode::FAILURE
 }
 
 /// How talkative to be.

@@ -356,7 +356,7 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
 }
 
 #[test]
-fn a_reader_that_stops_reading_is_no_failure() {
+fn a_reader_that_stops_reading_ends_the_command_as_any_other() {
     let directory = tempfile::tempdir().unwrap();
     let profile = recorded(&directory, "0.6");
     for arguments in [
@@ -372,16 +372,14 @@ fn a_reader_that_stops_reading_is_no_failure() {
             .unwrap();
         drop(child.stdout.take());
         let output = child.wait_with_output().unwrap();
-        assert!(
-            output.status.success(),
+        let status = output.status;
+        assert_eq!(
+            status.signal(),
+            Some(13),
             "{arguments:?}: {}",
             stderr(&output)
         );
-        assert!(
-            !stderr(&output).contains("panicked"),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
+        assert_eq!(stderr(&output), "", "{arguments:?}");
     }
 }
 

@@ -8,6 +8,7 @@ use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli::{Cli, CompletionArgs, ManArgs};
+use crate::manual::Manual;
 use crate::notes::print;
 use crate::output;
 
@@ -42,6 +43,7 @@ fn write_page(command: &Command, directory: &Path) -> Result<()> {
     let mut page = Vec::new();
     man.render(&mut page)?;
     let page = with_usage(&String::from_utf8_lossy(&page), command);
+    let page = with_manual(&page, command);
     output::write(&directory.join(man.get_filename()), page.as_bytes())
 }
 
@@ -64,4 +66,53 @@ fn with_usage(page: &str, command: &Command) -> String {
     };
     let usage = Roff::new().text(words).to_roff();
     format!("{before}{synopsis}{usage}{description}{after}")
+}
+
+/// The page with the sections of the manual, before the version where it has one.
+fn with_manual(page: &str, command: &Command) -> String {
+    // `isotherm` itself is no command of its own.
+    let name = match command.get_name() {
+        "isotherm" => "",
+        name => name,
+    };
+    let mut sections = Roff::new();
+    for (heading, entries) in Manual::of(name).map(Manual::sections).into_iter().flatten() {
+        sections.control("SH", [heading.to_uppercase().as_str()]);
+        for (word, meaning) in entries {
+            sections.control("TP", []);
+            sections.text([bold(*word)]);
+            sections.text([roman(*meaning)]);
+        }
+    }
+    let sections = sections.to_roff();
+    match page.split_once(".SH VERSION\n") {
+        Some((before, version)) => format!("{before}{sections}.SH VERSION\n{version}"),
+        None => format!("{page}{sections}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::write_page;
+    use crate::cli::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_man_page_has_examples_files_and_exit_status() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut whole = Cli::command();
+        whole.build();
+        for command in std::iter::once(&whole).chain(whole.get_subcommands()) {
+            write_page(command, directory.path()).unwrap();
+        }
+        let mut pages = 0;
+        for entry in std::fs::read_dir(directory.path()).unwrap() {
+            let page = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+            for heading in [".SH \"EXIT STATUS\"\n", ".SH FILES\n", ".SH EXAMPLES\n"] {
+                assert_eq!(page.matches(heading).count(), 1, "{heading}{page}");
+            }
+            pages += 1;
+        }
+        assert_eq!(pages, crate::manual::MANUAL.len());
+    }
 }

@@ -1,0 +1,155 @@
+//! Reads the command line, with what clap alone does not say: where a program's words begin, and how a short unit was
+//! read.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{ArgMatches, CommandFactory, Error, FromArgMatches};
+use isotherm_model::units::{Bytes, Capacity};
+
+use crate::cli::Cli;
+use crate::{hint, input, manual, notes};
+
+/// Commands that run a program, whose words stand behind `--`.
+const RUNNING: [&str; 3] = ["record", "run", "compare"];
+
+/// Reads the words; where they are wrong, or ask for help, prints what is to be said.
+///
+/// # Errors
+/// The status with which to end.
+pub(crate) fn read(words: &[OsString]) -> Result<(Cli, Vec<String>), ExitCode> {
+    parse(words).map_err(|error| {
+        let status = u8::try_from(error.exit_code()).unwrap_or(1);
+        match error.use_stderr() {
+            // Where standard error cannot be written there is nobody left to tell.
+            true => drop(error.print()),
+            false => {
+                if let Err(failed) = error.print() {
+                    return notes::output_failed(&failed);
+                }
+            }
+        }
+        ExitCode::from(status)
+    })
+}
+
+fn parse(words: &[OsString]) -> Result<(Cli, Vec<String>), Error> {
+    let mut command = manual::documented(Cli::command());
+    let matches = command
+        .try_get_matches_from_mut(words)
+        .map_err(|error| with_separator(error, words))?;
+    let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+    Ok((cli, short_sizes(&matches)))
+}
+
+/// `isotherm record ls` gets `isotherm record -- ls` as a tip.
+fn with_separator(mut error: Error, words: &[OsString]) -> Error {
+    let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let Some(ContextValue::String(unexpected)) = error.get(ContextKind::InvalidArg) else {
+        return error;
+    };
+    let runs = words.iter().any(|word| RUNNING.contains(&word.as_ref()));
+    let at = words.iter().rposition(|word| word == unexpected);
+    let (ErrorKind::UnknownArgument, true, Some(at)) = (error.kind(), runs, at) else {
+        return error;
+    };
+    if unexpected.starts_with('-') || words.iter().any(|word| word == "--") {
+        return error;
+    }
+    let shown = |words: &[std::borrow::Cow<'_, str>]| {
+        let words: Vec<_> = words.iter().map(|word| hint::word(word)).collect();
+        words.join(" ")
+    };
+    let (before, program) = (shown(&words[1..at]), shown(&words[at..]));
+    let tip =
+        format!("a program and its arguments stand behind `--`: isotherm {before} -- {program}");
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![tip.into()]),
+    );
+    error
+}
+
+/// The sizes that were given with a short unit, and how they were read, each once.
+fn short_sizes(matches: &ArgMatches) -> Vec<String> {
+    let Some((_, matches)) = matches.subcommand() else {
+        return Vec::new();
+    };
+    let is_size = |id: &str| {
+        matches!(matches.try_get_one::<Bytes>(id), Ok(Some(_)))
+            || matches!(matches.try_get_one::<Capacity>(id), Ok(Some(_)))
+    };
+    let flags = matches.ids().filter(|id| is_size(id.as_str()));
+    let values = flags
+        .filter_map(|id| matches.get_raw(id.as_str()))
+        .flatten();
+    let mut said: Vec<String> = values
+        .filter_map(|value| {
+            let text = value.to_string_lossy();
+            let read = input::with_whole_unit(&text)?;
+            Some(format!("{text} is read as {read}"))
+        })
+        .collect();
+    said.sort();
+    said.dedup();
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+    use crate::cli::Cli;
+    use std::ffi::OsString;
+
+    fn parsed(line: &str) -> Result<(Cli, Vec<String>), String> {
+        let words: Vec<OsString> = shlex::split(line)
+            .expect("words")
+            .into_iter()
+            .map(OsString::from)
+            .collect();
+        parse(&words).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_program_without_its_separator_gets_the_line_that_was_meant() {
+        for (line, tip) in [
+            ("isotherm record ls", "isotherm record -- ls"),
+            (
+                "isotherm record -o 'a b.iso' ./app -v x",
+                "isotherm record -o 'a b.iso' -- ./app -v x",
+            ),
+            (
+                "isotherm run --fast 4GiB ls",
+                "isotherm run --fast 4GiB -- ls",
+            ),
+            (
+                "isotherm compare app.plan ./app",
+                "isotherm compare app.plan -- ./app",
+            ),
+        ] {
+            let said = parsed(line).unwrap_err();
+            assert!(said.contains(tip), "{line}: {said}");
+        }
+        for line in [
+            "isotherm record --force x --frobnicate -- ls",
+            "isotherm plan a b",
+        ] {
+            assert!(!parsed(line).unwrap_err().contains("behind `--`"), "{line}");
+        }
+    }
+
+    #[test]
+    fn short_units_of_sizes_are_taken_and_said_once() {
+        let (_, said) = parsed("isotherm record --chunk 64K -- ls").expect("is taken");
+        assert_eq!(said, ["64K is read as 64KiB"]);
+        let (_, said) = parsed("isotherm plan a.iso --fast 4G").expect("is taken");
+        assert_eq!(said, ["4G is read as 4GiB"]);
+        let (_, said) =
+            parsed("isotherm simulate --generate zipf --footprint 4M --fast 4M").expect("is taken");
+        assert_eq!(said, ["4M is read as 4MiB"]);
+        let (_, said) = parsed("isotherm plan a.iso --fast 25%").expect("is taken");
+        assert!(said.is_empty(), "{said:?}");
+        assert!(parsed("isotherm plan a.iso --fast 4").is_err());
+    }
+}

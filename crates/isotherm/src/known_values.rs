@@ -1,0 +1,43 @@
+//! Values of flags of which the words are known: offered by completions, and read by a function of the flag's own,
+//! which may take more than the words alone (`static-ratio=1:3`).
+
+use std::ffi::OsStr;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Command, Error};
+
+/// The words of a flag, and how its values are read.
+#[derive(Clone, Copy)]
+pub(crate) struct KnownValues<T> {
+    words: fn() -> Vec<&'static str>,
+    read: fn(&str) -> Result<T, String>,
+}
+
+impl<T> KnownValues<T> {
+    /// Offers these words and takes what `read` takes.
+    pub(crate) const fn new(
+        words: fn() -> Vec<&'static str>,
+        read: fn(&str) -> Result<T, String>,
+    ) -> Self {
+        Self { words, read }
+    }
+}
+
+impl KnownValues<String> {
+    /// Offers these words and takes any: who uses the value says what is wrong with it.
+    pub(crate) const fn any(words: fn() -> Vec<&'static str>) -> Self {
+        Self::new(words, |word| Ok(word.to_owned()))
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for KnownValues<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &Command, flag: Option<&Arg>, value: &OsStr) -> Result<T, Error> {
+        self.read.parse_ref(command, flag, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new((self.words)().into_iter().map(PossibleValue::new)))
+    }
+}

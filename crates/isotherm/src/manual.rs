@@ -1,0 +1,373 @@
+//! What the long help and the man page of each command say beside its flags: examples, files, exit status.
+
+use clap::Command;
+
+use crate::cli::SOCKET;
+
+/// A word and what it means: an example and what it does, a file and what it holds, a status and when.
+type Entry = (&'static str, &'static str);
+
+/// The end of a command's help and man page.
+pub(crate) struct Manual {
+    /// The command; empty for `isotherm` itself.
+    command: &'static str,
+    examples: &'static [Entry],
+    files: &'static [Entry],
+    exit_status: &'static [Entry],
+}
+
+const SUCCESS: Entry = ("0", "Success");
+const FAILURE: Entry = (
+    "1",
+    "Failure: one sentence on standard error says what, where, why, and what helps",
+);
+const USAGE: Entry = ("2", "Wrong usage: a flag or a value that is not known");
+const INTERRUPTED: Entry = (
+    "128+N",
+    "As a shell sees it: ended by the signal N, an interrupt for one",
+);
+const PROGRAM: Entry = (
+    "other",
+    "The program's own: its exit status, or its end by the same signal. Where the program ended well and a \
+     result could not be written, 1",
+);
+const USUAL: &[Entry] = &[SUCCESS, FAILURE, USAGE];
+const UNTIL_INTERRUPTED: &[Entry] = &[SUCCESS, FAILURE, USAGE, INTERRUPTED];
+const AS_THE_PROGRAM: &[Entry] = &[SUCCESS, FAILURE, USAGE, PROGRAM];
+
+const PROFILE: Entry = (
+    "app.iso",
+    "A profile: a directory of Parquet tables (docs/formats.md), readable at every moment of the recording",
+);
+const PLAN: Entry = (
+    "app.plan",
+    "A plan: text, one line a site, to be read and edited",
+);
+const TIERS: Entry = (
+    "tiers.toml",
+    "Tiers of a machine, as `isotherm tiers` writes them and --tiers reads them",
+);
+const SESSION: Entry = (
+    "/dev/shm/isotherm-*",
+    "Session files of the programs that run, removed at the end",
+);
+const SOCKET_FILE: Entry = (SOCKET, "The daemon's socket");
+const DAEMON_FILE: Entry = ("/etc/isotherm/daemon.toml", "The daemon's configuration");
+const NO_FILES: &[Entry] = &[("none", "Only what is named on the command line")];
+
+/// Every command, in the order of the flag table; `isotherm` itself first.
+pub(crate) const MANUAL: [Manual; 19] = [
+    Manual {
+        command: "",
+        examples: &[
+            ("isotherm record -o app.iso -- ./app", "Profile a program"),
+            (
+                "isotherm plan app.iso --fast 4GiB -o app.plan",
+                "Decide what goes where",
+            ),
+            ("isotherm run --plan app.plan -- ./app", "Run it placed so"),
+        ],
+        files: &[PROFILE, PLAN, TIERS, DAEMON_FILE, SOCKET_FILE],
+        exit_status: AS_THE_PROGRAM,
+    },
+    Manual {
+        command: "doctor",
+        examples: &[
+            (
+                "isotherm doctor",
+                "What works here, and what is missing and why",
+            ),
+            ("isotherm doctor --json", "The same for a program"),
+        ],
+        files: &[("/proc, /sys", "Where it looks")],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "tiers",
+        examples: &[
+            ("isotherm tiers", "The tiers of this machine"),
+            (
+                "isotherm tiers --measure -o tiers.toml",
+                "Measure latency and bandwidth, and write the tiers that they make",
+            ),
+            (
+                "isotherm tiers --tiers emulated:cxl --fast 4GiB",
+                "A pair that this machine's memory stands in for",
+            ),
+        ],
+        files: &[TIERS],
+        exit_status: UNTIL_INTERRUPTED,
+    },
+    Manual {
+        command: "sites",
+        examples: &[
+            ("isotherm sites ./app", "The sites that isotherm-cc named"),
+            (
+                "isotherm sites --contexts ./app",
+                "The calls around them that the link told apart",
+            ),
+        ],
+        files: NO_FILES,
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "record",
+        examples: &[
+            (
+                "isotherm record -o app.iso -- ./app --size 4",
+                "Profile a program with its arguments",
+            ),
+            (
+                "isotherm record --force --epoch 100ms -- ./app",
+                "Short epochs, into app.iso, whatever was there",
+            ),
+        ],
+        files: &[PROFILE, SESSION],
+        exit_status: AS_THE_PROGRAM,
+    },
+    Manual {
+        command: "import",
+        examples: &[
+            (
+                "isotherm import memprof.profraw.1 --program ./app -o app.iso",
+                "What LLVM's MemProf counted",
+            ),
+            (
+                "isotherm import --format damon-trace damon.txt",
+                "What DAMON saw, into app.iso",
+            ),
+        ],
+        files: &[PROFILE],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "plan",
+        examples: &[
+            (
+                "isotherm plan app.iso --fast 4GiB -o app.plan",
+                "By the default policy, with 4 GiB of fast memory",
+            ),
+            (
+                "isotherm plan app.iso --fast 25% --policy knapsack -o -",
+                "Exactly, with a quarter of the footprint, to standard output",
+            ),
+        ],
+        files: &[PROFILE, PLAN],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "run",
+        examples: &[
+            ("isotherm run --plan app.plan -- ./app", "Place by a plan"),
+            (
+                "isotherm run --fast 4GiB -o app.iso -- ./app",
+                "Profile and place in one run, and keep the profile",
+            ),
+        ],
+        files: &[PLAN, PROFILE, SESSION],
+        exit_status: AS_THE_PROGRAM,
+    },
+    Manual {
+        command: "explain",
+        examples: &[
+            (
+                "isotherm explain app.plan 00000000000000ab",
+                "Why this site is where it is",
+            ),
+            (
+                "isotherm explain app.plan make_graph",
+                "The site whose location holds this text",
+            ),
+        ],
+        files: &[PLAN],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "merge",
+        examples: &[(
+            "isotherm merge -o all.iso rank.0.iso rank.1.iso",
+            "The ranks of a parallel program as one profile",
+        )],
+        files: &[PROFILE],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "report",
+        examples: &[
+            ("isotherm report app.iso", "A page for a browser, app.html"),
+            (
+                "isotherm report --text app.iso --plan app.plan",
+                "In the terminal, with what a plan does",
+            ),
+        ],
+        files: &[PROFILE, PLAN, ("app.html", "The page; it needs no network")],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "simulate",
+        examples: &[
+            (
+                "isotherm simulate app.iso --fast 25%",
+                "Every policy, between first touch and the oracle",
+            ),
+            (
+                "isotherm simulate --generate zipf --sweep --plot zipf.svg",
+                "A generated trace at seven capacities, drawn",
+            ),
+            (
+                "isotherm simulate trace.csv --policy history --policy payback",
+                "Two policies on a trace of another tool",
+            ),
+        ],
+        files: &[
+            PROFILE,
+            ("docs/traces.md", "The formats of traces that it reads"),
+        ],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "curve",
+        examples: &[(
+            "isotherm curve app.iso",
+            "How much fast memory would serve how many accesses",
+        )],
+        files: &[PROFILE],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "compare",
+        examples: &[
+            (
+                "isotherm compare app.plan -- ./app",
+                "Four placements, three rounds each",
+            ),
+            (
+                "isotherm compare --rounds 9 --check-output --json app.plan -- ./app",
+                "More rounds, an error where the output differs, for a program",
+            ),
+        ],
+        files: &[PLAN, SESSION],
+        exit_status: UNTIL_INTERRUPTED,
+    },
+    Manual {
+        command: "daemon",
+        examples: &[
+            (
+                "isotherm daemon --dry-run --once",
+                "What would be moved on this machine, and move nothing",
+            ),
+            (
+                "isotherm daemon --print-config",
+                "Every key of the configuration, with its default",
+            ),
+            (
+                "isotherm daemon --replay damon.txt --fast 25%",
+                "What it would have moved of a recording",
+            ),
+        ],
+        files: &[DAEMON_FILE, SOCKET_FILE],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "status",
+        examples: &[
+            ("isotherm status", "What the daemon does"),
+            ("isotherm status --heat", "What was seen, by time and place"),
+        ],
+        files: &[SOCKET_FILE],
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "top",
+        examples: &[("isotherm top", "The same on one screen, until q")],
+        files: &[SOCKET_FILE],
+        exit_status: UNTIL_INTERRUPTED,
+    },
+    Manual {
+        command: "completions",
+        examples: &[(
+            "isotherm completions bash",
+            "A script that bash reads from share/bash-completion/completions/isotherm",
+        )],
+        files: NO_FILES,
+        exit_status: USUAL,
+    },
+    Manual {
+        command: "man",
+        examples: &[("isotherm man share/man/man1", "One page a command")],
+        files: &[("isotherm-*.1", "The pages, in the directory that is named")],
+        exit_status: USUAL,
+    },
+];
+
+impl Manual {
+    /// The one of a command, empty for `isotherm` itself.
+    pub(crate) fn of(command: &str) -> Option<&'static Self> {
+        MANUAL.iter().find(|manual| manual.command == command)
+    }
+
+    /// Headings and entries, in the order of a man page.
+    pub(crate) const fn sections(&self) -> [(&'static str, &'static [Entry]); 3] {
+        [
+            ("Exit status", self.exit_status),
+            ("Files", self.files),
+            ("Examples", self.examples),
+        ]
+    }
+
+    /// As the long help has them.
+    fn help(&self) -> String {
+        let section = |(heading, entries): (&str, &[Entry])| {
+            let entry = |(word, meaning): &Entry| format!("  {word}\n          {meaning}\n");
+            let entries: String = entries.iter().map(entry).collect();
+            format!("{heading}:\n{entries}")
+        };
+        self.sections().map(section).join("\n")
+    }
+}
+
+/// The command with the manual at the end of the long help of each of its commands.
+pub(crate) fn documented(command: Command) -> Command {
+    MANUAL
+        .iter()
+        .fold(command, |command, manual| match manual.command {
+            "" => command.after_long_help(manual.help()),
+            name => command.mut_subcommand(name, |sub| sub.after_long_help(manual.help())),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MANUAL, Manual, documented};
+    use crate::cli::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn every_command_has_examples_files_and_exit_statuses_in_its_help() {
+        let mut whole = documented(Cli::command());
+        for command in whole.get_subcommands_mut() {
+            let name = command.get_name().to_owned();
+            assert!(Manual::of(&name).is_some(), "{name}");
+            let help = command.render_long_help().to_string();
+            for heading in ["Examples:\n  isotherm", "Files:\n", "Exit status:\n  0"] {
+                assert!(help.contains(heading), "{name}: {help}");
+            }
+        }
+        assert_eq!(whole.get_subcommands().count() + 1, MANUAL.len());
+    }
+
+    #[test]
+    fn every_example_is_a_command_line_that_is_taken() {
+        for manual in &MANUAL {
+            for (example, _) in manual.examples {
+                let words = shlex::split(example).expect("words");
+                let taken = Cli::command().try_get_matches_from(words);
+                assert!(taken.is_ok(), "{example}: {}", taken.unwrap_err());
+                assert!(
+                    example.starts_with(format!("isotherm {}", manual.command).trim_end()),
+                    "{example}"
+                );
+            }
+        }
+    }
+}
