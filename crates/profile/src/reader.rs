@@ -39,12 +39,7 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
             source,
         },
     };
-    let mut names = Vec::new();
-    for entry in fs::read_dir(path).map_err(failed)? {
-        // A name that is not UTF-8 is none of ours.
-        names.extend(entry.map_err(failed)?.file_name().into_string());
-    }
-    names.sort();
+    let names = names(path).map_err(failed)?;
     let mut unreadable = Vec::new();
     let mut bytes_left = PROFILE_BYTES;
     let files = names.into_iter().filter_map(|name| {
@@ -92,6 +87,17 @@ pub fn read(path: &Path) -> Result<(Profile, Vec<Warning>), Error> {
         }
         (Err(error), _) => Err(error),
     }
+}
+
+/// What is in the directory, sorted.
+fn names(directory: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        // A name that is not UTF-8 is none of ours.
+        names.extend(entry?.file_name().into_string());
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// Where the profile is that was at the path before a new one was begun there.

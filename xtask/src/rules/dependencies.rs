@@ -15,9 +15,9 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("sys", &[]),
     ("observe", &["model", "abi", "sys"]),
     ("act", &["model", "abi", "sys"]),
-    ("profile", &["model"]),
+    ("profile", &["model", "sys"]),
     ("report", &["model"]),
-    ("trace", &["model"]),
+    ("trace", &["model", "sys"]),
     ("runtime", &["abi", "sys"]),
     (
         "isotherm",

@@ -235,24 +235,7 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
             TierKind::Nodes(nodes?)
         }
         "emulated-fast" => TierKind::EmulatedFast,
-        "emulated-slow" => {
-            let mut span = |name: &str| line.quantity(name, line.take(&mut pairs, name)?);
-            let emulation = Emulation {
-                period: span("period")?,
-                access: span("access")?,
-                hot: span("hot")?,
-                migrate: span("migrate")?,
-            };
-            if emulation.is_never_paid() {
-                return line.wrong(
-                    "period of zero: the slow tier would never be slowed; give a time above zero",
-                );
-            }
-            if let Some((name, number, most)) = emulation.out_of_range() {
-                line.at_most(name, number, &most)?;
-            }
-            TierKind::EmulatedSlow(emulation)
-        }
+        "emulated-slow" => TierKind::EmulatedSlow(emulation(line, &mut pairs)?),
         other => {
             return line.wrong(format!(
                 "unknown kind of tier \"{other}\"; known are nodes, emulated-fast, emulated-slow"
@@ -294,6 +277,24 @@ fn tier(line: &Line) -> Result<Tier, PlanTextError> {
         write_bandwidth,
         reason: unescaped(&line.comment),
     })
+}
+
+fn emulation(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<Emulation, PlanTextError> {
+    let mut span = |name: &str| line.quantity(name, line.take(pairs, name)?);
+    let emulation = Emulation {
+        period: span("period")?,
+        access: span("access")?,
+        hot: span("hot")?,
+        migrate: span("migrate")?,
+    };
+    if emulation.is_never_paid() {
+        return line
+            .wrong("period of zero: the slow tier would never be slowed; give a time above zero");
+    }
+    if let Some((name, number, most)) = emulation.out_of_range() {
+        line.at_most(name, number, &most)?;
+    }
+    Ok(emulation)
 }
 
 fn sites(lines: &[Line], tiers: &Tiers) -> Result<Vec<Assignment>, PlanTextError> {
