@@ -3,11 +3,13 @@
 The second user is made for the run and removed after it, so nothing of the machine's own users is
 touched. Making a user needs root; without it every test that asks for one is skipped, with that reason.
 """
+import json
 import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -80,3 +82,33 @@ class TwoUserTest(AttackTest):
         """Runs a command as the second user, with none of the groups of the user of the tests."""
         change = ["setpriv", f"--reuid={ATTACKER}", f"--regid={ATTACKER}", "--clear-groups", "--"]
         return self.run_command(*change, *command, **options)
+
+
+class DaemonTest(AttackTest):
+    """A test beside a daemon that watches the tests' own process and moves nothing."""
+
+    def start_daemon(self, **options):
+        """Starts it; returns it once it answers."""
+        self.socket = self.work / "daemon.socket"
+        config = self.work / "daemon.toml"
+        config.write_text(f'epoch = "200ms"\n[serve]\nsocket = "{self.socket}"\nmetrics = ""\n'
+                          f"[processes]\npids = [{os.getpid()}]\n")
+        command = [ISOTHERM, "daemon", "--dry-run", "--config", config]
+        options = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} | options
+        daemon = subprocess.Popen(command, **options)
+        self.addCleanup(daemon.wait)
+        self.addCleanup(daemon.kill)
+        self.wait_for("the daemon", lambda: self.epochs(daemon) is not None)
+        return daemon
+
+    def epochs(self, daemon):
+        """Epochs that the daemon has seen; None before it answers. Fails the test where it has ended."""
+        self.assertIsNone(daemon.poll(), "the daemon has ended")
+        done = self.isotherm("status", "--json", "--socket", self.socket)
+        return json.loads(done.stdout)["epochs"] if done.returncode == 0 else None
+
+    def wait_for(self, what, is_there):
+        end = time.monotonic() + LIMIT_S
+        while not is_there():
+            self.assertLess(time.monotonic(), end, f"{what}: nothing after {LIMIT_S} s")
+            time.sleep(0.05)

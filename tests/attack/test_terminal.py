@@ -4,37 +4,18 @@ import pathlib
 import pty
 import signal
 import subprocess
-import time
 
 import support
 
 OPENED = b"\x1b[?1049h"
 
 
-class TerminalTest(support.AttackTest):
-    """`isotherm top` beside a daemon of the test."""
-
-    def setUp(self):
-        super().setUp()
-        self.socket = self.work / "socket"
-        config = self.work / "daemon.toml"
-        config.write_text(f'epoch = "200ms"\n[serve]\nsocket = "{self.socket}"\nmetrics = ""\n'
-                          f"[processes]\npids = [{os.getpid()}]\n")
-        self.daemon = subprocess.Popen(
-            [support.ISOTHERM, "daemon", "--dry-run", "--config", config],
-            stdout=subprocess.DEVNULL, stderr=(self.work / "said").open("wb"))
-        self.addCleanup(self.daemon.wait)
-        self.addCleanup(self.daemon.kill)
-        self.wait_for("the daemon", lambda: self.isotherm("status", "--socket", self.socket).returncode == 0)
-
-    def wait_for(self, what, is_there):
-        end = time.monotonic() + support.LIMIT_S
-        while not is_there():
-            self.assertLess(time.monotonic(), end, f"{what}: nothing after {support.LIMIT_S} s")
-            time.sleep(0.05)
+class TerminalTest(support.DaemonTest):
+    """Each command on a terminal of the test, whose other end is closed."""
 
     def top(self, **options):
         """Starts `isotherm top` on a terminal; returns it and the terminal's other end, once it waits for a key."""
+        self.start_daemon()
         ours, theirs = pty.openpty()
         child = subprocess.Popen([support.ISOTHERM, "top", "--socket", self.socket],
                                  stdin=theirs, stdout=theirs, stderr=theirs, **options)

@@ -14,6 +14,7 @@ mod rules;
 mod rust_source;
 mod tokens;
 
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use repository::Repository;
@@ -21,13 +22,13 @@ use repository::Repository;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments != ["check"] {
-        eprintln!("usage: cargo run -p xtask -- check");
+        let _ = writeln!(io::stderr(), "usage: cargo run -p xtask -- check");
         return ExitCode::from(2);
     }
     match Repository::load() {
         Ok(repository) => report(&repository),
         Err(error) => {
-            eprintln!("xtask: {error:#}");
+            let _ = writeln!(io::stderr(), "xtask: {error:#}");
             ExitCode::from(2)
         }
     }
@@ -35,21 +36,22 @@ fn main() -> ExitCode {
 
 fn report(repository: &Repository) -> ExitCode {
     let findings = rules::check(repository);
-    for finding in &findings {
-        println!("{finding}");
-    }
     let files = repository.files.len();
-    match findings.len() {
+    let (verdict, status) = match findings.len() {
         0 => {
-            println!(
-                "house rules: {} rules, {files} files, nothing found",
-                rules::ALL.len()
-            );
-            ExitCode::SUCCESS
+            let rules = rules::ALL.len();
+            let verdict = format!("house rules: {rules} rules, {files} files, nothing found");
+            (verdict, ExitCode::SUCCESS)
         }
         count => {
-            println!("house rules: {count} findings in {files} files");
-            ExitCode::FAILURE
+            let verdict = format!("house rules: {count} findings in {files} files");
+            (verdict, ExitCode::FAILURE)
         }
+    };
+    let lines = findings.iter().map(ToString::to_string).chain([verdict]);
+    for line in lines {
+        // The status tells where nobody reads.
+        let _ = writeln!(io::stdout(), "{line}");
     }
+    status
 }

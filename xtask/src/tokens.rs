@@ -44,6 +44,46 @@ pub(crate) fn macro_calls(tokens: &TokenStream) -> Vec<Spot<String>> {
     calls
 }
 
+/// Macros that write to a stream and answer whether they did.
+const WRITE_MACROS: &[&str] = &["write", "writeln"];
+/// Methods that do.
+const WRITE_METHODS: &[&str] = &["write_all", "write_fmt", "flush"];
+
+/// Writes whose error is unwrapped on the spot: `writeln!(...).unwrap()`, `out.flush().expect(...)`.
+pub(crate) fn unwrapped_writes(tokens: &TokenStream) -> Vec<Spot<String>> {
+    let mut found = Vec::new();
+    for_each_level(tokens, &mut |level| {
+        for (at, token) in level.iter().enumerate() {
+            let TokenTree::Ident(write) = token else {
+                continue;
+            };
+            let (known, rest) = match level.get(at + 1) {
+                Some(TokenTree::Punct(mark)) if mark.as_char() == '!' => {
+                    (WRITE_MACROS, &level[at + 2..])
+                }
+                _ => (WRITE_METHODS, &level[at + 1..]),
+            };
+            if let [
+                TokenTree::Group(_),
+                TokenTree::Punct(dot),
+                TokenTree::Ident(unwrap),
+                ..,
+            ] = rest
+                && known.iter().any(|known| write == known)
+                && dot.as_char() == '.'
+                && (unwrap == "unwrap" || unwrap == "expect")
+            {
+                found.push(Spot {
+                    what: format!("{write}().{unwrap}()"),
+                    line: write.span().start().line,
+                });
+            }
+        }
+    });
+    found.sort_by_key(|spot| spot.line);
+    found
+}
+
 /// Every use of the word `unsafe`.
 pub(crate) fn unsafe_uses(tokens: &TokenStream) -> Vec<Spot<Unsafe>> {
     let mut uses = Vec::new();

@@ -17,20 +17,12 @@ const RUNNING: [&str; 3] = ["record", "run", "compare"];
 /// Reads the words; where they are wrong, or ask for help, prints what is to be said.
 ///
 /// # Errors
-/// The status with which to end.
-pub(crate) fn read(words: &[OsString]) -> Result<(Cli, Vec<String>), ExitCode> {
-    parse(words).map_err(|error| {
-        let status = u8::try_from(error.exit_code()).unwrap_or(1);
-        match error.use_stderr() {
-            // Where standard error cannot be written there is nobody left to tell.
-            true => drop(error.print()),
-            false => {
-                if let Err(failed) = error.print() {
-                    return notes::output_failed(&failed);
-                }
-            }
-        }
-        ExitCode::from(status)
+/// The status with which to end, or why help could not be printed.
+pub(crate) fn read(words: &[OsString]) -> Result<(Cli, Vec<String>), anyhow::Result<ExitCode>> {
+    parse(words).map_err(|error| match (error.print(), error.use_stderr()) {
+        (Err(failed), false) => Err(notes::output_failed(failed)),
+        // Where standard error cannot be written there is nobody left to tell.
+        _ => Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))),
     })
 }
 

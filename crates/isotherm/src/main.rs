@@ -23,12 +23,14 @@ mod session_directory;
 mod session_guard;
 mod tiers_choice;
 
+use std::os::unix::process::ExitStatusExt;
 use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Result;
+use signal_hook::consts::SIGPIPE;
 
 use crate::cli::Command;
-use crate::notes::Notes;
+use crate::notes::{Notes, ReaderGone};
 
 fn main() -> ExitCode {
     if let Some(ended) = session_guard::as_guard() {
@@ -37,18 +39,25 @@ fn main() -> ExitCode {
     let words: Vec<_> = std::env::args_os().collect();
     let (cli, short_sizes) = match command_line::read(&words) {
         Ok(read) => read,
-        Err(status) => return status,
+        Err(Ok(status)) => return status,
+        Err(Err(error)) => return failed(&error),
     };
     let notes = Notes::new(cli.quiet);
     short_sizes.iter().for_each(|size| notes.say(size));
     match dispatch(&cli.command, notes) {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(status)) => launch::end_as(status),
-        Err(error) => {
-            notes.fail(&format!("{error:#}"));
-            ExitCode::FAILURE
-        }
+        Err(error) => failed(&error),
     }
+}
+
+/// Ends after a failure, which is said unless it is that nobody listens.
+fn failed(error: &anyhow::Error) -> ExitCode {
+    if error.is::<ReaderGone>() {
+        launch::end_as(ExitStatus::from_raw(SIGPIPE));
+    }
+    Notes::new(false).fail(&format!("{error:#}"));
+    ExitCode::FAILURE
 }
 
 /// Runs a command; those that run a program return how it ended, and one that was interrupted by

@@ -1,42 +1,50 @@
 //! What the tool itself says, on standard error, so that a program's own output stays its own.
 
-use std::io::{ErrorKind, IsTerminal, Write};
-use std::os::unix::process::ExitStatusExt;
-use std::process::{ExitCode, ExitStatus};
+use std::fmt;
+use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use isotherm_report::words::printable;
-use signal_hook::consts::SIGPIPE;
 
-use crate::launch::end_as;
+/// Whoever read standard output has stopped (`| head`). The command then ends by SIGPIPE and without a word, as any
+/// other does, once it has put everything in order.
+#[derive(Debug)]
+pub(crate) struct ReaderGone;
 
-/// Prints a result on standard output, without what would steer a terminal. Whoever reads it may stop reading (`| head`): then
-/// the command ends by SIGPIPE and without a word, as any other does.
+impl fmt::Display for ReaderGone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nobody reads standard output any more")
+    }
+}
+
+impl std::error::Error for ReaderGone {}
+
+/// Prints a result on standard output, without what would steer a terminal.
 ///
 /// # Errors
-/// Standard output cannot be written for another reason, a full disk say.
+/// [`ReaderGone`]; standard output cannot be written for another reason, a full disk say.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut output = std::io::stdout().lock();
     let written = output
         .write_all(printable(text).as_bytes())
         .and_then(|()| output.flush());
-    match written {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => {
-            end_as(ExitStatus::from_raw(SIGPIPE))
-        }
-        written => written.context("standard output cannot be written"),
+    written.map_err(output_failed)
+}
+
+/// Why standard output could not be written.
+pub(crate) fn output_failed(error: io::Error) -> anyhow::Error {
+    match error.kind() {
+        ErrorKind::BrokenPipe => ReaderGone.into(),
+        _ => anyhow::Error::new(error).context("standard output cannot be written"),
     }
 }
 
-/// How a command ends whose help or version could not be printed.
-pub(crate) fn output_failed(error: &std::io::Error) -> ExitCode {
-    if error.kind() == ErrorKind::BrokenPipe {
-        end_as(ExitStatus::from_raw(SIGPIPE));
-    }
-    Notes::new(false).fail(&format!("standard output cannot be written: {error}"));
-    ExitCode::FAILURE
+/// Writes a line on standard error. Where that cannot be written there is nobody left to tell, and what is done goes
+/// on.
+fn tell(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "isotherm: {}", printable(text));
 }
 
 /// How talkative to be.
@@ -54,7 +62,7 @@ impl Notes {
     /// Says something useful that may be left out.
     pub(crate) fn say(self, text: &str) {
         if !self.quiet {
-            eprintln!("isotherm: {}", printable(text));
+            tell(text);
         }
     }
 
@@ -65,12 +73,12 @@ impl Notes {
 
     /// Says something that must not be missed.
     pub(crate) fn warn(self, text: &str) {
-        eprintln!("isotherm: warning: {}", printable(text));
+        tell(&format!("warning: {text}"));
     }
 
     /// Says what this run fails of.
     pub(crate) fn fail(self, text: &str) {
-        eprintln!("isotherm: {}", printable(text));
+        tell(text);
     }
 
     /// A spinner on a terminal, nothing in a pipe. It stays off while a program shares the

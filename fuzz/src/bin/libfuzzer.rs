@@ -2,6 +2,7 @@
 //! environment.
 #![no_main]
 
+use std::io::Write as _;
 use std::sync::{LazyLock, Mutex};
 
 use isotherm_fuzz::campaign::survive;
@@ -11,7 +12,8 @@ use isotherm_fuzz::{Target, target};
 static CHOSEN: LazyLock<&'static Target> = LazyLock::new(|| {
     let name = std::env::var("ISOTHERM_FUZZ_TARGET").unwrap_or_default();
     let chosen = target(&name).unwrap_or_else(|| {
-        eprintln!("ISOTHERM_FUZZ_TARGET={name}: there is no such target; see fuzz/run --list");
+        let what = "there is no such target; see fuzz/run --list";
+        let _ = writeln!(std::io::stderr(), "ISOTHERM_FUZZ_TARGET={name}: {what}");
         std::process::exit(2);
     });
     // libfuzzer-sys ends the program at every panic. The reader of profiles catches those of the
@@ -30,7 +32,8 @@ static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     if survive(*CHOSEN, data).is_err() {
         let last = LAST_PANIC.lock().map(|last| last.clone());
-        eprintln!("{}: {}", CHOSEN.name, last.unwrap_or_default());
+        let last = last.unwrap_or_default();
+        let _ = writeln!(std::io::stderr(), "{}: {last}", CHOSEN.name);
         std::process::abort();
     }
 });

@@ -12,6 +12,7 @@ use isotherm_sys::staged::{
 use serde_json::json;
 
 use crate::nodes;
+use crate::say::say;
 
 #[derive(Debug, Args)]
 pub struct CopyArgs {
@@ -124,9 +125,7 @@ pub fn run(args: &CopyArgs) -> Result<()> {
         let rates: Vec<f64> = way.seconds.iter().map(|s| gibibytes / s).collect();
         json!({ "way": way.name, "gib_a_second": rates, "bytes_left": way.left })
     });
-    println!(
-        "{}",
-        json!({
+    say(json!({
             "mib": args.mib,
             "threads": args.threads,
             "huge": args.huge,
@@ -134,8 +133,7 @@ pub fn run(args: &CopyArgs) -> Result<()> {
             "huge_bytes_after": huge_after,
             "mappings": mappings(),
             "ways": rates.collect::<Vec<_>>(),
-        })
-    );
+    }));
     Ok(())
 }
 

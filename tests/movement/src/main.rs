@@ -21,6 +21,7 @@ mod nodes;
 mod outside;
 mod page;
 mod plan;
+mod say;
 mod stall;
 mod stress;
 

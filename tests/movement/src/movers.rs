@@ -19,6 +19,7 @@ use isotherm_sys::staged::{Gate, Method, Movable, PageKind, Settings, StagedCopy
 use crate::area::{Area, Kind};
 use crate::direct::Direct;
 use crate::page::PAGE_BYTES;
+use crate::say::say;
 
 /// One executor and what it did.
 struct Mover<'a> {
@@ -138,7 +139,7 @@ fn copier(method: Option<Method>, threads: usize) -> Option<StagedCopy> {
     };
     let name = method.map_or("staged", Method::word);
     StagedCopy::open(settings)
-        .map_err(|error| println!("without {name}: {error}"))
+        .map_err(|error| say(format_args!("without {name}: {error}")))
         .ok()
 }
 

@@ -18,6 +18,7 @@ use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 
 use crate::nodes;
+use crate::say::say;
 
 #[derive(Debug, Args)]
 pub struct OutsideArgs {
@@ -47,7 +48,7 @@ pub fn run(args: &OutsideArgs) -> Result<()> {
             break;
         }
     }
-    println!("{:?}", executor.totals);
+    say(format_args!("{:?}", executor.totals));
     Ok(())
 }
 

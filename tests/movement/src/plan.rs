@@ -16,6 +16,7 @@ use isotherm_sys::memory::Errno;
 use serde_json::json;
 
 use crate::page::PAGE_BYTES;
+use crate::say::say;
 
 #[derive(Debug, Args)]
 pub struct PlanArgs {
@@ -85,14 +86,11 @@ pub fn run(args: &PlanArgs) -> Result<()> {
     let outcomes = migration.execute(std::slice::from_ref(&action));
     let seconds = begun.elapsed().as_secs_f64();
     let moved = outcomes[0].bytes_of(|fate| *fate == Fate::Moved);
-    println!(
-        "{}",
-        json!({
+    say(json!({
             "pages": args.pages,
             "moved": moved.0 / PAGE_BYTES as u64,
             "parts": outcomes[0].parts.len(),
             "seconds": seconds,
-        })
-    );
+    }));
     Ok(())
 }

@@ -15,6 +15,7 @@ use serde_json::json;
 
 use crate::nodes;
 use crate::page::PAGE_BYTES;
+use crate::say::say;
 
 #[derive(Debug, Args)]
 pub struct StallArgs {
@@ -98,9 +99,7 @@ pub fn run(args: &StallArgs) -> Result<()> {
         }
         shared.stop.store(true, Ordering::SeqCst);
     });
-    println!(
-        "{}",
-        json!({
+    say(json!({
             "method": args.method,
             "huge": args.huge,
             "threads": args.threads,
@@ -108,8 +107,7 @@ pub fn run(args: &StallArgs) -> Result<()> {
             "moved": moved,
             "stall_us": spread(&mut stalls),
             "stop_us": spread(&mut stops),
-        })
-    );
+    }));
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use isotherm_sys::staged::{Gate, mappings};
 use crate::area::{Area, Kind};
 use crate::crowd::{self, Tally};
 use crate::direct::Direct;
+use crate::say::say;
 use crate::{forks, movers, nodes, outside};
 
 #[derive(Debug, Args)]
@@ -43,19 +44,19 @@ pub struct StressArgs {
 /// Runs the proof; an error if a word was lost.
 pub fn run(args: &StressArgs) -> Result<()> {
     let seed = args.seed.unwrap_or_else(|| fastrand::u64(..));
-    println!("seed {seed}");
+    say(format_args!("seed {seed}"));
     let nodes = nodes::with_memory();
     if nodes.len() == 1 {
-        println!(
+        say(format_args!(
             "one node: staged copies move within it, kernel migration finds all already there"
-        );
+        ));
     }
     let areas = areas(args, seed);
     if args.canary {
         return canary(args, &areas, seed);
     }
     let direct = Direct::new(&args.folder)
-        .map_err(|error| println!("without direct I/O: {error:#}"))
+        .map_err(|error| say(format_args!("without direct I/O: {error:#}")))
         .ok();
     let (tally, stop, gate) = (Tally::default(), AtomicBool::new(false), Gate::new());
     std::thread::scope(|scope| -> Result<()> {
@@ -76,10 +77,14 @@ pub fn run(args: &StressArgs) -> Result<()> {
             Some(reads) => reads.join().ok().context(joined)??,
             None => (0, 0),
         };
-        println!("{}", moving.join().ok().context(joined)??);
-        println!("forks {forks}, children that found a wrong word {wrong_children}");
-        println!("movers outside killed {kills}");
-        println!("direct reads {blocks}, wrong ones {wrong_blocks}");
+        say(moving.join().ok().context(joined)??);
+        say(format_args!(
+            "forks {forks}, children that found a wrong word {wrong_children}"
+        ));
+        say(format_args!("movers outside killed {kills}"));
+        say(format_args!(
+            "direct reads {blocks}, wrong ones {wrong_blocks}"
+        ));
         let wrong = wrong_children + wrong_blocks;
         tally.wrong.fetch_add(wrong, Ordering::Relaxed);
         Ok(())
@@ -96,7 +101,7 @@ fn areas(args: &StressArgs, seed: u64) -> Vec<Area> {
                 first_page += area.pages() as u64;
                 areas.push(area);
             }
-            Err(error) => println!("without {} memory: {error}", kind.word()),
+            Err(error) => say(format_args!("without {} memory: {error}", kind.word())),
         }
     }
     areas
@@ -140,14 +145,12 @@ fn conclude(args: &StressArgs, areas: &[Area], tally: &Tally, seed: u64) -> Resu
     let last = crowd::check_all(areas);
     let written = tally.written.load(Ordering::Relaxed);
     let wrong = tally.wrong.load(Ordering::Relaxed) + last.wrong;
-    println!(
-        "words checked by readers {}",
-        tally.read.load(Ordering::Relaxed)
-    );
-    println!("words checked at the end {}", last.words);
-    println!("mappings at the end {}", mappings());
-    println!("writes checked {written}");
-    println!("lost or torn words {wrong}");
+    let read = tally.read.load(Ordering::Relaxed);
+    say(format_args!("words checked by readers {read}"));
+    say(format_args!("words checked at the end {}", last.words));
+    say(format_args!("mappings at the end {}", mappings()));
+    say(format_args!("writes checked {written}"));
+    say(format_args!("lost or torn words {wrong}"));
     if wrong > 0 {
         bail!("{wrong} words were lost or torn (--seed {seed} makes the same choices again)");
     }
@@ -176,10 +179,10 @@ fn canary(args: &StressArgs, areas: &[Area], seed: u64) -> Result<()> {
         moved
     })?;
     let wrong = tally.wrong.load(Ordering::Relaxed) + crowd::check_all(areas).wrong;
-    println!("lost or torn words {wrong}");
+    say(format_args!("lost or torn words {wrong}"));
     if wrong == 0 {
         bail!("an unprotected move under writers lost nothing that was seen");
     }
-    println!("caught, as it must be");
+    say(format_args!("caught, as it must be"));
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Runs one program, or a shell, in a guest.
 
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
     match obey(&words) {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
-            eprintln!("isotherm-vm: {error:#}");
+            let _ = writeln!(io::stderr(), "isotherm-vm: {error:#}");
             // Not a status that a test in the guest would end with.
             ExitCode::from(125)
         }
@@ -40,12 +41,12 @@ fn main() -> ExitCode {
 
 fn obey(words: &[String]) -> Result<u8> {
     let Some((command, mut words)) = words.split_first() else {
-        print!("{USAGE}");
+        io::stdout().write_all(USAGE.as_bytes())?;
         return Ok(2);
     };
     if command == "list" {
         for name in topology::names(&topology::folder())? {
-            println!("{name}");
+            writeln!(io::stdout(), "{name}")?;
         }
         return Ok(0);
     }
@@ -109,7 +110,8 @@ fn run(
     let mut words = vec![program.as_str()];
     words.extend(arguments.iter().map(String::as_str));
     let ended = guest.run(&words, PROGRAM_AT_MOST)?;
-    print!("{}", String::from_utf8_lossy(&ended.output));
-    eprint!("{}", String::from_utf8_lossy(&ended.errors));
+    // Its status is told even where its words cannot be.
+    let _ = io::stdout().write_all(&ended.output);
+    let _ = io::stderr().write_all(&ended.errors);
     Ok(u8::try_from(ended.status).unwrap_or(u8::MAX))
 }

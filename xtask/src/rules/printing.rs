@@ -1,46 +1,66 @@
-//! A library never prints and never exits: it returns, and the program decides what to show.
+//! A library never prints and never exits: it returns, and the program decides what to show. And nothing that is
+//! printed may panic: the macros of the standard library do where standard error is a full device or a closed pipe,
+//! and then a program that was only watched, or a daemon, ends of it.
 
 use crate::finding::Finding;
 use crate::repository::{Repository, RepositoryFile};
 use crate::tokens;
 
-/// The crate that is a program, and may do both.
+/// The crate that is a program, and may exit.
 const PROGRAM: &str = "isotherm";
 const PRINTING: &[&str] = &["dbg", "eprint", "eprintln", "print", "println"];
 const EXITING: &[&str] = &["process::abort", "process::exit"];
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings = Vec::new();
-    for (file, source) in repository
-        .rust_sources()
-        .filter(|(file, _)| is_library(file))
-    {
-        let mut report = |line: usize, what: String| {
+    for (file, source) in repository.rust_sources().filter(|(file, _)| is_ours(file)) {
+        let mut report = |line: usize, message: String| {
             if !source.is_test_line(line) {
-                let message = format!("a library must not use {what}; return a value or an error");
                 findings.push(Finding::new(&file.path, line, message));
             }
         };
         for call in tokens::macro_calls(&source.tokens) {
             if PRINTING.contains(&call.what.as_str()) {
-                report(call.line, format!("{}!", call.what));
+                let help = match is_library(file) {
+                    true => "return a value or an error",
+                    false => "write and handle the error, as notes.rs does",
+                };
+                let what = call.what;
+                report(
+                    call.line,
+                    format!("{what}! panics where its output fails; {help}"),
+                );
             }
         }
-        for path in tokens::paths(&source.tokens) {
+        for write in tokens::unwrapped_writes(&source.tokens) {
+            let what = write.what;
+            report(
+                write.line,
+                format!("{what} panics where the write fails; handle the error"),
+            );
+        }
+        let exits = tokens::paths(&source.tokens).into_iter();
+        for path in exits.filter(|_| is_library(file)) {
             if EXITING.iter().any(|exit| path.what.ends_with(exit)) {
-                report(path.line, path.what);
+                let what = path.what;
+                report(
+                    path.line,
+                    format!("a library must not use {what}; return a value or an error"),
+                );
             }
         }
     }
     findings
 }
 
-/// Build scripts talk to cargo by printing; programs beside a library talk to people.
+/// Build scripts talk to cargo by printing, and end the build where they cannot.
+fn is_ours(file: &RepositoryFile) -> bool {
+    !file.is_test_code() && file.name() != "build.rs"
+}
+
+/// Programs beside a library talk to people.
 fn is_library(file: &RepositoryFile) -> bool {
-    file.crate_name().is_some_and(|name| name != PROGRAM)
-        && !file.is_test_code()
-        && !file.path.contains("/src/bin/")
-        && file.name() != "build.rs"
+    file.crate_name().is_some_and(|name| name != PROGRAM) && !file.path.contains("/src/bin/")
 }
 
 #[cfg(test)]
@@ -62,8 +82,44 @@ mod tests {
     }
 
     #[test]
-    fn the_program_tests_and_build_scripts_may_print() {
-        assert_eq!(lines("crates/isotherm/src/main.rs", TEXT), [0; 0]);
+    fn a_program_that_prints_by_a_macro_that_panics_is_reported_and_may_exit() {
+        for path in [
+            "crates/isotherm/src/main.rs",
+            "crates/report/src/bin/page.rs",
+            "xtask/src/main.rs",
+            "tests/movement/src/main.rs",
+            "fuzz/src/bin/seeds.rs",
+        ] {
+            assert_eq!(lines(path, TEXT), [2], "{path}");
+        }
+        for name in PRINTING {
+            let text = format!("fn f() {{ vec![{name}!(\"x\")]; }}");
+            assert_eq!(lines("crates/isotherm/src/a.rs", &text), [1], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_write_that_is_unwrapped_is_reported_and_one_that_is_handled_is_not() {
+        let path = "crates/isotherm/src/a.rs";
+        for wrong in [
+            "fn f() { writeln!(out, \"x\").unwrap(); }",
+            "fn f() { write!(out, \"x\").expect(\"writes\"); }",
+            "fn f() { out.write_all(b\"x\").unwrap(); }",
+            "fn f() { out.flush().unwrap(); }",
+        ] {
+            assert_eq!(lines(path, wrong), [1], "{wrong}");
+        }
+        for right in [
+            "fn f() { let _ = writeln!(out, \"x\"); }",
+            "fn f() -> io::Result<()> { out.write_all(b\"x\")?; out.flush() }",
+            "fn f() { read.lock().unwrap(); }",
+        ] {
+            assert_eq!(lines(path, right), [0; 0], "{right}");
+        }
+    }
+
+    #[test]
+    fn tests_and_build_scripts_may_print() {
         assert_eq!(lines("crates/report/tests/page.rs", TEXT), [0; 0]);
         assert_eq!(lines("crates/report/build.rs", TEXT), [0; 0]);
         assert_eq!(
