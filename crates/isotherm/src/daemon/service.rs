@@ -287,6 +287,7 @@ impl Service {
     fn go_on(&mut self, signals: &Signals) -> Result<()> {
         self.watcher.tick();
         let (mut ticked, mut begun) = (Instant::now(), Instant::now());
+        let mut prepared = false;
         while !signals.stop.load(Ordering::Relaxed) {
             std::thread::sleep(NAP);
             if signals.reload.swap(false, Ordering::Relaxed) {
@@ -295,10 +296,14 @@ impl Service {
             let epoch = Duration::from_nanos(self.config.epoch.0.0);
             if begun.elapsed() >= epoch {
                 (begun, ticked) = (Instant::now(), Instant::now());
+                prepared = false;
                 self.end_epoch()?;
                 if self.options.once {
                     return print(&self.teller.status().text(crate::commands::terminal_width()));
                 }
+            } else if begun.elapsed() >= epoch / 2 && !prepared {
+                prepared = true;
+                self.watcher.prepare();
             } else if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
                 self.watcher.tick();

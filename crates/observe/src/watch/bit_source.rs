@@ -70,6 +70,16 @@ impl BitSource {
         }
     }
 
+    /// Begins what takes longer than the step may wait.
+    pub(super) fn prepare(&mut self) {
+        match self {
+            Self::Damon(source) => source.prepare(),
+            Self::Physical(source) => source.prepare(),
+            // Its window is open for 50 ms at most.
+            Self::Idle(_) => {}
+        }
+    }
+
     /// True where it sees a process.
     pub(super) fn sees(&self) -> impl Fn(&Process) -> bool + use<> {
         let some: Option<BTreeSet<Process>> = match self {

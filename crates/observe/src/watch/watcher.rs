@@ -276,6 +276,14 @@ impl Watcher {
         }
     }
 
+    /// Has sources that take their time begin to look, so that what they tell is there when the epoch ends. Call it
+    /// in the middle of an epoch.
+    pub fn prepare(&mut self) {
+        if let Some(bits) = &mut self.bits {
+            bits.prepare();
+        }
+    }
+
     /// What the watched processes use of one processor, in millionths.
     fn busy_ppm(&self) -> u64 {
         let busy = self.watched.iter().map(|one| one.busy_ppm);

@@ -30,18 +30,18 @@ pub(super) struct Admin {
 }
 
 /// What memory a kdamond looks at.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Target<'a> {
+#[derive(Clone, Debug)]
+pub(super) enum Target {
     /// That of a process (`vaddr`).
     Process(u32),
     /// These physical addresses, sorted and apart (`paddr`).
-    Physical(&'a [Range<u64>]),
+    Physical(Vec<Range<u64>>),
 }
 
 /// What a kdamond is told.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Monitoring<'a> {
-    pub target: Target<'a>,
+#[derive(Clone, Debug)]
+pub(super) struct Monitoring {
+    pub target: Target,
     /// How many times slower than at full speed.
     pub stride: u32,
     /// Fewest and most regions.
@@ -114,12 +114,30 @@ impl Admin {
     ///
     /// # Errors
     /// The kernel refused one, which is named.
-    pub(super) fn begin(&self, number: usize, monitoring: &Monitoring<'_>) -> io::Result<()> {
-        for (file, text) in settings(number, monitoring) {
+    pub(super) fn begin(&self, number: usize, monitoring: &Monitoring) -> io::Result<()> {
+        self.write_all(settings(number, monitoring))
+    }
+
+    /// Changes the intervals of a kdamond that runs, which keeps its regions. Waits for the end of its current
+    /// report.
+    ///
+    /// # Errors
+    /// The kernel refused, or the kdamond has ended.
+    pub(super) fn commit(&self, number: usize, monitoring: &Monitoring) -> io::Result<()> {
+        self.write_all(intervals(number, monitoring.stride))?;
+        self.write(&format!("{number}/state"), "commit")
+    }
+
+    fn write_all(&self, settings: impl IntoIterator<Item = (String, String)>) -> io::Result<()> {
+        settings.into_iter().try_for_each(|(file, text)| {
             self.write(&file, &text)
-                .map_err(|error| io::Error::new(error.kind(), format!("{file}: {error}")))?;
-        }
-        Ok(())
+                .map_err(|error| io::Error::new(error.kind(), format!("{file}: {error}")))
+        })
+    }
+
+    /// How many kdamonds are ours.
+    pub(super) const fn count(&self) -> usize {
+        self.count
     }
 
     /// Stops a kdamond. It is off already where its process has ended.
@@ -183,12 +201,24 @@ impl Drop for Admin {
     }
 }
 
+/// The files with a kdamond's intervals, in microseconds, where it looks so many times slower than at full speed.
+fn intervals(number: usize, stride: u32) -> [(String, String); 3] {
+    let stride = u64::from(stride);
+    [
+        ("sample_us", SAMPLE_US),
+        ("aggr_us", SAMPLE_US * LOOKS),
+        ("update_us", UPDATE_US),
+    ]
+    .map(|(file, full_speed)| {
+        let file = format!("{number}/contexts/0/monitoring_attrs/intervals/{file}");
+        (file, (full_speed * stride).to_string())
+    })
+}
+
 /// The files of a kdamond and what to write there, in order: minima before maxima where 0 to 0 is what
 /// is there before.
-fn settings(number: usize, monitoring: &Monitoring<'_>) -> Vec<(String, String)> {
-    let stride = u64::from(monitoring.stride);
+fn settings(number: usize, monitoring: &Monitoring) -> Vec<(String, String)> {
     let context = format!("{number}/contexts/0");
-    let intervals = format!("{context}/monitoring_attrs/intervals");
     let regions = format!("{context}/monitoring_attrs/nr_regions");
     let scheme = format!("{context}/schemes/0");
     let pattern = format!("{scheme}/access_pattern");
@@ -197,26 +227,15 @@ fn settings(number: usize, monitoring: &Monitoring<'_>) -> Vec<(String, String)>
         Target::Process(_) => "vaddr",
         Target::Physical(_) => "paddr",
     };
-    let mut settings = vec![
-        (format!("{context}/operations"), operations.to_owned()),
-        (
-            format!("{intervals}/sample_us"),
-            (SAMPLE_US * stride).to_string(),
-        ),
-        (
-            format!("{intervals}/aggr_us"),
-            (SAMPLE_US * LOOKS * stride).to_string(),
-        ),
-        (
-            format!("{intervals}/update_us"),
-            (UPDATE_US * stride).to_string(),
-        ),
+    let mut settings = vec![(format!("{context}/operations"), operations.to_owned())];
+    settings.extend(intervals(number, monitoring.stride));
+    settings.extend([
         (format!("{regions}/max"), monitoring.regions.1.to_string()),
         (format!("{regions}/min"), monitoring.regions.0.to_string()),
         (format!("{context}/targets/nr_targets"), "1".to_owned()),
-    ];
+    ]);
     let target = format!("{context}/targets/0");
-    match monitoring.target {
+    match &monitoring.target {
         Target::Process(pid) => settings.push((format!("{target}/pid_target"), pid.to_string())),
         Target::Physical(ranges) => {
             let count = ranges.len().to_string();

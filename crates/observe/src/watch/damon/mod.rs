@@ -7,6 +7,8 @@
 //! processes   one kdamond a process: its regions are addresses of the process
 //! physical    one kdamond for all memory: its regions are frames, told to the units that lie in them
 //! admin       the files, whose the kdamonds are, and what one is told and tells
+//! reader      a thread that does both, because the kdamonds take their time
+//! pace        when they are read, and how fast they look
 //! ```
 //!
 //! The machine has one set of kdamonds. Where somebody else has set some up, they are left alone
@@ -16,8 +18,10 @@
 //! Kernel document: `Documentation/admin-guide/mm/damon/usage.rst`.
 
 mod admin;
+mod pace;
 mod physical;
 mod processes;
+mod reader;
 
 pub use physical::PhysicalDamon;
 pub use processes::Damon;

@@ -22,13 +22,15 @@ use std::ops::Range;
 use std::path::Path;
 
 use isotherm_model::batch::{Process, SourceReport};
-use isotherm_model::units::Nanos;
+use isotherm_model::movement::AddressRange;
+use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Evidence, Sighting};
 
 use super::admin::{Admin, Monitoring, Region, Target};
+use super::pace::Pace;
 use super::processes::COST;
+use super::reader::{Reader, Told};
 use crate::perf_source::empty_report;
-use crate::watch::cost::Stride;
 use crate::watch::frames::{Frame, Frames};
 use crate::watch::look::Look;
 use crate::watch::memory::Resident;
@@ -48,18 +50,19 @@ const REMEDY: &str = "CAP_SYS_ADMIN, which `accessed_bits = \"damon-paddr\"` kee
 /// The source.
 #[derive(Debug)]
 pub struct PhysicalDamon {
-    admin: Admin,
-    memory: Vec<Range<u64>>,
-    stride: Stride,
+    reader: Reader,
+    pace: Pace,
     looks: u64,
-    cpu: Nanos,
-    /// Hits of each unit by its first address, as known so far.
+    /// What is known so far of the units of each process.
     known: BTreeMap<Process, Known>,
     report: SourceReport,
 }
 
-/// Hits of the units of a process, by address.
-type Known = BTreeMap<u64, u64>;
+/// Units of a process that were found accessed, by address: where they end, and their hits.
+type Known = BTreeMap<u64, (Bytes, u64)>;
+
+/// The one kdamond there is.
+const KDAMOND: (usize, u32) = (0, 0);
 
 impl PhysicalDamon {
     /// Sets up a kdamond below this root for all of its memory and starts it. A file in `state` notes
@@ -79,20 +82,24 @@ impl PhysicalDamon {
                 path.display()
             ));
         }
-        let mut damon = Self {
-            admin: Admin::open(root, state, 1, ("paddr", "CONFIG_DAMON_PADDR"))?,
-            memory,
-            stride: Stride::new(budget_ppm),
+        let admin = Admin::open(root, state, 1, ("paddr", "CONFIG_DAMON_PADDR"))?;
+        let pace = Pace::new(budget_ppm);
+        let monitoring = Monitoring {
+            target: Target::Physical(memory),
+            stride: pace.stride(),
+            regions: REGIONS,
+            accesses_at_least: 1,
+        };
+        let mut reader = Reader::started(admin, KDAMOND, monitoring)
+            .map_err(|error| format!("DAMON does not watch physical memory: {error}"))?;
+        reader.read();
+        Ok(Self {
+            reader,
+            pace,
             looks: 0,
-            cpu: Nanos::ZERO,
             known: BTreeMap::new(),
             report: empty_report("damon-paddr", COST.to_owned()),
-        };
-        damon.start();
-        match damon.report.trouble.as_str() {
-            "" => Ok(damon),
-            trouble => Err(trouble.to_owned()),
-        }
+        })
     }
 
     /// What it did so far.
@@ -109,71 +116,77 @@ impl PhysicalDamon {
 
     /// Changes its budget.
     pub const fn set_budget(&mut self, budget_ppm: u64) {
-        self.stride.set_budget(budget_ppm);
+        self.pace.set_budget(budget_ppm);
     }
 
-    fn start(&mut self) {
-        let monitoring = Monitoring {
-            target: Target::Physical(&self.memory),
-            stride: self.stride.get(),
-            regions: REGIONS,
-            accesses_at_least: 1,
-        };
-        if let Err(error) = self.admin.begin(0, &monitoring) {
-            self.report.trouble = format!("DAMON does not watch physical memory: {error}");
+    /// Has the kdamond read where that is due, as [`super::Damon::prepare`].
+    pub fn prepare(&mut self) {
+        if self.pace.is_due() {
+            self.reader.read();
         }
-        self.admin.note();
-        self.cpu = self.admin.cpu(0);
     }
 
-    /// Adds what was accessed of what these processes have resident, and adapts to what that cost.
-    /// Where the source is too dear for its budget, DAMON looks less often and most calls do nothing.
+    /// Adds what was accessed of what these processes have resident, and adapts to what that cost. Waits for nothing:
+    /// until the kdamond has told more, what is known of before stands for it.
     pub fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
-        let Some(strides) = self.stride.due() else {
-            return;
-        };
+        let told = self.reader.told();
+        self.take(told, look);
+        let is_there = |process: &Process| look.resident.contains_key(process);
+        self.known.retain(|process, _| is_there(process));
+        for (process, known) in &self.known {
+            sightings.extend(
+                known
+                    .iter()
+                    .map(|(start, known)| seen(*process, *start, *known)),
+            );
+        }
+        self.prepare();
+        if let Some(stride) = self.pace.end_epoch(self.report.cost, look.span) {
+            self.reader.slow(stride);
+        }
+    }
+
+    fn take(&mut self, told: Vec<Told>, look: &Look<'_>) {
+        for one in told {
+            match one {
+                Told::Regions { regions, .. } => self.learn(&regions, look),
+                Told::Refused { error, .. } | Told::Ended { error, .. } => {
+                    self.report.trouble = format!("DAMON tells no regions: {error}");
+                }
+                Told::Spent(cost) => self.report.cost += cost,
+                Told::Done => {}
+            }
+        }
+    }
+
+    fn learn(&mut self, regions: &[Region], look: &Look<'_>) {
         let begin = look.clock.busy();
         self.looks = self.looks.wrapping_add(1);
-        match self.admin.regions(0) {
-            Ok(regions) => {
-                self.known
-                    .retain(|process, _| look.resident.contains_key(process));
-                for (process, resident) in look.resident {
-                    // One that has ended is no failure; what else is wrong is wrong for all.
-                    match self.seen(&regions, look.proc_root, *process, resident, look.page) {
-                        Ok(seen) => sightings.extend(seen),
-                        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                        Err(error) => self.report.trouble = format!("frame numbers: {error}"),
-                    }
-                }
+        for (process, resident) in look.resident {
+            // One that has ended is no failure; what else is wrong is wrong for all.
+            match self.learn_of(regions, look.proc_root, *process, resident, look.page) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => self.report.trouble = format!("frame numbers: {error}"),
             }
-            Err(error) => self.report.trouble = format!("DAMON tells no regions: {error}"),
         }
-        let now = self.admin.cpu(0);
-        self.report.cost += now.saturating_sub(std::mem::replace(&mut self.cpu, now));
         self.report.cost += look.clock.busy().saturating_sub(begin);
-        let span = Nanos(look.span.0.saturating_mul(u64::from(strides)));
-        if self.stride.learn(self.report.cost, span) {
-            // Settings are read when a kdamond starts.
-            self.admin.stop(0);
-            self.start();
-        }
     }
 
-    /// What was accessed of a process, by unit: one hit a page and look that found it accessed, on average
-    /// over this one and those before.
-    fn seen(
+    /// Learns what was accessed of a process, by unit: one hit a page and look that found it accessed, on average
+    /// over this one and those before. Of one that has ended nothing is known any more.
+    fn learn_of(
         &mut self,
         regions: &[Region],
         proc_root: &Path,
         process: Process,
         resident: &Resident,
         page: u64,
-    ) -> io::Result<Vec<Sighting>> {
+    ) -> io::Result<()> {
         let page = page.max(1);
-        let frames = Frames::open(proc_root, process.pid, page)?;
         let before = self.known.remove(&process).unwrap_or_default();
-        let (mut known, mut seen) = (Known::new(), Vec::new());
+        let frames = Frames::open(proc_root, process.pid, page)?;
+        let mut known = Known::new();
         for (range, bytes, addresses) in resident.samples(page, PAGES, self.looks) {
             let (mut found, mut accesses) = (0_u64, 0_u64);
             for address in addresses {
@@ -193,22 +206,25 @@ impl PhysicalDamon {
             self.report.taken += found;
             let pages = bytes.0 / page;
             let now = pages.saturating_mul(accesses) / found.max(1);
-            let before = before.get(&range.start).copied();
+            let before = before.get(&range.start).map(|(_, hits)| *hits);
             let hits = before.map_or(now, |before| before / 2 + now / 2);
             if hits > 0 {
-                known.insert(range.start, hits);
+                known.insert(range.start, (range.bytes, hits));
                 self.report.usable += found;
-                seen.push(Sighting {
-                    process,
-                    range,
-                    hits,
-                    evidence: Evidence::AccessedBits,
-                    physical: None,
-                });
             }
         }
         self.known.insert(process, known);
-        Ok(seen)
+        Ok(())
+    }
+}
+
+const fn seen(process: Process, start: u64, (bytes, hits): (Bytes, u64)) -> Sighting {
+    Sighting {
+        process,
+        range: AddressRange { start, bytes },
+        hits,
+        evidence: Evidence::AccessedBits,
+        physical: None,
     }
 }
 
@@ -285,7 +301,7 @@ c0001000-eebfffff : PCI Bus 0000:00
         PhysicalDamon::open(root, Some(root), 1_000_000_000)
     }
 
-    /// Hits by unit on the first units of the process.
+    /// Hits by unit on the first units of the process, when what the kdamond tells was read.
     fn look(damon: &mut PhysicalDamon, root: &Path, units: u64) -> Vec<(u64, u64)> {
         let whole = 0..units * UNIT;
         let resident = Resident::of_spans(std::slice::from_ref(&whole), UNIT);
@@ -298,6 +314,8 @@ c0001000-eebfffff : PCI Bus 0000:00
             page: PAGE,
             span: second,
         };
+        let told = damon.reader.wait();
+        damon.take(told, &look);
         damon.look(&look, &mut seen);
         seen.iter()
             .map(|one| (one.range.start / UNIT, one.hits))
@@ -319,7 +337,6 @@ c0001000-eebfffff : PCI Bus 0000:00
             text(root, "0/contexts/0/targets/0/regions/1/end"),
             "3221225472"
         );
-        assert_eq!(text(root, "0/state"), "on");
         // The frames of the second unit, backwards: pages 16 to 31.
         tell(
             root,

@@ -1,8 +1,13 @@
 //! The files of DAMON as ordinary ones, for tests.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::Read;
 use std::ops::Range;
-use std::path::Path;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::admin::ADMIN;
 
@@ -57,4 +62,61 @@ pub(in crate::watch) fn tell(root: &Path, regions: &[(Range<u64>, u64)]) {
         fs::write(directory.join("end"), range.end.to_string()).unwrap();
         fs::write(directory.join("nr_accesses"), accesses.to_string()).unwrap();
     }
+}
+
+/// How long a kdamond tells nothing at most, so that a test of code that waits for it fails and ends.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A kdamond that does not obey: its `state` is a pipe, and whoever writes there waits.
+pub(super) struct Slow {
+    pipe: PathBuf,
+    ends: Sender<()>,
+    waits: JoinHandle<Option<Commands>>,
+}
+
+/// A kdamond that obeys at once and remembers what it was told.
+pub(super) struct Commands(File);
+
+impl Slow {
+    /// Has the kdamond with this number obey no more.
+    pub(super) fn new(root: &Path, number: usize) -> Self {
+        let pipe = root.join(ADMIN).join(format!("{number}/state"));
+        let (kind, made) = (rustix::fs::FileType::Fifo, root.join("pipe"));
+        rustix::fs::mknodat(rustix::fs::CWD, &made, kind, 0o600.into(), 0).unwrap();
+        fs::rename(made, &pipe).unwrap();
+        let (ends, told) = channel();
+        let late = pipe.clone();
+        let waits = move || told.recv_timeout(PATIENCE).is_err().then(|| open(&late));
+        Self {
+            pipe,
+            ends,
+            waits: std::thread::spawn(waits),
+        }
+    }
+
+    /// Has it obey from now on, and checks that nobody has waited for it until it did so by itself.
+    pub(super) fn end(self) -> Commands {
+        let commands = open(&self.pipe);
+        let _ = self.ends.send(());
+        let late = self.waits.join().unwrap();
+        assert!(late.is_none(), "somebody has waited for a kdamond");
+        commands
+    }
+}
+
+impl Commands {
+    /// What it was told since the last call, one command after the other without a gap.
+    pub(super) fn taken(&mut self) -> String {
+        let mut bytes = [0; 4096];
+        let length = self.0.read(&mut bytes).unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..length]).into_owned()
+    }
+}
+
+/// A pipe that is open for reading and writing lets no writer wait.
+fn open(pipe: &Path) -> Commands {
+    let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let mut options = OpenOptions::new();
+    let options = options.read(true).write(true).custom_flags(flags);
+    Commands(options.open(pipe).unwrap())
 }

@@ -5,12 +5,13 @@ use std::path::Path;
 
 use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::movement::AddressRange;
-use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Evidence, Sighting};
 
 use super::admin::{Admin, Monitoring, Region, Target};
+use super::pace::Pace;
+use super::reader::{Reader, Told};
 use crate::perf_source::empty_report;
-use crate::watch::cost::Stride;
 use crate::watch::look::Look;
 
 /// Fewest and most regions of a process. Each is four files to be read an epoch, about 10 us.
@@ -21,19 +22,23 @@ const REGIONS: (u64, u64) = (10, 200);
 pub(super) const PROCESSES: usize = 4;
 
 /// One kdamond.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Slot {
     process: Process,
-    /// Processor time of its thread when it was last asked for.
-    cpu: Nanos,
+    /// Tells it from kdamonds that had its number before.
+    turn: u32,
+    /// Its newest report.
+    regions: Vec<Region>,
 }
 
 /// The source.
 #[derive(Debug)]
 pub struct Damon {
-    admin: Admin,
+    reader: Reader,
     slots: Vec<Option<Slot>>,
-    stride: Stride,
+    /// Kdamonds that were started.
+    turns: u32,
+    pace: Pace,
     report: SourceReport,
 }
 
@@ -46,10 +51,12 @@ impl Damon {
     /// not be written.
     pub fn open(root: &Path, state: Option<&Path>, budget_ppm: u64) -> Result<Self, String> {
         let operations = ("vaddr", "CONFIG_DAMON_VADDR");
+        let admin = Admin::open(root, state, PROCESSES, operations)?;
         Ok(Self {
-            admin: Admin::open(root, state, PROCESSES, operations)?,
+            reader: Reader::new(admin)?,
             slots: vec![None; PROCESSES],
-            stride: Stride::new(budget_ppm),
+            turns: 0,
+            pace: Pace::new(budget_ppm),
             report: empty_report("damon", COST.to_owned()),
         })
     }
@@ -62,7 +69,7 @@ impl Damon {
 
     /// Changes its budget.
     pub const fn set_budget(&mut self, budget_ppm: u64) {
-        self.stride.set_budget(budget_ppm);
+        self.pace.set_budget(budget_ppm);
     }
 
     /// The processes whose regions come from here.
@@ -73,96 +80,119 @@ impl Damon {
     /// Watches these processes, the first ones as far as there is room, and no others.
     pub fn watch(&mut self, processes: &[Process]) {
         let wanted = &processes[..processes.len().min(PROCESSES)];
-        for number in 0..self.slots.len() {
-            if self.slots[number].is_some_and(|slot| !wanted.contains(&slot.process)) {
-                self.stop(number);
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            if slot
+                .take_if(|slot| !wanted.contains(&slot.process))
+                .is_some()
+            {
+                self.reader.stop(number);
             }
         }
+        let mut is_new = false;
         for process in wanted {
-            let has = |slot: &Option<Slot>| slot.is_some_and(|slot| slot.process == *process);
-            if self.slots.iter().any(has) {
+            if self.watched().any(|watched| watched == *process) {
                 continue;
             }
             if let Some(number) = self.slots.iter().position(Option::is_none) {
                 self.start(number, *process);
+                is_new = true;
             }
         }
-        self.admin.note();
+        if is_new {
+            // So that something is known at the end of the epoch in which a process is found.
+            self.reader.read();
+        }
     }
 
     fn start(&mut self, number: usize, process: Process) {
+        self.turns = self.turns.wrapping_add(1);
         let monitoring = Monitoring {
             target: Target::Process(process.pid),
-            stride: self.stride.get(),
+            stride: self.pace.stride(),
             regions: REGIONS,
             accesses_at_least: 0,
         };
-        match self.admin.begin(number, &monitoring) {
-            Ok(()) => {
-                let cpu = self.admin.cpu(number);
-                self.slots[number] = Some(Slot { process, cpu });
-            }
-            Err(error) => {
-                self.report.trouble = format!("process {} is not watched: {error}", process.pid);
-            }
+        self.reader.begin((number, self.turns), monitoring);
+        self.slots[number] = Some(Slot {
+            process,
+            turn: self.turns,
+            regions: Vec::new(),
+        });
+    }
+
+    /// Has the kdamonds read where that is due. Call it in the middle of an epoch: late enough that a report tells of
+    /// the epoch, and early enough that it is there at the end.
+    pub fn prepare(&mut self) {
+        if self.pace.is_due() {
+            self.reader.read();
         }
     }
 
-    fn stop(&mut self, number: usize) {
-        self.spend(number);
-        self.slots[number] = None;
-        self.admin.stop(number);
-    }
-
-    /// Adds what was accessed since the last call, and adapts to what that cost, our own time by
-    /// this clock included.
+    /// Adds what was accessed by the newest report of each kdamond, and adapts to what that cost. Waits for nothing:
+    /// where a kdamond takes longer than an epoch, what is known of before stands for it.
     pub fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
-        let begin = look.clock.busy();
-        let before = sightings.len();
-        for number in 0..self.slots.len() {
-            let Some(slot) = self.slots[number] else {
-                continue;
-            };
-            match self.admin.regions(number) {
-                Ok(regions) => {
-                    let seen = regions
-                        .iter()
-                        .filter_map(|it| seen(it, slot.process, look.page));
-                    sightings.extend(seen);
-                    self.spend(number);
-                }
-                Err(_) => self.stop(number),
-            }
+        let told = self.reader.told();
+        self.take(told, look.page);
+        for slot in self.slots.iter().flatten() {
+            let regions = slot.regions.iter();
+            sightings.extend(regions.filter_map(|region| seen(region, slot.process, look.page)));
         }
-        let hits = sightings[before..].iter().map(|sighting| sighting.hits);
-        let hits: u64 = hits.fold(0, u64::saturating_add);
-        self.report.taken += hits;
-        self.report.usable += hits;
-        self.report.cost += look.clock.busy().saturating_sub(begin);
-        if self.stride.learn(self.report.cost, look.span) {
-            // Settings are read when a kdamond starts.
-            let processes: Vec<Process> = self.watched().collect();
-            self.watch(&[]);
-            self.watch(&processes);
+        self.prepare();
+        if let Some(stride) = self.pace.end_epoch(self.report.cost, look.span) {
+            self.reader.slow(stride);
         }
     }
 
-    /// Books the processor time of a kdamond.
-    fn spend(&mut self, number: usize) {
-        let now = self.admin.cpu(number);
-        if let Some(slot) = &mut self.slots[number] {
-            self.report.cost += now.saturating_sub(std::mem::replace(&mut slot.cpu, now));
+    fn take(&mut self, told: Vec<Told>, page: u64) {
+        for one in told {
+            match one {
+                Told::Regions { of, regions } => {
+                    let Some(slot) = slot_of(&mut self.slots, of) else {
+                        continue;
+                    };
+                    let hits = regions.iter().map(|region| hits(region, page));
+                    let hits = hits.fold(0, u64::saturating_add);
+                    self.report.taken += hits;
+                    self.report.usable += hits;
+                    slot.regions = regions;
+                }
+                Told::Refused { of, error } => {
+                    if let Some(slot) = slot_of(&mut self.slots, of) {
+                        let pid = slot.process.pid;
+                        self.report.trouble = format!("process {pid} is not watched: {error}");
+                        self.slots[of.0] = None;
+                    }
+                }
+                Told::Ended { of, .. } => {
+                    if slot_of(&mut self.slots, of).is_some() {
+                        self.slots[of.0] = None;
+                    }
+                }
+                Told::Spent(cost) => self.report.cost += cost,
+                Told::Done => {}
+            }
         }
     }
+}
+
+/// The kdamond of a number and turn, where it is watched still.
+fn slot_of(slots: &mut [Option<Slot>], (number, turn): (usize, u32)) -> Option<&mut Slot> {
+    let slot = slots.get_mut(number)?.as_mut()?;
+    (slot.turn == turn).then_some(slot)
 }
 
 pub(super) const COST: &str = "processor time of the kernel's kdamond threads and of reading them; the program \
                                pays for accessed bits that are set again, 20 ns a page and look";
 
 /// What a region comes to: one hit a page and look that found it accessed.
-fn seen(region: &Region, process: Process, page: u64) -> Option<Sighting> {
+fn hits(region: &Region, page: u64) -> u64 {
     let bytes = region.range.end.saturating_sub(region.range.start);
-    let hits = (bytes / page.max(1)).saturating_mul(region.accesses);
+    (bytes / page.max(1)).saturating_mul(region.accesses)
+}
+
+fn seen(region: &Region, process: Process, page: u64) -> Option<Sighting> {
+    let hits = hits(region, page);
+    let bytes = region.range.end.saturating_sub(region.range.start);
     (hits > 0).then_some(Sighting {
         process,
         range: AddressRange {
@@ -174,15 +204,15 @@ fn seen(region: &Region, process: Process, page: u64) -> Option<Sighting> {
         physical: None,
     })
 }
-
 #[cfg(test)]
 mod tests {
     use super::{Damon, PROCESSES};
     use crate::clock::MachineClock;
-    use crate::watch::damon::played::{machine, tell, text};
+    use crate::watch::damon::played::{Slow, machine, tell, text};
     use crate::watch::look::Look;
     use isotherm_model::batch::Process;
     use isotherm_model::units::{Bytes, Nanos};
+    use isotherm_model::watch::Sighting;
     use std::collections::BTreeMap;
     use std::fs;
     use std::path::Path;
@@ -196,17 +226,7 @@ mod tests {
         image: 2,
     };
 
-    #[test]
-    fn a_process_gets_a_kdamond_whose_regions_become_sightings() {
-        let root = machine(PROCESSES, "0\n", "vaddr\nfvaddr\npaddr\n", "-1\n");
-        let root = root.path();
-        let mut damon = open(root).unwrap();
-        damon.watch(&[PROCESS]);
-        assert_eq!(text(root, "0/contexts/0/targets/0/pid_target"), "4711");
-        assert_eq!(text(root, "0/contexts/0/operations"), "vaddr");
-        assert_eq!(text(root, "0/state"), "on");
-        assert_eq!(damon.watched().collect::<Vec<_>>(), [PROCESS]);
-        tell(root, &[(4096..12_288, 7), (16_384..24_576, 0)]);
+    fn look(damon: &mut Damon, root: &Path) -> Vec<Sighting> {
         let look = Look {
             clock: &MachineClock,
             proc_root: root,
@@ -216,6 +236,27 @@ mod tests {
         };
         let mut seen = Vec::new();
         damon.look(&look, &mut seen);
+        seen
+    }
+
+    /// As [`look`], when all orders are carried out and what the kdamonds tell was read.
+    fn look_when_read(damon: &mut Damon, root: &Path) -> Vec<Sighting> {
+        let told = damon.reader.wait();
+        damon.take(told, 4096);
+        look(damon, root)
+    }
+
+    #[test]
+    fn a_process_gets_a_kdamond_whose_regions_become_sightings() {
+        let root = machine(PROCESSES, "0\n", "vaddr\nfvaddr\npaddr\n", "-1\n");
+        let root = root.path();
+        tell(root, &[(4096..12_288, 7), (16_384..24_576, 0)]);
+        let mut damon = open(root).unwrap();
+        damon.watch(&[PROCESS]);
+        let seen = look_when_read(&mut damon, root);
+        assert_eq!(text(root, "0/contexts/0/targets/0/pid_target"), "4711");
+        assert_eq!(text(root, "0/contexts/0/operations"), "vaddr");
+        assert_eq!(damon.watched().collect::<Vec<_>>(), [PROCESS]);
         assert_eq!(seen.len(), 1, "what was not accessed is not seen");
         assert_eq!(
             (seen[0].range.start, seen[0].range.bytes),
@@ -223,9 +264,60 @@ mod tests {
         );
         assert_eq!((seen[0].hits, seen[0].process), (14, PROCESS));
         damon.watch(&[]);
+        assert_eq!(look_when_read(&mut damon, root), []);
         assert_eq!(text(root, "0/state"), "off");
         drop(damon);
         assert_eq!(text(root, "nr_kdamonds"), "0");
+    }
+
+    #[test]
+    fn a_kdamond_that_takes_long_to_tell_does_not_hold_up_a_look() {
+        let root = machine(PROCESSES, "0\n", "vaddr\n", "-1\n");
+        let root = root.path();
+        tell(root, &[(4096..12_288, 7)]);
+        let mut damon = open(root).unwrap();
+        damon.watch(&[PROCESS]);
+        assert_eq!(look_when_read(&mut damon, root).len(), 1);
+        // Nothing is under way any more.
+        let _ = damon.reader.wait();
+        // Both an order to read and one to change the intervals wait for the end of a report.
+        let slow = Slow::new(root, 0);
+        tell(root, &[(4096..16_384, 9)]);
+        damon.reader.slow(64);
+        for _ in 0..3 {
+            damon.prepare();
+            let seen = look(&mut damon, root);
+            assert_eq!(seen[0].hits, 14, "the newest report there is");
+        }
+        let _obeys = slow.end();
+        let seen = look_when_read(&mut damon, root);
+        assert_eq!(seen[0].hits, 27);
+        assert_eq!(
+            text(root, "0/contexts/0/monitoring_attrs/intervals/aggr_us"),
+            "6400000"
+        );
+        // While it obeys: dropping switches the kdamonds off.
+        drop(damon);
+    }
+
+    #[test]
+    fn a_slower_pace_keeps_the_kdamonds_and_their_regions() {
+        let root = machine(PROCESSES, "0\n", "vaddr\n", "-1\n");
+        let root = root.path();
+        let mut commands = Slow::new(root, 0).end();
+        let mut damon = open(root).unwrap();
+        damon.watch(&[PROCESS]);
+        let _ = look_when_read(&mut damon, root);
+        assert!(commands.taken().starts_with("on"));
+        damon.reader.slow(4);
+        let _ = look_when_read(&mut damon, root);
+        let taken = commands.taken();
+        assert!(
+            taken.contains("commit") && !taken.contains("off"),
+            "{taken}"
+        );
+        let interval = text(root, "0/contexts/0/monitoring_attrs/intervals/sample_us");
+        assert_eq!(interval, "20000");
     }
 
     #[test]

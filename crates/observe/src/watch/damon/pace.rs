@@ -1,0 +1,81 @@
+//! When DAMON is read, and how fast it looks: by what both cost.
+
+use isotherm_model::units::Nanos;
+
+use crate::watch::cost::Stride;
+
+/// The pace of a source that a thread reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    stride: Stride,
+    /// It was asked in this epoch whether a reading is due.
+    asked: bool,
+    /// Time since the last turn, which is what its costs are compared with.
+    span: Nanos,
+    /// A reading is due in this epoch.
+    due: bool,
+}
+
+impl Pace {
+    /// Full speed, with so many millionths of one processor's time.
+    pub(super) const fn new(budget_ppm: u64) -> Self {
+        Self {
+            stride: Stride::new(budget_ppm),
+            asked: false,
+            span: Nanos::ZERO,
+            due: false,
+        }
+    }
+
+    /// How many times slower than at full speed.
+    pub(super) const fn stride(&self) -> u32 {
+        self.stride.get()
+    }
+
+    /// Changes the budget.
+    pub(super) const fn set_budget(&mut self, budget_ppm: u64) {
+        self.stride.set_budget(budget_ppm);
+    }
+
+    /// True once in each epoch in which a reading is due: one in as many as the source is slower than at full speed.
+    pub(super) fn is_due(&mut self) -> bool {
+        if std::mem::replace(&mut self.asked, true) {
+            return false;
+        }
+        self.due = self.stride.due().is_some();
+        self.due
+    }
+
+    /// Ends an epoch of this length. After one in which a reading was due it is learnt what all has cost; the new stride
+    /// is returned where it changed.
+    pub(super) fn end_epoch(&mut self, cost: Nanos, span: Nanos) -> Option<u32> {
+        self.asked = false;
+        self.span += span;
+        if !std::mem::take(&mut self.due) {
+            return None;
+        }
+        let span = std::mem::replace(&mut self.span, Nanos::ZERO);
+        self.stride.learn(cost, span).then(|| self.stride.get())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pace;
+    use isotherm_model::units::Nanos;
+
+    const SECOND: Nanos = Nanos(1_000_000_000);
+
+    #[test]
+    fn a_source_at_half_speed_is_due_once_in_two_epochs_and_learns_by_both() {
+        let mut pace = Pace::new(10_000);
+        assert!(pace.is_due() && !pace.is_due(), "once an epoch");
+        assert_eq!(pace.end_epoch(Nanos(30_000_000), SECOND), Some(2));
+        assert!(!pace.is_due());
+        assert_eq!(pace.end_epoch(Nanos(48_000_000), SECOND), None);
+        assert!(pace.is_due());
+        // 18 ms in two seconds are 0.9 %.
+        assert_eq!(pace.end_epoch(Nanos(48_000_000), SECOND), None);
+        assert_eq!(pace.stride(), 2);
+    }
+}
