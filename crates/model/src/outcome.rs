@@ -53,6 +53,9 @@ impl From<String> for Reason {
     }
 }
 
+/// Why a page is not moved to a node that is full; the only reason for [`Fate::Busy`] that is not the page's own.
+pub const NO_ROOM: &str = "the node has no room";
+
 /// What became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {

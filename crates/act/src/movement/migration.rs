@@ -8,7 +8,7 @@
 use std::process;
 
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
-use isotherm_model::outcome::{Fate, Reason};
+use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::memory::Errno;
@@ -24,7 +24,7 @@ const TRIES: usize = 3;
 const UNWRITTEN: i32 = i32::MIN;
 
 const ENDED: Verdict = Verdict::NotAttempted("the process has ended");
-const FULL: Verdict = Verdict::Busy("the node has no room");
+const FULL: Verdict = Verdict::Busy(NO_ROOM);
 const IN_USE: Verdict = Verdict::Busy("in use by the kernel or a device");
 
 /// Moves pages of any process with `move_pages`.
@@ -379,7 +379,7 @@ mod tests {
     use super::Migration;
     use crate::movement::test_machine::{Machine, action};
     use isotherm_model::movement::NodeId;
-    use isotherm_model::outcome::{Fate, Reason};
+    use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
     use isotherm_model::port::RangeExecutor;
     use isotherm_model::units::{Bytes, Nanos};
 

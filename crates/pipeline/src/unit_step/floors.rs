@@ -72,8 +72,13 @@ impl Floors {
         let due = groups.bounds().iter().zip(warm);
         let due = due.map(|(bounds, warm)| bounds.floor.min(bounds.cap).min(warm.len()));
         self.due = due.collect();
-        self.lifted
-            .retain(|page| fast.get(page.at()) == Some(&true));
+        self.keep(fast);
+    }
+
+    /// Keeps what is fast still.
+    pub(super) fn keep(&mut self, fast: &[bool]) {
+        let is_fast = |page: &PageIndex| fast.get(page.at()) == Some(&true);
+        self.lifted.retain(is_fast);
     }
 
     /// Forgets what was kept, because units have other numbers now.

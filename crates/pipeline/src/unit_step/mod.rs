@@ -21,10 +21,10 @@ mod report;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
-use isotherm_model::outcome::{Fate, Reason};
+use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
 use isotherm_model::units::Bytes;
@@ -143,7 +143,13 @@ impl UnitStep {
         self.grains = Grains::find(index, unit);
         self.grains.level(&mut self.ranks.ranks);
         self.index.warm_up(&self.ranks.ranks);
-        let moves = self.decide(seen, limits, &mut report);
+        // A source that is slowed looks in some epochs only. The others say nothing of memory, and that is not to say
+        // that it is cold.
+        let is_blind = hits == [0, 0] && self.coming.is_none();
+        let moves = match is_blind && self.fast_bytes() <= seen.capacity.0 {
+            true => self.stay(&mut report),
+            false => self.decide(seen, limits, &mut report),
+        };
         self.carry_out(moves, seen, executor, &mut report);
         report.left_alone = self.left_alone.count(seen.epoch);
         report::end(&mut report, &self.index, &limits.groups);
@@ -199,6 +205,20 @@ impl UnitStep {
         let moves = moves::choose(wishes, spare, room, limits.moves.0);
         self.grains = grains;
         moves
+    }
+
+    /// Wants what is fast, and moves nothing.
+    fn stay(&mut self, report: &mut EpochReport) -> Moves {
+        let fast: Vec<bool> = self
+            .index
+            .known()
+            .iter()
+            .map(index::Known::is_fast)
+            .collect();
+        self.floors.keep(&fast);
+        report.wanted = self.resident_of(&fast);
+        report.wanted_units = self.named(&fast);
+        Moves::default()
     }
 
     /// Ranks of the units that are held now by what is seen of them in another epoch.
@@ -291,16 +311,19 @@ impl UnitStep {
             let (actions, runs): (Vec<RangeAction>, Vec<_>) = runs.into_iter().unzip();
             let outcomes = executor.execute(&actions);
             left.clear();
+            let mut full = BTreeSet::new();
             for (outcome, pages) in outcomes.iter().zip(runs) {
                 report.moves.add(outcome, to_fast, self.config.modelled);
                 for (page, share) in pages.iter().zip(shares(outcome, pages.len())) {
                     if !self.settle(*page, to_fast, share) {
                         left.push(*page);
+                        // It is not the unit's own fault, and may pass as soon as anything leaves the node.
+                        full.extend((share.no_room > 0).then_some(*page));
                     }
                 }
             }
             let last = turn + 1 == nodes.len();
-            for page in left.iter().filter(|_| last) {
+            for page in left.iter().filter(|page| last && !full.contains(page)) {
                 self.left_alone.refused(*page, seen.epoch);
             }
         }
@@ -355,6 +378,8 @@ struct Share {
     there: u64,
     dry: u64,
     not_there: u64,
+    /// Of these, bytes for which the node had no room.
+    no_room: u64,
 }
 
 /// What became of each of the equal units in a run.
@@ -370,6 +395,8 @@ fn shares(outcome: &RangeOutcome, units: usize) -> Vec<Share> {
             let Some(share) = shares.get_mut(number) else {
                 break;
             };
+            let is_full = matches!(&part.fate, Fate::Busy(why) if why == NO_ROOM);
+            share.no_room += if is_full { until - at } else { 0 };
             match &part.fate {
                 Fate::Moved | Fate::AlreadyThere | Fate::Requested => share.there += until - at,
                 Fate::NotAttempted(Reason::DryRun) => share.dry += until - at,

@@ -2,12 +2,13 @@
 
 mod day;
 mod groups;
+mod noise;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::{Epoch, Process};
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
-use isotherm_model::outcome::{Fate, Reason};
+use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Unit, Watched};
@@ -32,6 +33,8 @@ struct Machine {
     dry: bool,
     /// Units in a huge page, which moves as a whole; 0 as 1.
     grain: u64,
+    /// The fast node has no room, whatever the observation says.
+    full: bool,
 }
 
 impl Machine {
@@ -102,6 +105,7 @@ impl RangeExecutor for Machine {
                     None => gone(),
                     Some(_) if self.dry => Fate::NotAttempted(Reason::DryRun),
                     Some(_) if refuses => Fate::Busy("pinned".to_owned()),
+                    Some(false) if self.full && node == FAST => Fate::Busy(NO_ROOM.to_owned()),
                     Some(_) if moved.contains(&unit) => Fate::Moved,
                     Some(fast) if *fast == (node == FAST) => Fate::AlreadyThere,
                     Some(_) => {

@@ -1,7 +1,8 @@
 //! The budget of moves: as many pages as History would have moved by now.
 //!
 //! History runs in the shadow, on the same ranks and from the same beginnings. Whatever the
-//! averages promise, no more is moved than it would have moved.
+//! averages promise, no more is moved than it would have moved. Where a page is not fast although it was wanted so,
+//! because it could not be moved or somebody else moved it out, History would have to move it anew.
 
 use isotherm_model::page::{EpochView, PageIndex};
 
@@ -16,6 +17,8 @@ pub(super) struct Budget {
     fast: Vec<bool>,
     held: u64,
     chosen: Vec<PageIndex>,
+    /// What was wanted fast in the end.
+    wanted: Vec<PageIndex>,
 }
 
 impl Budget {
@@ -24,6 +27,13 @@ impl Budget {
     /// tier while that had room, but for programs that ran before anybody looked.
     pub(super) fn grow(&mut self, view: &EpochView<'_>, is_new: impl Fn(usize) -> bool) {
         self.fast.resize(view.ended.len(), false);
+        for page in self.wanted.drain(..) {
+            let is_lost = !view.fast.get(page.at()).is_some_and(|fast| *fast);
+            if is_lost && self.fast.get(page.at()) == Some(&true) {
+                self.fast[page.at()] = false;
+                self.held -= 1;
+            }
+        }
         for (page, &rank) in view.ended.iter().enumerate() {
             let room = self.held < u64::from(view.capacity);
             if rank > 0 && room && view.fast[page] && is_new(page) {
@@ -45,6 +55,12 @@ impl Budget {
         self.held = chosen;
     }
 
+    /// Notes what is wanted fast in the end.
+    pub(super) fn note(&mut self, wanted: &[PageIndex]) {
+        self.wanted.clear();
+        self.wanted.extend_from_slice(wanted);
+    }
+
     /// Takes moves from the budget, or says that they are too many.
     pub(super) const fn allows(&mut self, moves: u64) -> bool {
         if self.left < moves {
@@ -58,7 +74,7 @@ impl Budget {
 #[cfg(test)]
 mod tests {
     use super::Budget;
-    use isotherm_model::page::EpochView;
+    use isotherm_model::page::{EpochView, PageIndex};
 
     fn grow(budget: &mut Budget, ended: &[u64], is_new: bool) {
         let view = EpochView {
@@ -83,6 +99,23 @@ mod tests {
         let mut budget = Budget::default();
         budget.grow(&view, |_| true);
         assert!(budget.allows(2) && !budget.allows(1));
+    }
+
+    #[test]
+    fn what_could_not_be_moved_may_be_moved_again() {
+        let mut budget = Budget::default();
+        let view = EpochView {
+            ended: &[5],
+            coming: None,
+            fast: &[false],
+            capacity: 1,
+            hit: 1,
+        };
+        for _ in 0..3 {
+            budget.grow(&view, |_| false);
+            assert!(budget.allows(1) && !budget.allows(1));
+            budget.note(&[PageIndex(0)]);
+        }
     }
 
     #[test]
