@@ -20,12 +20,12 @@ const MIB: f64 = 1_048_576.0;
 /// Why there is nothing to explain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExplainError {
-    /// No site of the plan has this id or this text in its label.
+    /// No site of the plan has an id that begins so or this text in its label.
     Unknown {
         /// What was asked for.
         text: String,
     },
-    /// Several sites have this text in their labels.
+    /// Several sites have ids that begin so or this text in their labels.
     Ambiguous {
         /// What was asked for.
         text: String,
@@ -39,8 +39,8 @@ impl fmt::Display for ExplainError {
         match self {
             Self::Unknown { text } => write!(
                 f,
-                "no site of the plan has the id \"{text}\" or a label that contains it; the plan's \
-                 `site` lines list them"
+                "no site of the plan has an id that begins with \"{text}\" or a label that contains it; the \
+                 plan's `site` lines list them"
             ),
             Self::Ambiguous { text, sites } => {
                 write!(
@@ -62,7 +62,7 @@ impl fmt::Display for ExplainError {
 
 impl std::error::Error for ExplainError {}
 
-/// Finds the site that a text means: its id, or a part of its label (case counts).
+/// Finds the site that a text means: its id, the beginning of its id, or a part of its label (case counts).
 ///
 /// # Errors
 /// No site or several sites fit.
@@ -72,10 +72,12 @@ pub fn find<'a>(plan: &'a Plan, text: &str) -> Result<&'a Assignment, ExplainErr
     {
         return Ok(site);
     }
+    let beginning = text.to_ascii_lowercase();
     let fits: Vec<&Assignment> = plan
         .assignments
         .iter()
-        .filter(|a| !text.is_empty() && a.label.contains(text))
+        .filter(|_| !text.is_empty())
+        .filter(|a| a.label.contains(text) || a.site.to_string().starts_with(&beginning))
         .collect();
     match fits.as_slice() {
         [] => Err(ExplainError::Unknown { text: text.into() }),
@@ -295,6 +297,22 @@ site 0000000000000030 slow value 1 weight 2KiB # main (bfs.cc:11)
         let bandwidth = read(&PLAN.replace("value accesses", "value bandwidth")).unwrap();
         let text = explain(&bandwidth, "20").unwrap();
         assert!(text.contains("9 accesses a second"), "{text}");
+    }
+
+    #[test]
+    fn the_beginning_of_an_id_is_enough_where_no_other_begins_so() {
+        let plan = PLAN
+            .replace("0000000000000010", "1cde455c00000010")
+            .replace("0000000000000020", "1cde455d00000020");
+        let plan = read(&plan).unwrap();
+        let found = |text| find(&plan, text).map(|a| a.site);
+        for text in ["1cde455c", "1CDE455C", "1cde455c00000010"] {
+            assert_eq!(found(text), Ok(SiteId(0x1cde_455c_0000_0010)), "{text}");
+        }
+        let error = found("1cde455").unwrap_err().to_string();
+        for part in ["fits 2 sites", "1cde455c00000010", "1cde455d00000020"] {
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]

@@ -75,7 +75,7 @@ fn read(path: &Path, built: SystemTime) -> Option<Vec<String>> {
 /// The variable that the call at a column of a line assigns to. `previous` is the line before, where a long
 /// assignment may begin.
 fn assigned(previous: &str, line: &str, column: u32) -> Option<String> {
-    let at = (column as usize).checked_sub(1)?;
+    let at = call_start(line, (column as usize).checked_sub(1)?)?;
     let (before, call) = line.split_at_checked(at)?;
     let name: &str = &call[..call.find(|c| !is_word(c)).unwrap_or(call.len())];
     // A name in capitals is a macro, which may hold more than one call.
@@ -92,6 +92,40 @@ fn assigned(previous: &str, line: &str, column: u32) -> Option<String> {
         Some(left) => target(left),
         None => declared(statement, name, &call[name.len()..]),
     }
+}
+
+/// Where the call begins of which a column is noted. Clang and gcc's C note the name; gcc's C++ notes the bracket that opens
+/// or closes the arguments, and of `new T` the type.
+fn call_start(line: &str, at: usize) -> Option<usize> {
+    let noted = line.get(at..)?.chars().next()?;
+    let name_end = match noted {
+        ')' | ']' | '}' => opening(&line[..=at])?,
+        '(' | '{' => at,
+        _ => {
+            let inside = line[..at].ends_with(is_word) || !is_word(noted);
+            return (!inside).then(|| with_new(line, at).unwrap_or(at));
+        }
+    };
+    let mut name = line[..name_end].trim_end();
+    if name.ends_with('>') {
+        name = &name[..opening(name)?];
+    }
+    let start = name.trim_end_matches(is_word).len();
+    match with_new(line, start) {
+        Some(start) => Some(start),
+        // Only `new` takes its size in such brackets.
+        None => (noted != ']' && start < name.len()).then_some(start),
+    }
+}
+
+/// Where the `new` begins that a type follows at this place.
+fn with_new(line: &str, mut start: usize) -> Option<usize> {
+    while let Some(outer) = line[..start].strip_suffix("::") {
+        start = outer.trim_end_matches(is_word).len();
+    }
+    let before = line[..start].strip_suffix(' ')?.trim_end();
+    let outer = before.strip_suffix("new")?;
+    (!outer.ends_with(is_word)).then_some(outer.len())
 }
 
 fn is_word(c: char) -> bool {
@@ -157,15 +191,18 @@ fn target(left: &str) -> Option<String> {
     }
 }
 
-/// Where the `[` stands that the last `]` closes.
+/// Where the bracket stands that the last one closes.
 fn opening(text: &str) -> Option<usize> {
+    let closing = text.chars().next_back()?;
+    let opening = match closing {
+        ')' => '(',
+        ']' => '[',
+        '}' => '{',
+        _ => '<',
+    };
     let mut depth = 0;
     for (at, c) in text.char_indices().rev() {
-        match c {
-            ']' => depth += 1,
-            '[' => depth -= 1,
-            _ => {}
-        }
+        depth += i32::from(c == closing) - i32::from(c == opening);
         if depth == 0 {
             return Some(at);
         }
@@ -180,7 +217,8 @@ fn declared(statement: &str, name: &str, after: &str) -> Option<String> {
     let first = kind.split(|c| !is_word(c)).next().unwrap_or_default();
     let last = kind.rsplit(|c| !is_word(c)).next().unwrap_or_default();
     let is_macro = !last.is_empty() && !last.contains(|c: char| c.is_ascii_lowercase());
-    let whole = kind.chars().all(is_type)
+    let whole = name != "new"
+        && kind.chars().all(is_type)
         && !kind.is_empty()
         && kind.ends_with(|c| is_word(c) || c == '>')
         && !NOT_TYPES.contains(&first)
@@ -217,12 +255,20 @@ mod tests {
             ("  auto *m = static_cast<double *>(@malloc(n));", "m"),
             ("  auto t = std::@make_unique<T>(n);", "t"),
             ("  this->data_ = @new double[n];", "this->data_"),
-            ("  std::vector<double> v(@n);", "none"),
             ("  std::vector<std::pair<int, int>> @pairs(n);", "pairs"),
             ("  for (;;) { Matrix @m{n, n};", "m"),
+            // Columns as gcc's C++ notes them.
+            ("  double *r = (double *)malloc@(n); r[0] = 1;", "r"),
+            ("  Node *a = new @Node;", "a"),
+            ("  Node *b = new Node(@);", "b"),
+            ("  m = new double[k@];", "m"),
+            ("  m = new space::Cell<int>[rows[k]@];", "m"),
+            ("  double *e = get@(c * 1000);", "e"),
+            ("  auto u = std::make_unique<double[]>(c * 1000@);", "u"),
+            ("  std::vector<int> w(c * 1000@), z(c);", "w"),
+            ("  s.m = static_cast<double *>(malloc@(c * 1000));", "s.m"),
         ] {
-            let wanted = Some(variable.to_owned()).filter(|name| name != "none");
-            assert_eq!(of(line), wanted, "{line}");
+            assert_eq!(of(line).as_deref(), Some(variable), "{line}");
         }
         let long = assigned("  double *field =", "      malloc(n);", 7);
         assert_eq!(long.as_deref(), Some("field"));
@@ -247,6 +293,13 @@ mod tests {
             "  // a = @malloc(n);",
             "  @push_back(n);",
             "  CHECK @make(n);",
+            "  std::vector<int> w(c * 1000), z(c@);",
+            "  use(new Node(@));",
+            "  return new double[n@];",
+            "  y.resize@(c * 1000);",
+            "  a = b[n@];",
+            "  a = mal@loc(n);",
+            "  renew double[n@];",
         ] {
             assert_eq!(of(line), None, "{line}");
         }

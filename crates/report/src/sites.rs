@@ -10,6 +10,8 @@ use isotherm_model::units::{Accesses, Bytes};
 use serde::Serialize;
 
 use crate::capacity_curve::{CapacityCurve, Piece};
+use crate::location::locations;
+use crate::noise::{mark, samples_of, wilson};
 use crate::words::share;
 
 /// A site, its share and its place on the curve.
@@ -23,7 +25,7 @@ pub struct SiteRow {
     /// `heap`, `mapping` or `shared`.
     pub kind: &'static str,
     /// The caller that says most, the innermost with a source line of the program's own:
-    /// `graph.cc:88 load_graph`.
+    /// `graph.cc:88 load_graph: edges`; no two sites have the same.
     pub location: String,
     /// Callers, innermost first.
     pub callers: Vec<Caller>,
@@ -31,6 +33,14 @@ pub struct SiteRow {
     pub accesses: u64,
     /// Share of the accesses to all sites.
     pub accesses_share: f64,
+    /// Samples that the accesses were concluded from; none where no source says how many it took.
+    pub samples: Option<u64>,
+    /// Least share that so many samples leave probable (Wilson, 95 %).
+    pub accesses_share_low: Option<f64>,
+    /// Greatest share that so many samples leave probable.
+    pub accesses_share_high: Option<f64>,
+    /// True where samples and size are both too small to say anything.
+    pub below_noise: bool,
     /// Most bytes resident at one time.
     pub peak_rss_bytes: u64,
     /// The same as a share of the footprint.
@@ -68,6 +78,10 @@ pub struct Caller {
     pub file: Option<String>,
     /// Line.
     pub line: Option<u32>,
+    /// Column, where the compiler noted it.
+    pub column: Option<u32>,
+    /// What the call's result is assigned to, where the source says so beyond doubt.
+    pub variable: Option<String>,
     /// Path of the module.
     pub module: String,
     /// Return address within the module, hexadecimal.
@@ -102,22 +116,35 @@ pub(crate) fn rows(
         .collect();
     let mut bytes = Bytes::ZERO;
     let mut sum = 0_u64;
-    sites
+    let everywhere = accesses.values().map(|accesses| accesses.0);
+    let everywhere = everywhere.fold(0, u64::saturating_add);
+    let samples_of = |accesses| samples_of(accesses, everywhere, &profile.sources);
+    let all_samples = samples_of(total);
+    let mut rows: Vec<SiteRow> = sites
         .iter()
-        .map(|site| {
+        .zip(locations(&sites))
+        .map(|(site, location)| {
             let accesses = seen(site);
             bytes += site.peak_rss;
             sum = sum.saturating_add(accesses);
             let assignment = assignments.get(&site.id);
+            let samples = samples_of(accesses);
+            let interval = samples
+                .zip(all_samples)
+                .map(|(samples, all)| wilson(samples, all));
             let mebibytes = site.peak_rss.0 as f64 / f64::from(1 << 20);
             SiteRow {
                 id: site.id,
                 site: site.id.to_string(),
                 kind: site.kind.word(),
-                location: location(site),
+                location,
                 callers: site.frames.iter().map(caller).collect(),
                 accesses,
                 accesses_share: share(accesses, total),
+                samples,
+                accesses_share_low: interval.map(|(low, _)| low),
+                accesses_share_high: interval.map(|(_, high)| high),
+                below_noise: false,
                 peak_rss_bytes: site.peak_rss.0,
                 capacity_share: share(site.peak_rss.0, footprint.0),
                 accesses_per_mib: (site.peak_rss.0 > 0).then(|| accesses as f64 / mebibytes),
@@ -135,7 +162,9 @@ pub(crate) fn rows(
                 reason: assignment.map(|assignment| assignment.reason.clone()),
             }
         })
-        .collect()
+        .collect();
+    mark(&mut rows);
+    rows
 }
 
 fn caller(frame: &Frame) -> Caller {
@@ -144,36 +173,10 @@ fn caller(frame: &Frame) -> Caller {
         function: frame.function.clone(),
         file: frame.file.clone(),
         line: frame.line,
+        column: frame.column,
+        variable: frame.variable.clone(),
         module: frame.module.clone(),
         offset: format!("0x{:x}", frame.offset),
-    }
-}
-
-/// The caller that says most to the program's author: not the container of the standard library
-/// that asked for the memory, but the line that asked the container.
-fn location(site: &Site) -> String {
-    let own = |frame: &&Frame| {
-        let file = frame.file.as_deref();
-        file.is_some_and(|file| !file.starts_with("/usr/") && !file.contains("/rustlib/"))
-    };
-    let frames = &site.frames;
-    let best = frames
-        .iter()
-        .find(own)
-        .or_else(|| frames.iter().find(|frame| frame.file.is_some()))
-        .or_else(|| frames.iter().find(|frame| frame.function.is_some()))
-        .or_else(|| frames.first());
-    match best {
-        Some(frame) => match (&frame.file, frame.line, &frame.function) {
-            // The line comes first: it tells sites apart where a long name is cut.
-            (Some(file), Some(line), Some(function)) => {
-                let file = file.rsplit('/').next().unwrap_or(file);
-                format!("{file}:{line} {function}")
-            }
-            _ => frame.to_string(),
-        },
-        None if site.kind == SiteKind::Shared => site.label(),
-        None => site.id.to_string(),
     }
 }
 
@@ -188,9 +191,9 @@ pub(crate) fn curve(sites: &[SiteRow]) -> CapacityCurve {
 
 #[cfg(test)]
 mod tests {
-    use super::{curve, location, rows};
+    use super::{curve, rows};
     use isotherm_model::profile::{Meta, Profile};
-    use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+    use isotherm_model::site::{Site, SiteId, SiteKind};
     use isotherm_model::units::{Accesses, Bytes};
 
     fn three() -> Vec<super::SiteRow> {
@@ -227,23 +230,5 @@ mod tests {
             let got = curve(&rows).share_at(Bytes(capacity));
             assert!((got - wanted).abs() < 1e-9, "{capacity}: {got}");
         }
-    }
-
-    #[test]
-    fn the_location_is_the_authors_line_rather_than_the_containers() {
-        let frame = |file: &str, function: &str| Frame {
-            file: Some(file.into()),
-            function: Some(function.into()),
-            line: Some(3),
-            ..Frame::default()
-        };
-        let mut site = Site::new(SiteId(9), SiteKind::Heap);
-        assert_eq!(location(&site), "0000000000000009");
-        site.frames = vec![
-            frame("/usr/include/c++/12/bits/new_allocator.h", "allocate"),
-            frame("/home/me/bfs.cc", "load_graph"),
-            frame("/home/me/bfs.cc", "main"),
-        ];
-        assert_eq!(location(&site), "bfs.cc:3 load_graph");
     }
 }

@@ -38,7 +38,8 @@ pub struct Summary {
     pub run: Run,
     /// Sums over the run.
     pub totals: Totals,
-    /// Sites that can be placed, hottest first.
+    /// Sites that can be placed, hottest first; in the JSON report by share, the largest first.
+    #[serde(serialize_with = "crate::noise::serialize_by_share")]
     pub sites: Vec<SiteRow>,
     /// What the hottest of them take at each capacity.
     #[serde(skip)]

@@ -2,6 +2,7 @@
 
 use isotherm_model::units::{Bytes, Nanos};
 
+use crate::noise::{by_share, folded, interval};
 use crate::plot;
 use crate::summary::Summary;
 use crate::table::{left, render as table, right};
@@ -99,16 +100,22 @@ fn curve(summary: &Summary, columns: usize) -> String {
 fn sites(summary: &Summary, columns: usize) -> String {
     // The location needs room most; a narrow terminal goes without the bar and the running sum.
     let wide = columns >= 80;
-    let bar_cells = if columns >= 100 { 12 } else { 6 };
+    let bar_cells = if columns >= 120 { 12 } else { 6 };
     let planned = summary.plan.is_some();
     let mut titles = vec![right("share")];
     if wide {
         titles.push(left(""));
     }
-    titles.push(right("peak RSS"));
-    if wide {
-        titles.push(right("so far"));
+    let sampled = summary.sites.iter().any(|site| site.samples.is_some());
+    let with_samples = wide && sampled;
+    let with_interval = columns >= 100 && sampled;
+    if with_interval {
+        titles.push(right("interval"));
     }
+    if with_samples {
+        titles.push(right("samples"));
+    }
+    titles.push(right("peak RSS"));
     titles.push(left("site"));
     if planned {
         titles.push(left("tier"));
@@ -118,17 +125,26 @@ fn sites(summary: &Summary, columns: usize) -> String {
         if wide {
             row.push(bar(site.accesses_share, bar_cells));
         }
-        row.push(Bytes(site.peak_rss_bytes).to_string());
-        if wide {
-            row.push(percent(site.cumulative_accesses_share));
+        if with_interval {
+            let ends = site.accesses_share_low.zip(site.accesses_share_high);
+            row.push(ends.map_or(String::new(), |(low, high)| interval(low, high)));
         }
+        if with_samples {
+            row.push(site.samples.map_or(String::new(), grouped));
+        }
+        row.push(Bytes(site.peak_rss_bytes).to_string());
         row.push(site.site.clone());
         if planned {
             row.push(site.tier.clone().unwrap_or_default());
         }
         row
     };
-    let rows: Vec<Vec<String>> = summary.sites.iter().take(SITES).map(row).collect();
+    let telling = by_share(&summary.sites)
+        .into_iter()
+        .filter(|site| !site.below_noise);
+    let telling: Vec<&crate::sites::SiteRow> = telling.collect();
+    let shown = &telling[..telling.len().min(SITES)];
+    let rows: Vec<Vec<String>> = shown.iter().copied().map(row).collect();
     let fixed = table(&titles, &rows);
     let used = fixed
         .lines()
@@ -136,11 +152,7 @@ fn sites(summary: &Summary, columns: usize) -> String {
         .max()
         .unwrap_or(0);
     let room = columns.saturating_sub(used + 2).max(12);
-    let locations = summary
-        .sites
-        .iter()
-        .take(SITES)
-        .map(|site| site.location.as_str());
+    let locations = shown.iter().map(|site| site.location.as_str());
     let mut text = String::new();
     for (line, location) in fixed
         .lines()
@@ -148,9 +160,12 @@ fn sites(summary: &Summary, columns: usize) -> String {
     {
         text += &format!("{line:<used$}  {}\n", clip(location, room));
     }
-    let more = summary.sites.len().saturating_sub(SITES);
+    let more = telling.len() - shown.len();
     if more > 0 {
         text += &format!("and {} more; --json lists all\n", counted(more, "site"));
+    }
+    if let Some(folded) = folded(&summary.sites, summary.totals.counted) {
+        text += &wrapped(&folded, columns, "");
     }
     if summary.totals.unattributed_accesses > 0 {
         text += &wrapped(

@@ -234,7 +234,7 @@ fn huge() -> Profile {
         let mut site = Site::new(SiteId(id), SiteKind::Heap);
         // Long contexts only where the page shows them: all of them would be 10 GB.
         let deep = if id < 400 { 64 } else { 0 };
-        site.frames = vec![frame.clone(); deep];
+        site.frames = vec![frame.clone(); deep].into();
         site.peak_rss = Bytes(4096 * (id % 97 + 1));
         profile.sites.push(site);
     }

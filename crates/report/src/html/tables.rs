@@ -3,10 +3,11 @@
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::{escape, name};
+use crate::noise::{by_share, folded, interval};
 use crate::plan::PlanSummary;
 use crate::sites::SiteRow;
 use crate::summary::Summary;
-use crate::words::{clip, counted, grouped, percent};
+use crate::words::{clip, counted, grouped, percent, share};
 
 /// Callers of a context that are listed.
 const CALLERS: usize = 16;
@@ -20,15 +21,17 @@ pub(super) fn sites(summary: &Summary, limit: usize) -> String {
     let unit = summary.totals.counted;
     let mut html = format!(
         "<section aria-labelledby=\"sites-title\" id=\"sites\">\n<h2 id=\"sites-title\">Allocation sites</h2>\n\
-         <p>Hottest first. Hotness is {} for each MiB of peak RSS. Open a site for its calling context.</p>\n\
+         <p>By share of the {}, with the interval that the samples leave (Wilson, 95 %). Hotness is {} for each MiB of peak RSS. Open a site for its calling context.</p>\n\
          <p class=\"filter\" hidden><label>Filter <input type=\"search\" id=\"filter\" placeholder=\"function, file or site\"></label> <output id=\"matches\" for=\"filter\"></output></p>\n\
          <div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"Allocation sites\"><table id=\"site-table\">\n<thead><tr>",
+        unit.noun(),
         unit.units()
     );
     let planned = summary.plan.is_some();
     let mut titles = vec![
         ("text", "Site"),
         ("number", unit.title()),
+        ("number", "Samples"),
         ("number", "Peak RSS"),
         ("number", "Hotness"),
         ("number", "Allocations"),
@@ -43,24 +46,35 @@ pub(super) fn sites(summary: &Summary, limit: usize) -> String {
     // A site that shared an arena has neither accesses nor RSS of its own; rows of zeroes tell
     // nothing.
     let telling = |site: &&SiteRow| site.accesses > 0 || site.peak_rss_bytes > 0;
-    let drawn: Vec<&SiteRow> = summary.sites.iter().filter(telling).take(limit).collect();
+    let telling = |site: &&SiteRow| telling(site) && !site.below_noise;
+    let sorted = by_share(&summary.sites).into_iter();
+    let drawn: Vec<&SiteRow> = sorted.filter(telling).take(limit).collect();
     for site in &drawn {
         html += &site_row(site, summary.plan.as_ref());
     }
     html += "</tbody>\n";
     let others = summary.sites.len() - drawn.len();
-    if let (true, Some(last), Some(drawn)) = (others > 0, summary.sites.last(), drawn.last()) {
+    let whole = |of: fn(&SiteRow) -> u64| summary.sites.iter().map(of).fold(0, u64::saturating_add);
+    let left = |of: fn(&SiteRow) -> u64| {
+        let drawn = drawn.iter().map(|site| of(site));
+        whole(of) - drawn.fold(0, u64::saturating_add)
+    };
+    if others > 0 {
         html += &format!(
-            "<tfoot><tr><th scope=\"row\">{}</th>{}<td class=\"n\">{}</td><td class=\"n\">{}</td><td></td><td></td></tr></tfoot>\n",
+            "<tfoot><tr><th scope=\"row\">{}</th>{}<td class=\"n\">{}</td><td></td><td class=\"n\">{}</td><td></td><td></td></tr></tfoot>\n",
             counted(others, "other site"),
             if planned { "<td></td>" } else { "" },
-            escape(&percent(
-                last.cumulative_accesses_share - drawn.cumulative_accesses_share
-            )),
-            Bytes(last.cumulative_bytes - drawn.cumulative_bytes),
+            escape(&percent(share(
+                left(|site| site.accesses),
+                whole(|site| site.accesses)
+            ))),
+            Bytes(left(|site| site.peak_rss_bytes)),
         );
     }
     html += "</table></div>\n";
+    if let Some(folded) = folded(&summary.sites, summary.totals.counted) {
+        html += &format!("<p class=\"small\">{}.</p>\n", escape(&folded));
+    }
     if summary.totals.unattributed_accesses > 0 {
         html += &format!(
             "<p class=\"small\">{} of the {} seen fell on stacks, program data and libraries, which have no site and are not in this table.</p>\n",
@@ -104,11 +118,21 @@ fn site_row(site: &SiteRow, plan: Option<&PlanSummary>) -> String {
         let tier = site.tier.as_deref().unwrap_or("");
         html += &format!("<td>{}</td>", badge(tier, plan));
     }
+    let ends = site.accesses_share_low.zip(site.accesses_share_high);
     html += &format!(
-        "<td class=\"n\" data-v=\"{}\"><span class=\"share\"><i style=\"width:{:.1}%\"></i></span><span class=\"figure\">{}</span></td>",
+        "<td class=\"n\" data-v=\"{}\"><span class=\"share\"><i style=\"width:{:.1}%\"></i></span><span class=\"figure\">{}{}</span></td>",
         site.accesses,
         site.accesses_share * 100.0,
-        escape(&percent(site.accesses_share))
+        escape(&percent(site.accesses_share)),
+        ends.map_or(String::new(), |(low, high)| format!(
+            " <small>{}</small>",
+            escape(&interval(low, high))
+        ))
+    );
+    html += &format!(
+        "<td class=\"n\" data-v=\"{}\">{}</td>",
+        site.samples.unwrap_or(0),
+        site.samples.map_or_else(|| "unknown".to_owned(), grouped)
     );
     html += &format!(
         "<td class=\"n\" data-v=\"{}\">{}</td>",

@@ -72,7 +72,8 @@ fn site(index: usize) -> Site {
             24 + index as u32,
             0x1e80,
         ),
-    ];
+    ]
+    .into();
     site.allocations = 1 + hotness % 7;
     site.requested = Bytes(mib * MIB + 4096 * index as u64);
     site.peak_requested = site.requested;
@@ -222,7 +223,7 @@ pub(crate) fn make_hostile(profile: &mut Profile) {
         )
     };
     for site in &mut profile.sites {
-        for frame in &mut site.frames {
+        for frame in std::sync::Arc::make_mut(&mut site.frames) {
             frame.function = Some(name("function"));
             frame.file = Some(name("file"));
             frame.module = name("module");

@@ -1,0 +1,159 @@
+//! What a number of samples can say: the interval of a share, and which sites are below the noise.
+
+use isotherm_model::batch::SourceReport;
+use isotherm_model::count_unit::CountUnit;
+use serde::{Serialize, Serializer};
+
+use crate::sites::SiteRow;
+use crate::words::{counted, percent};
+
+/// Fewer samples than this say little of a share: from so many on its interval is narrower than the share.
+pub(crate) const NOISE_SAMPLES: u64 = 5;
+
+/// A site of a smaller share of the footprint is folded where its samples are below the noise; a large one is shown, because
+/// that it is cold is worth knowing.
+pub(crate) const NOISE_CAPACITY: f64 = 0.01;
+
+/// Sources that take no samples: they tell sites and sizes.
+const READERS: [&str; 2] = ["session-files", "resident-set"];
+
+/// Two-sided 95 % of the normal distribution.
+const Z: f64 = 1.96;
+
+/// The interval of a share by Wilson's score, at 95 %: `samples` of `all` were seen.
+pub(crate) fn wilson(samples: u64, all: u64) -> (f64, f64) {
+    if all == 0 {
+        return (0.0, 1.0);
+    }
+    let n = all as f64;
+    let share = (samples as f64 / n).min(1.0);
+    let middle = share + Z * Z / (2.0 * n);
+    let spread = Z * (share * (1.0 - share) / n + Z * Z / (4.0 * n * n)).sqrt();
+    let scale = 1.0 + Z * Z / n;
+    let end = |value: f64| (value / scale).clamp(0.0, 1.0);
+    (end(middle - spread), end(middle + spread))
+}
+
+/// Samples that so many accesses stand for: a source that counts one access in a thousand reports a thousand for each.
+/// `None` where no source says how many samples it took.
+pub(crate) fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> Option<u64> {
+    let sampling = sources
+        .iter()
+        .filter(|source| !READERS.contains(&source.name.as_str()));
+    let usable: u64 = sampling.map(|source| source.usable).sum();
+    if usable == 0 || all == 0 {
+        return None;
+    }
+    // More samples than accesses: some sources count none, which makes each access a sample at most.
+    let samples = u128::from(accesses) * u128::from(usable.min(all)) / u128::from(all);
+    // Below 2^64, because `usable.min(all) / all` is at most 1.
+    Some((samples as u64).max(u64::from(accesses > 0)))
+}
+
+/// Marks the rows that are below the noise; none where that would be all.
+pub(crate) fn mark(rows: &mut [SiteRow]) {
+    let below = |row: &SiteRow| {
+        row.samples.is_some_and(|samples| samples < NOISE_SAMPLES)
+            && row.capacity_share < NOISE_CAPACITY
+    };
+    if rows.iter().all(below) {
+        return;
+    }
+    for row in rows {
+        row.below_noise = below(row);
+    }
+}
+
+/// The rows by share, the largest first; of equals, the larger one, then by id.
+pub(crate) fn by_share(rows: &[SiteRow]) -> Vec<&SiteRow> {
+    let mut sorted: Vec<&SiteRow> = rows.iter().collect();
+    sorted.sort_by_key(|row| {
+        (
+            std::cmp::Reverse(row.accesses),
+            std::cmp::Reverse(row.peak_rss_bytes),
+            row.id,
+        )
+    });
+    sorted
+}
+
+/// Writes the rows as [`by_share`] has them.
+pub(crate) fn serialize_by_share<S: Serializer>(
+    rows: &[SiteRow],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    by_share(rows).serialize(to)
+}
+
+/// What is said of the rows below the noise; nothing where there are none.
+pub(crate) fn folded(rows: &[SiteRow], unit: CountUnit) -> Option<String> {
+    let below: Vec<&SiteRow> = rows.iter().filter(|row| row.below_noise).collect();
+    let share: f64 = below.iter().map(|row| row.accesses_share).sum();
+    let bytes = below.iter().map(|row| row.peak_rss_bytes);
+    let bytes = isotherm_model::units::Bytes(bytes.fold(0, u64::saturating_add));
+    (!below.is_empty()).then(|| {
+        format!(
+            "{} below the noise (fewer than {NOISE_SAMPLES} samples and {:.0} % of the footprint each): together {} of the \
+             {}, {bytes}",
+            counted(below.len(), "site"),
+            NOISE_CAPACITY * 100.0,
+            percent(share),
+            unit.noun()
+        )
+    })
+}
+
+/// An interval of shares: `38-49 %`.
+pub(crate) fn interval(low: f64, high: f64) -> String {
+    let digits = usize::from(high < 0.0995);
+    format!("{:.digits$}-{:.digits$} %", low * 100.0, high * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{interval, samples_of, wilson};
+    use isotherm_model::batch::SourceReport;
+    use isotherm_model::units::Nanos;
+
+    #[test]
+    fn the_interval_is_wilsons() {
+        // Wilson, 95 %: 10 of 100 is 5.5 % to 17.4 %; 0 of 20 is 0 to 16.1 %; 20 of 20 is 83.9 % to 100 %.
+        for (samples, all, text) in [
+            (10, 100, "6-17 %"),
+            (0, 20, "0-16 %"),
+            (20, 20, "84-100 %"),
+            (1, 1000, "0.0-0.6 %"),
+        ] {
+            let (low, high) = wilson(samples, all);
+            assert_eq!(interval(low, high), text, "{samples} of {all}");
+        }
+        assert_eq!(wilson(0, 0), (0.0, 1.0));
+    }
+
+    #[test]
+    fn accesses_of_a_source_that_weighs_stand_for_fewer_samples() {
+        let source = |usable| SourceReport {
+            name: "timer".to_owned(),
+            taken: usable,
+            usable,
+            lost: 0,
+            cost: Nanos(0),
+            cost_note: String::new(),
+            trouble: String::new(),
+        };
+        let files = SourceReport {
+            name: "session-files".to_owned(),
+            ..source(1_000)
+        };
+        assert_eq!(samples_of(50, 100, &[source(100), files]), Some(50));
+        assert_eq!(samples_of(50_000, 100_000, &[source(100)]), Some(50));
+        assert_eq!(samples_of(1, 100_000, &[source(100)]), Some(1));
+        assert_eq!(samples_of(0, 100_000, &[source(100)]), Some(0));
+        assert_eq!(samples_of(7, 10, &[source(100), source(0)]), Some(7));
+        assert_eq!(samples_of(7, 10, &[]), None);
+        assert_eq!(
+            samples_of(u64::MAX, u64::MAX, &[source(u64::MAX)]),
+            Some(u64::MAX)
+        );
+    }
+}
