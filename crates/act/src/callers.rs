@@ -86,7 +86,7 @@ mod tests {
 
     fn site(frames: Vec<Frame>, id: u64) -> Site {
         Site {
-            frames,
+            frames: frames.into(),
             ..Site::new(SiteId(id), SiteKind::Heap)
         }
     }

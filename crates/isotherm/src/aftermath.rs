@@ -110,7 +110,7 @@ impl Aftermath {
         let _ = file.read_sites(&progress, |_, row| {
             let frames = row.frames_in(&modules);
             self.sites.entry(row.id).or_insert_with(|| Site {
-                frames,
+                frames: frames.into(),
                 ..Site::new(row.id, row.kind)
             });
         });

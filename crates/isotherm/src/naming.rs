@@ -1,20 +1,28 @@
 //! Names the frames of sites on a thread of its own while the program runs, so that little is left
 //! to look up when it has ended: reading the debugging information of one large library takes
 //! longer than anything else at the end of a short run.
+//!
+//! Only the sites that reports and plans show are named: those whose data was accessed or resident, and those that the compiler
+//! named. The thousands of others that a large program has share one arena, and are told by module and offset.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
 
-use isotherm_model::site::{Site, SiteId};
+use isotherm_model::profile::Segment;
+use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_model::units::Bytes;
+use isotherm_observe::name_cache::NameCache;
 use isotherm_observe::symbols::Symbols;
 
 /// The thread, and what was sent to it.
 pub(crate) struct Naming {
     unnamed: Sender<Vec<Site>>,
     named: Receiver<Vec<Site>>,
-    sent: BTreeSet<SiteId>,
+    /// Sites that nothing is shown of yet.
+    waiting: BTreeMap<SiteId, Site>,
+    shown: BTreeSet<SiteId>,
 }
 
 impl Naming {
@@ -26,10 +34,10 @@ impl Naming {
         let (unnamed, incoming) = mpsc::channel::<Vec<Site>>();
         let (outgoing, named) = mpsc::channel();
         let name = move || {
-            let mut symbols = Symbols::new();
+            let mut symbols = Symbols::with_cache(NameCache::of_user());
             for mut sites in incoming {
                 symbols.symbolise(&mut sites);
-                // Nobody waits any more where the tool was interrupted.
+                // No receiver is left where the tool was interrupted.
                 if outgoing.send(sites).is_err() {
                     return;
                 }
@@ -39,40 +47,61 @@ impl Naming {
         Ok(Self {
             unnamed,
             named,
-            sent: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            shown: BTreeSet::new(),
         })
     }
 
-    /// Looks up the frames of sites that were not seen before.
-    pub(crate) fn look_up(&mut self, sites: &[Site]) {
-        let new: Vec<Site> = sites
+    /// Looks up the frames of sites that are shown since this segment.
+    pub(crate) fn look_up(&mut self, segment: &Segment) {
+        let accessed = segment.heat.iter().map(|heat| heat.site);
+        let own = segment.sites.iter().filter(|site| is_shown(site));
+        let now: BTreeSet<SiteId> = own.map(|site| site.id).chain(accessed).collect();
+        for site in &segment.sites {
+            if !self.shown.contains(&site.id) {
+                self.waiting.insert(site.id, site.clone());
+            }
+        }
+        let new: Vec<Site> = now
             .iter()
-            .filter(|site| self.sent.insert(site.id))
-            .cloned()
+            .filter_map(|site| self.waiting.remove(site))
             .collect();
+        self.shown.extend(now);
         if !new.is_empty() {
             // A thread that panicked leaves the frames without names.
             let _ = self.unnamed.send(new);
         }
     }
 
-    /// The sites with their frames named.
+    /// The sites with the frames of those that are shown named.
     pub(crate) fn finish(self, sites: Vec<Site>) -> Vec<Site> {
-        let unnamed = sites.clone();
-        let _ = self.unnamed.send(sites);
+        let is_named = |site: &&Site| is_shown(site) || self.shown.contains(&site.id);
+        let shown: Vec<Site> = sites.iter().filter(is_named).cloned().collect();
+        let _ = self.unnamed.send(shown);
         drop(self.unnamed);
-        self.named
+        let named = self.named.into_iter().last().unwrap_or_default();
+        let mut named: BTreeMap<SiteId, Site> =
+            named.into_iter().map(|site| (site.id, site)).collect();
+        let named = sites
             .into_iter()
-            .last()
-            .filter(|named| named.len() == unnamed.len())
-            .unwrap_or(unnamed)
+            .map(|site| named.remove(&site.id).unwrap_or(site));
+        named.collect()
     }
+}
+
+fn is_shown(site: &Site) -> bool {
+    site.kind == SiteKind::Described
+        || site.peak_rss > Bytes::ZERO
+        || site.peak_requested > Bytes::ZERO
 }
 
 #[cfg(test)]
 mod tests {
     use super::Naming;
+    use isotherm_model::batch::{Epoch, Process};
+    use isotherm_model::profile::{Heat, Segment};
     use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+    use isotherm_model::units::{Accesses, Bytes};
     use object::{Object, ObjectSymbol};
 
     /// A function of this very program, as a frame would have it: past its first instruction.
@@ -93,18 +122,34 @@ mod tests {
     }
 
     #[test]
-    fn sites_are_named_whether_they_were_sent_before_the_end_or_not() {
+    fn what_is_shown_is_named_whether_it_was_sent_before_the_end_or_not() {
         let (frame, name) = own_function();
-        let site = |id| Site {
-            frames: vec![frame.clone()],
+        let site = |id, rss| Site {
+            frames: vec![frame.clone()].into(),
+            peak_rss: Bytes(rss),
             ..Site::new(SiteId(id), SiteKind::Heap)
         };
+        let segment = |sites, heat: &[u64]| Segment {
+            sites,
+            heat: heat
+                .iter()
+                .map(|id| Heat {
+                    epoch: Epoch(0),
+                    process: Process { pid: 1, image: 0 },
+                    site: SiteId(*id),
+                    address: 0,
+                    accesses: Accesses(1),
+                })
+                .collect(),
+            ..Segment::default()
+        };
         let mut naming = Naming::start().unwrap();
-        naming.look_up(&[site(7)]);
-        naming.look_up(&[site(7)]);
-        assert_eq!(naming.sent.len(), 1);
-        let sites = naming.finish(vec![site(7), site(8)]);
+        naming.look_up(&segment(vec![site(7, 1), site(5, 0), site(6, 0)], &[]));
+        naming.look_up(&segment(vec![site(7, 2)], &[6]));
+        assert_eq!(naming.waiting.keys().collect::<Vec<_>>(), [&SiteId(5)]);
+        let sites = naming.finish(vec![site(5, 0), site(6, 0), site(7, 2), site(8, 3)]);
         let names: Vec<_> = sites.iter().map(|s| s.frames[0].function.clone()).collect();
-        assert_eq!(names, [Some(name.clone()), Some(name)]);
+        let named = Some(name);
+        assert_eq!(names, [None, named.clone(), named.clone(), named]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 /// The name of an allocation site: a hash of its frames by (module build-id, offset), the same in
 /// every run and on every machine.
@@ -146,13 +147,15 @@ pub struct Frame {
 }
 
 impl fmt::Display for Frame {
-    /// The best that is known: `function (file:line)`, `function (module)`, `function`,
+    /// The best that is known: `function (file:line: variable)`, `function (file:line)`, `function (module)`, `function`,
     /// `module+0x1234`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         match (&self.function, &self.file, self.line) {
             (Some(function), Some(file), Some(line)) => {
-                write!(f, "{function} ({}:{line})", name(file))
+                let variable = self.variable.as_ref();
+                let variable = variable.map_or(String::new(), |name| format!(": {name}"));
+                write!(f, "{function} ({}:{line}{variable})", name(file))
             }
             (Some(function), _, _) if self.module.is_empty() => f.write_str(function),
             (Some(function), _, _) => write!(f, "{function} ({})", name(&self.module)),
@@ -169,8 +172,9 @@ pub struct Site {
     pub id: SiteId,
     /// What it makes.
     pub kind: SiteKind,
-    /// Callers, innermost first; empty for the two that are no sites.
-    pub frames: Vec<Frame>,
+    /// Callers, innermost first; empty for the two that are no sites. Shared, because a large program has ten
+    /// thousand sites, whose numbers are passed on in every epoch.
+    pub frames: Arc<[Frame]>,
     /// Allocations over the whole run.
     pub allocations: u64,
     /// Bytes asked for over the whole run.
@@ -192,7 +196,7 @@ impl Site {
         Self {
             id,
             kind,
-            frames: Vec::new(),
+            frames: Arc::default(),
             allocations: 0,
             requested: crate::units::Bytes::ZERO,
             peak_requested: crate::units::Bytes::ZERO,
@@ -244,6 +248,8 @@ mod tests {
         frame.file = Some("src/load.c".into());
         frame.line = Some(7);
         assert_eq!(frame.to_string(), "load (load.c:7)");
+        frame.variable = Some("edges".into());
+        assert_eq!(frame.to_string(), "load (load.c:7: edges)");
         let imported = Frame {
             function: Some("load".into()),
             ..Frame::default()

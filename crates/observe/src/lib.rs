@@ -46,6 +46,7 @@ pub mod list;
 pub mod live;
 mod machine_calls;
 pub mod meminfo;
+pub mod name_cache;
 pub mod named_sites;
 pub mod perf_source;
 pub mod pmu;

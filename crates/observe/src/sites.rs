@@ -34,7 +34,7 @@ impl SiteLedger {
         let count = self.created.len();
         self.created.entry(row.id).or_insert(count);
         let site = self.sites.entry(row.id).or_insert_with(|| Site {
-            frames: row.frames_in(modules),
+            frames: row.frames_in(modules).into(),
             ..Site::new(row.id, row.kind)
         });
         let now = row.numbers;

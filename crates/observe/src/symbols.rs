@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
@@ -17,16 +18,17 @@ use object::read::ReadCache;
 use crate::assigned::Sources;
 use crate::contexts::{self, Call};
 use crate::described::{self, Described, PROGRAM_BYTES};
+use crate::name_cache::NameCache;
 
 /// What is known of one address of a module.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Found {
-    function: Option<String>,
-    file: Option<String>,
-    line: Option<u32>,
-    column: Option<u32>,
-    function_line: Option<u32>,
-    variable: Option<String>,
+pub(crate) struct Found {
+    pub(crate) function: Option<String>,
+    pub(crate) file: Option<String>,
+    pub(crate) line: Option<u32>,
+    pub(crate) column: Option<u32>,
+    pub(crate) function_line: Option<u32>,
+    pub(crate) variable: Option<String>,
 }
 
 /// A call as the source has it; what the compiler inlined counts like any.
@@ -47,6 +49,7 @@ pub struct SourceCall {
 pub struct Symbols {
     symbolizer: Symbolizer,
     known: HashMap<(String, u64), Found>,
+    cache: Option<NameCache>,
 }
 
 impl Symbols {
@@ -56,10 +59,19 @@ impl Symbols {
         Self::default()
     }
 
+    /// Nothing looked up yet; what was looked up before, by this user, is taken from this folder.
+    #[must_use]
+    pub fn with_cache(cache: Option<NameCache>) -> Self {
+        Self {
+            cache,
+            ..Self::default()
+        }
+    }
+
     /// Fills in what can be found for frames that have no function yet.
     pub fn symbolise(&mut self, sites: &mut [Site]) {
         let mut wanted: HashMap<&str, Module<'_>> = HashMap::new();
-        for frame in sites.iter().flat_map(|site| &site.frames) {
+        for frame in sites.iter().flat_map(|site| site.frames.iter()) {
             let key = (frame.module.clone(), frame.offset);
             if frame.function.is_some() || frame.module.is_empty() || self.known.contains_key(&key)
             {
@@ -72,14 +84,16 @@ impl Symbols {
         for (path, mut module) in wanted {
             module.offsets.sort_unstable();
             module.offsets.dedup();
-            let found = self.look_up(path, &module);
+            let found = self.cached(path, &module);
             let keys = module
                 .offsets
                 .iter()
                 .map(|offset| (path.to_owned(), *offset));
             self.known.extend(keys.zip(found));
         }
-        let frames = sites.iter_mut().flat_map(|site| &mut site.frames);
+        let frames = sites
+            .iter_mut()
+            .flat_map(|site| Arc::make_mut(&mut site.frames));
         for frame in frames.filter(|frame| frame.function.is_none()) {
             self.fill(frame);
         }
@@ -115,6 +129,29 @@ impl Symbols {
             }
             _ => vec![Vec::new(); offsets.len()],
         }
+    }
+
+    /// As [`Self::look_up`], by what was found before where all of that is known.
+    fn cached(&self, path: &str, module: &Module<'_>) -> Vec<Found> {
+        let (Some(cache), Some(build_id)) = (&self.cache, module.build_id) else {
+            return self.look_up(path, module);
+        };
+        let mut names = cache.read(build_id);
+        let offsets = module.offsets.iter().copied();
+        let missing: Vec<u64> = offsets
+            .filter(|offset| !names.contains_key(offset))
+            .collect();
+        if !missing.is_empty() {
+            let missing = Module {
+                offsets: missing,
+                build_id: module.build_id,
+            };
+            let found = self.look_up(path, &missing);
+            names.extend(missing.offsets.iter().copied().zip(found));
+            cache.write(build_id, &names);
+        }
+        let found = module.offsets.iter().map(|offset| names.remove(offset));
+        found.map(Option::unwrap_or_default).collect()
     }
 
     /// One entry for each offset, empty where nothing is known.
@@ -290,7 +327,8 @@ mod tests {
                 offset,
                 build_id: build_id.map(str::to_owned),
                 ..Frame::default()
-            }],
+            }]
+            .into(),
             ..Site::new(SiteId(9), SiteKind::Heap)
         }
     }

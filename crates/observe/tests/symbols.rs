@@ -22,7 +22,7 @@ fn a_call_is_named_by_function_file_and_line() {
         ..Frame::default()
     };
     let mut sites = [Site {
-        frames: vec![frame],
+        frames: vec![frame].into(),
         ..Site::new(SiteId(9), SiteKind::Heap)
     }];
     Symbols::new().symbolise(&mut sites);

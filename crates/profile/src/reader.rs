@@ -332,9 +332,9 @@ impl Parts {
             }
         }
         self.frames.sort_by_key(|row| (row.site, row.depth));
-        for row in self.frames.drain(..) {
-            if let Some(site) = sites.get_mut(&row.site) {
-                site.frames.push(row.frame);
+        for rows in self.frames.chunk_by(|a, b| a.site == b.site) {
+            if let Some(site) = sites.get_mut(&rows[0].site) {
+                site.frames = rows.iter().map(|row| row.frame.clone()).collect();
             }
         }
         sites.into_values().collect()

@@ -1,5 +1,7 @@
 //! What the rows of each table are, and how they become columns and rows again.
 
+use std::sync::Arc;
+
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::profile::{EpochSpan, Heat, Resident};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
@@ -199,7 +201,7 @@ impl Row for Site {
             Ok(Self {
                 id,
                 kind,
-                frames: Vec::new(),
+                frames: Arc::default(),
                 allocations: allocations[row],
                 requested: Bytes(requested[row]),
                 peak_requested: Bytes(peak_requested[row]),

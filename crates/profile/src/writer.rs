@@ -202,11 +202,11 @@ impl Writer {
 
     fn frames_of(&self, id: SiteId) -> impl Iterator<Item = FrameRow> + use<> {
         let frames = self.sites.now.get(&id).map(|site| site.frames.clone());
-        let frames = frames.unwrap_or_default().into_iter().enumerate();
-        frames.map(move |(depth, frame)| FrameRow {
+        let frames = frames.unwrap_or_default();
+        (0..frames.len()).map(move |depth| FrameRow {
             site: id,
             depth: depth as u32,
-            frame,
+            frame: frames[depth].clone(),
         })
     }
 

@@ -47,7 +47,7 @@ fn expected(profile: &Profile) -> String {
     for row in &profile.resident {
         *resident.entry(row.epoch).or_insert(0) += row.bytes.0;
     }
-    let frames = profile.sites.iter().flat_map(|site| &site.frames);
+    let frames = profile.sites.iter().flat_map(|site| site.frames.iter());
     let lines = frames.filter(|frame| frame.line.is_some()).count();
     let site = SiteId::to_string(hottest);
     let peak = resident.values().max().unwrap();

@@ -28,7 +28,7 @@ fn a_profile_reads_as_it_was_recorded() {
         assert_eq!(warnings.len(), 1, "{warnings:?}");
 
         for site in &mut expected.sites {
-            for frame in &mut site.frames {
+            for frame in std::sync::Arc::make_mut(&mut site.frames) {
                 frame.function = Some(format!("f{}", frame.offset));
             }
         }

@@ -274,7 +274,8 @@ fn add_area(profile: &mut Profile, process: Process, start: u64, end: u64) {
             offset: start,
             function: Some(format!("area 0x{start:x}-0x{end:x}")),
             ..Frame::default()
-        }],
+        }]
+        .into(),
         peak_rss: bytes,
         first_seen: u32::try_from(profile.sites.len()).unwrap_or(u32::MAX),
         ..Site::new(id, SiteKind::Mapping)

@@ -4,6 +4,7 @@
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
+use isotherm_model::footprint::Footprint;
 use isotherm_model::profile::Profile;
 use isotherm_model::trace::Access;
 use isotherm_model::units::{Bytes, Nanos};
@@ -112,7 +113,7 @@ fn damon_regions_become_heat_by_epoch_and_chunk() {
         .map(|extent| extent.bytes.0)
         .collect();
     assert_eq!(areas, [4 << 20, 4 << 20]);
-    assert_eq!(profile.footprint(), Bytes(8 << 20));
+    assert_eq!(profile.footprint(), Footprint(Bytes(8 << 20)));
     // Two chunks of sixteen pages, 19 in the first snapshot and, in one of them, 20 in the second.
     let hot: Vec<u64> = profile
         .heat

@@ -145,7 +145,7 @@ fn worth<'a>(sites: &'a [Site], accesses: &BTreeMap<SiteId, Accesses>) -> Vec<Wo
             } else {
                 0.0
             };
-            rows.push(((value(site) - alike).abs(), site.id, site.frames.as_slice()));
+            rows.push(((value(site) - alike).abs(), site.id, &*site.frames));
         }
     }
     rows.sort_by(|a: &Worth<'_>, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
@@ -178,7 +178,7 @@ mod tests {
             ..Frame::default()
         };
         Site {
-            frames: vec![frame(site, "make"), frame(id, caller)],
+            frames: vec![frame(site, "make"), frame(id, caller)].into(),
             peak_rss: Bytes(rss),
             ..Site::new(SiteId(id), SiteKind::Described)
         }

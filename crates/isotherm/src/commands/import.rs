@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::{Result, bail};
 use isotherm_model::profile::{Ending, Profile};
@@ -53,7 +54,7 @@ pub(crate) fn run(args: &ImportArgs, notes: Notes) -> Result<()> {
 fn named(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>> {
     let shown = args.input.display();
     // Frames without a function are addresses in modules, known by their build-ids.
-    let frames = profile.sites.iter().flat_map(|site| &site.frames);
+    let frames = profile.sites.iter().flat_map(|site| site.frames.iter());
     let unnamed = frames.filter(|frame| frame.function.is_none());
     let modules: BTreeSet<&str> = unnamed
         .filter_map(|frame| frame.build_id.as_deref())
@@ -122,7 +123,7 @@ struct Module {
 impl Code {
     /// Looks up all addresses of one module.
     fn read(&mut self, path: &Path, id: String, profile: &Profile) {
-        let frames = profile.sites.iter().flat_map(|site| &site.frames);
+        let frames = profile.sites.iter().flat_map(|site| site.frames.iter());
         let here = frames.filter(|frame| frame.build_id.as_deref() == Some(&id));
         let offsets: BTreeSet<u64> = here.map(|frame| frame.offset).collect();
         let offsets: Vec<u64> = offsets.into_iter().collect();
@@ -139,7 +140,7 @@ impl Code {
     fn named(&self, site: &Site, targets: &[NamedSites]) -> Site {
         let mut calls = Vec::new();
         let mut frames = Vec::new();
-        for frame in &site.frames {
+        for frame in site.frames.iter() {
             let module = frame.build_id.as_ref().and_then(|id| self.modules.get(id));
             let known = module.and_then(|module| Some((module, module.calls.get(&frame.offset)?)));
             let Some((module, known)) = known else {
@@ -158,12 +159,12 @@ impl Code {
         let found = targets.iter().find_map(|target| target.find(&calls));
         match found {
             Some(NamedSite { id, frames }) => Site {
-                frames,
+                frames: frames.into(),
                 ..Site::new(id, SiteKind::Described)
             },
             None if frames.is_empty() => with_modules(site),
             None => Site {
-                frames,
+                frames: frames.into(),
                 ..site.clone()
             },
         }
@@ -179,7 +180,7 @@ fn is_allocator(call: &SourceCall) -> bool {
 /// The site of code that no given program holds, with the build-ids in the place of the modules' names.
 fn with_modules(site: &Site) -> Site {
     let mut site = site.clone();
-    for frame in &mut site.frames {
+    for frame in Arc::make_mut(&mut site.frames) {
         frame.module = frame
             .build_id
             .as_deref()

@@ -103,7 +103,7 @@ fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
     let sites = profile.sites.iter();
     sites
         .filter(|site| planned.contains(&site.id) && !site.frames.is_empty())
-        .map(|site| (site.id, site.frames.clone()))
+        .map(|site| (site.id, site.frames.to_vec()))
         .collect()
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     let hear = |report, last| {
         if let Some(segment) = troubles.hear(report, last, notes) {
             totals.add(&segment);
-            naming.look_up(&segment.sites);
+            naming.look_up(&segment);
         }
     };
     let never = |_: &Running| false;

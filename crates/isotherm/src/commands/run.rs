@@ -211,7 +211,7 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
         |running| args.undo && running.interrupted().is_some(),
         |report, last| {
             if let Some(segment) = troubles.hear(report, last, notes) {
-                naming.look_up(&segment.sites);
+                naming.look_up(&segment);
             }
         },
     )?;

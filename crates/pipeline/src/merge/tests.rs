@@ -135,7 +135,8 @@ fn words_of_sites_and_a_bad_end_are_taken_from_whoever_has_them() {
     other.sites[0].frames = vec![Frame {
         function: Some("load".into()),
         ..Frame::default()
-    }];
+    }]
+    .into();
     other.ending = Ending::Signalled(9);
     let merged = merge(&[rank(7, &[(0, 5, 1, 1)]), other]).expect("alike");
     assert_eq!(merged.sites[0].label(), "load");

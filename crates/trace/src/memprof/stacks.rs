@@ -141,7 +141,7 @@ fn add_site(profile: &mut Profile, id: SiteId, stack: &Stack, address: u64) -> u
     let chunk = profile.meta.chunk.0;
     let chunks = peak.0.div_ceil(chunk).max(1);
     profile.sites.push(Site {
-        frames: stack.frames.clone(),
+        frames: stack.frames.clone().into(),
         allocations: stack.number("AllocCount").unwrap_or(0),
         requested: Bytes(stack.number("TotalSize").unwrap_or(0)),
         peak_requested: peak,
