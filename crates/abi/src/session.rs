@@ -312,8 +312,9 @@ pub struct SiteRecord {
     pub frames: [FrameRecord; MAX_DEPTH],
     /// The arena that holds the site's data; [`SHARED_ARENA`] until it has grown.
     pub arena: AtomicU32,
-    /// Zero.
-    pub reserved: u32,
+    /// Most pages of 4 KiB of the site's data that the runtime found resident at one time; 0 where it did not
+    /// look.
+    pub peak_resident_pages: AtomicU32,
     /// Allocations so far.
     pub allocations: AtomicU64,
     /// Bytes asked for so far.
@@ -338,8 +339,8 @@ pub struct ArenaRecord {
     /// the wish up and stores [`NO_TIER`] in its place. A wish for the tier that the arena has is no
     /// empty one: it brings back what spilled for want of room.
     pub wanted_tier: AtomicU32,
-    /// Zero.
-    pub reserved: u32,
+    /// Of the shared arena, as [`SiteRecord::peak_resident_pages`]; of others 0.
+    pub peak_resident_pages: AtomicU32,
     /// Bytes of pool chunks that the arena holds.
     pub mapped_bytes: AtomicU64,
 }

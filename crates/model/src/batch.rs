@@ -88,8 +88,8 @@ pub struct Batch {
     pub epoch: Epoch,
     /// How long it took.
     pub span: Nanos,
-    /// Every site known so far whose numbers changed, with cumulative numbers. `peak_rss` is left
-    /// at zero: it follows from the extents.
+    /// Every site known so far whose numbers changed, with cumulative numbers. `peak_rss` follows
+    /// from the extents, and is zero here but where the program itself saw more.
     pub sites: Vec<Site>,
     /// Every extent there is now, of every live process (not only the changed ones).
     pub extents: Vec<Extent>,

@@ -445,9 +445,10 @@ impl LiveRun {
             ..self.files.clone()
         };
         let mut resident = self.resident.clone();
-        if resident.taken == 0 && !self.sessions.is_empty() {
+        let unmeasured = resident.taken == 0 && !self.sessions.have_measured_themselves();
+        if unmeasured && !self.sessions.is_empty() {
             resident.trouble = "the program ended before its memory was measured: sizes are those \
-                                of the mapped memory, an upper bound"
+                                that it asked for at one time, or mapped"
                 .to_owned();
         }
         perf.chain(others)

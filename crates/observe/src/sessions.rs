@@ -261,6 +261,13 @@ impl Sessions {
             .map(|(process, _)| *process)
     }
 
+    /// Whether every image that has ended told itself what was resident.
+    #[must_use]
+    pub fn have_measured_themselves(&self) -> bool {
+        let mut ended = self.tracked.values().filter(|tracked| tracked.over);
+        ended.all(Tracked::measured_itself)
+    }
+
     /// Number of images seen.
     #[must_use]
     pub fn len(&self) -> usize {

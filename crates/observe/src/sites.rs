@@ -50,7 +50,21 @@ impl SiteLedger {
             before.peak_bytes,
             now.peak_bytes,
         ));
+        site.peak_rss = site.peak_rss.max(Bytes(now.peak_resident_bytes));
         self.changed.insert(row.id);
+    }
+
+    /// Notes how much of what small sites share a process had resident at most.
+    pub fn note_shared_peak(&mut self, peak: Bytes) {
+        if peak > Bytes::ZERO {
+            self.note_special(SiteId::SHARED, SiteKind::Shared);
+        }
+        if let Some(site) = self.sites.get_mut(&SiteId::SHARED)
+            && peak > site.peak_rss
+        {
+            site.peak_rss = peak;
+            self.changed.insert(SiteId::SHARED);
+        }
     }
 
     /// Notes one of the two that are no sites, the first time memory of it is seen.
@@ -118,6 +132,7 @@ mod tests {
                 allocations,
                 requested_bytes: allocations * 10,
                 peak_bytes: 10,
+                peak_resident_bytes: 4096 * allocations,
             },
         };
         let process = |pid| Process { pid, image: 0 };
@@ -127,6 +142,8 @@ mod tests {
         ledger.note(process(1), row(6), &[]);
         let sites = ledger.take_changed();
         assert_eq!((sites[0].allocations, sites[0].requested), (9, Bytes(90)));
+        // Peaks of two processes need not fall together.
+        assert_eq!(sites[0].peak_rss, Bytes(6 * 4096));
         ledger.close(process(1));
         ledger.note(process(2), row(3), &[]);
         assert_eq!(ledger.take_changed(), []);

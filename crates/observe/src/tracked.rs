@@ -8,6 +8,7 @@ use isotherm_model::batch::{Count, Extent, Process};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
+use isotherm_sys::memory::PAGE_BYTES;
 
 use crate::resident::{PageTables, Span};
 use crate::session::{Module, Owned, Owner, Progress, SessionError, SessionFile};
@@ -20,6 +21,24 @@ struct Measured {
     bytes: u64,
     /// That epoch is the one at hand; else the figure is replaced by the next measurement.
     fresh: bool,
+}
+
+/// The most that a site had resident at one time, as the runtime tells.
+#[derive(Clone, Copy, Debug, Default)]
+struct Peak {
+    /// As the program itself measured it; zero where it did not.
+    measured: u64,
+    /// Most bytes asked for at one time, in whole pages; zero where that is not known.
+    requested: u64,
+}
+
+impl Peak {
+    /// The same of `bytes` bytes that were mapped; all of them where nothing is known.
+    fn of_mapped(self, bytes: u64) -> u64 {
+        let known = [self.measured, self.requested];
+        let most = known.into_iter().find(|known| *known > 0);
+        most.map_or(bytes, |most| most.min(bytes))
+    }
 }
 
 /// Accesses to one page that were counted in software.
@@ -42,8 +61,10 @@ pub struct Tracked {
     file: Option<SessionFile>,
     modules: Vec<Module>,
     progress: Progress,
-    /// Site of each number in its site table.
-    site_ids: Vec<SiteId>,
+    /// Site of each number in its site table, and the most that it can have had resident.
+    sites: Vec<(SiteId, Peak)>,
+    /// Of what the other sites share.
+    shared_peak: Peak,
     /// What is owned now, by address.
     owned: Vec<Owned>,
     /// What was owned earlier in this epoch and is not now: samples may still point there.
@@ -66,7 +87,8 @@ impl Tracked {
             file: Some(file),
             modules: Vec::new(),
             progress: Progress::default(),
-            site_ids: Vec::new(),
+            sites: Vec::new(),
+            shared_peak: Peak::default(),
             owned: Vec::new(),
             departed: Vec::new(),
             resident: HashMap::new(),
@@ -117,15 +139,22 @@ impl Tracked {
         };
         file.read_modules(&self.progress, &mut self.modules)?;
         let (process, modules) = (self.process, &self.modules);
-        let site_ids = &mut self.site_ids;
+        let sites = &mut self.sites;
         file.read_sites(&self.progress, |number, row| {
             let number = number as usize;
-            if site_ids.len() <= number {
-                site_ids.resize(number + 1, SiteId::UNATTRIBUTED);
+            if sites.len() <= number {
+                sites.resize(number + 1, (SiteId::UNATTRIBUTED, Peak::default()));
             }
-            site_ids[number] = row.id;
+            let peak = Peak {
+                measured: row.numbers.peak_resident_bytes,
+                requested: whole_pages(row.numbers.peak_bytes),
+            };
+            sites[number] = (row.id, peak);
             ledger.note(process, row, modules);
-        })
+        })?;
+        self.shared_peak.measured = file.shared_peak_resident(&self.progress)?;
+        ledger.note_shared_peak(Bytes(self.shared_peak.measured));
+        Ok(())
     }
 
     /// Hands over the trapped accesses since the last call; returns how many were lost.
@@ -193,17 +222,34 @@ impl Tracked {
         Ok(())
     }
 
-    /// The extents of this epoch. One that was never measured, because the program ended before,
-    /// counts as wholly resident, which is the most it can have been; one that went during the
-    /// epoch counts as it was measured, else as nothing.
+    /// The extents of this epoch. Those of a program that has ended, and those that were never measured, count
+    /// as what the runtime told of their site, shared out by their sizes, where that is more than was
+    /// measured; where it told nothing, as wholly resident. One that went during the epoch counts as it
+    /// was measured, else as nothing.
     pub fn extents(&mut self) -> Vec<Extent> {
         let mut departed = std::mem::take(&mut self.departed);
         departed.sort_unstable_by_key(|range| range.address);
         departed.dedup_by_key(|range| range.address);
-        let now = self
-            .owned
-            .iter()
-            .map(|range| self.extent(range, range.bytes));
+        let mut mapped = HashMap::<Owner, u64>::new();
+        for range in &self.owned {
+            let all = mapped.entry(range.owner).or_default();
+            *all = all.saturating_add(range.bytes);
+        }
+        let at_most = |range: &Owned| {
+            let all = mapped.get(&range.owner).copied().unwrap_or(range.bytes);
+            let peak = u128::from(self.peak_of(range.owner).of_mapped(all));
+            (peak * u128::from(range.bytes) / u128::from(all.max(1))) as u64
+        };
+        let now = self.owned.iter().map(|range| {
+            let extent = self.extent(range, at_most(range));
+            match self.over && self.exited() {
+                true => Extent {
+                    resident: extent.resident.max(Bytes(at_most(range))),
+                    ..extent
+                },
+                false => extent,
+            }
+        });
         let before = departed.iter().map(|range| self.extent(range, 0));
         let mut extents: Vec<Extent> = now.chain(before).collect();
         extents.sort_by_key(|extent| extent.address);
@@ -217,6 +263,22 @@ impl Tracked {
         extents
     }
 
+    fn peak_of(&self, owner: Owner) -> Peak {
+        match owner {
+            Owner::Shared => self.shared_peak,
+            Owner::Site(number) => self
+                .sites
+                .get(number as usize)
+                .map_or(Peak::default(), |(_, peak)| *peak),
+        }
+    }
+
+    /// Whether the runtime told what was resident.
+    #[must_use]
+    pub fn measured_itself(&self) -> bool {
+        self.shared_peak.measured > 0 || self.sites.iter().any(|(_, peak)| peak.measured > 0)
+    }
+
     fn extent(&self, range: &Owned, unmeasured: u64) -> Extent {
         let known = self.resident.get(&(range.address, range.bytes));
         Extent {
@@ -224,10 +286,9 @@ impl Tracked {
             site: match range.owner {
                 Owner::Shared => SiteId::SHARED,
                 Owner::Site(number) => self
-                    .site_ids
+                    .sites
                     .get(number as usize)
-                    .copied()
-                    .unwrap_or(SiteId::UNATTRIBUTED),
+                    .map_or(SiteId::UNATTRIBUTED, |(id, _)| *id),
             },
             address: range.address,
             bytes: Bytes(range.bytes),
@@ -256,6 +317,13 @@ impl Tracked {
         self.file = None;
         self.modules = Vec::new();
     }
+}
+
+/// A number of bytes rounded up to pages. A file may hold any number.
+fn whole_pages(bytes: u64) -> u64 {
+    bytes
+        .checked_next_multiple_of(PAGE_BYTES as u64)
+        .unwrap_or(u64::MAX)
 }
 
 /// True where a range begins at or reaches over this address.

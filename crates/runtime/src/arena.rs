@@ -18,7 +18,7 @@ use crate::session;
 use crate::tables::{self, Tables, part};
 
 /// jemalloc encodes an arena in 12 bits and keeps some for itself.
-const ARENAS_MAX: u32 = 4_000;
+pub(crate) const ARENAS_MAX: u32 = 4_000;
 
 static LOCK: Lock = Lock::new();
 static HOOKS: AtomicPtr<ArenaHooks> = AtomicPtr::new(core::ptr::null_mut());

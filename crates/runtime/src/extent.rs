@@ -14,6 +14,7 @@ use crate::instance;
 use crate::kernel::hidden;
 use crate::placement;
 use crate::pool::{self, CHUNK};
+use crate::resident;
 use crate::session;
 use crate::tables::{self, part};
 
@@ -203,6 +204,7 @@ fn count_mapped(number: u32, bytes: u64) {
 /// The kernel's error number.
 pub(crate) fn purge(address: usize, bytes: usize) -> memory::Result<()> {
     if pool::owner(address) != 0 {
+        resident::before_loss(bytes);
         return placement::discard(address, bytes);
     }
     // SAFETY: the range belongs to jemalloc, which wants its contents gone.

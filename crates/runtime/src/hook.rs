@@ -210,6 +210,7 @@ plain_hooks! {
     clone => process_hooks::clone_hook;
     unshare => process_hooks::unshare_hook;
     setns => process_hooks::setns_hook;
+    prctl => process_hooks::prctl_hook;
 
     xallocx => jemalloc_api::xallocx_hook;
     sallocx => jemalloc_api::sallocx_hook;

@@ -60,6 +60,7 @@ mod placement;
 mod plan;
 mod pool;
 mod process_hooks;
+mod resident;
 mod say;
 mod service;
 mod session;

@@ -13,6 +13,7 @@ use crate::kernel::{answer, answer_number};
 use crate::mapping::{self, Mapping};
 use crate::placement;
 use crate::pool::{self, CHUNK};
+use crate::resident;
 use crate::site;
 use crate::staged;
 use crate::state;
@@ -179,7 +180,12 @@ unsafe fn unmap_around(address: usize, bytes: usize, inside: &Range<usize>) -> m
     // SAFETY: the caller's promise; the range stays in the pool's reservation.
     let close = || unsafe { memory::reserve_again(inside.start, inside.len()) };
     match mapping::lock() {
-        Some(mappings) => mappings.release(inside, close),
+        Some(mappings) => {
+            if let Some((_, mapping)) = mappings.at(inside.start) {
+                resident::before_unmap(mapping.site, inside);
+            }
+            mappings.release(inside, close)
+        }
         // A signal handler in the middle of the bookkeeping: the chunks stay taken.
         None => close(),
     }

@@ -15,6 +15,7 @@ use isotherm_sys::system_call::{Errno, Result, call};
 use crate::c_library;
 use crate::kernel::{answer, answer_number, errno, set_errno};
 use crate::placement;
+use crate::resident;
 use crate::session;
 use crate::staged;
 use crate::start;
@@ -256,6 +257,26 @@ pub(crate) unsafe extern "C" fn fork_without_handlers() -> c_int {
         pid => Ok(pid as usize),
     });
     answer_number(made) as c_int
+}
+
+/// `prctl`: tells when the program begins to filter its system calls. Most give up new privileges first, because
+/// the kernel asks for that of all but root.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe extern "C" fn prctl_hook(
+    option: c_int,
+    second: usize,
+    third: usize,
+    fourth: usize,
+    fifth: usize,
+) -> c_int {
+    if matches!(option, libc::PR_SET_SECCOMP | libc::PR_SET_NO_NEW_PRIVS) {
+        resident::before_sandbox();
+    }
+    let arguments = [option as usize, second, third, fourth, fifth, 0];
+    // SAFETY: the caller's promise.
+    answer_number(unsafe { call(libc::SYS_prctl, arguments) }) as c_int
 }
 
 /// What the child of [`clone_hook`] runs.

@@ -101,7 +101,7 @@ fn describe(context: &Context, kind: SiteKind) -> SiteRecord {
         depth: context.depth as u32,
         frames: [FrameRecord::default(); isotherm_abi::MAX_DEPTH],
         arena: 0.into(),
-        reserved: 0,
+        peak_resident_pages: 0.into(),
         allocations: 0.into(),
         requested_bytes: 0.into(),
         live_bytes: 0.into(),

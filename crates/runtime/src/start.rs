@@ -20,6 +20,7 @@ use crate::instance;
 use crate::line_filter;
 use crate::placement;
 use crate::pool;
+use crate::resident;
 use crate::say;
 use crate::session;
 use crate::site;
@@ -196,6 +197,7 @@ extern "C" fn loaded() {
 /// Runs when the program leaves through `exit`.
 extern "C" fn unloaded() {
     thread::finish();
+    resident::measure();
     if let Some(session) = session::current() {
         // What was turned off stays said.
         let _ = session.header().state.compare_exchange(

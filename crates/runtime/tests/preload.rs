@@ -346,6 +346,7 @@ fn a_program_that_ends_its_last_thread_alone_ends() {
         "strict-killed",
         "filter",
         "filter-killed",
+        "filter-whole",
         "thread",
     ];
     for how in hows {
@@ -361,7 +362,7 @@ fn blocks_of_the_c_library_go_back_to_it() {
     let program = build("deepbind.c", &["-fno-builtin"]);
     let plain = Command::new(&program).arg(&module).output();
     let plain = story(&plain.expect("the program starts"));
-    let expected = "its own allocator: yes\n2500 of 2500\nexit Some(3), signal None";
+    let expected = "its own allocator: yes\n250 of 250\nexit Some(3), signal None";
     assert_eq!(plain, expected);
     same_in_every_way(&program, &[module.as_os_str()]);
 }

@@ -136,6 +136,24 @@ pub fn is_resident(address: usize) -> bool {
     answer == 0 && resident & 1 != 0
 }
 
+/// Bytes of a page as the kernel counts them in [`residency`], on the machines that are supported.
+pub const PAGE_BYTES: usize = 4096;
+
+/// Says of each page from `address` on, in the lowest bit of a byte, whether it is resident (`mincore(2)`).
+/// Where part of the range is not mapped the bytes stay as they are.
+pub fn residency(address: usize, pages: &mut [u8]) {
+    let arguments = [
+        address,
+        pages.len() * PAGE_BYTES,
+        pages.as_mut_ptr().expose_provenance(),
+        0,
+        0,
+        0,
+    ];
+    // SAFETY: mincore reads no memory of the range, and writes one byte for each of its pages.
+    let _ = unsafe { call(libc::SYS_mincore, arguments) };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -154,6 +172,20 @@ mod tests {
             assert_eq!((base as *const u64).read(), 0);
             unmap(base, 1 << 22).unwrap();
         }
+    }
+
+    #[test]
+    fn pages_that_were_written_are_resident_and_no_others() {
+        let base = fresh(4 * PAGE_BYTES).unwrap();
+        // SAFETY: the range was mapped here and nobody else knows it.
+        unsafe { ((base + 2 * PAGE_BYTES) as *mut u8).write(1) };
+        let mut pages = [0; 4];
+        residency(base, &mut pages);
+        assert_eq!(pages.map(|page| page & 1), [0, 0, 1, 0]);
+        // SAFETY: as above.
+        unsafe { unmap(base, 4 * PAGE_BYTES).unwrap() };
+        residency(base, &mut pages);
+        assert_eq!(pages.map(|page| page & 1), [0, 0, 1, 0], "as they were");
     }
 
     #[test]

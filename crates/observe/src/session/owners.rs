@@ -15,11 +15,11 @@ use isotherm_abi::{CHUNK_BYTES, CHUNK_SHIFT};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-use super::tables::{long, word};
+use super::tables::{long, pages, word};
 use super::{Progress, SessionError, SessionFile};
 
 /// Who made some memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
     /// The arena that small and rare sites share.
     Shared,
@@ -83,6 +83,21 @@ impl SessionFile {
         self.read_mappings(progress, &mut owned)?;
         owned.sort_unstable_by_key(|range| range.address);
         Ok(owned)
+    }
+
+    /// Most bytes of what the sites without an arena of their own share that the runtime found resident
+    /// at one time; 0 where it did not look.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn shared_peak_resident(&self, progress: &Progress) -> Result<u64, SessionError> {
+        let mut peak = 0;
+        let first = progress.arenas.min(1);
+        let bytes = size_of::<ArenaRecord>();
+        self.read_records(self.header.arenas, bytes, 0, first, |_, record| {
+            peak = pages(word(record, offset_of!(ArenaRecord, peak_resident_pages)));
+        })?;
+        Ok(peak)
     }
 
     /// The next chunks from this one on that do not lie in a hole of the file. Where the file

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 use isotherm_abi::MAX_DEPTH;
 use isotherm_abi::session::{FrameRecord, ModuleRecord, NO_MODULE, SiteRecord};
 use isotherm_model::site::{Frame, SiteId, SiteKind};
+use isotherm_sys::memory::PAGE_BYTES;
 
 use super::{Progress, SessionError, SessionFile, Table};
 
@@ -33,6 +34,8 @@ pub struct SiteNumbers {
     pub requested_bytes: u64,
     /// Most bytes asked for and not freed at one time.
     pub peak_bytes: u64,
+    /// Most bytes that the runtime found resident at one time; 0 where it did not look.
+    pub peak_resident_bytes: u64,
 }
 
 /// A site as the file has it.
@@ -172,6 +175,11 @@ impl SessionFile {
     }
 }
 
+/// Bytes of pages as the runtime counts them.
+pub(super) fn pages(count: u32) -> u64 {
+    u64::from(count) * PAGE_BYTES as u64
+}
+
 /// Build-id, and where the path lies.
 fn module(record: &[u8]) -> (Option<String>, u32, u32) {
     let at = offset_of!(ModuleRecord, build_id);
@@ -212,6 +220,7 @@ fn site(record: &[u8]) -> Option<SiteRow> {
             allocations: long(record, offset_of!(SiteRecord, allocations)),
             requested_bytes: long(record, offset_of!(SiteRecord, requested_bytes)),
             peak_bytes: long(record, offset_of!(SiteRecord, peak_bytes)),
+            peak_resident_bytes: pages(word(record, offset_of!(SiteRecord, peak_resident_pages))),
         },
     })
 }

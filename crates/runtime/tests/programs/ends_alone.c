@@ -17,11 +17,12 @@ static void say(const char *text) {
   if (write(1, text, strlen(text)) < 0) abort();
 }
 
-/* Lets a thread write and end; what else it calls kills it. */
-static void filter(void) {
+/* Lets a thread write and end, alone or with the whole process; what else it calls kills it. */
+static void filter(int whole) {
   struct sock_filter program[] = {
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 2, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, whole ? SYS_exit_group : SYS_exit, 1, 0),
       BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit, 0, 1),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
       BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
@@ -50,9 +51,10 @@ int main(int count, char **words) {
   char *block = malloc(8);
   memset(block, 1, 8);
   if (strncmp(how, "strict", 6) == 0) strict();
-  if (strncmp(how, "filter", 6) == 0) filter();
+  if (strncmp(how, "filter", 6) == 0) filter(strcmp(how, "filter-whole") == 0);
   say("here\n");
   if (strcmp(how, "strict-killed") == 0 || strcmp(how, "filter-killed") == 0) syscall(SYS_exit_group, 5);
+  if (strcmp(how, "filter-whole") == 0) exit(3);
   if (strcmp(how, "thread") == 0) {
     static pthread_t self;
     pthread_t other;

@@ -91,7 +91,7 @@ pub(super) fn board(chunks: usize) -> Board {
             site: AtomicU32::new(0),
             tier: AtomicU32::new(FAST),
             wanted_tier: AtomicU32::new(NO_TIER),
-            reserved: 0,
+            peak_resident_pages: 0.into(),
             mapped_bytes: AtomicU64::new(0),
         }),
         owners: leak(chunks, || AtomicU32::new(0)),

@@ -1,0 +1,190 @@
+//! What is resident of each site, measured by the program itself where nobody outside comes in time.
+//!
+//! The observer measures by the clock, and not more often than its share of the time allows: it misses what a
+//! short program touches after its last look, and what comes and goes between two. So the runtime measures
+//! before contents are given back to the kernel in large pieces, and when the program leaves through
+//! `exit`. Only the highest figure of each site is kept.
+//!
+//! ```text
+//! a mapping goes            its own pages, always, and everything, if the last time is long enough ago
+//! jemalloc purges           everything, if the last time is long enough ago
+//! exit                      everything
+//! ```
+//!
+//! A program that locks itself into a sandbox is not measured any more: filters may kill for a system call that
+//! the program has no use for, and `mincore` is one.
+//!
+//! A page counts where `mincore` finds it at its place or, while the emulation has it away, in the shadow.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+
+use isotherm_abi::session::{ArenaRecord, CHUNK_FREE, CHUNK_MAPPING, SiteRecord};
+use isotherm_sys::memory::{self, PAGE_BYTES};
+
+use crate::arena::ARENAS_MAX;
+use crate::pool::{self, CHUNK};
+use crate::session;
+use crate::state;
+use crate::tables::{self, Tables, part};
+use crate::trap::progress::now_ns;
+
+/// A loss of fewer bytes than this is not worth a look: jemalloc purges small pieces often.
+const LARGE_BYTES: usize = 1 << 20;
+
+/// Measuring may take this fraction of the time: one part in so many.
+const SHARE: u64 = 50;
+
+/// Mappings that are looked at; each is compared with all others.
+const MAPPINGS_MAX: u32 = 1 << 10;
+
+/// Pages looked at in one call, a byte each on the stack.
+const PAGES: usize = 2048;
+
+/// The program filters its system calls.
+static SANDBOXED: AtomicBool = AtomicBool::new(false);
+static BUSY: AtomicBool = AtomicBool::new(false);
+/// Before this time nothing is measured that can wait.
+static NEXT_NS: AtomicU64 = AtomicU64::new(0);
+/// Resident pages of each arena, as they are being counted.
+static PAGES_OF_ARENA: [AtomicU32; ARENAS_MAX as usize] =
+    [const { AtomicU32::new(0) }; ARENAS_MAX as usize];
+
+/// The program is about to filter its system calls. What is known by now is all that will be.
+pub(crate) fn before_sandbox() {
+    measure();
+    SANDBOXED.store(true, Ordering::Release);
+}
+
+/// The tables, if sites are told apart, somebody hears of a measurement, and it does no harm.
+fn wanted() -> Option<&'static Tables> {
+    let wanted = state::get() == state::PROFILE
+        && session::is_wanted()
+        && !SANDBOXED.load(Ordering::Relaxed);
+    tables::private().filter(|_| wanted)
+}
+
+/// Measures before contents of the pool go, if it was not done lately.
+pub(crate) fn before_loss(bytes: usize) {
+    if bytes >= LARGE_BYTES && wanted().is_some() && now_ns() >= NEXT_NS.load(Ordering::Relaxed) {
+        measure();
+    }
+}
+
+/// Measures a mapping of a site before it goes.
+pub(crate) fn before_unmap(site: u32, range: &Range<usize>) {
+    if let Some(private) = wanted().filter(|_| range.len() >= LARGE_BYTES) {
+        note_site(private, site, resident_pages(private, range));
+        before_loss(range.len());
+    }
+}
+
+/// Measures everything. A second thread that wants the same at the same time goes without.
+pub(crate) fn measure() {
+    let Some(private) = wanted() else { return };
+    if BUSY.swap(true, Ordering::Acquire) {
+        return;
+    }
+    let begin = now_ns();
+    measure_arenas(private);
+    measure_mappings(private);
+    let now = now_ns();
+    NEXT_NS.store(now + now.saturating_sub(begin) * SHARE, Ordering::Relaxed);
+    BUSY.store(false, Ordering::Release);
+}
+
+fn measure_arenas(private: &Tables) {
+    let arenas = private.header().arena_count.load(Ordering::Acquire);
+    let arenas = &PAGES_OF_ARENA[..(arenas as usize).min(PAGES_OF_ARENA.len())];
+    for pages in arenas {
+        pages.store(0, Ordering::Relaxed);
+    }
+    let base = pool::range().start;
+    for index in 0..pool::chunks_ever_used() {
+        let owner = private.chunk(index).load(Ordering::Relaxed);
+        if matches!(owner, CHUNK_FREE | CHUNK_MAPPING) {
+            continue;
+        }
+        if let Some(pages) = arenas.get(owner as usize - 1) {
+            let start = base + index * CHUNK;
+            pages.fetch_add(
+                resident_pages(private, &(start..start + CHUNK)),
+                Ordering::Relaxed,
+            );
+        }
+    }
+    let mut shared = 0_u32;
+    for (number, pages) in (0..).zip(arenas) {
+        let pages = pages.load(Ordering::Relaxed);
+        match private.arena(number).site.load(Ordering::Relaxed) {
+            0 => shared = shared.saturating_add(pages),
+            site => note_site(private, site - 1, pages),
+        }
+    }
+    note_shared(private, shared);
+}
+
+fn measure_mappings(private: &Tables) {
+    let count = private.header().mapping_count.load(Ordering::Acquire);
+    let of = |slot: u32| {
+        let record = private.mapping(slot);
+        let bytes = record.bytes.load(Ordering::Relaxed) as usize;
+        let start = record.address.load(Ordering::Relaxed) as usize;
+        (bytes > 0).then(|| (record.site.load(Ordering::Relaxed), start..start + bytes))
+    };
+    let slots = || (0..count.min(MAPPINGS_MAX)).filter_map(|slot| Some((slot, of(slot)?)));
+    for (slot, (site, _)) in slots() {
+        let is_first = !slots().any(|(other, (of, _))| of == site && other < slot);
+        if is_first {
+            let own = slots().filter(|(_, (of, _))| *of == site);
+            let pages = own.map(|(_, (_, range))| resident_pages(private, &range));
+            note_site(private, site, pages.fold(0, u32::saturating_add));
+        }
+    }
+}
+
+/// Keeps the highest figure of a site, here and in the session.
+fn note_site(private: &Tables, site: u32, pages: u32) {
+    let sites = private.header().site_count.load(Ordering::Acquire);
+    if pages == 0 || site >= sites {
+        return;
+    }
+    let peak = &private.site(site).peak_resident_pages;
+    let peak = peak.fetch_max(pages, Ordering::Relaxed).max(pages);
+    let bytes = size_of::<SiteRecord>() as u64;
+    let offset = private.offset(part::SITES) + u64::from(site) * bytes;
+    if let Some(session) = session::writable(offset, bytes) {
+        let told = &session.site(site).peak_resident_pages;
+        told.store(peak, Ordering::Relaxed);
+    }
+}
+
+/// As [`note_site`], of what the sites without an arena of their own share; kept with the first arena.
+fn note_shared(private: &Tables, pages: u32) {
+    let peak = &private.arena(0).peak_resident_pages;
+    let peak = peak.fetch_max(pages, Ordering::Relaxed).max(pages);
+    let offset = private.offset(part::ARENAS);
+    if let Some(session) = session::writable(offset, size_of::<ArenaRecord>() as u64) {
+        let told = &session.arena(0).peak_resident_pages;
+        told.store(peak, Ordering::Relaxed);
+    }
+}
+
+/// Resident pages of a range.
+fn resident_pages(private: &Tables, range: &Range<usize>) -> u32 {
+    let shadow = session::current().unwrap_or(private).header();
+    let shadow = shadow.shadow_offset.load(Ordering::Relaxed) as usize;
+    let mut pages = 0;
+    for start in range.clone().step_by(PAGES * PAGE_BYTES) {
+        let count = (range.end - start).div_ceil(PAGE_BYTES).min(PAGES);
+        let (mut here, mut there) = ([0; PAGES], [0; PAGES]);
+        memory::residency(start, &mut here[..count]);
+        if shadow != 0 {
+            memory::residency(start.wrapping_add(shadow), &mut there[..count]);
+        }
+        let is_resident = |(here, there): (&u8, &u8)| (here | there) & 1;
+        let found = here[..count].iter().zip(&there[..count]).map(is_resident);
+        pages += found.map(u32::from).sum::<u32>();
+    }
+    pages
+}
