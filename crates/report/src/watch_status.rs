@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::json_line;
 use crate::table::{left, render, right};
-use crate::words::{clip, counted, percent};
+use crate::words::{clip, counted, percent, printable};
 
 /// Version of the JSON form; a change that old readers would misread raises it.
 pub const VERSION: u32 = 1;
@@ -326,7 +326,7 @@ impl Status {
                 process.hit_rate.map_or_else(|| "-".to_owned(), percent),
                 match process.trouble.is_empty() {
                     true => clip(&process.control_group, NAME_AT_MOST),
-                    false => process.trouble.clone(),
+                    false => printable(&process.trouble),
                 },
             ]
         };
@@ -406,12 +406,12 @@ impl Status {
     pub fn source_rows(&self) -> Vec<Vec<String>> {
         let row = |source: &SourceStatus| {
             vec![
-                source.name.clone(),
+                printable(&source.name),
                 source.taken.to_string(),
                 source.usable.to_string(),
                 source.lost.to_string(),
                 Nanos(source.cost_ns).to_string(),
-                source.trouble.clone(),
+                printable(&source.trouble),
             ]
         };
         self.sources.iter().map(row).collect()

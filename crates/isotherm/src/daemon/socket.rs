@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use anyhow::{Context, Result, bail};
 use isotherm_report::watch_heat::{HeatHistory, HeatMap};
 use isotherm_report::watch_maps::Maps;
 use isotherm_report::watch_status::Status;
+use rustix::fs::{Mode, OFlags};
 
 /// Clients served at a time.
 const CLIENTS_AT_MOST: usize = 16;
@@ -120,14 +122,25 @@ pub(crate) fn listen(path: &Path, board: Arc<Board>) -> Result<Listening> {
         fs::remove_file(path).with_context(|| format!("{shown}: cannot be removed"))?;
     }
     let listener = UnixListener::bind(path).with_context(|| format!("{shown}: cannot be made"))?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o660))
-        .with_context(|| format!("{shown}: its rights cannot be set"))?;
+    open_to_group(path).with_context(|| format!("{shown}: its rights cannot be set"))?;
     let clients = Arc::new(AtomicUsize::new(0));
     std::thread::Builder::new()
         .name("socket".to_owned())
         .spawn(move || accept(&listener, &board, &clients))
         .context("no thread for the socket")?;
     Ok(Listening(path.to_owned()))
+}
+
+/// Lets the group ask too. The name may be a link by now, to a file whose rights are none of ours, so the socket
+/// itself is held.
+fn open_to_group(path: &Path) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let held = rustix::fs::open(path, flags, Mode::empty())?;
+    let itself = format!("/proc/self/fd/{}", held.as_raw_fd());
+    match fs::metadata(&itself)?.file_type().is_socket() {
+        true => fs::set_permissions(itself, fs::Permissions::from_mode(0o660)),
+        false => Err(io::Error::other("something else was put in its place")),
+    }
 }
 
 fn accept(listener: &UnixListener, board: &Arc<Board>, clients: &Arc<AtomicUsize>) {
@@ -346,5 +359,29 @@ mod tests {
         drop(std::os::unix::net::UnixListener::bind(&path).expect("binds"));
         assert!(path.exists());
         listen(&path, Arc::new(Board::default())).expect("listens");
+    }
+
+    #[test]
+    fn the_group_may_ask_and_the_rights_of_a_file_behind_a_link_stay() {
+        use std::os::unix::fs::PermissionsExt;
+        let directory = tempfile::tempdir().expect("a directory");
+        let [path, file, link] = ["socket", "file", "link"].map(|name| directory.path().join(name));
+        let _listening = listen(&path, Arc::new(Board::default())).expect("listens");
+        let mode = |path| {
+            std::fs::metadata(path)
+                .expect("is there")
+                .permissions()
+                .mode()
+                & 0o777
+        };
+        assert_eq!(mode(&path), 0o660);
+        std::fs::write(&file, "mine").expect("writes");
+        let own = mode(&file);
+        for target in [&file, &path] {
+            std::os::unix::fs::symlink(target, &link).expect("links");
+            super::open_to_group(&link).expect_err("a link");
+            std::fs::remove_file(&link).expect("removes");
+        }
+        assert_eq!(mode(&file), own);
     }
 }

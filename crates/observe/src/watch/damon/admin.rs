@@ -1,7 +1,7 @@
 //! The files of DAMON: whose the kdamonds are, and what one is told and tells.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -173,7 +173,7 @@ impl Admin {
     pub(super) fn note(&self) {
         let pids: Vec<String> = (0..self.count).filter_map(|it| self.thread(it)).collect();
         if let Some(note) = &self.note {
-            let _ = fs::write(note, format!("{}\n{}\n", self.count, pids.join("\n")));
+            let _ = rewrite(note, &format!("{}\n{}\n", self.count, pids.join("\n")));
         }
     }
 
@@ -274,6 +274,12 @@ fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path).map(|text| text.trim().to_owned())
 }
 
+/// Makes the file anew, so that a link in its place is removed and not followed.
+fn rewrite(path: &Path, text: &str) -> io::Result<()> {
+    let _ = fs::remove_file(path);
+    fs::File::create_new(path)?.write_all(text.as_bytes())
+}
+
 /// The thread of a kdamond that runs.
 fn thread(files: &Path, number: usize) -> Option<String> {
     let pid = read(&files.join(format!("{number}/pid"))).ok()?;
@@ -297,6 +303,17 @@ fn are_ours(files: &Path, note: Option<&Path>, count: &str) -> bool {
 mod tests {
     use super::{Region, region};
     use std::fs;
+
+    #[test]
+    fn a_link_in_the_place_of_the_note_is_replaced_and_not_followed() {
+        let directory = tempfile::tempdir().unwrap();
+        let [note, file] = ["note", "file"].map(|name| directory.path().join(name));
+        fs::write(&file, "mine").unwrap();
+        std::os::unix::fs::symlink(&file, &note).unwrap();
+        super::rewrite(&note, "2\n").unwrap();
+        assert_eq!(fs::read_to_string(&file).unwrap(), "mine");
+        assert_eq!(fs::read_to_string(&note).unwrap(), "2\n");
+    }
 
     #[test]
     fn a_region_that_makes_no_sense_is_none() {
