@@ -8,6 +8,7 @@ use std::path::Path;
 
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::Evidence;
+use isotherm_model::words::counted;
 
 use crate::counters::{self, Kind, Lack};
 use crate::live::Source;
@@ -283,9 +284,10 @@ fn paranoid(root: &Path) -> Finding {
 
 fn counting(kind: Kind, root: &Path, probe: &dyn Probe) -> Finding {
     match counters::open(kind, root, &|event| probe.counter(event)) {
-        Ok(counters::Counting::Events(events)) => {
-            available(kind.name(), format!("counted by {} events", events.len()))
-        }
+        Ok(counters::Counting::Events(events)) => available(
+            kind.name(),
+            format!("counted by {}", counted(events.len(), "event")),
+        ),
         Ok(counters::Counting::Resctrl(_)) => available(kind.name(), "bytes of all control groups"),
         Err(Lack { why, remedy }) => missing(kind.name(), why, remedy),
     }

@@ -6,6 +6,7 @@ use std::path::Path;
 use isotherm_abi::accesses::{SECTION, VERSION};
 use isotherm_model::batch::{Sample, SourceReport};
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::words::counted;
 use isotherm_sys::files::open_input;
 use object::read::ReadCache;
 use object::{Object, ObjectSection};
@@ -109,7 +110,8 @@ impl Instrumented {
                  program compiled with isotherm-cc --profile, and of this version?"
             );
         } else if report.lost > 0 {
-            report.trouble = format!("{} samples found no room and are missing", report.lost);
+            let samples = counted(report.lost, "sample");
+            report.trouble = format!("missing for want of room: {samples}");
         }
         report
     }

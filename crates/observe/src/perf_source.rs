@@ -5,6 +5,7 @@ use std::io;
 
 use isotherm_model::batch::SourceReport;
 use isotherm_model::units::Nanos;
+use isotherm_model::words::counted;
 use isotherm_sys::perf::aux::Trace;
 use isotherm_sys::perf::record::{Mapping, Record, Records, Sample, SampleLayout};
 use isotherm_sys::perf::{Event, Sampler};
@@ -320,18 +321,19 @@ impl PerfSource {
             ));
         } else if self.is_blind() {
             troubles.push(format!(
-                "none of its {} samples has a data address",
-                self.report.taken
+                "no data address in any of {}",
+                counted(self.report.taken, "sample")
             ));
         }
         if self.throttled > 0 {
             troubles.push(format!(
-                "the kernel throttled it {} times (kernel.perf_cpu_time_max_percent)",
-                self.throttled
+                "the kernel throttled it {} (kernel.perf_cpu_time_max_percent)",
+                counted(self.throttled, "time")
             ));
         }
         if self.malformed > 0 {
-            troubles.push(format!("{} records could not be read", self.malformed));
+            let records = counted(self.malformed, "record");
+            troubles.push(format!("not readable: {records}"));
         }
         troubles.join("; ")
     }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident};
 use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_model::words::counted;
 use isotherm_sys::files::read_input;
 
 use crate::column::File;
@@ -230,11 +231,11 @@ impl Parts {
             .map(|extent| ((extent.process, extent.address), extent))
             .collect();
         if ending == Ending::Unknown {
-            let epochs = self.epochs.len();
+            let epochs = counted(self.epochs.len(), "epoch");
             self.warnings.push(Warning::new(
                 "",
                 format!(
-                    "the recording was cut short or still runs: it has no ending; its {epochs} epochs are used"
+                    "the recording was cut short or still runs: it has no ending; what is used: {epochs}"
                 ),
             ));
         }
@@ -290,12 +291,15 @@ impl Parts {
         let rows = rows.chain(self.resident.iter().map(|resident| resident.epoch));
         let uncommitted: BTreeSet<Epoch> = rows.filter(|e| !spans.contains_key(e)).collect();
         if !uncommitted.is_empty() {
-            let count = uncommitted.len();
-            self.warnings.push(Warning::new("", if lost {
-                format!("the lengths of {count} epochs are lost; they are taken to be as long as was asked for")
-            } else {
-                format!("{count} epochs were cut short and left out")
-            }));
+            let count = counted(uncommitted.len(), "epoch");
+            self.warnings.push(Warning::new(
+                "",
+                if lost {
+                    format!("the length of {count} is lost and taken to be what was asked for")
+                } else {
+                    format!("left out, because the recording was cut short in it: {count}")
+                },
+            ));
         }
         if lost {
             let span = meta.epoch_length;
@@ -320,7 +324,8 @@ impl Parts {
         let lost =
             self.incomplete.contains(&Table::Sites) || !self.seen.contains_key(&Table::Sites);
         if lost && !orphans.is_empty() {
-            let what = format!("the code locations of {} sites are lost", orphans.len());
+            let count = counted(orphans.len(), "site");
+            let what = format!("the code location of {count} is lost");
             self.warnings.push(Warning::new("", what));
             for id in &orphans {
                 sites.insert(*id, nameless(*id));

@@ -173,17 +173,29 @@ fn header(summary: &Summary) -> String {
         }
         html += "</ul>\n";
     }
+    html += "<dl class=\"figures\">\n";
+    for (what, value, note) in figures(summary) {
+        html += &format!(
+            "<div><dt>{}</dt><dd><b>{}</b><span>{}</span></dd></div>\n",
+            escape(&what),
+            escape(&value),
+            escape(&note)
+        );
+    }
+    html + "</dl>\n</header>\n"
+}
+
+/// The figures below the headline: what, how much, and of what.
+fn figures(summary: &Summary) -> Vec<(String, String, String)> {
     let totals = &summary.totals;
-    let of_counted = format!("of the {}", totals.counted.noun());
-    let units = totals.counted.units();
     let mut figures = vec![
         (
-            "footprint",
+            "footprint".to_owned(),
             Bytes(totals.footprint_bytes).to_string(),
             "most bytes of all sites resident at one time".to_owned(),
         ),
         (
-            &*of_counted,
+            format!("of the {}", totals.counted.noun()),
             percent(totals.hot_accesses_share),
             format!(
                 "on the hottest {} of the footprint",
@@ -191,12 +203,12 @@ fn header(summary: &Summary) -> String {
             ),
         ),
         (
-            "sites",
+            "sites".to_owned(),
             grouped(totals.sites as u64),
             "allocation sites that can be placed".to_owned(),
         ),
         (
-            &*units,
+            totals.counted.units(),
             grouped(totals.accesses),
             format!(
                 "on sites; {} more on stacks, data and libraries",
@@ -208,22 +220,13 @@ fn header(summary: &Summary) -> String {
         figures.insert(
             2,
             (
-                "of the bound",
+                "of the bound".to_owned(),
                 percent(plan.planned_of_bound),
                 format!("reached by the {} plan", clip(&plan.policy, 40)),
             ),
         );
     }
-    html += "<dl class=\"figures\">\n";
-    for (what, value, note) in figures {
-        html += &format!(
-            "<div><dt>{}</dt><dd><b>{}</b><span>{}</span></dd></div>\n",
-            escape(what),
-            escape(&value),
-            escape(&note)
-        );
-    }
-    html + "</dl>\n</header>\n"
+    figures
 }
 
 /// A chart: its place, its words, and what stands there without a script.
@@ -306,7 +309,11 @@ fn charts_last(summary: &Summary) -> String {
             counted(summary.run.epochs, "epoch"),
             summary.totals.counted.units()
         ),
-        label: &format!("Heat map of {rows} rows and {columns} columns"),
+        label: &format!(
+            "Heat map of {} and {}",
+            counted(rows, "row"),
+            counted(columns, "column")
+        ),
         after: "",
     };
     let words = format!(

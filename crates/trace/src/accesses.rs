@@ -2,6 +2,7 @@
 
 use isotherm_model::trace::Access;
 use isotherm_model::units::Nanos;
+use isotherm_model::words::counted;
 
 use crate::error::{Error, Fault, Place};
 
@@ -71,7 +72,7 @@ impl Accesses {
                 Fault::new("it holds no access", "at least one; is the file whole?")
             }
             Tally { records, .. } => Fault::new(
-                format!("none of its {records} samples has a data address"),
+                format!("no data address in any of {}", counted(records, "sample")),
                 "samples of memory accesses (`perf mem record`, or `perf record -d` with an event \
                  that knows addresses)",
             ),

@@ -4,7 +4,6 @@
 use std::io::Cursor;
 use std::path::{Path, PathBuf};
 
-use isotherm_model::footprint::Footprint;
 use isotherm_model::profile::Profile;
 use isotherm_model::trace::Access;
 use isotherm_model::units::{Bytes, Nanos};
@@ -113,7 +112,7 @@ fn damon_regions_become_heat_by_epoch_and_chunk() {
         .map(|extent| extent.bytes.0)
         .collect();
     assert_eq!(areas, [4 << 20, 4 << 20]);
-    assert_eq!(profile.footprint(), Footprint(Bytes(8 << 20)));
+    assert_eq!(profile.footprint().0, Bytes(8 << 20));
     // Two chunks of sixteen pages, 19 in the first snapshot and, in one of them, 20 in the second.
     let hot: Vec<u64> = profile
         .heat
@@ -250,7 +249,7 @@ const BAD: &[(&str, Format, &str)] = &[
     (
         "no-addresses.perf-script.txt",
         Format::PerfScript,
-        ": none of its 1 samples has a data address",
+        ": no data address in any of 1 sample",
     ),
     (
         "cut-off.perf.data",

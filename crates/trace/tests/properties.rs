@@ -99,7 +99,7 @@ proptest! {
         let sum: u64 = profile.heat.iter().map(|heat| heat.accesses.0).sum();
         prop_assert_eq!(sum, expected);
         let pages: u64 = regions.iter().map(|(_, pages, _)| pages * 4096).sum();
-        prop_assert_eq!(profile.footprint(), isotherm_model::footprint::Footprint(Bytes(pages)));
+        prop_assert_eq!(profile.footprint().0, Bytes(pages));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use isotherm_act::configuration::Configuration;
 use isotherm_model::plan::Plan;
 use isotherm_model::tier::{Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::words::counted;
 use isotherm_report::comparison::{Comparison, Times};
 
 use super::run::{covered, warn_if_foreign};
@@ -135,8 +136,8 @@ pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<Option<ExitStatus>
     if interrupted.is_some() {
         let whole = runs.keep_whole_rounds();
         notes.warn(&format!(
-            "interrupted after {whole} of {} rounds",
-            args.rounds
+            "interrupted after {whole} of {}",
+            counted(args.rounds, "round")
         ));
         if whole == 0 {
             return Ok(interrupted);
@@ -346,6 +347,7 @@ fn to_json(
     serde_json::json!({
         "command": command,
         "emulated": plan.tiers.emulates(),
+        "valued": plan.valued(),
         "fast_bytes": plan.tiers.all()[0].capacity.0,
         "runs_seconds": all,
         "median_seconds": each(|times| times.median),
@@ -370,10 +372,11 @@ fn shown(plan: &Plan, command: &[String], runs: &Runs, json: bool) -> String {
         ""
     };
     format!(
-        "{}\nfast tier {}{emulated}; rounds: {}; the bound is modelled\n{}\n",
+        "{}\nfast tier {}{emulated}; {}; the bound is modelled from the {}\n{}\n",
         command.join(" "),
         plan.tiers.all()[0].capacity,
-        runs.times[0].len(),
+        counted(runs.times[0].len(), "round"),
+        plan.valued(),
         comparison.render().trim_end()
     )
 }

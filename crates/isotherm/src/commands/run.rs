@@ -176,10 +176,7 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
     let observing = &recording::with_sources(&args.observing, words, notes)?;
-    let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
-    if let Some(why) = tiers_choice::trouble(&tiers, &Machine) {
-        notes.warn(&why);
-    }
+    let tiers = tiers(args, notes)?;
     let default_tier = isotherm_model::tier::TierIndex::FASTEST;
     let mut configuration = recording::for_sources(
         Configuration::online(observing.depth, tiers.clone(), default_tier),
@@ -225,11 +222,7 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let aftermath = Aftermath::read(&session);
     launch::warn_of(&aftermath, notes);
     let sites = recording::named(&step, naming);
-    let said = aftermath.took("online", took, &tiers);
-    match aftermath.worked() {
-        true => say_moves(&said, &step.executor.outcomes, &tiers, notes),
-        false => notes.say(&said),
-    }
+    say_moves(&aftermath, &step.executor.outcomes, &tiers, took, notes);
     let summary = online_summary(&step.executor.outcomes, &tiers, took, &aftermath);
     let written = write_summary(args, &summary);
     let closed = match (step.recorder, &args.output) {
@@ -245,6 +238,15 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
         (Err(_), _) => {}
     }
     Ok(launch::ended(status, [written, closed.map(drop)], notes))
+}
+
+/// The tiers that the flags ask for, with a warning where they cannot work.
+fn tiers(args: &RunArgs, notes: Notes) -> Result<Tiers> {
+    let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
+    if let Some(why) = tiers_choice::trouble(&tiers, &Machine) {
+        notes.warn(&why);
+    }
+    Ok(tiers)
 }
 
 fn online_summary(
@@ -311,7 +313,17 @@ fn count(outcomes: &[Outcome], fate: &Fate) -> (usize, Bytes) {
     )
 }
 
-fn say_moves(said: &str, outcomes: &[Outcome], tiers: &Tiers, notes: Notes) {
+fn say_moves(
+    aftermath: &Aftermath,
+    outcomes: &[Outcome],
+    tiers: &Tiers,
+    took: Nanos,
+    notes: Notes,
+) {
+    let said = aftermath.took("online", took, tiers);
+    if !aftermath.worked() {
+        return notes.say(&said);
+    }
     // On the emulated pair moves are asked for, on real nodes they are made.
     let (asked, asked_bytes) = count(outcomes, &Fate::Requested);
     let (moved, moved_bytes) = count(outcomes, &Fate::Moved);

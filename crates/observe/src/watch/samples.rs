@@ -12,6 +12,7 @@ use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Evidence, Sighting};
+use isotherm_model::words::counted;
 use isotherm_sys::perf::{Event, Sampler};
 
 use super::cost::Stride;
@@ -152,7 +153,7 @@ impl Samples {
             );
         }
         match taken > 0 && open.all(PerfSource::is_blind) {
-            true => format!("none of its {taken} samples has a data address"),
+            true => format!("no data address in any of {}", counted(taken, "sample")),
             false => String::new(),
         }
     }

@@ -6,6 +6,7 @@ use isotherm_model::batch::{Epoch, Extent, Process, SourceReport};
 use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile, Resident};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes, Nanos};
+use isotherm_model::words::counted;
 
 use crate::grain::Grain;
 
@@ -117,7 +118,8 @@ pub(super) fn profile(sites: &BTreeMap<SiteId, Stack>, grain: Grain) -> Profile 
     }
     if estimated > 0 {
         report.trouble = format!(
-            "{estimated} sites have no access count; theirs is estimated from their access density"
+            "estimated from the access density, because there is no access count: {}",
+            counted(estimated, "site")
         );
     }
     profile.sources.push(report);
