@@ -156,12 +156,9 @@ impl Numbering {
         }
         let mut order: Vec<_> = new.into_iter().collect();
         order.sort_by_key(|(site, chunks)| {
-            let first = chunks.first().map(|chunk| (chunk.1, chunk.2));
-            (
-                self.first_seen.get(site).copied().unwrap_or(u32::MAX),
-                first,
-                *site,
-            )
+            let first_seen = self.first_seen.get(site).copied().unwrap_or(u32::MAX);
+            let address = chunks.first().map(|chunk| (chunk.1, chunk.2));
+            (first_seen, address.is_none(), address, *site)
         });
         for (site, chunks) in order {
             let resident = held.resident.get(&site).copied().unwrap_or_default();
