@@ -100,7 +100,8 @@ def containers_of_memprof_are_the_sites_of_a_recorded_run(bench: Bench) -> None:
         bench.run(bench.isotherm, "-q", "record", "--force", "-o", "run.iso", "--", "./app")
         found = described(bench, "app.iso")
         expect(f"sites of the import, {standard}", found, described(bench, "run.iso"))
-        lines = {location.split(" ", 1)[0] for location in found.values()}
+        # A column follows where two sites of a line look alike.
+        lines = {":".join(location.split(" ", 1)[0].split(":")[:2]) for location in found.values()}
         wanted = {f"containers.cpp:{line}" for line in (14, 18, 24, 29, 30, 31, 32, 36)}
         expect(f"their lines, {standard}", lines, wanted | ({"containers.cpp:21"} if strings else set()))
         # MemProf's stacks end in the library, which makes the texts of C++17.

@@ -162,6 +162,7 @@ impl NamedSites {
             frame.function = Some(function.clone());
             frame.file = Some(path.clone());
             frame.line = line;
+            frame.column = site.and_then(|site| site.column);
         }
         frame
     }

@@ -192,13 +192,13 @@ fn callers_of(
 }
 
 /// Where data goes that no assignment names. Small and rare sites were profiled as one, so they
-/// follow the arena they shared; without it they are unknown and go to the slowest tier.
+/// follow the arena they shared; without it they are unknown and placed as first touch would.
 fn default_tier(request: &PlanRequest<'_>, assignments: &[Assignment]) -> TierIndex {
     if request.policy.unnamed_sites_go_fast() {
         return TierIndex::FASTEST;
     }
     let shared = assignments.iter().find(|a| a.site == SiteId::SHARED);
-    shared.map_or(request.tiers.slowest(), |shared| shared.tier)
+    shared.map_or(TierIndex::FASTEST, |shared| shared.tier)
 }
 
 #[cfg(test)]
@@ -214,7 +214,7 @@ mod tests {
     const KIB: u64 = 4096;
 
     #[test]
-    fn unnamed_sites_follow_the_arena_they_shared() {
+    fn unnamed_sites_follow_the_arena_they_shared_and_without_one_first_touch() {
         let item = |site, value| Item {
             site,
             value,
@@ -230,7 +230,7 @@ mod tests {
         let none = [item(SiteId(5), 1)];
         assert_eq!(
             plan(&PlanRequest::new(&Hotset, &none, &tiers)).default_tier,
-            TierIndex(1)
+            TierIndex::FASTEST
         );
     }
 
@@ -287,7 +287,7 @@ mod tests {
         let plan = plan(&PlanRequest::new(&Knapsack::DEFAULT, &sites, &tiers));
         let tier: Vec<u32> = sites.iter().map(|s| plan.tier_of(s.site).0).collect();
         assert_eq!(tier, [0, 1, 1, 2]);
-        assert_eq!(plan.default_tier, TierIndex(2));
+        assert_eq!(plan.default_tier, TierIndex::FASTEST);
         assert_eq!((plan.standing.planned, plan.standing.total), (90, 300));
     }
 

@@ -8,11 +8,11 @@ use crate::sites::SiteRow;
 use crate::words::{counted, percent};
 
 /// Fewer samples than this say little of a share: from so many on its interval is narrower than the share.
-pub(crate) const NOISE_SAMPLES: u64 = 5;
+const NOISE_SAMPLES: u64 = 5;
 
 /// A site of a smaller share of the footprint is folded where its samples are below the noise; a large one is shown, because
 /// that it is cold is worth knowing.
-pub(crate) const NOISE_CAPACITY: f64 = 0.01;
+const NOISE_CAPACITY: f64 = 0.01;
 
 /// Sources that take no samples: they tell sites and sizes.
 const READERS: [&str; 2] = ["session-files", "resident-set"];
@@ -21,7 +21,7 @@ const READERS: [&str; 2] = ["session-files", "resident-set"];
 const Z: f64 = 1.96;
 
 /// The interval of a share by Wilson's score, at 95 %: `samples` of `all` were seen.
-pub(crate) fn wilson(samples: u64, all: u64) -> (f64, f64) {
+fn wilson(samples: u64, all: u64) -> (f64, f64) {
     if all == 0 {
         return (0.0, 1.0);
     }
@@ -36,7 +36,7 @@ pub(crate) fn wilson(samples: u64, all: u64) -> (f64, f64) {
 
 /// Samples that so many accesses stand for: a source that counts one access in a thousand reports a thousand for each.
 /// `None` where no source says how many samples it took.
-pub(crate) fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> Option<u64> {
+fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> Option<u64> {
     let sampling = sources
         .iter()
         .filter(|source| !READERS.contains(&source.name.as_str()));
@@ -50,8 +50,18 @@ pub(crate) fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> O
     Some((samples as u64).max(u64::from(accesses > 0)))
 }
 
-/// Marks the rows that are below the noise; none where that would be all.
-pub(crate) fn mark(rows: &mut [SiteRow]) {
+/// Fills in the samples of the rows, the intervals that they leave, and which rows are below the noise: none where that
+/// would be all. `everywhere` are the accesses of the whole profile, those to no site included.
+pub(crate) fn count_samples(rows: &mut [SiteRow], everywhere: u64, sources: &[SourceReport]) {
+    let total = rows.iter().map(|row| row.accesses);
+    let total = samples_of(total.fold(0, u64::saturating_add), everywhere, sources);
+    for row in rows.iter_mut() {
+        row.samples = samples_of(row.accesses, everywhere, sources);
+        let ends = row.samples.zip(total);
+        let ends = ends.map(|(samples, total)| wilson(samples, total));
+        row.accesses_share_low = ends.map(|(low, _)| low);
+        row.accesses_share_high = ends.map(|(_, high)| high);
+    }
     let below = |row: &SiteRow| {
         row.samples.is_some_and(|samples| samples < NOISE_SAMPLES)
             && row.capacity_share < NOISE_CAPACITY

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::capacity_curve::{CapacityCurve, Piece};
 use crate::location::locations;
-use crate::noise::{mark, samples_of, wilson};
+use crate::noise::count_samples;
 use crate::words::share;
 
 /// A site, its share and its place on the curve.
@@ -116,10 +116,6 @@ pub(crate) fn rows(
         .collect();
     let mut bytes = Bytes::ZERO;
     let mut sum = 0_u64;
-    let everywhere = accesses.values().map(|accesses| accesses.0);
-    let everywhere = everywhere.fold(0, u64::saturating_add);
-    let samples_of = |accesses| samples_of(accesses, everywhere, &profile.sources);
-    let all_samples = samples_of(total);
     let mut rows: Vec<SiteRow> = sites
         .iter()
         .zip(locations(&sites))
@@ -128,10 +124,6 @@ pub(crate) fn rows(
             bytes += site.peak_rss;
             sum = sum.saturating_add(accesses);
             let assignment = assignments.get(&site.id);
-            let samples = samples_of(accesses);
-            let interval = samples
-                .zip(all_samples)
-                .map(|(samples, all)| wilson(samples, all));
             let mebibytes = site.peak_rss.0 as f64 / f64::from(1 << 20);
             SiteRow {
                 id: site.id,
@@ -141,9 +133,9 @@ pub(crate) fn rows(
                 callers: site.frames.iter().map(caller).collect(),
                 accesses,
                 accesses_share: share(accesses, total),
-                samples,
-                accesses_share_low: interval.map(|(low, _)| low),
-                accesses_share_high: interval.map(|(_, high)| high),
+                samples: None,
+                accesses_share_low: None,
+                accesses_share_high: None,
                 below_noise: false,
                 peak_rss_bytes: site.peak_rss.0,
                 capacity_share: share(site.peak_rss.0, footprint.0),
@@ -163,7 +155,12 @@ pub(crate) fn rows(
             }
         })
         .collect();
-    mark(&mut rows);
+    let everywhere = accesses.values().map(|accesses| accesses.0);
+    count_samples(
+        &mut rows,
+        everywhere.fold(0, u64::saturating_add),
+        &profile.sources,
+    );
     rows
 }
 

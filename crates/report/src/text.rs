@@ -4,6 +4,7 @@ use isotherm_model::units::{Bytes, Nanos};
 
 use crate::noise::{by_share, folded, interval};
 use crate::plot;
+use crate::sites::SiteRow;
 use crate::summary::Summary;
 use crate::table::{left, render as table, right};
 use crate::words::{clip, counted, grouped, percent};
@@ -97,8 +98,9 @@ fn curve(summary: &Summary, columns: usize) -> String {
     text
 }
 
-fn sites(summary: &Summary, columns: usize) -> String {
-    // The location needs room most; a narrow terminal goes without the bar and the running sum.
+/// The sites but for their locations: the titles and a line for each.
+fn figures(summary: &Summary, shown: &[&SiteRow], columns: usize) -> String {
+    // The location needs room most; a narrow terminal goes without the bar, the interval and the samples.
     let wide = columns >= 80;
     let bar_cells = if columns >= 120 { 12 } else { 6 };
     let planned = summary.plan.is_some();
@@ -120,7 +122,7 @@ fn sites(summary: &Summary, columns: usize) -> String {
     if planned {
         titles.push(left("tier"));
     }
-    let row = |site: &crate::sites::SiteRow| {
+    let row = |site: &&SiteRow| {
         let mut row = vec![percent(site.accesses_share)];
         if wide {
             row.push(bar(site.accesses_share, bar_cells));
@@ -139,13 +141,16 @@ fn sites(summary: &Summary, columns: usize) -> String {
         }
         row
     };
+    table(&titles, &shown.iter().map(row).collect::<Vec<_>>())
+}
+
+fn sites(summary: &Summary, columns: usize) -> String {
     let telling = by_share(&summary.sites)
         .into_iter()
         .filter(|site| !site.below_noise);
-    let telling: Vec<&crate::sites::SiteRow> = telling.collect();
+    let telling: Vec<&SiteRow> = telling.collect();
     let shown = &telling[..telling.len().min(SITES)];
-    let rows: Vec<Vec<String>> = shown.iter().copied().map(row).collect();
-    let fixed = table(&titles, &rows);
+    let fixed = figures(summary, shown, columns);
     let used = fixed
         .lines()
         .map(|line| line.chars().count())
