@@ -11,6 +11,8 @@
 //! sighting                   ^ 1                                  a sample
 //! ```
 
+use std::collections::BTreeMap;
+
 use crate::batch::{Epoch, Process, SourceReport};
 use crate::movement::AddressRange;
 use crate::units::{Bytes, Nanos};
@@ -98,6 +100,15 @@ pub struct UnitHeat {
     pub hits: [u64; 2],
 }
 
+/// Samples of a process whose page was asked for when they were taken in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Placed {
+    /// Of which it is known on which node the page lay.
+    pub samples: u64,
+    /// Of these, on a node of the fast tier.
+    pub fast: u64,
+}
+
 /// A process that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
@@ -124,6 +135,8 @@ pub struct Observation {
     pub held: Vec<Held>,
     /// What was accessed.
     pub sightings: Vec<Sighting>,
+    /// Where trace samples of the epoch lay when they were taken, by process; empty where that was not asked.
+    pub placed: BTreeMap<Process, Placed>,
     /// Bytes of the fast tier that watched processes may use, what they hold there now included.
     pub capacity: Bytes,
     /// Reports of the sources, cumulative.

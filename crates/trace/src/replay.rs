@@ -209,6 +209,7 @@ impl Replay {
             processes: self.processes(),
             held: self.units.iter().map(|unit| self.held(*unit)).collect(),
             sightings: self.sightings(&hits, bytes),
+            placed: BTreeMap::new(),
             capacity: self.cut.capacity,
             sources: vec![self.report.clone()],
         }))

@@ -47,6 +47,11 @@ const SLOW_LATENCY: Nanos = Nanos(300);
 /// Time that moving a page of 4 KiB takes, as in [`MoveCosts::TYPICAL`].
 const MOVE_NS_A_PAGE: u64 = 2_000;
 
+/// What everybody may do with metrics that are served to other machines.
+const NOT_LOOPBACK: &str = "whoever reaches this address may read the names of programs and of control groups and how \
+                            much memory they have; nobody is asked who they are, so let a firewall or a NetworkPolicy \
+                            admit your Prometheus only";
+
 /// Numbers of tiers that are not there; no kernel is told of them.
 const IMAGINED_FAST: NodeId = NodeId(0);
 const IMAGINED_SLOW: NodeId = NodeId(1);
@@ -271,6 +276,10 @@ impl Service {
         let listening = socket::listen(path, Arc::clone(&self.board))?;
         self.notes.say(&format!("answering on {}", path.display()));
         if let Some(address) = self.config.metrics()? {
+            if !address.ip().is_loopback() {
+                self.notes
+                    .warn(&format!("serve.metrics = \"{address}\": {NOT_LOOPBACK}"));
+            }
             match metrics::serve(address, Arc::clone(&self.board)) {
                 Ok(address) => self
                     .notes
@@ -332,6 +341,7 @@ impl Service {
             }
             (false, _) => self.step.run(&seen, &limits, &mut self.mover()),
         };
+        self.watcher.end_moves();
         for call in would {
             print(&format!("would: {call}\n"))?;
         }
@@ -440,7 +450,8 @@ fn watcher(options: &Options, config: &Config, places: &Places) -> Result<Watche
     Ok(Watcher::new(settings, Box::new(MachineClock)))
 }
 
-/// What a sample of the timer takes of a program; None where that cannot be tried, or samples come from elsewhere.
+/// A first guess at what a sample of the timer takes of a program; None where that cannot be tried, or samples come
+/// from elsewhere.
 fn sample_price(samples: Option<Source>) -> Option<Nanos> {
     match samples {
         Some(Source::Timer) => Machine.sample_price().ok(),

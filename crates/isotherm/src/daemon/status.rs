@@ -10,8 +10,8 @@ use isotherm_observe::watch::rest::Resting;
 use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
 use isotherm_report::watch_status::{
-    GateStatus, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
-    TierStatus, TimerStatus, VERSION,
+    AccessesSeen, GateStatus, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus,
+    Status, TierStatus, TimerStatus, VERSION,
 };
 
 /// What does not change while the daemon runs, and sums over all epochs.
@@ -54,7 +54,13 @@ impl Teller {
         status.wanted_bytes = report.wanted.0;
         status.units = report.units as u64;
         status.units_left_alone = report.left_alone as u64;
-        status.hit_rate = report.hit_rate().or(status.hit_rate);
+        if let (Some(kind), Some(rate)) = (report.seen_by, report.hit_rate()) {
+            status.hit_rate = Some(rate);
+            kind.name().clone_into(&mut status.hit_rate_by);
+            status.hit_rate_samples = report.accesses;
+            status.hit_rate_interval = report.hit_interval();
+            add_seen(&mut status.accesses_seen, kind.name(), report);
+        }
         status.last = moves(&report.moves);
         status.total = moves(&self.total);
         status.processes = report.processes.iter().map(process).collect();
@@ -95,6 +101,20 @@ impl Teller {
     /// Adds a sentence that must be seen.
     pub(crate) fn note(&mut self, sentence: String) {
         self.status.notes.push(sentence);
+    }
+}
+
+fn add_seen(seen: &mut Vec<AccessesSeen>, kind: &str, report: &EpochReport) {
+    if !seen.iter().any(|one| one.evidence == kind) {
+        seen.push(AccessesSeen {
+            evidence: kind.to_owned(),
+            ..AccessesSeen::default()
+        });
+    }
+    let slow = report.accesses.saturating_sub(report.accesses_fast);
+    for one in seen.iter_mut().filter(|one| one.evidence == kind) {
+        one.fast = one.fast.saturating_add(report.accesses_fast);
+        one.slow = one.slow.saturating_add(slow);
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId};
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::{Held, Unit};
+use isotherm_model::watch::{Held, Placed, Unit};
 use isotherm_sys::pages;
 
 use crate::resident::{PageTables, Span};
@@ -102,6 +102,31 @@ impl Layout {
             }
         });
         Ok(held.collect())
+    }
+
+    /// Where samples of a process lie now: so many on each address. Nothing is known where it has ended, or its nodes
+    /// may not be asked for. Of very many addresses some stand for all.
+    pub(super) fn placed(&self, pid: u32, samples: &[(u64, u64)]) -> Placed {
+        let mut placed = Placed::default();
+        if self.fast.is_empty() {
+            return placed;
+        }
+        let every = samples.len().div_ceil(CALL).max(1);
+        let samples: Vec<(u64, u64)> = samples.iter().copied().step_by(every).collect();
+        let page = |(address, _): &(u64, u64)| (address / self.page.max(1) * self.page) as usize;
+        let addresses: Vec<usize> = samples.iter().map(page).collect();
+        let mut nodes = vec![-1; addresses.len()];
+        if pages::nodes_of(pid, &addresses, &mut nodes).is_err() {
+            return placed;
+        }
+        for ((_, hits), node) in samples.iter().zip(nodes) {
+            if let Ok(node) = u32::try_from(node) {
+                let is_fast = self.fast.contains(&NodeId(node));
+                placed.samples = placed.samples.saturating_add(*hits);
+                placed.fast = placed.fast.saturating_add(if is_fast { *hits } else { 0 });
+            }
+        }
+        placed
     }
 
     /// Of each unit, how many of the pages asked for are on fast nodes, and how many on any.
@@ -310,6 +335,30 @@ mod tests {
             page: rustix::param::page_size() as u64,
             fast: BTreeSet::from([NodeId(0)]),
         }
+    }
+
+    #[test]
+    fn samples_count_by_the_node_that_has_their_page() {
+        let data = vec![1_u8; 8 * 4096];
+        let at = data.as_ptr() as u64 + 4096;
+        // Of a page that is not there nothing is known.
+        let samples = [(at, 3), (at + 4096, 2), (4096, 9)];
+        let pid = std::process::id();
+        let placed = |fast: &[u32]| {
+            let fast = fast.iter().copied().map(NodeId).collect();
+            Layout { fast, ..layout() }.placed(pid, &samples)
+        };
+        if placed(&[0]).samples == 0 {
+            return println!("skipped: this process may not ask for its nodes");
+        }
+        let nodes: Vec<u32> = (0..64).collect();
+        assert_eq!((placed(&nodes).samples, placed(&nodes).fast), (5, 5));
+        assert_eq!((placed(&[63]).samples, placed(&[63]).fast), (5, 0));
+        assert_eq!(
+            placed(&[]).samples,
+            0,
+            "where nothing is faster than anything"
+        );
     }
 
     #[test]

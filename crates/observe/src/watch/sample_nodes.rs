@@ -46,8 +46,12 @@ impl SampleNodes {
         }
     }
 
-    /// Counts those that tell a physical address.
-    pub(super) fn count(&mut self, sightings: &[Sighting]) {
+    /// Counts those that tell a physical address, and hands over the node of each.
+    pub(super) fn count<'a>(
+        &mut self,
+        sightings: &'a [Sighting],
+        mut take: impl FnMut(&'a Sighting, Option<NodeId>),
+    ) {
         // Memory may have been added since the nodes were read, but asking again for each address
         // that none of them has would be dear.
         let mut may_read = true;
@@ -66,6 +70,7 @@ impl SampleNodes {
             };
             let sum = self.samples.entry(node).or_default();
             *sum = sum.saturating_add(sighting.hits);
+            take(sighting, node);
         }
     }
 
@@ -170,13 +175,16 @@ mod tests {
         // The third block is on the border of both.
         add(root.path(), 2, &[2, 32]);
         let mut nodes = SampleNodes::new(root.path());
-        nodes.count(&[
-            sample(Some(BLOCK - 1), 5),
-            sample(Some(BLOCK), 1),
-            sample(Some(2 * BLOCK + 7), 3),
-            sample(Some(32 * BLOCK), 10),
-            sample(None, 100),
-        ]);
+        nodes.count(
+            &[
+                sample(Some(BLOCK - 1), 5),
+                sample(Some(BLOCK), 1),
+                sample(Some(2 * BLOCK + 7), 3),
+                sample(Some(32 * BLOCK), 10),
+                sample(None, 100),
+            ],
+            |_, _| {},
+        );
         assert_eq!(
             counted(&nodes),
             [(None, 3), (Some(0), 6), (Some(2), 10)],
@@ -184,10 +192,10 @@ mod tests {
         );
         // Memory that nobody knew of, and then is added.
         let added = [sample(Some(40 * BLOCK), 1), sample(Some(u64::MAX), 1)];
-        nodes.count(&added);
+        nodes.count(&added, |_, _| {});
         assert_eq!(counted(&nodes)[0], (None, 5));
         add(root.path(), 7, &[40]);
-        nodes.count(&added);
+        nodes.count(&added, |_, _| {});
         assert_eq!(
             counted(&nodes),
             [(None, 6), (Some(0), 6), (Some(2), 10), (Some(7), 1)]
@@ -201,7 +209,7 @@ mod tests {
             text.into_iter().for_each(|text| size(root.path(), text));
             add(root.path(), 0, &[0]);
             let mut nodes = SampleNodes::new(root.path());
-            nodes.count(&[sample(Some(4096), 2)]);
+            nodes.count(&[sample(Some(4096), 2)], |_, _| {});
             assert_eq!(counted(&nodes), [(None, 2)]);
         }
         assert_eq!(

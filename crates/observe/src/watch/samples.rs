@@ -20,6 +20,8 @@ use crate::clock::Clock;
 use crate::code::Code;
 use crate::decode::Architecture;
 use crate::perf_source::{Addressing, Happening, PerfSource, What, empty_report};
+use crate::probe::THIS_THREAD;
+use crate::sample_price::{GUESS, Gaps, SamplePrice};
 use crate::source::Source;
 
 /// Events that may be open where each thread has its own: descriptors and rings are not free.
@@ -27,6 +29,10 @@ const EVENTS_AT_MOST: usize = 512;
 
 /// Processor time of watched programs after which a source without a sample is not just slow.
 const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
+
+/// How long this thread is watched each time for what samples take of it: a thousandth of a second's time. At 340
+/// samples a second every third time sees one.
+const OWN: Nanos = Nanos(1_000_000);
 
 /// Distinct addresses kept in an epoch; more samples than that are not taken in one.
 const ADDRESSES_AT_MOST: usize = 1 << 20;
@@ -76,6 +82,9 @@ pub struct Samples {
     watched: Nanos,
     /// The process that each thread's source belongs to.
     owners: HashMap<u32, Process>,
+    /// This thread, where it is not among all processes: what its samples take stands for what others' do.
+    own: Option<PerfSource>,
+    price: SamplePrice,
 }
 
 impl std::fmt::Debug for Samples {
@@ -111,6 +120,8 @@ impl Samples {
             closed_by_cpu: Vec::new(),
             watched: Nanos::ZERO,
             owners: HashMap::new(),
+            own: None,
+            price: SamplePrice::new(GUESS),
         };
         samples.attach_to_all();
         Some(samples)
@@ -124,6 +135,27 @@ impl Samples {
         let all = self.attach(Sampler::EVERY_PROCESS);
         self.report.trouble.clone_from(&all.report.trouble);
         self.all = all.is_attached().then_some(all);
+        let is_apart = self.all.is_none() && self.source == Source::Timer;
+        self.own = is_apart.then(|| self.attach(THIS_THREAD));
+    }
+
+    /// Takes this for what a sample of the timer takes of a program until enough of them were seen.
+    pub fn guess_price(&mut self, guess: Nanos) {
+        self.price = SamplePrice::new(guess);
+    }
+
+    /// What a sample of the timer takes of a program; None where the source is another.
+    #[must_use]
+    pub fn price(&self) -> Option<Nanos> {
+        (self.source == Source::Timer).then(|| self.price.get())
+    }
+
+    /// Lets samples of the timer interrupt this thread for a moment, and learns from those that do what one takes.
+    fn watch_own(&self, clock: &dyn Clock) -> Gaps {
+        match self.source {
+            Source::Timer => Gaps::watch(clock, OWN),
+            _ => Gaps::default(),
+        }
     }
 
     /// What it did so far.
@@ -310,18 +342,41 @@ impl Samples {
         (span, watched): (Nanos, Nanos),
         sightings: &mut Vec<Sighting>,
     ) {
-        let begin = clock.busy();
         self.watched += watched;
+        let begin = clock.busy();
+        let gaps = self.watch_own(clock);
+        self.report.cost += clock.busy().saturating_sub(begin);
+        self.gather(clock, processes, &gaps, sightings);
+        if self.stride.learn(self.report.cost, span) {
+            self.open_again();
+        }
+    }
+
+    /// Adds what the watched processes accessed since samples were gathered last; `gaps` are those of this thread, to
+    /// learn what samples take.
+    pub fn gather(
+        &mut self,
+        clock: &dyn Clock,
+        processes: &[Process],
+        gaps: &Gaps,
+        sightings: &mut Vec<Sighting>,
+    ) {
+        let begin = clock.busy();
         let by_pid: HashMap<u32, Process> = processes
             .iter()
             .map(|process| (process.pid, *process))
             .collect();
         let mut accesses = Accesses::default();
-        let code = &mut self.code;
+        let (code, price, own) = (&mut self.code, &mut self.price, std::process::id());
         let mut take = |source: &mut PerfSource, happening: Happening| {
             let What::Sample(_, sample) = happening.what else {
                 return;
             };
+            if sample.pid == own
+                && let Some(gap) = gaps.taken_by(sample.time_ns)
+            {
+                price.add(gap);
+            }
             let Some(process) = by_pid.get(&sample.pid) else {
                 source.report.taken -= 1;
                 return;
@@ -333,7 +388,8 @@ impl Samples {
                 source.report.lost += 1;
             }
         };
-        for source in self.all.iter_mut().chain(self.threads.values_mut()) {
+        let attached = self.all.iter_mut().chain(self.threads.values_mut());
+        for source in attached.chain(&mut self.own) {
             source.drain(0, &mut take);
         }
         // It may run another program, or other code in its place, when it is looked at next.
@@ -342,9 +398,6 @@ impl Samples {
         }
         sightings.extend(accesses.sightings());
         self.sum_up(clock.busy().saturating_sub(begin));
-        if self.stride.learn(self.report.cost, span) {
-            self.open_again();
-        }
     }
 
     fn sum_up(&mut self, spent: Nanos) {
@@ -372,6 +425,7 @@ impl Samples {
 
     /// Opens everything anew at another rate.
     fn open_again(&mut self) {
+        self.own = None;
         let sources = self.all.take().into_iter();
         for source in sources.chain(std::mem::take(&mut self.threads).into_values()) {
             self.close(&source);

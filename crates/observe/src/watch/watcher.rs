@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::movement::NodeId;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Watched};
+use isotherm_model::watch::{Evidence, Held, Observation, Placed, Sighting, Watched};
 
 use super::bit_source::BitSource;
 use super::bits::MappingBits;
@@ -20,6 +20,7 @@ use super::sample_nodes::SampleNodes;
 use super::samples::{SampleRate, SampleWorth, Samples};
 use crate::clock::Clock;
 use crate::perf_source::empty_report;
+use crate::sample_price::Gaps;
 use crate::source::Source;
 
 /// Where accessed bits come from.
@@ -65,7 +66,7 @@ pub struct WatcherConfig {
     pub samples: Option<Source>,
     /// How often is sampled, at most.
     pub sample_rate: SampleRate,
-    /// What a sample of the timer takes of the program that it interrupts; None where that is not known.
+    /// A first guess at what a sample of the timer takes of the program that it interrupts; None for the usual one.
     pub sample_price: Option<Nanos>,
     /// What watching may cost, in millionths of one processor for each processor that the watched
     /// processes use.
@@ -92,6 +93,9 @@ pub struct Watcher {
     scan: SourceReport,
     counters: SourceReport,
     sightings: Vec<Sighting>,
+    placed: BTreeMap<Process, Placed>,
+    /// Times that samples were taken since the timer got another rate.
+    since_other_rate: u32,
     /// Epochs in which samples could have told something and did not, before they first did.
     without_samples: u32,
     trouble: BTreeMap<Process, String>,
@@ -109,6 +113,11 @@ const INTERRUPTS: u64 = 75;
 /// Epochs for which `auto` waits for the first sample before it looks at mappings: one look costs a program of
 /// 8 GiB two seconds.
 const PATIENCE: u32 = 3;
+
+/// The timer keeps its rate while another one would differ by no more than this fraction of it, and for so many
+/// seconds at least.
+const RATE_FITS: u32 = 4;
+const RATE_STAYS: u32 = 8;
 
 impl Watcher {
     /// Opens the sources. One that cannot be had says so in its report.
@@ -139,6 +148,8 @@ impl Watcher {
             scan: empty_report("processes", "some 50 us a process and second".to_owned()),
             counters: empty_report("counters", "read once an epoch".to_owned()),
             sightings: Vec::new(),
+            placed: BTreeMap::new(),
+            since_other_rate: RATE_STAYS,
             without_samples: 0,
             trouble: BTreeMap::new(),
             epoch_began: now,
@@ -168,6 +179,9 @@ impl Watcher {
         self.samples = config
             .samples
             .and_then(|source| Samples::open(source, &config.root, rate, samples));
+        if let Some((samples, guess)) = self.samples.as_mut().zip(config.sample_price) {
+            samples.guess_price(guess);
+        }
         if self.bits_rest.never_rests() || self.samples_rest.never_rests() {
             let why = "a kind of source never rests by the rule of 20 %: see below";
             let before = std::mem::take(&mut self.counters.trouble);
@@ -178,11 +192,27 @@ impl Watcher {
         }
     }
 
+    /// Has the timer sample as often as the programs can pay for, by what samples were seen to take. A rate that fits
+    /// about stays: another one opens all events anew.
+    fn follow_price(&mut self) {
+        self.since_other_rate = self.since_other_rate.saturating_add(1);
+        let wanted = self.timer_hz();
+        let Some(samples) = &mut self.samples else {
+            return;
+        };
+        let Some(hz) = samples.of_timer() else { return };
+        let is_near = wanted.abs_diff(hz) <= hz / RATE_FITS;
+        if !is_near && self.since_other_rate >= RATE_STAYS {
+            self.since_other_rate = 0;
+            samples.set_timer_hz(wanted);
+        }
+    }
+
     /// Samples of the timer a second and processor: as many as are wanted, or fewer, that take no more of
     /// the programs than they may.
     fn timer_hz(&self) -> u32 {
         let budget = self.config.budget_ppm.saturating_mul(INTERRUPTS) / 100;
-        let affordable = affordable_hz(budget, self.config.sample_price);
+        let affordable = affordable_hz(budget, self.sample_price());
         self.config.sample_rate.timer_hz.min(affordable)
     }
 
@@ -191,7 +221,14 @@ impl Watcher {
     #[must_use]
     pub fn timer_samples(&self) -> Option<(u32, Option<Nanos>)> {
         let hz = self.samples.as_ref()?.of_timer()?;
-        Some((hz, self.config.sample_price))
+        Some((hz, self.sample_price()))
+    }
+
+    fn sample_price(&self) -> Option<Nanos> {
+        match &self.samples {
+            Some(samples) => samples.price(),
+            None => self.config.sample_price,
+        }
     }
 
     /// Bytes of the rings that the kernel writes samples to; 0 where there are none.
@@ -263,17 +300,63 @@ impl Watcher {
             bits.watch(&processes);
         }
         self.scan.cost += self.clock.busy().saturating_sub(begin);
+        if let Some(samples) = &mut self.samples {
+            samples.watch(&processes);
+        }
+        self.take_samples(&processes, now);
+        self.follow_price();
+    }
+
+    /// Takes the samples that came while memory was moved: where each lay when it was taken nobody can tell, unless it
+    /// says so itself. Call it when the moves of an epoch are done.
+    pub fn end_moves(&mut self) {
+        let (processes, before) = (self.processes(), self.sightings.len());
+        if let Some(samples) = &mut self.samples {
+            let none = Gaps::default();
+            samples.gather(&*self.clock, &processes, &none, &mut self.sightings);
+            self.place(before, false);
+        }
+    }
+
+    fn take_samples(&mut self, processes: &[Process], now: Nanos) {
         let span = now.saturating_sub(std::mem::replace(&mut self.ticked, now));
         let busy = self.busy_ppm();
         if let Some(samples) = &mut self.samples {
-            samples.watch(&processes);
             // Parts per million of a span: the product fits 128 bits.
             let used = u128::from(span.0) * u128::from(busy) / 1_000_000;
             let used = Nanos(u64::try_from(used).unwrap_or(u64::MAX));
             let before = self.sightings.len();
-            samples.look(&*self.clock, &processes, (span, used), &mut self.sightings);
-            self.sample_nodes.count(&self.sightings[before..]);
+            samples.look(&*self.clock, processes, (span, used), &mut self.sightings);
+            self.place(before, true);
         }
+    }
+
+    /// Notes on which tier the samples lay from this one on: by their physical address, or, where `now`, by the node that
+    /// has their page now.
+    fn place(&mut self, from: usize, now: bool) {
+        let begin = self.clock.busy();
+        let (fast, placed) = (&self.config.fast, &mut self.placed);
+        let new = &self.sightings[from..];
+        self.sample_nodes.count(new, |sighting, node| {
+            if let Some(node) = node.filter(|_| !fast.is_empty()) {
+                let hits = if fast.contains(&node) {
+                    sighting.hits
+                } else {
+                    0
+                };
+                add(placed, sighting.process, sighting.hits, hits);
+            }
+        });
+        let mut by_process = BTreeMap::<Process, Vec<(u64, u64)>>::new();
+        for sighting in new.iter().filter(|one| now && one.physical.is_none()) {
+            let of_process = by_process.entry(sighting.process).or_default();
+            of_process.push((sighting.range.start, sighting.hits));
+        }
+        for (process, samples) in by_process {
+            let seen = self.layout.placed(process.pid, &samples);
+            add(placed, process, seen.samples, seen.fast);
+        }
+        self.memory.cost += self.clock.busy().saturating_sub(begin);
     }
 
     /// Has sources that take their time begin to look, so that what they tell is there when the epoch ends. Call it
@@ -336,6 +419,7 @@ impl Watcher {
         if self.samples_rest.rests() {
             let samples = |sighting: &Sighting| sighting.evidence == Evidence::TraceSamples;
             self.sightings.retain(|sighting| !samples(sighting));
+            self.placed.clear();
         }
         let held = self.held(span);
         let fast = held.iter().map(|held| held.fast).sum();
@@ -351,6 +435,7 @@ impl Watcher {
             processes: self.watched.iter().map(|one| self.named(one)).collect(),
             held,
             sightings: std::mem::take(&mut self.sightings),
+            placed: std::mem::take(&mut self.placed),
             capacity,
             sources: self.reports(),
         }
@@ -464,6 +549,12 @@ impl Watcher {
         reports.extend(self.samples.as_ref().map(Samples::report));
         reports
     }
+}
+
+fn add(placed: &mut BTreeMap<Process, Placed>, process: Process, samples: u64, fast: u64) {
+    let sum = placed.entry(process).or_default();
+    sum.samples = sum.samples.saturating_add(samples);
+    sum.fast = sum.fast.saturating_add(fast);
 }
 
 impl std::fmt::Debug for Watcher {

@@ -139,7 +139,7 @@ impl UnitStep {
         let hits = self
             .ranks
             .take(index, &seen.sightings, unit, page, (combine, worth));
-        let mut report = report::begin(seen, index, &self.ranks.ranks, hits);
+        let mut report = report::begin(seen, index, &self.ranks, hits, self.config.modelled);
         self.grains = Grains::find(index, unit);
         self.grains.level(&mut self.ranks.ranks);
         self.index.warm_up(&self.ranks.ranks);

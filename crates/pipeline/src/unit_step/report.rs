@@ -6,10 +6,11 @@ use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::movement::RangeOutcome;
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Observation, Unit};
+use isotherm_model::watch::{Evidence, Observation, Placed, Unit};
 
 use super::groups::{GroupLimit, entry_of};
 use super::index::Index;
+use super::rank::Ranks;
 
 /// One epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -34,9 +35,12 @@ pub struct EpochReport {
     pub left_alone: usize,
     /// Hits of accessed bits and of trace samples that fell on a unit.
     pub hits: [u64; 2],
-    /// Accesses that the hits stand for, and of these the ones to units that were fast in the epoch.
+    /// Which kind of hits the next two count; None where there was no hit.
+    pub seen_by: Option<Evidence>,
+    /// Accesses that were seen: trace samples where there were any, else accessed bits. The latter count a page once a
+    /// look however often it was accessed.
     pub accesses: u64,
-    /// Of these, accesses to units that were fast in the epoch.
+    /// Of these, accesses to what was fast then.
     pub accesses_fast: u64,
     /// What the moves came to.
     pub moves: Sums,
@@ -49,11 +53,27 @@ pub struct EpochReport {
 }
 
 impl EpochReport {
-    /// Share of the accesses that the fast tier served, as far as the sources tell; None where
-    /// nothing was seen.
+    /// Share of the accesses seen that the fast tier served; None where nothing was seen.
     #[must_use]
     pub fn hit_rate(&self) -> Option<f64> {
         (self.accesses > 0).then(|| self.accesses_fast as f64 / self.accesses as f64)
+    }
+
+    /// Within which the share of all accesses lies in 95 of 100 epochs, if samples are taken by chance: Wilson's score
+    /// interval. None where accessed bits were counted, which are no sample of accesses.
+    #[must_use]
+    pub fn hit_interval(&self) -> Option<[f64; 2]> {
+        const DEVIATIONS: f64 = 1.96;
+        let share = self.hit_rate()?;
+        if self.seen_by != Some(Evidence::TraceSamples) {
+            return None;
+        }
+        let samples = self.accesses as f64;
+        let square = DEVIATIONS * DEVIATIONS / samples;
+        let middle = share + square / 2.0;
+        let half = (square * (share * (1.0 - share) + square / 4.0)).sqrt();
+        let whole = 1.0 + square;
+        Some([(middle - half) / whole, (middle + half) / whole])
     }
 }
 
@@ -72,9 +92,9 @@ pub struct ProcessShare {
     pub resident: Bytes,
     /// Of these, bytes in the fast tier when the epoch's moves were done.
     pub fast: Bytes,
-    /// Accesses that the hits stand for.
+    /// Accesses that were seen, of the kind that the report counts.
     pub accesses: u64,
-    /// Of these, accesses to units that were fast in the epoch.
+    /// Of these, accesses to what was fast then.
     pub accesses_fast: u64,
 }
 
@@ -91,9 +111,9 @@ pub struct GroupShare {
     pub resident: Bytes,
     /// Of these, bytes in the fast tier when the epoch's moves were done.
     pub fast: Bytes,
-    /// Accesses that the hits stand for, before the priority.
+    /// Accesses that were seen, of the kind that the report counts, before the priority.
     pub accesses: u64,
-    /// Of these, accesses to units that were fast in the epoch.
+    /// Of these, accesses to what was fast then.
     pub accesses_fast: u64,
 }
 
@@ -148,47 +168,79 @@ impl Sums {
     }
 }
 
-/// What is known before anything was moved.
+/// What is known before anything was moved. `modelled`: nothing is moved in truth, so it says little
+/// where the machine has something.
 pub(super) fn begin(
     seen: &Observation,
     index: &Index,
-    ranks: &[u64],
-    hits: [u64; 2],
+    ranks: &Ranks,
+    totals: [u64; 2],
+    modelled: bool,
 ) -> EpochReport {
-    let mut shares: BTreeMap<Process, (u64, u64)> = BTreeMap::new();
+    let seen_by = seen_by(totals);
     let mut report = EpochReport {
         epoch: seen.epoch,
         span: seen.span,
         capacity: seen.capacity,
         units: index.living(),
-        hits,
+        hits: totals,
+        seen_by,
         sources: seen.sources.clone(),
         ..EpochReport::default()
     };
-    for (known, rank) in index.known().iter().zip(ranks) {
-        let Some(unit) = known.unit else { continue };
-        // In proportion to what of the unit is fast; the product fits 128 bits.
-        let fast = u128::from(*rank) * u128::from(known.fast) / u128::from(known.resident.max(1));
-        let fast = u64::try_from(fast).unwrap_or(u64::MAX);
-        let share = shares.entry(unit.process).or_default();
-        *share = (share.0.saturating_add(*rank), share.1.saturating_add(fast));
-        report.accesses = report.accesses.saturating_add(*rank);
-        report.accesses_fast = report.accesses_fast.saturating_add(fast);
+    let asked: u64 = seen.placed.values().map(|placed| placed.samples).sum();
+    let by_samples = seen_by == Some(Evidence::TraceSamples);
+    let shares = match by_samples && asked > 0 && !modelled {
+        true => seen.placed.clone(),
+        false => by_units(index, ranks, seen_by),
+    };
+    for placed in shares.values() {
+        report.accesses = report.accesses.saturating_add(placed.samples);
+        report.accesses_fast = report.accesses_fast.saturating_add(placed.fast);
     }
     let process = |watched: &isotherm_model::watch::Watched| {
-        let (accesses, accesses_fast) = shares.get(&watched.process).copied().unwrap_or_default();
+        let placed = shares.get(&watched.process).copied().unwrap_or_default();
         ProcessShare {
             process: watched.process,
             name: watched.name.clone(),
             control_group: watched.control_group.clone(),
             trouble: watched.trouble.clone(),
-            accesses,
-            accesses_fast,
+            accesses: placed.samples,
+            accesses_fast: placed.fast,
             ..ProcessShare::default()
         }
     };
     report.processes = seen.processes.iter().map(process).collect();
     report
+}
+
+/// The kind of hits by which accesses are counted: a sample is an access, an accessed bit only a page.
+const fn seen_by(totals: [u64; 2]) -> Option<Evidence> {
+    match totals {
+        [0, 0] => None,
+        [_, 0] => Some(Evidence::AccessedBits),
+        _ => Some(Evidence::TraceSamples),
+    }
+}
+
+/// Hits of one kind by process, of each unit in proportion to what of it was fast in the epoch.
+fn by_units(index: &Index, ranks: &Ranks, kind: Option<Evidence>) -> BTreeMap<Process, Placed> {
+    let mut shares: BTreeMap<Process, Placed> = BTreeMap::new();
+    let Some(kind) = kind else { return shares };
+    for (known, hits) in index.known().iter().zip(ranks.hits()) {
+        let (Some(unit), hits) = (known.unit, hits[kind as usize]) else {
+            continue;
+        };
+        let resident = u128::from(known.resident.max(1));
+        // To the nearest; the product fits 128 bits.
+        let fast = (u128::from(hits) * u128::from(known.fast) + resident / 2) / resident;
+        let share = shares.entry(unit.process).or_default();
+        share.samples = share.samples.saturating_add(hits);
+        share.fast = share
+            .fast
+            .saturating_add(u64::try_from(fast).unwrap_or(hits).min(hits));
+    }
+    shares
 }
 
 /// What is where when all moves are done.

@@ -11,7 +11,7 @@ use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, 
 use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Unit, Watched};
+use isotherm_model::watch::{Evidence, Held, Observation, Placed, Sighting, Unit, Watched};
 use isotherm_policy::epoch::{MoveCosts, by_name};
 use proptest::prelude::*;
 
@@ -213,6 +213,76 @@ fn hot_units_come_in_and_what_they_replace_goes_out_before() {
     let seen = machine.observation(1, 2, &[(unit(7, 4), 3), (unit(7, 0), 1)]);
     let report = step.run(&seen, &limits(), &mut machine);
     assert_eq!(report.hit_rate(), Some(0.75));
+}
+
+/// Accessed bits of a whole unit.
+fn bits(unit: Unit, hits: u64) -> Sighting {
+    Sighting {
+        evidence: Evidence::AccessedBits,
+        ..samples(unit, hits)
+    }
+}
+
+#[test]
+fn a_sample_counts_by_where_its_page_was_when_it_was_taken() {
+    let mut machine = Machine::with((0..2).map(|number| unit(7, number)));
+    // It was moved in this epoch, when most of its samples had been taken.
+    machine.fast.insert(unit(7, 0), true);
+    let mut seen = machine.observation(0, 1, &[(unit(7, 0), 30), (unit(7, 1), 10)]);
+    // Bits say how many pages were accessed and not how often, so they have no part in it.
+    seen.sightings.push(bits(unit(7, 0), 100_000));
+    let placed = Placed {
+        samples: 40,
+        fast: 10,
+    };
+    seen.placed.insert(unit(7, 0).process, placed);
+    let report = step("history", false).run(&seen, &limits(), &mut machine);
+    assert_eq!(report.hit_rate(), Some(0.25));
+    assert_eq!(
+        (report.seen_by, report.accesses),
+        (Some(Evidence::TraceSamples), 40)
+    );
+    assert_eq!(report.processes[0].accesses_fast, 10);
+    // What a dry run imagines is in no page table.
+    let report = step("history", true).run(&seen, &limits(), &mut machine);
+    assert_eq!(report.hit_rate(), Some(0.75));
+}
+
+#[test]
+fn without_samples_pages_found_accessed_are_counted_and_no_interval_is_given() {
+    let mut machine = Machine::with((0..2).map(|number| unit(7, number)));
+    machine.fast.insert(unit(7, 0), true);
+    let mut seen = machine.observation(0, 1, &[]);
+    seen.sightings = vec![bits(unit(7, 0), 300), bits(unit(7, 1), 100)];
+    let report = step("history", false).run(&seen, &limits(), &mut machine);
+    assert_eq!(report.hit_rate(), Some(0.75));
+    assert_eq!(report.seen_by, Some(Evidence::AccessedBits));
+    assert_eq!(report.hit_interval(), None);
+}
+
+#[test]
+fn few_samples_leave_a_wide_interval_and_many_a_narrow_one() {
+    let interval = |samples: u64, fast: u64| {
+        let report = EpochReport {
+            seen_by: Some(Evidence::TraceSamples),
+            accesses: samples,
+            accesses_fast: fast,
+            ..EpochReport::default()
+        };
+        report.hit_interval()
+    };
+    // By the tables of Wilson's interval.
+    for (samples, fast, low, high) in [(10, 8, 0.490, 0.943), (1_000, 800, 0.774, 0.824)] {
+        let [lower, upper] = interval(samples, fast).expect("samples");
+        let is_near = (lower - low).abs() < 1e-3 && (upper - high).abs() < 1e-3;
+        assert!(is_near, "{lower} to {upper} for {fast} of {samples}");
+    }
+    let [lower, upper] = interval(3, 3).expect("samples");
+    assert!(
+        lower < 0.5 && (0.99..=1.0 + 1e-9).contains(&upper),
+        "three samples say little"
+    );
+    assert_eq!(interval(0, 0), None);
 }
 
 #[test]
