@@ -155,9 +155,17 @@ impl HeatHistory {
             .map(|column| column.part)
             .max()
             .unwrap_or(1);
+        let processes = |column: &Column| -> BTreeSet<Process> {
+            let cells = column.cells.iter();
+            cells.map(|(unit, _)| unit.process).collect()
+        };
+        let living = self.columns.back().map(processes).unwrap_or_default();
+        let all: BTreeSet<Process> = self.columns.iter().flat_map(processes).collect();
+        // What a process had that has ended is nowhere, and of many that come and go there would be nothing else.
+        let is_there = |(unit, _): &(Unit, Sums)| living.contains(&unit.process);
         let places = |part| {
             let cells = self.columns.iter().flat_map(|column| &column.cells);
-            joined(cells.copied(), part)
+            joined(cells.copied().filter(is_there), part)
         };
         // Each epoch has few enough parts, but processes come and go.
         let mut rows = places(part);
@@ -170,7 +178,6 @@ impl HeatHistory {
             .back()
             .map(|column| joined(column.cells.iter().copied(), part));
         let last = last.unwrap_or_default();
-        // Of thousands that lived one after the other those that live come first.
         cut(&mut rows, &last);
         let row = |unit: &Unit| {
             let now = last.get(unit).copied().unwrap_or_default();
@@ -204,6 +211,7 @@ impl HeatHistory {
             part_bytes: part,
             columns: columns.collect(),
             rows: rows.keys().map(row).collect(),
+            processes_left_out: (all.len() - living.len()) as u64,
             accessed_bits,
             trace_samples,
         }
@@ -219,8 +227,11 @@ pub struct HeatMap {
     pub part_bytes: u64,
     /// Time, oldest first.
     pub columns: Vec<HeatTime>,
-    /// Places, by process and address.
+    /// Places, by process and address, of processes that are there now.
     pub rows: Vec<HeatPlace>,
+    /// Processes of these epochs that have no row, mostly because they have ended.
+    #[serde(default)]
+    pub processes_left_out: u64,
     /// Accessed bits found set, by row and column.
     pub accessed_bits: Vec<Vec<u64>>,
     /// Trace samples, likewise.
@@ -245,7 +256,7 @@ pub struct HeatPlace {
     pub name: String,
     /// First address.
     pub start: u64,
-    /// Bytes that are resident now; 0 where the process has ended or given it back.
+    /// Bytes that are resident now; 0 where the process has given it back.
     pub resident_bytes: u64,
     /// Of these, bytes in the fast tier.
     pub fast_bytes: u64,
@@ -280,6 +291,15 @@ impl HeatMap {
             let mut hits = self.hits(*evidence).iter().flatten();
             hits.any(|hits| *hits > 0)
         })
+    }
+
+    /// A sentence on the processes without a row; empty where there are none.
+    fn left_out(&self) -> String {
+        match usize::try_from(self.processes_left_out).unwrap_or(usize::MAX) {
+            0 => String::new(),
+            1 => "One process of these epochs is not shown: it has ended.".to_owned(),
+            count => format!("{count} processes of these epochs are not shown: they have ended."),
+        }
     }
 
     /// The time that the columns cover.

@@ -38,10 +38,11 @@ impl HeatMap {
              <title>Isotherm: what the daemon saw</title>\n<style>\n{STYLE}\
              figure svg {{ max-width: 100%; height: auto; background: #fff; }}\n</style>\n</head>\n<body>\n\
              <main>\n<h1>What the daemon saw</h1>\n<p>{} epochs in {}; one row is {} of a process's memory, in \
-             the order of processes and addresses.</p>\n",
+             the order of processes and addresses. {}</p>\n",
             self.columns.len(),
             self.span(),
-            Bytes(self.part_bytes)
+            Bytes(self.part_bytes),
+            self.left_out()
         );
         for evidence in self.seen() {
             let picture = self.map_svg(evidence)?;

@@ -130,7 +130,7 @@ fn thousands_of_programs_that_come_and_go_take_no_more_rows_and_room_than_a_few(
 }
 
 #[test]
-fn who_has_just_begun_has_a_row_before_those_who_have_ended() {
+fn processes_that_have_ended_fill_no_rows() {
     let mut history = HeatHistory::default();
     for epoch in 0..COLUMNS as u32 - 1 {
         let ended = (100..100 + ROWS as u32).map(|pid| heat(pid, 0, [1, 1]));
@@ -138,8 +138,17 @@ fn who_has_just_begun_has_a_row_before_those_who_have_ended() {
     }
     push(&mut history, COLUMNS as u32, vec![heat(1, 0, [0, 9])]);
     let map = history.map();
-    assert_eq!(map.rows.len(), ROWS);
-    assert_eq!((map.rows[0].pid, map.rows[0].resident_bytes), (1, UNIT));
+    assert_eq!((map.rows.len(), map.rows[0].pid), (1, 1));
+    assert_eq!(map.processes_left_out, ROWS as u64);
+    let text = map.text(100);
+    assert!(
+        text.contains("128 processes of these epochs are not shown"),
+        "{text}"
+    );
+    // And when none is left, that is said.
+    push(&mut history, COLUMNS as u32 + 1, vec![]);
+    let text = history.map().text(100);
+    assert!(text.contains("129 processes"), "{text}");
 }
 
 #[test]

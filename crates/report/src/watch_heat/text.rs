@@ -37,6 +37,10 @@ impl HeatMap {
             };
             text += &format!("\n{}\n", curves.text(columns));
         }
+        let left_out = self.left_out();
+        if !left_out.is_empty() {
+            text += &format!("{left_out}\n");
+        }
         if text.is_empty() {
             text += "Nothing was seen yet: `isotherm status` says what the sources do.\n";
         }
