@@ -15,10 +15,12 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::clients::{Asking, Timed, accept};
 use super::socket::Board;
 
-/// How long a client may take to ask, and to take the answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a client may take to ask and to take the answer, both together: half of what Prometheus waits by default
+/// where it asks every ten seconds.
+const DEADLINE: Duration = Duration::from_secs(5);
 
 /// Longest request that is read; what is asked for stands in its first line.
 const REQUEST_AT_MOST: usize = 8 << 10;
@@ -37,6 +39,13 @@ struct OfProcess {
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfGroup {
     control_group: String,
+}
+
+/// Labels of accesses.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfAccesses {
+    evidence: String,
+    tier: String,
 }
 
 /// Label of a source.
@@ -69,28 +78,20 @@ pub(crate) fn serve(address: SocketAddr, board: Arc<Board>) -> Result<SocketAddr
     let address = listener
         .local_addr()
         .context("the metrics have no address")?;
-    let accept = move || {
-        for client in listener.incoming() {
-            match client {
-                // One after the other: there is one Prometheus, and it asks every few seconds.
-                Ok(client) => drop(answer(client, &board)),
-                Err(_) => std::thread::sleep(PATIENCE),
-            }
-        }
-    };
+    let serve = move |asking: Asking<TcpStream>| answer(&asking.client, &board);
     std::thread::Builder::new()
         .name("metrics".to_owned())
-        .spawn(accept)
+        .spawn(move || accept(listener.incoming(), serve))
         .context("no thread for the metrics")?;
     Ok(address)
 }
 
-fn answer(mut client: TcpStream, board: &Board) -> io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
+fn answer(client: &TcpStream, board: &Board) -> io::Result<()> {
+    let mut client = Timed::new(client, DEADLINE);
     let mut request = Vec::new();
     let mut piece = [0; 1024];
-    while !request.windows(2).any(|end| end == b"\r\n") && request.len() < REQUEST_AT_MOST {
+    // To its end: a connection that is closed with something unread loses the answer.
+    while !request.ends_with(b"\r\n\r\n") && request.len() < REQUEST_AT_MOST {
         match client.read(&mut piece)? {
             0 => return Ok(()),
             length => request.extend_from_slice(&piece[..length]),
@@ -162,7 +163,7 @@ fn register_whole(registry: &mut Registry, status: &Status) {
         ),
         (
             "fast_used",
-            "Fast memory that watched processes hold",
+            "Fast memory that watched processes hold, or in a dry run would hold",
             status.fast_bytes,
         ),
         (
@@ -196,9 +197,11 @@ fn register_whole(registry: &mut Registry, status: &Status) {
     }
     // A share that nobody knows is not zero: it is left out.
     if let Some(rate) = status.hit_rate {
-        let help = "Share of accesses that fast memory served in the last epoch, an estimate";
-        gauge(registry, "hit", help, Unit::Ratios, rate);
+        let help = "Share of the accesses seen that fast memory served, 0 to 1, in the last epoch in which any was seen";
+        // A unit of its own: the library's is a plural, and Prometheus's names end in `_ratio`.
+        gauge(registry, "hit", help, Unit::Other("ratio".to_owned()), rate);
     }
+    register_accesses(registry, status);
     let mode = Value::default();
     mode.set(f64::from(u8::from(status.dry_run)));
     registry.register("dry_run", "1 where nothing is moved", mode);
@@ -215,23 +218,46 @@ fn register_whole(registry: &mut Registry, status: &Status) {
     );
 }
 
+/// What hit rates are made of, so that one over any time can be asked for, with the number of samples in it.
+fn register_accesses(registry: &mut Registry, status: &Status) {
+    let family = Family::<OfAccesses, Sum>::default();
+    for seen in &status.accesses_seen {
+        for (tier, accesses) in [("fast", seen.fast), ("slow", seen.slow)] {
+            let label = OfAccesses {
+                evidence: seen.evidence.clone(),
+                tier: tier.to_owned(),
+            };
+            family.get_or_create(&label).inc_by(accesses as f64);
+        }
+    }
+    let help = "Accesses seen, by what saw them and by the tier that their data lay on then";
+    registry.register("accesses_seen", help, family);
+}
+
 fn register_moves(registry: &mut Registry, status: &Status) {
     let moves = &status.total;
     let (up, down) = (moves.promoted_bytes as f64, moves.demoted_bytes as f64);
-    sum(
-        registry,
-        "promoted",
-        "Moved to fast memory",
-        Unit::Bytes,
-        up,
-    );
-    sum(
-        registry,
-        "demoted",
-        "Moved out of fast memory",
-        Unit::Bytes,
-        down,
-    );
+    // What a dry run imagines is no traffic, and must not be added to that of others.
+    let (moved, imagined) = match status.dry_run {
+        true => ((0.0, 0.0), (up, down)),
+        false => ((up, down), (0.0, 0.0)),
+    };
+    for (name, help, bytes) in [
+        ("promoted", "Moved to fast memory", moved.0),
+        ("demoted", "Moved out of fast memory", moved.1),
+        (
+            "would_be_promoted",
+            "What a dry run would have moved to fast memory",
+            imagined.0,
+        ),
+        (
+            "would_be_demoted",
+            "What a dry run would have moved out of fast memory",
+            imagined.1,
+        ),
+    ] {
+        sum(registry, name, help, Unit::Bytes, bytes);
+    }
     let family = Family::<Reason, Sum>::default();
     for (reason, bytes) in &moves.not_moved_bytes {
         let label = Reason {
@@ -337,10 +363,11 @@ fn register_nodes(registry: &mut Registry, nodes: &[NodeStatus]) {
 
 #[cfg(test)]
 mod tests {
-    use super::{serve, text};
+    use super::{DEADLINE, serve, text};
+    use crate::daemon::clients::CLIENTS_AT_MOST;
     use crate::daemon::socket::Board;
     use isotherm_report::watch_status::{
-        GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
+        AccessesSeen, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
     };
     use std::collections::BTreeSet;
     use std::io::{Read, Write};
@@ -352,6 +379,11 @@ mod tests {
             epochs: 7,
             fast_bytes: 4096,
             hit_rate: Some(0.25),
+            accesses_seen: vec![AccessesSeen {
+                evidence: "trace-samples".into(),
+                fast: 1,
+                slow: 3,
+            }],
             total: MoveStatus {
                 promoted_bytes: 8192,
                 not_moved_bytes: [("in \"use\"".to_owned(), 5)].into(),
@@ -386,7 +418,9 @@ mod tests {
         let text = text(&status());
         for line in [
             "isotherm_fast_used_bytes 4096.0",
-            "isotherm_hit_ratios 0.25",
+            "isotherm_hit_ratio 0.25",
+            "# UNIT isotherm_hit_ratio ratio",
+            "isotherm_accesses_seen_total{evidence=\"trace-samples\",tier=\"slow\"} 3.0",
             "isotherm_epochs_total 7.0",
             "isotherm_promoted_bytes_total 8192.0",
             "isotherm_not_moved_bytes_total{reason=\"in \\\"use\\\"\"} 5.0",
@@ -401,13 +435,53 @@ mod tests {
             assert!(text.lines().any(|other| other == line), "{line}\n{text}");
         }
         assert!(
-            !super::text(&Status::default()).contains("isotherm_hit_ratios"),
+            !super::text(&Status::default()).contains("isotherm_hit_ratio"),
             "unknown is not zero"
         );
         assert!(
             !text.contains("isotherm_group_cap_bytes{"),
             "no cap is not a cap of zero"
         );
+    }
+
+    #[test]
+    fn what_a_dry_run_imagines_is_not_counted_as_moved() {
+        let dry = Status {
+            dry_run: true,
+            ..status()
+        };
+        for (status, moved, imagined) in [(status(), 8192, 0), (dry, 0, 8192)] {
+            let text = text(&status);
+            for (name, bytes) in [("promoted", moved), ("would_be_promoted", imagined)] {
+                let line = format!("isotherm_{name}_bytes_total {bytes}.0");
+                assert!(text.lines().any(|other| other == line), "{line}\n{text}");
+            }
+        }
+    }
+
+    /// Metrics are in base units with the unit at the end, one thing and no plural: <https://prometheus.io/docs/practices/naming>.
+    #[test]
+    fn names_follow_the_conventions_of_prometheus() {
+        let text = text(&status());
+        let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE "));
+        let names: Vec<&str> = names.filter_map(|line| line.split(' ').next()).collect();
+        assert!(names.len() > 20, "{names:?}");
+        for name in names {
+            for wrong in [
+                "_ratios",
+                "_total",
+                "_percent",
+                "_milliseconds",
+                "_kilobytes",
+            ] {
+                assert!(!name.ends_with(wrong), "{name}");
+            }
+        }
+        for line in text.lines().filter_map(|line| line.strip_prefix("# UNIT ")) {
+            let (name, unit) = line.split_once(' ').expect("a name and a unit");
+            assert!(name.ends_with(&format!("_{unit}")), "{line}");
+            assert!(["bytes", "seconds", "ratio"].contains(&unit), "{line}");
+        }
     }
 
     /// Names of metrics in all texts of a JSON value.
@@ -442,6 +516,8 @@ mod tests {
     fn get(address: SocketAddr, request: &str) -> String {
         let mut client = TcpStream::connect(address).expect("connects");
         client.write_all(request.as_bytes()).expect("writes");
+        let patience = Some(12 * DEADLINE);
+        client.set_read_timeout(patience).expect("may wait");
         let mut answer = String::new();
         client.read_to_string(&mut answer).expect("reads");
         answer
@@ -457,5 +533,29 @@ mod tests {
         assert!(answer.ends_with("# EOF\n"), "{answer}");
         assert!(get(address, "GET /metricsandmore HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
         assert!(get(address, "POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404"));
+    }
+
+    #[test]
+    fn a_client_that_sends_a_byte_now_and_then_keeps_no_other_out() {
+        let board = Arc::new(Board::default());
+        board.put(status());
+        let address = serve("127.0.0.1:0".parse().expect("an address"), board).expect("serves");
+        // Twice as many as may ask at a time, all of them in the middle of a request for ever.
+        let slow = (0..2 * CLIENTS_AT_MOST).map(|_| {
+            let mut client = TcpStream::connect(address).expect("connects");
+            client.write_all(b"GET /metr").expect("writes");
+            client
+        });
+        let mut slow: Vec<TcpStream> = slow.collect();
+        // A byte at a time is no reason to be kept: the deadline is for the whole request.
+        let feed = std::thread::spawn(move || {
+            while !slow.is_empty() {
+                std::thread::sleep(DEADLINE / 10);
+                slow.retain_mut(|client| client.write_all(b"x").is_ok());
+            }
+        });
+        let answer = get(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(answer.ends_with("# EOF\n"), "{answer}");
+        feed.join().expect("all are let go");
     }
 }

@@ -1,8 +1,8 @@
 //! The daemon's socket: a client sends a word and a line feed, and gets lines of JSON.
 //!
 //! `status`, `heat` and `maps` are answered with one line, `follow` with one line now and one an epoch, until
-//! either side ends. A client that does not read for a second is let go, and there are never more than a
-//! few: whoever may open the socket cannot hold up the daemon.
+//! either side ends. A client that takes more than a second to ask, or to take an answer, is let go, and there are never
+//! more than a few (`clients`): whoever may open the socket cannot hold up the daemon.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -20,11 +20,10 @@ use isotherm_report::watch_maps::Maps;
 use isotherm_report::watch_status::Status;
 use rustix::fs::{Mode, OFlags};
 
-/// Clients served at a time.
-const CLIENTS_AT_MOST: usize = 16;
+use super::clients::{Asking, CLIENTS_AT_MOST, Connection, Timed, accept};
 
 /// How long a client may take to ask, and to take an answer.
-const PATIENCE: Duration = Duration::from_secs(1);
+const DEADLINE: Duration = Duration::from_secs(1);
 
 /// Longest question.
 const QUESTION_AT_MOST: u64 = 64;
@@ -123,10 +122,11 @@ pub(crate) fn listen(path: &Path, board: Arc<Board>) -> Result<Listening> {
     }
     let listener = UnixListener::bind(path).with_context(|| format!("{shown}: cannot be made"))?;
     open_to_group(path).with_context(|| format!("{shown}: its rights cannot be set"))?;
-    let clients = Arc::new(AtomicUsize::new(0));
+    let followers = AtomicUsize::new(0);
+    let answer = move |asking: Asking<UnixStream>| serve(asking, &board, &followers);
     std::thread::Builder::new()
         .name("socket".to_owned())
-        .spawn(move || accept(&listener, &board, &clients))
+        .spawn(move || accept(listener.incoming(), answer))
         .context("no thread for the socket")?;
     Ok(Listening(path.to_owned()))
 }
@@ -143,52 +143,41 @@ fn open_to_group(path: &Path) -> io::Result<()> {
     }
 }
 
-fn accept(listener: &UnixListener, board: &Arc<Board>, clients: &Arc<AtomicUsize>) {
-    for client in listener.incoming() {
-        let Ok(client) = client else {
-            // Too many open files, say: trying again at once would only burn time.
-            std::thread::sleep(PATIENCE);
-            continue;
-        };
-        if clients.fetch_add(1, Ordering::Relaxed) >= CLIENTS_AT_MOST {
-            clients.fetch_sub(1, Ordering::Relaxed);
-            continue;
+fn serve(asking: Asking<UnixStream>, board: &Board, followers: &AtomicUsize) -> io::Result<()> {
+    let mut question = String::new();
+    let timed = Timed::new(&asking.client, DEADLINE);
+    BufReader::new(timed.take(QUESTION_AT_MOST)).read_line(&mut question)?;
+    let mut client = Timed::new(&asking.client, DEADLINE);
+    match question.trim() {
+        "status" => writeln!(client, "{}", board.get().json_line()),
+        "heat" => writeln!(client, "{}", board.heat().json_line()),
+        "maps" => writeln!(client, "{}", board.maps().json_line()),
+        "follow" => {
+            let client = asking.client.twin()?;
+            // It asks no more, so that those who do may.
+            drop(asking);
+            let is_one_more = followers.fetch_add(1, Ordering::Relaxed) < CLIENTS_AT_MOST;
+            let told = if is_one_more {
+                tell(&client, board)
+            } else {
+                Ok(())
+            };
+            followers.fetch_sub(1, Ordering::Relaxed);
+            told
         }
-        let (board, count) = (Arc::clone(board), Arc::clone(clients));
-        let serve = move || {
-            // A client that goes away is no failure.
-            let _ = serve(client, &board);
-            count.fetch_sub(1, Ordering::Relaxed);
-        };
-        if std::thread::Builder::new().spawn(serve).is_err() {
-            clients.fetch_sub(1, Ordering::Relaxed);
+        other => {
+            let error = serde_json::json!({ "error": format!("\"{other}\" is no question; ask status, follow, heat or maps") });
+            writeln!(client, "{error}")
         }
     }
 }
 
-fn serve(client: UnixStream, board: &Board) -> io::Result<()> {
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
-    let mut question = String::new();
-    BufReader::new((&client).take(QUESTION_AT_MOST)).read_line(&mut question)?;
-    let follow = match question.trim() {
-        "status" => false,
-        "follow" => true,
-        "heat" => return writeln!(&client, "{}", board.heat().json_line()),
-        "maps" => return writeln!(&client, "{}", board.maps().json_line()),
-        other => {
-            let error = serde_json::json!({ "error": format!("\"{other}\" is no question; ask status, follow, heat or maps") });
-            return writeln!(&client, "{error}");
-        }
-    };
+/// Tells each status until the client ends.
+fn tell(client: &UnixStream, board: &Board) -> io::Result<()> {
     let mut seen = None;
     loop {
         let (number, status) = board.after(seen);
-        let line = status.json_line() + "\n";
-        (&client).write_all(line.as_bytes())?;
-        if !follow {
-            return Ok(());
-        }
+        writeln!(Timed::new(client, DEADLINE), "{}", status.json_line())?;
         seen = Some(number);
     }
 }
@@ -255,7 +244,7 @@ fn question_and_answer(
 
 #[cfg(test)]
 mod tests {
-    use super::{Board, ask, ask_heat, listen};
+    use super::{Board, CLIENTS_AT_MOST, ask, ask_heat, listen};
     use isotherm_model::batch::{Epoch, Process};
     use isotherm_model::units::{Bytes, Nanos};
     use isotherm_model::watch::{Unit, UnitHeat};
@@ -330,7 +319,9 @@ mod tests {
     fn nonsense_is_answered_with_what_can_be_asked_and_silence_is_let_go() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
-        let _listening = listen(&path, Arc::new(Board::default())).expect("listens");
+        let board = Arc::new(Board::default());
+        board.put(status(1));
+        let _listening = listen(&path, board).expect("listens");
         let mut client = UnixStream::connect(&path).expect("connects");
         client.write_all(b"please\n").expect("writes");
         let mut answer = String::new();
@@ -339,6 +330,15 @@ mod tests {
             answer.contains("ask status, follow, heat or maps"),
             "{answer}"
         );
+        // Each of them in the middle of its question; none keeps the next one out.
+        let slow = (0..2 * CLIENTS_AT_MOST).map(|_| {
+            let mut client = UnixStream::connect(&path).expect("connects");
+            client.write_all(b"sta").expect("writes");
+            client
+        });
+        let slow: Vec<UnixStream> = slow.collect();
+        ask(&path, "status", |_| false).expect("an answer");
+        drop(slow);
         let mut silent = UnixStream::connect(&path).expect("connects");
         answer.clear();
         silent
