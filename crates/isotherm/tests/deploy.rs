@@ -1,7 +1,11 @@
 //! What docs/deploy ships is what the program takes: configurations, capabilities, the Slurm scripts.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use serde::Deserialize;
+use serde_yaml_ng::Value;
 
 const ISOTHERM: &str = env!("CARGO_BIN_EXE_isotherm");
 
@@ -77,6 +81,75 @@ fn the_configuration_of_kubernetes_is_taken_and_its_capabilities_are_those_of_th
     let in_unit = names(line(unit, "CapabilityBoundingSet="));
     assert_eq!(names(line(&manifest, "add: [")), in_unit);
     assert!(in_unit.len() >= 4, "{in_unit:?}");
+}
+
+/// The documents of a YAML file below `kubernetes`, by kind.
+fn documents(name: &str) -> BTreeMap<String, Value> {
+    let text = read(&format!("kubernetes/{name}"));
+    let documents = serde_yaml_ng::Deserializer::from_str(&text);
+    let documents = documents.map(|document| Value::deserialize(document).expect("YAML"));
+    let kind = |document: Value| (string(&document["kind"]), document);
+    documents.map(kind).collect()
+}
+
+fn string(value: &Value) -> String {
+    value.as_str().expect("a text").to_owned()
+}
+
+/// The names of metrics in a text.
+fn metrics(text: &str) -> BTreeSet<String> {
+    let words = text.split(|c: char| !c.is_ascii_lowercase() && c != '_');
+    let names = words.filter(|word| word.starts_with("isotherm_"));
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_prometheus_in_the_cluster_reaches_the_metrics_of_each_node() {
+    let manifest = documents("isotherm.yaml");
+    let config: toml::Table = string(&manifest["ConfigMap"]["data"]["daemon.toml"])
+        .parse()
+        .expect("TOML");
+    let address = config["serve"]["metrics"].as_str().expect("an address");
+    let address: std::net::SocketAddr = address.parse().expect("an address");
+    assert!(!address.ip().is_loopback(), "{address}: of the pod alone");
+    let pod = &manifest["DaemonSet"]["spec"]["template"];
+    let port = &pod["spec"]["containers"][0]["ports"][0];
+    assert_eq!(port["containerPort"], u64::from(address.port()));
+    assert_eq!(
+        pod["spec"]["tolerations"][0]["operator"], "Exists",
+        "a tainted node has a daemon too"
+    );
+    let labels = &pod["metadata"]["labels"];
+    let policy = &manifest["NetworkPolicy"]["spec"];
+    assert_eq!(&policy["podSelector"]["matchLabels"], labels);
+    assert_eq!(policy["ingress"][0]["ports"][0]["port"], port["name"]);
+    let namespaces = &policy["ingress"][0]["from"][0]["namespaceSelector"];
+    assert!(namespaces["matchLabels"].is_mapping(), "not everybody");
+    let monitor = &documents("monitoring.yaml")["PodMonitor"]["spec"];
+    assert_eq!(&monitor["selector"]["matchLabels"], labels);
+    let endpoint = &monitor["podMetricsEndpoints"][0];
+    assert_eq!(endpoint["port"], port["name"]);
+    assert_eq!(endpoint["path"], "/metrics");
+}
+
+#[test]
+fn alerts_are_about_metrics_that_the_daemon_has() {
+    // All metrics are on the dashboard, by a test beside them.
+    let there = metrics(&read("grafana-dashboard.json"));
+    let rules = &documents("monitoring.yaml")["PrometheusRule"]["spec"]["groups"][0]["rules"];
+    let rules = rules.as_sequence().expect("a list");
+    let mut asked = BTreeSet::new();
+    for rule in rules {
+        let name = string(&rule["alert"]);
+        asked.extend(metrics(&string(&rule["expr"])));
+        assert!(rule["for"].is_string(), "{name}: a moment is no alert");
+        assert!(rule["labels"]["severity"].is_string(), "{name}");
+        let summary = string(&rule["annotations"]["summary"]);
+        assert!(summary.contains("{{ $labels.instance }}"), "{name}: where?");
+    }
+    assert!(asked.len() >= 4 && rules.len() >= 4, "{asked:?}");
+    let unknown: Vec<&String> = asked.difference(&there).collect();
+    assert!(unknown.is_empty(), "{unknown:?}");
 }
 
 /// The scripts of Slurm with a configuration of their own and a reload that is only noted.

@@ -65,7 +65,6 @@ fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
         ("policy = \"clairvoyance\"", "payback"),
         ("[memory]\nunit = \"3MiB\"", "power of two"),
         ("[moves]\nrate = \"0B\"", "--dry-run"),
-        ("[serve]\nmetrics = \"0.0.0.0:9464\"", "loopback"),
         ("[serve]\nmetrics = \"here\"", "127.0.0.1:9464"),
         ("[sources]\ntrace_samples = \"page-faults\"", "timer"),
         ("[sources]\nbudget = \"1GiB\"", "1%"),
@@ -166,4 +165,13 @@ fn floors_that_do_not_fit_together_are_refused_with_both_sums() {
         said.contains("5GiB together") && said.contains("memory.fast is 4GiB"),
         "{said}"
     );
+}
+
+#[test]
+fn the_metrics_may_be_served_to_other_machines() {
+    for text in ["127.0.0.1:9464", "0.0.0.0:9464", "[::]:9464"] {
+        let config = Config::parse(&format!("[serve]\nmetrics = \"{text}\"\n")).expect("valid");
+        let address = config.metrics().expect("an address").expect("one");
+        assert_eq!(address.to_string(), text);
+    }
 }
