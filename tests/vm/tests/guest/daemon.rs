@@ -17,6 +17,7 @@ pub(crate) const TESTS: &[GuestTest] = &[
     on!(TWO, the_daemon_moves_hot_pages_by_damon_alone),
     on!(TWO, the_daemon_moves_hot_pages_by_damon_by_frame_alone),
     on!(TWO, the_daemon_moves_hot_pages_by_mappings_alone),
+    on!(TWO, each_processor_has_a_kicker_of_its_own),
     on!(TWO, killing_daemon_and_programs_leaves_the_other_well),
     on!(long TWO, a_thousand_kills_of_daemon_and_programs_leave_the_other_well),
 ];
@@ -187,14 +188,39 @@ pub(crate) fn hot_in_numa_maps(pid: u32, node: u32) -> usize {
         .sum()
 }
 
-/// A process a processor that runs for a moment every few milliseconds, so that the emulator's own
-/// address cache is emptied and accessed bits are set again.
-fn kickers() -> Vec<Running> {
-    let one = |_| {
-        let words = ["-c", "while :; do usleep 5000; done"];
-        Running(Command::new("sh").args(words).spawn().expect("sh"))
+/// A process on each processor that runs for a moment every few milliseconds, so that the emulator's own
+/// address cache is emptied there and accessed bits are set again. Each is kept to its processor: where they may
+/// choose, they gather on the idle one, and the other's cache is never emptied.
+pub(crate) fn kickers() -> Vec<Running> {
+    let one = |processor: usize| {
+        let cpu = processor.to_string();
+        let words = ["-c", &cpu, "sh", "-c", "while :; do usleep 5000; done"];
+        Running(
+            Command::new("taskset")
+                .args(words)
+                .spawn()
+                .expect("taskset"),
+        )
     };
-    (0..2).map(one).collect()
+    let processors = std::thread::available_parallelism().expect("processors");
+    (0..processors.get()).map(one).collect()
+}
+
+fn each_processor_has_a_kicker_of_its_own() {
+    let kickers = kickers();
+    for (processor, kicker) in kickers.iter().enumerate() {
+        let path = format!("/proc/{}/status", kicker.0.id());
+        let wanted = format!("Cpus_allowed_list:\t{processor}\n");
+        let is_kept = |_| {
+            std::thread::sleep(Duration::from_millis(50));
+            std::fs::read_to_string(&path).is_ok_and(|status| status.contains(&wanted))
+        };
+        assert!(
+            (0..QUESTIONS).any(is_kept),
+            "no kicker keeps to {processor}"
+        );
+    }
+    assert_eq!(kickers.len(), 2, "as many as the guest has processors");
 }
 
 /// Has the daemon move the program's arrays by these sources and looks whether it did: by the kernel's

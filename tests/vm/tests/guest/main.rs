@@ -7,6 +7,7 @@
 mod commands;
 mod daemon;
 mod ending;
+mod figures;
 mod floors;
 mod kernel;
 mod moving;
@@ -58,6 +59,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         moving::TESTS,
         commands::TESTS,
         daemon::TESTS,
+        figures::TESTS,
         floors::TESTS,
     ]
     .into_iter()

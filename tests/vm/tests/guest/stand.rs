@@ -130,7 +130,9 @@ fn payload() -> Result<Payload> {
         );
         payload.program(&built, name)?;
     }
-    payload.program(&hot_and_cold()?, "hot-and-cold")?;
+    for name in ["hot-and-cold", "two-hot-sets"] {
+        payload.program(&compiled(name)?, name)?;
+    }
     Ok(payload)
 }
 
@@ -140,10 +142,10 @@ fn built(tests: &Path, name: &str) -> PathBuf {
     folder.unwrap_or(Path::new(".")).join(name)
 }
 
-/// Builds the C program that the guests profile and place.
-fn hot_and_cold() -> Result<PathBuf> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("guest/hot-and-cold.c");
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hot-and-cold");
+/// Builds a C program that the guests profile and place.
+fn compiled(name: &str) -> Result<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("guest/{name}.c"));
+    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let compiler = Command::new("cc")
         .args(["-O1", "-g", "-Wall", "-o"])
         .arg(&program)
