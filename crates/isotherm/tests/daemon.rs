@@ -102,8 +102,13 @@ struct Daemon {
 
 impl Daemon {
     fn start(directory: &Path, config: &str) -> Self {
+        Self::with(directory, &whole_config(directory, config))
+    }
+
+    /// One with this configuration and no more.
+    fn with(directory: &Path, config: &str) -> Self {
         let file = directory.join("daemon.toml");
-        std::fs::write(&file, whole_config(directory, config)).unwrap();
+        std::fs::write(&file, config).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_isotherm"))
             .args(["daemon", "--dry-run", "--config"])
             .arg(&file)
@@ -514,6 +519,19 @@ fn metrics(daemon: &Daemon) -> String {
 
 /// Kills programs and the daemon at random times; what is left goes on. The long form of it, with
 /// moves on real nodes, is in `tests/vm`.
+#[test]
+fn metrics_for_other_machines_are_served_with_a_warning() {
+    for (address, warns) in [("127.0.0.1:0", false), ("0.0.0.0:0", true)] {
+        let directory = directory();
+        let config = whole_config(directory.path(), &watching(&[std::process::id()], "1MiB"));
+        let mut daemon = Daemon::with(directory.path(), &config.replace("127.0.0.1:0", address));
+        wait_for("metrics", || daemon.said().contains("metrics on http://"));
+        let warned = daemon.said().contains("nobody is asked who they are");
+        assert_eq!(warned, warns, "{}", daemon.said());
+        daemon.stop();
+    }
+}
+
 #[test]
 fn killing_programs_or_the_daemon_leaves_the_other_well() {
     let directory = directory();
