@@ -78,10 +78,9 @@ fn stub_x86(code: &[u8], start: u64) -> Option<u64> {
 
 /// The instruction words of a little-endian machine and their addresses.
 fn words(code: &[u8], start: u64) -> impl Iterator<Item = (u64, u32)> {
-    let words = code.chunks_exact(4).map(|bytes| {
-        let word = bytes.try_into().map_or(0, u32::from_le_bytes);
-        word
-    });
+    let words = code
+        .chunks_exact(4)
+        .map(|bytes| bytes.try_into().map_or(0, u32::from_le_bytes));
     (start..).step_by(4).zip(words)
 }
 

@@ -89,11 +89,7 @@ pub struct Caller {
 }
 
 /// Every site that can be placed, hottest first.
-pub(crate) fn rows(
-    profile: &Profile,
-    accesses: &BTreeMap<SiteId, Accesses>,
-    plan: Option<&Plan>,
-) -> Vec<SiteRow> {
+fn hottest_first(profile: &Profile, accesses: &BTreeMap<SiteId, Accesses>) -> Vec<Site> {
     let mut sites: BTreeMap<SiteId, Site> = profile
         .placeable_sites()
         .map(|site| (site.id, site.clone()))
@@ -106,7 +102,17 @@ pub(crate) fn rows(
     let seen = |site: &Site| accesses.get(&site.id).map_or(0, |accesses| accesses.0);
     let mut sites: Vec<Site> = sites.into_values().collect();
     sites.sort_by(|a, b| hotter_first((seen(a), a.peak_rss, a.id), (seen(b), b.peak_rss, b.id)));
+    sites
+}
 
+/// A row for every site that can be placed, hottest first.
+pub(crate) fn rows(
+    profile: &Profile,
+    accesses: &BTreeMap<SiteId, Accesses>,
+    plan: Option<&Plan>,
+) -> Vec<SiteRow> {
+    let seen = |site: &Site| accesses.get(&site.id).map_or(0, |accesses| accesses.0);
+    let sites = hottest_first(profile, accesses);
     let total = sites.iter().map(&seen).fold(0, u64::saturating_add);
     let footprint = profile.footprint().0;
     let assignments: HashMap<SiteId, &Assignment> = plan
