@@ -144,9 +144,12 @@ fn segment(epoch: Epoch) -> Segment {
         function: Some("main".into()),
         file: Some("bfs.cc".into()),
         line: Some(7),
+        column: Some(9),
+        function_line: Some(3),
+        variable: Some("edges".into()),
     };
     let site = |id: u64| Site {
-        frames: vec![frame.clone()],
+        frames: vec![frame.clone()].into(),
         allocations: 9,
         requested: Bytes(4096),
         peak_requested: Bytes(4096),
