@@ -43,6 +43,9 @@ const PMU_HZ: u32 = 10_000;
 /// The most samples of the timer a second and processor: one takes a processor up to 30 us.
 pub const TIMER_HZ_MAX: u32 = 20_000;
 
+/// The fewest where the daemon's own cost would allow fewer still: a thousandth of a program's time where one takes 50 us.
+pub const TIMER_HZ_LEAST: u32 = 20;
+
 /// How often is sampled, at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRate {
@@ -151,7 +154,8 @@ impl Samples {
     }
 
     /// Lets samples of the timer interrupt this thread for a moment, and learns from those that do what one takes.
-    fn watch_own(&self, clock: &dyn Clock) -> Gaps {
+    #[must_use]
+    pub fn watch_own(&self, clock: &dyn Clock) -> Gaps {
         match self.source {
             Source::Timer => Gaps::watch(clock, OWN),
             _ => Gaps::default(),
@@ -223,9 +227,11 @@ impl Samples {
         }
     }
 
-    /// Samples of the timer a second and processor.
+    /// Samples of the timer a second and processor. However much the daemon spends on them, there are a few: most of that
+    /// is spent for each look and not for each sample, and a hit rate of three samples says nothing.
     fn hz(&self) -> u32 {
-        (self.rate.timer_hz / self.stride.get()).max(1)
+        let least = self.rate.timer_hz.min(TIMER_HZ_LEAST);
+        (self.rate.timer_hz / self.stride.get()).max(least)
     }
 
     /// The period of a PMU's event that has this one by default.
@@ -339,14 +345,12 @@ impl Samples {
         &mut self,
         clock: &dyn Clock,
         processes: &[Process],
+        gaps: &Gaps,
         (span, watched): (Nanos, Nanos),
         sightings: &mut Vec<Sighting>,
     ) {
         self.watched += watched;
-        let begin = clock.busy();
-        let gaps = self.watch_own(clock);
-        self.report.cost += clock.busy().saturating_sub(begin);
-        self.gather(clock, processes, &gaps, sightings);
+        self.gather(clock, processes, gaps, sightings);
         if self.stride.learn(self.report.cost, span) {
             self.open_again();
         }

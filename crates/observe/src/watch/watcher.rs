@@ -146,7 +146,11 @@ impl Watcher {
             memory: empty_report("memory", memory_note.to_owned()),
             memory_stride: Stride::new(config.budget_ppm),
             scan: empty_report("processes", "some 50 us a process and second".to_owned()),
-            counters: empty_report("counters", "read once an epoch".to_owned()),
+            counters: empty_report(
+                "counters",
+                "read once an epoch; and what a sample takes, for a millisecond a second"
+                    .to_owned(),
+            ),
             sightings: Vec::new(),
             placed: BTreeMap::new(),
             since_other_rate: RATE_STAYS,
@@ -326,7 +330,12 @@ impl Watcher {
             let used = u128::from(span.0) * u128::from(busy) / 1_000_000;
             let used = Nanos(u64::try_from(used).unwrap_or(u64::MAX));
             let before = self.sightings.len();
-            samples.look(&*self.clock, processes, (span, used), &mut self.sightings);
+            // As dear at any rate of samples, so it is no reason for a lower one.
+            let begin = self.clock.busy();
+            let gaps = samples.watch_own(&*self.clock);
+            self.counters.cost += self.clock.busy().saturating_sub(begin);
+            let (clock, times) = (&*self.clock, (span, used));
+            samples.look(clock, processes, &gaps, times, &mut self.sightings);
             self.place(before, true);
         }
     }

@@ -6,6 +6,7 @@
 //! prints the figures; where they run as tests they are bounded.
 
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -22,8 +23,8 @@ pub(crate) const TESTS: &[GuestTest] = &[
 ];
 
 /// Epochs for which a set is hot, and how often they take turns.
-const EPOCHS: u64 = 8;
-const TURNS: u64 = 3;
+const EPOCHS: usize = 8;
+const TURNS: usize = 3;
 
 /// Pages of a set.
 const PAGES: usize = (24 << 20) / 4096;
@@ -88,6 +89,27 @@ struct Epoch {
     status: Value,
 }
 
+impl Epoch {
+    fn new(status: Value, truths: &[f64], fast: [usize; 2]) -> Self {
+        let number = |value: &Value| value.as_f64();
+        let interval = |at: usize| number(&status["hit_rate_interval"][at]);
+        let sum: f64 = truths.iter().sum();
+        Self {
+            millis: number(&status["epoch_ns"]).unwrap_or(0.0) / 1e6,
+            reported: number(&status["hit_rate"]),
+            interval: interval(0).zip(interval(1)).map(|(low, high)| [low, high]),
+            samples: status["hit_rate_samples"].as_u64().unwrap_or(0),
+            truth: [
+                sum / truths.len().max(1) as f64,
+                truths.iter().copied().fold(1.0, f64::min),
+                truths.iter().copied().fold(0.0, f64::max),
+            ],
+            fast,
+            status,
+        }
+    }
+}
+
 /// Watches the program through its turns.
 fn watch(sources: &str) -> Vec<Epoch> {
     let mut program = Program::start();
@@ -96,35 +118,32 @@ fn watch(sources: &str) -> Vec<Epoch> {
          [processes]\nprograms = [\"two-hot-sets\"]\nfilter = \"off\"\n[serve]\nmetrics = \"\"\n\
          [sources]\n{sources}"
     ));
-    let (mut epochs, mut seen, mut truths) = (Vec::new(), 0, Vec::new());
-    while seen < EPOCHS * TURNS {
-        let fast = program.fast();
-        truths.push(fast[program.hot] as f64 / PAGES as f64);
-        let status = daemon.wait("status", |_| true);
-        let epoch = status["epochs"].as_u64().unwrap_or(0);
-        if epoch > seen {
-            seen = epoch;
-            let count = truths.len() as f64;
-            let least = truths.iter().copied().fold(1.0, f64::min);
-            let most = truths.iter().copied().fold(0.0, f64::max);
-            let number = |value: &Value| value.as_f64();
-            let interval = |at: usize| number(&status["hit_rate_interval"][at]);
-            epochs.push(Epoch {
-                millis: status["epoch_ns"].as_f64().unwrap_or(0.0) / 1e6,
-                reported: number(&status["hit_rate"]),
-                interval: interval(0).zip(interval(1)).map(|(low, high)| [low, high]),
-                samples: status["hit_rate_samples"].as_u64().unwrap_or(0),
-                truth: [truths.iter().sum::<f64>() / count, least, most],
-                fast,
-                status,
-            });
-            truths.clear();
-            let set = (seen / EPOCHS % 2) as usize;
-            if set != program.hot {
-                program.heat(set);
+    daemon.wait("answer", |_| true);
+    let socket = UnixStream::connect("/run/isotherm/isotherm.sock").expect("it answers");
+    (&socket).write_all(b"follow\n").expect("may ask");
+    // Between two epochs it is looked where the pages lie. No program is started for it: that takes the guest longer
+    // than the daemon takes for an epoch.
+    let between = Some(Duration::from_millis(300));
+    socket.set_read_timeout(between).expect("may wait");
+    let (mut lines, mut line) = (BufReader::new(socket), Vec::new());
+    let (mut epochs, mut truths) = (Vec::new(), Vec::new());
+    while epochs.len() < EPOCHS * TURNS {
+        truths.push(program.fast()[program.hot] as f64 / PAGES as f64);
+        match lines.read_until(b'\n', &mut line) {
+            Ok(0) => panic!("the daemon has ended"),
+            Ok(_) => {
+                let status = serde_json::from_slice(&line).expect("JSON");
+                line.clear();
+                epochs.push(Epoch::new(status, &truths, program.fast()));
+                truths.clear();
+                let set = epochs.len() / EPOCHS % 2;
+                if set != program.hot {
+                    program.heat(set);
+                }
             }
+            // What has come of a line stays in it.
+            Err(_) => {}
         }
-        std::thread::sleep(Duration::from_millis(100));
     }
     daemon.stop();
     epochs
@@ -184,8 +203,8 @@ fn check(sources: &str) {
     let epochs = watch(sources);
     print(&epochs);
     let last = epochs.last().expect("epochs");
-    assert!(promoted(&epochs) <= 3 * 48 << 20, "it moves to and fro");
-    let hot = last.fast[(TURNS as usize - 1) % 2];
+    assert!(promoted(&epochs) <= (3 * 48) << 20, "it moves to and fro");
+    let hot = last.fast[(TURNS - 1) % 2];
     assert!(hot >= PAGES * 9 / 10, "{hot} of {PAGES} hot pages are fast");
 }
 

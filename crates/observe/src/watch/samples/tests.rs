@@ -7,8 +7,9 @@ use isotherm_model::batch::Process;
 use isotherm_model::units::Nanos;
 use isotherm_sys::perf::Event;
 
-use super::{Accesses, SampleRate, SampleWorth, Samples, ring_bytes};
+use super::{Accesses, SampleRate, SampleWorth, Samples, TIMER_HZ_LEAST, ring_bytes};
 use crate::clock::MachineClock;
+use crate::sample_price::Gaps;
 use crate::source::Source;
 
 const RATE: SampleRate = SampleRate {
@@ -61,7 +62,9 @@ fn a_thousand_processes_that_start_and_end_leave_no_event_open() {
         );
         drop(processes);
         let (mut seen, second) = (Vec::new(), Nanos(1_000_000_000));
-        samples.look(&MachineClock, &watched, (second, Nanos::ZERO), &mut seen);
+        let none = Gaps::default();
+        let span = (second, Nanos::ZERO);
+        samples.look(&MachineClock, &watched, &none, span, &mut seen);
         // Every other time the processes are gone before anybody was told so.
         let told = if image % 2 == 0 { &watched[..] } else { &[] };
         samples.watch(told);
@@ -88,6 +91,23 @@ fn a_sample_of_a_pmu_stands_for_its_period_and_one_of_the_timer_for_time() {
     assert_eq!(worth(Source::Ibs, 50, 4), SampleWorth::Accesses(65_536));
     let timer = worth(Source::Timer, 500, 4);
     assert_eq!(timer, SampleWorth::Time(Nanos(2_000_000)));
+}
+
+#[test]
+fn a_timer_that_costs_the_daemon_too_much_is_slowed_to_a_few_samples_and_not_to_none() {
+    let second = Nanos(1_000_000_000);
+    for (asked, least) in [(1_000, TIMER_HZ_LEAST), (5, 5)] {
+        let rate = SampleRate {
+            timer_hz: asked,
+            pmu: 1,
+        };
+        let source = Samples::open(Source::Timer, Path::new("/"), rate, 1);
+        let mut samples = source.expect("a source of perf's");
+        for spent in 1..20 {
+            samples.stride.learn(Nanos(spent * second.0), second);
+        }
+        assert_eq!(samples.of_timer(), Some(least));
+    }
 }
 
 #[test]
