@@ -226,16 +226,16 @@ mod tests {
             };
             aftermath.took("guided", Nanos(145_000_000), &tiers)
         };
-        assert_eq!(said(1, 0), "guided run took 145 ms (emulated tiers)");
+        assert_eq!(said(1, 0), "guided run took 145.0 ms (emulated tiers)");
         for nothing in [said(1, 1), said(0, 0)] {
             assert_eq!(
                 nothing,
-                "the program ran without Isotherm and took 145 ms: nothing was placed"
+                "the program ran without Isotherm and took 145.0 ms: nothing was placed"
             );
         }
         assert_eq!(
             said(3, 1),
-            "guided run took 145 ms (emulated tiers), with Isotherm off in 1 of 3 process images"
+            "guided run took 145.0 ms (emulated tiers), with Isotherm off in 1 of 3 process images"
         );
     }
 
