@@ -152,7 +152,7 @@ impl EpochPolicy for Payback {
         self.hottest
             .choose(&self.expected, view.fast, view.capacity, wanted);
         self.pay(view, wanted);
-        self.budget.note(wanted);
+        self.budget.note(wanted, view.fast);
     }
 }
 

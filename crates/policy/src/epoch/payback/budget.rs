@@ -2,7 +2,7 @@
 //!
 //! History runs in the shadow, on the same ranks and from the same beginnings. Whatever the
 //! averages promise, no more is moved than it would have moved. Where a page is not fast although it was wanted so,
-//! because it could not be moved or somebody else moved it out, History would have to move it anew.
+//! because it could not be moved, nothing was used up; where somebody else moved it out, History would move it anew.
 
 use isotherm_model::page::{EpochView, PageIndex};
 
@@ -17,8 +17,8 @@ pub(super) struct Budget {
     fast: Vec<bool>,
     held: u64,
     chosen: Vec<PageIndex>,
-    /// What was wanted fast in the end.
-    wanted: Vec<PageIndex>,
+    /// What was wanted fast in the end, and whether it was so already.
+    wanted: Vec<(PageIndex, bool)>,
 }
 
 impl Budget {
@@ -27,9 +27,14 @@ impl Budget {
     /// tier while that had room, but for programs that ran before anybody looked.
     pub(super) fn grow(&mut self, view: &EpochView<'_>, is_new: impl Fn(usize) -> bool) {
         self.fast.resize(view.ended.len(), false);
-        for page in self.wanted.drain(..) {
-            let is_lost = !view.fast.get(page.at()).is_some_and(|fast| *fast);
-            if is_lost && self.fast.get(page.at()) == Some(&true) {
+        for (page, was_fast) in self.wanted.drain(..) {
+            if view.fast.get(page.at()) == Some(&true) {
+                continue;
+            }
+            if !was_fast {
+                // It was paid for and is not there: refused, or left out with the rest of a huge page.
+                self.left = self.left.saturating_add(1);
+            } else if self.fast.get(page.at()) == Some(&true) {
                 self.fast[page.at()] = false;
                 self.held -= 1;
             }
@@ -56,9 +61,10 @@ impl Budget {
     }
 
     /// Notes what is wanted fast in the end.
-    pub(super) fn note(&mut self, wanted: &[PageIndex]) {
+    pub(super) fn note(&mut self, wanted: &[PageIndex], fast: &[bool]) {
         self.wanted.clear();
-        self.wanted.extend_from_slice(wanted);
+        let noted = wanted.iter().map(|page| (*page, fast[page.at()]));
+        self.wanted.extend(noted);
     }
 
     /// Takes moves from the budget, or says that they are too many.
@@ -114,7 +120,7 @@ mod tests {
         for _ in 0..3 {
             budget.grow(&view, |_| false);
             assert!(budget.allows(1) && !budget.allows(1));
-            budget.note(&[PageIndex(0)]);
+            budget.note(&[PageIndex(0)], view.fast);
         }
     }
 
