@@ -9,7 +9,20 @@
 //! it says of the others.
 
 pub mod campaign;
+#[path = "../../crates/runtime/src/config.rs"]
+#[allow(
+    dead_code,
+    clippy::all,
+    reason = "a part of the preloaded library, judged there; to link that would replace the fuzzer's malloc"
+)]
+mod config;
 pub mod mutation;
+#[path = "../../crates/runtime/src/path.rs"]
+#[allow(dead_code, clippy::all, reason = "as above")]
+mod path;
+#[path = "../../crates/runtime/src/plan.rs"]
+#[allow(dead_code, clippy::all, reason = "as above")]
+mod plan;
 mod targets;
 
 pub use targets::{CANARY, TARGETS, Target, target};

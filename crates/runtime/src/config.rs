@@ -96,10 +96,13 @@ pub(crate) fn load(path: &CStr) -> Result<Option<Config>, OffReason> {
         Err(PrivateError::OtherUser | PrivateError::Writable) => return Err(OffReason::Foreign),
         Err(_) => return Err(OffReason::BadConfig),
     };
-    read(&file)
-        .and_then(check)
-        .map(Some)
-        .ok_or(OffReason::BadConfig)
+    let copy = read(&file).ok_or(OffReason::BadConfig)?;
+    let config = check(copy);
+    if config.is_none() {
+        // SAFETY: `read` mapped it, and a check that fails keeps nothing of it.
+        let _ = unsafe { memory::unmap(copy.as_ptr().addr(), size_of_val(copy)) };
+    }
+    config.map(Some).ok_or(OffReason::BadConfig)
 }
 
 /// Opens the file in its directory; neither may be another user's.

@@ -30,11 +30,12 @@ impl PlanTable {
         let mut slot = hash as usize & mask;
         loop {
             let entry = &self.0[slot];
-            if entry.hash == hash {
-                return Some(entry.tier);
-            }
+            // First, because an empty slot's tier was never checked.
             if entry.hash == 0 {
                 return None;
+            }
+            if entry.hash == hash {
+                return Some(entry.tier);
             }
             slot = (slot + 1) & mask;
         }

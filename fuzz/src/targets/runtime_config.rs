@@ -1,11 +1,7 @@
 //! The configuration file, as the preloaded library checks it.
-//!
-//! The library's own module is compiled in here. Linking the library would replace `malloc` of the
-//! fuzzer, and the module has no other way in.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
 
 use isotherm_act::configuration::Configuration;
 use isotherm_model::site::SiteId;
@@ -13,14 +9,7 @@ use isotherm_model::tier::{Emulation, TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
 use super::Seeds;
-
-#[path = "../../../crates/runtime/src/config.rs"]
-#[allow(
-    dead_code,
-    clippy::all,
-    reason = "a part of another crate, judged there"
-)]
-mod config;
+use crate::config::{self, Config};
 
 pub(crate) fn check(data: &[u8]) -> bool {
     is_taken(data)
@@ -33,47 +22,27 @@ pub(crate) fn is_taken(data: &[u8]) -> bool {
     let path = directory.path().join("config");
     std::fs::write(&path, data).expect("the file can be written");
     let name = CString::new(path.as_os_str().as_bytes()).expect("a path without zero bytes");
-    let taken = config::load(&name).is_some_and(|config| {
-        is_sound(&config);
-        true
-    });
-    unmap(&path);
-    taken
+    // The library keeps its one configuration for ever, so each that is taken stays in memory here: a few KiB.
+    match config::load(&name) {
+        Ok(Some(config)) => {
+            is_sound(&config);
+            true
+        }
+        Ok(None) | Err(_) => false,
+    }
 }
 
-fn is_sound(config: &config::Config) {
+fn is_sound(config: &Config) {
     assert!((1..=isotherm_abi::MAX_DEPTH).contains(&config.depth));
     assert!(config.pool_bytes.is_multiple_of(isotherm_abi::CHUNK_BYTES));
     let is_tier = |tier: u32| (tier as usize) < config.tiers.len();
     assert!(config.tiers.is_empty() || is_tier(config.default_tier));
     assert!(config.tiers.iter().all(|tier| tier.kind <= 2));
-    if !config.entries.is_empty() {
-        assert!(config.entries.len().is_power_of_two());
-        // A search ends at an empty slot.
-        assert!(config.entries.iter().any(|entry| entry.hash == 0));
-    }
-    let mut used = config.entries.iter().filter(|entry| entry.hash != 0);
-    assert!(used.all(|entry| is_tier(entry.tier)));
-}
-
-/// Takes back what the library mapped: it keeps its one configuration for ever, while here are
-/// thousands.
-fn unmap(path: &Path) {
-    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let name = path.to_string_lossy();
-    for line in maps.lines().filter(|line| line.ends_with(&*name)) {
-        let range = line
-            .split(' ')
-            .next()
-            .and_then(|range| range.split_once('-'));
-        let (start, end) = range.expect("maps has ranges");
-        let number = |text| usize::from_str_radix(text, 16).expect("of hexadecimal numbers");
-        let (start, end) = (number(start), number(end));
-        let first = std::ptr::with_exposed_provenance_mut(start);
-        // SAFETY: needed because nothing else unmaps it. The range maps the file of this call alone
-        // (its directory has a fresh name), and the only value with references into it, the
-        // configuration, went out of scope in `is_taken` before this.
-        unsafe { rustix::mm::munmap(first, end - start) }.expect("was mapped");
+    // A search ends and answers a tier that there is, for the names of the seeds and for others.
+    for hash in (0..256).chain([u64::MAX]) {
+        assert!(config.entries.tier_of(hash).is_none_or(is_tier));
+        let of_caller = config.callers.tier_of(hash, config.default_tier);
+        assert!(of_caller.is_none_or(|tier| config.tiers.is_empty() || is_tier(tier)));
     }
 }
 

@@ -379,7 +379,7 @@ mod tests {
     use super::Migration;
     use crate::movement::test_machine::{Machine, action};
     use isotherm_model::movement::NodeId;
-    use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
+    use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::port::RangeExecutor;
     use isotherm_model::units::{Bytes, Nanos};
 
