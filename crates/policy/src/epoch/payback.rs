@@ -68,6 +68,8 @@ pub struct Payback {
     expected: Vec<u64>,
     hottest: Hottest,
     budget: Budget,
+    /// Rank that one hit added in the last epoch; 0 before the first.
+    hit: u64,
 }
 
 impl Payback {
@@ -81,13 +83,15 @@ impl Payback {
             expected: Vec::new(),
             hottest: Hottest::default(),
             budget: Budget::default(),
+            hit: 0,
         }
     }
 
     /// Learns from the epoch that ended how well each kind kept what it promised, then what each
     /// page promises now. All of that is in hits, because chance is in them.
     fn follow(&mut self, view: &EpochView<'_>) {
-        let hit = view.hit.max(1) as f64;
+        self.count_in_hits_of(view.hit.max(1));
+        let hit = self.hit as f64;
         let hits = || view.ended.iter().map(|&rank| rank as f64 / hit);
         self.outlook.learn(&self.pages, hits());
         for (page, hits) in self.pages.iter_mut().zip(hits()) {
@@ -107,6 +111,17 @@ impl Payback {
         self.expected.extend(self.pages.iter().map(expected));
     }
 
+    /// Expresses all that is known in hits of this rank. A sampler that slows down yields fewer hits, each of which
+    /// stands for more accesses: without this every page would seem to have cooled.
+    fn count_in_hits_of(&mut self, hit: u64) {
+        if self.hit != hit && self.hit != 0 {
+            let scale = self.hit as f64 / hit as f64;
+            self.pages.iter_mut().for_each(|page| page.scale(scale));
+            self.outlook.scale(scale);
+        }
+        self.hit = hit;
+    }
+
     /// Turns the wish in `wanted` into what pays: every newcomer is paired with the room or the page
     /// that it would take, best with coldest, and one of the two is kept.
     fn pay(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
@@ -122,19 +137,23 @@ impl Payback {
         let mut leavers: Vec<PageIndex> = all.filter(|page| leaves[page.at()]).collect();
         newcomers.sort_unstable_by_key(|page| (Reverse(expected(page)), *page));
         leavers.sort_unstable_by_key(|page| (expected(page), *page));
-        let room = (view.capacity as usize).saturating_sub(held);
+        let capacity = view.capacity as usize;
+        let room = capacity.saturating_sub(held);
+        // These leave whoever comes, so nobody who comes pays for them.
+        let excess = held.saturating_sub(capacity).min(leavers.len());
+        let leavers = &leavers[excess..];
         for (i, newcomer) in newcomers.iter().enumerate() {
             let leaver = i.checked_sub(room).and_then(|i| leavers.get(i));
             let wins = expected(newcomer).saturating_sub(leaver.map_or(0, expected));
             let moves = 1 + u64::from(leaver.is_some());
-            if self.costs.pays(wins, moves) && self.budget.allows(moves) {
+            if self.costs.pays(wins, moves) && self.budget.pays(*newcomer, leaver.copied()) {
                 wanted.push(*newcomer);
             } else {
                 wanted.extend(leaver);
             }
         }
         let paired = newcomers.len().saturating_sub(room);
-        let left = (view.capacity as usize).saturating_sub(wanted.len());
+        let left = capacity.saturating_sub(wanted.len());
         wanted.extend(leavers.iter().skip(paired).rev().take(left));
     }
 }
@@ -228,6 +247,60 @@ mod tests {
     fn a_change_of_phase_is_followed_at_once_in_either_direction() {
         let epochs = [[90, 1], [90, 1], [90, 1], [1, 90], [1, 90], [90, 1]];
         assert_eq!(follows(&mut payback(), &epochs), [0, 0, 0, 1, 1, 0]);
+    }
+
+    #[test]
+    fn hot_pages_take_the_room_of_pages_that_nobody_ever_touched() {
+        // Four pages that filled the fast tier before anybody looked, and four hot ones on the slow one.
+        let ended = [0, 0, 0, 0, 90, 90, 90, 90];
+        let fast = [true, true, true, true, false, false, false, false];
+        assert_eq!(
+            decided(&mut payback(), &ended, None, &fast, 4),
+            [4, 5, 6, 7]
+        );
+    }
+
+    #[test]
+    fn what_leaves_a_tier_that_shrank_is_not_paid_by_those_who_come() {
+        let ended = [0, 0, 0, 0, 0, 0, 90, 90];
+        let mut policy = payback();
+        let full = [true, true, true, true, true, true, false, false];
+        assert_eq!(decided(&mut policy, &ended, None, &full, 4), [0, 1, 6, 7]);
+        // There was time for the two that had to leave, and for no more.
+        let left = [true, true, false, false, true, true, false, false];
+        assert_eq!(decided(&mut policy, &ended, None, &left, 4), [0, 1, 6, 7]);
+    }
+
+    #[test]
+    fn a_sampler_that_slows_down_changes_little_of_what_is_expected() {
+        // The same 3,000 accesses an epoch and page: three samples of a thousand, then mostly none of ten thousand.
+        let decide = |slowed: bool| {
+            let (mut policy, mut wanted) = (payback(), Vec::new());
+            for epoch in 0..12_usize {
+                let (ended, hit) = match epoch {
+                    0..4 => ([0, 3_000, 3_000], 1_000),
+                    _ if !slowed => ([0, 3_000, 3_000], 1_000),
+                    _ => {
+                        let sampled = |page| 10_000 * u64::from((epoch + page) % 3 == 0);
+                        ([0, sampled(1), sampled(2)], 10_000)
+                    }
+                };
+                let view = EpochView {
+                    ended: &ended,
+                    coming: None,
+                    fast: &[true, false, false],
+                    capacity: 1,
+                    hit,
+                };
+                policy.decide(&view, &mut wanted);
+            }
+            (policy.expected[1], policy.expected[2])
+        };
+        let (steady, slowed) = (decide(false), decide(true));
+        for (steady, slowed) in [(steady.0, slowed.0), (steady.1, slowed.1)] {
+            let kept = slowed as f64 / steady as f64;
+            assert!((0.5..2.0).contains(&kept), "{slowed} of {steady} expected");
+        }
     }
 
     #[test]

@@ -17,31 +17,32 @@ pub(super) struct Budget {
     fast: Vec<bool>,
     held: u64,
     chosen: Vec<PageIndex>,
-    /// What was wanted fast in the end, and whether it was so already.
-    wanted: Vec<(PageIndex, bool)>,
+    /// Pages that were fast and were to stay so.
+    stays: Vec<PageIndex>,
+    /// Moves that were paid for, and whether each was one to the fast tier.
+    paid: Vec<(PageIndex, bool)>,
 }
 
 impl Budget {
     /// Adds what History moves at this turn of an epoch. `is_new` says of a page that it was not
-    /// accessed before the epoch that ended; such pages are where they are found, which is in the fast
-    /// tier while that had room, but for programs that ran before anybody looked.
+    /// accessed before the epoch that ended; such pages are where they are found, those that nobody touched included: what
+    /// hot pages push out of a full tier is moved as well.
     pub(super) fn grow(&mut self, view: &EpochView<'_>, is_new: impl Fn(usize) -> bool) {
         self.fast.resize(view.ended.len(), false);
-        for (page, was_fast) in self.wanted.drain(..) {
-            if view.fast.get(page.at()) == Some(&true) {
-                continue;
-            }
-            if !was_fast {
-                // It was paid for and is not there: refused, or left out with the rest of a huge page.
-                self.left = self.left.saturating_add(1);
-            } else if self.fast.get(page.at()) == Some(&true) {
+        let is_fast = |page: &PageIndex| view.fast.get(page.at()) == Some(&true);
+        // Paid for and not made: refused, without time, or left out with the rest of a huge page.
+        let unmade = self.paid.drain(..);
+        let unmade = unmade.filter(|(page, to_fast)| is_fast(page) != *to_fast);
+        self.left = self.left.saturating_add(unmade.count() as u64);
+        for page in self.stays.drain(..).filter(|page| !is_fast(page)) {
+            if self.fast.get(page.at()) == Some(&true) {
                 self.fast[page.at()] = false;
                 self.held -= 1;
             }
         }
-        for (page, &rank) in view.ended.iter().enumerate() {
+        for page in 0..view.ended.len() {
             let room = self.held < u64::from(view.capacity);
-            if rank > 0 && room && view.fast[page] && is_new(page) {
+            if room && view.fast[page] && !self.fast[page] && is_new(page) {
                 self.fast[page] = true;
                 self.held += 1;
             }
@@ -60,19 +61,22 @@ impl Budget {
         self.held = chosen;
     }
 
-    /// Notes what is wanted fast in the end.
+    /// Notes which pages of those wanted in the end were fast already.
     pub(super) fn note(&mut self, wanted: &[PageIndex], fast: &[bool]) {
-        self.wanted.clear();
-        let noted = wanted.iter().map(|page| (*page, fast[page.at()]));
-        self.wanted.extend(noted);
+        self.stays.clear();
+        let stays = wanted.iter().filter(|page| fast[page.at()]);
+        self.stays.extend(stays);
     }
 
-    /// Takes moves from the budget, or says that they are too many.
-    pub(super) const fn allows(&mut self, moves: u64) -> bool {
+    /// Pays for a page to come and for the one that leaves, or says that there is too little left.
+    pub(super) fn pays(&mut self, newcomer: PageIndex, leaver: Option<PageIndex>) -> bool {
+        let moves = 1 + u64::from(leaver.is_some());
         if self.left < moves {
             return false;
         }
         self.left -= moves;
+        self.paid.push((newcomer, true));
+        self.paid.extend(leaver.map(|page| (page, false)));
         true
     }
 }
@@ -93,6 +97,12 @@ mod tests {
         budget.grow(&view, |_| is_new);
     }
 
+    /// Pays for moves that [`grow`] finds made: of page 0 to the fast tier, of page 1 from it.
+    fn allows(budget: &mut Budget, moves: u64) -> bool {
+        (0..moves / 2).all(|_| budget.pays(PageIndex(0), Some(PageIndex(1))))
+            && (0..moves % 2).all(|_| budget.pays(PageIndex(0), None))
+    }
+
     #[test]
     fn pages_that_were_slow_when_they_were_first_seen_may_be_moved() {
         let view = EpochView {
@@ -104,23 +114,18 @@ mod tests {
         };
         let mut budget = Budget::default();
         budget.grow(&view, |_| true);
-        assert!(budget.allows(2) && !budget.allows(1));
+        assert!(allows(&mut budget, 2) && !allows(&mut budget, 1));
     }
 
     #[test]
     fn what_could_not_be_moved_may_be_moved_again() {
         let mut budget = Budget::default();
-        let view = EpochView {
-            ended: &[5],
-            coming: None,
-            fast: &[false],
-            capacity: 1,
-            hit: 1,
-        };
+        // Page 1 is hot and slow, page 0 is to make room for it, and neither ever moves.
         for _ in 0..3 {
-            budget.grow(&view, |_| false);
-            assert!(budget.allows(1) && !budget.allows(1));
-            budget.note(&[PageIndex(0)], view.fast);
+            grow(&mut budget, &[0, 5], true);
+            assert!(budget.pays(PageIndex(1), Some(PageIndex(0))));
+            assert!(!budget.pays(PageIndex(1), None));
+            budget.note(&[PageIndex(1)], &[true, false]);
         }
     }
 
@@ -129,11 +134,11 @@ mod tests {
         let mut budget = Budget::default();
         // Page 0 entered first, page 1 is hotter: one is demoted, one promoted.
         grow(&mut budget, &[1, 5, 2], true);
-        assert!(budget.allows(2) && !budget.allows(1));
+        assert!(allows(&mut budget, 2) && !allows(&mut budget, 1));
         grow(&mut budget, &[1, 5, 2], false);
-        assert!(!budget.allows(1));
+        assert!(!allows(&mut budget, 1));
         grow(&mut budget, &[9, 5, 2], false);
         grow(&mut budget, &[9, 5, 20], false);
-        assert!(budget.allows(3) && !budget.allows(2) && budget.allows(1));
+        assert!(allows(&mut budget, 4) && !allows(&mut budget, 1));
     }
 }

@@ -89,6 +89,12 @@ impl Heat {
         self.promised = f32::midpoint(self.promised, all as f32);
     }
 
+    /// Counts what is known in other hits, `scale` of them for each one so far.
+    pub(super) fn scale(&mut self, scale: f64) {
+        self.mean = (f64::from(self.mean) * scale) as f32;
+        self.promised = (f64::from(self.promised) * scale) as f32;
+    }
+
     /// Accesses to expect in the next epoch if it stays as it is.
     pub(super) const fn promised(&self) -> f64 {
         self.promised as f64

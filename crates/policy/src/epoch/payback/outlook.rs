@@ -80,6 +80,14 @@ impl Outlook {
         }
     }
 
+    /// Counts what was learnt in other hits, `scale` of them for each one so far.
+    pub(super) fn scale(&mut self, scale: f64) {
+        for sums in self.sums.as_flattened_mut() {
+            sums.promised *= scale;
+            sums.came *= scale;
+        }
+    }
+
     /// Accesses to expect of a page over the horizon.
     pub(super) fn expected(&self, page: &Heat) -> f64 {
         let (origin, age) = page.kind();
