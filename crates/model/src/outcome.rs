@@ -27,6 +27,8 @@ pub enum Reason {
     DryRun,
     /// The program has not touched its memory: there is nothing to move, now or later.
     NotTouched,
+    /// The time that moves may take in this epoch is used up; the next epoch has some again.
+    OutOfTime,
     /// In words: a limit, a process that has ended.
     Other(String),
 }
@@ -36,6 +38,7 @@ impl fmt::Display for Reason {
         f.write_str(match self {
             Self::DryRun => "dry run",
             Self::NotTouched => "not touched yet",
+            Self::OutOfTime => "no time left for moves in this epoch",
             Self::Other(words) => words,
         })
     }
@@ -89,7 +92,7 @@ mod tests {
 
     #[test]
     fn words_are_never_taken_for_a_reason_that_means_something() {
-        for reason in [Reason::DryRun, Reason::NotTouched] {
+        for reason in [Reason::DryRun, Reason::NotTouched, Reason::OutOfTime] {
             let words = Reason::from(reason.to_string());
             assert_ne!(words, reason);
             assert_eq!(words.to_string(), reason.to_string());

@@ -1,11 +1,11 @@
 //! Keeps an executor slow enough for the program beside it: so many bytes a second, and so many
-//! milliseconds of every second.
+//! milliseconds of every second; and for whoever waits for it: what does not fit into a span is not attempted.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
 use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
-use isotherm_model::outcome::Fate;
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 
@@ -60,6 +60,8 @@ pub struct Limit<E, C> {
     allowance: Allowance,
     /// When the next slice may begin.
     next: Nanos,
+    /// When none may begin any more.
+    deadline: Nanos,
 }
 
 impl<E: RangeExecutor, C: Clock> Limit<E, C> {
@@ -70,7 +72,15 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
             clock,
             allowance,
             next: Nanos::ZERO,
+            deadline: Nanos(u64::MAX),
         }
+    }
+
+    /// Begins no slice later than this from now. What is left over is [`Reason::OutOfTime`].
+    #[must_use]
+    pub fn within(mut self, span: Nanos) -> Self {
+        self.deadline = self.clock.now().saturating_add(span);
+        self
     }
 
     /// A fiftieth of what may be moved in a second: pauses of 20 ms instead of one long one.
@@ -81,8 +91,11 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
 
     /// Carries out one slice when its time has come, and books its costs.
     fn slice(&mut self, action: RangeAction) -> RangeOutcome {
-        let begun = self.clock.now().max(self.next);
-        let wait = begun.saturating_sub(self.clock.now());
+        let begin = self.clock.now().max(self.next);
+        if begin >= self.deadline {
+            return RangeOutcome::whole(action, Fate::NotAttempted(Reason::OutOfTime));
+        }
+        let wait = begin.saturating_sub(self.clock.now());
         if wait > Nanos::ZERO {
             self.clock.sleep(wait);
         }
@@ -143,7 +156,7 @@ mod tests {
     use super::{Allowance, Clock, Limit};
     use crate::movement::test_machine::action;
     use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
-    use isotherm_model::outcome::Fate;
+    use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::port::RangeExecutor;
     use isotherm_model::units::{Bytes, Nanos};
     use std::cell::Cell;
@@ -193,6 +206,27 @@ mod tests {
         );
         assert_eq!(outcomes[0].left(), Bytes(0));
         hands.0.get() as f64 / 1e9
+    }
+
+    #[test]
+    fn what_does_not_fit_into_the_span_is_left_for_another_time() {
+        let hands = Hands::default();
+        // A MiB takes a millisecond and 10 of waiting: half a second holds some 50 MiB.
+        let allowance = Allowance {
+            bytes_a_second: Bytes(u64::MAX),
+            time_a_second: Nanos(100_000_000),
+        };
+        let half = Nanos(500_000_000);
+        let limit = Limit::new(Mover(hands.clone()), hands.clone(), allowance);
+        let outcomes = limit
+            .within(half)
+            .execute(&[action(7, 0, 1 << 18, NodeId(1))]);
+        let [moved, left] = outcomes[0].parts.as_slice() else {
+            panic!("{outcomes:?}");
+        };
+        assert_eq!(left.fate, Fate::NotAttempted(Reason::OutOfTime));
+        assert!(moved.bytes > Bytes(0) && moved.bytes < Bytes(128 << 20));
+        assert!(hands.0.get() < 2 * half.0, "one slice more at most");
     }
 
     #[test]

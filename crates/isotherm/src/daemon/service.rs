@@ -352,17 +352,18 @@ impl Service {
     /// Made anew each epoch: it holds every process that it was asked about until it is dropped.
     fn mover(&self) -> impl RangeExecutor + use<> {
         let moves = &self.config.moves;
-        // Twice the rate: the moves of an epoch are done in half of it, so that the next one begins
-        // in time.
+        // Twice the rate and twice the time: the moves of an epoch are done in half of it, so that the next one
+        // begins in time. What is left over then waits for it.
         let allowance = Allowance {
             bytes_a_second: Bytes(moves.rate.0.0.saturating_mul(2).max(1)),
-            time_a_second: moves.time.0,
+            time_a_second: Nanos(moves.time.0.0.saturating_mul(2).min(1_000_000_000)),
         };
         Limit::new(
             Migration::new(Kernel::new(Path::new("/"))),
             RealClock::default(),
             allowance,
         )
+        .within(Nanos(self.config.epoch.0.0 / 2))
     }
 
     fn tell(&mut self, report: &EpochReport) {

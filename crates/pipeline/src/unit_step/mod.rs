@@ -41,6 +41,12 @@ pub use rank::Combine;
 use rank::Ranks;
 pub use report::{EpochReport, GroupShare, ProcessShare, Sums};
 
+/// Demoted at most before what fits into the room is promoted: some milliseconds of moving, and long enough that
+/// neighbours move together.
+const BATCH_BYTES: u64 = 16 << 20;
+/// The same as a part of the fast tier: one sixteenth of it may be empty for want of time.
+const BATCH_PART: u64 = 16;
+
 /// How the step works.
 #[derive(Clone, Debug)]
 pub struct UnitStepConfig {
@@ -269,7 +275,8 @@ impl UnitStep {
         wanted
     }
 
-    /// Demotes, then promotes as far as there is room now.
+    /// Promotes as far as there is room now, and demotes a batch where there is none for the next promotion: an
+    /// executor that stops in the middle leaves little of the fast tier empty.
     fn carry_out(
         &mut self,
         moves: Moves,
@@ -278,18 +285,49 @@ impl UnitStep {
         report: &mut EpochReport,
     ) {
         let slow = self.config.slow_nodes.clone();
-        self.move_to(&moves.demotions, &slow, false, seen, executor, report);
-        let mut room = seen.capacity.0.saturating_sub(self.fast_bytes());
-        let fits = |page: &PageIndex| {
+        let fast = self.config.fast_nodes.clone();
+        let (mut promotions, mut demotions) = (moves.promotions, moves.demotions.as_slice());
+        loop {
+            let (coming, waiting) = self.fitting(promotions, seen.capacity);
+            promotions = waiting;
+            if !coming.is_empty() {
+                self.move_to(&coming, &fast, true, seen, executor, report);
+            } else if !demotions.is_empty() {
+                let (leaving, rest) = demotions.split_at(self.batch(demotions, seen.capacity));
+                self.move_to(leaving, &slow, false, seen, executor, report);
+                demotions = rest;
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// Divides promotions into those that fit into the fast tier as it is now and the others.
+    fn fitting(
+        &self,
+        promotions: Vec<PageIndex>,
+        capacity: Bytes,
+    ) -> (Vec<PageIndex>, Vec<PageIndex>) {
+        let mut room = capacity.0.saturating_sub(self.fast_bytes());
+        promotions.into_iter().partition(|page| {
             let slow = |known: &index::Known| known.resident - known.fast;
             let needs = self.grains.sum(&self.index, *page, slow);
             let fits = needs <= room;
             room -= if fits { needs } else { 0 };
             fits
-        };
-        let promotions: Vec<PageIndex> = moves.promotions.into_iter().filter(fits).collect();
-        let fast = self.config.fast_nodes.clone();
-        self.move_to(&promotions, &fast, true, seen, executor, report);
+        })
+    }
+
+    /// How many of the units that leave are one batch: at least one, with those that move with it.
+    fn batch(&self, demotions: &[PageIndex], capacity: Bytes) -> usize {
+        let most = BATCH_BYTES.min(capacity.0 / BATCH_PART).max(1);
+        let mut bytes = 0_u64;
+        let fits = demotions.iter().take_while(|page| {
+            let begins = bytes < most;
+            bytes += self.grains.sum(&self.index, **page, |known| known.fast);
+            begins
+        });
+        fits.count()
     }
 
     /// Moves units to the first of the nodes that takes them.
@@ -311,19 +349,19 @@ impl UnitStep {
             let (actions, runs): (Vec<RangeAction>, Vec<_>) = runs.into_iter().unzip();
             let outcomes = executor.execute(&actions);
             left.clear();
-            let mut full = BTreeSet::new();
+            let mut elsewhere = BTreeSet::new();
             for (outcome, pages) in outcomes.iter().zip(runs) {
                 report.moves.add(outcome, to_fast, self.config.modelled);
                 for (page, share) in pages.iter().zip(shares(outcome, pages.len())) {
                     if !self.settle(*page, to_fast, share) {
                         left.push(*page);
-                        // It is not the unit's own fault, and may pass as soon as anything leaves the node.
-                        full.extend((share.no_room > 0).then_some(*page));
+                        // The next epoch may have what was missing, and it was not the unit's own fault.
+                        elsewhere.extend((share.missed > 0).then_some(*page));
                     }
                 }
             }
             let last = turn + 1 == nodes.len();
-            for page in left.iter().filter(|page| last && !full.contains(page)) {
+            for page in left.iter().filter(|page| last && !elsewhere.contains(page)) {
                 self.left_alone.refused(*page, seen.epoch);
             }
         }
@@ -378,8 +416,8 @@ struct Share {
     there: u64,
     dry: u64,
     not_there: u64,
-    /// Of these, bytes for which the node had no room.
-    no_room: u64,
+    /// Of these, bytes for which the node had no room, or the epoch no time.
+    missed: u64,
 }
 
 /// What became of each of the equal units in a run.
@@ -395,8 +433,12 @@ fn shares(outcome: &RangeOutcome, units: usize) -> Vec<Share> {
             let Some(share) = shares.get_mut(number) else {
                 break;
             };
-            let is_full = matches!(&part.fate, Fate::Busy(why) if why == NO_ROOM);
-            share.no_room += if is_full { until - at } else { 0 };
+            let missed = match &part.fate {
+                Fate::Busy(why) => why == NO_ROOM,
+                Fate::NotAttempted(why) => *why == Reason::OutOfTime,
+                _ => false,
+            };
+            share.missed += if missed { until - at } else { 0 };
             match &part.fate {
                 Fate::Moved | Fate::AlreadyThere | Fate::Requested => share.there += until - at,
                 Fate::NotAttempted(Reason::DryRun) => share.dry += until - at,

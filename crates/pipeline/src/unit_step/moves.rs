@@ -1,7 +1,7 @@
 //! Which of the policy's wishes are carried out in this epoch, and in what order.
 //!
-//! Demotions come first, because they make the room; promotions follow, hottest first, as far as
-//! there is room in truth: a demotion that failed made none. No group is brought below its floor,
+//! Demotions make the room; promotions follow batch by batch, hottest first, as far as there is room in truth: a
+//! demotion that failed made none. No group is brought below its floor,
 //! not even for the epoch in which its own units change places.
 
 mod leavers;

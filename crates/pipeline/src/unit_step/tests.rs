@@ -8,14 +8,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::{Epoch, Process};
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
-use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
+use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::{Evidence, Held, Observation, Placed, Sighting, Unit, Watched};
 use isotherm_policy::epoch::{MoveCosts, by_name};
 use proptest::prelude::*;
 
-use super::{Combine, EpochReport, Limits, UnitStep, UnitStepConfig};
+use super::{BATCH_PART, Combine, EpochReport, Limits, UnitStep, UnitStepConfig};
 
 const UNIT: u64 = 2 << 20;
 const FAST: NodeId = NodeId(0);
@@ -33,8 +33,10 @@ struct Machine {
     dry: bool,
     /// Units in a huge page, which moves as a whole; 0 as 1.
     grain: u64,
-    /// The fast node has no room, whatever the observation says.
-    full: bool,
+    /// What becomes of every move to the fast node.
+    refusal: Option<Fate>,
+    /// Units that there is time to move; no end of it where that is none.
+    moves_left: Option<usize>,
 }
 
 impl Machine {
@@ -99,16 +101,21 @@ impl RangeExecutor for Machine {
                     start,
                 };
                 self.log.push((unit, node));
+                let refusal = self.refusal.clone().filter(|_| node == FAST);
                 let gone = || Fate::NotAttempted("the process has ended".into());
                 let (together, refuses) = self.page_of(unit);
-                let fate = match self.fast.get(&unit) {
-                    None => gone(),
-                    Some(_) if self.dry => Fate::NotAttempted(Reason::DryRun),
-                    Some(_) if refuses => Fate::Busy("pinned".to_owned()),
-                    Some(false) if self.full && node == FAST => Fate::Busy(NO_ROOM.to_owned()),
-                    Some(_) if moved.contains(&unit) => Fate::Moved,
-                    Some(fast) if *fast == (node == FAST) => Fate::AlreadyThere,
-                    Some(_) => {
+                let fate = match (self.fast.get(&unit), refusal) {
+                    (None, _) => gone(),
+                    (Some(_), _) if self.dry => Fate::NotAttempted(Reason::DryRun),
+                    (Some(_), _) if refuses => Fate::Busy("pinned".to_owned()),
+                    (Some(false), Some(fate)) => fate,
+                    (Some(_), _) if moved.contains(&unit) => Fate::Moved,
+                    (Some(fast), _) if *fast == (node == FAST) => Fate::AlreadyThere,
+                    (Some(_), _) if self.moves_left == Some(0) => {
+                        Fate::NotAttempted(Reason::OutOfTime)
+                    }
+                    (Some(_), _) => {
+                        self.moves_left = self.moves_left.map(|left| left - 1);
                         moved.extend(&together);
                         Fate::Moved
                     }
@@ -202,7 +209,11 @@ fn hot_units_come_in_and_what_they_replace_goes_out_before() {
     assert_eq!(machine.fast_units(), [unit(7, 4), unit(7, 5)]);
     assert_eq!(machine.most, 2, "never more than fits");
     let nodes: Vec<NodeId> = machine.log.iter().map(|(_, node)| *node).collect();
-    assert_eq!(nodes, [SLOW, SLOW, FAST, FAST]);
+    assert_eq!(
+        nodes,
+        [SLOW, FAST, SLOW, FAST],
+        "in turn, in so small a tier"
+    );
     assert_eq!(report.moves.promoted, Bytes(2 * UNIT));
     assert_eq!(report.moves.demoted, Bytes(2 * UNIT));
     assert_eq!(
@@ -213,6 +224,39 @@ fn hot_units_come_in_and_what_they_replace_goes_out_before() {
     let seen = machine.observation(1, 2, &[(unit(7, 4), 3), (unit(7, 0), 1)]);
     let report = step.run(&seen, &limits(), &mut machine);
     assert_eq!(report.hit_rate(), Some(0.75));
+}
+
+#[test]
+fn little_of_the_fast_tier_is_empty_where_time_for_moves_ends_in_the_middle() {
+    const HALF: u64 = 64;
+    let batch = (HALF / BATCH_PART) as usize;
+    for policy in ["history", "payback"] {
+        let mut machine = Machine::with((0..2 * HALF).map(|number| unit(7, number)));
+        for number in 0..HALF {
+            machine.fast.insert(unit(7, number), true);
+        }
+        let hot: Vec<_> = (HALF..2 * HALF)
+            .map(|number| (unit(7, number), 9))
+            .collect();
+        let mut step = step(policy, false);
+        for epoch in 0..3 {
+            machine.moves_left = Some(HALF as usize);
+            let seen = machine.observation(epoch, HALF, &hot);
+            step.run(&seen, &limits(), &mut machine);
+            let fast = machine.fast_units();
+            assert!(
+                fast.len() >= HALF as usize - batch,
+                "{policy}: {}",
+                fast.len()
+            );
+            let hot = fast.iter().filter(|unit| unit.start >= HALF * UNIT);
+            let due = (epoch as usize + 1) * (HALF as usize - 2 * batch) / 2;
+            assert!(
+                hot.count() >= due.min(HALF as usize),
+                "{policy}: epoch {epoch}"
+            );
+        }
+    }
 }
 
 /// Accessed bits of a whole unit.

@@ -2,6 +2,7 @@
 //! fast memory is not left empty while what is known to be hot is slow.
 
 use isotherm_model::movement::AddressRange;
+use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Evidence, Sighting, Unit};
 use isotherm_policy::epoch::{MoveCosts, by_name};
@@ -169,16 +170,22 @@ proptest! {
     }
 
     #[test]
-    fn a_full_node_is_asked_again_as_soon_as_it_may_have_room(seed in any::<u64>()) {
+    fn what_the_node_or_the_epoch_had_no_room_for_is_tried_again_as_soon_as_it_may(
+        seed in any::<u64>(),
+        refusal in prop::sample::select(vec![
+            Fate::Busy(NO_ROOM.to_owned()),
+            Fate::NotAttempted(Reason::OutOfTime),
+        ]),
+    ) {
         let mut program = Program::new(seed);
         let mut step = step_of_units();
-        program.machine.full = true;
+        program.machine.refusal = Some(refusal);
         for epoch in 0..12 {
             let seen = program.epoch(epoch, 0);
             step.run(&seen, &limits(), &mut program.machine);
             prop_assert_eq!(program.fast_of(0), 0);
         }
-        program.machine.full = false;
+        program.machine.refusal = None;
         for epoch in 12..16 {
             let seen = program.epoch(epoch, 0);
             step.run(&seen, &limits(), &mut program.machine);
