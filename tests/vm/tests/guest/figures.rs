@@ -151,12 +151,12 @@ fn watch(sources: &str) -> Vec<Epoch> {
 
 fn print(epochs: &[Epoch]) {
     println!(
-        "epoch    ms  hit rate  interval     samples  truth (least to most)  fast pages of a and b  hz  promoted"
+        "epoch    ms  hit rate  interval     samples  truth (least to most)  fast pages of a and b  hz  promoted  demoted  fast  wanted  not moved"
     );
     for (number, epoch) in epochs.iter().enumerate() {
         let [low, high] = epoch.interval.unwrap_or([f64::NAN; 2]);
         println!(
-            "{number:>5} {:>5.0}  {:>8.2}  {low:>4.2} to {high:>4.2}  {:>6}  {:>4.2} ({:.2} to {:.2})  {:>5} {:>5}  {:>4} {:>5} MiB",
+            "{number:>5} {:>5.0}  {:>8.2}  {low:>4.2} to {high:>4.2}  {:>6}  {:>4.2} ({:.2} to {:.2})  {:>5} {:>5}  {:>4} {:>5} MiB {:>4} MiB {:>4} MiB {:>4} MiB  {}",
             epoch.millis,
             epoch.reported.unwrap_or(f64::NAN),
             epoch.samples,
@@ -166,10 +166,11 @@ fn print(epochs: &[Epoch]) {
             epoch.fast[0],
             epoch.fast[1],
             epoch.status["timer"]["hz"].as_u64().unwrap_or(0),
-            epoch.status["total"]["promoted_bytes"]
-                .as_u64()
-                .unwrap_or(0)
-                >> 20,
+            mebibytes(&epoch.status["total"]["promoted_bytes"]),
+            mebibytes(&epoch.status["total"]["demoted_bytes"]),
+            mebibytes(&epoch.status["fast_bytes"]),
+            mebibytes(&epoch.status["wanted_bytes"]),
+            epoch.status["last"]["not_moved_bytes"],
         );
     }
     let longest = epochs.iter().map(|epoch| epoch.millis).fold(0.0, f64::max);
@@ -180,6 +181,10 @@ fn print(epochs: &[Epoch]) {
         "promoted {} MiB of two hot sets of 24 MiB",
         promoted(epochs) >> 20
     );
+}
+
+fn mebibytes(bytes: &Value) -> u64 {
+    bytes.as_u64().unwrap_or(0) >> 20
 }
 
 /// How far reported hit rates lie outside of what was true in the epoch, on the mean over epochs with any.
