@@ -220,7 +220,6 @@ fn what_the_daemon_reports_of_two_hot_sets_is_true_by_both_sources() {
 
 fn what_the_daemon_reports_of_two_hot_sets_is_true_by_samples_alone() {
     let sources = "accessed_bits = \"off\"\ntrace_samples = \"timer\"\nbudget = \"10%\"\n";
-    // Why part of a set stays slow by samples alone, beside an empty fast tier, is not known: 2,880 to 2,944 pages were fast.
     let hot = check(sources);
-    assert!(hot >= PAGES / 4, "{hot} of {PAGES} hot pages are fast");
+    assert!(hot >= PAGES * 9 / 10, "{hot} of {PAGES} hot pages are fast");
 }
