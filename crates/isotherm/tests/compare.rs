@@ -1,9 +1,13 @@
 //! `isotherm compare` as its users meet it. The library `libisotherm.so` must be beside the program
 //! (`cargo build --workspace` puts it there).
 
-use std::process::{Command, Output};
+mod support;
+
+use std::process::Command;
 
 use tempfile::TempDir;
+
+use support::{isotherm, stderr};
 
 /// Prints its process id, which differs in each run, where it is asked to.
 const PROGRAM: &str = r#"
@@ -19,18 +23,6 @@ int main(int argc, char **argv) {
     return 0;
 }
 "#;
-
-fn isotherm(directory: &TempDir, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isotherm"))
-        .current_dir(directory)
-        .args(arguments)
-        .output()
-        .expect("isotherm starts")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
 
 /// A directory with the program and a plan of it.
 fn planned() -> TempDir {

@@ -1,6 +1,8 @@
 //! One recording, shown by every command: the same quantity is the same number everywhere, and it is what
 //! the program is known to do. The library `libisotherm.so` must lie beside the program.
 
+mod support;
+
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -19,6 +21,8 @@ use isotherm_model::words::{counted, grouped, percent};
 use isotherm_profile::{Existing, Writer};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use support::isotherm;
 
 const MIB: u64 = 1 << 20;
 
@@ -76,14 +80,6 @@ static RECORDED: LazyLock<Recorded> = LazyLock::new(|| {
     assert!(planned.status.success());
     Recorded { directory, said }
 });
-
-fn isotherm(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isotherm"))
-        .current_dir(directory)
-        .args(arguments)
-        .output()
-        .expect("isotherm starts")
-}
 
 fn printed(arguments: &[&str]) -> String {
     let output = isotherm(RECORDED.directory.path(), arguments);

@@ -1,25 +1,21 @@
 //! `isotherm import` as its users meet it; with programs that wrote the files in llvm/tests/memprof.py.
 
+mod support;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::Output;
+
+use support::isotherm;
 
 fn traces() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/traces")
-}
-
-fn run(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isotherm"))
-        .current_dir(folder)
-        .args(arguments)
-        .output()
-        .expect("isotherm starts")
 }
 
 /// Imports a file of `tests/traces` into the folder.
 fn import(folder: &Path, name: &str, more: &[&str]) -> Output {
     let input = traces().join(name);
     let input = input.to_str().expect("a path");
-    run(folder, &[&["import", input], more].concat())
+    isotherm(folder, &[&["import", input], more].concat())
 }
 
 fn said(output: &Output) -> String {
@@ -37,7 +33,7 @@ fn sums_of_other_tools_become_profiles_that_every_command_reads() {
         let folder = folder.path();
         let output = import(folder, name, &[]);
         assert!(output.status.success(), "{name}: {}", said(&output));
-        let report = run(folder, &["report", "--json", "app.iso"]);
+        let report = isotherm(folder, &["report", "--json", "app.iso"]);
         let report: serde_json::Value = serde_json::from_slice(&report.stdout).expect("is JSON");
         let rows = report["sites"].as_array().expect("has sites").iter();
         let found: u64 = rows.filter_map(|site| site["accesses"].as_u64()).sum();
@@ -46,7 +42,7 @@ fn sums_of_other_tools_become_profiles_that_every_command_reads() {
             &["plan", "app.iso", "--tiers", "emulated"][..],
             &["curve", "app.iso"],
         ] {
-            let output = run(folder, next);
+            let output = isotherm(folder, next);
             assert!(
                 output.status.success(),
                 "{name}, {next:?}: {}",

@@ -1,5 +1,7 @@
 //! Files that cannot be written: what was there before stays, what the program says of its end stays.
 
+mod support;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -8,17 +10,7 @@ use isotherm_model::profile::{Ending, EpochSpan, Meta, Segment};
 use isotherm_profile::{Existing, Writer};
 use tempfile::TempDir;
 
-fn isotherm(directory: &TempDir, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isotherm"))
-        .current_dir(directory)
-        .args(arguments)
-        .output()
-        .expect("isotherm starts")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use support::{isotherm, stderr};
 
 /// Runs the tool where no file may grow beyond so many blocks of 512 bytes: writing fails in the
 /// middle, as on a full disk.

@@ -3,28 +3,20 @@
 #[path = "../../observe/tests/support/machine.rs"]
 mod machine;
 
+mod support;
+
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
-fn run(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_isotherm"))
-        .current_dir(directory)
-        .args(arguments)
-        .output()
-        .expect("isotherm starts")
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
+use support::{isotherm, stderr};
 
 /// Standard output of a run that must succeed.
 fn printed(directory: &Path, arguments: &[&str]) -> String {
-    let output = run(directory, arguments);
+    let output = isotherm(directory, arguments);
     assert!(output.status.success(), "{}", stderr(&output));
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -103,7 +95,7 @@ fn a_dash_for_a_file_is_standard_output() {
     let printed = printed(machine.path(), &["tiers", "--root", ".", "-o", "-"]);
     assert!(printed.starts_with("[[tier]]"), "{printed}");
     assert!(!machine.path().join("-").exists());
-    let both = run(machine.path(), &["tiers", "--json", "-o", "-"]);
+    let both = isotherm(machine.path(), &["tiers", "--json", "-o", "-"]);
     assert!(!both.status.success() && both.stdout.is_empty());
     assert!(stderr(&both).contains("leave out one"), "{}", stderr(&both));
 }
@@ -138,7 +130,7 @@ fn a_measurement_makes_a_file_that_overrides_detection() {
         "{json:#}"
     );
 
-    let again = run(directory, &["tiers", "--measure"]);
+    let again = isotherm(directory, &["tiers", "--measure"]);
     assert!(!again.status.success(), "the default file is not replaced");
     assert!(
         stderr(&again).contains("already there"),
@@ -224,7 +216,7 @@ fn what_cannot_be_is_refused_in_a_sentence() {
         ),
     ];
     for (arguments, wanted) in cases {
-        let output = run(machine.path(), arguments);
+        let output = isotherm(machine.path(), arguments);
         assert!(!output.status.success(), "{arguments:?}");
         assert!(
             stderr(&output).contains(wanted),
