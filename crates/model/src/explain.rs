@@ -67,17 +67,25 @@ impl std::error::Error for ExplainError {}
 /// # Errors
 /// No site or several sites fit.
 pub fn find<'a>(plan: &'a Plan, text: &str) -> Result<&'a Assignment, ExplainError> {
-    if let Ok(id) = text.parse::<SiteId>()
-        && let Some(site) = plan.assignments.iter().find(|a| a.site == id)
-    {
+    let beginning = text.to_ascii_lowercase();
+    let whole = plan
+        .assignments
+        .iter()
+        .find(|a| a.site.to_string() == beginning);
+    if let Some(site) = whole {
         return Ok(site);
     }
-    let beginning = text.to_ascii_lowercase();
+    // Without its leading zeroes, too.
+    let number = text.parse::<SiteId>().ok();
     let fits: Vec<&Assignment> = plan
         .assignments
         .iter()
         .filter(|_| !text.is_empty())
-        .filter(|a| a.label.contains(text) || a.site.to_string().starts_with(&beginning))
+        .filter(|a| {
+            a.label.contains(text)
+                || a.site.to_string().starts_with(&beginning)
+                || Some(a.site) == number
+        })
         .collect();
     match fits.as_slice() {
         [] => Err(ExplainError::Unknown { text: text.into() }),
@@ -309,6 +317,12 @@ site 0000000000000030 slow value 1 weight 2KiB # main (bfs.cc:11)
         for text in ["1cde455c", "1CDE455C", "1cde455c00000010"] {
             assert_eq!(found(text), Ok(SiteId(0x1cde_455c_0000_0010)), "{text}");
         }
+        // Site 1 is the shared arena, and `1` begins the others.
+        let shared = PLAN
+            .replace("0000000000000010", "1cde455c00000010")
+            .replace("0000000000000020", "shared");
+        assert!(find(&read(&shared).unwrap(), "1").is_err());
+        assert!(find(&read(&shared).unwrap(), "shared").is_ok());
         let error = found("1cde455").unwrap_err().to_string();
         for part in ["fits 2 sites", "1cde455c00000010", "1cde455d00000020"] {
             assert!(error.contains(part), "{error}");
