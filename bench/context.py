@@ -1,4 +1,5 @@
 """Section `context`: what telling calling contexts apart costs, and what a profile run costs."""
+import dataclasses
 import os
 
 from measure import Contender, Program, geometric_mean, interleave
@@ -45,6 +46,8 @@ def programs(tools: Tools, quick: bool) -> list[Program]:
         tools.script("sqlite"),
         tools.script("graphicsmagick"),
         tools.script("numpy"),
+        tools.script("pandas"),
+        dataclasses.replace(tools.script("pandas", ROWS="0"), name="import pandas"),
     ]
     return chosen[:5] if quick else chosen
 
@@ -56,7 +59,7 @@ def profile_runs(tools: Tools, options, folder: str, say) -> Table:
     for program in programs(tools, options.quick):
         ways = [
             Contender("plain", ["env", f"LD_PRELOAD={LIBC}"]),
-            Contender("profile", tools.record(os.path.join(folder, f"{program.name}-cost.iso"))),
+            Contender("profile", tools.record(os.path.join(folder, f"{program.name.replace(' ', '-')}-cost.iso"))),
         ]
         samples = interleave(program, ways, options.rounds, options.limit, say)
         ratios.append(samples.ratio("profile", "plain", "wall"))
