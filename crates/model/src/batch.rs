@@ -62,7 +62,7 @@ pub struct Count {
 }
 
 /// What one source did in the run so far. A source that delivers nothing must be reported.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceReport {
     /// Name of the source: `instrumented`, `timer`, `pebs`, `ibs`, `spe`, `accessed-bits`,
     /// `trapped-pages`.

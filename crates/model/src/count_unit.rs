@@ -52,8 +52,10 @@ impl CountUnit {
         }
     }
 
-    /// The unit of a source; `None` for one that reads sizes and sees no accesses.
-    fn of_source(name: &str, filtered: bool) -> Option<Self> {
+    /// The unit of a source; `None` for one that reads sizes and sees no accesses. `filtered` where the program's own
+    /// counts are of what misses a cache.
+    #[must_use]
+    pub fn of_source(name: &str, filtered: bool) -> Option<Self> {
         Some(match name {
             "instrumented" if filtered => Self::Misses,
             "instrumented" | "memprof" => Self::Accesses,
@@ -145,7 +147,6 @@ impl CountUnit {
 mod tests {
     use super::CountUnit;
     use crate::batch::SourceReport;
-    use crate::units::Nanos;
 
     /// The unit of sources with so many usable samples each.
     fn unit(sources: &[(&str, u64)], filtered: bool) -> CountUnit {
@@ -153,10 +154,7 @@ mod tests {
             name: name.to_owned(),
             taken: usable,
             usable,
-            lost: 0,
-            cost: Nanos(0),
-            cost_note: String::new(),
-            trouble: String::new(),
+            ..SourceReport::default()
         };
         let reports: Vec<_> = sources.iter().map(report).collect();
         CountUnit::of(&reports, filtered)

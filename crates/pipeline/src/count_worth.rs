@@ -42,10 +42,7 @@ mod tests {
             name: name.to_owned(),
             taken: usable,
             usable,
-            lost: 0,
-            cost: Nanos(0),
-            cost_note: String::new(),
-            trouble: String::new(),
+            ..SourceReport::default()
         };
         profile.sources = sources.iter().map(report).collect();
         count_worth(&profile)

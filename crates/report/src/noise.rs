@@ -14,9 +14,6 @@ const NOISE_SAMPLES: u64 = 5;
 /// that it is cold is worth knowing.
 const NOISE_CAPACITY: f64 = 0.01;
 
-/// Sources that take no samples: they tell sites and sizes.
-const READERS: [&str; 2] = ["session-files", "resident-set"];
-
 /// Two-sided 95 % of the normal distribution.
 const Z: f64 = 1.96;
 
@@ -39,7 +36,7 @@ fn wilson(samples: u64, all: u64) -> (f64, f64) {
 fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> Option<u64> {
     let sampling = sources
         .iter()
-        .filter(|source| !READERS.contains(&source.name.as_str()));
+        .filter(|source| CountUnit::of_source(&source.name, false).is_some());
     let usable: u64 = sampling.map(|source| source.usable).sum();
     if usable == 0 || all == 0 {
         return None;
@@ -123,7 +120,6 @@ pub(crate) fn interval(low: f64, high: f64) -> String {
 mod tests {
     use super::{interval, samples_of, wilson};
     use isotherm_model::batch::SourceReport;
-    use isotherm_model::units::Nanos;
 
     #[test]
     fn the_interval_is_wilsons() {
@@ -146,10 +142,7 @@ mod tests {
             name: "timer".to_owned(),
             taken: usable,
             usable,
-            lost: 0,
-            cost: Nanos(0),
-            cost_note: String::new(),
-            trouble: String::new(),
+            ..SourceReport::default()
         };
         let files = SourceReport {
             name: "session-files".to_owned(),
