@@ -2,11 +2,15 @@
 //!
 //! `libisotherm.so` must lie beside the program (`cargo build --workspace` puts it there), and a C compiler on the `PATH`.
 
+mod support;
+
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Command;
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use support::succeeds;
 
 /// A program of three large arrays, of which one is hot, through a function of its own.
 const SOURCE: &str = r#"#include <stdio.h>
@@ -34,17 +38,6 @@ int main(void) {
 }
 "#;
 
-fn isotherm(directory: &TempDir, arguments: &[&str]) -> Output {
-    let output = Command::new(env!("CARGO_BIN_EXE_isotherm"))
-        .current_dir(directory)
-        .args(arguments)
-        .output()
-        .expect("isotherm starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
-    output
-}
-
 fn build(directory: &TempDir, source: &str, flags: &[&str]) {
     let file = directory.path().join("app.c");
     std::fs::write(&file, source).expect("writes");
@@ -60,14 +53,14 @@ fn build(directory: &TempDir, source: &str, flags: &[&str]) {
 fn planned(flags: &[&str]) -> TempDir {
     let directory = tempfile::tempdir().expect("a directory");
     build(&directory, SOURCE, flags);
-    isotherm(
+    succeeds(
         &directory,
         &["record", "--epoch", "50ms", "-o", "app.iso", "--", "./app"],
     );
     let plan = [
         "plan", "app.iso", "--tiers", "emulated", "--fast", "4MiB", "-o", "app.plan",
     ];
-    isotherm(&directory, &plan);
+    succeeds(&directory, &plan);
     directory
 }
 
@@ -82,7 +75,7 @@ fn guided(directory: &TempDir) -> (String, Value) {
         "--",
         "./app",
     ];
-    let output = isotherm(directory, &run);
+    let output = succeeds(directory, &run);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     (said, json(&directory.path().join("run.json")))
 }

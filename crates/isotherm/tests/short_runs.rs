@@ -1,12 +1,14 @@
 //! What is known of programs that end before, or change between, two looks of the observer.
 //! `libisotherm.so` must lie beside the program.
 
+mod support;
+
 use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
 
-const ISOTHERM: &str = env!("CARGO_BIN_EXE_isotherm");
+use support::succeeds;
 
 /// Arrays of known sizes, one function each, in a fifth of a second: kept to the end, made near the end,
 /// freed at once, unmapped, touched in part only, and three at a time of one site.
@@ -52,17 +54,6 @@ fn compile(directory: &Path) -> String {
     program.to_string_lossy().into_owned()
 }
 
-fn run(directory: &Path, arguments: &[&str]) -> Vec<u8> {
-    let output = Command::new(ISOTHERM)
-        .args(arguments)
-        .current_dir(directory)
-        .output()
-        .expect("it starts");
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {said}");
-    output.stdout
-}
-
 /// Highest peak of resident bytes of a site that a function makes: it has one for each of its callers.
 fn peak(report: &Value, function: &str) -> u64 {
     let sites = report["sites"].as_array().expect("sites");
@@ -86,9 +77,9 @@ fn each_site_of_a_short_run_has_the_peak_of_what_it_touched() {
     let directory = tempfile::tempdir().expect("a directory");
     let directory = directory.path();
     let program = compile(directory);
-    run(directory, &["record", "-o", "short.iso", "--", &program]);
-    let report = run(directory, &["report", "--json", "short.iso"]);
-    let report: Value = serde_json::from_slice(&report).expect("JSON");
+    succeeds(directory, &["record", "-o", "short.iso", "--", &program]);
+    let report = succeeds(directory, &["report", "--json", "short.iso"]);
+    let report: Value = serde_json::from_slice(&report.stdout).expect("JSON");
     let expected = [
         ("kept", 48),
         ("late", 16),

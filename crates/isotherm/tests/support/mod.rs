@@ -18,3 +18,14 @@ pub(crate) fn isotherm(directory: impl AsRef<Path>, arguments: &[&str]) -> Outpu
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
+
+/// Runs the tool in a directory; it must succeed.
+pub(crate) fn succeeds(directory: impl AsRef<Path>, arguments: &[&str]) -> Output {
+    let output = isotherm(directory, arguments);
+    assert!(
+        output.status.success(),
+        "{arguments:?}: {}",
+        stderr(&output)
+    );
+    output
+}
