@@ -137,7 +137,7 @@ class OwnFiles(Files):
                 self.assertGreaterEqual(len(modes), 4, "the lock, the configuration, a session file")
                 for mode in modes[1:]:
                     self.assertRegex(mode, "^600 regular( empty)? file$")
-                # Nobody else can see this name, so nobody can have prepared a file of it.
+                # No other user can see this name, so no other user can have made a file of it.
                 self.assertRegex(configuration, "/isotherm-[A-Za-z0-9]{22}/configuration-[A-Za-z0-9]{22}$")
 
 
@@ -189,7 +189,7 @@ class OtherUsersFiles(Files, TwoUserTest):
         name = done.stdout.strip()
         folder = os.path.dirname(name)
         self.assertFalse(os.path.exists(folder), "the directory goes with its recorder")
-        # The attacker knows even the name that nobody can see.
+        # The attacker knows even the hidden name.
         shutil.copyfile(self.work / "copy", shared := self.shared_folder() / "copy")
         shared.chmod(0o644)
         self.addCleanup(shutil.rmtree, folder, ignore_errors=True)

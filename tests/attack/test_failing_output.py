@@ -25,7 +25,7 @@ class FailingOutputTest(support.DaemonTest):
         self.program = self.compile(PROGRAM)
 
     def outputs(self):
-        """A full device, and a pipe that nobody reads."""
+        """A full device, and a pipe without a reader."""
         full = os.open("/dev/full", os.O_WRONLY)
         self.addCleanup(os.close, full)
         reader, closed = os.pipe()

@@ -1,4 +1,4 @@
-"""Files that are no files, numbers that nobody means, and texts that steer a terminal."""
+"""Inputs that are no regular files, numbers out of range, and texts that steer a terminal."""
 import os
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-"""Programs that run with more rights than whoever starts them."""
+"""Programs that run with more rights than the user who starts them."""
 import os
 import shutil
 

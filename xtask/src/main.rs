@@ -50,7 +50,7 @@ fn report(repository: &Repository) -> ExitCode {
     };
     let lines = findings.iter().map(ToString::to_string).chain([verdict]);
     for line in lines {
-        // The status tells where nobody reads.
+        // The exit status remains where the output cannot be written.
         let _ = writeln!(io::stdout(), "{line}");
     }
     status

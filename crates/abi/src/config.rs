@@ -2,7 +2,7 @@
 //!
 //! The runtime reads it once into memory of its own and checks all of it. A file that another user may have
 //! written, or that fails a check, turns the runtime to pass-through, which it says once. A file that is gone
-//! does so silently: whoever watched the program has ended.
+//! does so silently: the recorder of the program has ended.
 
 use crate::VERSION;
 

@@ -21,7 +21,7 @@ const RUNNING: [&str; 3] = ["record", "run", "compare"];
 pub(crate) fn read(words: &[OsString]) -> Result<(Cli, Vec<String>), anyhow::Result<ExitCode>> {
     parse(words).map_err(|error| match (error.print(), error.use_stderr()) {
         (Err(failed), false) => Err(notes::output_failed(failed)),
-        // Where standard error cannot be written there is nobody left to tell.
+        // A message that standard error does not take is lost; the exit status remains.
         _ => Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))),
     })
 }

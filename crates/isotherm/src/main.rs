@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Ends after a failure, which is said unless it is that nobody listens.
+/// Ends after a failure and prints it, unless the failure is a closed standard output.
 fn failed(error: &anyhow::Error) -> ExitCode {
     if error.is::<ReaderGone>() {
         launch::end_as(ExitStatus::from_raw(SIGPIPE));

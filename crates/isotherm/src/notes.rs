@@ -8,14 +8,14 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use isotherm_report::words::printable;
 
-/// Whoever read standard output has stopped (`| head`). The command then ends by SIGPIPE and without a word, as any
+/// The reader of standard output has closed it (`| head`). The command then ends by SIGPIPE and without a word, as any
 /// other does, once it has put everything in order.
 #[derive(Debug)]
 pub(crate) struct ReaderGone;
 
 impl fmt::Display for ReaderGone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nobody reads standard output any more")
+        f.write_str("the reader of standard output has closed it")
     }
 }
 
@@ -41,7 +41,7 @@ pub(crate) fn output_failed(error: io::Error) -> anyhow::Error {
     }
 }
 
-/// Writes a line on standard error. Where that cannot be written there is nobody left to tell, and what is done goes
+/// Writes a line on standard error. A message that cannot be written is lost, and the command goes
 /// on.
 fn tell(text: &str) {
     let _ = writeln!(io::stderr().lock(), "isotherm: {}", printable(text));

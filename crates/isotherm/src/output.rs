@@ -15,7 +15,7 @@ use tempfile::NamedTempFile;
 /// Mode of a new file before the process's umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
-/// Writes a file: under a hidden name beside it that nobody could prepare, flushed to the device, then
+/// Writes a file: under a hidden name beside it that no other user can guess, flushed to the device, then
 /// renamed. A link of the caller's or root's is followed, one of another user's is refused, and a file that
 /// is there gives the new one its permissions. What is no regular file, a pipe or `/dev/stdout`, is written
 /// to as it is; so is a file whose directory takes no new one.
@@ -58,7 +58,7 @@ fn beside(target: &Path, content: &[u8], old: Option<&Metadata>) -> io::Result<(
     Ok(())
 }
 
-/// Writes to what is there already, and makes nothing: whoever removes it meanwhile gets no new file in its place.
+/// Writes to what is there already, and makes nothing: a file that is removed meanwhile is not made again.
 fn in_place(path: &Path, content: &[u8]) -> io::Result<()> {
     OpenOptions::new()
         .write(true)

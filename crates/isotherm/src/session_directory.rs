@@ -1,13 +1,13 @@
 //! The directory of a run's session files, and what runs that were killed left of theirs.
 //!
-//! Session files lie in memory, so a directory that nobody removes keeps memory from everybody. A run removes
+//! Session files lie in memory, so a directory that is never removed holds memory for good. A run removes
 //! its own at its end, and its guard ([`crate::session_guard`]) does so where the run is killed. Where both are
 //! killed at once, the next run of the same user does: the owner of a directory holds a lock in it, which the
 //! kernel releases however the owner ends. Programs that run on have their files mapped and need no names.
 //!
 //! The programs obey what lies in it, so it is closed to all other users, whatever the umask. Its name, which
 //! all can see, and that of the configuration file, which none can, are random and never used again:
-//! a program that outlives its run finds nothing, and nobody can prepare what it would find.
+//! a program that outlives its run finds nothing, and no other user can make that directory in advance.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write;

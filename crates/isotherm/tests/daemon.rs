@@ -526,7 +526,7 @@ fn metrics_for_other_machines_are_served_with_a_warning() {
         let config = whole_config(directory.path(), &watching(&[std::process::id()], "1MiB"));
         let mut daemon = Daemon::with(directory.path(), &config.replace("127.0.0.1:0", address));
         wait_for("metrics", || daemon.said().contains("metrics on http://"));
-        let warned = daemon.said().contains("nobody is asked who they are");
+        let warned = daemon.said().contains("there is no authentication");
         assert_eq!(warned, warns, "{}", daemon.said());
         daemon.stop();
     }

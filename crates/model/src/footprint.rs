@@ -10,7 +10,7 @@ use crate::units::Bytes;
 
 /// The most bytes of all sites that can be placed, resident in one epoch.
 ///
-/// It is a type of its own so that no other sum of bytes is taken for it: not the memory in which a
+/// It is a type of its own so that the compiler refuses any other sum of bytes in its place: not the memory in which a
 /// sample fell, which is less, nor the peaks of the sites added up, which is more where they peak at
 /// different times. A profile has one ([`crate::profile::Profile::footprint`]); of a profile or trace that
 /// knows no residency it is the bytes of all pages that were accessed.

@@ -39,7 +39,7 @@
 //!
 //! `tier NAME nodes 0,1` names NUMA nodes; `latency 85ns`, `read-bandwidth 1000` and
 //! `write-bandwidth 1000` (bytes a second) may follow. The reader checks everything and names the
-//! line of what is wrong. Numbers that nobody can mean are wrong too: a depth above 8, a cost of the emulated pair above
+//! line of what is wrong. Numbers out of range are wrong too: a depth above 8, a cost of the emulated pair above
 //! 1s or a period above 1h, a latency above 1s, more than 1,000,000,000,000,000 bytes a second, a node above 1023, a value
 //! above 2^62, a weight above 128PiB.
 

@@ -3,7 +3,7 @@
 //! Nobody outside of the program can see it, and it differs tenfold: an interrupt is a microsecond or two
 //! where the processor sets its timer itself, and twenty where a hypervisor does. A thread that does nothing but
 //! read the clock sees each interrupt as a gap between two readings, and a sample tells when it was taken, so the gap
-//! in which a sample's time lies is what that sample took. Gaps without one are somebody else's. To compare the time of
+//! in which a sample's time lies is what that sample took. Gaps without a sample have other causes. To compare the time of
 //! some work with the timer and without it says little on a busy machine: what else runs makes more difference.
 //!
 //! ```text
@@ -25,7 +25,7 @@ use crate::probe::{THIS_THREAD, samples};
 pub const GUESS: Nanos = Nanos(20_000);
 
 /// The least and the most that a sample is believed to take. Less is not told from reading the clock; more is a
-/// processor that somebody else has taken away.
+/// processor that another program or the hypervisor has taken away.
 const BELIEVED: [Nanos; 2] = [Nanos(1_000), Nanos(200_000)];
 
 /// What a program loses when it goes on is as much again: the interrupt has put its own code and data into the caches.

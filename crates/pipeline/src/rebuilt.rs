@@ -60,7 +60,7 @@ pub fn matched_calls(former: &FunctionCalls, now: &FunctionCalls) -> BTreeMap<u6
 }
 
 /// Matches where every former call has its line still, counted from the beginning of the function. Where one has
-/// not, the function was edited, and a call that stands at the line of another would be taken for it.
+/// not, the function was edited, and a call at the former line of another call would be confused with it.
 fn by_line(former: &FunctionCalls, now: &FunctionCalls) -> Option<BTreeMap<u64, MatchedCall>> {
     let begins = |function: &FunctionCalls| function.first_line.map_or(0, i64::from);
     let moved = match former.first_line.and(now.first_line) {

@@ -49,7 +49,7 @@ impl Former {
 
     /// Where it is put, if there is a profile now.
     pub(crate) fn found_aside(&self) -> Option<&Path> {
-        // Nobody of us puts a link there.
+        // Isotherm never puts a link there.
         let is_directory = Directory::open(&self.aside).is_ok();
         (is_directory && is_profile(&self.aside)).then_some(&self.aside)
     }

@@ -94,7 +94,7 @@ impl Table {
 }
 
 /// Begin and end of the hidden name under which a file is written before it is renamed; between them are
-/// characters that nobody can guess. It does not end in `.parquet`, so that no pattern takes it for a table.
+/// random characters. It does not end in `.parquet`, so that no pattern takes it for a table.
 pub(crate) fn temporary(file: &str) -> (String, &'static str) {
     (format!(".{file}."), ".tmp")
 }

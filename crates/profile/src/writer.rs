@@ -394,7 +394,7 @@ fn replace(directory: &Path, files: &[Encoded]) -> Result<(), (String, io::Error
     Ok(())
 }
 
-/// A file that is whole and on the device, under a name that was made for it and that nobody could prepare.
+/// A file that is whole and on the device, under a random name that did not exist before.
 fn written(directory: &Path, file: &Encoded) -> io::Result<TempPath> {
     let (begin, end) = temporary(&file.file);
     let mut out = tempfile::Builder::new()

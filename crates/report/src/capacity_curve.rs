@@ -24,7 +24,7 @@ use crate::table::{left, render, right};
 use crate::words::{percent, share};
 use crate::{plot, sites};
 
-/// Shares of the footprint that the table shows, as one in so many.
+/// Divisors of the footprint: the table shows 1/128 of it to all of it.
 const PARTS: [u64; 8] = [128, 64, 32, 16, 8, 4, 2, 1];
 /// Shares of the accesses for which the bytes that they need are shown, in percent.
 const NEEDS: [u64; 5] = [50, 80, 90, 95, 99];

@@ -1,7 +1,7 @@
 //! The configuration file, checked once.
 //!
 //! It is read into memory of our own, which is never given back, so its tables live as long as the process
-//! and nobody changes or shortens them after the check. It is read only where this user alone can have
+//! and no process changes or shortens them after the check. It is read only where this user alone can have
 //! written it ([`isotherm_sys::private`]).
 
 use core::ffi::CStr;
@@ -82,8 +82,8 @@ pub(crate) fn install(config: Config) {
     let _ = CURRENT.set(config);
 }
 
-/// Reads the file and checks it. `None` where there is none any more: whoever watches this program has
-/// ended and taken it along.
+/// Reads the file and checks it. `None` where it is gone: the recorder of this program has
+/// ended and removed it.
 ///
 /// # Errors
 /// [`OffReason::Foreign`] or [`OffReason::BadConfig`].
@@ -133,7 +133,7 @@ fn read(file: &OwnedFd) -> Option<&'static [u64]> {
     }
     let bytes = bytes as usize;
     let base = memory::fresh(bytes).ok()?;
-    // SAFETY: the mapping was made just now, is this long, and nobody else knows it.
+    // SAFETY: the mapping was made just now, is this long, and no other code has its address.
     let copy = unsafe {
         core::slice::from_raw_parts_mut(core::ptr::with_exposed_provenance_mut::<u8>(base), bytes)
     };

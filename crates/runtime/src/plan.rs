@@ -1,6 +1,6 @@
 //! The plan's tables: the tier of a site's name and of a direct caller's, without a lock.
 //!
-//! A table is checked when it is made, and made of memory that nobody changes: every search in it ends, and
+//! A table is checked when it is made, and made of memory that never changes: every search in it ends, and
 //! every tier that it answers is one of the configuration's, so that it can be an index.
 
 use isotherm_abi::config::{PlanEntry, TELL_APART};

@@ -1,4 +1,4 @@
-//! What is resident of each site, measured by the program itself where nobody outside comes in time.
+//! What is resident of each site, measured by the program itself where the observer's clock comes too late.
 //!
 //! The observer measures by the clock, and not more often than its share of the time allows: it misses what a
 //! short program touches after its last look, and what comes and goes between two. So the runtime measures
@@ -56,7 +56,7 @@ pub(crate) fn before_sandbox() {
     SANDBOXED.store(true, Ordering::Release);
 }
 
-/// The tables, if sites are told apart, somebody hears of a measurement, and it does no harm.
+/// The tables, if sites are told apart, an observer reads the measurement, and the measurement does no harm.
 fn wanted() -> Option<&'static Tables> {
     let wanted = state::get() == state::PROFILE
         && session::is_wanted()

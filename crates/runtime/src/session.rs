@@ -10,7 +10,7 @@
 //! - The file size limit never kills the program: it is checked before the file is made long.
 //! - Nothing of another user is written or believed: directory and file are opened as
 //!   [`isotherm_sys::private`] has it, each time. A directory that is gone ends publication without a word:
-//!   whoever watched the program has ended.
+//!   the recorder of the program has ended.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -141,7 +141,7 @@ fn take_room(session: &Session, granule: u64) -> Option<()> {
 /// that stayed open could be closed by the program and mean another file afterwards.
 fn open_again() -> Option<OwnedFd> {
     let directory = open_directory().ok()?;
-    // SAFETY: a file is published or being made by this thread, so nobody writes the name.
+    // SAFETY: a file is published or being made by this thread, so no thread writes the name.
     let name = unsafe { &*FILE.0.get() };
     private::open_file(directory, name.as_c_str()?, OFlags::RDWR).ok()
 }
@@ -352,7 +352,7 @@ fn create(private: &'static Tables) -> Result<(), Unpublished> {
     current.address.store(address, Ordering::Release);
     // Whoever changed a private record before the line above did not publish it, and the copy
     // below comes after, so nothing is missed; whoever publishes meanwhile stores the same.
-    // Where there is no room for all of it, whoever found that out has said so.
+    // Where there is no room for all of it, the function that found this out has reported it.
     copy(private, session).ok_or(Unpublished::Silent)
 }
 

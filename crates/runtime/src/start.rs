@@ -55,7 +55,7 @@ fn variable(name: &str) -> Option<&'static CStr> {
 }
 
 /// The value of a variable that says what to do with this program. None where it runs with more rights than
-/// whoever started it (setuid, file capabilities): the environment then is another's, and names files that
+/// the user who started it (setuid, file capabilities): the environment then is another's, and names files that
 /// the program would make or read with rights of its own.
 fn setting(name: &str) -> Option<&'static CStr> {
     // SAFETY: the C library reads the vector that the kernel gave the program.

@@ -112,8 +112,8 @@ fn check_owner(link: &Metadata) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::PermissionDenied, text))
 }
 
-/// An open directory. Its entries are reached through the descriptor, so that nobody who exchanges the name for a
-/// link leads a later write elsewhere.
+/// An open directory. Its entries are reached through the descriptor: another user who replaces the name of the
+/// directory by a link does not redirect a later write.
 #[derive(Debug)]
 pub struct Directory(File);
 

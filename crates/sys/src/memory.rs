@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn pages_that_were_written_are_resident_and_no_others() {
         let base = fresh(4 * PAGE_BYTES).unwrap();
-        // SAFETY: the range was mapped here and nobody else knows it.
+        // SAFETY: the range was mapped here and no other code has its address.
         unsafe { ((base + 2 * PAGE_BYTES) as *mut u8).write(1) };
         let mut pages = [0; 4];
         residency(base, &mut pages);

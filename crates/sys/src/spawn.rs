@@ -22,7 +22,7 @@ pub struct Held {
     spawning: JoinHandle<io::Result<Child>>,
 }
 
-/// How a child ends that was not let go. Nobody sees it but its parent, if that still lives.
+/// The exit status of a held child that was never released; only its parent sees it, if that still lives.
 const NOT_RELEASED: i32 = 125;
 
 /// Starts `command` and holds it before `exec`.

@@ -141,8 +141,8 @@ pub fn settle_bare(name: &core::ffi::CStr) -> Result<(), Errno> {
 /// that was the last one and left by the bare system call cannot be known.
 #[derive(Debug)]
 pub struct ProgramThreads {
-    /// `/proc/self/stat`, opened early: the program may change its root. None without `/proc`, where nobody
-    /// can tell.
+    /// `/proc/self/stat`, opened early: the program may change its root. None without `/proc`, where the
+    /// threads cannot be counted.
     status: Option<OwnedFd>,
 }
 

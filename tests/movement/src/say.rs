@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::io::Write as _;
 
-/// Writes a line. Where nobody reads them any more what is proved or measured goes on; the exit status tells.
+/// Writes a line. After the reader has closed the output the proof goes on; the exit status reports the result.
 pub(crate) fn say(line: impl Display) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }

@@ -39,7 +39,7 @@ pub fn this_test(package: &str) -> String {
 /// # Panics
 /// When `ISOTHERM_SKIPS` names a file that cannot be written: the test would count as passed.
 pub fn record(set: &str, test: &str, reason: &str) {
-    // On standard output itself: what a test prints is lost where it passes. Nobody may be reading.
+    // On standard output itself: the harness discards the prints of a test that passes. A closed output is no failure.
     let _ = writeln!(io::stdout(), "skipped: {test}: {reason}");
     let Some(path) = std::env::var_os("ISOTHERM_SKIPS") else {
         return;

@@ -14,7 +14,7 @@
 
 enum { PAGE = 4096, SET = 24 << 20, COLD = 4 * SET, COUNT = SET / sizeof(size_t) };
 
-/* With a page behind it that nobody may touch, so that the kernel joins it with no other mapping. */
+/* With an inaccessible page behind it, so that the kernel joins it with no other mapping. */
 static void *map(size_t bytes, unsigned long nodes) {
     char *memory = mmap(NULL, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED || mprotect(memory + bytes, PAGE, PROT_NONE) != 0)

@@ -110,7 +110,7 @@ fn run(
     let mut words = vec![program.as_str()];
     words.extend(arguments.iter().map(String::as_str));
     let ended = guest.run(&words, PROGRAM_AT_MOST)?;
-    // Its status is told even where its words cannot be.
+    // The exit status remains where its text cannot be written.
     let _ = io::stdout().write_all(&ended.output);
     let _ = io::stderr().write_all(&ended.errors);
     Ok(u8::try_from(ended.status).unwrap_or(u8::MAX))

@@ -1,5 +1,5 @@
 //! Keeps an executor slow enough for the program beside it: so many bytes a second, and so many
-//! milliseconds of every second; and for whoever waits for it: what does not fit into a span is not attempted.
+//! milliseconds of every second. With [`Limit::within`] the whole call is bounded too: what does not fit is not attempted.
 
 use std::thread;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Clients of the daemon's sockets: several at once, each for a bounded time, and a bounded number of them.
 //!
-//! A limit for each read is none: whoever sends a byte each half second stays for ever. So a client has one *deadline*
+//! A limit for each read is not enough: a client that sends a byte each half second stays for ever. So a client has one *deadline*
 //! for its whole question, however many reads that takes. Where too many ask at a time the one that has asked longest
 //! is let go: one that sends its question at once, as a Prometheus does, is answered before others could push it out.
 //!
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) trait Connection: Send + Sized + 'static {
     /// The same connection once more.
     fn twin(&self) -> io::Result<Self>;
-    /// Ends it, whoever holds it.
+    /// Ends it for every thread that has it.
     fn close(&self);
     /// How long one read or write may take.
     fn set_timeout(&self, time: Duration) -> io::Result<()>;

@@ -48,8 +48,8 @@ const SLOW_LATENCY: Nanos = Nanos(300);
 const MOVE_NS_A_PAGE: u64 = 2_000;
 
 /// What everybody may do with metrics that are served to other machines.
-const NOT_LOOPBACK: &str = "whoever reaches this address may read the names of programs and of control groups and how \
-                            much memory they have; nobody is asked who they are, so let a firewall or a NetworkPolicy \
+const NOT_LOOPBACK: &str = "every client that reaches this address may read the names of programs and of control groups and how \
+                            much memory they have; there is no authentication, so let a firewall or a NetworkPolicy \
                             admit your Prometheus only";
 
 /// Numbers of tiers that are not there; no kernel is told of them.

@@ -2,7 +2,7 @@
 //!
 //! `status`, `heat` and `maps` are answered with one line, `follow` with one line now and one an epoch, until
 //! either side ends. A client that takes more than a second to ask, or to take an answer, is let go, and there are never
-//! more than a few (`clients`): whoever may open the socket cannot hold up the daemon.
+//! more than a few (`clients`): no client of the socket can hold up the daemon.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -133,7 +133,7 @@ impl Fitted {
     }
 }
 
-/// A site with the innermost of its callers, and what became of it.
+/// A site, the innermost of its callers, and why it was not found.
 fn shown(site: SiteId, label: &str, why: &str) -> String {
     let innermost = label.split(" < ").next().unwrap_or_default();
     format!("{site} {innermost}, {why}")

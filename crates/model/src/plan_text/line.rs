@@ -93,7 +93,7 @@ impl Line {
         self.at_most(name, number, &most)
     }
 
-    /// The number, where it is at most `most`: a larger one is a slip or an attack, and nobody means it.
+    /// The number, where it is at most `most`: a larger one is a mistake or an attack.
     pub(super) fn at_most<T>(&self, name: &str, number: T, most: &T) -> Result<T, PlanTextError>
     where
         T: PartialOrd + fmt::Display,

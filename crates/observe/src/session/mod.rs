@@ -71,7 +71,7 @@ impl SessionFile {
     /// # Errors
     /// It cannot be opened, is no plain file of this user's alone, or its header is wrong or not yet there.
     pub fn open(path: &Path) -> Result<Self, SessionError> {
-        // A link is not followed, nor the other end of a pipe waited for that somebody put there.
+        // A planted link is not followed, and the open does not wait for the other end of a planted pipe.
         let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let open = |write| {
             OpenOptions::new()

@@ -311,7 +311,7 @@ impl Watcher {
         self.follow_price();
     }
 
-    /// Takes the samples that came while memory was moved: where each lay when it was taken nobody can tell, unless it
+    /// Takes the samples that came while memory was moved: the place of each at the time of the sample is unknown, unless it
     /// says so itself. Call it when the moves of an epoch are done.
     pub fn end_moves(&mut self) {
         let (processes, before) = (self.processes(), self.sightings.len());
@@ -330,7 +330,7 @@ impl Watcher {
             let used = u128::from(span.0) * u128::from(busy) / 1_000_000;
             let used = Nanos(u64::try_from(used).unwrap_or(u64::MAX));
             let before = self.sightings.len();
-            // As dear at any rate of samples, so it is no reason for a lower one.
+            // It costs the same at any sampling rate, so it is no reason for a lower one.
             let begin = self.clock.busy();
             let gaps = samples.watch_own(&*self.clock);
             self.counters.cost += self.clock.busy().saturating_sub(begin);

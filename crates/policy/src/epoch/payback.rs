@@ -111,7 +111,7 @@ impl Payback {
         self.expected.extend(self.pages.iter().map(expected));
     }
 
-    /// Expresses all that is known in hits of this rank. A sampler that slows down yields fewer hits, each of which
+    /// Converts every mean and sum to hits of this rank. A sampler that slows down yields fewer hits, each of which
     /// stands for more accesses: without this every page would seem to have cooled.
     fn count_in_hits_of(&mut self, hit: u64) {
         if self.hit != hit && self.hit != 0 {
@@ -139,7 +139,7 @@ impl Payback {
         leavers.sort_unstable_by_key(|page| (expected(page), *page));
         let capacity = view.capacity as usize;
         let room = capacity.saturating_sub(held);
-        // These leave whoever comes, so nobody who comes pays for them.
+        // These leave in any case, so no newcomer pays for them.
         let excess = held.saturating_sub(capacity).min(leavers.len());
         let leavers = &leavers[excess..];
         for (i, newcomer) in newcomers.iter().enumerate() {
@@ -250,8 +250,8 @@ mod tests {
     }
 
     #[test]
-    fn hot_pages_take_the_room_of_pages_that_nobody_ever_touched() {
-        // Four pages that filled the fast tier before anybody looked, and four hot ones on the slow one.
+    fn hot_pages_take_the_room_of_pages_that_were_never_accessed() {
+        // Four pages that filled the fast tier before the first epoch, and four hot ones on the slow one.
         let ended = [0, 0, 0, 0, 90, 90, 90, 90];
         let fast = [true, true, true, true, false, false, false, false];
         assert_eq!(

@@ -67,7 +67,7 @@ pub(in crate::watch) fn tell(root: &Path, regions: &[(Range<u64>, u64)]) {
 /// How long a kdamond tells nothing at most, so that a test of code that waits for it fails and ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A kdamond that does not obey: its `state` is a pipe, and whoever writes there waits.
+/// A kdamond that does not obey: its `state` is a pipe, and a write there blocks.
 pub(super) struct Slow {
     pipe: PathBuf,
     ends: Sender<()>,
@@ -94,12 +94,12 @@ impl Slow {
         }
     }
 
-    /// Has it obey from now on, and checks that nobody has waited for it until it did so by itself.
+    /// Makes it obey from now on, and checks that no thread was blocked until then.
     pub(super) fn end(self) -> Commands {
         let commands = open(&self.pipe);
         let _ = self.ends.send(());
         let late = self.waits.join().unwrap();
-        assert!(late.is_none(), "somebody has waited for a kdamond");
+        assert!(late.is_none(), "a thread was blocked by a kdamond");
         commands
     }
 }

@@ -1,4 +1,4 @@
-//! A thread that tells kdamonds what to do and reads what they tell, so that nobody waits for them.
+//! A thread that configures kdamonds and reads their regions, so that the daemon's step never waits for them.
 //!
 //! A reading waits for the end of the kdamond's current report: 100 ms at full speed, 6.4 s at the slowest. So does a
 //! change of its settings, and a kdamond that is switched off ends the pause between two looks first. The daemon's
@@ -26,7 +26,7 @@ use crate::clock::{Clock, MachineClock};
 /// A kdamond's number, and a second one that tells it from those which had the first one before.
 pub(super) type Kdamond = (usize, u32);
 
-/// What the thread is told to do, in this order.
+/// Commands to the thread, in the order in which it carries them out.
 #[derive(Debug)]
 enum Order {
     /// Start a kdamond.
@@ -294,7 +294,7 @@ impl Worker {
     }
 
     fn tell(&self, told: Told) {
-        // Where the daemon ends nobody listens any more.
+        // The receiver is gone when the daemon ends.
         let _ = self.tell.send(told);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! History runs in the shadow, on the same ranks and from the same beginnings. Whatever the
 //! averages promise, no more is moved than it would have moved. Where a page is not fast although it was wanted so,
-//! because it could not be moved, nothing was used up; where somebody else moved it out, History would move it anew.
+//! because it could not be moved, nothing was used up; where another program moved it out, History would move it anew.
 
 use isotherm_model::page::{EpochView, PageIndex};
 
@@ -24,9 +24,9 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// Adds what History moves at this turn of an epoch. `is_new` says of a page that it was not
-    /// accessed before the epoch that ended; such pages are where they are found, those that nobody touched included: what
-    /// hot pages push out of a full tier is moved as well.
+    /// Adds the moves that History makes at this turn of an epoch. `is_new` tells whether a page had no access before
+    /// the epoch that ended. Such a page counts as placed where it is found, also without any access, so the pages
+    /// that hot ones replace in a full tier are moves as well.
     pub(super) fn grow(&mut self, view: &EpochView<'_>, is_new: impl Fn(usize) -> bool) {
         self.fast.resize(view.ended.len(), false);
         let is_fast = |page: &PageIndex| view.fast.get(page.at()) == Some(&true);
