@@ -1,6 +1,6 @@
 // What a module knows of the calls that lead to its allocations: one table in the section
 // `isotherm_contexts`, written at the link (llvm/pass/context_tables.cpp), read by contexts.c at the
-// first use of a context and by the tools (crates/observe/src/contexts.rs).
+// first use of a context and by the tools (crates/symbols/src/cloned_contexts.rs).
 //
 // A *context* is up to `levels` calls around an allocation. The program carries it as a number, from
 // caller to callee; level j of a function counts the paths of j calls that lead to it:

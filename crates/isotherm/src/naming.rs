@@ -13,8 +13,8 @@ use std::thread;
 use isotherm_model::profile::Segment;
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::Bytes;
-use isotherm_observe::name_cache::NameCache;
-use isotherm_observe::symbols::Symbols;
+use isotherm_symbols::name_cache::NameCache;
+use isotherm_symbols::resolver::Symbols;
 
 /// The thread, and what was sent to it.
 pub(crate) struct Naming {

@@ -14,9 +14,9 @@ use isotherm_model::port::{Executor, Recorder};
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::site::Site;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_observe::instrumented::{Instrumentation, instrumentation};
 use isotherm_observe::live::{LiveConfig, LiveError, LiveRun, Source};
 use isotherm_pipeline::{Step, StepReport};
+use isotherm_symbols::access_counting::{Instrumentation, instrumentation};
 
 use crate::cli::Observing;
 use crate::launch::{Ready, Running};

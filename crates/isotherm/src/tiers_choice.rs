@@ -103,7 +103,7 @@ fn emulated(choice: &TiersChoice, preset: &str, footprint: Option<Bytes>) -> Res
 }
 
 fn detected(choice: &TiersChoice, footprint: Option<Bytes>, notes: Notes) -> Result<Tiers> {
-    let tiers = isotherm_observe::tiers::detect(Path::new("/"))?;
+    let tiers = isotherm_topology::detect(Path::new("/"))?;
     if tiers.all().len() == 1 {
         notes.say(
             "this machine has one kind of memory, so the emulated pair stands in for two \
@@ -137,7 +137,7 @@ fn from_file(path: &Path) -> Result<Tiers> {
             path.display()
         );
     }
-    Ok(isotherm_observe::tiers::read_file(path)?.tiers)
+    Ok(isotherm_topology::read_file(path)?.tiers)
 }
 
 fn check_capacity(choice: &TiersChoice, tiers: &Tiers) -> Result<()> {

@@ -1,6 +1,6 @@
 //! `isotherm tiers` as its users meet it: on recorded machines, and measuring this one.
 
-#[path = "../../observe/tests/support/machine.rs"]
+#[path = "../../../tests/machines/expand.rs"]
 mod machine;
 
 mod support;

@@ -239,7 +239,8 @@ impl AccessedBits {
             return;
         }
         self.checked = Some(now);
-        let total = crate::meminfo::total_bytes(&proc_root.join("meminfo")).unwrap_or(0);
+        let total =
+            isotherm_topology::meminfo::total_bytes(&proc_root.join("meminfo")).unwrap_or(0);
         let mut cpu = HashMap::new();
         self.active = pids
             .iter()

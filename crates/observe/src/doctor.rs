@@ -14,7 +14,6 @@ use crate::counters::{self, Kind, Lack};
 use crate::live::Source;
 use crate::pmu::Pmu;
 use crate::probe::{Machine, Probe};
-use crate::tiers;
 
 /// How well something works.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -402,7 +401,7 @@ pub fn userfaultfd(probe: &dyn Probe) -> Finding {
 fn nodes(root: &Path) -> Finding {
     const NAME: &str = "memory tiers";
     const PAIR: &str = "use the emulated pair, or name the tiers in a file (--tiers)";
-    match tiers::detect(root) {
+    match isotherm_topology::detect(root) {
         Err(error) => missing(NAME, error.to_string(), PAIR),
         Ok(_) if !root.join("proc/self/numa_maps").exists() => missing(
             NAME,
@@ -472,7 +471,7 @@ fn ptrace_scope(root: &Path) -> Finding {
 
 fn memory_limit(root: &Path) -> Finding {
     const NAME: &str = "memory limit";
-    match tiers::limits::memory(root) {
+    match isotherm_topology::limits::memory(root) {
         Some(limit) => degraded(
             NAME,
             format!("the control group allows {limit}"),

@@ -1,18 +1,11 @@
 //! The source `instrumented`: accesses that the program counts itself, because `isotherm-cc --profile`
 //! compiled it ([`isotherm_abi::accesses`]).
 
-use std::path::Path;
-
-use isotherm_abi::accesses::{SECTION, VERSION};
 use isotherm_model::batch::{Sample, SourceReport};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
-use isotherm_sys::files::open_input;
-use object::read::ReadCache;
-use object::{Object, ObjectSection};
 
 use crate::clock::Clock;
-use crate::described::PROGRAM_BYTES;
 use crate::perf_source::empty_report;
 use crate::sessions::Sessions;
 use crate::source::Source;
@@ -24,36 +17,6 @@ const COST: &str = "at one access in 1,024 about 1.1 times the run time, with ev
 /// What it costs with a cache filter.
 const FILTERED_COST: &str = "whatever the period about 1.9 to 2.5 times the run time (stencil and random updates, \
                              2-core EPYC virtual machine, Linux 6.18)";
-
-/// Whether a program counts its accesses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Instrumentation {
-    /// It does not, or is no ELF file.
-    None,
-    /// It does, by functions that the runtime has.
-    Current,
-    /// It was built for this version of the functions, which the runtime does not have.
-    Other(u32),
-}
-
-/// Whether a program or library counts its accesses, and for which version of the runtime.
-#[must_use]
-pub fn instrumentation(path: &Path) -> Instrumentation {
-    match counting_version(path) {
-        None => Instrumentation::None,
-        Some(VERSION) => Instrumentation::Current,
-        Some(other) => Instrumentation::Other(other),
-    }
-}
-
-/// The first word of the section; all others are the same, because different versions do not link.
-fn counting_version(path: &Path) -> Option<u32> {
-    let cache = ReadCache::new(open_input(path, PROGRAM_BYTES).ok()?);
-    let file = object::File::parse(&cache).ok()?;
-    let section = file.section_by_name(SECTION)?;
-    let word = section.data().ok()?.first_chunk::<4>()?;
-    Some(u32::from_le_bytes(*word))
-}
 
 /// The counts of all images of a run.
 #[derive(Debug)]
@@ -119,43 +82,9 @@ impl Instrumented {
 
 #[cfg(test)]
 mod tests {
-    use super::{Instrumentation, Instrumented, instrumentation};
+    use super::Instrumented;
     use isotherm_model::units::Nanos;
-    use std::path::Path;
-    use std::process::Command;
 
-    #[test]
-    fn only_a_program_with_the_section_counts() {
-        let own = std::env::current_exe().expect("a path");
-        for path in [
-            &own,
-            Path::new("/nonexistent"),
-            Path::new("/proc/self/environ"),
-        ] {
-            assert_eq!(instrumentation(path), Instrumentation::None, "{path:?}");
-        }
-    }
-
-    /// An object file with the section.
-    fn built_for(word: u32) -> Instrumentation {
-        let directory = tempfile::tempdir().expect("a directory");
-        let [source, path] = ["counts.c", "counts.o"].map(|name| directory.path().join(name));
-        let section = isotherm_abi::accesses::SECTION;
-        let text =
-            format!("const unsigned word __attribute__((section(\"{section}\"))) = {word};\n");
-        std::fs::write(&source, text).expect("writes");
-        let mut compiler = Command::new("cc");
-        let status = compiler.arg("-c").arg(source).arg("-o").arg(&path).status();
-        assert!(status.expect("a compiler").success());
-        instrumentation(&path)
-    }
-
-    #[test]
-    fn a_program_that_was_built_for_another_version_is_told_apart() {
-        let current = isotherm_abi::accesses::VERSION;
-        assert_eq!(built_for(current), Instrumentation::Current);
-        assert_eq!(built_for(current - 1), Instrumentation::Other(current - 1));
-    }
     #[test]
     fn silence_of_a_busy_program_is_named() {
         let source = Instrumented::new(None);

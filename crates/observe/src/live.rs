@@ -30,16 +30,16 @@ use isotherm_sys::perf::{Counter, Event};
 
 use crate::accessed::{AccessedBits, spread};
 use crate::clock::{Clock, MachineClock};
-use crate::code::Code;
 use crate::cpu_time::CpuTime;
-use crate::decode::Architecture;
 use crate::gate::Gate;
 use crate::instrumented::Instrumented;
-use crate::list;
 use crate::perf_source::{Happening, PerfSource, What, empty_report};
 use crate::processes::Processes;
 use crate::sessions::Sessions;
 pub use crate::source::Source;
+use isotherm_symbols::code::Code;
+use isotherm_symbols::decode::Architecture;
+use isotherm_topology::cpu_list;
 
 /// How to observe.
 #[derive(Clone, Debug)]
@@ -184,7 +184,7 @@ impl LiveRun {
             ));
         }
         let proc_root = self.config.root.join("proc");
-        let cpus = list::online_cpus(&self.config.root);
+        let cpus = cpu_list::online_cpus(&self.config.root);
         for source in self.config.sources.clone() {
             let tasks = !self.perf.iter().any(PerfSource::is_attached);
             self.perf.extend(self.open(source, pid, &cpus, tasks));

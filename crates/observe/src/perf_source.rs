@@ -10,7 +10,7 @@ use isotherm_sys::perf::aux::Trace;
 use isotherm_sys::perf::record::{Mapping, Record, Records, Sample, SampleLayout};
 use isotherm_sys::perf::{Event, Sampler};
 
-use crate::code::Code;
+use isotherm_symbols::code::Code;
 
 /// First address of the kernel's half on both architectures.
 const KERNEL_HALF: u64 = 1 << 63;
@@ -408,7 +408,7 @@ mod tests {
     /// beside them.
     fn attached(beside: &Event) -> PerfSource {
         let mut source = PerfSource::new("page-faults", Addressing::Given, String::new());
-        let cpus = crate::list::online_cpus("/".as_ref());
+        let cpus = isotherm_topology::cpu_list::online_cpus("/".as_ref());
         let event = Event::page_faults(1);
         source.attach(&event, Some(beside), 0, (&cpus, 1 << 20));
         source
@@ -440,7 +440,7 @@ mod tests {
     #[test]
     fn where_physical_addresses_are_refused_samples_come_without_them_and_it_is_said() {
         let mut source = PerfSource::new("page-faults", Addressing::Given, String::new());
-        let cpus = crate::list::online_cpus("/".as_ref());
+        let cpus = isotherm_topology::cpu_list::online_cpus("/".as_ref());
         let event = Event {
             // No software event has such a number.
             physical: Some(1 << 40),

@@ -98,7 +98,7 @@ pub(crate) const THIS_THREAD: u32 = 0;
 
 impl Probe for Machine {
     fn timer(&self) -> io::Result<TimerTrial> {
-        let cpus = crate::list::online_cpus(Path::new("/"));
+        let cpus = isotherm_topology::cpu_list::online_cpus(Path::new("/"));
         let event = Event::cpu_clock(1_000_000);
         let mut sampler = Sampler::open(&event, THIS_THREAD, &cpus, 0)?;
         sampler.enable()?;
@@ -123,7 +123,7 @@ impl Probe for Machine {
     }
 
     fn event(&self, event: &Event) -> io::Result<EventTrial> {
-        let cpus = crate::list::online_cpus(Path::new("/"));
+        let cpus = isotherm_topology::cpu_list::online_cpus(Path::new("/"));
         // Forks and mappings are not asked for, and nothing waits for an exec.
         let event = Event {
             tasks: false,

@@ -126,7 +126,7 @@ pub fn sample_price(clock: &dyn Clock) -> io::Result<Nanos> {
         tasks: false,
         ..Event::cpu_clock(PERIOD)
     };
-    let cpus = crate::list::online_cpus(Path::new("/"));
+    let cpus = isotherm_topology::cpu_list::online_cpus(Path::new("/"));
     let mut sampler = Sampler::open(&event, THIS_THREAD, &cpus, 0)?;
     sampler.enable()?;
     let gaps = Gaps::watch(clock, TRIAL);

@@ -1,6 +1,6 @@
 //! Findings on recorded machines with invented answers of the kernel, and on this machine.
 
-#[path = "support/machine.rs"]
+#[path = "../../../tests/machines/expand.rs"]
 mod machine;
 
 use std::io;

@@ -1,7 +1,7 @@
 //! Data addresses of sampled instructions: the address of the code (8 bytes), the sampled byte
 //! (1), a number that fills the registers (8), then the code.
 
-use isotherm_observe::decode::{Architecture, Window, operand};
+use isotherm_symbols::decode::{Architecture, Window, operand};
 use isotherm_sys::perf::record::Registers;
 
 use super::Seeds;

@@ -1,13 +1,13 @@
 //! What `/proc` and `/sys` say of a machine: nodes, figures, limits.
 
-#[path = "../../../crates/observe/tests/support/machine.rs"]
+#[path = "../../../tests/machines/expand.rs"]
 mod description;
 
 use std::collections::BTreeSet;
 
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::Bytes;
-use isotherm_observe::tiers::{self, TiersFile, View};
+use isotherm_topology::{TiersFile, View};
 
 pub(crate) fn check(data: &[u8]) -> bool {
     let Ok(text) = str::from_utf8(data) else {
@@ -17,7 +17,7 @@ pub(crate) fn check(data: &[u8]) -> bool {
     if description::expand(text, root.path()).is_err() {
         return false;
     }
-    let Ok(detected) = tiers::examine(root.path(), View::Machine) else {
+    let Ok(detected) = isotherm_topology::examine(root.path(), View::Machine) else {
         return false;
     };
     let in_tiers = nodes(&detected.tiers);
@@ -40,15 +40,19 @@ pub(crate) fn check(data: &[u8]) -> bool {
         .iter()
         .find(|placed| !placed.node.cpus.is_empty());
     if let Some(from) = with_cpus.map(|placed| View::Node(placed.node.number)) {
-        let view = tiers::examine(root.path(), from).expect("the node has processors");
+        let view = isotherm_topology::examine(root.path(), from).expect("the node has processors");
         assert_eq!(nodes(&view.tiers), in_tiers, "a view shows the same nodes");
     }
     let file = TiersFile {
         tiers: detected.tiers,
         measured: Vec::new(),
     };
-    let printed = tiers::print(&file);
-    assert_eq!(tiers::parse(&printed, "m.toml"), Ok(file), "{printed}");
+    let printed = isotherm_topology::print(&file);
+    assert_eq!(
+        isotherm_topology::parse(&printed, "m.toml"),
+        Ok(file),
+        "{printed}"
+    );
     true
 }
 

@@ -7,9 +7,9 @@
 use std::path::Path;
 
 use isotherm_abi::contexts::LEVELS_MAX;
-use isotherm_observe::named_sites::NamedSites;
-use isotherm_observe::symbols::SourceCall;
-use isotherm_observe::{contexts, described};
+use isotherm_symbols::named_sites::NamedSites;
+use isotherm_symbols::resolver::SourceCall;
+use isotherm_symbols::{cloned_contexts, compiled_sites};
 
 use super::Seeds;
 
@@ -35,8 +35,8 @@ pub(crate) fn check(data: &[u8]) -> bool {
 
 /// Each context is of a site that is there, and no longer than it may be. True where there is one.
 fn is_sound(path: &Path) -> bool {
-    let sites = described::read(path).unwrap_or_default();
-    let table = contexts::read(path);
+    let sites = compiled_sites::read(path).unwrap_or_default();
+    let table = cloned_contexts::read(path);
     let mut count = 0;
     for context in table.all(&sites).take(MOST) {
         assert!(sites.contains_key(&context.site));

@@ -13,7 +13,9 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("pipeline", &["model", "policy"]),
     ("sim", &["model", "policy", "pipeline"]),
     ("sys", &[]),
-    ("observe", &["model", "abi", "sys"]),
+    ("topology", &["model", "sys"]),
+    ("symbols", &["model", "abi", "sys"]),
+    ("observe", &["model", "abi", "sys", "symbols", "topology"]),
     ("act", &["model", "abi", "sys"]),
     ("profile", &["model", "sys"]),
     ("report", &["model"]),
@@ -22,8 +24,8 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     (
         "isotherm",
         &[
-            "abi", "model", "policy", "pipeline", "sys", "observe", "act", "profile", "report",
-            "sim", "trace",
+            "abi", "model", "policy", "pipeline", "sys", "symbols", "topology", "observe", "act",
+            "profile", "report", "sim", "trace",
         ],
     ),
     ("movement", &["act", "model", "sys"]),

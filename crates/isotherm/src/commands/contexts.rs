@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::Result;
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::Accesses;
-use isotherm_observe::contexts::{self, Contexts};
-use isotherm_observe::described::{self, Described};
+use isotherm_symbols::cloned_contexts::{self, Contexts};
+use isotherm_symbols::compiled_sites::{self, Described};
 use serde_json::{Value, json};
 
 use super::sites::SCHEMA_VERSION;
@@ -48,8 +48,8 @@ fn of_profile(file: &Path, json: bool, notes: Notes) -> Result<()> {
 }
 
 fn of_program(file: &Path, json: bool, notes: Notes) -> Result<()> {
-    let sites = described::read(file)?;
-    let contexts = contexts::read(file);
+    let sites = compiled_sites::read(file)?;
+    let contexts = cloned_contexts::read(file);
     let all = contexts.all(&sites);
     if json {
         let list = all.map(|context| context_json(&context, &contexts, &sites));
@@ -77,7 +77,7 @@ type Worth<'a> = (f64, SiteId, &'a [Frame]);
 
 /// The name of a context, then its calls from the inside out.
 fn line(
-    context: &contexts::Context,
+    context: &cloned_contexts::Context,
     contexts: &Contexts,
     sites: &BTreeMap<u64, Described>,
 ) -> String {
@@ -96,7 +96,7 @@ fn line(
 
 /// A context of a program: the call that allocates, then those around it.
 fn context_json(
-    context: &contexts::Context,
+    context: &cloned_contexts::Context,
     contexts: &Contexts,
     sites: &BTreeMap<u64, Described>,
 ) -> Value {

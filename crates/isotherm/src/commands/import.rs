@@ -9,8 +9,8 @@ use isotherm_model::profile::{Ending, Profile};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::Bytes;
 use isotherm_model::words::{counted, percent, share};
-use isotherm_observe::named_sites::{NamedSite, NamedSites};
-use isotherm_observe::symbols::{SourceCall, Symbols, build_id};
+use isotherm_symbols::named_sites::{NamedSite, NamedSites};
+use isotherm_symbols::resolver::{SourceCall, Symbols, build_id};
 
 use crate::cli::ImportArgs;
 use crate::hint;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use isotherm_model::site::SiteId;
-use isotherm_observe::demangled::demangled;
-use isotherm_observe::described::{self, Described};
 use isotherm_report::table::{left, render};
+use isotherm_symbols::compiled_sites::{self, Described};
+use isotherm_symbols::demangled::demangled;
 
 use crate::cli::SitesArgs;
 use crate::hint;
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &SitesArgs, notes: Notes) -> Result<()> {
     if args.contexts {
         return super::contexts::run(&args.file, args.json, notes);
     }
-    let by_id: BTreeMap<SiteId, Described> = described::read(&args.file)?
+    let by_id: BTreeMap<SiteId, Described> = compiled_sites::read(&args.file)?
         .into_values()
         .map(|site| (site.id, site))
         .collect();
@@ -78,7 +78,7 @@ fn to_json(site: &Described) -> serde_json::Value {
 mod tests {
     use super::{row, to_json};
     use isotherm_model::site::SiteId;
-    use isotherm_observe::described::Described;
+    use isotherm_symbols::compiled_sites::Described;
 
     #[test]
     fn functions_of_cxx_are_called_as_their_authors_call_them_and_the_linkers_name_stays_in_the_json()

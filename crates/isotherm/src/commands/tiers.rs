@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_observe::probe::Machine;
-use isotherm_observe::tiers::{self, PlacedNode, View};
+use isotherm_topology::{PlacedNode, View};
 
 use crate::cli::TiersArgs;
 use crate::hint;
@@ -40,7 +40,7 @@ pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<Option<ExitStatus>> 
     let shown = shown(args, view, notes)?;
     if let Some(path) = &args.output {
         let file = shown.file();
-        super::write_text(path, &tiers::print(&file))?;
+        super::write_text(path, &isotherm_topology::print(&file))?;
         if super::is_standard_output(path) {
             return Ok(None);
         }
@@ -70,7 +70,7 @@ fn print_shown(shown: &Shown, json: bool) -> Result<()> {
 
 fn shown(args: &TiersArgs, view: View, notes: Notes) -> Result<Shown> {
     let root = args.root.as_deref().unwrap_or(Path::new("/"));
-    let detected = tiers::examine(root, view);
+    let detected = isotherm_topology::examine(root, view);
     if args.root.is_some() || args.from_node.is_some() {
         return Ok(Shown::detected(detected?));
     }
@@ -83,7 +83,10 @@ fn shown(args: &TiersArgs, view: View, notes: Notes) -> Result<Shown> {
     found.extend(strangers(&nodes, &tiers));
     found.extend(tiers_choice::trouble(&tiers, &Machine));
     let (nodes, measured) = match tiers_choice::file(&args.tiers) {
-        Some(path) => (by_tiers(nodes, &tiers), tiers::read_file(path)?.measured),
+        Some(path) => (
+            by_tiers(nodes, &tiers),
+            isotherm_topology::read_file(path)?.measured,
+        ),
         None if tiers.emulates() => (by_tiers(nodes, &tiers), Vec::new()),
         None => (nodes, Vec::new()),
     };

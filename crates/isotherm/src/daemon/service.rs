@@ -152,9 +152,9 @@ const NO_TIERS: &str = "is neither detect nor a tiers file that can be read; `is
 impl Places {
     fn find(config: &Config, dry_run: bool) -> Result<Self> {
         let tiers = match config.memory.tiers.as_str() {
-            "detect" => isotherm_observe::tiers::detect(Path::new("/"))?,
+            "detect" => isotherm_topology::detect(Path::new("/"))?,
             file => {
-                let read = isotherm_observe::tiers::read_file(Path::new(file));
+                let read = isotherm_topology::read_file(Path::new(file));
                 let key = || format!("memory.tiers = \"{file}\": {NO_TIERS}");
                 read.with_context(key)?.tiers
             }

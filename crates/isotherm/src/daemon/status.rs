@@ -5,7 +5,6 @@ use std::path::Path;
 use isotherm_model::movement::NodeId;
 use isotherm_model::tier::{Tier, TierKind};
 use isotherm_model::units::Nanos;
-use isotherm_observe::meminfo;
 use isotherm_observe::watch::rest::Resting;
 use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
@@ -13,6 +12,7 @@ use isotherm_report::watch_status::{
     AccessesSeen, GateStatus, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus,
     Status, TierStatus, TimerStatus, VERSION,
 };
+use isotherm_topology::meminfo;
 
 /// What does not change while the daemon runs, and sums over all epochs.
 #[derive(Debug, Default)]

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use isotherm_model::calls::{Call, Callee, FunctionCalls};
 use isotherm_model::plan::Plan;
 use isotherm_model::site::{Frame, SiteId};
-use isotherm_observe::symbols::build_id;
-use isotherm_observe::{calls, contexts, described};
 use isotherm_pipeline::{MatchedBy, MatchedCall, matched_calls};
+use isotherm_symbols::resolver::build_id;
+use isotherm_symbols::{calls, cloned_contexts, compiled_sites};
 
 /// A module as frames name it: path and build-id.
 type Key = (String, Option<String>);
@@ -49,8 +49,8 @@ impl Modules {
             let Some(path) = path_now(&key.0, plan, &program) else {
                 continue;
             };
-            let records = described::read(&path).unwrap_or_default();
-            let contexts = contexts::read(&path);
+            let records = compiled_sites::read(&path).unwrap_or_default();
+            let contexts = cloned_contexts::read(&path);
             modules
                 .described
                 .extend(contexts.all(&records).map(|context| context.id));
@@ -141,7 +141,7 @@ impl Changed {
         key: &Key,
         path: PathBuf,
         build_id: Option<String>,
-        records: &BTreeMap<u64, described::Described>,
+        records: &BTreeMap<u64, compiled_sites::Described>,
     ) -> Self {
         let former = former_functions(plan, key);
         let wanted: BTreeSet<&str> = former.keys().map(|(name, _)| name.as_str()).collect();
@@ -210,7 +210,7 @@ fn former_functions(plan: &Plan, module: &Key) -> BTreeMap<Function, FunctionCal
 }
 
 /// The sites that the compiler named, by function.
-fn described_functions(records: &BTreeMap<u64, described::Described>) -> Vec<FunctionCalls> {
+fn described_functions(records: &BTreeMap<u64, compiled_sites::Described>) -> Vec<FunctionCalls> {
     let mut functions = BTreeMap::<Function, FunctionCalls>::new();
     for (address, site) in records {
         let function = (site.function.clone(), Some(site.path.clone()));

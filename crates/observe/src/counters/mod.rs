@@ -159,7 +159,7 @@ pub fn open<T>(
     open: &dyn Fn(&Counted) -> io::Result<T>,
 ) -> Result<Counting<T>, Lack> {
     let misses = |(kind, config)| {
-        let cpus = crate::list::online_cpus(root).into_iter();
+        let cpus = isotherm_topology::cpu_list::online_cpus(root).into_iter();
         cpus.map(|cpu| Counted {
             kind,
             configs: [config, 0, 0],

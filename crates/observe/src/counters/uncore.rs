@@ -14,8 +14,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{Counted, Lack};
-use crate::list;
 use crate::pmu::{configs, devices, kind, read};
+use isotherm_topology::cpu_list;
 
 /// Units of one kind, and what they count.
 struct Family {
@@ -179,7 +179,7 @@ fn scale(event: &Path) -> Option<u64> {
 /// The processors to ask about a unit, one for each socket; where sysfs does not say, the first.
 fn cpus(root: &Path, unit: &Path) -> Vec<u32> {
     let listed = read(&unit.join("cpumask")).ok();
-    let listed = listed.and_then(|text| list::parse(&text));
+    let listed = listed.and_then(|text| cpu_list::parse(&text));
     let listed = listed.filter(|cpus| !cpus.is_empty());
-    listed.unwrap_or_else(|| list::online_cpus(root).into_iter().take(1).collect())
+    listed.unwrap_or_else(|| cpu_list::online_cpus(root).into_iter().take(1).collect())
 }

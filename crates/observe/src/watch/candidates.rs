@@ -120,7 +120,8 @@ impl Candidates {
             .replace(now)
             .map(|before| now.saturating_sub(before));
         let found = self.found(own, span);
-        let total = crate::meminfo::total_bytes(&self.proc_root.join("meminfo")).unwrap_or(0);
+        let total =
+            isotherm_topology::meminfo::total_bytes(&self.proc_root.join("meminfo")).unwrap_or(0);
         let selected = selected(&found, selection);
         let worth = |found: &Found| {
             let cpu = found.spent_ns.zip(span);

@@ -305,8 +305,8 @@ pub fn capacity(root: &Path, fast: &BTreeSet<NodeId>, held: Bytes, limit: Bytes)
     let mut room = 0_u64;
     for node in fast {
         let path = root.join(format!("sys/devices/system/node/node{node}/meminfo"));
-        let total = crate::meminfo::total_bytes(&path).unwrap_or(0);
-        let free = crate::meminfo::available_bytes(&path).unwrap_or(0);
+        let total = isotherm_topology::meminfo::total_bytes(&path).unwrap_or(0);
+        let free = isotherm_topology::meminfo::available_bytes(&path).unwrap_or(0);
         // The kernel and new pages of programs need room too: a node that is filled to the last
         // page makes the kernel move pages out as we move them in.
         room = room.saturating_add(free.saturating_sub(total / RESERVE));

@@ -17,12 +17,12 @@ use isotherm_sys::perf::{Event, Sampler};
 
 use super::cost::Stride;
 use crate::clock::Clock;
-use crate::code::Code;
-use crate::decode::Architecture;
 use crate::perf_source::{Addressing, Happening, PerfSource, What, empty_report};
 use crate::probe::THIS_THREAD;
 use crate::sample_price::{GUESS, Gaps, SamplePrice};
 use crate::source::Source;
+use isotherm_symbols::code::Code;
+use isotherm_symbols::decode::Architecture;
 
 /// Events that may be open where each thread has its own: descriptors and rings are not free.
 const EVENTS_AT_MOST: usize = 512;
@@ -113,7 +113,7 @@ impl Samples {
             source,
             root: root.to_owned(),
             rate,
-            cpus: crate::list::online_cpus(root),
+            cpus: isotherm_topology::cpu_list::online_cpus(root),
             code: Code::new(Architecture::HERE, &proc_root),
             all: None,
             threads: BTreeMap::new(),

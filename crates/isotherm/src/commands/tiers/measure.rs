@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use anyhow::{Result, bail};
-use isotherm_observe::tiers::measure::{MeasureError, Measurement, Settings, Step, measure};
-use isotherm_observe::tiers::{self, TiersFile, View};
+use isotherm_topology::measure::{MeasureError, Measurement, Settings, Step, measure};
+use isotherm_topology::{TiersFile, View};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::show::Shown;
@@ -28,7 +28,7 @@ pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<E
     let path = file(args)?;
     let root = Path::new("/");
     // A view from nowhere is refused before minutes are spent, too.
-    tiers::examine(root, view)?;
+    isotherm_topology::examine(root, view)?;
     let interrupt = Interrupt::catch(&[SIGINT, SIGTERM])?;
     let found = match watched(root, &interrupt, notes) {
         Ok(found) => found,
@@ -38,12 +38,12 @@ pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<E
         }
         Err(error) => return Err(error.into()),
     };
-    let detected = tiers::examine_measured(root, &found.pairs, view)?;
+    let detected = isotherm_topology::examine_measured(root, &found.pairs, view)?;
     let file = TiersFile {
         tiers: detected.tiers.clone(),
         measured: found.pairs.clone(),
     };
-    write_text(&path, &tiers::print(&file))?;
+    write_text(&path, &isotherm_topology::print(&file))?;
     let shown = Shown {
         measured: found.pairs,
         notes: found.notes.into_iter().chain(detected.notes).collect(),

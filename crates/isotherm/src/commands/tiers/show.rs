@@ -2,11 +2,11 @@
 
 use isotherm_model::tier::{Emulation, Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_observe::list;
-use isotherm_observe::tiers::measure::{Pair, Rates};
-use isotherm_observe::tiers::nodes::{HugePages, Node};
-use isotherm_observe::tiers::{Detected, PlacedNode, TiersFile};
 use isotherm_report::table::{left, render, right};
+use isotherm_topology::cpu_list;
+use isotherm_topology::measure::{Pair, Rates};
+use isotherm_topology::nodes::{HugePages, Node};
+use isotherm_topology::{Detected, PlacedNode, TiersFile};
 use serde_json::{Value, json};
 
 /// What there is to show.
@@ -121,7 +121,7 @@ impl Shown {
                 self.tier_of(placed).unwrap_or("-").to_owned(),
                 memory.to_string(),
                 available.map_or("-".to_owned(), |bytes| bytes.to_string()),
-                or_dash(list::print(cpus)),
+                or_dash(cpu_list::print(cpus)),
                 or_dash(huge_pages.iter().map(kept).collect::<Vec<_>>().join(", ")),
                 placed.reason.clone(),
             ]
@@ -144,7 +144,7 @@ impl Shown {
             "tier": self.tier_of(placed),
             "memory_bytes": node.memory.0,
             "available_bytes": node.available.map(|bytes| bytes.0),
-            "processors": list::print(&node.cpus),
+            "processors": cpu_list::print(&node.cpus),
             "huge_pages": huge_pages.collect::<Vec<_>>(),
             "distances": distances.collect::<serde_json::Map<_, _>>(),
             "kernel_tier": node.kernel_tier,
@@ -176,7 +176,7 @@ const fn emulation(tier: &Tier) -> Option<Emulation> {
 fn made_of(tier: &Tier) -> String {
     match &tier.kind {
         TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => "emulated".to_owned(),
-        TierKind::Nodes(nodes) => format!("nodes {}", list::print(nodes)),
+        TierKind::Nodes(nodes) => format!("nodes {}", cpu_list::print(nodes)),
     }
 }
 

@@ -425,7 +425,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{View, group, refine, told};
-    use crate::tiers::nodes::{Figures, Make, Node};
+    use crate::nodes::{Figures, Make, Node};
 
     fn make() -> impl Strategy<Value = Option<Make>> {
         prop_oneof![

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use isotherm_model::units::Bytes;
 
-use crate::list;
+use crate::cpu_list;
 
 /// Limits that the kernel holds this process to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,11 +36,11 @@ pub fn read(root: &Path) -> Limits {
     let by_status = status
         .lines()
         .find_map(|line| line.strip_prefix("Mems_allowed_list:"))
-        .and_then(list::parse);
+        .and_then(cpu_list::parse);
     // The root of the hierarchy has no such file, and an empty one means that of the parent.
     let by_group = CPUSET
         .texts(root)
-        .find_map(|text| list::parse(&text).filter(|nodes| !nodes.is_empty()));
+        .find_map(|text| cpu_list::parse(&text).filter(|nodes| !nodes.is_empty()));
     let nodes = match (by_status, by_group) {
         (Some(mut nodes), Some(group)) => {
             nodes.retain(|node| group.contains(node));

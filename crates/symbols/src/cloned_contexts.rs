@@ -15,7 +15,7 @@ use isotherm_sys::files::open_input;
 use object::read::ReadCache;
 use object::{Object, ObjectSection};
 
-use crate::described::{Described, PROGRAM_BYTES, text_at};
+use crate::compiled_sites::{Described, PROGRAM_BYTES, text_at};
 
 /// Largest table that is believed.
 const SECTION_BYTES_MAX: u64 = 256 << 20;
@@ -155,7 +155,7 @@ impl Contexts {
     }
 
     /// All contexts that can happen, in the order of their records. `sites` are the program's
-    /// ([`crate::described::read`]).
+    /// ([`crate::compiled_sites::read`]).
     pub fn all<'a>(
         &'a self,
         sites: &'a BTreeMap<u64, Described>,
@@ -273,7 +273,7 @@ impl Contexts {
 #[cfg(test)]
 mod tests {
     use super::{Call, Contexts, LEVELS_MAX, NONE, longer, read, starts};
-    use crate::described::Described;
+    use crate::compiled_sites::Described;
     use isotherm_model::site::SiteId;
     use std::collections::BTreeMap;
     use std::path::Path;

@@ -12,10 +12,10 @@ use std::path::Path;
 
 use isotherm_model::site::{Frame, SiteId};
 
-use crate::contexts::{self, Context, Contexts};
+use crate::cloned_contexts::{self, Context, Contexts};
+use crate::compiled_sites::{self, Described, Error};
 use crate::demangled::{closed, demangled};
-use crate::described::{self, Described, Error};
-use crate::symbols::{SourceCall, build_id};
+use crate::resolver::{SourceCall, build_id};
 
 /// A site that a stack was found to be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,10 +43,10 @@ impl NamedSites {
     /// Reads those of a program.
     ///
     /// # Errors
-    /// As [`described::read`].
+    /// As [`compiled_sites::read`].
     pub fn read(program: &Path) -> Result<Self, Error> {
-        let sites = described::read(program)?;
-        let contexts = contexts::read(program);
+        let sites = compiled_sites::read(program)?;
+        let contexts = cloned_contexts::read(program);
         let module = program.display().to_string();
         Ok(Self::new(module, build_id(program), sites, contexts))
     }
@@ -198,9 +198,9 @@ fn is_call_of(callee: &str, function: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{NamedSites, is_call_of, is_function};
-    use crate::contexts::Contexts;
-    use crate::described::Described;
-    use crate::symbols::SourceCall;
+    use crate::cloned_contexts::Contexts;
+    use crate::compiled_sites::Described;
+    use crate::resolver::SourceCall;
     use isotherm_model::site::SiteId;
     use std::collections::BTreeMap;
 

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::units::{Bytes, Nanos};
 
-use crate::{list, meminfo};
+use crate::{cpu_list, meminfo};
 
 /// A node of memory, of processors, or of both.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,7 +189,7 @@ fn number(path: PathBuf) -> Option<u64> {
 
 fn node_list(path: &Path) -> Vec<u32> {
     text(path)
-        .and_then(|text| list::parse(&text))
+        .and_then(|text| cpu_list::parse(&text))
         .unwrap_or_default()
 }
 

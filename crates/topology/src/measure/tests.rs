@@ -8,7 +8,7 @@ use std::time::Duration;
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::{MeasureError, Pair, Rates, Settings, Step, measure, speeds, thread_counts};
-use crate::tiers::grouping::View;
+use crate::grouping::View;
 
 const QUICK: Settings = Settings {
     memory: Some(Bytes(4 << 20)),
@@ -42,7 +42,7 @@ fn this_machine_is_measured_pair_by_pair_with_every_step_announced() {
         steps.iter().all(|step| step.total >= steps.len()),
         "{steps:?}"
     );
-    let detected = crate::tiers::examine_measured(Path::new("/"), &found.pairs, View::Machine);
+    let detected = crate::examine_measured(Path::new("/"), &found.pairs, View::Machine);
     let tiers = detected.expect("tiers").tiers;
     assert!(tiers.all()[0].latency.is_some(), "{tiers:?}");
 }

@@ -5,7 +5,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use serde::Serialize;
 
 use super::TiersFile;
-use crate::tiers::measure::{Pair, Rates};
+use crate::measure::{Pair, Rates};
 
 #[derive(Serialize)]
 struct WriteFile {
@@ -113,8 +113,8 @@ fn written(tier: &Tier) -> WriteTier {
 #[cfg(test)]
 mod tests {
     use super::print;
-    use crate::tiers::file::{TiersFile, parse};
-    use crate::tiers::measure::{Pair, Rates};
+    use crate::measure::{Pair, Rates};
+    use crate::tiers_file::{TiersFile, parse};
     use isotherm_model::tier::{Emulation, Tiers};
     use isotherm_model::units::{Bytes, Nanos};
 

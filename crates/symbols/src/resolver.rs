@@ -15,9 +15,9 @@ use isotherm_sys::files::open_input;
 use object::Object;
 use object::read::ReadCache;
 
-use crate::assigned::Sources;
-use crate::contexts::{self, Call};
-use crate::described::{self, Described, PROGRAM_BYTES};
+use crate::assigned_variable::Sources;
+use crate::cloned_contexts::{self, Call};
+use crate::compiled_sites::{self, Described, PROGRAM_BYTES};
 use crate::name_cache::NameCache;
 
 /// What is known of one address of a module.
@@ -160,8 +160,8 @@ impl Symbols {
             return vec![Found::default(); module.offsets.len()];
         }
         // A file whose records cannot be read has its symbols still.
-        let described = described::read(Path::new(path)).unwrap_or_default();
-        let contexts = contexts::read(Path::new(path));
+        let described = compiled_sites::read(Path::new(path)).unwrap_or_default();
+        let contexts = cloned_contexts::read(Path::new(path));
         let by_symbols = self.by_symbols(path, &module.offsets);
         module
             .offsets

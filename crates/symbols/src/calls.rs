@@ -13,10 +13,10 @@ use isotherm_model::calls::{Call, Callee, FunctionCalls};
 use object::read::ReadCache;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
 
-use crate::assigned::Sources;
+use crate::assigned_variable::Sources;
 use crate::machine_calls::{self, Target};
+use crate::resolver::column;
 use crate::segment::bytes_at;
-use crate::symbols::column;
 
 /// Largest function that is read.
 const FUNCTION_BYTES_MAX: u64 = 16 << 20;

@@ -1,16 +1,17 @@
 //! Function, file and line of a call in a program compiled here.
 
-mod support;
+#[path = "../../observe/tests/support/program.rs"]
+mod program;
 
 use std::process::Command;
 
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
-use isotherm_observe::symbols::Symbols;
+use isotherm_symbols::resolver::Symbols;
 
 #[test]
 fn a_call_is_named_by_function_file_and_line() {
     let directory = tempfile::tempdir().expect("a directory");
-    let Some(program) = support::program::compile("symbols", directory.path()) else {
+    let Some(program) = program::compile("symbols", directory.path()) else {
         return;
     };
     let output = Command::new(&program).output().expect("runs");

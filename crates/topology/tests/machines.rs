@@ -1,8 +1,8 @@
 //! Tiers of recorded machines, against golden files.
 //!
-//! `ISOTHERM_GOLDEN=write cargo test -p isotherm-observe --test machines` writes them anew.
+//! `ISOTHERM_GOLDEN=write cargo test -p isotherm-topology --test machines` writes them anew.
 
-#[path = "support/machine.rs"]
+#[path = "../../../tests/machines/expand.rs"]
 mod machine;
 
 use std::fmt::Write as _;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::tier::{Placement, TierKind};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_observe::tiers::measure::{Pair, Rates};
-use isotherm_observe::tiers::{Detected, View, detect, examine, examine_measured};
+use isotherm_topology::measure::{Pair, Rates};
+use isotherm_topology::{Detected, View, detect, examine, examine_measured};
 use tempfile::TempDir;
 
 fn directory() -> PathBuf {

@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::symbols::Found;
+use crate::resolver::Found;
 
 /// First line of a file.
 const FORMAT: &str = "isotherm-names 1";

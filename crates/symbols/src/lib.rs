@@ -1,0 +1,31 @@
+//! What a program's files tell of its code. The program need not run, and its files are not trusted.
+//!
+//! ```text
+//! resolver          function, file and line of the frames of sites; name_cache keeps them between runs
+//!  |- assigned_variable  the variable to which the result of a call is assigned
+//!  `- demangled          C++ names for people
+//! compiled_sites    the allocation sites that the compiler pass wrote into a program
+//! cloned_contexts   the calling contexts that the link of such a program told apart
+//! named_sites       the sites of a program by the source positions of a call stack of another build
+//! calls             the calls in the functions of a program; they find the sites of a plan in a rebuilt program
+//! access_counting   whether a program counts its accesses itself
+//! code              executable mappings of processes; decode gives the memory operand of an instruction
+//! ```
+//!
+//! Symbols, debugging information, section contents and machine code ([`decode::operand`]) may hold anything without a
+//! panic or an allocation beyond a named bound.
+#![forbid(unsafe_code)]
+
+pub mod access_counting;
+mod assigned_variable;
+pub mod calls;
+pub mod cloned_contexts;
+pub mod code;
+pub mod compiled_sites;
+pub mod decode;
+pub mod demangled;
+mod machine_calls;
+pub mod name_cache;
+pub mod named_sites;
+pub mod resolver;
+mod segment;

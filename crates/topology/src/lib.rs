@@ -1,0 +1,28 @@
+//! The memory tiers of a machine: as its firmware and kernel describe them, as a measurement finds them, or as a
+//! tiers file names them.
+//!
+//! ```text
+//! detect       nodes -> grouping -> tiers, within the limits of this process
+//!  |- nodes    the memory nodes of sysfs: sizes, processors, HMAT figures, distances
+//!  |- grouping nodes of like speed form one tier
+//!  `- limits   cpusets and control groups
+//! measure      latency and bandwidth of each pair of processor node and memory node
+//! tiers_file   tiers that the user writes down
+//! ```
+//!
+//! The root of the file system is an argument, so that recorded machines test every reader. Contents of sysfs
+//! ([`nodes`]) and of tiers files ([`parse`]) may hold anything without a panic or an allocation beyond a named bound.
+#![forbid(unsafe_code)]
+
+pub mod cpu_list;
+mod detect;
+mod grouping;
+pub mod limits;
+pub mod measure;
+pub mod meminfo;
+pub mod nodes;
+mod tiers_file;
+
+pub use detect::{DetectError, Detected, PlacedNode, detect, examine, examine_measured};
+pub use grouping::View;
+pub use tiers_file::{FileError, TiersFile, parse, print, read_file};
