@@ -6,15 +6,13 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use isotherm_abi::accesses::PERIOD_MAX;
 use isotherm_abi::config::Mover;
+use isotherm_console::shell_quoting::SOCKET;
 use isotherm_model::plan::{Value, Weight};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::live::Source;
 
 use crate::input::{self, InputFormat};
 use crate::known_values::KnownValues;
-
-/// Where the daemon is asked if nothing else is said.
-pub(crate) const SOCKET: &str = "/run/isotherm/isotherm.sock";
 
 /// The machine that `isotherm simulate` models if nothing else is said.
 pub(crate) const SIMULATED_TIERS: &str = "cxl";

@@ -9,7 +9,8 @@ use clap::{ArgMatches, CommandFactory, Error, FromArgMatches};
 use isotherm_model::units::{Bytes, Capacity};
 
 use crate::cli::Cli;
-use crate::{hint, input, manual, notes};
+use crate::{input, manual};
+use isotherm_console::shell_quoting;
 
 /// Commands that run a program, whose words stand behind `--`.
 const RUNNING: [&str; 3] = ["record", "run", "compare"];
@@ -20,7 +21,7 @@ const RUNNING: [&str; 3] = ["record", "run", "compare"];
 /// The status with which to end, or why help could not be printed.
 pub(crate) fn read(words: &[OsString]) -> Result<(Cli, Vec<String>), anyhow::Result<ExitCode>> {
     parse(words).map_err(|error| match (error.print(), error.use_stderr()) {
-        (Err(failed), false) => Err(notes::output_failed(failed)),
+        (Err(failed), false) => Err(isotherm_console::output_failed(failed)),
         // A message that standard error does not take is lost; the exit status remains.
         _ => Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))),
     })
@@ -50,7 +51,7 @@ fn with_separator(mut error: Error, words: &[OsString]) -> Error {
         return error;
     }
     let shown = |words: &[std::borrow::Cow<'_, str>]| {
-        let words: Vec<_> = words.iter().map(|word| hint::word(word)).collect();
+        let words: Vec<_> = words.iter().map(|word| shell_quoting::word(word)).collect();
         words.join(" ")
     };
     let (before, program) = (shown(&words[1..at]), shown(&words[at..]));

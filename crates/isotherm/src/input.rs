@@ -14,7 +14,7 @@ use isotherm_sim::{ENERGY_MODELS, EpochLength, Workload};
 use isotherm_trace::{Accesses, Format, Grain, Trace};
 
 use crate::cli::Reading;
-use crate::notes::Notes;
+use isotherm_console::Console;
 
 /// Page of a trace where none is asked for.
 const PAGE: Bytes = Bytes(4096);
@@ -192,7 +192,7 @@ pub(crate) enum Input {
 ///
 /// # Errors
 /// It cannot be read, or is not what its format asks for.
-pub(crate) fn open(path: &Path, reading: &Reading, notes: Notes) -> Result<Input> {
+pub(crate) fn open(path: &Path, reading: &Reading, console: Console) -> Result<Input> {
     let ours = match reading.format {
         Some(InputFormat::Profile) => true,
         Some(InputFormat::Other(_)) => false,
@@ -206,7 +206,7 @@ pub(crate) fn open(path: &Path, reading: &Reading, notes: Notes) -> Result<Input
                 path.display()
             );
         }
-        let profile = crate::commands::read_placeable(path, notes)?;
+        let profile = crate::commands::read_placeable(path, console)?;
         return Ok(Input::Profile(Box::new(profile)));
     }
     let format = match reading.format {
@@ -223,7 +223,7 @@ pub(crate) fn open(path: &Path, reading: &Reading, notes: Notes) -> Result<Input
             let troubles = profile.sources.iter().map(|source| &source.trouble);
             troubles
                 .filter(|trouble| !trouble.is_empty())
-                .for_each(|trouble| notes.warn(&format!("{}: {trouble}", path.display())));
+                .for_each(|trouble| console.warn(&format!("{}: {trouble}", path.display())));
             Input::Profile(profile)
         }
         Trace::Accesses(accesses) => Input::Accesses(accesses),
@@ -249,10 +249,10 @@ pub(crate) fn counted(accesses: &Accesses) -> CountUnit {
 ///
 /// # Errors
 /// As [`open`]; nothing in it can be replayed.
-pub(crate) fn workload(path: &Path, reading: &Reading, notes: Notes) -> Result<Replayable> {
+pub(crate) fn workload(path: &Path, reading: &Reading, console: Console) -> Result<Replayable> {
     let shown = || path.display().to_string();
-    let progress = notes.progress("reading the trace");
-    let read = match open(path, reading, notes)? {
+    let progress = console.progress("reading the trace");
+    let read = match open(path, reading, console)? {
         Input::Profile(profile) => Replayable {
             workload: Workload::of_profile(&profile).with_context(shown)?,
             counted: profile.counted(),
@@ -263,11 +263,11 @@ pub(crate) fn workload(path: &Path, reading: &Reading, notes: Notes) -> Result<R
                 Some(length) => length,
                 None => part_of(accesses, EPOCHS)?,
             };
-            let Input::Accesses(accesses) = open(path, reading, notes)? else {
+            let Input::Accesses(accesses) = open(path, reading, console)? else {
                 bail!("{}: it changed while it was read", path.display());
             };
             let page = reading.page.unwrap_or(PAGE);
-            replayable(path, accesses, page, EpochLength::Time(length), notes)?
+            replayable(path, accesses, page, EpochLength::Time(length), console)?
         }
     };
     progress.finish_and_clear();
@@ -289,7 +289,7 @@ fn replayable(
     mut accesses: Accesses,
     page: Bytes,
     epoch: EpochLength,
-    notes: Notes,
+    console: Console,
 ) -> Result<Replayable> {
     let mut failed = None;
     let readable = accesses.by_ref().map_while(|access| match access {
@@ -303,7 +303,7 @@ fn replayable(
     if let Some(error) = failed {
         return Err(error.into());
     }
-    warn_of(path, &accesses, notes);
+    warn_of(path, &accesses, console);
     let counted = counted(&accesses);
     Ok(Replayable {
         workload: workload.with_context(|| path.display().to_string())?,
@@ -316,10 +316,10 @@ fn replayable(
 }
 
 /// Says what of a trace could not be used, and what cannot be told apart.
-pub(crate) fn warn_of(path: &Path, accesses: &Accesses, notes: Notes) {
+pub(crate) fn warn_of(path: &Path, accesses: &Accesses, console: Console) {
     let tally = accesses.tally();
     if tally.without_address > 0 {
-        notes.warn(&format!(
+        console.warn(&format!(
             "{}: {} of {} samples have no data address and are left out",
             path.display(),
             tally.without_address,
@@ -327,7 +327,7 @@ pub(crate) fn warn_of(path: &Path, accesses: &Accesses, notes: Notes) {
         ));
     }
     if tally.processes > 1 {
-        notes.warn(&format!(
+        console.warn(&format!(
             "{}: {} processes are taken for one; print one of them with `perf script --pid N`",
             path.display(),
             tally.processes

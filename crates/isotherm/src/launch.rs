@@ -19,9 +19,9 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use crate::aftermath::Aftermath;
-use crate::notes::Notes;
 use crate::program;
 use crate::session_directory::SessionDirectory;
+use isotherm_console::Console;
 
 /// Name of the runtime's file.
 const LIBRARY: &str = "libisotherm.so";
@@ -288,13 +288,13 @@ pub(crate) fn ending(status: ExitStatus) -> Ending {
 pub(crate) fn ended(
     status: ExitStatus,
     kept: impl IntoIterator<Item = Result<()>>,
-    notes: Notes,
+    console: Console,
 ) -> ExitStatus {
     let lost: Vec<_> = kept.into_iter().filter_map(Result::err).collect();
     for error in &lost {
         match status.success() {
-            true => notes.fail(&format!("{error:#}")),
-            false => notes.warn(&format!("{error:#}")),
+            true => console.error(&format!("{error:#}")),
+            false => console.warn(&format!("{error:#}")),
         }
     }
     match status.success() && !lost.is_empty() {
@@ -320,20 +320,20 @@ pub(crate) fn end_as(status: ExitStatus) -> ! {
 }
 
 /// Says which processes ran without the runtime, and which run on without us.
-pub(crate) fn warn_of(aftermath: &Aftermath, notes: Notes) {
+pub(crate) fn warn_of(aftermath: &Aftermath, console: Console) {
     for (pid, why) in &aftermath.off {
-        notes.warn(&format!("Isotherm was off in process {pid}: {why}"));
+        console.warn(&format!("Isotherm was off in process {pid}: {why}"));
     }
     if aftermath.images == 0 {
-        notes.warn(
+        console.warn(
             "no process of the program wrote a session file: unless a line above says why, it was linked \
              statically, or it clears LD_PRELOAD or its environment",
         );
     }
     match aftermath.running.len() {
         0 => {}
-        1 => notes.warn("1 descendant of the program still runs and is no longer observed"),
-        count => notes.warn(&format!(
+        1 => console.warn("1 descendant of the program still runs and is no longer observed"),
+        count => console.warn(&format!(
             "{count} descendants of the program still run and are no longer observed"
         )),
     }

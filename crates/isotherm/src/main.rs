@@ -6,16 +6,13 @@ mod aftermath;
 mod cli;
 mod command_line;
 mod commands;
-mod daemon;
 mod fit;
-mod hint;
 mod input;
 mod interrupt;
 mod known_values;
 mod launch;
 mod manual;
 mod naming;
-mod notes;
 mod output;
 mod program;
 mod recording;
@@ -30,7 +27,7 @@ use anyhow::Result;
 use signal_hook::consts::SIGPIPE;
 
 use crate::cli::Command;
-use crate::notes::{Notes, ReaderGone};
+use isotherm_console::{Console, ReaderGone};
 
 fn main() -> ExitCode {
     if let Some(ended) = session_guard::as_guard() {
@@ -42,9 +39,9 @@ fn main() -> ExitCode {
         Err(Ok(status)) => return status,
         Err(Err(error)) => return failed(&error),
     };
-    let notes = Notes::new(cli.quiet);
-    short_sizes.iter().for_each(|size| notes.say(size));
-    match dispatch(&cli.command, notes) {
+    let console = Console::new(cli.quiet);
+    short_sizes.iter().for_each(|size| console.info(size));
+    match dispatch(&cli.command, console) {
         Ok(None) => ExitCode::SUCCESS,
         Ok(Some(status)) => launch::end_as(status),
         Err(error) => failed(&error),
@@ -56,29 +53,29 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     if error.is::<ReaderGone>() {
         launch::end_as(ExitStatus::from_raw(SIGPIPE));
     }
-    Notes::new(false).fail(&format!("{error:#}"));
+    Console::new(false).error(&format!("{error:#}"));
     ExitCode::FAILURE
 }
 
 /// Runs a command; those that run a program return how it ended, and one that was interrupted by
 /// which signal.
-fn dispatch(command: &Command, notes: Notes) -> Result<Option<ExitStatus>> {
+fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
     match command {
-        Command::Doctor(args) => commands::doctor::run(args, notes)?,
-        Command::Tiers(args) => return commands::tiers::run(args, notes),
-        Command::Sites(args) => commands::sites::run(args, notes)?,
-        Command::Record(args) => return commands::record::run(args, notes).map(Some),
-        Command::Import(args) => commands::import::run(args, notes)?,
-        Command::Plan(args) => commands::plan::run(args, notes)?,
-        Command::Run(args) => return commands::run::run(args, notes).map(Some),
+        Command::Doctor(args) => commands::doctor::run(args, console)?,
+        Command::Tiers(args) => return commands::tiers::run(args, console),
+        Command::Sites(args) => commands::sites::run(args, console)?,
+        Command::Record(args) => return commands::record::run(args, console).map(Some),
+        Command::Import(args) => commands::import::run(args, console)?,
+        Command::Plan(args) => commands::plan::run(args, console)?,
+        Command::Run(args) => return commands::run::run(args, console).map(Some),
         Command::Explain(args) => commands::explain::run(args)?,
-        Command::Merge(args) => commands::merge::run(args, notes)?,
-        Command::Report(args) => commands::report::run(args, notes)?,
-        Command::Simulate(args) => commands::simulate::run(args, notes)?,
-        Command::Curve(args) => commands::curve::run(args, notes)?,
-        Command::Compare(args) => return commands::compare::run(args, notes),
-        Command::Daemon(args) => commands::daemon::run(args, notes)?,
-        Command::Status(args) => commands::status::run(args, notes)?,
+        Command::Merge(args) => commands::merge::run(args, console)?,
+        Command::Report(args) => commands::report::run(args, console)?,
+        Command::Simulate(args) => commands::simulate::run(args, console)?,
+        Command::Curve(args) => commands::curve::run(args, console)?,
+        Command::Compare(args) => return commands::compare::run(args, console),
+        Command::Daemon(args) => commands::daemon::run(args, console)?,
+        Command::Status(args) => commands::status::run(args, console)?,
         Command::Top(args) => return commands::top::run(args),
         Command::Completions(args) => commands::handbook::completions(args)?,
         Command::Man(args) => commands::handbook::man(args)?,

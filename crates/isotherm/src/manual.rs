@@ -2,7 +2,7 @@
 
 use clap::Command;
 
-use crate::cli::SOCKET;
+use isotherm_console::shell_quoting::SOCKET;
 
 /// A word and what it means: an example and what it does, a file and what it holds, a status and when.
 type Entry = (&'static str, &'static str);

@@ -21,8 +21,8 @@ use isotherm_symbols::access_counting::{Instrumentation, instrumentation};
 use crate::cli::Observing;
 use crate::launch::{Ready, Running};
 use crate::naming::Naming;
-use crate::notes::Notes;
 use crate::program;
+use isotherm_console::Console;
 
 /// Pages trapped at a time by the source `trapped-pages`, and for how long: KERNEL measurements
 /// gave 0.97 to 0.995 of the ideal capture for 32 to 128 chunks at 100 ms.
@@ -78,7 +78,7 @@ pub(crate) fn for_sources(
 pub(crate) fn with_sources(
     observing: &Observing,
     words: &[OsString],
-    notes: Notes,
+    console: Console,
 ) -> Result<Observing> {
     let mut observing = observing.clone();
     if observing.source.is_empty() {
@@ -86,7 +86,7 @@ pub(crate) fn with_sources(
         let program = words.first().and_then(|name| program::check(name).ok());
         let built = program.map_or(Instrumentation::None, |path| instrumentation(&path));
         if let Instrumentation::Other(version) = built {
-            notes.warn(&format!(
+            console.warn(&format!(
                 "the program counts its accesses, but for version {version} of the runtime; \
                  compile it again with this version's isotherm-cc --profile"
             ));
@@ -221,8 +221,8 @@ fn processor_name() -> String {
 }
 
 /// Says that a recording held nothing, and so did not replace the profile that was there.
-pub(crate) fn warn_of_former(path: &Path, notes: Notes) {
-    notes.warn(&format!(
+pub(crate) fn warn_of_former(path: &Path, console: Console) {
+    console.warn(&format!(
         "nothing was seen of the program, so {} stays the profile that it was",
         path.display()
     ));
@@ -250,7 +250,7 @@ pub(crate) struct Troubles {
 
 impl Troubles {
     /// Says those of a segment.
-    fn say(&mut self, segment: &Segment, notes: Notes) {
+    fn say(&mut self, segment: &Segment, console: Console) {
         for source in segment
             .sources
             .iter()
@@ -258,7 +258,7 @@ impl Troubles {
         {
             self.once(
                 &format!("source {}: {}", source.name, source.trouble),
-                notes,
+                console,
             );
         }
     }
@@ -269,21 +269,21 @@ impl Troubles {
         &mut self,
         report: Result<StepReport<F>, LiveError>,
         last: bool,
-        notes: Notes,
+        console: Console,
     ) -> Option<Segment> {
         match report {
             Ok(report) => {
-                self.say(&report.segment, notes);
+                self.say(&report.segment, console);
                 if let Err(error) = report.recorded
                     && !last
                 {
                     self.unwritten = true;
-                    self.once(&error.to_string(), notes);
+                    self.once(&error.to_string(), console);
                 }
                 Some(report.segment)
             }
             Err(error) => {
-                self.once(&format!("nothing could be observed: {error}"), notes);
+                self.once(&format!("nothing could be observed: {error}"), console);
                 None
             }
         }
@@ -306,13 +306,13 @@ impl Troubles {
     }
 
     /// Says a sentence unless it was said before.
-    fn once(&mut self, sentence: &str, notes: Notes) {
+    fn once(&mut self, sentence: &str, console: Console) {
         if self.is_new(sentence) {
-            notes.warn(sentence);
+            console.warn(sentence);
         }
     }
 
-    /// Notes a sentence and answers whether it was not said before. The same sentence with other
+    /// Console a sentence and answers whether it was not said before. The same sentence with other
     /// figures is no news: many a trouble grows with every epoch.
     fn is_new(&mut self, sentence: &str) -> bool {
         let is_figure = |letter: char| letter.is_ascii_digit() || letter == '.';

@@ -12,7 +12,7 @@ use isotherm_observe::probe::Probe;
 use isotherm_model::words::percent;
 
 use crate::cli::TiersChoice;
-use crate::notes::Notes;
+use isotherm_console::Console;
 
 /// Share of the footprint that is fast where nothing was said: the middle one of MemBrain's three
 /// (1/8, 1/4, 1/2, section V).
@@ -26,11 +26,11 @@ const DEFAULT_SHARE: f64 = 0.25;
 pub(crate) fn resolve(
     choice: &TiersChoice,
     footprint: Option<Footprint>,
-    notes: Notes,
+    console: Console,
 ) -> Result<Tiers> {
     let footprint = footprint.map(|Footprint(bytes)| bytes);
     if let (Some(Capacity::Share(share)), None) = (choice.fast, footprint) {
-        notes.say(&format!(
+        console.info(&format!(
             "no profile tells the footprint here, so --fast takes {} of this machine's memory, {}",
             percent(share),
             memory()
@@ -38,7 +38,7 @@ pub(crate) fn resolve(
     }
     let tiers = match choice.tiers.split_once(':').unwrap_or((&choice.tiers, "")) {
         ("emulated", preset) => emulated(choice, preset, footprint)?,
-        ("detect", "") => detected(choice, footprint, notes)?,
+        ("detect", "") => detected(choice, footprint, console)?,
         _ => from_file(Path::new(&choice.tiers))?,
     };
     check_capacity(choice, &tiers)?;
@@ -102,10 +102,10 @@ fn emulated(choice: &TiersChoice, preset: &str, footprint: Option<Bytes>) -> Res
     ))
 }
 
-fn detected(choice: &TiersChoice, footprint: Option<Bytes>, notes: Notes) -> Result<Tiers> {
+fn detected(choice: &TiersChoice, footprint: Option<Bytes>, console: Console) -> Result<Tiers> {
     let tiers = isotherm_topology::detect(Path::new("/"))?;
     if tiers.all().len() == 1 {
-        notes.say(
+        console.info(
             "this machine has one kind of memory, so the emulated pair stands in for two \
              (results are emulated)",
         );

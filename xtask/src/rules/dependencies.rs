@@ -21,11 +21,19 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("report", &["model"]),
     ("trace", &["model", "sys"]),
     ("runtime", &["abi", "sys"]),
+    ("console", &["report"]),
+    (
+        "daemon",
+        &[
+            "model", "policy", "pipeline", "sys", "topology", "observe", "act", "report", "trace",
+            "console",
+        ],
+    ),
     (
         "isotherm",
         &[
             "abi", "model", "policy", "pipeline", "sys", "symbols", "topology", "observe", "act",
-            "profile", "report", "sim", "trace",
+            "profile", "report", "sim", "trace", "console", "daemon",
         ],
     ),
     ("movement", &["act", "model", "sys"]),

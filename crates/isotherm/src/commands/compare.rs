@@ -17,9 +17,9 @@ use super::run::{covered, warn_if_foreign};
 use crate::aftermath::Aftermath;
 use crate::cli::CompareArgs;
 use crate::fit::{self, Fitted};
-use crate::hint;
 use crate::launch::{self, Output};
-use crate::notes::{Notes, print};
+use isotherm_console::shell_quoting;
+use isotherm_console::{Console, print};
 
 /// The placements, slowest first by expectation.
 const PLACEMENTS: [Placement; 4] = [
@@ -124,18 +124,18 @@ impl Runs {
 /// # Errors
 /// A plan that cannot be read or fits nothing, a program that fails, and with --check-output a run whose
 /// output differs.
-pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<Option<ExitStatus>> {
+pub(crate) fn run(args: &CompareArgs, console: Console) -> Result<Option<ExitStatus>> {
     let fitted = fit::fitted(
         &super::read_plan(&args.plan)?,
         &launch::program(&args.program.words)?,
     );
-    fitted.say(notes);
+    fitted.say(console);
     let plan = &fitted.plan;
     let mut runs = Runs::default();
-    let interrupted = time_all(args, &fitted, &mut runs, notes)?;
+    let interrupted = time_all(args, &fitted, &mut runs, console)?;
     if interrupted.is_some() {
         let whole = runs.keep_whole_rounds();
-        notes.warn(&format!(
+        console.warn(&format!(
             "interrupted after {whole} of {}",
             counted(args.rounds, "round")
         ));
@@ -144,7 +144,10 @@ pub(crate) fn run(args: &CompareArgs, notes: Notes) -> Result<Option<ExitStatus>
         }
     }
     print(&shown(plan, &command(args), &runs, args.json))?;
-    notes.next(&format!("isotherm explain {} SITE", hint::file(&args.plan)));
+    console.next(&format!(
+        "isotherm explain {} SITE",
+        shell_quoting::file(&args.plan)
+    ));
     Ok(interrupted)
 }
 
@@ -161,12 +164,12 @@ fn time_all(
     args: &CompareArgs,
     fitted: &Fitted,
     runs: &mut Runs,
-    notes: Notes,
+    console: Console,
 ) -> Result<Option<ExitStatus>> {
     let directory = tempfile::tempdir().context("no temporary directory")?;
     let path = directory.path().join("output");
     let mut outputs = Outputs::default();
-    let progress = notes.progress("running");
+    let progress = console.progress("running");
     for round in 1..=args.rounds {
         for placement in ORDER {
             let name = placement.name();
@@ -180,7 +183,7 @@ fn time_all(
                     }
                 };
             if round == 1 && placement == Placement::Guided {
-                progress.suspend(|| check_fit(args, fitted, &aftermath, notes))?;
+                progress.suspend(|| check_fit(args, fitted, &aftermath, console))?;
             }
             runs.times[placement as usize].push(took);
             if !outputs.same(&path)? {
@@ -194,7 +197,7 @@ fn time_all(
                 }
                 runs.outputs_differ = true;
                 progress.suspend(|| {
-                    notes.warn(&format!(
+                    console.warn(&format!(
                         "{what}; its times are compared all the same, and --check-output makes this an error"
                     ));
                 });
@@ -233,17 +236,17 @@ fn check_fit(
     args: &CompareArgs,
     fitted: &Fitted,
     aftermath: &Aftermath,
-    notes: Notes,
+    console: Console,
 ) -> Result<()> {
     let plan = &fitted.original;
     let seen = covered(fitted, aftermath);
     if !plan.assignments.is_empty() && !seen.is_foreign() {
-        warn_if_foreign(plan, &seen, notes);
+        warn_if_foreign(plan, &seen, console);
         return Ok(());
     }
     let words = args.program.words.iter();
     let words: Vec<_> = words
-        .map(|word| hint::word(&word.to_string_lossy()))
+        .map(|word| shell_quoting::word(&word.to_string_lossy()))
         .collect();
     let made = match seen.only_in_plan.len() {
         0 => "it names no site".to_owned(),

@@ -12,30 +12,30 @@ use isotherm_symbols::compiled_sites::{self, Described};
 use serde_json::{Value, json};
 
 use super::sites::SCHEMA_VERSION;
-use crate::notes::{Notes, print};
+use isotherm_console::{Console, print};
 
 /// Prints one context a line, or all of them as JSON.
 ///
 /// # Errors
 /// The file is neither a linked program nor a profile that can be read.
-pub(crate) fn run(file: &Path, json: bool, notes: Notes) -> Result<()> {
+pub(crate) fn run(file: &Path, json: bool, console: Console) -> Result<()> {
     // A profile is a folder, a program is none.
     if file.is_dir() {
-        of_profile(file, json, notes)
+        of_profile(file, json, console)
     } else {
-        of_program(file, json, notes)
+        of_program(file, json, console)
     }
 }
 
-fn of_profile(file: &Path, json: bool, notes: Notes) -> Result<()> {
-    let (profile, _) = super::read_profile(file, notes)?;
+fn of_profile(file: &Path, json: bool, console: Console) -> Result<()> {
+    let (profile, _) = super::read_profile(file, console)?;
     let accesses = profile.accesses_by_site();
     let rows = worth(&profile.sites, &accesses);
     if json {
         return print_json(rows.iter().map(worth_json).collect());
     }
     if rows.is_empty() {
-        notes.say(&format!(
+        console.info(&format!(
             "{} has no site with several contexts; record a program that was linked with isotherm-cc \
              --isotherm-context",
             file.display()
@@ -43,11 +43,11 @@ fn of_profile(file: &Path, json: bool, notes: Notes) -> Result<()> {
         return Ok(());
     }
     print(&worth_list(&rows))?;
-    notes.next("isotherm-cc --isotherm-context=clone --isotherm-profile=LIST");
+    console.next("isotherm-cc --isotherm-context=clone --isotherm-profile=LIST");
     Ok(())
 }
 
-fn of_program(file: &Path, json: bool, notes: Notes) -> Result<()> {
+fn of_program(file: &Path, json: bool, console: Console) -> Result<()> {
     let sites = compiled_sites::read(file)?;
     let contexts = cloned_contexts::read(file);
     let all = contexts.all(&sites);
@@ -59,7 +59,7 @@ fn of_program(file: &Path, json: bool, notes: Notes) -> Result<()> {
         .map(|context| line(&context, &contexts, &sites))
         .collect();
     if lines.is_empty() {
-        notes.say(&format!(
+        console.info(&format!(
             "{} tells no contexts apart; compile and link it with isotherm-cc --isotherm-context",
             file.display()
         ));

@@ -9,9 +9,9 @@ use isotherm_model::units::{Accesses, Bytes};
 use isotherm_report::capacity_curve::{CapacityCurve, CapacityCurves, Piece};
 
 use crate::cli::CurveArgs;
-use crate::hint;
 use crate::input::{self, Input};
-use crate::notes::{Notes, print};
+use isotherm_console::shell_quoting;
+use isotherm_console::{Console, print};
 
 /// Page of a trace where none is asked for.
 const PAGE: Bytes = Bytes(4096);
@@ -20,13 +20,13 @@ const PAGE: Bytes = Bytes(4096);
 ///
 /// # Errors
 /// The input cannot be read, or holds no access that could be placed.
-pub(crate) fn run(args: &CurveArgs, notes: Notes) -> Result<()> {
+pub(crate) fn run(args: &CurveArgs, console: Console) -> Result<()> {
     let path = &args.input;
-    let curves = match input::open(path, &args.reading, notes)? {
+    let curves = match input::open(path, &args.reading, console)? {
         Input::Profile(profile) => CapacityCurves::of_profile(&profile),
         Input::Accesses(accesses) => {
             let page = args.reading.page.unwrap_or(PAGE);
-            of_accesses(path, accesses, page, notes)?
+            of_accesses(path, accesses, page, console)?
         }
     };
     if curves.is_empty() {
@@ -38,12 +38,12 @@ pub(crate) fn run(args: &CurveArgs, notes: Notes) -> Result<()> {
     }
     print(&match args.json {
         true => curves.json(),
-        false => curves.text(super::terminal_width()),
+        false => curves.text(isotherm_console::terminal_width()),
     })?;
     let options = args.reading.options();
-    notes.next(&format!(
+    console.next(&format!(
         "isotherm simulate {}{options} --sweep",
-        hint::file(path)
+        shell_quoting::file(path)
     ));
     Ok(())
 }
@@ -52,13 +52,13 @@ fn of_accesses(
     path: &Path,
     mut accesses: isotherm_trace::Accesses,
     page: Bytes,
-    notes: Notes,
+    console: Console,
 ) -> Result<CapacityCurves> {
     let mut pages = BTreeMap::<u64, Accesses>::new();
     for access in accesses.by_ref() {
         *pages.entry(access?.address / page.0).or_default() += Accesses(1);
     }
-    input::warn_of(path, &accesses, notes);
+    input::warn_of(path, &accesses, console);
     let pieces = pages.into_values().map(|accesses| Piece {
         accesses,
         bytes: page,

@@ -2,13 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
+use isotherm_console::shell_quoting;
 
 use crate::cli::DaemonArgs;
-use crate::daemon::config::{COMMENTED, Config};
-use crate::daemon::replay::{Recorded, run as replay};
-use crate::daemon::service::{Options, run as serve};
-use crate::notes::{Notes, print};
+use crate::input::InputFormat;
+use isotherm_console::{Console, print};
+use isotherm_daemon::config::{COMMENTED, Config};
+use isotherm_daemon::replay::{Recorded, run as replay};
+use isotherm_daemon::service::{Options, run as serve};
 
 /// The configuration that is read where none is named, if it is there.
 const CONFIG: &str = "/etc/isotherm/daemon.toml";
@@ -17,26 +19,41 @@ const CONFIG: &str = "/etc/isotherm/daemon.toml";
 ///
 /// # Errors
 /// As [`serve`] and [`replay`].
-pub(crate) fn run(args: &DaemonArgs, notes: Notes) -> Result<()> {
+pub(crate) fn run(args: &DaemonArgs, console: Console) -> Result<()> {
     if args.print_config {
         return print(COMMENTED);
     }
     let there = || Path::new(CONFIG).exists().then(|| PathBuf::from(CONFIG));
     let config = args.config.clone().or_else(there);
     if let Some(file) = &args.replay {
+        let format = match args.format {
+            None => None,
+            Some(InputFormat::Other(format)) => Some(format),
+            Some(InputFormat::Profile) => bail!(
+                "{}: a profile tells sums of sites, which a daemon does not see; `isotherm simulate` \
+                 replays it",
+                file.display()
+            ),
+        };
         let recorded = Recorded {
             file: file.clone(),
-            format: args.format,
+            format,
             fast: args.fast,
             accesses_per_sample: args.accesses_per_sample,
             json: args.json,
         };
-        return replay(&recorded, &Config::read(config.as_deref())?, notes);
+        replay(&recorded, &Config::read(config.as_deref())?, console)?;
+        console.next(&format!(
+            "isotherm simulate {}{}",
+            shell_quoting::file(file),
+            args.format.map(InputFormat::option).unwrap_or_default()
+        ));
+        return Ok(());
     }
     let options = Options {
         config,
         dry_run: args.dry_run,
         once: args.once,
     };
-    serve(options, notes)
+    serve(options, console)
 }

@@ -8,13 +8,13 @@ use isotherm_observe::probe::Machine;
 use isotherm_report::table::{left, render};
 
 use crate::cli::DoctorArgs;
-use crate::notes::{Notes, print};
+use isotherm_console::{Console, print};
 
 /// Prints the findings.
 ///
 /// # Errors
 /// Standard output cannot be written.
-pub(crate) fn run(args: &DoctorArgs, notes: Notes) -> Result<()> {
+pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<()> {
     let mut examination = examine(Path::new("/"));
     examination.findings.push(sample_price(&Machine));
     if args.json {
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &DoctorArgs, notes: Notes) -> Result<()> {
         findings(&examination),
         ranking(&examination)
     ))?;
-    notes.next("isotherm record -o app.iso -- PROGRAM");
+    console.next("isotherm record -o app.iso -- PROGRAM");
     Ok(())
 }
 

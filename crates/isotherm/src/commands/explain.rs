@@ -6,7 +6,7 @@ use isotherm_model::plan::Plan;
 use isotherm_report::words::clip;
 
 use crate::cli::ExplainArgs;
-use crate::notes::print;
+use isotherm_console::print;
 
 /// Prints the explanation.
 ///

@@ -9,8 +9,8 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::cli::{Cli, CompletionArgs, ManArgs};
 use crate::manual::Manual;
-use crate::notes::print;
 use crate::output;
+use isotherm_console::print;
 
 /// Prints the completion script.
 ///

@@ -13,28 +13,28 @@ use isotherm_symbols::named_sites::{NamedSite, NamedSites};
 use isotherm_symbols::resolver::{SourceCall, Symbols, build_id};
 
 use crate::cli::ImportArgs;
-use crate::hint;
 use crate::input::{self, Input};
-use crate::notes::Notes;
+use isotherm_console::Console;
+use isotherm_console::shell_quoting;
 
 /// Reads, names the sites, and writes.
 ///
 /// # Errors
 /// The file cannot be read or tells no sites, a program is not the one that was recorded, the output cannot be
 /// written.
-pub(crate) fn run(args: &ImportArgs, notes: Notes) -> Result<()> {
+pub(crate) fn run(args: &ImportArgs, console: Console) -> Result<()> {
     let shown = args.input.display();
-    let Input::Profile(profile) = input::open(&args.input, &args.reading, notes)? else {
+    let Input::Profile(profile) = input::open(&args.input, &args.reading, console)? else {
         bail!(
             "{shown}: tells single accesses and no allocation sites, so no profile can be made of it; \
              `isotherm simulate {}` replays it",
-            hint::file(&args.input)
+            shell_quoting::file(&args.input)
         );
     };
     if args.input.is_dir() {
         bail!("{shown}: is a profile of Isotherm already");
     }
-    let progress = notes.progress("naming the sites");
+    let progress = console.progress("naming the sites");
     let sites = named(args, &profile)?;
     progress.finish_and_clear();
     let mut profile = isotherm_pipeline::regroup(*profile, &sites);
@@ -45,8 +45,8 @@ pub(crate) fn run(args: &ImportArgs, notes: Notes) -> Result<()> {
         .iter()
         .map(|path| path.display().to_string())
         .collect();
-    super::write_profile(&args.output, &profile, args.force, notes)?;
-    announce(args, &profile, notes);
+    super::write_profile(&args.output, &profile, args.force, console)?;
+    announce(args, &profile, console);
     Ok(())
 }
 
@@ -190,13 +190,13 @@ fn with_modules(site: &Site) -> Site {
 }
 
 /// Says what was made, and what of it a guided run can use.
-fn announce(args: &ImportArgs, profile: &Profile, notes: Notes) {
+fn announce(args: &ImportArgs, profile: &Profile, console: Console) {
     let unit = profile.counted();
     let accesses = profile.accesses_by_site();
     let of = |site: &Site| accesses.get(&site.id).map_or(0, |found| found.0);
     let all: u64 = profile.placeable_sites().map(of).sum();
     let shown = args.output.display();
-    notes.say(&format!(
+    console.info(&format!(
         "imported {}, {} on them, to {shown}",
         counted(profile.placeable_sites().count(), "site"),
         unit.counted(all)
@@ -219,11 +219,11 @@ fn announce(args: &ImportArgs, profile: &Profile, notes: Notes) {
                 "of what a program with MemProf's instrumentation itself writes (memprof.profraw) they can be"
             }
         };
-        notes.warn(&format!(
+        console.warn(&format!(
             "none of its sites is known to a program that isotherm-cc built, so a plan of it guides no run; {remedy}"
         ));
     } else {
-        notes.say(&format!(
+        console.info(&format!(
             "{count} of them, with {} of the {} and {} of the bytes, are sites of the program; a guided run \
              leaves the others to the plan's default tier",
             percent(share(seen, all)),
@@ -231,6 +231,6 @@ fn announce(args: &ImportArgs, profile: &Profile, notes: Notes) {
             percent(share(bytes.0, every.0))
         ));
     }
-    let written = hint::file(&args.output);
-    notes.next(&format!("isotherm plan {written} --fast 25%"));
+    let written = shell_quoting::file(&args.output);
+    console.next(&format!("isotherm plan {written} --fast 25%"));
 }

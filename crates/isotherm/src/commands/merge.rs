@@ -5,14 +5,14 @@ use isotherm_model::profile::Profile;
 use isotherm_model::words::counted;
 
 use crate::cli::MergeArgs;
-use crate::hint;
-use crate::notes::Notes;
+use isotherm_console::Console;
+use isotherm_console::shell_quoting;
 
 /// Reads, merges and writes.
 ///
 /// # Errors
 /// A profile cannot be read or was recorded otherwise than the first, the output cannot be written.
-pub(crate) fn run(args: &MergeArgs, notes: Notes) -> Result<()> {
+pub(crate) fn run(args: &MergeArgs, console: Console) -> Result<()> {
     // Before it is written: with --force the output is put aside first.
     if let Some(path) = args.profiles.iter().find(|path| same(path, &args.output)) {
         bail!(
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &MergeArgs, notes: Notes) -> Result<()> {
             path.display()
         );
     }
-    let read = |path| super::read_profile(path, notes).map(|(profile, _)| profile);
+    let read = |path| super::read_profile(path, console).map(|(profile, _)| profile);
     let profiles = args.profiles.iter().map(|path| read(path));
     let profiles = profiles.collect::<Result<Vec<Profile>>>()?;
     let merged = isotherm_pipeline::merge(&profiles).with_context(|| {
@@ -28,18 +28,18 @@ pub(crate) fn run(args: &MergeArgs, notes: Notes) -> Result<()> {
         names.collect::<Vec<_>>().join(" ")
     })?;
     drop(profiles);
-    super::write_profile(&args.output, &merged, args.force, notes)?;
+    super::write_profile(&args.output, &merged, args.force, console)?;
     let shown = args.output.display();
     let of_sites = merged.heat.iter().filter(|heat| heat.site.is_placeable());
     let on_sites = of_sites.map(|heat| heat.accesses.0).sum();
-    notes.say(&format!(
+    console.info(&format!(
         "merged {} into {shown}: {}, {} on them",
         counted(args.profiles.len(), "profile"),
         counted(merged.placeable_sites().count(), "site"),
         merged.counted().counted(on_sites)
     ));
-    let written = hint::file(&args.output);
-    notes.next(&format!("isotherm plan {written} --fast 25%"));
+    let written = shell_quoting::file(&args.output);
+    console.next(&format!("isotherm plan {written} --fast 25%"));
     Ok(())
 }
 

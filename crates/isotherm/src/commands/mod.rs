@@ -33,15 +33,15 @@ use isotherm_model::units::Bytes;
 use isotherm_profile::{Existing, Kept, META_FILE, Writer};
 use isotherm_sys::files::read_input_text;
 
-use crate::hint;
-use crate::notes::{Notes, print};
+use isotherm_console::shell_quoting;
+use isotherm_console::{Console, print};
 
 /// Largest plan that is read: a site takes about 300 bytes, and the largest programs have some hundred thousand.
 const PLAN_BYTES: u64 = 256 << 20;
 
 /// Reads a plan.
 fn read_plan(path: &Path) -> Result<Plan> {
-    let (shown, word) = (path.display(), hint::file(path));
+    let (shown, word) = (path.display(), shell_quoting::file(path));
     let text = match read_input_text(path, PLAN_BYTES) {
         Err(error) if error.kind() == ErrorKind::NotFound => bail!(
             "there is no plan at {shown}: no such file; make one with `isotherm plan PROFILE -o {word}`"
@@ -59,14 +59,14 @@ fn read_plan(path: &Path) -> Result<Plan> {
 }
 
 /// Reads a profile and says what could not be read of it.
-pub(crate) fn read_profile(path: &Path, notes: Notes) -> Result<(Profile, Vec<String>)> {
-    let (profile, warnings) = read(path, notes)?;
-    Ok((profile, say_all(&warnings, notes)))
+pub(crate) fn read_profile(path: &Path, console: Console) -> Result<(Profile, Vec<String>)> {
+    let (profile, warnings) = read(path, console)?;
+    Ok((profile, say_all(&warnings, console)))
 }
 
 /// As [`read_profile`], for what needs the size of the chunks, which the meta data alone tells.
-pub(crate) fn read_placeable(path: &Path, notes: Notes) -> Result<Profile> {
-    let (profile, warnings) = read(path, notes)?;
+pub(crate) fn read_placeable(path: &Path, console: Console) -> Result<Profile> {
+    let (profile, warnings) = read(path, console)?;
     if profile.meta.chunk == Bytes::ZERO {
         let meta = warnings.iter().find(|warning| warning.file == META_FILE);
         let why = meta.and_then(|meta| meta.what.split(';').next());
@@ -78,21 +78,21 @@ pub(crate) fn read_placeable(path: &Path, notes: Notes) -> Result<Profile> {
             path.display()
         );
     }
-    say_all(&warnings, notes);
+    say_all(&warnings, console);
     Ok(profile)
 }
 
-fn read(path: &Path, notes: Notes) -> Result<(Profile, Vec<isotherm_profile::Warning>)> {
-    let progress = notes.progress("reading the profile");
+fn read(path: &Path, console: Console) -> Result<(Profile, Vec<isotherm_profile::Warning>)> {
+    let progress = console.progress("reading the profile");
     let read = isotherm_profile::read(path)?;
     progress.finish_and_clear();
     Ok(read)
 }
 
-fn say_all(warnings: &[isotherm_profile::Warning], notes: Notes) -> Vec<String> {
+fn say_all(warnings: &[isotherm_profile::Warning], console: Console) -> Vec<String> {
     let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
     for warning in &warnings {
-        notes.warn(warning);
+        console.warn(warning);
     }
     warnings
 }
@@ -117,13 +117,13 @@ fn create(path: &Path, meta: &Meta, existing: Existing) -> Result<Writer> {
 }
 
 /// Writes a profile that is whole already.
-fn write_profile(path: &Path, profile: &Profile, force: bool, notes: Notes) -> Result<()> {
+fn write_profile(path: &Path, profile: &Profile, force: bool, console: Console) -> Result<()> {
     let existing = match force {
         true => Existing::OverwriteAtEnd,
         false => Existing::Refuse,
     };
     let mut writer = create(path, &profile.meta, existing)?;
-    let progress = notes.progress("writing the profile");
+    let progress = console.progress("writing the profile");
     for segment in segments(profile) {
         writer.record(&segment)?;
     }
@@ -175,15 +175,6 @@ fn write_text(path: &Path, text: &str) -> Result<()> {
         return print(text);
     }
     crate::output::write(path, text.as_bytes())
-}
-
-/// Columns of the terminal; 100 in a pipe.
-pub(crate) fn terminal_width() -> usize {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout());
-    size.ok()
-        .map(|size| usize::from(size.ws_col))
-        .filter(|columns| *columns > 0)
-        .unwrap_or(100)
 }
 
 /// `app.iso` with another ending: `app.plan`, `app.html`.

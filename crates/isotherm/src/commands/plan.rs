@@ -16,17 +16,17 @@ use isotherm_observe::probe::Machine;
 use isotherm_policy::{PlanRequest, policy_from_text};
 
 use crate::cli::PlanArgs;
-use crate::hint;
-use crate::notes::Notes;
 use crate::tiers_choice;
+use isotherm_console::Console;
+use isotherm_console::shell_quoting;
 
 /// Makes and writes the plan.
 ///
 /// # Errors
 /// An unreadable profile, an unknown word, a profile without samples.
-pub(crate) fn run(args: &PlanArgs, notes: Notes) -> Result<()> {
-    let (profile, _) = super::read_profile(&args.profile, notes)?;
-    let plan = decide(args, &profile, notes)?;
+pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
+    let (profile, _) = super::read_profile(&args.profile, console)?;
+    let plan = decide(args, &profile, console)?;
     let target = args
         .output
         .clone()
@@ -35,22 +35,25 @@ pub(crate) fn run(args: &PlanArgs, notes: Notes) -> Result<()> {
     if super::is_standard_output(&target) {
         return Ok(());
     }
-    announce(&plan, &profile, notes);
+    announce(&plan, &profile, console);
     if let Some(why) = tiers_choice::trouble(&plan.tiers, &Machine) {
-        notes.warn(&format!("{why}; the plan is for a machine where it can"));
-        notes.next("isotherm doctor");
+        console.warn(&format!("{why}; the plan is for a machine where it can"));
+        console.next("isotherm doctor");
         return Ok(());
     }
-    let program = plan.command.first().map(|program| hint::word(program));
-    notes.next(&format!(
+    let program = plan
+        .command
+        .first()
+        .map(|program| shell_quoting::word(program));
+    console.next(&format!(
         "isotherm run --plan {} -- {} ...",
-        hint::file(&target),
+        shell_quoting::file(&target),
         program.as_deref().unwrap_or("PROGRAM")
     ));
     Ok(())
 }
 
-fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
+fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> {
     let policy = policy_from_text(&args.policy).context("--policy")?;
     let value = Value::from_word(&args.value).with_context(|| {
         format!(
@@ -72,7 +75,7 @@ fn decide(args: &PlanArgs, profile: &Profile, notes: Notes) -> Result<Plan> {
     if value == Value::Latency && counted != CountUnit::Latency {
         bail!("{shown}: {}", no_latency(counted));
     }
-    let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), notes)?;
+    let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), console)?;
     let items = isotherm_pipeline::items(profile, value, weight);
     if items.iter().all(|item| item.value == 0) {
         bail!(
@@ -124,7 +127,7 @@ fn no_latency(counted: CountUnit) -> String {
     )
 }
 
-fn announce(plan: &Plan, profile: &Profile, notes: Notes) {
+fn announce(plan: &Plan, profile: &Profile, console: Console) {
     let emulated = if plan.tiers.emulates() {
         ", emulated"
     } else {
@@ -133,7 +136,7 @@ fn announce(plan: &Plan, profile: &Profile, notes: Notes) {
     for (index, tier) in plan.tiers.all().iter().enumerate() {
         let index = TierIndex(index as u32);
         let sites = plan.assignments.iter().filter(|a| a.tier == index).count();
-        notes.say(&format!(
+        console.info(&format!(
             "{} gets {}, {} of {}{emulated}{}",
             tier.name,
             counted(sites, "site"),
@@ -144,14 +147,14 @@ fn announce(plan: &Plan, profile: &Profile, notes: Notes) {
     }
     let idle = profile.placeable_sites().count() - plan.assignments.len();
     if idle > 0 {
-        notes.say(&format!(
+        console.info(&format!(
             "{} left to the default tier, {}: neither memory nor {} of its own was seen",
             counted(idle, "site"),
             plan.tiers.all()[plan.default_tier.0 as usize].name,
             plan.counted.noun()
         ));
     }
-    notes.say(&format!(
+    console.info(&format!(
         "by {}, {} reaches {}",
         plan.valued(),
         plan.policy,

@@ -16,21 +16,21 @@ use isotherm_profile::Kept;
 
 use crate::aftermath::Aftermath;
 use crate::cli::RecordArgs;
-use crate::hint;
 use crate::launch::{self, Output, Running};
 use crate::naming::Naming;
-use crate::notes::Notes;
 use crate::recording::{self, Troubles};
+use isotherm_console::Console;
+use isotherm_console::shell_quoting;
 
 /// Records, and returns how the program ended; a failure where it ended well and its profile could not
 /// be written.
 ///
 /// # Errors
 /// The program cannot be started or watched, the profile cannot be begun.
-pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
+pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
-    let observing = &recording::with_sources(&args.observing, words, notes)?;
+    let observing = &recording::with_sources(&args.observing, words, console)?;
     let configuration = recording::for_sources(Configuration::profile(observing.depth), observing);
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
     let observer = recording::attach(&ready, observing)?;
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     let mut troubles = Troubles::default();
     let mut totals = Totals::default();
     let hear = |report, last| {
-        if let Some(segment) = troubles.hear(report, last, notes) {
+        if let Some(segment) = troubles.hear(report, last, console) {
             totals.add(&segment);
             naming.look_up(&segment);
         }
@@ -54,8 +54,8 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
         Some(status) => status,
         None => running.until_end()?,
     };
-    launch::warn_of(&Aftermath::read(&session), notes);
-    let progress = notes.progress("naming the sites");
+    launch::warn_of(&Aftermath::read(&session), console);
+    let progress = console.progress("naming the sites");
     let sites = recording::named(&step, naming);
     progress.finish_and_clear();
     let finished = step.recorder.finish(launch::ending(status), &sites);
@@ -63,22 +63,25 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     match finished {
         Err(error) => {
             let error = troubles.at_the_end(error, &args.output);
-            return Ok(launch::ended(status, [Err(error)], notes));
+            return Ok(launch::ended(status, [Err(error)], console));
         }
         Ok(Kept::Former) => {
-            recording::warn_of_former(&args.output, notes);
+            recording::warn_of_former(&args.output, console);
             return Ok(status);
         }
         Ok(Kept::New) => {}
     }
-    notes.say(&totals.in_words(&sites, &meta, &shown.to_string()));
+    console.info(&totals.in_words(&sites, &meta, &shown.to_string()));
     if totals.on_sites + totals.elsewhere == 0 {
-        notes.warn(
+        console.warn(
             "no access was seen, so this profile cannot tell hot from cold; a longer run, a higher \
              --frequency or another --source may (see `isotherm doctor`)",
         );
     }
-    notes.next(&format!("isotherm report {}", hint::file(&args.output)));
+    console.next(&format!(
+        "isotherm report {}",
+        shell_quoting::file(&args.output)
+    ));
     Ok(status)
 }
 

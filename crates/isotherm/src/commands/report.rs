@@ -5,15 +5,15 @@ use anyhow::Result;
 use isotherm_report::Report;
 
 use crate::cli::ReportArgs;
-use crate::hint;
-use crate::notes::{Notes, print};
+use isotherm_console::shell_quoting;
+use isotherm_console::{Console, print};
 
 /// Writes the page, or prints text or JSON; where a file is named, these go into it.
 ///
 /// # Errors
 /// The profile or plan cannot be read, the file cannot be written.
-pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
-    let (profile, warnings) = super::read_profile(&args.profile, notes)?;
+pub(crate) fn run(args: &ReportArgs, console: Console) -> Result<()> {
+    let (profile, warnings) = super::read_profile(&args.profile, console)?;
     let plan = args.plan.as_deref().map(super::read_plan).transpose()?;
     let plan_name = args.plan.as_ref().map(|path| path.display().to_string());
     let report = Report::new(&profile, plan.as_ref())
@@ -23,7 +23,7 @@ pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
         let text = if args.json {
             report.json()
         } else {
-            report.text(super::terminal_width())
+            report.text(isotherm_console::terminal_width())
         };
         let text = format!("{}\n", text.trim_end());
         return match &args.output {
@@ -37,11 +37,11 @@ pub(crate) fn run(args: &ReportArgs, notes: Notes) -> Result<()> {
         .unwrap_or_else(|| super::beside(&args.profile, "html"));
     super::write_text(&target, &report.html())?;
     if !super::is_standard_output(&target) {
-        notes.say(&format!("open {} in a browser", target.display()));
+        console.info(&format!("open {} in a browser", target.display()));
     }
     if plan.is_none() {
-        let profile = hint::file(&args.profile);
-        notes.next(&format!("isotherm plan {profile} --fast 25%"));
+        let profile = shell_quoting::file(&args.profile);
+        console.next(&format!("isotherm plan {profile} --fast 25%"));
     }
     Ok(())
 }

@@ -25,14 +25,14 @@ use isotherm_profile::{Kept, Writer};
 use crate::aftermath::Aftermath;
 use crate::cli::RunArgs;
 use crate::fit::{self, Fitted};
-use crate::hint;
 use crate::launch::{self, Output};
 use crate::naming::Naming;
-use crate::notes::Notes;
 use crate::output;
 use crate::recording::{self, InMemory, Troubles};
 use crate::tiers_choice;
 use hand::Hand;
+use isotherm_console::Console;
+use isotherm_console::shell_quoting;
 
 /// Share of a plan's value that must be found in the run, below which the plan is called foreign.
 const FOREIGN_BELOW: f64 = 0.5;
@@ -43,30 +43,30 @@ const FOREIGN_BELOW: f64 = 0.5;
 /// # Errors
 /// The plan or the tiers cannot be used, the summary or the profile could not be written, the program
 /// cannot be started or watched.
-pub(crate) fn run(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
+pub(crate) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     // What takes long is not begun where its result could not be kept.
     args.summary.as_deref().map_or(Ok(()), output::check)?;
     match &args.plan {
-        Some(path) => guided(args, &super::read_plan(path)?, notes),
-        None => online(args, notes),
+        Some(path) => guided(args, &super::read_plan(path)?, console),
+        None => online(args, console),
     }
 }
 
-fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
+fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
     let fitted = fit::fitted(plan, &launch::program(&args.program.words)?);
-    fitted.say(notes);
+    fitted.say(console);
     let configuration = Configuration::guided(&fitted.plan);
     let ready = launch::prepare(&args.program.words, &configuration, Output::Ours)?;
     let (session, running) = ready.start()?;
     let (status, took) = running.finish()?;
     let aftermath = Aftermath::read(&session);
-    launch::warn_of(&aftermath, notes);
+    launch::warn_of(&aftermath, console);
     let covered = covered(&fitted, &aftermath);
     if aftermath.off.is_empty() {
-        say_coverage(plan, &covered, notes);
+        say_coverage(plan, &covered, console);
     }
     let took = Nanos(took.as_nanos() as u64);
-    notes.say(&aftermath.took("guided", took, &plan.tiers));
+    console.info(&aftermath.took("guided", took, &plan.tiers));
     let summary = serde_json::json!({
         "mode": "guided",
         "placed": aftermath.worked(),
@@ -79,7 +79,7 @@ fn guided(args: &RunArgs, plan: &Plan, notes: Notes) -> Result<ExitStatus> {
         "runtime": aftermath.to_json(),
     });
     let kept = write_summary(args, &summary);
-    Ok(launch::ended(status, [kept], notes))
+    Ok(launch::ended(status, [kept], console))
 }
 
 /// The sites that a run made. Of a caller whose contexts all go to one tier the runtime looks at the
@@ -107,14 +107,14 @@ pub(super) fn covered(fitted: &Fitted, aftermath: &Aftermath) -> Coverage {
     coverage(&fitted.original, made.flat_map(|site| fitted.former(site)))
 }
 
-fn say_coverage(plan: &Plan, seen: &Coverage, notes: Notes) {
+fn say_coverage(plan: &Plan, seen: &Coverage, console: Console) {
     let planned = seen.matched.len() + seen.only_in_plan.len();
     if planned == 0 {
         return;
     }
     let share = seen.value_share();
     let others = seen.only_in_run.len();
-    notes.say(&format!(
+    console.info(&format!(
         "{} of the plan's {} {} made by this run ({} of its {}); {} {} not in it",
         seen.matched.len(),
         counted(planned, "site"),
@@ -128,15 +128,15 @@ fn say_coverage(plan: &Plan, seen: &Coverage, notes: Notes) {
         counted(others, "other site"),
         if others == 1 { "is" } else { "are" }
     ));
-    warn_if_foreign(plan, seen, notes);
+    warn_if_foreign(plan, seen, console);
 }
 
 /// Says it where a run made little of what its plan was made for.
-pub(super) fn warn_if_foreign(plan: &Plan, seen: &Coverage, notes: Notes) {
+pub(super) fn warn_if_foreign(plan: &Plan, seen: &Coverage, console: Console) {
     let has_sites = !(seen.matched.is_empty() && seen.only_in_plan.is_empty());
     if has_sites && seen.value_share() < FOREIGN_BELOW {
         let missing = seen.only_in_plan.iter().take(3).map(ToString::to_string);
-        notes.warn(&format!(
+        console.warn(&format!(
             "this plan was made for another program or another version ({}): sites {} were never \
              made; record and plan again",
             plan.command.join(" "),
@@ -172,11 +172,11 @@ impl Recorder for Sink {
     }
 }
 
-fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
+fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
-    let observing = &recording::with_sources(&args.observing, words, notes)?;
-    let tiers = tiers(args, notes)?;
+    let observing = &recording::with_sources(&args.observing, words, console)?;
+    let tiers = tiers(args, console)?;
     let default_tier = isotherm_model::tier::TierIndex::FASTEST;
     let mut configuration = recording::for_sources(
         Configuration::online(observing.depth, tiers.clone(), default_tier),
@@ -187,7 +187,7 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, tiers.emulates());
     let sink = sink(args, &meta)?;
-    let hand = Hand::new(args, &ready, &tiers, notes);
+    let hand = Hand::new(args, &ready, &tiers, console);
     let mut config = OnlineConfig::for_tiers(tiers.clone());
     // What the program counts itself are accesses, not moments of time.
     if observing.source != [Source::Instrumented] {
@@ -207,22 +207,22 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
         observing.epoch,
         |running| args.undo && running.interrupted().is_some(),
         |report, last| {
-            if let Some(segment) = troubles.hear(report, last, notes) {
+            if let Some(segment) = troubles.hear(report, last, console) {
                 naming.look_up(&segment);
             }
         },
     )?;
     // What runs on, the program or what it left behind, gets its memory back where it was.
-    step.executor.inner.undo(notes);
+    step.executor.inner.undo(console);
     let status = match ended {
         Some(status) => status,
         None => running.until_end()?,
     };
     let took = Nanos(running.elapsed().as_nanos() as u64);
     let aftermath = Aftermath::read(&session);
-    launch::warn_of(&aftermath, notes);
+    launch::warn_of(&aftermath, console);
     let sites = recording::named(&step, naming);
-    say_moves(&aftermath, &step.executor.outcomes, &tiers, took, notes);
+    say_moves(&aftermath, &step.executor.outcomes, &tiers, took, console);
     let summary = online_summary(&step.executor.outcomes, &tiers, took, &aftermath);
     let written = write_summary(args, &summary);
     let closed = match (step.recorder, &args.output) {
@@ -233,18 +233,18 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
         _ => Ok(Kept::New),
     };
     match (&closed, &args.output) {
-        (Ok(Kept::Former), Some(path)) => recording::warn_of_former(path, notes),
-        (Ok(_), _) => say_next(args, notes),
+        (Ok(Kept::Former), Some(path)) => recording::warn_of_former(path, console),
+        (Ok(_), _) => say_next(args, console),
         (Err(_), _) => {}
     }
-    Ok(launch::ended(status, [written, closed.map(drop)], notes))
+    Ok(launch::ended(status, [written, closed.map(drop)], console))
 }
 
 /// The tiers that the flags ask for, with a warning where they cannot work.
-fn tiers(args: &RunArgs, notes: Notes) -> Result<Tiers> {
-    let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
+fn tiers(args: &RunArgs, console: Console) -> Result<Tiers> {
+    let tiers = tiers_choice::resolve(&args.tiers, None, console)?;
     if let Some(why) = tiers_choice::trouble(&tiers, &Machine) {
-        notes.warn(&why);
+        console.warn(&why);
     }
     Ok(tiers)
 }
@@ -268,9 +268,9 @@ fn online_summary(
     })
 }
 
-fn say_next(args: &RunArgs, notes: Notes) {
-    notes.next(&match &args.output {
-        Some(path) => format!("isotherm report {}", hint::file(path)),
+fn say_next(args: &RunArgs, console: Console) {
+    console.next(&match &args.output {
+        Some(path) => format!("isotherm report {}", shell_quoting::file(path)),
         None => "isotherm record -o app.iso -- PROGRAM, to see what was hot".to_owned(),
     });
 }
@@ -318,11 +318,11 @@ fn say_moves(
     outcomes: &[Outcome],
     tiers: &Tiers,
     took: Nanos,
-    notes: Notes,
+    console: Console,
 ) {
     let said = aftermath.took("online", took, tiers);
     if !aftermath.worked() {
-        return notes.say(&said);
+        return console.info(&said);
     }
     // On the emulated pair moves are asked for, on real nodes they are made.
     let (asked, asked_bytes) = count(outcomes, &Fate::Requested);
@@ -336,5 +336,5 @@ fn say_moves(
         }
     };
     let left = outcomes.len() - asked - moved - there;
-    notes.say(&format!("{said}: {done}, {left} not finished"));
+    console.info(&format!("{said}: {done}, {left} not finished"));
 }

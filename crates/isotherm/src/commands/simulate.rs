@@ -13,11 +13,11 @@ use isotherm_sim::{
 };
 
 use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs, TiersChoice};
-use crate::hint;
 use crate::input::{self, Replayable};
-use crate::notes::{Notes, print};
 use crate::output;
 use crate::tiers_choice;
+use isotherm_console::shell_quoting;
+use isotherm_console::{Console, print};
 
 /// Share of the footprint that is fast where nothing was said, as `isotherm plan` has it.
 const DEFAULT_SHARE: Capacity = Capacity::Share(0.25);
@@ -31,13 +31,13 @@ const EPOCHS: u64 = 64;
 /// # Errors
 /// The input cannot be read or replayed, a policy is unknown or needs what the input lacks, the plot
 /// cannot be written.
-pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
+pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     let Replayable {
         workload,
         counted,
         worth,
-    } = workload(args, notes)?;
-    let (machine, words, capacity) = machine(args, &workload, notes)?;
+    } = workload(args, console)?;
+    let (machine, words, capacity) = machine(args, &workload, console)?;
     let mut request = Request::new(&workload);
     request.machine = machine;
     if let Some((_, model)) = ENERGY_MODELS.iter().find(|(name, _)| *name == args.power) {
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
     if !args.policies.is_empty() {
         request.policies.clone_from(&args.policies);
     }
-    let progress = notes.progress("replaying");
+    let progress = console.progress("replaying");
     let report = isotherm_sim::simulate(&request)?;
     progress.finish_and_clear();
     let mut simulation = simulation(&request, args, &report);
@@ -72,18 +72,18 @@ pub(crate) fn run(args: &SimulateArgs, notes: Notes) -> Result<()> {
         true => simulation.json(),
         false => simulation.text(),
     })?;
-    say_next(args, notes);
+    say_next(args, console);
     Ok(())
 }
 
 /// The trace or profile to replay, from a file or a generator.
-fn workload(args: &SimulateArgs, notes: Notes) -> Result<Replayable> {
+fn workload(args: &SimulateArgs, console: Console) -> Result<Replayable> {
     let Some(name) = &args.generate else {
         let path = args
             .input
             .as_deref()
             .context("there is nothing to replay")?;
-        return input::workload(path, &args.reading, notes);
+        return input::workload(path, &args.reading, console);
     };
     if let Some(format) = args.reading.format {
         bail!(
@@ -151,7 +151,7 @@ fn accesses_per_count(
 fn machine(
     args: &SimulateArgs,
     workload: &Workload,
-    notes: Notes,
+    console: Console,
 ) -> Result<(Machine, String, Capacity)> {
     if let Some(machine) = Machine::preset(&args.tiers) {
         let words = format!("{} ({})", args.tiers, costs(&machine));
@@ -163,7 +163,7 @@ fn machine(
         slow_period: None,
         slow_access: None,
     };
-    let tiers = tiers_choice::resolve(&choice, Some(workload.footprint()), notes).context(
+    let tiers = tiers_choice::resolve(&choice, Some(workload.footprint()), console).context(
         "--tiers names neither cxl, nvm nor hbm, nor tiers of another kind that can be modelled",
     )?;
     let machine = Machine::of_tiers(&tiers);
@@ -258,10 +258,10 @@ fn policy(result: &PolicyResult, bounds: (u64, u64)) -> SimulatedPolicy {
     }
 }
 
-fn say_next(args: &SimulateArgs, notes: Notes) {
+fn say_next(args: &SimulateArgs, console: Console) {
     let next = match args.input.as_deref().filter(|path| path.is_dir()) {
         Some(profile) if args.sweep => {
-            format!("isotherm plan {} --fast 25%", hint::file(profile))
+            format!("isotherm plan {} --fast 25%", shell_quoting::file(profile))
         }
         _ if args.sweep => format!("isotherm simulate {} --fast 25%", same_replay(args)),
         _ => format!(
@@ -269,17 +269,17 @@ fn say_next(args: &SimulateArgs, notes: Notes) {
             same_replay(args)
         ),
     };
-    notes.next(&next);
+    console.next(&next);
 }
 
 /// The input and the flags that say what is replayed and on which machine, without those that say at
 /// which capacity and what is shown.
 fn same_replay(args: &SimulateArgs) -> String {
     let mut words = match (&args.input, &args.generate) {
-        (Some(path), _) => hint::file(path),
+        (Some(path), _) => shell_quoting::file(path),
         (None, name) => format!(
             "--generate {} --seed {} --footprint {} --accesses {}",
-            hint::word(name.as_deref().unwrap_or_default()),
+            shell_quoting::word(name.as_deref().unwrap_or_default()),
             args.seed,
             args.footprint.exact(),
             args.accesses
@@ -287,7 +287,7 @@ fn same_replay(args: &SimulateArgs) -> String {
     };
     words += &args.reading.options();
     if args.tiers != SIMULATED_TIERS {
-        words += &format!(" --tiers {}", hint::word(&args.tiers));
+        words += &format!(" --tiers {}", shell_quoting::word(&args.tiers));
     }
     if args.source != Source::Exact {
         words += &format!(" --source {}", args.source.word());
@@ -299,7 +299,7 @@ fn same_replay(args: &SimulateArgs) -> String {
         words += &format!(" --power {}", args.power);
     }
     for policy in &args.policies {
-        words += &format!(" --policy {}", hint::word(policy));
+        words += &format!(" --policy {}", shell_quoting::word(policy));
     }
     words
 }

@@ -9,8 +9,8 @@ use isotherm_symbols::compiled_sites::{self, Described};
 use isotherm_symbols::demangled::demangled;
 
 use crate::cli::SitesArgs;
-use crate::hint;
-use crate::notes::{Notes, print};
+use isotherm_console::shell_quoting;
+use isotherm_console::{Console, print};
 
 /// Version of the JSON, of sites and of contexts. Fields may be added within it.
 pub(super) const SCHEMA_VERSION: u32 = 1;
@@ -19,9 +19,9 @@ pub(super) const SCHEMA_VERSION: u32 = 1;
 ///
 /// # Errors
 /// A file that is no linked program, or one of another version's pass.
-pub(crate) fn run(args: &SitesArgs, notes: Notes) -> Result<()> {
+pub(crate) fn run(args: &SitesArgs, console: Console) -> Result<()> {
     if args.contexts {
-        return super::contexts::run(&args.file, args.json, notes);
+        return super::contexts::run(&args.file, args.json, console);
     }
     let by_id: BTreeMap<SiteId, Described> = compiled_sites::read(&args.file)?
         .into_values()
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &SitesArgs, notes: Notes) -> Result<()> {
     }
     let shown = args.file.display();
     if sites.is_empty() {
-        notes.say(&format!(
+        console.info(&format!(
             "{shown} has no sites of its own; compile it with isotherm-cc or isotherm-c++ to name them. \
              Without, sites are told apart by their callers while the program runs"
         ));
@@ -45,8 +45,8 @@ pub(crate) fn run(args: &SitesArgs, notes: Notes) -> Result<()> {
     let columns = [left("site"), left("calls"), left("place"), left("function")];
     let rows: Vec<_> = sites.iter().map(row).collect();
     print(&render(&columns, &rows))?;
-    let program = hint::program(&args.file);
-    notes.next(&format!("isotherm record -o app.iso -- {program}"));
+    let program = shell_quoting::program(&args.file);
+    console.next(&format!("isotherm record -o app.iso -- {program}"));
     Ok(())
 }
 

@@ -3,22 +3,22 @@
 use anyhow::Result;
 
 use crate::cli::StatusArgs;
-use crate::commands::terminal_width;
-use crate::daemon::socket::{ask, ask_heat, ask_maps};
-use crate::hint;
-use crate::notes::{Notes, print};
 use crate::output;
+use isotherm_console::shell_quoting;
+use isotherm_console::terminal_width;
+use isotherm_console::{Console, print};
+use isotherm_daemon::socket::{ask, ask_heat, ask_maps};
 
 /// Asks the daemon and prints its answer.
 ///
 /// # Errors
 /// No daemon answers, or the page cannot be written.
-pub(crate) fn run(args: &StatusArgs, notes: Notes) -> Result<()> {
+pub(crate) fn run(args: &StatusArgs, console: Console) -> Result<()> {
     if args.heat || args.page.is_some() {
-        return heat(args, notes);
+        return heat(args, console);
     }
     if args.maps {
-        return maps(args, notes);
+        return maps(args, console);
     }
     let mut answer = None;
     ask(&args.socket, "status", |status| {
@@ -35,12 +35,15 @@ pub(crate) fn run(args: &StatusArgs, notes: Notes) -> Result<()> {
         return print(&(status.json_line() + "\n"));
     }
     print(&status.text(terminal_width()))?;
-    notes.next(&format!("isotherm top{}", hint::socket(&args.socket)));
+    console.next(&format!(
+        "isotherm top{}",
+        shell_quoting::socket(&args.socket)
+    ));
     Ok(())
 }
 
 /// Where memory lies.
-fn maps(args: &StatusArgs, notes: Notes) -> Result<()> {
+fn maps(args: &StatusArgs, console: Console) -> Result<()> {
     let mut maps = ask_maps(&args.socket)?;
     if let Some(pid) = args.pid {
         maps.retain(pid);
@@ -54,13 +57,13 @@ fn maps(args: &StatusArgs, notes: Notes) -> Result<()> {
         return print(&(maps.json_line() + "\n"));
     }
     print(&maps.text())?;
-    let socket = hint::socket(&args.socket);
-    notes.next(&format!("isotherm status{socket} --heat"));
+    let socket = shell_quoting::socket(&args.socket);
+    console.next(&format!("isotherm status{socket} --heat"));
     Ok(())
 }
 
 /// What was seen in the last epochs.
-fn heat(args: &StatusArgs, notes: Notes) -> Result<()> {
+fn heat(args: &StatusArgs, console: Console) -> Result<()> {
     let map = ask_heat(&args.socket)?;
     if args.json {
         return print(&(map.json_line() + "\n"));
@@ -69,12 +72,12 @@ fn heat(args: &StatusArgs, notes: Notes) -> Result<()> {
         print(&map.text(terminal_width()))?;
     }
     let Some(path) = &args.page else {
-        let socket = hint::socket(&args.socket);
-        notes.next(&format!("isotherm status{socket} --page heat.html"));
+        let socket = shell_quoting::socket(&args.socket);
+        console.next(&format!("isotherm status{socket} --page heat.html"));
         return Ok(());
     };
     let page = map.html().map_err(anyhow::Error::msg)?;
     output::write(path, page.as_bytes())?;
-    notes.say(&format!("open {} in a browser", path.display()));
+    console.info(&format!("open {} in a browser", path.display()));
     Ok(())
 }

@@ -14,9 +14,9 @@ use isotherm_observe::probe::Machine;
 use isotherm_topology::{PlacedNode, View};
 
 use crate::cli::TiersArgs;
-use crate::hint;
-use crate::notes::{Notes, print};
 use crate::tiers_choice;
+use isotherm_console::shell_quoting;
+use isotherm_console::{Console, print};
 use show::Shown;
 
 /// Prints the tiers, or writes them to a file, and as JSON prints them even so; measures them first where
@@ -24,7 +24,7 @@ use show::Shown;
 ///
 /// # Errors
 /// Tiers that cannot be had; a file that cannot be written; nothing that can be measured.
-pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<Option<ExitStatus>> {
+pub(crate) fn run(args: &TiersArgs, console: Console) -> Result<Option<ExitStatus>> {
     let view = args.from_node.map_or(View::Machine, View::Node);
     if args.json
         && args
@@ -35,9 +35,9 @@ pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<Option<ExitStatus>> 
         bail!("--json, --output -: both would go to standard output; leave out one of them");
     }
     if args.measure {
-        return measure::run(args, view, notes);
+        return measure::run(args, view, console);
     }
-    let shown = shown(args, view, notes)?;
+    let shown = shown(args, view, console)?;
     if let Some(path) = &args.output {
         let file = shown.file();
         super::write_text(path, &isotherm_topology::print(&file))?;
@@ -47,16 +47,16 @@ pub(crate) fn run(args: &TiersArgs, notes: Notes) -> Result<Option<ExitStatus>> 
         if args.json {
             print(&shown.json())?;
         }
-        notes.say(&format!("written to {}, in TOML", path.display()));
-        notes.next(&format!(
+        console.info(&format!("written to {}, in TOML", path.display()));
+        console.next(&format!(
             "isotherm plan PROFILE --tiers {}",
-            hint::file(path)
+            shell_quoting::file(path)
         ));
         return Ok(None);
     }
     print_shown(&shown, args.json)?;
     if shown.measured.is_empty() && !shown.tiers.emulates() && !args.json && args.root.is_none() {
-        notes.next("isotherm tiers --measure -o tiers.toml");
+        console.next("isotherm tiers --measure -o tiers.toml");
     }
     Ok(None)
 }
@@ -68,13 +68,13 @@ fn print_shown(shown: &Shown, json: bool) -> Result<()> {
     })
 }
 
-fn shown(args: &TiersArgs, view: View, notes: Notes) -> Result<Shown> {
+fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
     let root = args.root.as_deref().unwrap_or(Path::new("/"));
     let detected = isotherm_topology::examine(root, view);
     if args.root.is_some() || args.from_node.is_some() {
         return Ok(Shown::detected(detected?));
     }
-    let tiers = tiers_choice::resolve(&args.tiers, None, notes)?;
+    let tiers = tiers_choice::resolve(&args.tiers, None, console)?;
     // Where the machine tells of no nodes, the tiers that were named are shown without them.
     let (nodes, mut found) = detected.map_or_else(
         |_| (Vec::new(), Vec::new()),

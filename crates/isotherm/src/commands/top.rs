@@ -26,9 +26,9 @@ use rustix::io::Errno;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use crate::cli::TopArgs;
-use crate::daemon::socket::{ask, ask_heat};
 use crate::interrupt::Interrupt;
 use crate::launch::end_as;
+use isotherm_daemon::socket::{ask, ask_heat};
 
 /// How long to wait for a key before looking for news.
 const WAIT: Duration = Duration::from_millis(200);

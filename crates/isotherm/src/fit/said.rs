@@ -4,7 +4,7 @@ use isotherm_model::site::SiteId;
 use isotherm_pipeline::MatchedBy;
 
 use super::{Fitted, Found, sites};
-use crate::notes::Notes;
+use isotherm_console::Console;
 
 /// Sites that are named of those that were not found.
 const LISTED: usize = 3;
@@ -38,27 +38,27 @@ impl Fitted {
     }
 
     /// Says before the program starts how much of the plan is known to its build.
-    pub(crate) fn say(&self, notes: Notes) {
+    pub(crate) fn say(&self, console: Console) {
         let (all, known, share) = self.shares();
         if all == 0 {
             return;
         }
         if !self.is_rebuilt() {
-            notes.say(&format!(
+            console.info(&format!(
                 "the plan fits this build: all of its {all} sites are known by name"
             ));
             return;
         }
         let files = self.changed.iter().map(|path| path.display().to_string());
         let files = files.collect::<Vec<_>>().join(", ");
-        notes.say(&format!(
+        console.info(&format!(
             "{files}: built anew since the plan was made; {known} of its {all} sites ({:.0} % of its value) were found \
              again{}",
             share * 100.0,
             self.ways()
         ));
         if known < all {
-            notes.warn(&format!(
+            console.warn(&format!(
                 "{} of the plan's sites were not found in this build ({}); their data, and all else that the plan does not know, is \
                  placed as first touch would: fast while there is room, then slow",
                 all - known,
@@ -66,7 +66,7 @@ impl Fitted {
             ));
         }
         for path in &self.unknown {
-            notes.warn(&format!(
+            console.warn(&format!(
                 "{}: holds none of the functions that the plan names; is it stripped? Build it with symbols and -g, or record \
                  and plan again",
                 path.display()

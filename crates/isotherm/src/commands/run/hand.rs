@@ -20,7 +20,7 @@ use isotherm_model::units::{Bytes, Nanos};
 
 use crate::cli::RunArgs;
 use crate::launch::Ready;
-use crate::notes::Notes;
+use isotherm_console::Console;
 
 /// One way for each kind of memory.
 pub(super) enum Hand {
@@ -62,14 +62,14 @@ fn kernel() -> Kernel {
 
 impl Hand {
     /// For a program that is held before its start.
-    pub(super) fn new(args: &RunArgs, ready: &Ready, tiers: &Tiers, notes: Notes) -> Self {
+    pub(super) fn new(args: &RunArgs, ready: &Ready, tiers: &Tiers, console: Console) -> Self {
         let sessions = ready.session.path().to_owned();
         if args.dry_run {
             return Self::Dry(DryRun);
         }
         if tiers.emulates() {
             if args.mover == Mover::Staged || args.undo {
-                notes.warn(
+                console.warn(
                     "--mover and --undo are for memory nodes; the emulated pair has a way of its \
                      own to move data, which ends with the program",
                 );
@@ -82,7 +82,7 @@ impl Hand {
             Mover::Kernel => Box::new(by_kernel),
             Mover::Staged => {
                 let say = move |why: &str| {
-                    notes.warn(&format!(
+                    console.warn(&format!(
                         "--mover staged: the kernel moves the pages instead: {why}"
                     ));
                 };
@@ -102,7 +102,7 @@ impl Hand {
     }
 
     /// Moves what was moved back, in the processes that live, and says how far that went.
-    pub(super) fn undo(&mut self, notes: Notes) {
+    pub(super) fn undo(&mut self, console: Console) {
         let Self::Nodes(nodes) = self else { return };
         let NodeMover::Undoable(undo) = &mut nodes.mover else {
             return;
@@ -117,7 +117,7 @@ impl Hand {
         };
         let back = bytes(|fate| matches!(fate, Fate::Moved));
         let stays = bytes(|fate| matches!(fate, Fate::Busy(_) | Fate::Denied(_)));
-        notes.say(&format!(
+        console.info(&format!(
             "{back} moved back to where it was, {stays} could not be"
         ));
     }

@@ -12,10 +12,10 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use super::show::Shown;
 use crate::cli::TiersArgs;
 use crate::commands::{is_standard_output, write_text};
-use crate::hint;
 use crate::interrupt::Interrupt;
-use crate::notes::Notes;
 use crate::output;
+use isotherm_console::Console;
+use isotherm_console::shell_quoting;
 
 /// Where the tiers go if no file is named.
 const DEFAULT_FILE: &str = "tiers.toml";
@@ -24,16 +24,16 @@ const DEFAULT_FILE: &str = "tiers.toml";
 ///
 /// # Errors
 /// The file cannot be written; nothing can be measured.
-pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<ExitStatus>> {
+pub(super) fn run(args: &TiersArgs, view: View, console: Console) -> Result<Option<ExitStatus>> {
     let path = file(args)?;
     let root = Path::new("/");
     // A view from nowhere is refused before minutes are spent, too.
     isotherm_topology::examine(root, view)?;
     let interrupt = Interrupt::catch(&[SIGINT, SIGTERM])?;
-    let found = match watched(root, &interrupt, notes) {
+    let found = match watched(root, &interrupt, console) {
         Ok(found) => found,
         Err(MeasureError::Interrupted) => {
-            notes.warn("interrupted; nothing was written");
+            console.warn("interrupted; nothing was written");
             return Ok(interrupt.status());
         }
         Err(error) => return Err(error.into()),
@@ -52,16 +52,19 @@ pub(super) fn run(args: &TiersArgs, view: View, notes: Notes) -> Result<Option<E
         nodes: detected.nodes,
     };
     if cfg!(debug_assertions) {
-        notes.warn("this program was built without optimisation, so the figures are too low");
+        console.warn("this program was built without optimisation, so the figures are too low");
     }
     if is_standard_output(&path) {
         return Ok(None);
     }
     super::print_shown(&shown, args.json)?;
-    notes.say(&format!("written to {}", path.display()));
-    notes.next(&match shown.tiers.all().len() {
+    console.info(&format!("written to {}", path.display()));
+    console.next(&match shown.tiers.all().len() {
         1 => "isotherm run --tiers emulated -- ./app (one kind of memory is no choice)".to_owned(),
-        _ => format!("isotherm run --tiers {} -- ./app", hint::file(&path)),
+        _ => format!(
+            "isotherm run --tiers {} -- ./app",
+            shell_quoting::file(&path)
+        ),
     });
     Ok(None)
 }
@@ -86,8 +89,12 @@ fn file(args: &TiersArgs) -> Result<PathBuf> {
 }
 
 /// Measures with a bar on a terminal.
-fn watched(root: &Path, interrupt: &Interrupt, notes: Notes) -> Result<Measurement, MeasureError> {
-    let bar = notes.steps(0);
+fn watched(
+    root: &Path,
+    interrupt: &Interrupt,
+    console: Console,
+) -> Result<Measurement, MeasureError> {
+    let bar = console.steps(0);
     let mut watch = |step: Step| {
         bar.set_length(step.total as u64);
         bar.set_position(step.done as u64);

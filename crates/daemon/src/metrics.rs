@@ -15,8 +15,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::clients::{Asking, Timed, accept};
-use super::socket::Board;
+use crate::clients::{Asking, Timed, accept};
+use crate::socket::Board;
 
 /// How long a client may take to ask and to take the answer, both together: half of what Prometheus waits by default
 /// where it asks every ten seconds.
@@ -364,8 +364,8 @@ fn register_nodes(registry: &mut Registry, nodes: &[NodeStatus]) {
 #[cfg(test)]
 mod tests {
     use super::{DEADLINE, serve, text};
-    use crate::daemon::clients::CLIENTS_AT_MOST;
-    use crate::daemon::socket::Board;
+    use crate::clients::CLIENTS_AT_MOST;
+    use crate::socket::Board;
     use isotherm_report::watch_status::{
         AccessesSeen, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
     };
@@ -500,7 +500,7 @@ mod tests {
 
     #[test]
     fn the_dashboard_asks_for_every_metric_and_for_no_other() {
-        let dashboard = include_str!("../../../../docs/deploy/grafana-dashboard.json");
+        let dashboard = include_str!("../../../docs/deploy/grafana-dashboard.json");
         let dashboard = serde_json::from_str(dashboard).expect("JSON");
         let mut asked = BTreeSet::new();
         names(&dashboard, &mut asked);

@@ -27,13 +27,13 @@ use isotherm_report::watch_maps::Maps;
 use isotherm_report::watch_status::Status;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::config::Config;
-use super::notify::Notify;
-use super::socket::{Board, Listening};
-use super::status::Teller;
-use super::{metrics, rights, socket};
-use crate::hint;
-use crate::notes::{Notes, print};
+use crate::config::Config;
+use crate::notify::Notify;
+use crate::socket::{Board, Listening};
+use crate::status::Teller;
+use crate::{metrics, rights, socket};
+use isotherm_console::shell_quoting;
+use isotherm_console::{Console, print};
 
 /// How often signals are looked at.
 const NAP: Duration = Duration::from_millis(50);
@@ -58,7 +58,7 @@ const IMAGINED_SLOW: NodeId = NodeId(1);
 
 /// What the command line asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub struct Options {
     /// The configuration file; None for the defaults.
     pub config: Option<PathBuf>,
     /// Decide, but move nothing.
@@ -87,7 +87,7 @@ struct Service {
     teller: Teller,
     board: Arc<Board>,
     notify: Notify,
-    notes: Notes,
+    console: Console,
     epoch: u32,
 }
 
@@ -101,7 +101,7 @@ struct Signals {
 ///
 /// # Errors
 /// A bad configuration, a machine without a second kind of memory, a socket in use.
-pub(crate) fn run(options: Options, notes: Notes) -> Result<()> {
+pub fn run(options: Options, console: Console) -> Result<()> {
     // A refusal costs memory and nothing else; the status tells how much is used.
     let _ = isotherm_sys::heap::keep_little();
     let config = Config::read(options.config.as_deref())?;
@@ -113,13 +113,13 @@ pub(crate) fn run(options: Options, notes: Notes) -> Result<()> {
     }
     let signals = Signals::new()?;
     if let Err(error) = rights::drop_others(config.sees_frames()) {
-        notes.warn(&format!(
+        console.warn(&format!(
             "rights that are not needed cannot be given up: {error}"
         ));
     }
     let places = Places::find(&config, options.dry_run)?;
     config.check_floors(places.fast_limit(&config))?;
-    let mut service = Service::new(options, config, places, notes)?;
+    let mut service = Service::new(options, config, places, console)?;
     let _listening = service.open()?;
     service.notify.send("READY=1");
     service.go_on(&signals)?;
@@ -233,7 +233,7 @@ impl Places {
 }
 
 impl Service {
-    fn new(options: Options, config: Config, places: Places, notes: Notes) -> Result<Self> {
+    fn new(options: Options, config: Config, places: Places, console: Console) -> Result<Self> {
         let watcher = watcher(&options, &config, &places)?;
         let step = step(options.dry_run, &config, &places);
         let mut said = Vec::new();
@@ -262,7 +262,7 @@ impl Service {
             step,
             teller,
             board,
-            notes,
+            console,
             epoch: 0,
         })
     }
@@ -274,22 +274,23 @@ impl Service {
         }
         let path = &self.config.serve.socket;
         let listening = socket::listen(path, Arc::clone(&self.board))?;
-        self.notes.say(&format!("answering on {}", path.display()));
+        self.console
+            .info(&format!("answering on {}", path.display()));
         if let Some(address) = self.config.metrics()? {
             if !address.ip().is_loopback() {
-                self.notes
+                self.console
                     .warn(&format!("serve.metrics = \"{address}\": {NOT_LOOPBACK}"));
             }
             match metrics::serve(address, Arc::clone(&self.board)) {
                 Ok(address) => self
-                    .notes
-                    .say(&format!("metrics on http://{address}/metrics")),
+                    .console
+                    .info(&format!("metrics on http://{address}/metrics")),
                 // Whoever is there may be another daemon's; this one works without.
-                Err(error) => self.notes.warn(&format!("{error:#}")),
+                Err(error) => self.console.warn(&format!("{error:#}")),
             }
         }
-        let socket = hint::socket(path);
-        self.notes.next(&format!("isotherm top{socket}"));
+        let socket = shell_quoting::socket(path);
+        self.console.next(&format!("isotherm top{socket}"));
         Ok(Some(listening))
     }
 
@@ -308,7 +309,12 @@ impl Service {
                 prepared = false;
                 self.end_epoch()?;
                 if self.options.once {
-                    return print(&self.teller.status().text(crate::commands::terminal_width()));
+                    return print(
+                        &self
+                            .teller
+                            .status()
+                            .text(isotherm_console::terminal_width()),
+                    );
                 }
             } else if begun.elapsed() >= epoch / 2 && !prepared {
                 prepared = true;
@@ -393,12 +399,12 @@ impl Service {
         });
         match read {
             Err(error) => self
-                .notes
+                .console
                 .warn(&format!("the old configuration stays: {error:#}")),
             Ok((selection, mut config)) => {
                 let later = self.config.needs_restart(&config);
                 if !later.is_empty() {
-                    self.notes.warn(&format!(
+                    self.console.warn(&format!(
                         "takes effect at the next start: {}",
                         later.join(", ")
                     ));
@@ -408,7 +414,7 @@ impl Service {
                 self.watcher
                     .set_limits(self.places.fast_limit(&config), config.budget_ppm());
                 self.config = config;
-                self.notes.say("configuration read again");
+                self.console.info("configuration read again");
             }
         }
     }

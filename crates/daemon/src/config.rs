@@ -23,11 +23,11 @@ use serde::de::{Deserialize, Deserializer, Error};
 use overlay::{Places, check_keys, merge};
 
 /// The file with every key, its default and what it means.
-pub(crate) const COMMENTED: &str = include_str!("daemon.toml");
+pub const COMMENTED: &str = include_str!("daemon.toml");
 
 /// A value that is written as text: `"2MiB"`, `"1s"`, `"1%"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Written<T>(pub T);
+pub struct Written<T>(pub T);
 
 impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Written<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -41,7 +41,7 @@ macro_rules! section {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
-        pub(crate) struct $name { $($(#[$field_doc])* pub $field: $kind,)* }
+        pub struct $name { $($(#[$field_doc])* pub $field: $kind,)* }
     };
 }
 
@@ -148,7 +148,7 @@ section!(
 /// A user by name or number.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(untagged)]
-pub(crate) enum User {
+pub enum User {
     /// By number.
     Number(u32),
     /// By name.
@@ -158,7 +158,7 @@ pub(crate) enum User {
 /// A filter by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum FilterName {
+pub enum FilterName {
     /// 5 % of a processor or 10 % of memory.
     Tmp,
     /// Likewise, and a limit.
@@ -170,7 +170,7 @@ pub(crate) enum FilterName {
 /// A source of accessed bits by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum BitsName {
+pub enum BitsName {
     /// The best there is.
     Auto,
     /// DAMON.
@@ -190,7 +190,7 @@ pub(crate) enum BitsName {
 /// A source of trace samples by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum SamplesName {
+pub enum SamplesName {
     /// The best there is.
     Auto,
     /// A timer.
@@ -208,7 +208,7 @@ pub(crate) enum SamplesName {
 /// A way to add by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum CombineName {
+pub enum CombineName {
     /// As accesses.
     Balanced,
     /// As they are.
@@ -226,7 +226,7 @@ impl Config {
     ///
     /// # Errors
     /// The file cannot be read or is not valid; the sentence names the line.
-    pub(crate) fn read(path: Option<&Path>) -> Result<Self> {
+    pub fn read(path: Option<&Path>) -> Result<Self> {
         let Some(path) = path else {
             return Self::parse("");
         };
@@ -257,7 +257,7 @@ impl Config {
     ///
     /// # Errors
     /// A name that is no control group's, or a priority out of range.
-    pub(crate) fn groups(&self) -> Result<BTreeMap<String, GroupLimit>> {
+    pub fn groups(&self) -> Result<BTreeMap<String, GroupLimit>> {
         let limit = |(name, group): (&String, &Group)| {
             if !name.starts_with('/') {
                 bail!(
@@ -283,7 +283,7 @@ impl Config {
     ///
     /// # Errors
     /// They do not.
-    pub(crate) fn check_floors(&self, fast: Bytes) -> Result<()> {
+    pub fn check_floors(&self, fast: Bytes) -> Result<()> {
         let floors = self.groups.values().filter_map(|group| group.floor);
         let sum: Bytes = floors.map(|floor| floor.0).sum();
         if sum > fast {
@@ -299,7 +299,7 @@ impl Config {
 
     /// Where samples come from; None for nowhere. Tries what this machine has where that is asked
     /// for, so it is called once, at the start.
-    pub(crate) fn samples(&self) -> Option<Source> {
+    pub fn samples(&self) -> Option<Source> {
         match self.sources.trace_samples {
             SamplesName::Auto => Some(doctor::best_samples(Path::new("/"), &Machine)),
             SamplesName::Timer => Some(Source::Timer),
@@ -314,7 +314,7 @@ impl Config {
     ///
     /// # Errors
     /// No address.
-    pub(crate) fn metrics(&self) -> Result<Option<SocketAddr>> {
+    pub fn metrics(&self) -> Result<Option<SocketAddr>> {
         let text = self.serve.metrics.as_str();
         if text.is_empty() {
             return Ok(None);
@@ -329,7 +329,7 @@ impl Config {
     ///
     /// # Errors
     /// A user that is not there.
-    pub(crate) fn selection(&self) -> Result<Selection> {
+    pub fn selection(&self) -> Result<Selection> {
         let processes = &self.processes;
         let users: Result<Vec<u32>> = processes.users.iter().map(number_of).collect();
         Ok(Selection {
@@ -342,7 +342,7 @@ impl Config {
     }
 
     /// Which of them are watched.
-    pub(crate) const fn filter(&self) -> Filter {
+    pub const fn filter(&self) -> Filter {
         match self.processes.filter {
             FilterName::Tmp => Filter::Tmp,
             FilterName::Strict => Filter::Strict(self.processes.strict_at_most),
@@ -351,7 +351,7 @@ impl Config {
     }
 
     /// Where accessed bits come from.
-    pub(crate) const fn bits(&self) -> Bits {
+    pub const fn bits(&self) -> Bits {
         match self.sources.accessed_bits {
             BitsName::Auto => Bits::Auto,
             BitsName::Damon => Bits::Damon,
@@ -363,12 +363,12 @@ impl Config {
     }
 
     /// Whether the policy decides by what comes, which nobody knows but of a recording.
-    pub(crate) fn foresees(&self) -> bool {
+    pub fn foresees(&self) -> bool {
         self.policy == "oracle"
     }
 
     /// Whether a source needs the numbers of page frames.
-    pub(crate) const fn sees_frames(&self) -> bool {
+    pub const fn sees_frames(&self) -> bool {
         matches!(
             self.sources.accessed_bits,
             BitsName::PageIdle | BitsName::DamonPhysical
@@ -376,7 +376,7 @@ impl Config {
     }
 
     /// How both kinds of hits become one rank.
-    pub(crate) const fn combine(&self) -> Combine {
+    pub const fn combine(&self) -> Combine {
         match self.sources.combine {
             CombineName::Balanced => Combine::Balanced,
             CombineName::Sum => Combine::Sum,
@@ -384,12 +384,12 @@ impl Config {
     }
 
     /// What watching may cost, in millionths of one processor.
-    pub(crate) fn budget_ppm(&self) -> u64 {
+    pub fn budget_ppm(&self) -> u64 {
         self.sources.budget.0.of(Bytes(1_000_000)).0
     }
 
     /// Takes what is read at the start only from the configuration that the daemon was started with.
-    pub(crate) fn keep_started(&mut self, started: &Self) {
+    pub fn keep_started(&mut self, started: &Self) {
         self.policy.clone_from(&started.policy);
         self.memory.tiers.clone_from(&started.memory.tiers);
         self.memory.unit = started.memory.unit;
@@ -403,7 +403,7 @@ impl Config {
     }
 
     /// The keys that differ and are read at the start only.
-    pub(crate) fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
+    pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
         let (a, b) = (self, other);
         [
             ("policy", a.policy != b.policy),

@@ -20,7 +20,7 @@ use isotherm_report::watch_maps::Maps;
 use isotherm_report::watch_status::Status;
 use rustix::fs::{Mode, OFlags};
 
-use super::clients::{Asking, CLIENTS_AT_MOST, Connection, Timed, accept};
+use crate::clients::{Asking, CLIENTS_AT_MOST, Connection, Timed, accept};
 
 /// How long a client may take to ask, and to take an answer.
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -30,7 +30,7 @@ const QUESTION_AT_MOST: u64 = 64;
 
 /// The newest status, a way to wait for the next, what was seen in the last epochs, and where memory lies.
 #[derive(Debug, Default)]
-pub(crate) struct Board {
+pub struct Board {
     heat: Mutex<HeatHistory>,
     maps: Mutex<Arc<Maps>>,
     newest: Mutex<(u64, Arc<Status>)>,
@@ -39,19 +39,19 @@ pub(crate) struct Board {
 
 impl Board {
     /// Puts up a status and wakes who waits for it.
-    pub(crate) fn put(&self, status: Status) {
+    pub fn put(&self, status: Status) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         *newest = (newest.0 + 1, Arc::new(status));
         self.changed.notify_all();
     }
 
     /// Takes in what was seen in an epoch.
-    pub(crate) fn see(&self, take: impl FnOnce(&mut HeatHistory)) {
+    pub fn see(&self, take: impl FnOnce(&mut HeatHistory)) {
         take(&mut self.heat.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// What was seen in the last epochs.
-    pub(crate) fn heat(&self) -> HeatMap {
+    pub fn heat(&self) -> HeatMap {
         self.heat
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -59,7 +59,7 @@ impl Board {
     }
 
     /// Puts up where memory lies after an epoch.
-    pub(crate) fn put_maps(&self, maps: Maps) {
+    pub fn put_maps(&self, maps: Maps) {
         *self.maps.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(maps);
     }
 
@@ -70,7 +70,7 @@ impl Board {
     }
 
     /// The newest status.
-    pub(crate) fn get(&self) -> Arc<Status> {
+    pub fn get(&self) -> Arc<Status> {
         self.after(None).1
     }
 
@@ -89,7 +89,7 @@ impl Board {
 
 /// The file of a socket that is listened on; removed when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Listening(PathBuf);
+pub struct Listening(PathBuf);
 
 impl Drop for Listening {
     fn drop(&mut self) {
@@ -102,7 +102,7 @@ impl Drop for Listening {
 /// # Errors
 /// The path is in use by a daemon that lives, or is something else than a socket, or cannot be
 /// made.
-pub(crate) fn listen(path: &Path, board: Arc<Board>) -> Result<Listening> {
+pub fn listen(path: &Path, board: Arc<Board>) -> Result<Listening> {
     let shown = path.display();
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)
@@ -187,7 +187,7 @@ fn tell(client: &UnixStream, board: &Board) -> io::Result<()> {
 ///
 /// # Errors
 /// No daemon answers there, or what answers is none.
-pub(crate) fn ask(path: &Path, question: &str, mut take: impl FnMut(Status) -> bool) -> Result<()> {
+pub fn ask(path: &Path, question: &str, mut take: impl FnMut(Status) -> bool) -> Result<()> {
     let shown = path.display();
     for line in question_and_answer(path, question)? {
         let line = line.with_context(|| format!("{shown}: the answer cannot be read"))?;
@@ -204,7 +204,7 @@ pub(crate) fn ask(path: &Path, question: &str, mut take: impl FnMut(Status) -> b
 ///
 /// # Errors
 /// As [`ask`].
-pub(crate) fn ask_heat(path: &Path) -> Result<HeatMap> {
+pub fn ask_heat(path: &Path) -> Result<HeatMap> {
     ask_once(path, "heat", HeatMap::from_json_line)
 }
 
@@ -212,7 +212,7 @@ pub(crate) fn ask_heat(path: &Path) -> Result<HeatMap> {
 ///
 /// # Errors
 /// As [`ask`].
-pub(crate) fn ask_maps(path: &Path) -> Result<Maps> {
+pub fn ask_maps(path: &Path) -> Result<Maps> {
     ask_once(path, "maps", Maps::from_json_line)
 }
 

@@ -1,13 +1,14 @@
-//! Words of the commands that the tool names as the next useful ones: whoever copies such a line into
-//! a shell gets the file that was meant.
+//! Shell quoting of the words in the commands that Isotherm prints as the next useful ones, so that a copied line
+//! names the same files.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-use crate::cli::SOCKET;
+/// The socket on which the daemon answers where none is named.
+pub const SOCKET: &str = "/run/isotherm/isotherm.sock";
 
 /// A file as a word of a shell. Where its name begins like an option, it begins with `./` here.
-pub(crate) fn file(path: &Path) -> String {
+pub fn file(path: &Path) -> String {
     let shown = path.to_string_lossy();
     match shown.starts_with('-') {
         true => word(&format!("./{shown}")),
@@ -16,7 +17,7 @@ pub(crate) fn file(path: &Path) -> String {
 }
 
 /// A file as a word that a shell runs: without a slash it would be looked for on the PATH.
-pub(crate) fn program(path: &Path) -> String {
+pub fn program(path: &Path) -> String {
     let shown = path.to_string_lossy();
     match shown.contains('/') {
         true => word(&shown),
@@ -25,13 +26,13 @@ pub(crate) fn program(path: &Path) -> String {
 }
 
 /// A word of a shell, quoted where it must be.
-pub(crate) fn word(text: &str) -> String {
+pub fn word(text: &str) -> String {
     // Only a nul byte cannot be quoted, and no word of a command line holds one.
     shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
 }
 
 /// ` --socket PATH` where it is not the usual one, to stand behind a command that asks the daemon.
-pub(crate) fn socket(path: &Path) -> String {
+pub fn socket(path: &Path) -> String {
     match path.as_os_str() == OsStr::new(SOCKET) {
         true => String::new(),
         false => format!(" --socket {}", file(path)),

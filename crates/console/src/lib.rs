@@ -1,4 +1,8 @@
-//! What the tool itself says, on standard error, so that a program's own output stays its own.
+//! What the commands and the daemon print: results on standard output; messages, warnings and progress on standard
+//! error, so that the output of a program stays its own. Nothing printed here can panic.
+#![forbid(unsafe_code)]
+
+pub mod shell_quoting;
 
 use std::fmt;
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -11,7 +15,7 @@ use isotherm_report::words::printable;
 /// The reader of standard output has closed it (`| head`). The command then ends by SIGPIPE and without a word, as any
 /// other does, once it has put everything in order.
 #[derive(Debug)]
-pub(crate) struct ReaderGone;
+pub struct ReaderGone;
 
 impl fmt::Display for ReaderGone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -25,7 +29,7 @@ impl std::error::Error for ReaderGone {}
 ///
 /// # Errors
 /// [`ReaderGone`]; standard output cannot be written for another reason, a full disk say.
-pub(crate) fn print(text: &str) -> Result<()> {
+pub fn print(text: &str) -> Result<()> {
     let mut output = std::io::stdout().lock();
     let written = output
         .write_all(printable(text).as_bytes())
@@ -34,7 +38,7 @@ pub(crate) fn print(text: &str) -> Result<()> {
 }
 
 /// Why standard output could not be written.
-pub(crate) fn output_failed(error: io::Error) -> anyhow::Error {
+pub fn output_failed(error: io::Error) -> anyhow::Error {
     match error.kind() {
         ErrorKind::BrokenPipe => ReaderGone.into(),
         _ => anyhow::Error::new(error).context("standard output cannot be written"),
@@ -43,47 +47,47 @@ pub(crate) fn output_failed(error: io::Error) -> anyhow::Error {
 
 /// Writes a line on standard error. A message that cannot be written is lost, and the command goes
 /// on.
-fn tell(text: &str) {
+fn write_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "isotherm: {}", printable(text));
 }
 
-/// How talkative to be.
+/// Messages on standard error.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Notes {
+pub struct Console {
     quiet: bool,
 }
 
-impl Notes {
-    /// Quiet notes say only warnings.
-    pub(crate) const fn new(quiet: bool) -> Self {
+impl Console {
+    /// A quiet console prints warnings and errors only.
+    pub const fn new(quiet: bool) -> Self {
         Self { quiet }
     }
 
-    /// Says something useful that may be left out.
-    pub(crate) fn say(self, text: &str) {
+    /// Prints a message that a quiet console leaves out.
+    pub fn info(self, text: &str) {
         if !self.quiet {
-            tell(text);
+            write_line(text);
         }
     }
 
-    /// Names the next useful command.
-    pub(crate) fn next(self, command: &str) {
-        self.say(&format!("next: {command}"));
+    /// Prints the next useful command.
+    pub fn next(self, command: &str) {
+        self.info(&format!("next: {command}"));
     }
 
-    /// Says something that must not be missed.
-    pub(crate) fn warn(self, text: &str) {
-        tell(&format!("warning: {text}"));
+    /// Prints a warning.
+    pub fn warn(self, text: &str) {
+        write_line(&format!("warning: {text}"));
     }
 
-    /// Says what this run fails of.
-    pub(crate) fn fail(self, text: &str) {
-        tell(text);
+    /// Prints the error with which a command fails.
+    pub fn error(self, text: &str) {
+        write_line(text);
     }
 
     /// A spinner on a terminal, nothing in a pipe. It stays off while a program shares the
     /// terminal; callers use it only for work of our own.
-    pub(crate) fn progress(self, text: &'static str) -> ProgressBar {
+    pub fn progress(self, text: &'static str) -> ProgressBar {
         if self.quiet || !std::io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
@@ -97,7 +101,7 @@ impl Notes {
     }
 
     /// A bar of so many steps on a terminal, nothing in a pipe.
-    pub(crate) fn steps(self, total: usize) -> ProgressBar {
+    pub fn steps(self, total: usize) -> ProgressBar {
         let bar = self.progress("");
         bar.set_length(total as u64);
         let style = ProgressStyle::with_template(
@@ -108,4 +112,14 @@ impl Notes {
         }
         bar
     }
+}
+
+/// Columns of the terminal; 100 in a pipe.
+#[must_use]
+pub fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout());
+    size.ok()
+        .map(|size| usize::from(size.ws_col))
+        .filter(|columns| *columns > 0)
+        .unwrap_or(100)
 }

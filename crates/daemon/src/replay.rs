@@ -2,28 +2,26 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_pipeline::EpochReport;
 use isotherm_report::watch_status::Status;
 use isotherm_report::words::percent;
-use isotherm_trace::{Cut, Grain, Replay};
+use isotherm_trace::{Cut, Format, Grain, Replay};
 
-use super::config::Config;
-use super::service::{Imagined, Places, limits, step};
-use super::status::Teller;
-use crate::hint;
-use crate::input::InputFormat;
-use crate::notes::{Notes, print};
+use crate::config::Config;
+use crate::service::{Imagined, Places, limits, step};
+use crate::status::Teller;
+use isotherm_console::{Console, print};
 
 /// What the command line asks for.
 #[derive(Clone, Debug)]
-pub(crate) struct Recorded {
+pub struct Recorded {
     /// What was recorded.
     pub file: PathBuf,
     /// Its format; None where its content tells.
-    pub format: Option<InputFormat>,
+    pub format: Option<Format>,
     /// Fast memory, in place of `memory.fast`.
     pub fast: Option<Capacity>,
     /// Accesses for which a sample is taken.
@@ -37,13 +35,13 @@ pub(crate) struct Recorded {
 ///
 /// # Errors
 /// The configuration or the recording cannot be read, or is not what it should be.
-pub(crate) fn run(recorded: &Recorded, config: &Config, notes: Notes) -> Result<()> {
+pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()> {
     let cut = Cut {
         unit: config.memory.unit.0,
         epoch: config.epoch.0,
         capacity: Bytes::ZERO,
     };
-    let progress = notes.progress("reading the recording");
+    let progress = console.progress("reading the recording");
     // A share is one of all that was accessed, which is known at the end only.
     let mut whole = open(recorded, cut)?;
     for seen in &mut whole {
@@ -86,35 +84,20 @@ pub(crate) fn run(recorded: &Recorded, config: &Config, notes: Notes) -> Result<
         teller.note(taken_for_one.to_owned());
     }
     if !recorded.json {
-        print(&teller.status().text(crate::commands::terminal_width()))?;
+        print(&teller.status().text(isotherm_console::terminal_width()))?;
     }
-    let format = recorded.format.map(InputFormat::option);
-    notes.next(&format!(
-        "isotherm simulate {}{}",
-        hint::file(&recorded.file),
-        format.unwrap_or_default()
-    ));
     Ok(())
 }
 
 /// Opens the recording anew.
 fn open(recorded: &Recorded, cut: Cut) -> Result<Replay> {
     let path = &recorded.file;
-    let format = match recorded.format {
-        None => None,
-        Some(InputFormat::Other(format)) => Some(format),
-        Some(InputFormat::Profile) => bail!(
-            "{}: a profile tells sums of sites, which a daemon does not see; `isotherm simulate` \
-             replays it",
-            path.display()
-        ),
-    };
     let grain = Grain {
         epoch: cut.epoch,
         chunk: cut.unit,
     };
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let trace = isotherm_trace::open(path, format, grain)?;
+    let trace = isotherm_trace::open(path, recorded.format, grain)?;
     Ok(Replay::new(trace, &name, cut))
 }
 

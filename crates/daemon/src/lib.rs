@@ -1,0 +1,24 @@
+//! The daemon: watches the processes of a machine, decides at the end of every epoch, moves memory, and reports.
+//!
+//! ```text
+//! service   the loop: observe -> decide -> move -> status
+//!  |- config    daemon.toml, checked; rights   the capabilities that it keeps
+//!  |- status    the figures of an epoch as one value
+//!  |- socket    status, top and heat for local users; metrics for Prometheus
+//!  |            both within the limits of clients
+//!  `- notify    systemd's readiness and watchdog
+//! replay    a recording through the same step, with modelled moves
+//! ```
+//!
+//! Decisions are made in `pipeline` and `policy`.
+#![forbid(unsafe_code)]
+
+mod clients;
+pub mod config;
+mod metrics;
+mod notify;
+pub mod replay;
+mod rights;
+pub mod service;
+pub mod socket;
+mod status;
