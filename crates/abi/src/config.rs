@@ -12,18 +12,18 @@ pub const MAGIC: [u8; 8] = *b"ISOCONF\0";
 /// What the runtime does with each allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Mode {
+pub enum RuntimeMode {
     /// Serve every allocation from one plain jemalloc; record nothing.
     PassThrough = 0,
     /// Tell sites apart, give grown sites arenas of their own, publish all of it.
     Profile = 1,
     /// Place each allocation by the plan's table; one allocator instance per tier.
     Guided = 2,
-    /// As [`Mode::Profile`], and obey the wanted tier of each arena while the program runs.
+    /// As [`RuntimeMode::Profile`], and obey the wanted tier of each arena while the program runs.
     Online = 3,
 }
 
-impl Mode {
+impl RuntimeMode {
     /// The mode with this number, if there is one.
     #[must_use]
     pub const fn from_u32(number: u32) -> Option<Self> {
@@ -45,7 +45,7 @@ pub struct ConfigHeader {
     pub magic: [u8; 8],
     /// [`VERSION`].
     pub version: u32,
-    /// A [`Mode`].
+    /// A [`RuntimeMode`].
     pub mode: u32,
     /// Size of the whole file in bytes.
     pub file_bytes: u64,
@@ -75,9 +75,9 @@ pub struct ConfigHeader {
     /// Where the entries for direct callers begin; a multiple of 8.
     pub callers_offset: u64,
     /// How the slow tier is slowed; all zero where the tiers are real.
-    pub emulation: Emulation,
+    pub emulation: EmulationConfig,
     /// Which chunks are trapped to see who touches them; all zero where nothing is.
-    pub trapping: Trapping,
+    pub trapping: PageTrapConfig,
     /// Accesses from one sample of instrumented programs to the next on the mean
     /// ([`crate::accesses`]), at most [`crate::accesses::PERIOD_MAX`]; 0 where none is wanted.
     pub access_period: u32,
@@ -102,7 +102,7 @@ pub enum Mover {
 /// access in a period pays).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Emulation {
+pub struct EmulationConfig {
     /// Nanoseconds between two protections of the slow tier; 0 turns emulation off.
     pub period_ns: u64,
     /// Nanoseconds that the first access to a slow page in a period takes.
@@ -116,7 +116,7 @@ pub struct Emulation {
 /// Protected-chunk sampling: `chunks` chunks at a time are trapped for `period_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Trapping {
+pub struct PageTrapConfig {
     /// 4 KiB pages trapped at a time; 0 turns it off.
     pub pages: u64,
     /// Nanoseconds after which another choice is trapped.
@@ -131,7 +131,7 @@ pub const NODE_WORDS: usize = 16;
 /// What a tier is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum TierKind {
+pub enum TierRecordKind {
     /// The NUMA nodes in the mask, by `mbind`.
     Nodes = 0,
     /// The fast half of the emulated pair: plain memory, bounded by the capacity.
@@ -144,7 +144,7 @@ pub enum TierKind {
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct TierRecord {
-    /// A [`TierKind`].
+    /// A [`TierRecordKind`].
     pub kind: u32,
     /// Memory policy for `mbind` (`MPOL_*` of `linux/mempolicy.h`); 1 is `MPOL_PREFERRED`.
     pub policy: u32,
@@ -174,7 +174,7 @@ pub struct PlanEntry {
 impl ConfigHeader {
     /// Pass-through with the default thresholds and no tables.
     #[must_use]
-    pub const fn new(mode: Mode) -> Self {
+    pub const fn new(mode: RuntimeMode) -> Self {
         Self {
             magic: MAGIC,
             version: VERSION,
@@ -192,13 +192,13 @@ impl ConfigHeader {
             caller_slots: 0,
             mover: Mover::Kernel as u32,
             callers_offset: size_of::<Self>() as u64,
-            emulation: Emulation {
+            emulation: EmulationConfig {
                 period_ns: 0,
                 access_ns: 0,
                 hot_ns: 0,
                 migrate_ns: 0,
             },
-            trapping: Trapping {
+            trapping: PageTrapConfig {
                 pages: 0,
                 period_ns: 0,
                 seed: 0,

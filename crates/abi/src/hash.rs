@@ -15,7 +15,7 @@ pub struct SiteHasher {
 /// site and a mapping site never share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum SiteKind {
+pub enum SiteHashKind {
     /// An allocation through malloc, operator new and their kin.
     Heap = 0,
     /// An anonymous mapping made by the program itself.
@@ -30,7 +30,7 @@ const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 impl SiteHasher {
     /// Starts the name of a site of this kind.
     #[must_use]
-    pub const fn new(kind: SiteKind) -> Self {
+    pub const fn new(kind: SiteHashKind) -> Self {
         Self {
             state: (FNV_OFFSET ^ kind as u64).wrapping_mul(FNV_PRIME),
         }
@@ -68,23 +68,23 @@ impl SiteHasher {
 
 #[cfg(test)]
 mod tests {
-    use super::{SiteHasher, SiteKind};
+    use super::{SiteHashKind, SiteHasher};
 
     #[test]
     fn order_and_kind_and_module_all_change_the_name() {
-        let a = SiteHasher::new(SiteKind::Heap)
+        let a = SiteHasher::new(SiteHashKind::Heap)
             .frame(b"m", 1)
             .frame(b"m", 2)
             .finish();
-        let b = SiteHasher::new(SiteKind::Heap)
+        let b = SiteHasher::new(SiteHashKind::Heap)
             .frame(b"m", 2)
             .frame(b"m", 1)
             .finish();
-        let c = SiteHasher::new(SiteKind::Mapping)
+        let c = SiteHasher::new(SiteHashKind::Mapping)
             .frame(b"m", 1)
             .frame(b"m", 2)
             .finish();
-        let d = SiteHasher::new(SiteKind::Heap)
+        let d = SiteHasher::new(SiteHashKind::Heap)
             .frame(b"n", 1)
             .frame(b"m", 2)
             .finish();
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_name_is_frozen_because_profiles_on_disk_hold_it() {
-        let name = SiteHasher::new(SiteKind::Heap)
+        let name = SiteHasher::new(SiteHashKind::Heap)
             .frame(&[0xab; 20], 0x1234)
             .finish();
         assert_eq!(name, FROZEN);

@@ -4,7 +4,7 @@
 //! images a process has had, by exec). The runtime maps it shared, so what it wrote survives any
 //! death of the program. There is one writer, the process; the observer reads while it is written
 //! and must expect any value to change under it. The exceptions, which the observer writes and the
-//! runtime reads, are [`TouchRing::read`], the first half of [`MoveRequest`], and the wishes:
+//! runtime reads, are [`TouchRing::read`], the first half of [`MoveRequest`], and the requests:
 //! [`ArenaRecord::wanted_tier`], on real nodes [`ArenaRecord::tier`], and the same words of
 //! [`MappingRecord`].
 //!
@@ -29,7 +29,7 @@ pub const CHUNK_MAPPING: u32 = u32::MAX;
 /// Arena number of memory shared by small and rare sites. The chunk table holds arena + 1.
 pub const SHARED_ARENA: u32 = 0;
 
-/// A tier number that means "no wish" in [`ArenaRecord::wanted_tier`].
+/// A tier number that means "no request" in [`ArenaRecord::wanted_tier`].
 pub const NO_TIER: u32 = u32::MAX;
 
 /// A module number that means "code outside every module" (just-in-time code).
@@ -38,7 +38,7 @@ pub const NO_MODULE: u32 = u32::MAX;
 /// What became of the process image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum State {
+pub enum SessionState {
     /// The runtime works.
     Running = 1,
     /// The program left through exit.
@@ -74,7 +74,7 @@ pub enum OffReason {
 /// Counters of the runtime, an index into [`SessionHeader::counters`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Counter {
+pub enum SessionCounter {
     /// Allocations seen.
     Allocations = 0,
     /// Contexts that had to be unwound.
@@ -136,11 +136,11 @@ pub struct SessionHeader {
     pub pid: u32,
     /// The process it was forked from; its own pid after exec.
     pub parent_pid: u32,
-    /// A [`crate::config::Mode`].
+    /// A [`crate::config::RuntimeMode`].
     pub mode: u32,
     /// Callers in a calling context.
     pub depth: u32,
-    /// A [`State`].
+    /// A [`SessionState`].
     pub state: AtomicU32,
     /// An [`OffReason`].
     pub off_reason: AtomicU32,
@@ -190,7 +190,7 @@ pub struct SessionHeader {
     pub text_offset: u64,
     /// Ring of trapped accesses.
     pub touches: TouchRing,
-    /// By [`Counter`].
+    /// By [`SessionCounter`].
     pub counters: [AtomicU64; COUNTERS],
     /// What the observer wants moved by staged copy.
     pub moving: MoveRequest,
@@ -304,7 +304,7 @@ pub struct FrameRecord {
 pub struct SiteRecord {
     /// The site's name ([`crate::hash`]); stored last, so 0 means "not yet".
     pub hash: AtomicU64,
-    /// A [`crate::hash::SiteKind`].
+    /// A [`crate::hash::SiteHashKind`].
     pub kind: u32,
     /// Frames in use.
     pub depth: u32,
@@ -336,7 +336,7 @@ pub struct ArenaRecord {
     /// [`NO_TIER`]. On real nodes the observer may write it.
     pub tier: AtomicU32,
     /// On the emulated pair, the tier that the observer wants. The runtime's service thread takes
-    /// the wish up and stores [`NO_TIER`] in its place. A wish for the tier that the arena has is no
+    /// the request up and stores [`NO_TIER`] in its place. A request for the tier that the arena has is no
     /// empty one: it brings back what spilled for want of room.
     pub wanted_tier: AtomicU32,
     /// Of the shared arena, as [`SiteRecord::peak_resident_pages`]; of others 0.
@@ -368,7 +368,7 @@ pub struct MappingRecord {
 
 /// Offsets and sizes of a session file for a pool of a given size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct SessionLayout {
     /// Most modules.
     pub module_slots: u32,
     /// Most sites.
@@ -387,7 +387,7 @@ pub struct Layout {
     pub region_slots: u32,
 }
 
-impl Layout {
+impl SessionLayout {
     /// The layout the runtime uses. The file is sparse: only what is used takes memory.
     ///
     /// The bounds and their reasons: 4,096 arenas because jemalloc encodes an arena in 12 bits;
@@ -448,7 +448,7 @@ impl Layout {
 
     /// A header for this layout, with no records yet.
     #[must_use]
-    pub fn header(&self, mode: crate::config::Mode, depth: u32) -> SessionHeader {
+    pub fn header(&self, mode: crate::config::RuntimeMode, depth: u32) -> SessionHeader {
         let [
             modules,
             sites,
@@ -469,7 +469,7 @@ impl Layout {
             parent_pid: 0,
             mode: mode as u32,
             depth,
-            state: AtomicU32::new(State::Running as u32),
+            state: AtomicU32::new(SessionState::Running as u32),
             off_reason: AtomicU32::new(OffReason::None as u32),
             start_ns: 0,
             pool_base: 0,
@@ -520,11 +520,13 @@ const _: () = assert!(size_of::<TouchRecord>() == 16);
 
 #[cfg(test)]
 mod tests {
-    use super::Layout;
+    use super::SessionLayout;
 
     #[test]
     fn tables_follow_one_another_on_page_boundaries() {
-        let offsets = Layout::for_pool(1 << 40).counting_accesses().offsets();
+        let offsets = SessionLayout::for_pool(1 << 40)
+            .counting_accesses()
+            .offsets();
         assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(offsets.iter().all(|offset| offset % 4096 == 0));
     }

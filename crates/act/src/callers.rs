@@ -1,6 +1,6 @@
 //! What the runtime will call a site and its direct caller.
 
-use isotherm_abi::hash::{SiteHasher, SiteKind as KindNumber};
+use isotherm_abi::hash::{SiteHashKind as KindNumber, SiteHasher};
 use isotherm_model::plan::Caller;
 use isotherm_model::site::{CallerId, Frame, Site, SiteId, SiteKind};
 
@@ -71,7 +71,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::{caller, direct_caller};
-    use isotherm_abi::hash::{SiteHasher, SiteKind as KindNumber};
+    use isotherm_abi::hash::{SiteHashKind as KindNumber, SiteHasher};
     use isotherm_model::plan::Caller;
     use isotherm_model::site::{CallerId, Frame, Site, SiteId, SiteKind};
 

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 
 use isotherm_abi::accesses::{FILTER_LINE_BYTES, FILTER_LINES_MAX};
 use isotherm_abi::config::{
-    ConfigHeader, Emulation, MAGIC, Mode, Mover, NODE_WORDS, PlanEntry, TELL_APART,
-    TierKind as KindNumber, TierRecord, Trapping,
+    ConfigHeader, EmulationConfig, MAGIC, Mover, NODE_WORDS, PageTrapConfig, PlanEntry,
+    RuntimeMode, TELL_APART, TierRecord, TierRecordKind as KindNumber,
 };
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_model::plan::Plan;
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_sys::policy::Mode as MemoryPolicy;
+use isotherm_sys::policy::MempolicyMode as MemoryPolicy;
 
 /// What the runtime shall do.
 #[derive(Clone, Debug)]
 pub struct Configuration {
     /// How it treats allocations.
-    pub mode: Mode,
+    pub mode: RuntimeMode,
     /// Callers in a calling context, 1 to [`MAX_DEPTH`].
     pub depth: u32,
     /// Bytes that a site asks for before it gets an arena of its own.
@@ -97,7 +97,7 @@ impl Configuration {
     #[must_use]
     pub fn profile(depth: u32) -> Self {
         Self {
-            mode: Mode::Profile,
+            mode: RuntimeMode::Profile,
             depth,
             own_arena: Bytes(256 << 10),
             mapping: Bytes(1 << 20),
@@ -140,7 +140,7 @@ impl Configuration {
     #[must_use]
     pub fn all_in(plan: &Plan, tier: TierIndex) -> Self {
         Self {
-            mode: Mode::Guided,
+            mode: RuntimeMode::Guided,
             tiers: Some(plan.tiers.clone()),
             default_tier: tier,
             callers: Some(BTreeMap::new()),
@@ -148,11 +148,11 @@ impl Configuration {
         }
     }
 
-    /// Profile while running and obey wishes; new data of unknown sites goes to `default_tier`.
+    /// Profile while running and obey requests; new data of unknown sites goes to `default_tier`.
     #[must_use]
     pub fn online(depth: u32, tiers: Tiers, default_tier: TierIndex) -> Self {
         Self {
-            mode: Mode::Online,
+            mode: RuntimeMode::Online,
             tiers: Some(tiers),
             default_tier,
             ..Self::profile(depth)
@@ -203,7 +203,7 @@ impl Configuration {
         let file_bytes = callers_offset + size_of_val(callers) as u64;
         let emulation = self.emulation();
         let (pages, period, seed) = self.trapping.unwrap_or((0, Nanos(0), 0));
-        let trapping = Trapping {
+        let trapping = PageTrapConfig {
             pages,
             period_ns: period.0,
             seed,
@@ -220,7 +220,7 @@ impl Configuration {
         put64(&mut out, &[tiers_offset, entries_offset]);
         put32(&mut out, &[callers.len() as u32, self.mover as u32]);
         put64(&mut out, &[callers_offset]);
-        let Emulation {
+        let EmulationConfig {
             period_ns,
             access_ns,
             hot_ns,
@@ -252,7 +252,7 @@ impl Configuration {
         out
     }
 
-    fn emulation(&self) -> Emulation {
+    fn emulation(&self) -> EmulationConfig {
         let slow = self
             .tiers
             .iter()
@@ -261,7 +261,7 @@ impl Configuration {
                 TierKind::EmulatedSlow(costs) => Some(costs),
                 TierKind::EmulatedFast | TierKind::Nodes(_) => None,
             });
-        slow.map_or_else(Emulation::default, |costs| Emulation {
+        slow.map_or_else(EmulationConfig::default, |costs| EmulationConfig {
             period_ns: costs.period.0,
             access_ns: costs.access.0,
             hot_ns: costs.hot.0,

@@ -6,14 +6,14 @@
 //! epoch may see it otherwise, and decides again.
 
 use isotherm_model::batch::{Extent, Process};
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
 use isotherm_model::outcome::{Action, Fate, Outcome, Reason};
 use isotherm_model::port::{Executor, RangeExecutor};
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 
 use crate::movement::limit::Clock;
-use crate::wishes::Wishes;
+use crate::placement_requests::PlacementRequestWriter;
 
 /// The most that is asked of the executor before the clock is looked at.
 const SLICE: u64 = 64 << 20;
@@ -21,7 +21,7 @@ const SLICE: u64 = 64 << 20;
 /// Places and moves the data of sites.
 #[derive(Debug)]
 pub struct SiteMoves<M, C> {
-    placement: Wishes,
+    placement: PlacementRequestWriter,
     /// Moves ranges.
     pub mover: M,
     clock: C,
@@ -36,7 +36,13 @@ pub struct SiteMoves<M, C> {
 impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
     /// Tells the runtime by `placement` and moves by `mover`, in each epoch for about `time`. A tier
     /// that is not made of nodes holds nothing that could be moved.
-    pub fn new(placement: Wishes, mover: M, clock: C, time: Nanos, tiers: &Tiers) -> Self {
+    pub fn new(
+        placement: PlacementRequestWriter,
+        mover: M,
+        clock: C,
+        time: Nanos,
+        tiers: &Tiers,
+    ) -> Self {
         let nodes = tiers.all().iter().map(|tier| match &tier.kind {
             TierKind::Nodes(nodes) => nodes.iter().copied().map(NodeId).collect(),
             TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => Vec::new(),
@@ -80,7 +86,7 @@ impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
         let action = RangeAction {
             process,
             range,
-            request: Request::Move(node),
+            request: RangeRequest::Move(node),
         };
         let late = self.clock.now() >= self.until;
         let moved = (!late).then(|| self.mover.execute(std::slice::from_ref(&action)));
@@ -212,7 +218,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::wishes::tests::{action, session_file};
+    use crate::placement_requests::tests::{action, session_file};
     use isotherm_model::site::SiteId;
     use isotherm_model::tier::{Placement, Tier, TierIndex};
 
@@ -244,7 +250,7 @@ mod tests {
         fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
             let mut outcomes = Vec::new();
             for action in actions {
-                let Request::Move(node) = action.request else {
+                let RangeRequest::Move(node) = action.request else {
                     panic!("nothing is placed from outside");
                 };
                 let range = action.range;
@@ -304,7 +310,7 @@ mod tests {
             room: room.iter().copied().collect(),
             ..Nodes::default()
         };
-        let placement = Wishes::placing(dir.path().to_owned());
+        let placement = PlacementRequestWriter::placing(dir.path().to_owned());
         let time = Nanos(seconds * 1_000_000_000);
         let clock = SlowClock::default();
         let mut moves = SiteMoves::new(placement, mover, clock, time, &tiers(nodes));
@@ -359,7 +365,7 @@ mod tests {
     #[test]
     fn a_process_without_a_session_file_is_not_moved() {
         let dir = tempfile::tempdir().unwrap();
-        let placement = Wishes::placing(dir.path().to_owned());
+        let placement = PlacementRequestWriter::placing(dir.path().to_owned());
         let tiers = tiers(&[&[0], &[1]]);
         let clock = SlowClock::default();
         let mut moves = SiteMoves::new(placement, Nodes::default(), clock, Nanos(1 << 40), &tiers);

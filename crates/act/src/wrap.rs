@@ -24,14 +24,14 @@ impl Executor for DryRun {
 
 /// Keeps every outcome for the report.
 #[derive(Debug)]
-pub struct Recording<E> {
+pub struct RecordingExecutor<E> {
     /// Who carries them out.
     pub inner: E,
     /// All outcomes so far, in order.
     pub outcomes: Vec<Outcome>,
 }
 
-impl<E> Recording<E> {
+impl<E> RecordingExecutor<E> {
     /// Records what `inner` does.
     pub const fn new(inner: E) -> Self {
         Self {
@@ -41,7 +41,7 @@ impl<E> Recording<E> {
     }
 }
 
-impl<E: Executor> Executor for Recording<E> {
+impl<E: Executor> Executor for RecordingExecutor<E> {
     fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome> {
         let outcomes = self.inner.execute(actions, extents);
         self.outcomes.extend_from_slice(&outcomes);
@@ -51,7 +51,7 @@ impl<E: Executor> Executor for Recording<E> {
 
 #[cfg(test)]
 mod tests {
-    use super::{DryRun, Recording};
+    use super::{DryRun, RecordingExecutor};
     use isotherm_model::batch::{Extent, Process};
     use isotherm_model::outcome::{Action, Fate, Outcome};
     use isotherm_model::port::Executor;
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn recording_keeps_what_the_inner_executor_answered() {
-        let mut recording = Recording::new(Obedient);
+        let mut recording = RecordingExecutor::new(Obedient);
         recording.execute(&actions(&[1]), &[]);
         recording.execute(&actions(&[2, 3]), &[]);
         assert_eq!(recording.outcomes.len(), 3);

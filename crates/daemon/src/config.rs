@@ -12,15 +12,15 @@ use std::str::FromStr;
 use anyhow::{Context, Result, bail};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::doctor;
-use isotherm_observe::live::Source;
-use isotherm_observe::probe::Machine;
-use isotherm_observe::watch::candidates::{Filter, Selection};
-use isotherm_observe::watch::watcher::Bits;
+use isotherm_observe::live::SampleSource;
+use isotherm_observe::probe::KernelProbe;
+use isotherm_observe::watch::candidates::{Filter, ProcessSelection};
+use isotherm_observe::watch::watcher::AccessedBitSource;
 use isotherm_pipeline::{Combine, GroupLimit, Priority};
 use isotherm_sys::files::read_input_text;
 use serde::de::{Deserialize, Deserializer, Error};
 
-use overlay::{Places, check_keys, merge};
+use overlay::{KeyPositions, check_keys, merge};
 
 /// The file with every key, its default and what it means.
 pub const COMMENTED: &str = include_str!("daemon.toml");
@@ -247,7 +247,7 @@ impl Config {
         let mut whole: toml::Table = COMMENTED.parse()?;
         // Alone first, so that the line of an error is that of the file.
         let given: toml::Table = text.parse()?;
-        let places = Places::of(text)?;
+        let places = KeyPositions::of(text)?;
         check_keys(&places, &mut Vec::new(), &given, &whole)?;
         merge(&mut whole, given.clone());
         Self::checked(whole).or_else(|wrong| bail!("{}", places.tell(&given, &wrong)))
@@ -299,13 +299,13 @@ impl Config {
 
     /// Where samples come from; None for nowhere. Tries what this machine has where that is asked
     /// for, so it is called once, at the start.
-    pub fn samples(&self) -> Option<Source> {
+    pub fn samples(&self) -> Option<SampleSource> {
         match self.sources.trace_samples {
-            SamplesName::Auto => Some(doctor::best_samples(Path::new("/"), &Machine)),
-            SamplesName::Timer => Some(Source::Timer),
-            SamplesName::Pebs => Some(Source::Pebs),
-            SamplesName::Ibs => Some(Source::Ibs),
-            SamplesName::Spe => Some(Source::Spe),
+            SamplesName::Auto => Some(doctor::best_samples(Path::new("/"), &KernelProbe)),
+            SamplesName::Timer => Some(SampleSource::Timer),
+            SamplesName::Pebs => Some(SampleSource::Pebs),
+            SamplesName::Ibs => Some(SampleSource::Ibs),
+            SamplesName::Spe => Some(SampleSource::Spe),
             SamplesName::Off => None,
         }
     }
@@ -329,10 +329,10 @@ impl Config {
     ///
     /// # Errors
     /// A user that is not there.
-    pub fn selection(&self) -> Result<Selection> {
+    pub fn selection(&self) -> Result<ProcessSelection> {
         let processes = &self.processes;
         let users: Result<Vec<u32>> = processes.users.iter().map(number_of).collect();
-        Ok(Selection {
+        Ok(ProcessSelection {
             pids: processes.pids.clone(),
             users: users?,
             programs: processes.programs.clone(),
@@ -351,14 +351,14 @@ impl Config {
     }
 
     /// Where accessed bits come from.
-    pub const fn bits(&self) -> Bits {
+    pub const fn bits(&self) -> AccessedBitSource {
         match self.sources.accessed_bits {
-            BitsName::Auto => Bits::Auto,
-            BitsName::Damon => Bits::Damon,
-            BitsName::DamonPhysical => Bits::DamonPhysical,
-            BitsName::Mappings => Bits::Mappings,
-            BitsName::PageIdle => Bits::PageIdle,
-            BitsName::Off => Bits::Off,
+            BitsName::Auto => AccessedBitSource::Auto,
+            BitsName::Damon => AccessedBitSource::Damon,
+            BitsName::DamonPhysical => AccessedBitSource::DamonPhysical,
+            BitsName::Mappings => AccessedBitSource::Mappings,
+            BitsName::PageIdle => AccessedBitSource::PageIdle,
+            BitsName::Off => AccessedBitSource::Off,
         }
     }
 

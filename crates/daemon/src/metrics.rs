@@ -16,7 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::clients::{Asking, Timed, accept};
-use crate::socket::Board;
+use crate::socket::StatusPublisher;
 
 /// How long a client may take to ask and to take the answer, both together: half of what Prometheus waits by default
 /// where it asks every ten seconds.
@@ -71,7 +71,7 @@ struct Reason {
 ///
 /// # Errors
 /// The address is in use or not ours.
-pub(crate) fn serve(address: SocketAddr, board: Arc<Board>) -> Result<SocketAddr> {
+pub(crate) fn serve(address: SocketAddr, board: Arc<StatusPublisher>) -> Result<SocketAddr> {
     let listener = TcpListener::bind(address).with_context(|| {
         format!("serve.metrics = \"{address}\": cannot be listened on; name another port, or \"\" for none")
     })?;
@@ -86,7 +86,7 @@ pub(crate) fn serve(address: SocketAddr, board: Arc<Board>) -> Result<SocketAddr
     Ok(address)
 }
 
-fn answer(client: &TcpStream, board: &Board) -> io::Result<()> {
+fn answer(client: &TcpStream, board: &StatusPublisher) -> io::Result<()> {
     let mut client = Timed::new(client, DEADLINE);
     let mut request = Vec::new();
     let mut piece = [0; 1024];
@@ -365,7 +365,7 @@ fn register_nodes(registry: &mut Registry, nodes: &[NodeStatus]) {
 mod tests {
     use super::{DEADLINE, serve, text};
     use crate::clients::CLIENTS_AT_MOST;
-    use crate::socket::Board;
+    use crate::socket::StatusPublisher;
     use isotherm_report::watch_status::{
         AccessesSeen, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
     };
@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn metrics_are_served_and_other_paths_are_not() {
-        let board = Arc::new(Board::default());
+        let board = Arc::new(StatusPublisher::default());
         board.put(status());
         let address = serve("127.0.0.1:0".parse().expect("an address"), board).expect("serves");
         let answer = get(address, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
@@ -537,7 +537,7 @@ mod tests {
 
     #[test]
     fn a_client_that_sends_a_byte_now_and_then_keeps_no_other_out() {
-        let board = Arc::new(Board::default());
+        let board = Arc::new(StatusPublisher::default());
         board.put(status());
         let address = serve("127.0.0.1:0".parse().expect("an address"), board).expect("serves");
         // Twice as many as may ask at a time, all of them in the middle of a request for ever.

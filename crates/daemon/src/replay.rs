@@ -11,8 +11,8 @@ use isotherm_report::words::percent;
 use isotherm_trace::{Cut, Format, Grain, Replay};
 
 use crate::config::Config;
-use crate::service::{Imagined, Places, limits, step};
-use crate::status::Teller;
+use crate::service::{Imagined, MachineTiers, limits, step};
+use crate::status::StatusBuilder;
 use isotherm_console::{Console, print};
 
 /// What the command line asks for.
@@ -49,10 +49,10 @@ pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()>
     }
     let footprint = whole.footprint();
     let capacity = recorded.fast.unwrap_or(config.memory.fast.0).of(footprint);
-    let places = Places::imagined(imagined(capacity, footprint)?);
+    let places = MachineTiers::imagined(imagined(capacity, footprint)?);
     config.check_floors(capacity)?;
     let mut step = step(true, config, &places);
-    let mut teller = Teller::new(Status {
+    let mut status_builder = StatusBuilder::new(Status {
         dry_run: true,
         policy: config.policy.clone(),
         ..Status::default()
@@ -65,26 +65,30 @@ pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()>
     let mut epochs = open(recorded, Cut { capacity, ..cut })?.peekable();
     while let Some(seen) = epochs.next() {
         if let Some(Ok(coming)) = epochs.peek().filter(|_| config.foresees()) {
-            step.foresee(coming.sightings.clone());
+            step.set_next_epoch(coming.access_reports.clone());
         }
         let mut would = Vec::new();
         let report = step.run(&seen?, &limits, &mut Imagined(&mut would));
-        teller.take(&report, places.tiers());
+        status_builder.take(&report, places.tiers());
         all.add(&report);
         progress.suspend(|| match recorded.json {
-            true => print(&format!("{}\n", teller.status().json_line())),
+            true => print(&format!("{}\n", status_builder.status().json_line())),
             false => print(&lines(&report, &would)),
         })?;
     }
     progress.finish_and_clear();
-    teller.note(all.sentence());
+    status_builder.note(all.sentence());
     if whole.is_sampled() && recorded.accesses_per_sample == 1 {
         let taken_for_one = "samples were taken for one access each, so moves look too dear; \
                              --accesses-per-sample says for how many they stand";
-        teller.note(taken_for_one.to_owned());
+        status_builder.note(taken_for_one.to_owned());
     }
     if !recorded.json {
-        print(&teller.status().text(isotherm_console::terminal_width()))?;
+        print(
+            &status_builder
+                .status()
+                .text(isotherm_console::terminal_width()),
+        )?;
     }
     Ok(())
 }

@@ -11,17 +11,17 @@ use isotherm_act::movement::limit::{Allowance, Limit, RealClock};
 use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::system::{DrySystem, Kernel};
 use isotherm_model::batch::Epoch;
-use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome, RangeRequest};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::clock::MachineClock;
-use isotherm_observe::probe::{Machine, Probe};
-use isotherm_observe::source::Source;
+use isotherm_observe::probe::{KernelProbe, Probe};
+use isotherm_observe::source::SampleSource;
 use isotherm_observe::watch::samples::{SampleRate, SampleWorth};
 use isotherm_observe::watch::watcher::{Watcher, WatcherConfig};
-use isotherm_pipeline::{EpochReport, Limits, UnitStep, UnitStepConfig};
+use isotherm_pipeline::{EpochReport, StepLimits, UnitStep, UnitStepConfig};
 use isotherm_policy::epoch::{MoveCosts, Payback, by_name};
 use isotherm_report::watch_maps::Maps;
 use isotherm_report::watch_status::Status;
@@ -29,8 +29,8 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::config::Config;
 use crate::notify::Notify;
-use crate::socket::{Board, Listening};
-use crate::status::Teller;
+use crate::socket::{Listening, StatusPublisher};
+use crate::status::StatusBuilder;
 use crate::{metrics, rights, socket};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
@@ -69,7 +69,7 @@ pub struct Options {
 
 /// Where data may lie.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct MachineTiers {
     tiers: Tiers,
     fast: Vec<NodeId>,
     slow: Vec<NodeId>,
@@ -81,11 +81,11 @@ pub(super) struct Places {
 struct Service {
     options: Options,
     config: Config,
-    places: Places,
+    places: MachineTiers,
     watcher: Watcher,
     step: UnitStep,
-    teller: Teller,
-    board: Arc<Board>,
+    status_builder: StatusBuilder,
+    board: Arc<StatusPublisher>,
     notify: Notify,
     console: Console,
     epoch: u32,
@@ -117,7 +117,7 @@ pub fn run(options: Options, console: Console) -> Result<()> {
             "rights that are not needed cannot be given up: {error}"
         ));
     }
-    let places = Places::find(&config, options.dry_run)?;
+    let places = MachineTiers::find(&config, options.dry_run)?;
     config.check_floors(places.fast_limit(&config))?;
     let mut service = Service::new(options, config, places, console)?;
     let _listening = service.open()?;
@@ -149,7 +149,7 @@ impl Signals {
 const NO_TIERS: &str = "is neither detect nor a tiers file that can be read; `isotherm tiers -o FILE` \
                         writes one, and `isotherm run` knows the emulated pair";
 
-impl Places {
+impl MachineTiers {
     fn find(config: &Config, dry_run: bool) -> Result<Self> {
         let tiers = match config.memory.tiers.as_str() {
             "detect" => isotherm_topology::detect(Path::new("/"))?,
@@ -233,7 +233,12 @@ impl Places {
 }
 
 impl Service {
-    fn new(options: Options, config: Config, places: Places, console: Console) -> Result<Self> {
+    fn new(
+        options: Options,
+        config: Config,
+        places: MachineTiers,
+        console: Console,
+    ) -> Result<Self> {
         let watcher = watcher(&options, &config, &places)?;
         let step = step(options.dry_run, &config, &places);
         let mut said = Vec::new();
@@ -244,15 +249,15 @@ impl Service {
                     .to_owned(),
             );
         }
-        let teller = Teller::new(Status {
+        let status_builder = StatusBuilder::new(Status {
             dry_run: options.dry_run,
             policy: config.policy.clone(),
             rights: rights::held(config.sees_frames()),
             notes: said,
             ..Status::default()
         });
-        let board = Arc::new(Board::default());
-        board.put(teller.status().clone());
+        let board = Arc::new(StatusPublisher::default());
+        board.put(status_builder.status().clone());
         Ok(Self {
             notify: Notify::from_environment(),
             options,
@@ -260,7 +265,7 @@ impl Service {
             places,
             watcher,
             step,
-            teller,
+            status_builder,
             board,
             console,
             epoch: 0,
@@ -311,7 +316,7 @@ impl Service {
                 if self.options.once {
                     return print(
                         &self
-                            .teller
+                            .status_builder
                             .status()
                             .text(isotherm_console::terminal_width()),
                     );
@@ -340,8 +345,9 @@ impl Service {
         let report = match (self.options.dry_run, self.places.imagined) {
             (true, true) => self.step.run(&seen, &limits, &mut Imagined(&mut would)),
             (true, false) => {
-                let say =
-                    |call: &isotherm_act::movement::system::Call| would.push(call.to_string());
+                let say = |call: &isotherm_act::movement::system::SystemCall| {
+                    would.push(call.to_string())
+                };
                 let system = DrySystem::new(Kernel::new(Path::new("/")), say);
                 self.step.run(&seen, &limits, &mut Migration::new(system))
             }
@@ -373,9 +379,9 @@ impl Service {
     }
 
     fn tell(&mut self, report: &EpochReport) {
-        self.teller.take(report, self.places.tiers());
-        self.teller.watch(&self.watcher);
-        let status = self.teller.status().clone();
+        self.status_builder.take(report, self.places.tiers());
+        self.status_builder.watch(&self.watcher);
+        let status = self.status_builder.status().clone();
         self.notify
             .send(&format!("WATCHDOG=1\nSTATUS={}", status.headline()));
         let processes = report.processes.iter();
@@ -421,7 +427,7 @@ impl Service {
 }
 
 /// What sees, by the configuration.
-fn watcher(options: &Options, config: &Config, places: &Places) -> Result<Watcher> {
+fn watcher(options: &Options, config: &Config, places: &MachineTiers) -> Result<Watcher> {
     // A run of one epoch leaves nothing behind, and a daemon beside it keeps its own.
     let state = (!options.once).then(|| config.serve.state.clone());
     if let Some(state) = &state {
@@ -459,9 +465,9 @@ fn watcher(options: &Options, config: &Config, places: &Places) -> Result<Watche
 
 /// A first guess at what a sample of the timer takes of a program; None where that cannot be tried, or samples come
 /// from elsewhere.
-fn sample_price(samples: Option<Source>) -> Option<Nanos> {
+fn sample_price(samples: Option<SampleSource>) -> Option<Nanos> {
     match samples {
-        Some(Source::Timer) => Machine.sample_price().ok(),
+        Some(SampleSource::Timer) => KernelProbe.sample_price().ok(),
         _ => None,
     }
 }
@@ -470,14 +476,14 @@ fn sample_price(samples: Option<Source>) -> Option<Nanos> {
 ///
 /// # Errors
 /// What it says of control groups is not valid.
-pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<Limits> {
+pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<StepLimits> {
     // Half of an epoch's worth of moving: see the allowance.
     let (rate, epoch) = (
         u128::from(config.moves.rate.0.0),
         u128::from(config.epoch.0.0),
     );
     let moves = u64::try_from(rate * epoch / 1_000_000_000).unwrap_or(u64::MAX);
-    Ok(Limits {
+    Ok(StepLimits {
         accesses_per_sample,
         moves: Bytes(moves),
         groups: config.groups()?,
@@ -485,7 +491,7 @@ pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<Limits
 }
 
 /// What decides, by the configuration. `modelled`: nothing is moved in truth.
-pub(super) fn step(modelled: bool, config: &Config, places: &Places) -> UnitStep {
+pub(super) fn step(modelled: bool, config: &Config, places: &MachineTiers) -> UnitStep {
     let costs = places.costs(config.memory.unit.0);
     let policy = config.policy.clone();
     let make = move || by_name(&policy, costs).unwrap_or_else(|| Box::new(Payback::new(costs)));
@@ -506,7 +512,7 @@ pub(super) struct Imagined<'a>(pub(super) &'a mut Vec<String>);
 impl RangeExecutor for Imagined<'_> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         let outcome = |action: &RangeAction| {
-            let Request::Move(node) = action.request else {
+            let RangeRequest::Move(node) = action.request else {
                 let why = "only moves are imagined".to_owned();
                 return RangeOutcome::whole(action.clone(), Fate::Denied(why));
             };

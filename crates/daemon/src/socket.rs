@@ -30,14 +30,14 @@ const QUESTION_AT_MOST: u64 = 64;
 
 /// The newest status, a way to wait for the next, what was seen in the last epochs, and where memory lies.
 #[derive(Debug, Default)]
-pub struct Board {
+pub struct StatusPublisher {
     heat: Mutex<HeatHistory>,
     maps: Mutex<Arc<Maps>>,
     newest: Mutex<(u64, Arc<Status>)>,
     changed: Condvar,
 }
 
-impl Board {
+impl StatusPublisher {
     /// Puts up a status and wakes who waits for it.
     pub fn put(&self, status: Status) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,7 +102,7 @@ impl Drop for Listening {
 /// # Errors
 /// The path is in use by a daemon that lives, or is something else than a socket, or cannot be
 /// made.
-pub fn listen(path: &Path, board: Arc<Board>) -> Result<Listening> {
+pub fn listen(path: &Path, board: Arc<StatusPublisher>) -> Result<Listening> {
     let shown = path.display();
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory)
@@ -143,7 +143,11 @@ fn open_to_group(path: &Path) -> io::Result<()> {
     }
 }
 
-fn serve(asking: Asking<UnixStream>, board: &Board, followers: &AtomicUsize) -> io::Result<()> {
+fn serve(
+    asking: Asking<UnixStream>,
+    board: &StatusPublisher,
+    followers: &AtomicUsize,
+) -> io::Result<()> {
     let mut question = String::new();
     let timed = Timed::new(&asking.client, DEADLINE);
     BufReader::new(timed.take(QUESTION_AT_MOST)).read_line(&mut question)?;
@@ -173,7 +177,7 @@ fn serve(asking: Asking<UnixStream>, board: &Board, followers: &AtomicUsize) -> 
 }
 
 /// Tells each status until the client ends.
-fn tell(client: &UnixStream, board: &Board) -> io::Result<()> {
+fn tell(client: &UnixStream, board: &StatusPublisher) -> io::Result<()> {
     let mut seen = None;
     loop {
         let (number, status) = board.after(seen);
@@ -244,7 +248,7 @@ fn question_and_answer(
 
 #[cfg(test)]
 mod tests {
-    use super::{Board, CLIENTS_AT_MOST, ask, ask_heat, listen};
+    use super::{CLIENTS_AT_MOST, StatusPublisher, ask, ask_heat, listen};
     use isotherm_model::batch::{Epoch, Process};
     use isotherm_model::units::{Bytes, Nanos};
     use isotherm_model::watch::{Unit, UnitHeat};
@@ -265,7 +269,7 @@ mod tests {
     fn status_is_one_answer_and_follow_is_one_an_epoch() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("run/socket");
-        let board = Arc::new(Board::default());
+        let board = Arc::new(StatusPublisher::default());
         board.put(status(1));
         let listening = listen(&path, Arc::clone(&board)).expect("listens");
         let mut seen = Vec::new();
@@ -296,7 +300,7 @@ mod tests {
     fn heat_is_one_answer_with_all_that_was_seen() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
-        let board = Arc::new(Board::default());
+        let board = Arc::new(StatusPublisher::default());
         let _listening = listen(&path, Arc::clone(&board)).expect("listens");
         assert_eq!(ask_heat(&path).expect("an answer").columns, []);
         let unit = UnitHeat {
@@ -319,7 +323,7 @@ mod tests {
     fn nonsense_is_answered_with_what_can_be_asked_and_silence_is_let_go() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
-        let board = Arc::new(Board::default());
+        let board = Arc::new(StatusPublisher::default());
         board.put(status(1));
         let _listening = listen(&path, board).expect("listens");
         let mut client = UnixStream::connect(&path).expect("connects");
@@ -352,13 +356,13 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
         std::fs::write(&path, "mine").expect("writes");
-        let error = listen(&path, Arc::new(Board::default())).expect_err("a file");
+        let error = listen(&path, Arc::new(StatusPublisher::default())).expect_err("a file");
         assert!(error.to_string().contains("no socket"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).expect("still there"), "mine");
         std::fs::remove_file(&path).expect("removes");
         drop(std::os::unix::net::UnixListener::bind(&path).expect("binds"));
         assert!(path.exists());
-        listen(&path, Arc::new(Board::default())).expect("listens");
+        listen(&path, Arc::new(StatusPublisher::default())).expect("listens");
     }
 
     #[test]
@@ -366,7 +370,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let directory = tempfile::tempdir().expect("a directory");
         let [path, file, link] = ["socket", "file", "link"].map(|name| directory.path().join(name));
-        let _listening = listen(&path, Arc::new(Board::default())).expect("listens");
+        let _listening = listen(&path, Arc::new(StatusPublisher::default())).expect("listens");
         let mode = |path| {
             std::fs::metadata(path)
                 .expect("is there")

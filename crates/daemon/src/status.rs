@@ -5,7 +5,7 @@ use std::path::Path;
 use isotherm_model::movement::NodeId;
 use isotherm_model::tier::{Tier, TierKind};
 use isotherm_model::units::Nanos;
-use isotherm_observe::watch::rest::Resting;
+use isotherm_observe::watch::source_throttle::ThrottleStatus;
 use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
 use isotherm_report::watch_status::{
@@ -16,12 +16,12 @@ use isotherm_topology::meminfo;
 
 /// What does not change while the daemon runs, and sums over all epochs.
 #[derive(Debug, Default)]
-pub(crate) struct Teller {
+pub(crate) struct StatusBuilder {
     status: Status,
     total: Sums,
 }
 
-impl Teller {
+impl StatusBuilder {
     /// Begins with a status of no epoch.
     pub(crate) fn new(begin: Status) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Teller {
         status.fast_bytes = report.fast.0;
         status.wanted_bytes = report.wanted.0;
         status.units = report.units as u64;
-        status.units_left_alone = report.left_alone as u64;
+        status.units_left_alone = report.backoff as u64;
         if let (Some(kind), Some(rate)) = (report.seen_by, report.hit_rate()) {
             status.hit_rate = Some(rate);
             kind.name().clone_into(&mut status.hit_rate_by);
@@ -71,7 +71,7 @@ impl Teller {
             usable: source.usable,
             lost: source.lost,
             cost_ns: source.cost.0,
-            trouble: source.trouble.clone(),
+            trouble: source.warning.clone(),
         };
         status.sources = report.sources.iter().map(source).collect();
         status.cpu_share = used.0 as f64 / report.span.0.max(1) as f64;
@@ -95,7 +95,7 @@ impl Teller {
             samples: *samples,
         };
         self.status.samples_by_node = by_node.map(of_node).collect();
-        self.status.gates = watcher.resting().map(gate).collect();
+        self.status.gates = watcher.throttle().map(gate).collect();
     }
 
     /// Adds a sentence that must be seen.
@@ -174,12 +174,12 @@ fn group(share: &GroupShare) -> GroupStatus {
     }
 }
 
-fn gate(resting: Resting) -> GateStatus {
+fn gate(throttle: ThrottleStatus) -> GateStatus {
     GateStatus {
-        evidence: resting.evidence.name().to_owned(),
-        counter: resting.counter.unwrap_or_default().to_owned(),
-        why: resting.why,
-        rests: resting.rests,
+        evidence: throttle.evidence.name().to_owned(),
+        counter: throttle.counter.unwrap_or_default().to_owned(),
+        why: throttle.why,
+        rests: throttle.rests,
     }
 }
 

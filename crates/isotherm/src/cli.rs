@@ -9,7 +9,7 @@ use isotherm_abi::config::Mover;
 use isotherm_console::shell_quoting::SOCKET;
 use isotherm_model::plan::{Value, Weight};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
-use isotherm_observe::live::Source;
+use isotherm_observe::live::SampleSource;
 
 use crate::input::{self, InputFormat};
 use crate::known_values::KnownValues;
@@ -100,23 +100,25 @@ const WEIGHTS: KnownValues<String> = KnownValues::any(|| {
         .map(Weight::word)
         .to_vec()
 });
-const SOURCES: KnownValues<Source> =
-    KnownValues::new(|| Source::ALL.map(Source::name).to_vec(), source);
+const SOURCES: KnownValues<SampleSource> = KnownValues::new(
+    || SampleSource::ALL.map(SampleSource::name).to_vec(),
+    source,
+);
 const MOVERS: KnownValues<Mover> = KnownValues::new(|| vec!["kernel", "staged"], mover);
 const FORMATS: KnownValues<InputFormat> = KnownValues::new(input::formats, input::format);
-const MONITOR_SOURCES: KnownValues<isotherm_sim::Source> = KnownValues::new(
+const MONITOR_SOURCES: KnownValues<isotherm_sim::MonitorSource> = KnownValues::new(
     || {
-        isotherm_sim::Source::ALL
-            .map(isotherm_sim::Source::word)
+        isotherm_sim::MonitorSource::ALL
+            .map(isotherm_sim::MonitorSource::word)
             .to_vec()
     },
     input::monitor_source,
 );
 const POWER_MODELS: KnownValues<&'static str> = KnownValues::new(input::powers, input::power);
 
-fn source(name: &str) -> Result<Source, String> {
-    let known = || Source::ALL.map(Source::name).join(", ");
-    Source::from_name(name)
+fn source(name: &str) -> Result<SampleSource, String> {
+    let known = || SampleSource::ALL.map(SampleSource::name).join(", ");
+    SampleSource::from_name(name)
         .ok_or_else(|| format!("there is no source \"{name}\"; there are {}", known()))
 }
 
@@ -219,7 +221,7 @@ pub(crate) struct Observing {
     /// Profile sources, joined by commas [default: `instrumented` for a program that
     /// `isotherm-cc --profile` compiled, else the best that `isotherm doctor` finds]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = SOURCES, hide_possible_values = true)]
-    pub source: Vec<Source>,
+    pub source: Vec<SampleSource>,
     /// Samples a second and processor
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub frequency: u32,
@@ -439,7 +441,7 @@ pub(crate) struct SimulateArgs {
     /// What the policies see of a trace: exact, accessed-bits, trace-samples, both (added, as TMP does) or
     /// balanced (the daemon's rank of both)
     #[arg(long, value_name = "SOURCE", default_value = "exact", value_parser = MONITOR_SOURCES, hide_possible_values = true)]
-    pub source: isotherm_sim::Source,
+    pub source: isotherm_sim::MonitorSource,
     /// Accesses of the program for which one recorded access stands [default: what the slow tier
     /// serves between two samples, where a profile tells; else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]

@@ -152,9 +152,9 @@ pub(crate) fn epoch(text: &str) -> Result<Nanos, String> {
 ///
 /// # Errors
 /// There is no such source.
-pub(crate) fn monitor_source(word: &str) -> Result<isotherm_sim::Source, String> {
-    isotherm_sim::Source::from_word(word).ok_or_else(|| {
-        let known = isotherm_sim::Source::ALL.map(isotherm_sim::Source::word);
+pub(crate) fn monitor_source(word: &str) -> Result<isotherm_sim::MonitorSource, String> {
+    isotherm_sim::MonitorSource::from_word(word).ok_or_else(|| {
+        let known = isotherm_sim::MonitorSource::ALL.map(isotherm_sim::MonitorSource::word);
         format!(
             "there is no source \"{word}\"; there are {}",
             known.join(", ")
@@ -220,8 +220,8 @@ pub(crate) fn open(path: &Path, reading: &Reading, console: Console) -> Result<I
     };
     Ok(match isotherm_trace::open(path, format, grain)? {
         Trace::Profile(profile) => {
-            let troubles = profile.sources.iter().map(|source| &source.trouble);
-            troubles
+            let diagnostics = profile.sources.iter().map(|source| &source.warning);
+            diagnostics
                 .filter(|trouble| !trouble.is_empty())
                 .for_each(|trouble| console.warn(&format!("{}: {trouble}", path.display())));
             Input::Profile(profile)

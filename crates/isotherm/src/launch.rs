@@ -14,13 +14,13 @@ use anyhow::{Context, Result, bail};
 use isotherm_abi::env;
 use isotherm_act::configuration::Configuration;
 use isotherm_model::profile::Ending;
-use isotherm_sys::spawn::{Held, spawn_held};
+use isotherm_sys::spawn::{SuspendedChild, spawn_suspended};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
-use crate::aftermath::Aftermath;
 use crate::program;
 use crate::session_directory::SessionDirectory;
+use crate::session_summary::SessionSummary;
 use isotherm_console::Console;
 
 /// Name of the runtime's file.
@@ -40,7 +40,7 @@ pub(crate) enum Output {
 pub(crate) struct Ready {
     /// Its directory of session files.
     pub session: SessionDirectory,
-    held: Held,
+    held: SuspendedChild,
     name: String,
 }
 
@@ -133,7 +133,7 @@ pub(crate) fn prepare(
         command.stdout(file);
     }
     let name = name.to_string_lossy().into_owned();
-    let held = spawn_held(command).with_context(|| format!("{name}: cannot be started"))?;
+    let held = spawn_suspended(command).with_context(|| format!("{name}: cannot be started"))?;
     Ok(Ready {
         session,
         held,
@@ -320,17 +320,17 @@ pub(crate) fn end_as(status: ExitStatus) -> ! {
 }
 
 /// Says which processes ran without the runtime, and which run on without us.
-pub(crate) fn warn_of(aftermath: &Aftermath, console: Console) {
-    for (pid, why) in &aftermath.off {
+pub(crate) fn warn_of(summary: &SessionSummary, console: Console) {
+    for (pid, why) in &summary.off {
         console.warn(&format!("Isotherm was off in process {pid}: {why}"));
     }
-    if aftermath.images == 0 {
+    if summary.images == 0 {
         console.warn(
             "no process of the program wrote a session file: unless a line above says why, it was linked \
              statically, or it clears LD_PRELOAD or its environment",
         );
     }
-    match aftermath.running.len() {
+    match summary.running.len() {
         0 => {}
         1 => console.warn("1 descendant of the program still runs and is no longer observed"),
         count => console.warn(&format!(

@@ -2,7 +2,6 @@
 //! stages, and prints; what is decided is decided elsewhere.
 #![forbid(unsafe_code)]
 
-mod aftermath;
 mod cli;
 mod command_line;
 mod commands;
@@ -12,12 +11,13 @@ mod interrupt;
 mod known_values;
 mod launch;
 mod manual;
-mod naming;
 mod output;
 mod program;
 mod recording;
 mod session_directory;
 mod session_guard;
+mod session_summary;
+mod site_names;
 mod tiers_choice;
 
 use std::os::unix::process::ExitStatusExt;

@@ -14,14 +14,14 @@ use isotherm_model::port::{Executor, Recorder};
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::site::Site;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_observe::live::{LiveConfig, LiveError, LiveRun, Source};
+use isotherm_observe::live::{LiveConfig, LiveError, LiveRun, SampleSource};
 use isotherm_pipeline::{Step, StepReport};
 use isotherm_symbols::access_counting::{Instrumentation, instrumentation};
 
 use crate::cli::Observing;
 use crate::launch::{Ready, Running};
-use crate::naming::Naming;
 use crate::program;
+use crate::site_names::Naming;
 use isotherm_console::Console;
 
 /// Pages trapped at a time by the source `trapped-pages`, and for how long: KERNEL measurements
@@ -60,10 +60,10 @@ pub(crate) fn for_sources(
     mut configuration: Configuration,
     observing: &Observing,
 ) -> Configuration {
-    if observing.source.contains(&Source::TrappedPages) {
+    if observing.source.contains(&SampleSource::TrappedPages) {
         configuration.trapping = Some((TRAPPED_PAGES, TRAP_PERIOD, TRAP_SEED));
     }
-    if observing.source.contains(&Source::Instrumented) {
+    if observing.source.contains(&SampleSource::Instrumented) {
         configuration.access_period = Some(observing.period.unwrap_or(DEFAULT_PERIOD));
         configuration.access_filter = observing.cache_filter;
     }
@@ -92,14 +92,14 @@ pub(crate) fn with_sources(
             ));
         }
         let source = match built {
-            Instrumentation::Current => Some(Source::Instrumented),
+            Instrumentation::Current => Some(SampleSource::Instrumented),
             Instrumentation::None | Instrumentation::Other(_) => {
                 isotherm_observe::doctor::examine(Path::new("/")).chosen()
             }
         };
         observing.source.extend(source);
     }
-    if observing.source.contains(&Source::Instrumented) {
+    if observing.source.contains(&SampleSource::Instrumented) {
         return Ok(observing);
     }
     if observing.cache_filter.is_some() {
@@ -243,21 +243,21 @@ impl Recorder for InMemory {
 
 /// Troubles of the sources that have not been said yet: each is said once.
 #[derive(Debug, Default)]
-pub(crate) struct Troubles {
+pub(crate) struct Diagnostics {
     said: BTreeSet<String>,
     unwritten: bool,
 }
 
-impl Troubles {
+impl Diagnostics {
     /// Says those of a segment.
     fn say(&mut self, segment: &Segment, console: Console) {
         for source in segment
             .sources
             .iter()
-            .filter(|source| !source.trouble.is_empty())
+            .filter(|source| !source.warning.is_empty())
         {
             self.once(
-                &format!("source {}: {}", source.name, source.trouble),
+                &format!("source {}: {}", source.name, source.warning),
                 console,
             );
         }
@@ -327,13 +327,13 @@ impl Troubles {
 
 #[cfg(test)]
 mod tests {
-    use super::Troubles;
+    use super::Diagnostics;
 
     #[test]
     fn a_trouble_that_only_grows_is_said_once() {
-        let mut troubles = Troubles::default();
-        assert!(troubles.is_new("source timer: no samples in 10.1 ms"));
-        assert!(!troubles.is_new("source timer: no samples in 12 ms"));
-        assert!(troubles.is_new("source timer: throttled 3 times"));
+        let mut diagnostics = Diagnostics::default();
+        assert!(diagnostics.is_new("source timer: no samples in 10.1 ms"));
+        assert!(!diagnostics.is_new("source timer: no samples in 12 ms"));
+        assert!(diagnostics.is_new("source timer: throttled 3 times"));
     }
 }

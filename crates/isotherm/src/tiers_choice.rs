@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use isotherm_model::footprint::Footprint;
 use isotherm_model::tier::{Emulation, Tier, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
-use isotherm_observe::doctor::{self, State};
+use isotherm_observe::doctor::{self, FeatureState};
 use isotherm_observe::probe::Probe;
 
 use isotherm_model::words::percent;
@@ -51,8 +51,8 @@ pub(crate) fn trouble(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
         return None;
     }
     match doctor::userfaultfd(probe).state {
-        State::Available | State::Degraded { .. } => None,
-        State::Missing { why, remedy } => Some(format!(
+        FeatureState::Available | FeatureState::Degraded { .. } => None,
+        FeatureState::Missing { why, remedy } => Some(format!(
             "the emulated pair cannot work here: {why}; {remedy}"
         )),
     }

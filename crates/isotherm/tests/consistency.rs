@@ -347,7 +347,7 @@ fn counting(directory: &Path, cache_filter: Option<Bytes>) {
         lost: 0,
         cost: Nanos(0),
         cost_note: String::new(),
-        trouble: String::new(),
+        warning: String::new(),
     };
     let segment = Segment {
         sites: sites.to_vec(),

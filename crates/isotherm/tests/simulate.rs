@@ -152,7 +152,7 @@ fn timer() -> SourceReport {
         lost: 0,
         cost: Nanos::ZERO,
         cost_note: String::new(),
-        trouble: String::new(),
+        warning: String::new(),
     }
 }
 

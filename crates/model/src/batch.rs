@@ -78,7 +78,7 @@ pub struct SourceReport {
     /// What it is known to cost the program, in words with its origin.
     pub cost_note: String,
     /// Why it is off or weaker than it could be; empty where all is well.
-    pub trouble: String,
+    pub warning: String,
 }
 
 /// All that was seen in one epoch.

@@ -46,7 +46,7 @@ impl AddressRange {
 /// How the kernel chooses the node of a new page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangePolicy {
-    /// No wish: the thread's policy, or the node of the processor that touches it.
+    /// No request: the thread's policy, or the node of the processor that touches it.
     Default,
     /// This node first (`MPOL_PREFERRED`).
     Preferred(NodeId),
@@ -61,7 +61,7 @@ pub enum RangePolicy {
 
 /// What to do with a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Request {
+pub enum RangeRequest {
     /// Make its new pages so; those that are there stay.
     Place(RangePolicy),
     /// Bring the pages that are there to this node.
@@ -76,7 +76,7 @@ pub struct RangeAction {
     /// Which.
     pub range: AddressRange,
     /// What to do.
-    pub request: Request,
+    pub request: RangeRequest,
 }
 
 /// What became of a part of a range.
@@ -145,7 +145,7 @@ impl RangeOutcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+    use super::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
     use crate::batch::Process;
     use crate::outcome::Fate;
     use crate::units::Bytes;
@@ -157,7 +157,7 @@ mod tests {
                 start: 4096,
                 bytes: Bytes(bytes),
             },
-            request: Request::Move(NodeId(1)),
+            request: RangeRequest::Move(NodeId(1)),
         })
     }
 

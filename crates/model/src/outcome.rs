@@ -64,7 +64,7 @@ pub const NO_ROOM: &str = "the node has no room";
 pub enum Fate {
     /// It was moved.
     Moved,
-    /// The wish was handed to the runtime, which moves in the background, or to the kernel, which
+    /// The request was handed to the runtime, which moves in the background, or to the kernel, which
     /// obeys as pages are made.
     Requested,
     /// It was there before.

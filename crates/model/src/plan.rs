@@ -126,7 +126,7 @@ pub struct Assignment {
 /// overfills the tier, as hotset and thermos may, does not count what will spill, and
 /// `planned <= bound` and `first_touch <= bound` always.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct PlanBounds {
     /// This plan.
     pub planned: u64,
     /// First touch at the same capacity.
@@ -157,7 +157,7 @@ pub struct Plan {
     /// Where data of sites that it does not name goes.
     pub default_tier: TierIndex,
     /// Its standing between the bounds.
-    pub standing: Standing,
+    pub standing: PlanBounds,
     /// Sites, by value per byte descending, then by id.
     pub assignments: Vec<Assignment>,
     /// Callers of the sites, innermost first, by which they are found again in another build of the program; none of
@@ -252,7 +252,7 @@ impl Plan {
     }
 }
 
-impl Standing {
+impl PlanBounds {
     /// Share of the bound that the plan reaches; 1 where the bound is zero.
     #[must_use]
     pub fn share_of_bound(&self) -> f64 {
@@ -264,7 +264,7 @@ impl Standing {
     }
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for PlanBounds {
     /// `0.97 of the bound (first touch 0.41)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first_touch = if self.bound == 0 {
@@ -284,7 +284,7 @@ impl fmt::Display for Standing {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::{Assignment, Caller, Plan, Standing, Value, Weight};
+    use super::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
     use crate::count_unit::CountUnit;
     use crate::site::{CallerId, SiteId};
     use crate::tier::{Emulation, TierIndex, Tiers};
@@ -329,7 +329,7 @@ mod tests {
             depth: 4,
             tiers: Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER),
             default_tier: FAST,
-            standing: Standing::default(),
+            standing: PlanBounds::default(),
             assignments,
             frames: BTreeMap::new(),
         }

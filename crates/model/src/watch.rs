@@ -28,14 +28,14 @@ pub struct Unit {
 
 /// Which kind of source saw an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Evidence {
+pub enum SourceKind {
     /// A page's accessed bit was found set: one hit a page and look.
     AccessedBits,
     /// A sample of the access itself: one hit a sample.
     TraceSamples,
 }
 
-impl Evidence {
+impl SourceKind {
     /// Both.
     pub const ALL: [Self; 2] = [Self::AccessedBits, Self::TraceSamples];
 
@@ -60,7 +60,7 @@ impl Evidence {
 
 /// Accesses that a source saw in a range in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sighting {
+pub struct AccessReport {
     /// Whose memory.
     pub process: Process,
     /// Where. The source cannot tell its parts apart.
@@ -68,14 +68,14 @@ pub struct Sighting {
     /// How many in the range together.
     pub hits: u64,
     /// By which kind of source.
-    pub evidence: Evidence,
+    pub kind: SourceKind,
     /// Physical address of what was accessed, where the source tells it.
     pub physical: Option<u64>,
 }
 
 /// What a process holds in one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct UnitResidency {
     /// Which unit.
     pub unit: Unit,
     /// Bytes of it that are resident, at least one and at most its size.
@@ -96,7 +96,7 @@ pub struct UnitHeat {
     pub resident: Bytes,
     /// Of these, bytes in the fast tier when the epoch's moves were done.
     pub fast: Bytes,
-    /// Hits by [`Evidence`], in its order.
+    /// Hits by [`SourceKind`], in its order.
     pub hits: [u64; 2],
 }
 
@@ -119,7 +119,7 @@ pub struct Watched {
     /// The control group it is in, empty where there is none.
     pub control_group: String,
     /// Why its memory or its accesses cannot be seen; empty where all is well.
-    pub trouble: String,
+    pub warning: String,
 }
 
 /// All that was seen in one epoch.
@@ -132,9 +132,9 @@ pub struct Observation {
     /// The processes that are watched now. What a process held that is not named is forgotten.
     pub processes: Vec<Watched>,
     /// What they hold, each unit once.
-    pub held: Vec<Held>,
+    pub residency: Vec<UnitResidency>,
     /// What was accessed.
-    pub sightings: Vec<Sighting>,
+    pub access_reports: Vec<AccessReport>,
     /// Where trace samples of the epoch lay when they were taken, by process; empty where that was not asked.
     pub placed: BTreeMap<Process, Placed>,
     /// Bytes of the fast tier that watched processes may use, what they hold there now included.

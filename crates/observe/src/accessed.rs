@@ -202,7 +202,7 @@ impl AccessedBits {
                 // Gone since it was chosen.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
-                    self.report.trouble = format!(
+                    self.report.warning = format!(
                         "/proc/{pid}/clear_refs: {error}; it needs the same user, and a kernel \
                          with CONFIG_PROC_PAGE_MONITOR"
                     );

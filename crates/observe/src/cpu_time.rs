@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use isotherm_model::units::Nanos;
-use isotherm_sys::perf::Counter;
+use isotherm_sys::perf::PerfCounter;
 
 use crate::accessed::usage;
 use crate::processes::Processes;
@@ -12,7 +12,7 @@ use crate::processes::Processes;
 /// The processor time of a program and what it forked.
 #[derive(Debug)]
 pub struct CpuTime {
-    counter: Option<Counter>,
+    counter: Option<PerfCounter>,
     used: Nanos,
 }
 
@@ -21,7 +21,7 @@ impl CpuTime {
     #[must_use]
     pub fn new(pid: u32) -> Self {
         Self {
-            counter: Counter::open(Counter::CPU_CLOCK, pid).ok(),
+            counter: PerfCounter::open(PerfCounter::CPU_CLOCK, pid).ok(),
             used: Nanos::ZERO,
         }
     }

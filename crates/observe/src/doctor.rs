@@ -7,17 +7,17 @@ use std::fmt;
 use std::path::Path;
 
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::Evidence;
+use isotherm_model::watch::SourceKind;
 use isotherm_model::words::counted;
 
-use crate::counters::{self, Kind, Lack};
-use crate::live::Source;
+use crate::counters::{self, CounterKind, Lack};
+use crate::live::SampleSource;
 use crate::pmu::Pmu;
-use crate::probe::{Machine, Probe};
+use crate::probe::{KernelProbe, Probe};
 
 /// How well something works.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum FeatureState {
     /// It works.
     Available,
     /// It works less well than it could.
@@ -44,16 +44,18 @@ pub struct Finding {
     /// What was found, in a few words.
     pub detail: String,
     /// How well it works.
-    pub state: State,
+    pub state: FeatureState,
 }
 
 impl fmt::Display for Finding {
     /// `timer samples: missing: perf_event_open is not allowed. Remedy: ...`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (word, why, remedy) = match &self.state {
-            State::Available => return write!(f, "{}: available ({})", self.feature, self.detail),
-            State::Degraded { why, remedy } => ("degraded", why, remedy),
-            State::Missing { why, remedy } => ("missing", why, remedy),
+            FeatureState::Available => {
+                return write!(f, "{}: available ({})", self.feature, self.detail);
+            }
+            FeatureState::Degraded { why, remedy } => ("degraded", why, remedy),
+            FeatureState::Missing { why, remedy } => ("missing", why, remedy),
         };
         write!(f, "{}: {word}: {why}. Remedy: {remedy}", self.feature)
     }
@@ -63,7 +65,7 @@ impl fmt::Display for Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
     /// Which.
-    pub source: Source,
+    pub source: SampleSource,
     /// It can be used here.
     pub usable: bool,
     /// What it gives, or why it cannot be used.
@@ -82,7 +84,7 @@ pub struct Examination {
 impl Examination {
     /// The source that would be used: the first usable one, if any is.
     #[must_use]
-    pub fn chosen(&self) -> Option<Source> {
+    pub fn chosen(&self) -> Option<SampleSource> {
         self.ranking.iter().find(|it| it.usable).map(|it| it.source)
     }
 }
@@ -90,30 +92,31 @@ impl Examination {
 /// Examines the machine whose file system is mounted at `root` (`/`).
 #[must_use]
 pub fn examine(root: &Path) -> Examination {
-    examine_with(root, &Machine)
+    examine_with(root, &KernelProbe)
 }
 
 /// As [`examine`], with other answers from the kernel.
 #[must_use]
 pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
-    let hardware = [Source::Pebs, Source::Ibs, Source::Spe].map(|it| hardware(it, root, probe));
+    let hardware = [SampleSource::Pebs, SampleSource::Ibs, SampleSource::Spe]
+        .map(|it| hardware(it, root, probe));
     let timer = timer(probe);
     let accessed = accessed_bits(probe);
     let trapped = userfaultfd(probe);
     let sources = hardware
         .iter()
-        .zip([Source::Pebs, Source::Ibs, Source::Spe])
+        .zip([SampleSource::Pebs, SampleSource::Ibs, SampleSource::Spe])
         .chain([
-            (&timer, Source::Timer),
-            (&accessed, Source::AccessedBits),
-            (&trapped, Source::TrappedPages),
+            (&timer, SampleSource::Timer),
+            (&accessed, SampleSource::AccessedBits),
+            (&trapped, SampleSource::TrappedPages),
         ]);
     let ranking = sources
         .map(|(finding, source)| ranked(source, finding))
         .collect();
     let [pebs, ibs, spe] = hardware;
     let mut findings = vec![pebs, ibs, spe, timer, paranoid(root)];
-    findings.extend(Kind::ALL.map(|kind| counting(kind, root, probe)));
+    findings.extend(CounterKind::ALL.map(|kind| counting(kind, root, probe)));
     findings.extend([
         resting(root, probe),
         accessed,
@@ -134,18 +137,22 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
 /// The processor's own samples where they can be had, else the timer. Nothing else is looked at, and
 /// no more once one is found.
 #[must_use]
-pub fn best_samples(root: &Path, probe: &dyn Probe) -> Source {
-    let usable =
-        |source: &Source| !matches!(hardware(*source, root, probe).state, State::Missing { .. });
-    let mut hardware = [Source::Pebs, Source::Ibs, Source::Spe].into_iter();
-    hardware.find(usable).unwrap_or(Source::Timer)
+pub fn best_samples(root: &Path, probe: &dyn Probe) -> SampleSource {
+    let usable = |source: &SampleSource| {
+        !matches!(
+            hardware(*source, root, probe).state,
+            FeatureState::Missing { .. }
+        )
+    };
+    let mut hardware = [SampleSource::Pebs, SampleSource::Ibs, SampleSource::Spe].into_iter();
+    hardware.find(usable).unwrap_or(SampleSource::Timer)
 }
 
-fn ranked(source: Source, finding: &Finding) -> Ranked {
+fn ranked(source: SampleSource, finding: &Finding) -> Ranked {
     let (usable, note) = match &finding.state {
-        State::Available => (true, finding.detail.clone()),
-        State::Degraded { why, .. } => (true, why.clone()),
-        State::Missing { why, .. } => (false, why.clone()),
+        FeatureState::Available => (true, finding.detail.clone()),
+        FeatureState::Degraded { why, .. } => (true, why.clone()),
+        FeatureState::Missing { why, .. } => (false, why.clone()),
     };
     Ranked {
         source,
@@ -158,12 +165,12 @@ fn available(feature: &'static str, detail: impl Into<String>) -> Finding {
     Finding {
         feature,
         detail: detail.into(),
-        state: State::Available,
+        state: FeatureState::Available,
     }
 }
 
 fn degraded(feature: &'static str, why: impl Into<String>, remedy: &str) -> Finding {
-    let state = State::Degraded {
+    let state = FeatureState::Degraded {
         why: why.into(),
         remedy: remedy.to_owned(),
     };
@@ -175,7 +182,7 @@ fn degraded(feature: &'static str, why: impl Into<String>, remedy: &str) -> Find
 }
 
 fn missing(feature: &'static str, why: impl Into<String>, remedy: &str) -> Finding {
-    let state = State::Missing {
+    let state = FeatureState::Missing {
         why: why.into(),
         remedy: remedy.to_owned(),
     };
@@ -189,10 +196,10 @@ fn missing(feature: &'static str, why: impl Into<String>, remedy: &str) -> Findi
 const ALLOW_PERF: &str = "set kernel.perf_event_paranoid to 2 or less, or give the command \
                           CAP_PERFMON; in a container, allow perf_event_open in its seccomp profile";
 
-fn hardware(source: Source, root: &Path, probe: &dyn Probe) -> Finding {
+fn hardware(source: SampleSource, root: &Path, probe: &dyn Probe) -> Finding {
     let (feature, pmu) = match source {
-        Source::Ibs => ("AMD IBS", Pmu::Ibs),
-        Source::Spe => ("Arm SPE", Pmu::Spe),
+        SampleSource::Ibs => ("AMD IBS", Pmu::Ibs),
+        SampleSource::Spe => ("Arm SPE", Pmu::Spe),
         _ => ("Intel PEBS", Pmu::Pebs),
     };
     let event = match pmu.event(root) {
@@ -281,7 +288,7 @@ fn paranoid(root: &Path) -> Finding {
     }
 }
 
-fn counting(kind: Kind, root: &Path, probe: &dyn Probe) -> Finding {
+fn counting(kind: CounterKind, root: &Path, probe: &dyn Probe) -> Finding {
     match counters::open(kind, root, &|event| probe.counter(event)) {
         Ok(counters::Counting::Events(events)) => available(
             kind.name(),
@@ -295,7 +302,7 @@ fn counting(kind: Kind, root: &Path, probe: &dyn Probe) -> Finding {
 /// What each kind of source rests by while it is low (TMP's rule of 20 %).
 fn resting(root: &Path, probe: &dyn Probe) -> Finding {
     const NAME: &str = "sources that may rest";
-    let chosen = Evidence::ALL.map(|evidence| {
+    let chosen = SourceKind::ALL.map(|evidence| {
         let choice = counters::choose(evidence, root, &|event| probe.counter(event));
         (evidence, choice.counting.map(|(kind, _)| kind.name()))
     });
@@ -367,8 +374,8 @@ fn idle_pages(root: &Path) -> Finding {
 fn page_tables(probe: &dyn Probe) -> Finding {
     const NAME: &str = "resident pages";
     match probe.page_tables() {
-        Ok(crate::resident::Method::Scan) => available(NAME, "by PAGEMAP_SCAN"),
-        Ok(crate::resident::Method::Read) => degraded(
+        Ok(crate::resident::ResidencyMethod::Scan) => available(NAME, "by PAGEMAP_SCAN"),
+        Ok(crate::resident::ResidencyMethod::Read) => degraded(
             NAME,
             "by reading pagemap, about 0.05 us for each page, absent ones too",
             "Linux 6.7, which has PAGEMAP_SCAN",

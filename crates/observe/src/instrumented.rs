@@ -8,7 +8,7 @@ use isotherm_model::words::counted;
 use crate::clock::Clock;
 use crate::perf_source::empty_report;
 use crate::sessions::Sessions;
-use crate::source::Source;
+use crate::source::SampleSource;
 
 /// What it costs the program.
 const COST: &str = "at one access in 1,024 about 1.1 times the run time, with every access counted 8 to 20 times \
@@ -33,7 +33,7 @@ impl Instrumented {
             format!("{FILTERED_COST}; only accesses that miss a cache filter of {size} in each thread are counted")
         });
         Self {
-            report: empty_report(Source::Instrumented.name(), cost),
+            report: empty_report(SampleSource::Instrumented.name(), cost),
             dropped: 0,
         }
     }
@@ -68,13 +68,13 @@ impl Instrumented {
     pub(crate) fn report(&self, cpu: Nanos, a_while: Nanos) -> SourceReport {
         let mut report = self.report.clone();
         if report.taken == 0 && cpu > a_while {
-            report.trouble = format!(
+            report.warning = format!(
                 "it delivered nothing although the program used {cpu} of processor time; was the \
                  program compiled with isotherm-cc --profile, and of this version?"
             );
         } else if report.lost > 0 {
             let samples = counted(report.lost, "sample");
-            report.trouble = format!("missing for want of room: {samples}");
+            report.warning = format!("missing for want of room: {samples}");
         }
         report
     }
@@ -89,8 +89,8 @@ mod tests {
     fn silence_of_a_busy_program_is_named() {
         let source = Instrumented::new(None);
         let quiet = source.report(Nanos(5), Nanos(10));
-        assert_eq!((quiet.trouble.as_str(), quiet.taken), ("", 0));
-        let trouble = source.report(Nanos(20), Nanos(10)).trouble;
+        assert_eq!((quiet.warning.as_str(), quiet.taken), ("", 0));
+        let trouble = source.report(Nanos(20), Nanos(10)).warning;
         assert!(trouble.contains("isotherm-cc --profile"), "{trouble}");
     }
 }

@@ -24,10 +24,10 @@
 
 pub mod accessed;
 pub mod clock;
+pub mod counter_throttle;
 pub mod counters;
 pub mod cpu_time;
 pub mod doctor;
-pub mod gate;
 pub mod instrumented;
 pub mod live;
 pub mod perf_source;
@@ -35,7 +35,7 @@ pub mod pmu;
 pub mod probe;
 pub mod processes;
 pub mod resident;
-pub mod sample_price;
+pub mod sample_cost;
 pub mod session;
 pub mod sessions;
 pub mod sites;

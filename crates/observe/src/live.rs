@@ -26,17 +26,17 @@ use std::path::{Path, PathBuf};
 use isotherm_model::batch::{Batch, Count, Epoch, Process, Sample, SourceReport};
 use isotherm_model::port::Observer;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_sys::perf::{Counter, Event};
+use isotherm_sys::perf::{PerfCounter, PerfEventAttributes};
 
 use crate::accessed::{AccessedBits, spread};
 use crate::clock::{Clock, MachineClock};
+use crate::counter_throttle::CounterThrottle;
 use crate::cpu_time::CpuTime;
-use crate::gate::Gate;
 use crate::instrumented::Instrumented;
-use crate::perf_source::{Happening, PerfSource, What, empty_report};
+use crate::perf_source::{EventKind, PerfEvent, PerfSource, empty_report};
 use crate::processes::Processes;
 use crate::sessions::Sessions;
-pub use crate::source::Source;
+pub use crate::source::SampleSource;
 use isotherm_symbols::code::Code;
 use isotherm_symbols::decode::Architecture;
 use isotherm_topology::cpu_list;
@@ -47,7 +47,7 @@ pub struct LiveConfig {
     /// Where the runtime puts its session files.
     pub session_dir: PathBuf,
     /// Sources to use.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SampleSource>,
     /// Timer samples per second of processor time.
     pub sample_hz: u32,
     /// Size of the filter that counted accesses missed, where the runtime was told to have one.
@@ -59,7 +59,7 @@ pub struct LiveConfig {
 impl LiveConfig {
     /// These sources at 1 kHz, on this machine.
     #[must_use]
-    pub fn new(session_dir: &Path, sources: Vec<Source>) -> Self {
+    pub fn new(session_dir: &Path, sources: Vec<SampleSource>) -> Self {
         Self {
             session_dir: session_dir.to_owned(),
             sources,
@@ -120,7 +120,7 @@ pub struct LiveRun {
     sessions: Sessions,
     samples: Vec<Sample>,
     raw: Vec<Raw>,
-    waiting: Vec<Happening>,
+    waiting: Vec<PerfEvent>,
     since: Nanos,
 }
 
@@ -129,8 +129,8 @@ struct Attached {
     processes: Processes,
     code: Code,
     cpu: CpuTime,
-    tlb: Option<(Counter, Gate)>,
-    cache: Option<(Counter, Gate)>,
+    tlb: Option<(PerfCounter, CounterThrottle)>,
+    cache: Option<(PerfCounter, CounterThrottle)>,
 }
 
 impl LiveRun {
@@ -149,10 +149,10 @@ impl LiveRun {
         let resident_note = "read from outside, about 0.05 us a page without PAGEMAP_SCAN; at \
                              most 2 % of the time";
         Self {
-            accessed: wants(Source::AccessedBits).then(AccessedBits::new),
-            touches: wants(Source::TrappedPages)
-                .then(|| empty_report(Source::TrappedPages.name(), touches_note.to_owned())),
-            instrumented: wants(Source::Instrumented)
+            accessed: wants(SampleSource::AccessedBits).then(AccessedBits::new),
+            touches: wants(SampleSource::TrappedPages)
+                .then(|| empty_report(SampleSource::TrappedPages.name(), touches_note.to_owned())),
+            instrumented: wants(SampleSource::Instrumented)
                 .then(|| Instrumented::new(config.cache_filter)),
             files: empty_report(
                 "session-files",
@@ -190,9 +190,9 @@ impl LiveRun {
             self.perf.extend(self.open(source, pid, &cpus, tasks));
         }
         let gate = |event| {
-            Counter::open(event, pid)
+            PerfCounter::open(event, pid)
                 .ok()
-                .map(|it| (it, Gate::default()))
+                .map(|it| (it, CounterThrottle::default()))
         };
         self.attached = Some(Attached {
             processes: Processes::new(pid, &proc_root),
@@ -201,9 +201,9 @@ impl LiveRun {
             tlb: self
                 .accessed
                 .as_ref()
-                .and_then(|_| gate(Counter::TLB_MISSES)),
+                .and_then(|_| gate(PerfCounter::TLB_MISSES)),
             cache: (self.perf.iter().any(PerfSource::is_hardware))
-                .then(|| gate(Counter::CACHE_MISSES))
+                .then(|| gate(PerfCounter::CACHE_MISSES))
                 .flatten(),
         });
         self.since = self.clock.now();
@@ -211,7 +211,13 @@ impl LiveRun {
     }
 
     /// Opens a source if it is one of perf's. Only one of them records forks and mappings.
-    fn open(&self, source: Source, pid: u32, cpus: &[u32], tasks: bool) -> Option<PerfSource> {
+    fn open(
+        &self,
+        source: SampleSource,
+        pid: u32,
+        cpus: &[u32],
+        tasks: bool,
+    ) -> Option<PerfSource> {
         let hz = self.config.sample_hz.clamp(1, 100_000);
         let (event, addressing, note) = source.event(&self.config.root, hz)?;
         let mut perf = PerfSource::new(source.name(), addressing, note.to_owned());
@@ -219,11 +225,11 @@ impl LiveRun {
             Ok(event) => {
                 // Room for two seconds of samples: the reader may be late.
                 let ring_bytes = (hz as usize * 2 * SAMPLE_BYTES).clamp(64 << 10, 8 << 20);
-                let event = Event { tasks, ..event };
+                let event = PerfEventAttributes { tasks, ..event };
                 let beside = source.beside(&self.config.root);
                 perf.attach(&event, beside.as_ref(), pid, (cpus, ring_bytes));
             }
-            Err(why) => perf.report.trouble = why,
+            Err(why) => perf.report.warning = why,
         }
         Some(perf)
     }
@@ -273,22 +279,26 @@ impl LiveRun {
             .partition_point(|happening| happening.time_ns <= now.0);
         let begin = self.clock.busy();
         let mut last_source = None;
-        for Happening { time_ns, what } in self.waiting.drain(..ready) {
+        for PerfEvent {
+            time_ns,
+            kind: what,
+        } in self.waiting.drain(..ready)
+        {
             match what {
-                What::Fork { parent, child } => {
+                EventKind::Fork { parent, child } => {
                     attached.processes.fork(parent, child);
                     attached.code.fork(parent, child);
                 }
-                What::Exec(pid) => {
+                EventKind::Exec(pid) => {
                     attached.processes.exec(pid, time_ns);
                     attached.code.forget(pid);
                 }
-                What::Exit(pid) => {
+                EventKind::Exit(pid) => {
                     attached.processes.exit(pid);
                     attached.code.forget(pid);
                 }
-                What::Map(mapping) => attached.code.map(&mapping.borrow()),
-                What::Sample(number, sample) => {
+                EventKind::Map(mapping) => attached.code.map(&mapping.borrow()),
+                EventKind::Sample(number, sample) => {
                     let source = &mut self.perf[number];
                     last_source = Some(number);
                     let address = source.data_address(&sample, &mut attached.code);
@@ -425,14 +435,14 @@ impl LiveRun {
             .map_or(Nanos::ZERO, |it| it.cpu.used());
         let period = Nanos(1_000_000_000 / u64::from(self.config.sample_hz.max(1)));
         let perf = self.perf.iter().map(|source| SourceReport {
-            trouble: source.trouble(cpu, period),
+            warning: source.trouble(cpu, period),
             ..source.report.clone()
         });
         let others = self.accessed.as_ref().map(|accessed| &accessed.report);
         let others = others.into_iter().chain(&self.touches).map(|report| {
             let mut report = report.clone();
-            if report.taken == 0 && report.trouble.is_empty() && cpu > A_WHILE {
-                report.trouble = format!(
+            if report.taken == 0 && report.warning.is_empty() && cpu > A_WHILE {
+                report.warning = format!(
                     "it delivered nothing although the program used {cpu} of processor time"
                 );
             }
@@ -441,13 +451,13 @@ impl LiveRun {
         let instrumented = self.instrumented.iter();
         let instrumented = instrumented.map(|source| source.report(cpu, A_WHILE));
         let files = SourceReport {
-            trouble: self.session_trouble(cpu),
+            warning: self.session_trouble(cpu),
             ..self.files.clone()
         };
         let mut resident = self.resident.clone();
         let unmeasured = resident.taken == 0 && !self.sessions.have_measured_themselves();
         if unmeasured && !self.sessions.is_empty() {
-            resident.trouble = "the program ended before its memory was measured: sizes are those \
+            resident.warning = "the program ended before its memory was measured: sizes are those \
                                 that it asked for at one time, or mapped"
                 .to_owned();
         }

@@ -6,9 +6,9 @@ use std::io;
 use isotherm_model::batch::SourceReport;
 use isotherm_model::units::Nanos;
 use isotherm_model::words::counted;
-use isotherm_sys::perf::aux::Trace;
-use isotherm_sys::perf::record::{Mapping, Record, Records, Sample, SampleLayout};
-use isotherm_sys::perf::{Event, Sampler};
+use isotherm_sys::perf::aux::AuxTrace;
+use isotherm_sys::perf::record::{Mapping, PerfSample, Record, Records, SampleLayout};
+use isotherm_sys::perf::{PerfEventAttributes, Sampler};
 
 use isotherm_symbols::code::Code;
 
@@ -45,16 +45,16 @@ const CPUS_AT_MOST: usize = 1 << 16;
 
 /// Something that happened, with its time, apart from the ring it came from.
 #[derive(Clone, Debug)]
-pub struct Happening {
+pub struct PerfEvent {
     /// `CLOCK_MONOTONIC`, nanoseconds; 0 where it was not recorded.
     pub time_ns: u64,
     /// What.
-    pub what: What,
+    pub kind: EventKind,
 }
 
 /// What happened.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum EventKind {
     /// A process was made.
     Fork {
         /// By whom.
@@ -69,7 +69,7 @@ pub enum What {
     /// A process mapped code.
     Map(OwnedMapping),
     /// A sample of the source with this number.
-    Sample(usize, Box<Sample>),
+    Sample(usize, Box<PerfSample>),
 }
 
 /// An executable mapping that owns its path.
@@ -135,8 +135,8 @@ impl PerfSource {
     /// becomes the report's trouble.
     pub fn attach(
         &mut self,
-        event: &Event,
-        beside: Option<&Event>,
+        event: &PerfEventAttributes,
+        beside: Option<&PerfEventAttributes>,
         pid: u32,
         (cpus, ring_bytes): (&[u32], usize),
     ) {
@@ -144,10 +144,10 @@ impl PerfSource {
         match open(event, pid, cpus, ring_bytes) {
             Ok((sampler, without)) => {
                 self.samplers.push(sampler);
-                self.report.trouble = without;
+                self.report.warning = without;
             }
             Err(error) => {
-                self.report.trouble = refusal(&error);
+                self.report.warning = refusal(&error);
                 return;
             }
         }
@@ -155,7 +155,7 @@ impl PerfSource {
         match beside.transpose() {
             Ok(opened) => self.samplers.extend(opened.map(|(sampler, _)| sampler)),
             Err(error) => {
-                self.report.trouble = format!("stores are not sampled: {}", refusal(&error));
+                self.report.warning = format!("stores are not sampled: {}", refusal(&error));
             }
         }
     }
@@ -185,13 +185,13 @@ impl PerfSource {
     }
 
     /// Takes what the rings hold. `number` marks the samples as this source's.
-    pub fn read(&mut self, number: usize, happenings: &mut Vec<Happening>) {
+    pub fn read(&mut self, number: usize, happenings: &mut Vec<PerfEvent>) {
         self.drain(number, |_, happening| happenings.push(happening));
     }
 
     /// As [`Self::read`], one after the other, for those who need not keep them: a second's samples with
     /// their registers are more memory than all that the daemon learns from them.
-    pub fn drain(&mut self, number: usize, mut take: impl FnMut(&mut Self, Happening)) {
+    pub fn drain(&mut self, number: usize, mut take: impl FnMut(&mut Self, PerfEvent)) {
         let (mut bytes, mut traces) = (Vec::new(), Vec::new());
         for at in 0..self.samplers.len() {
             for ring in 0..self.samplers[at].rings() {
@@ -216,29 +216,29 @@ impl PerfSource {
         &mut self,
         number: usize,
         (bytes, layout): (&[u8], SampleLayout),
-        traces: &[Trace],
-        take: &mut impl FnMut(&mut Self, Happening),
+        traces: &[AuxTrace],
+        take: &mut impl FnMut(&mut Self, PerfEvent),
     ) {
         for trace in traces {
             self.report.lost += u64::from(trace.truncated);
             let unknown = crate::spe::samples(trace, |sample| {
                 self.report.taken += 1;
                 count(&mut self.by_cpu, sample.cpu);
-                let happening = Happening {
+                let event = PerfEvent {
                     time_ns: sample.time_ns,
-                    what: What::Sample(number, Box::new(sample)),
+                    kind: EventKind::Sample(number, Box::new(sample)),
                 };
-                take(self, happening);
+                take(self, event);
             });
             self.malformed += u64::from(unknown > 0);
         }
         let mut records = Records::new(bytes, layout);
         for record in &mut records {
-            let (time_ns, what) = match record {
+            let (time_ns, kind) = match record {
                 Record::Sample(sample) => {
                     self.report.taken += 1;
                     count(&mut self.by_cpu, sample.cpu);
-                    (sample.time_ns, What::Sample(number, Box::new(sample)))
+                    (sample.time_ns, EventKind::Sample(number, Box::new(sample)))
                 }
                 Record::Lost(count) => {
                     self.report.lost += count;
@@ -249,14 +249,16 @@ impl PerfSource {
                     parent,
                     tid,
                     time_ns,
-                } if pid != parent && pid == tid => (time_ns, What::Fork { parent, child: pid }),
-                Record::Exit { pid, tid, time_ns } if pid == tid => (time_ns, What::Exit(pid)),
+                } if pid != parent && pid == tid => {
+                    (time_ns, EventKind::Fork { parent, child: pid })
+                }
+                Record::Exit { pid, tid, time_ns } if pid == tid => (time_ns, EventKind::Exit(pid)),
                 Record::Comm {
                     pid,
                     exec: true,
                     time_ns,
-                } => (time_ns, What::Exec(pid)),
-                Record::Mapping(mapping) => (mapping.time_ns, What::Map(mapping.into())),
+                } => (time_ns, EventKind::Exec(pid)),
+                Record::Mapping(mapping) => (mapping.time_ns, EventKind::Map(mapping.into())),
                 Record::Throttled(on) => {
                     self.throttled += u64::from(on);
                     continue;
@@ -273,13 +275,13 @@ impl PerfSource {
                     continue;
                 }
             };
-            take(self, Happening { time_ns, what });
+            take(self, PerfEvent { time_ns, kind });
         }
         self.malformed += u64::from(records.rest() > 0);
     }
 
     /// The data address of a sample of this source, counted as usable if there is one.
-    pub fn data_address(&mut self, sample: &Sample, code: &mut Code) -> Option<u64> {
+    pub fn data_address(&mut self, sample: &PerfSample, code: &mut Code) -> Option<u64> {
         let address = match self.addressing {
             Addressing::Decoded => code.data_address(sample),
             Addressing::Given => Some(sample.address).filter(|address| *address != 0),
@@ -310,8 +312,8 @@ impl PerfSource {
     /// What is wrong, given the processor time that the program has used.
     #[must_use]
     pub fn trouble(&self, cpu: Nanos, period: Nanos) -> String {
-        if !self.report.trouble.is_empty() || self.samplers.is_empty() {
-            return self.report.trouble.clone();
+        if !self.report.warning.is_empty() || self.samplers.is_empty() {
+            return self.report.warning.clone();
         }
         let mut troubles = Vec::new();
         // Ten periods without a sample are no chance any more.
@@ -340,12 +342,17 @@ impl PerfSource {
 }
 
 /// Opens an event, without physical addresses where those are refused; why is then told.
-fn open(event: &Event, pid: u32, cpus: &[u32], ring_bytes: usize) -> io::Result<(Sampler, String)> {
+fn open(
+    event: &PerfEventAttributes,
+    pid: u32,
+    cpus: &[u32],
+    ring_bytes: usize,
+) -> io::Result<(Sampler, String)> {
     let refused = match Sampler::open(event, pid, cpus, ring_bytes) {
         Err(error) if event.physical.is_some() => error,
         opened => return opened.map(|sampler| (sampler, String::new())),
     };
-    let plain = Event {
+    let plain = PerfEventAttributes {
         physical: None,
         ..event.clone()
     };
@@ -375,7 +382,7 @@ pub fn empty_report(name: &str, cost_note: String) -> SourceReport {
         lost: 0,
         cost: Nanos::ZERO,
         cost_note,
-        trouble: String::new(),
+        warning: String::new(),
     }
 }
 
@@ -401,24 +408,24 @@ pub fn refusal(error: &io::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Addressing, PerfSource, What};
-    use isotherm_sys::perf::Event;
+    use super::{Addressing, EventKind, PerfSource};
+    use isotherm_sys::perf::PerfEventAttributes;
 
     /// A source of this thread's page faults, which have addresses on every machine, with another event
     /// beside them.
-    fn attached(beside: &Event) -> PerfSource {
+    fn attached(beside: &PerfEventAttributes) -> PerfSource {
         let mut source = PerfSource::new("page-faults", Addressing::Given, String::new());
         let cpus = isotherm_topology::cpu_list::online_cpus("/".as_ref());
-        let event = Event::page_faults(1);
+        let event = PerfEventAttributes::page_faults(1);
         source.attach(&event, Some(beside), 0, (&cpus, 1 << 20));
         source
     }
 
     #[test]
     fn samples_of_both_events_are_counted_by_processor() {
-        let mut source = attached(&Event::page_faults(1));
+        let mut source = attached(&PerfEventAttributes::page_faults(1));
         if !source.is_attached() {
-            return isotherm_skip::skip!("{}", source.report.trouble);
+            return isotherm_skip::skip!("{}", source.report.warning);
         }
         source.switch(true);
         let data = std::hint::black_box(vec![1_u8; 4 << 20]);
@@ -426,8 +433,8 @@ mod tests {
         let mut happenings = Vec::new();
         source.read(0, &mut happenings);
         let from = data.as_ptr() as u64;
-        let within = |what: &What| matches!(what, What::Sample(_, sample) if sample.address >= from && sample.address < from + (4 << 20));
-        let faults = happenings.iter().filter(|one| within(&one.what)).count();
+        let within = |what: &EventKind| matches!(what, EventKind::Sample(_, sample) if sample.address >= from && sample.address < from + (4 << 20));
+        let faults = happenings.iter().filter(|one| within(&one.kind)).count();
         // Each event sees each fault, unless a ring was too small.
         assert!(
             faults >= 2 && (faults % 2 == 0 || source.report.lost > 0),
@@ -441,16 +448,16 @@ mod tests {
     fn where_physical_addresses_are_refused_samples_come_without_them_and_it_is_said() {
         let mut source = PerfSource::new("page-faults", Addressing::Given, String::new());
         let cpus = isotherm_topology::cpu_list::online_cpus("/".as_ref());
-        let event = Event {
+        let event = PerfEventAttributes {
             // No software event has such a number.
             physical: Some(1 << 40),
-            ..Event::page_faults(1)
+            ..PerfEventAttributes::page_faults(1)
         };
         source.attach(&event, None, 0, (&cpus, 1 << 20));
         if !source.is_attached() {
-            return isotherm_skip::skip!("{}", source.report.trouble);
+            return isotherm_skip::skip!("{}", source.report.warning);
         }
-        let trouble = &source.report.trouble;
+        let trouble = &source.report.warning;
         assert!(
             trouble.contains("on which memory node") && trouble.contains("CAP_PERFMON"),
             "{trouble}"
@@ -467,22 +474,21 @@ mod tests {
         std::hint::black_box(fresh);
         let mut happenings = Vec::new();
         source.read(0, &mut happenings);
-        let without =
-            |what: &What| matches!(what, What::Sample(_, sample) if sample.physical.is_none());
+        let without = |what: &EventKind| matches!(what, EventKind::Sample(_, sample) if sample.physical.is_none());
         assert!(!happenings.is_empty());
-        assert!(happenings.iter().all(|one| without(&one.what)));
+        assert!(happenings.iter().all(|one| without(&one.kind)));
     }
 
     #[test]
     fn a_source_whose_second_event_is_refused_goes_on_and_says_so() {
-        let nonsense = Event {
+        let nonsense = PerfEventAttributes {
             kind: u32::MAX,
-            ..Event::page_faults(1)
+            ..PerfEventAttributes::page_faults(1)
         };
         let source = attached(&nonsense);
         if !source.is_attached() {
-            return isotherm_skip::skip!("{}", source.report.trouble);
+            return isotherm_skip::skip!("{}", source.report.warning);
         }
-        assert!(source.report.trouble.starts_with("stores are not sampled"));
+        assert!(source.report.warning.starts_with("stores are not sampled"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use isotherm_sys::perf::Event;
+use isotherm_sys::perf::PerfEventAttributes;
 
 /// A kind of hardware sampling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Pmu {
     ///
     /// # Errors
     /// Why there is none, in one sentence.
-    pub fn event(self, root: &Path) -> Result<Event, String> {
+    pub fn event(self, root: &Path) -> Result<PerfEventAttributes, String> {
         match self {
             Self::Pebs => pebs(root),
             Self::Ibs => ibs(root),
@@ -41,13 +41,13 @@ impl Pmu {
     /// The event that samples what the first one does not: stores by PEBS. None where there is none, or
     /// the first sees them too.
     #[must_use]
-    pub fn beside(self, root: &Path) -> Option<Event> {
+    pub fn beside(self, root: &Path) -> Option<PerfEventAttributes> {
         let unit = self.directory(root).filter(|_| self == Self::Pebs)?;
         let terms = read(&unit.join("events/mem-stores")).ok()?;
         let configs = configs(&unit, &terms).ok()?;
-        Some(Event {
+        Some(PerfEventAttributes {
             tasks: false,
-            ..Event::precise(kind(&unit).ok()?, configs, PEBS_PERIOD, 2)
+            ..PerfEventAttributes::precise(kind(&unit).ok()?, configs, PEBS_PERIOD, 2)
         })
     }
 
@@ -84,7 +84,7 @@ pub(crate) fn devices(root: &Path) -> PathBuf {
     root.join("sys/bus/event_source/devices")
 }
 
-fn pebs(root: &Path) -> Result<Event, String> {
+fn pebs(root: &Path) -> Result<PerfEventAttributes, String> {
     let unit = Pmu::Pebs
         .directory(root)
         .ok_or("no processor of this machine has the event mem-loads")?;
@@ -93,13 +93,13 @@ fn pebs(root: &Path) -> Result<Event, String> {
     let mut configs = configs(&unit, &terms)?;
     // The kernel's own default counts every load from three cycles on.
     set(&mut configs, &unit, "ldlat", LOAD_LATENCY_CYCLES)?;
-    let event = Event::precise(kind(&unit)?, configs, PEBS_PERIOD, 2);
+    let event = PerfEventAttributes::precise(kind(&unit)?, configs, PEBS_PERIOD, 2);
     // From Sapphire Rapids on the kernel gives no data source without another event beside it.
     let leader = read(&unit.join("events/mem-loads-aux")).ok();
     let leader = leader
         .map(|terms| self::configs(&unit, &terms))
         .transpose()?;
-    Ok(Event {
+    Ok(PerfEventAttributes {
         leader: leader.map(|configs| configs[0]),
         ..event
     })
@@ -112,7 +112,7 @@ const SPE_BYTES: usize = 256 << 10;
 /// One sample in so many operations, where the processor takes that few; TMP's default.
 const SPE_PERIOD: u64 = 1 << 18;
 
-fn spe(root: &Path) -> Result<Event, String> {
+fn spe(root: &Path) -> Result<PerfEventAttributes, String> {
     let unit = Pmu::Spe
         .directory(root)
         .ok_or("no processor of this machine has Arm SPE")?;
@@ -125,10 +125,15 @@ fn spe(root: &Path) -> Result<Event, String> {
     let least = read(&unit.join("caps/min_interval")).ok();
     let least = least.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let period = SPE_PERIOD.max(least);
-    Ok(Event::traced(kind(&unit)?, configs, period, SPE_BYTES))
+    Ok(PerfEventAttributes::traced(
+        kind(&unit)?,
+        configs,
+        period,
+        SPE_BYTES,
+    ))
 }
 
-fn ibs(root: &Path) -> Result<Event, String> {
+fn ibs(root: &Path) -> Result<PerfEventAttributes, String> {
     let unit = Pmu::Ibs
         .directory(root)
         .ok_or("no processor of this machine has AMD IBS")?;
@@ -137,10 +142,10 @@ fn ibs(root: &Path) -> Result<Event, String> {
     if unit.join("format/cnt_ctl").exists() {
         set(&mut configs, &unit, "cnt_ctl", 1)?;
     }
-    let event = Event::precise(kind(&unit)?, configs, IBS_PERIOD, 2);
+    let event = PerfEventAttributes::precise(kind(&unit)?, configs, IBS_PERIOD, 2);
     // Most kernels cannot tell kernel from program for IBS; samples of the kernel are left out
     // by their address.
-    Ok(Event {
+    Ok(PerfEventAttributes {
         exclude_kernel: false,
         precise: 0,
         ..event

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isotherm_model::units::Nanos;
-use isotherm_sys::perf::record::{Record, Records, Sample};
-use isotherm_sys::perf::{Event, Sampler};
+use isotherm_sys::perf::record::{PerfSample, Record, Records};
+use isotherm_sys::perf::{PerfEventAttributes, Sampler};
 use isotherm_sys::userfaultfd::{OpenError, Userfaultfd};
 
 use crate::clock::MachineClock;
-use crate::counters::Counted;
-use crate::resident::{Method, PageTables};
-use crate::sample_price::sample_price;
+use crate::counters::CounterEvent;
+use crate::resident::{PageTables, ResidencyMethod};
+use crate::sample_cost::sample_cost;
 
 /// What a few milliseconds of timer samples brought.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct EventTrial {
     pub with_level: u32,
 }
 
-/// Questions to the kernel. The production answers are those of [`Machine`].
+/// Questions to the kernel. The production answers are those of [`KernelProbe`].
 pub trait Probe {
     /// Samples this process with the timer for a moment.
     ///
@@ -53,13 +53,13 @@ pub trait Probe {
     ///
     /// # Errors
     /// The event cannot be opened.
-    fn event(&self, event: &Event) -> io::Result<EventTrial>;
+    fn event(&self, event: &PerfEventAttributes) -> io::Result<EventTrial>;
 
     /// Opens an event that is only counted, and closes it again.
     ///
     /// # Errors
     /// The event cannot be opened.
-    fn counter(&self, event: &Counted) -> io::Result<()>;
+    fn counter(&self, event: &CounterEvent) -> io::Result<()>;
 
     /// Clears the accessed bits of this process.
     ///
@@ -71,7 +71,7 @@ pub trait Probe {
     ///
     /// # Errors
     /// Not at all.
-    fn page_tables(&self) -> io::Result<Method>;
+    fn page_tables(&self) -> io::Result<ResidencyMethod>;
 
     /// Opens a userfaultfd as the runtime does, and closes it again.
     ///
@@ -82,7 +82,7 @@ pub trait Probe {
 
 /// The kernel we run on.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Machine;
+pub struct KernelProbe;
 
 /// How long the trial of the timer works the processor, at most: a hundred samples.
 const TRIAL: Duration = Duration::from_millis(100);
@@ -96,10 +96,10 @@ const ENOUGH: u32 = 5;
 /// To perf, a process id names its first thread, and 0 the thread that asks.
 pub(crate) const THIS_THREAD: u32 = 0;
 
-impl Probe for Machine {
+impl Probe for KernelProbe {
     fn timer(&self) -> io::Result<TimerTrial> {
         let cpus = isotherm_topology::cpu_list::online_cpus(Path::new("/"));
-        let event = Event::cpu_clock(1_000_000);
+        let event = PerfEventAttributes::cpu_clock(1_000_000);
         let mut sampler = Sampler::open(&event, THIS_THREAD, &cpus, 0)?;
         sampler.enable()?;
         let begin = Instant::now();
@@ -119,13 +119,13 @@ impl Probe for Machine {
     }
 
     fn sample_price(&self) -> io::Result<Nanos> {
-        sample_price(&MachineClock)
+        sample_cost(&MachineClock)
     }
 
-    fn event(&self, event: &Event) -> io::Result<EventTrial> {
+    fn event(&self, event: &PerfEventAttributes) -> io::Result<EventTrial> {
         let cpus = isotherm_topology::cpu_list::online_cpus(Path::new("/"));
         // Forks and mappings are not asked for, and nothing waits for an exec.
-        let event = Event {
+        let event = PerfEventAttributes {
             tasks: false,
             ..event.clone()
         };
@@ -151,7 +151,7 @@ impl Probe for Machine {
         Ok(trial)
     }
 
-    fn counter(&self, event: &Counted) -> io::Result<()> {
+    fn counter(&self, event: &CounterEvent) -> io::Result<()> {
         event.open().map(drop)
     }
 
@@ -159,7 +159,7 @@ impl Probe for Machine {
         std::fs::write("/proc/self/clear_refs", "1")
     }
 
-    fn page_tables(&self) -> io::Result<Method> {
+    fn page_tables(&self) -> io::Result<ResidencyMethod> {
         PageTables::open(Path::new("/proc"), std::process::id()).map(|tables| tables.method())
     }
 
@@ -169,7 +169,7 @@ impl Probe for Machine {
 }
 
 /// The samples that have gathered, in rings and in what hardware wrote itself.
-pub(crate) fn samples(sampler: &mut Sampler) -> Vec<Sample> {
+pub(crate) fn samples(sampler: &mut Sampler) -> Vec<PerfSample> {
     let (mut bytes, mut traces, mut found) = (Vec::new(), Vec::new(), Vec::new());
     sampler.read(&mut bytes, &mut traces);
     for record in Records::new(&bytes, sampler.layout()) {
@@ -185,13 +185,13 @@ pub(crate) fn samples(sampler: &mut Sampler) -> Vec<Sample> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, Probe};
-    use isotherm_sys::perf::Event;
+    use super::{KernelProbe, Probe};
+    use isotherm_sys::perf::PerfEventAttributes;
 
     /// Page faults tell addresses on every machine, with a PMU or without.
     #[test]
     fn the_trial_of_an_event_finds_the_memory_that_it_worked_on() {
-        match Machine.event(&Event::page_faults(1)) {
+        match KernelProbe.event(&PerfEventAttributes::page_faults(1)) {
             Ok(trial) => {
                 assert!(
                     trial.in_memory > 0 && trial.in_memory <= trial.samples,

@@ -12,7 +12,7 @@ const GENERATIONS_AT_MOST: usize = 64;
 
 /// What is known of one process.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct ProcessState {
     parent: Option<u32>,
     /// When it ran another program, in nanoseconds; ascending.
     execs: Vec<u64>,
@@ -24,7 +24,7 @@ struct Known {
 pub struct Processes {
     proc_root: PathBuf,
     root: u32,
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, ProcessState>,
 }
 
 impl Processes {
@@ -35,7 +35,7 @@ impl Processes {
         Self {
             proc_root: proc_root.to_owned(),
             root,
-            known: HashMap::from([(root, Known::default())]),
+            known: HashMap::from([(root, ProcessState::default())]),
         }
     }
 
@@ -45,9 +45,9 @@ impl Processes {
             self.known.retain(|_, known| !known.ended);
         }
         // A child of before with the same pid is gone: the kernel has used its number again.
-        let fresh = Known {
+        let fresh = ProcessState {
             parent: Some(parent),
-            ..Known::default()
+            ..ProcessState::default()
         };
         self.known.insert(child, fresh);
     }

@@ -22,7 +22,7 @@ const PRESENT: u64 = 1 << 63;
 
 /// How resident pages are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum ResidencyMethod {
     /// By the ioctl.
     Scan,
     /// By reading the file.
@@ -33,7 +33,7 @@ pub enum Method {
 #[derive(Debug)]
 pub struct PageTables {
     pagemap: File,
-    method: Method,
+    method: ResidencyMethod,
     page_bytes: u64,
 }
 
@@ -46,8 +46,8 @@ impl PageTables {
         let pagemap = File::open(proc_root.join(pid.to_string()).join("pagemap"))?;
         // An empty range tells whether the ioctl exists, at no cost.
         let method = match present_regions(&pagemap, 0, 0, &mut [Region::default()]) {
-            Ok(_) => Method::Scan,
-            Err(_) => Method::Read,
+            Ok(_) => ResidencyMethod::Scan,
+            Err(_) => ResidencyMethod::Read,
         };
         Ok(Self {
             pagemap,
@@ -58,12 +58,12 @@ impl PageTables {
 
     /// How it finds them.
     #[must_use]
-    pub const fn method(&self) -> Method {
+    pub const fn method(&self) -> ResidencyMethod {
         self.method
     }
 
     /// Chooses another way, for tests and for kernels whose scan is broken.
-    pub const fn set_method(&mut self, method: Method) {
+    pub const fn set_method(&mut self, method: ResidencyMethod) {
         self.method = method;
     }
 
@@ -105,18 +105,18 @@ impl PageTables {
     /// The process is gone.
     pub fn huge_spans(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
         match self.method {
-            Method::Scan => self.runs(ranges, |span, found| {
+            ResidencyMethod::Scan => self.runs(ranges, |span, found| {
                 self.scan(span, Wanted::RESIDENT_HUGE, found)
             }),
-            Method::Read => Ok(Vec::new()),
+            ResidencyMethod::Read => Ok(Vec::new()),
         }
     }
 
     /// The runs of resident pages in the ranges, in order where the ranges are.
     fn present(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
         self.runs(ranges, |span, found| match self.method {
-            Method::Scan => self.scan(span, Wanted::RESIDENT, found),
-            Method::Read => self.read(span, found),
+            ResidencyMethod::Scan => self.scan(span, Wanted::RESIDENT, found),
+            ResidencyMethod::Read => self.read(span, found),
         })
     }
 
@@ -226,7 +226,7 @@ fn covered(ranges: &[Span], spans: &[Span]) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Method, PageTables, covered, union};
+    use super::{PageTables, ResidencyMethod, covered, union};
     use std::path::Path;
 
     #[test]
@@ -241,7 +241,7 @@ mod tests {
             start + 20 * page..start + 21 * page,
         ];
         let mut tables = PageTables::open(Path::new("/proc"), std::process::id()).expect("opens");
-        for method in [tables.method(), Method::Read] {
+        for method in [tables.method(), ResidencyMethod::Read] {
             tables.set_method(method);
             let resident = tables.resident(&ranges, 0).expect("reads");
             assert_eq!(resident, [10 * page, 6 * page, page], "{method:?}");
@@ -263,7 +263,7 @@ mod tests {
             let by_scan = tables
                 .resident(std::slice::from_ref(&range), 0)
                 .expect("scans");
-            tables.set_method(Method::Read);
+            tables.set_method(ResidencyMethod::Read);
             let by_reading = tables
                 .resident(std::slice::from_ref(&range), 0)
                 .expect("reads");
@@ -276,7 +276,7 @@ mod tests {
     fn the_end_of_the_address_space_is_looked_at_and_empty() {
         let mut tables = PageTables::open(Path::new("/proc"), std::process::id()).expect("opens");
         let last = u64::MAX - 3 * 4096..u64::MAX;
-        for method in [tables.method(), Method::Read] {
+        for method in [tables.method(), ResidencyMethod::Read] {
             tables.set_method(method);
             let resident = tables.resident(std::slice::from_ref(&last), 0);
             // The kernel refuses to scan what no program can have.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use isotherm_abi::session::Counter;
+use isotherm_abi::session::SessionCounter;
 use isotherm_model::batch::{Count, Extent, Process};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 
@@ -11,7 +11,7 @@ use crate::processes::{Processes, has_memory};
 use crate::resident::Span;
 use crate::session::{SessionError, SessionFile, parse_name};
 use crate::sites::SiteLedger;
-use crate::tracked::{Counted, Tracked};
+use crate::tracked::{CountedAccesses, TrackedImage};
 
 /// Most images followed in one run; each keeps a descriptor while it lives.
 const IMAGES_AT_MOST: usize = 1 << 16;
@@ -21,7 +21,7 @@ const IMAGES_AT_MOST: usize = 1 << 16;
 pub struct Sessions {
     directory: PathBuf,
     proc_root: PathBuf,
-    tracked: BTreeMap<Process, Tracked>,
+    tracked: BTreeMap<Process, TrackedImage>,
     refused: BTreeMap<String, String>,
     ledger: SiteLedger,
 }
@@ -56,7 +56,8 @@ impl Sessions {
             }
             match SessionFile::open(&self.directory.join(&name)) {
                 Ok(file) => {
-                    self.tracked.insert(process, Tracked::new(process, file));
+                    self.tracked
+                        .insert(process, TrackedImage::new(process, file));
                 }
                 Err(SessionError::NotYet) => {}
                 Err(error) => {
@@ -127,8 +128,8 @@ impl Sessions {
 
     /// Hands over the access counts of all images since the last call, as (process, address of a
     /// page, counted).
-    pub fn read_accesses(&mut self, mut take: impl FnMut(Process, u64, Counted)) {
-        let untold = |tracked: &&mut Tracked| !tracked.told;
+    pub fn read_accesses(&mut self, mut take: impl FnMut(Process, u64, CountedAccesses)) {
+        let untold = |tracked: &&mut TrackedImage| !tracked.told;
         for tracked in self.tracked.values_mut().filter(untold) {
             let process = tracked.process;
             // A file cut short is noted by `refresh`.
@@ -139,7 +140,9 @@ impl Sessions {
     /// Sampled accesses of all images that found no room to be counted.
     #[must_use]
     pub fn accesses_lost(&self) -> u64 {
-        let lost = |tracked: &Tracked| tracked.progress().counters[Counter::AccessesLost as usize];
+        let lost = |tracked: &TrackedImage| {
+            tracked.progress().counters[SessionCounter::AccessesLost as usize]
+        };
         self.tracked.values().map(lost).fold(0, u64::saturating_add)
     }
 
@@ -227,7 +230,7 @@ impl Sessions {
     pub fn counts(&self) -> Vec<Count> {
         let (ended, live): (Vec<_>, Vec<_>) = self.tracked.values().partition(|it| it.told);
         let mut sums = BTreeMap::<String, u64>::new();
-        for count in ended.into_iter().flat_map(Tracked::counts) {
+        for count in ended.into_iter().flat_map(TrackedImage::counts) {
             if !count.name.ends_with("_bytes") {
                 let sum = sums.entry(count.name).or_default();
                 *sum = sum.saturating_add(count.value);
@@ -239,7 +242,7 @@ impl Sessions {
             value,
         });
         live.into_iter()
-            .flat_map(Tracked::counts)
+            .flat_map(TrackedImage::counts)
             .chain(sums)
             .collect()
     }
@@ -249,7 +252,7 @@ impl Sessions {
     pub fn ranges(&self, process: Process) -> Vec<Span> {
         self.tracked
             .get(&process)
-            .map(Tracked::ranges)
+            .map(TrackedImage::ranges)
             .unwrap_or_default()
     }
 
@@ -265,7 +268,7 @@ impl Sessions {
     #[must_use]
     pub fn have_measured_themselves(&self) -> bool {
         let mut ended = self.tracked.values().filter(|tracked| tracked.over);
-        ended.all(Tracked::measured_itself)
+        ended.all(TrackedImage::measured_itself)
     }
 
     /// Number of images seen.

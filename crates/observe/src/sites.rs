@@ -6,7 +6,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::Bytes;
 
-use crate::session::{Module, SiteNumbers, SiteRow};
+use crate::session::{Module, SessionSite, SiteNumbers};
 
 /// Sites by name, and what each process contributed.
 #[derive(Debug, Default)]
@@ -20,7 +20,7 @@ pub struct SiteLedger {
 
 impl SiteLedger {
     /// Notes a site of a process; numbers replace what the process told of it before.
-    pub fn note(&mut self, process: Process, row: SiteRow, modules: &[Module]) {
+    pub fn note(&mut self, process: Process, row: SessionSite, modules: &[Module]) {
         let before = self
             .contributed
             .entry(process)
@@ -96,14 +96,14 @@ impl SiteLedger {
 #[cfg(test)]
 mod tests {
     use super::SiteLedger;
-    use crate::session::{SiteNumbers, SiteRow};
+    use crate::session::{SessionSite, SiteNumbers};
     use isotherm_model::batch::Process;
     use isotherm_model::site::{SiteId, SiteKind};
     use isotherm_model::units::Bytes;
 
     #[test]
     fn sites_come_in_the_order_in_which_they_were_created_and_not_by_name() {
-        let row = |id| SiteRow {
+        let row = |id| SessionSite {
             id: SiteId(id),
             kind: SiteKind::Heap,
             frames: vec![],
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn numbers_of_all_processes_are_summed_and_only_changes_come_again() {
-        let row = |allocations| SiteRow {
+        let row = |allocations| SessionSite {
             id: SiteId(7),
             kind: SiteKind::Heap,
             frames: vec![],

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use isotherm_sys::perf::Event;
+use isotherm_sys::perf::PerfEventAttributes;
 
 use crate::perf_source::Addressing;
 use crate::pmu::Pmu;
 
 /// Where samples may come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Source {
+pub enum SampleSource {
     /// Accesses that the program counts itself, because `isotherm-cc --profile` compiled it.
     Instrumented,
     /// Intel's precise load samples.
@@ -28,7 +28,7 @@ pub enum Source {
     PageFaults,
 }
 
-impl Source {
+impl SampleSource {
     /// All of them, best first where they are available.
     pub const ALL: [Self; 8] = [
         Self::Instrumented,
@@ -63,7 +63,7 @@ impl Source {
     }
 }
 
-impl Source {
+impl SampleSource {
     /// The perf event of a source, how its samples yield addresses, and what it costs; None for
     /// the sources that are not perf's. The event is an error, in words, where the machine has
     /// none.
@@ -71,17 +71,25 @@ impl Source {
         self,
         root: &Path,
         hz: u32,
-    ) -> Option<(Result<Event, String>, Addressing, &'static str)> {
+    ) -> Option<(
+        Result<PerfEventAttributes, String>,
+        Addressing,
+        &'static str,
+    )> {
         let hardware = |pmu: Pmu| (pmu.event(root), Addressing::Given, HARDWARE_COST);
         Some(match self {
             Self::Timer => {
-                let event = Event::cpu_clock(1_000_000_000 / u64::from(hz));
+                let event = PerfEventAttributes::cpu_clock(1_000_000_000 / u64::from(hz));
                 (Ok(event), Addressing::Decoded, TIMER_COST)
             }
             Self::Pebs => hardware(Pmu::Pebs),
             Self::Ibs => hardware(Pmu::Ibs),
             Self::Spe => hardware(Pmu::Spe),
-            Self::PageFaults => (Ok(Event::page_faults(1)), Addressing::Given, FAULT_COST),
+            Self::PageFaults => (
+                Ok(PerfEventAttributes::page_faults(1)),
+                Addressing::Given,
+                FAULT_COST,
+            ),
             Self::Instrumented | Self::AccessedBits | Self::TrappedPages => return None,
         })
     }
@@ -101,7 +109,7 @@ impl Source {
     }
 
     /// The event that belongs to the source's own, where there is one.
-    pub(crate) fn beside(self, root: &Path) -> Option<Event> {
+    pub(crate) fn beside(self, root: &Path) -> Option<PerfEventAttributes> {
         (self == Self::Pebs).then(|| Pmu::Pebs.beside(root))?
     }
 }

@@ -20,8 +20,8 @@
 //! Extension sample record specification". It has been tested on bytes that the tests build by that
 //! chapter, and on no processor.
 
-use isotherm_sys::perf::aux::Trace;
-use isotherm_sys::perf::record::{Registers, Sample, level};
+use isotherm_sys::perf::aux::AuxTrace;
+use isotherm_sys::perf::record::{PerfSample, Registers, level};
 
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,10 +239,10 @@ const fn untagged(address: u64) -> u64 {
 const ADDRESS_BITS: u64 = (1 << 56) - 1;
 
 /// The operations of a trace as samples, and how many of its bytes were none.
-pub fn samples(trace: &Trace, mut found: impl FnMut(Sample)) -> u64 {
+pub fn samples(trace: &AuxTrace, mut found: impl FnMut(PerfSample)) -> u64 {
     let mut operations = Operations::new(&trace.bytes);
     for operation in &mut operations {
-        found(Sample {
+        found(PerfSample {
             ip: operation.ip,
             pid: trace.pid,
             tid: trace.tid,

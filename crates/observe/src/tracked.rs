@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use isotherm_abi::session::{Counter, State};
+use isotherm_abi::session::{SessionCounter, SessionState};
 use isotherm_model::batch::{Count, Extent, Process};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
@@ -43,7 +43,7 @@ impl Peak {
 
 /// Accesses to one page that were counted in software.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct CountedAccesses {
     /// Samples taken.
     pub samples: u64,
     /// Accesses for which they stand.
@@ -52,7 +52,7 @@ pub struct Counted {
 
 /// A process image and what its session file has told so far.
 #[derive(Debug)]
-pub struct Tracked {
+pub struct TrackedImage {
     /// Which.
     pub process: Process,
     /// When it started, `CLOCK_MONOTONIC` in nanoseconds.
@@ -77,7 +77,7 @@ pub struct Tracked {
     pub told: bool,
 }
 
-impl Tracked {
+impl TrackedImage {
     /// Follows the image of an opened file.
     #[must_use]
     pub fn new(process: Process, file: SessionFile) -> Self {
@@ -106,7 +106,7 @@ impl Tracked {
     /// True once the runtime has noted that the program left through exit.
     #[must_use]
     pub const fn exited(&self) -> bool {
-        self.progress.state == State::Exited as u32
+        self.progress.state == SessionState::Exited as u32
     }
 
     /// Reads who owns what; what was owned before and is not any more is kept for this epoch.
@@ -174,7 +174,7 @@ impl Tracked {
     /// The file was cut short.
     pub fn read_accesses(
         &mut self,
-        mut take: impl FnMut(u64, Counted),
+        mut take: impl FnMut(u64, CountedAccesses),
     ) -> Result<(), SessionError> {
         let Some(file) = &mut self.file else {
             return Ok(());
@@ -182,7 +182,7 @@ impl Tracked {
         let period = file.header().access_period;
         file.read_accesses(|address, samples| {
             let accesses = samples.saturating_mul(period);
-            take(address, Counted { samples, accesses });
+            take(address, CountedAccesses { samples, accesses });
         })
     }
 
@@ -334,25 +334,25 @@ fn covers(owned: &[Owned], address: u64) -> bool {
 }
 
 /// Names under which the runtime's counters are recorded, unit last.
-const COUNTER_NAMES: [(Counter, &str); 20] = [
-    (Counter::Allocations, "allocations"),
-    (Counter::ContextMisses, "context_misses"),
-    (Counter::ContextChecks, "context_checks"),
-    (Counter::ContextMismatches, "context_mismatches"),
-    (Counter::SitesLost, "sites_lost"),
-    (Counter::ArenasLost, "arenas_lost"),
-    (Counter::SlowAccesses, "slow_accesses"),
-    (Counter::HotSlowAccesses, "hot_slow_accesses"),
-    (Counter::DelayNanos, "delay_ns"),
-    (Counter::PagesPromoted, "promoted_pages"),
-    (Counter::PagesDemoted, "demoted_pages"),
-    (Counter::FastBytes, "fast_bytes"),
-    (Counter::Spilled, "spilled_first_touches"),
-    (Counter::TouchesLost, "touches_lost"),
-    (Counter::ServiceNanos, "service_ns"),
-    (Counter::SlowBytes, "slow_bytes"),
-    (Counter::FirstTouches, "first_touches"),
-    (Counter::Unslowed, "unslowed_pages"),
-    (Counter::MappingsLost, "mappings_lost"),
-    (Counter::AccessesLost, "accesses_lost"),
+const COUNTER_NAMES: [(SessionCounter, &str); 20] = [
+    (SessionCounter::Allocations, "allocations"),
+    (SessionCounter::ContextMisses, "context_misses"),
+    (SessionCounter::ContextChecks, "context_checks"),
+    (SessionCounter::ContextMismatches, "context_mismatches"),
+    (SessionCounter::SitesLost, "sites_lost"),
+    (SessionCounter::ArenasLost, "arenas_lost"),
+    (SessionCounter::SlowAccesses, "slow_accesses"),
+    (SessionCounter::HotSlowAccesses, "hot_slow_accesses"),
+    (SessionCounter::DelayNanos, "delay_ns"),
+    (SessionCounter::PagesPromoted, "promoted_pages"),
+    (SessionCounter::PagesDemoted, "demoted_pages"),
+    (SessionCounter::FastBytes, "fast_bytes"),
+    (SessionCounter::Spilled, "spilled_first_touches"),
+    (SessionCounter::TouchesLost, "touches_lost"),
+    (SessionCounter::ServiceNanos, "service_ns"),
+    (SessionCounter::SlowBytes, "slow_bytes"),
+    (SessionCounter::FirstTouches, "first_touches"),
+    (SessionCounter::Unslowed, "unslowed_pages"),
+    (SessionCounter::MappingsLost, "mappings_lost"),
+    (SessionCounter::AccessesLost, "accesses_lost"),
 ];

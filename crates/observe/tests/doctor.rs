@@ -7,12 +7,12 @@ use std::io;
 use std::path::Path;
 
 use isotherm_model::units::Nanos;
-use isotherm_observe::counters::Counted;
-use isotherm_observe::doctor::{Examination, State, best_samples, examine, examine_with};
-use isotherm_observe::live::Source;
+use isotherm_observe::counters::CounterEvent;
+use isotherm_observe::doctor::{Examination, FeatureState, best_samples, examine, examine_with};
+use isotherm_observe::live::SampleSource;
 use isotherm_observe::probe::{EventTrial, Probe, TimerTrial};
-use isotherm_observe::resident::Method;
-use isotherm_sys::perf::Event;
+use isotherm_observe::resident::ResidencyMethod;
+use isotherm_sys::perf::PerfEventAttributes;
 use isotherm_sys::userfaultfd::OpenError;
 use tempfile::TempDir;
 
@@ -54,11 +54,11 @@ impl Probe for Kernel {
         self.answer(Nanos(2_000))
     }
 
-    fn event(&self, _: &Event) -> io::Result<EventTrial> {
+    fn event(&self, _: &PerfEventAttributes) -> io::Result<EventTrial> {
         self.answer(self.trial)
     }
 
-    fn counter(&self, _: &Counted) -> io::Result<()> {
+    fn counter(&self, _: &CounterEvent) -> io::Result<()> {
         self.answer(())
     }
 
@@ -66,8 +66,8 @@ impl Probe for Kernel {
         self.answer(())
     }
 
-    fn page_tables(&self) -> io::Result<Method> {
-        self.answer(Method::Read)
+    fn page_tables(&self) -> io::Result<ResidencyMethod> {
+        self.answer(ResidencyMethod::Read)
     }
 
     fn userfaultfd(&self) -> Result<(), OpenError> {
@@ -87,7 +87,7 @@ fn recorded(name: &str) -> TempDir {
     root
 }
 
-fn state<'a>(found: &'a Examination, feature: &str) -> &'a State {
+fn state<'a>(found: &'a Examination, feature: &str) -> &'a FeatureState {
     let finding = found.findings.iter().find(|it| it.feature == feature);
     &finding.expect("it was looked at").state
 }
@@ -96,9 +96,9 @@ fn state<'a>(found: &'a Examination, feature: &str) -> &'a State {
 fn hardware_comes_before_the_timer_and_the_timer_before_the_rest() {
     let allows = Kernel::that_allows(true);
     let chosen = |name| examine_with(recorded(name).path(), &allows).chosen();
-    assert_eq!(chosen("two-nodes-hmat"), Some(Source::Pebs));
-    assert_eq!(chosen("cxl-without-cpus"), Some(Source::Ibs));
-    assert_eq!(chosen("one-node"), Some(Source::Timer));
+    assert_eq!(chosen("two-nodes-hmat"), Some(SampleSource::Pebs));
+    assert_eq!(chosen("cxl-without-cpus"), Some(SampleSource::Ibs));
+    assert_eq!(chosen("one-node"), Some(SampleSource::Timer));
 }
 
 /// A kernel that allows events and is asked for nothing else.
@@ -113,11 +113,11 @@ impl Probe for EventsOnly {
         panic!("the timer is what is left, whatever it costs")
     }
 
-    fn event(&self, event: &Event) -> io::Result<EventTrial> {
+    fn event(&self, event: &PerfEventAttributes) -> io::Result<EventTrial> {
         self.0.event(event)
     }
 
-    fn counter(&self, _: &Counted) -> io::Result<()> {
+    fn counter(&self, _: &CounterEvent) -> io::Result<()> {
         panic!("counters are no samples")
     }
 
@@ -125,7 +125,7 @@ impl Probe for EventsOnly {
         panic!("accessed bits are no samples")
     }
 
-    fn page_tables(&self) -> io::Result<Method> {
+    fn page_tables(&self) -> io::Result<ResidencyMethod> {
         panic!("page tables are no samples")
     }
 
@@ -141,7 +141,11 @@ fn the_best_samples_are_those_of_the_doctor_and_nothing_else_is_tried_for_them()
             let root = recorded(name);
             let best = best_samples(root.path(), &EventsOnly(Kernel::that_allows(allows)));
             let whole = examine_with(root.path(), &Kernel::that_allows(allows));
-            assert_eq!(best, whole.chosen().unwrap_or(Source::Timer), "{name}");
+            assert_eq!(
+                best,
+                whole.chosen().unwrap_or(SampleSource::Timer),
+                "{name}"
+            );
         }
     }
 }
@@ -154,12 +158,14 @@ fn where_nothing_is_allowed_nothing_is_chosen_and_each_line_says_what_helps() {
     );
     assert_eq!(found.chosen(), None);
     for finding in &found.findings {
-        if let State::Missing { why, remedy } | State::Degraded { why, remedy } = &finding.state {
+        if let FeatureState::Missing { why, remedy } | FeatureState::Degraded { why, remedy } =
+            &finding.state
+        {
             assert!(!why.is_empty() && !remedy.is_empty(), "{finding}");
         }
     }
     let paranoid = state(&found, "kernel.perf_event_paranoid");
-    assert!(matches!(paranoid, State::Degraded { why, .. } if why.starts_with('4')));
+    assert!(matches!(paranoid, FeatureState::Degraded { why, .. } if why.starts_with('4')));
 }
 
 #[test]
@@ -168,16 +174,16 @@ fn settings_are_read_from_the_recorded_machine() {
     let found = examine_with(recorded("cxl-without-cpus").path(), &kernel);
     assert!(matches!(
         state(&found, "transparent huge pages"),
-        State::Degraded { .. }
+        FeatureState::Degraded { .. }
     ));
     let found = examine_with(recorded("two-nodes-hmat").path(), &kernel);
     assert!(
-        matches!(state(&found, "address space"), State::Degraded { why, .. } if why.contains("overcommit"))
+        matches!(state(&found, "address space"), FeatureState::Degraded { why, .. } if why.contains("overcommit"))
     );
     let found = examine_with(recorded("no-sysfs").path(), &kernel);
     assert!(matches!(
         state(&found, "transparent huge pages"),
-        State::Missing { .. }
+        FeatureState::Missing { .. }
     ));
 }
 
@@ -186,7 +192,10 @@ fn what_counts_the_traffic_of_memory_is_found_and_what_sources_rest_by_is_said()
     let allows = Kernel::that_allows(true);
     for (name, events) in [("two-sockets", 8), ("nps4", 2), ("grace-hopper", 2)] {
         let found = examine_with(recorded(name).path(), &allows);
-        assert_eq!(state(&found, "memory controllers"), &State::Available);
+        assert_eq!(
+            state(&found, "memory controllers"),
+            &FeatureState::Available
+        );
         let controllers = found
             .findings
             .iter()
@@ -197,7 +206,7 @@ fn what_counts_the_traffic_of_memory_is_found_and_what_sources_rest_by_is_said()
     // Who may not open events may still read resctrl, where it is.
     let forbids = Kernel::that_allows(false);
     let found = examine_with(recorded("two-sockets").path(), &forbids);
-    assert_eq!(state(&found, "resctrl bandwidth"), &State::Available);
+    assert_eq!(state(&found, "resctrl bandwidth"), &FeatureState::Available);
     let rests = found
         .findings
         .iter()
@@ -210,7 +219,7 @@ fn what_counts_the_traffic_of_memory_is_found_and_what_sources_rest_by_is_said()
     let found = examine_with(recorded("nps4").path(), &forbids);
     let rests = state(&found, "sources that may rest");
     assert!(
-        matches!(rests, State::Degraded { why, .. } if why.contains("never")),
+        matches!(rests, FeatureState::Degraded { why, .. } if why.contains("never")),
         "{rests:?}"
     );
 }
@@ -221,15 +230,15 @@ fn kdamonds_that_somebody_has_set_up_are_told_from_none() {
     let root = tempfile::tempdir().expect("a directory");
     let of = |root: &Path| state(&examine_with(root, &allows), "DAMON").clone();
     assert!(
-        matches!(of(root.path()), State::Missing { remedy, .. } if remedy.contains("CONFIG_DAMON_SYSFS"))
+        matches!(of(root.path()), FeatureState::Missing { remedy, .. } if remedy.contains("CONFIG_DAMON_SYSFS"))
     );
     let kdamonds = root.path().join("sys/kernel/mm/damon/admin/kdamonds");
     std::fs::create_dir_all(&kdamonds).expect("makes");
     std::fs::write(kdamonds.join("nr_kdamonds"), "0\n").expect("writes");
-    assert_eq!(of(root.path()), State::Available);
+    assert_eq!(of(root.path()), FeatureState::Available);
     std::fs::write(kdamonds.join("nr_kdamonds"), "2\n").expect("writes");
     assert!(
-        matches!(of(root.path()), State::Degraded { why, .. } if why.starts_with("2 kdamonds"))
+        matches!(of(root.path()), FeatureState::Degraded { why, .. } if why.starts_with("2 kdamonds"))
     );
 }
 
@@ -248,7 +257,7 @@ fn an_event_that_opens_and_tells_nothing_is_not_praised() {
         let found = examine_with(root.path(), &kernel);
         let pebs = state(&found, "Intel PEBS");
         assert!(
-            matches!(pebs, State::Degraded { why, .. } if why.contains(said)),
+            matches!(pebs, FeatureState::Degraded { why, .. } if why.contains(said)),
             "{pebs:?}"
         );
     }
@@ -260,7 +269,7 @@ fn this_machine_is_examined_without_a_panic_and_every_source_is_ranked_once() {
     for finding in &found.findings {
         println!("{finding}");
     }
-    let mut sources: Vec<Source> = found.ranking.iter().map(|it| it.source).collect();
+    let mut sources: Vec<SampleSource> = found.ranking.iter().map(|it| it.source).collect();
     sources.dedup();
     assert_eq!(sources.len(), 6);
 }

@@ -11,9 +11,9 @@ use std::process::Command;
 use isotherm_model::batch::{Batch, Epoch, Process, SourceReport};
 use isotherm_model::port::Observer;
 use isotherm_model::site::SiteId;
-use isotherm_observe::live::{LiveConfig, LiveRun, Source};
-use isotherm_observe::probe::{Machine, Probe};
-use isotherm_sys::spawn::spawn_held;
+use isotherm_observe::live::{LiveConfig, LiveRun, SampleSource};
+use isotherm_observe::probe::{KernelProbe, Probe};
+use isotherm_sys::spawn::spawn_suspended;
 use support::session::SessionBytes;
 
 const HOT: u64 = 0x1000_0000_0000;
@@ -24,14 +24,14 @@ const COLD_SITE: SiteId = SiteId(222);
 
 /// Runs `hot` with these arguments under these sources, with a session file that names its two
 /// arrays. The batches of all epochs, the last of them from after its end.
-fn observe(sources: Vec<Source>, arguments: &[&str]) -> Option<(u32, Vec<Batch>)> {
+fn observe(sources: Vec<SampleSource>, arguments: &[&str]) -> Option<(u32, Vec<Batch>)> {
     let directory = tempfile::tempdir().expect("a directory");
     let program = support::program::compile("hot", directory.path())?;
     let sessions = directory.path().join("sessions");
     std::fs::create_dir(&sessions).expect("makes");
     let mut command = Command::new(program);
     command.args(arguments);
-    let held = spawn_held(command).expect("forks");
+    let held = spawn_suspended(command).expect("forks");
     let pid = held.pid;
     write_session(&sessions, pid);
     let mut run = LiveRun::new(LiveConfig::new(&sessions, sources));
@@ -89,7 +89,7 @@ fn weights(batches: &[Batch], process: Process) -> (u64, u64, u64) {
 }
 
 fn perf_is_allowed() -> bool {
-    let allowed = Machine.timer();
+    let allowed = KernelProbe.timer();
     if let Err(error) = &allowed {
         isotherm_skip::skip!("perf events are not allowed: {error}");
     }
@@ -101,12 +101,12 @@ fn the_timer_finds_the_hot_array() {
     if !perf_is_allowed() {
         return;
     }
-    let Some((pid, batches)) = observe(vec![Source::Timer], &["600"]) else {
+    let Some((pid, batches)) = observe(vec![SampleSource::Timer], &["600"]) else {
         return;
     };
     let timer = report(&batches, "timer");
     println!("{timer:?}");
-    assert!(timer.taken > 100 && timer.trouble.is_empty(), "{timer:?}");
+    assert!(timer.taken > 100 && timer.warning.is_empty(), "{timer:?}");
     assert!(
         timer.usable * 10 > timer.taken * 8,
         "eight in ten decode: {timer:?}"
@@ -124,7 +124,7 @@ fn a_forked_child_without_a_file_counts_for_its_parent() {
     if !perf_is_allowed() {
         return;
     }
-    let Some((pid, batches)) = observe(vec![Source::Timer], &["400", "fork"]) else {
+    let Some((pid, batches)) = observe(vec![SampleSource::Timer], &["400", "fork"]) else {
         return;
     };
     let (hot, _, all) = weights(&batches, Process { pid, image: 0 });
@@ -136,7 +136,7 @@ fn page_faults_tell_each_page_once() {
     if !perf_is_allowed() {
         return;
     }
-    let sources = vec![Source::PageFaults];
+    let sources = vec![SampleSource::PageFaults];
     let Some((pid, batches)) = observe(sources, &["100"]) else {
         return;
     };
@@ -181,16 +181,16 @@ fn resident_bytes_and_sites_come_with_the_batch() {
 
 #[test]
 fn accessed_bits_are_attributed_to_the_arrays() {
-    if let Err(error) = Machine.clear_refs() {
+    if let Err(error) = KernelProbe.clear_refs() {
         return isotherm_skip::skip!("clear_refs: {error}");
     }
-    let Some((pid, batches)) = observe(vec![Source::AccessedBits], &["900"]) else {
+    let Some((pid, batches)) = observe(vec![SampleSource::AccessedBits], &["900"]) else {
         return;
     };
     let bits = report(&batches, "accessed-bits");
     println!("{bits:?}");
     let (hot, cold, all) = weights(&batches, Process { pid, image: 0 });
-    assert!(bits.trouble.is_empty() && bits.taken > 0, "{bits:?}");
+    assert!(bits.warning.is_empty() && bits.taken > 0, "{bits:?}");
     // One window may see every page of both, or fall into the writing of one of them.
     assert!(hot + cold > 0, "hot {hot}, cold {cold}");
     assert!(
@@ -201,11 +201,11 @@ fn accessed_bits_are_attributed_to_the_arrays() {
 
 #[test]
 fn a_source_that_is_not_there_says_so() {
-    let sources = vec![Source::Spe, Source::TrappedPages];
+    let sources = vec![SampleSource::Spe, SampleSource::TrappedPages];
     let Some((_, batches)) = observe(sources, &["300"]) else {
         return;
     };
-    assert!(!report(&batches, "spe").trouble.is_empty());
+    assert!(!report(&batches, "spe").warning.is_empty());
     let trapped = report(&batches, "trapped-pages");
-    assert!(trapped.trouble.contains("delivered nothing"), "{trapped:?}");
+    assert!(trapped.warning.contains("delivered nothing"), "{trapped:?}");
 }

@@ -5,7 +5,7 @@ mod support;
 use std::path::Path;
 
 use isotherm_abi::CHUNK_BYTES;
-use isotherm_abi::session::Counter;
+use isotherm_abi::session::SessionCounter;
 use isotherm_model::site::SiteId;
 use isotherm_observe::session::{Owned, Owner, SessionError, SessionFile};
 use support::session::{CHUNKS, POOL, SessionBytes};
@@ -23,7 +23,7 @@ fn good() -> SessionBytes {
     file.chunks(8..9, Some(1));
     file.mapping(0, 1, POOL + 5 * CHUNK_BYTES, CHUNK_BYTES + 4096, 2);
     file.mapping(1, 1, 0x7000_0000, 8192, 4);
-    file.counter(Counter::Allocations, 99);
+    file.counter(SessionCounter::Allocations, 99);
     file
 }
 
@@ -38,7 +38,7 @@ fn owners_sites_and_modules_are_read_as_written() {
     let file = open(&directory.path().join("7.0"), &good());
     let progress = file.progress().expect("reads");
     assert_eq!((file.header().pid, file.header().start_ns), (7, 55));
-    assert_eq!(progress.counters[Counter::Allocations as usize], 99);
+    assert_eq!(progress.counters[SessionCounter::Allocations as usize], 99);
     let owned = file.read_owned(&progress).expect("reads");
     let range = |address, bytes, owner, tier| Owned {
         address,

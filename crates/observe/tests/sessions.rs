@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use isotherm_abi::CHUNK_BYTES;
-use isotherm_abi::session::Counter;
+use isotherm_abi::session::SessionCounter;
 use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
@@ -67,8 +67,8 @@ fn file(pid: u32, start_ns: u64) -> SessionBytes {
     file.arena(1, Some(0), None);
     file.chunks(0..1, Some(0));
     file.chunks(1..3, Some(1));
-    file.counter(Counter::Allocations, 5);
-    file.counter(Counter::FastBytes, 4096);
+    file.counter(SessionCounter::Allocations, 5);
+    file.counter(SessionCounter::FastBytes, 4096);
     file
 }
 

@@ -171,7 +171,7 @@ mod tests {
                 lost: 0,
                 cost: Nanos(0),
                 cost_note: String::new(),
-                trouble: String::new(),
+                warning: String::new(),
             };
             let profile = Profile {
                 sources: vec![source],

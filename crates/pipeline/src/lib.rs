@@ -23,11 +23,11 @@ mod coverage;
 mod data_objects;
 mod gap;
 mod items;
-mod left_alone;
 mod merge;
 mod online;
 mod rebuilt;
 mod regroup;
+mod retry_backoff;
 mod step;
 mod tally;
 mod unit_step;
@@ -44,6 +44,6 @@ pub use rebuilt::{MatchedBy, MatchedCall, matched_calls};
 pub use regroup::regroup;
 pub use step::{Step, StepReport};
 pub use unit_step::{
-    Combine, EpochReport, GroupLimit, GroupShare, Limits, MakePolicy, Priority, ProcessShare, Sums,
-    UnitStep, UnitStepConfig,
+    Combine, EpochReport, GroupLimit, GroupShare, MakePolicy, Priority, ProcessShare, StepLimits,
+    Sums, UnitStep, UnitStepConfig,
 };

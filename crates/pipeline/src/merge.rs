@@ -208,8 +208,8 @@ fn sources(profiles: &[Profile]) -> Vec<SourceReport> {
         known.usable = known.usable.saturating_add(source.usable);
         known.lost = known.lost.saturating_add(source.lost);
         known.cost += source.cost;
-        if known.trouble.is_empty() {
-            known.trouble.clone_from(&source.trouble);
+        if known.warning.is_empty() {
+            known.warning.clone_from(&source.warning);
         }
     }
     sources

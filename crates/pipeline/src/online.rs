@@ -1,7 +1,7 @@
 //! The online policy: re-plan each epoch, move only what pays for itself.
 //!
 //! Each site has two moving averages of its accesses a second, a quick and a slow one. Every epoch
-//! thermos plans on their mean. The plan is a wish; a move must earn its cost, and the two averages
+//! thermos plans on their mean. The plan is a request; a move must earn its cost, and the two averages
 //! keep noise from deciding: what a promotion brings is judged by the lower of the two, what a
 //! demotion costs by the higher. A burst moves nothing before the slow average has followed, and a
 //! pause evicts nothing before it has sunk.
@@ -24,7 +24,7 @@ use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_policy::{PlanRequest, Thermos, plan, standing};
 
-use crate::left_alone::LeftAlone;
+use crate::retry_backoff::RetryBackoff;
 pub use costs::OnlineConfig;
 use moves::Candidate;
 
@@ -48,7 +48,7 @@ struct Memory {
 pub struct Online {
     config: OnlineConfig,
     sites: BTreeMap<SiteId, Memory>,
-    left_alone: LeftAlone<SiteId>,
+    backoff: RetryBackoff<SiteId>,
     /// Sites whose spilled part was asked for in the tier that they are in, and has not come.
     spilled: BTreeSet<SiteId>,
     /// The epoch that was decided last.
@@ -63,7 +63,7 @@ impl Online {
         Self {
             config,
             sites: BTreeMap::new(),
-            left_alone: LeftAlone::default(),
+            backoff: RetryBackoff::default(),
             spilled: BTreeSet::new(),
             epoch: Epoch(0),
             default_tier: TierIndex::FASTEST,
@@ -75,7 +75,7 @@ impl Online {
     pub fn decide(&mut self, batch: &Batch, segment: &Segment) -> Decision {
         self.epoch = batch.epoch;
         let bytes = bytes_by_site(&batch.extents);
-        self.left_alone.retain(|site| bytes.contains_key(&site));
+        self.backoff.retain(|site| bytes.contains_key(&site));
         self.spilled.retain(|site| bytes.contains_key(site));
         self.follow(batch, segment, &bytes);
         let items: Vec<Item> = bytes
@@ -92,10 +92,10 @@ impl Online {
         let mut candidates: Vec<Candidate> = plan
             .assignments
             .iter()
-            .map(|wish| self.candidate(wish.site, wish.weight, wish.tier))
+            .map(|request| self.candidate(request.site, request.weight, request.tier))
             .collect();
         let mut refreshed = moves::select(&self.config, &mut candidates);
-        let due = |site: &&SiteId| !self.left_alone.has(**site, self.epoch);
+        let due = |site: &&SiteId| !self.backoff.has(**site, self.epoch);
         refreshed.extend(self.spilled.iter().filter(due));
         self.adopt(&mut plan, &candidates, &items);
         let actions = actions(&candidates, &refreshed, &batch.extents);
@@ -118,10 +118,10 @@ impl Online {
             let site = outcome.action.site;
             match outcome.fate {
                 Fate::Moved | Fate::Requested | Fate::AlreadyThere => {
-                    self.left_alone.moved(site);
+                    self.backoff.moved(site);
                     continue;
                 }
-                Fate::Denied(_) => self.left_alone.refused(site, self.epoch),
+                Fate::Denied(_) => self.backoff.refused(site, self.epoch),
                 Fate::Busy(_) | Fate::NotAttempted(_) => {}
             }
             if let Some(memory) = self.sites.get_mut(&site) {
@@ -187,7 +187,7 @@ impl Online {
             high: f64::max(quick, slow),
             was: at,
             at,
-            target: match self.left_alone.has(site, self.epoch) {
+            target: match self.backoff.has(site, self.epoch) {
                 true => at,
                 false => target,
             },
@@ -196,13 +196,13 @@ impl Online {
 
     /// Makes the plan say what is in force: where a move does not pay, the site stays.
     fn adopt(&mut self, plan: &mut Plan, candidates: &[Candidate], items: &[Item]) {
-        for (wish, candidate) in plan.assignments.iter_mut().zip(candidates) {
-            if wish.tier != candidate.at {
-                wish.reason = format!(
+        for (request, candidate) in plan.assignments.iter_mut().zip(candidates) {
+            if request.tier != candidate.at {
+                request.reason = format!(
                     "stays: a move to {} would not pay for itself within the horizon",
-                    self.config.tiers.all()[wish.tier.0 as usize].name
+                    self.config.tiers.all()[request.tier.0 as usize].name
                 );
-                wish.tier = candidate.at;
+                request.tier = candidate.at;
             }
             if let Some(memory) = self.sites.get_mut(&candidate.site) {
                 memory.at = candidate.at;

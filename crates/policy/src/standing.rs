@@ -1,6 +1,6 @@
 //! The bounds between which every plan stands, and the orders they are built on.
 
-use isotherm_model::plan::{Item, Standing};
+use isotherm_model::plan::{Item, PlanBounds};
 use isotherm_model::units::Bytes;
 
 /// Indexes of the items, hottest first. Sorted are the items with their indexes and not the indexes
@@ -48,8 +48,8 @@ pub fn first_touch_value(items: &[Item], capacity: Bytes) -> u64 {
 
 /// Where a plan that puts `taken` into the fastest tier stands among all `items`.
 #[must_use]
-pub fn standing(items: &[Item], taken: &[Item], capacity: Bytes) -> Standing {
-    Standing {
+pub fn standing(items: &[Item], taken: &[Item], capacity: Bytes) -> PlanBounds {
+    PlanBounds {
         planned: first_touch_value(taken, capacity),
         first_touch: first_touch_value(items, capacity),
         bound: bound(items, capacity),

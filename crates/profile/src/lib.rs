@@ -36,10 +36,10 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod backup;
 mod checksum;
 mod column;
 mod error;
-mod former;
 mod layout;
 mod log;
 mod meta;
@@ -50,4 +50,4 @@ mod writer;
 pub use error::{Error, Warning};
 pub use layout::{FORMAT_VERSION, META_FILE, is_profile};
 pub use reader::{read, read_files};
-pub use writer::{Existing, Kept, Writer};
+pub use writer::{Existing, FinishOutcome, Writer};

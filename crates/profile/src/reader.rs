@@ -11,9 +11,9 @@ use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::words::counted;
 use isotherm_sys::files::read_input;
 
+use crate::backup::ProfileBackup;
 use crate::column::File;
 use crate::error::{Error, Warning};
-use crate::former::Former;
 use crate::layout::{FORMAT_VERSION, PROFILE_BYTES, TABLE_BYTES, Table, is_temporary};
 use crate::meta;
 use crate::tables::{FrameRow, MetaRow, Row};
@@ -103,7 +103,7 @@ fn names(directory: &Path) -> io::Result<Vec<String>> {
 
 /// Where the profile is that was at the path before a new one was begun there.
 fn aside(path: &Path) -> Option<PathBuf> {
-    let former = Former::of(path)?;
+    let former = ProfileBackup::of(path)?;
     former.found_aside().map(Path::to_owned)
 }
 

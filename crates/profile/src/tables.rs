@@ -454,7 +454,7 @@ impl Row for SourceReport {
             ("lost_samples", numbers(rows, |row| row.lost)),
             ("cost_ns", numbers(rows, |row| row.cost.0)),
             ("cost_note", text(rows, |row| row.cost_note.clone())),
-            ("trouble", text(rows, |row| row.trouble.clone())),
+            ("trouble", text(rows, |row| row.warning.clone())),
         ]
     }
 
@@ -473,7 +473,7 @@ impl Row for SourceReport {
             lost: lost[row],
             cost: Nanos(cost[row]),
             cost_note: std::mem::take(&mut cost_note[row]),
-            trouble: std::mem::take(&mut trouble[row]),
+            warning: std::mem::take(&mut trouble[row]),
         });
         Ok(rows.collect())
     }

@@ -13,9 +13,9 @@ use isotherm_model::site::{Site, SiteId};
 use isotherm_sys::files::{Directory, followed_output};
 use tempfile::TempPath;
 
+use crate::backup::ProfileBackup;
 use crate::column;
 use crate::error::Error;
-use crate::former::Former;
 use crate::layout::{Table, is_empty, is_temporary, recognised, temporary};
 use crate::log::Log;
 use crate::meta;
@@ -36,7 +36,7 @@ pub enum Existing {
 
 /// Which profile is at the path when one is finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum FinishOutcome {
     /// The new one.
     New,
     /// The one that was to be overwritten: the new one held nothing.
@@ -62,7 +62,7 @@ pub struct Writer {
     noted_epochs: usize,
     kept_epochs: usize,
     /// What was overwritten, while it can be put back.
-    former: Option<Former>,
+    former: Option<ProfileBackup>,
     existing: Existing,
     /// True where a site, an access or resident memory was noted.
     tells: bool,
@@ -121,7 +121,7 @@ impl Writer {
     /// # Errors
     /// Something could not be written. What was recorded stays readable, and so does each part
     /// of the end that was written.
-    pub fn finish(mut self, ending: Ending, symbolised: &[Site]) -> Result<Kept, Error> {
+    pub fn finish(mut self, ending: Ending, symbolised: &[Site]) -> Result<FinishOutcome, Error> {
         self.end(ending, symbolised).map_err(|error| match error {
             Error::Write {
                 path,
@@ -136,7 +136,7 @@ impl Writer {
         })
     }
 
-    fn end(&mut self, ending: Ending, symbolised: &[Site]) -> Result<Kept, Error> {
+    fn end(&mut self, ending: Ending, symbolised: &[Site]) -> Result<FinishOutcome, Error> {
         self.note_sites(symbolised);
         self.flush()?;
         self.rewrite_frames()?;
@@ -147,11 +147,11 @@ impl Writer {
             Some(former) => {
                 let back = former.put_back();
                 back.map_err(|source| self.failed(self.path.clone(), source))?;
-                return Ok(Kept::Former);
+                return Ok(FinishOutcome::Former);
             }
             None => {}
         }
-        Ok(Kept::New)
+        Ok(FinishOutcome::New)
     }
 
     /// Flushes the names of the files to the device.
@@ -412,7 +412,7 @@ struct Place {
     /// True where there was nothing.
     made: bool,
     directory: Directory,
-    former: Option<Former>,
+    former: Option<ProfileBackup>,
 }
 
 /// Makes the directory or, where that was asked for, puts aside the profile that is there.
@@ -423,7 +423,7 @@ fn prepare(path: &Path, existing: Existing) -> Result<Place, Error> {
         kept_epochs: 0,
     };
     let target = followed_output(path).map_err(failed)?;
-    let former = Former::of(path);
+    let former = ProfileBackup::of(path);
     if let Some(former) = &former
         && (existing != Existing::Refuse || !path.exists())
     {

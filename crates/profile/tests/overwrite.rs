@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Ending, Profile, Segment};
-use isotherm_profile::{Error, Existing, Kept, Writer, read};
+use isotherm_profile::{Error, Existing, FinishOutcome, Writer, read};
 use support::{Random, Scratch, files, meta, segment};
 
 const FORMER: u64 = 11;
@@ -18,7 +18,10 @@ fn former(path: &Path) -> Profile {
     let mut writer = Writer::create(path, &meta(&mut Random(FORMER)), Existing::Refuse).unwrap();
     writer.record(&segment(FORMER, 0, 30)).unwrap();
     fs::write(path.join("notes.txt"), "mine").unwrap();
-    assert_eq!(writer.finish(Ending::Exited(0), &[]).unwrap(), Kept::New);
+    assert_eq!(
+        writer.finish(Ending::Exited(0), &[]).unwrap(),
+        FinishOutcome::New
+    );
     read(path).unwrap().0
 }
 
@@ -55,7 +58,10 @@ fn the_former_profile_goes_with_the_first_epoch_that_tells_something() {
     writer.record(&segment(NEW, 1, 30)).unwrap();
     assert_eq!(beside(&path), Vec::<PathBuf>::new());
     assert_eq!(fs::read(path.join("notes.txt")).unwrap(), b"mine");
-    assert_eq!(writer.finish(Ending::Exited(0), &[]).unwrap(), Kept::New);
+    assert_eq!(
+        writer.finish(Ending::Exited(0), &[]).unwrap(),
+        FinishOutcome::New
+    );
     assert_eq!(read(&path).unwrap().0.heat, {
         let mut new = Profile::new(meta(&mut Random(NEW)));
         new.absorb(segment(NEW, 1, 30));
@@ -74,7 +80,7 @@ fn a_recording_that_holds_nothing_leaves_the_former_profile() {
     let mut writer = overwriting(&path, Existing::Overwrite).unwrap();
     writer.record(&Segment::default()).unwrap();
     let kept = writer.finish(Ending::Exited(127), &[]).unwrap();
-    assert_eq!(kept, Kept::Former);
+    assert_eq!(kept, FinishOutcome::Former);
     assert_unchanged(&path, &former);
 }
 
@@ -108,7 +114,10 @@ fn what_is_written_at_once_replaces_the_former_profile_at_its_end() {
     assert_unchanged(&path, &former);
     let mut writer = overwriting(&path, Existing::OverwriteAtEnd).unwrap();
     writer.record(&segment(NEW, 0, 30)).unwrap();
-    assert_eq!(writer.finish(Ending::Exited(0), &[]).unwrap(), Kept::New);
+    assert_eq!(
+        writer.finish(Ending::Exited(0), &[]).unwrap(),
+        FinishOutcome::New
+    );
     assert_eq!(read(&path).unwrap().0.meta, meta(&mut Random(NEW)));
     assert_eq!(beside(&path), Vec::<PathBuf>::new());
 }

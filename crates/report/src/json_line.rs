@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// An answer of the daemon.
-pub(crate) trait Answer: Serialize + DeserializeOwned {
+pub(crate) trait JsonLine: Serialize + DeserializeOwned {
     /// What it is, in an error.
     const NAME: &'static str;
     /// The version that this program knows.
@@ -16,7 +16,7 @@ pub(crate) trait Answer: Serialize + DeserializeOwned {
 }
 
 /// As one line of JSON, without a line feed.
-pub(crate) fn write(answer: &impl Answer) -> String {
+pub(crate) fn write(answer: &impl JsonLine) -> String {
     // Strings, numbers and lists of them: serialising cannot fail.
     serde_json::to_string(answer).unwrap_or_default()
 }
@@ -25,7 +25,7 @@ pub(crate) fn write(answer: &impl Answer) -> String {
 ///
 /// # Errors
 /// In words: it is none, or of a version that this program does not know.
-pub(crate) fn read<T: Answer>(line: &str) -> Result<T, String> {
+pub(crate) fn read<T: JsonLine>(line: &str) -> Result<T, String> {
     let answer: T = serde_json::from_str(line)
         .map_err(|error| format!("the daemon's answer is no {}: {error}", T::NAME))?;
     if answer.version() == T::VERSION {

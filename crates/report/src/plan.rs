@@ -8,7 +8,7 @@ use isotherm_model::units::Bytes;
 use serde::Serialize;
 
 use crate::sites::SiteRow;
-use crate::summary::Totals;
+use crate::summary::SummaryTotals;
 use crate::words::{counted, share};
 
 /// A plan and its standing. Shares are of `total_value`.
@@ -62,7 +62,7 @@ pub struct TierUse {
 }
 
 impl PlanSummary {
-    pub(crate) fn new(plan: &Plan, sites: &[SiteRow], totals: &Totals) -> Self {
+    pub(crate) fn new(plan: &Plan, sites: &[SiteRow], totals: &SummaryTotals) -> Self {
         let ids: HashSet<&str> = sites.iter().map(|site| site.site.as_str()).collect();
         let known = |id: &str| ids.contains(id);
         let tiers = plan.tiers.all().iter().zip(0..).map(|(tier, index)| {
@@ -124,7 +124,7 @@ impl PlanSummary {
     }
 
     /// Why the plan may not fit this profile.
-    pub(crate) fn doubts(&self, totals: &Totals) -> Vec<String> {
+    pub(crate) fn doubts(&self, totals: &SummaryTotals) -> Vec<String> {
         let mut doubts = Vec::new();
         if self.value == Value::Accesses.word() && self.total_value != totals.accesses {
             doubts.push(format!(

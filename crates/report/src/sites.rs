@@ -28,7 +28,7 @@ pub struct SiteRow {
     /// `graph.cc:88 load_graph: edges`; no two sites have the same.
     pub location: String,
     /// Callers, innermost first.
-    pub callers: Vec<Caller>,
+    pub callers: Vec<SiteCaller>,
     /// Accesses seen, in the unit of `totals.counted`.
     pub accesses: u64,
     /// Share of the accesses to all sites.
@@ -69,7 +69,7 @@ pub struct SiteRow {
 
 /// One caller.
 #[derive(Clone, Debug, Serialize)]
-pub struct Caller {
+pub struct SiteCaller {
     /// The best that is known: function and line, function and module, or module and offset.
     pub text: String,
     /// Function, where symbols were found.
@@ -170,8 +170,8 @@ pub(crate) fn rows(
     rows
 }
 
-fn caller(frame: &Frame) -> Caller {
-    Caller {
+fn caller(frame: &Frame) -> SiteCaller {
+    SiteCaller {
         text: frame.to_string(),
         function: frame.function.clone(),
         file: frame.file.clone(),

@@ -13,7 +13,7 @@ pub use crate::heat::{HeatCell, HeatColumn, HeatGrid, HeatRow};
 pub use crate::next::Next;
 pub use crate::plan::{PlanSummary, TierUse};
 pub use crate::resident::{ResidentSeries, SiteSeries};
-pub use crate::sites::{Caller, SiteRow};
+pub use crate::sites::{SiteCaller, SiteRow};
 
 use crate::capacity_curve::CapacityCurve;
 use crate::words::{percent, share};
@@ -37,7 +37,7 @@ pub struct Summary {
     /// What was run, where and how.
     pub run: Run,
     /// Sums over the run.
-    pub totals: Totals,
+    pub totals: SummaryTotals,
     /// Sites that can be placed, hottest first; in the JSON report by share, the largest first.
     #[serde(serialize_with = "crate::noise::serialize_by_share")]
     pub sites: Vec<SiteRow>,
@@ -51,9 +51,9 @@ pub struct Summary {
     /// The plan, where one was given.
     pub plan: Option<PlanSummary>,
     /// What each source of the profile delivered.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceSummary>,
     /// Counters at the end of the run.
-    pub counters: Vec<Counter>,
+    pub counters: Vec<CounterSummary>,
     /// Commands worth running next.
     pub next: Vec<Next>,
 }
@@ -92,7 +92,7 @@ pub struct Run {
 /// Sums over the run. Shares of accesses are of `accesses`, shares of capacity of
 /// `footprint_bytes`.
 #[derive(Clone, Debug, Serialize)]
-pub struct Totals {
+pub struct SummaryTotals {
     /// What the fields named `accesses` count: `accesses`, `misses`, `time waiting for memory`.
     #[serde(serialize_with = "crate::words::noun")]
     pub counted: CountUnit,
@@ -116,7 +116,7 @@ pub struct Totals {
 
 /// What one source delivered.
 #[derive(Clone, Debug, Serialize)]
-pub struct Source {
+pub struct SourceSummary {
     /// Its name.
     pub name: String,
     /// Samples taken.
@@ -137,7 +137,7 @@ pub struct Source {
 
 /// A counter at the end of the run.
 #[derive(Clone, Debug, Serialize)]
-pub struct Counter {
+pub struct CounterSummary {
     /// Its name, unit last.
     pub name: String,
     /// Process id; none for the whole run.
@@ -157,13 +157,13 @@ impl Summary {
         let run = Run::new(profile, plan);
         let unattributed = accesses.get(&SiteId::UNATTRIBUTED);
         let curve = sites::curve(&sites);
-        let totals = Totals::new(
+        let totals = SummaryTotals::new(
             profile,
             sites.len(),
             &curve,
             unattributed.map_or(0, |accesses| accesses.0),
         );
-        let sources: Vec<_> = profile.sources.iter().map(Source::new).collect();
+        let sources: Vec<_> = profile.sources.iter().map(SourceSummary::new).collect();
         let plan = plan.map(|plan| PlanSummary::new(plan, &sites, &totals));
         let mut summary = Self {
             schema_version: SCHEMA_VERSION,
@@ -177,7 +177,7 @@ impl Summary {
             curve,
             plan,
             sources,
-            counters: profile.counts.iter().map(Counter::new).collect(),
+            counters: profile.counts.iter().map(CounterSummary::new).collect(),
             next: Vec::new(),
         };
         summary.notes = notes(&summary);
@@ -230,7 +230,7 @@ impl Run {
     }
 }
 
-impl Totals {
+impl SummaryTotals {
     fn new(
         profile: &Profile,
         sites: usize,
@@ -260,7 +260,7 @@ impl Totals {
     }
 }
 
-impl Source {
+impl SourceSummary {
     fn new(report: &SourceReport) -> Self {
         Self {
             name: report.name.clone(),
@@ -269,14 +269,14 @@ impl Source {
             lost_samples: report.lost,
             cost_ns: report.cost.0,
             cost_note: report.cost_note.clone(),
-            trouble: report.trouble.clone(),
+            trouble: report.warning.clone(),
             // A row that only tells a cost (session files, resident set) has nothing to deliver.
-            silent: report.usable == 0 && !report.trouble.is_empty(),
+            silent: report.usable == 0 && !report.warning.is_empty(),
         }
     }
 }
 
-impl Counter {
+impl CounterSummary {
     fn new(count: &Count) -> Self {
         Self {
             name: count.name.clone(),
@@ -287,7 +287,7 @@ impl Counter {
     }
 }
 
-fn headline(run: &Run, totals: &Totals) -> String {
+fn headline(run: &Run, totals: &SummaryTotals) -> String {
     let ran = format!(
         "{} ran for {} with a footprint of {}.",
         words::clip(&run.program, 60),
@@ -323,8 +323,9 @@ fn notes(summary: &Summary) -> Vec<String> {
             source.name, source.trouble
         ));
     }
-    let weak =
-        |source: &&Source| !source.silent && source.usable_samples < source.taken_samples / 2;
+    let weak = |source: &&SourceSummary| {
+        !source.silent && source.usable_samples < source.taken_samples / 2
+    };
     for source in summary.sources.iter().filter(weak) {
         notes.push(format!(
             "Source {} found the address of the data in {} of its {}; shares are of these alone.",

@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use isotherm_model::batch::{Epoch, Process};
 use isotherm_model::units::{Accesses, Bytes, Nanos};
-use isotherm_model::watch::{Evidence, Unit, UnitHeat};
+use isotherm_model::watch::{SourceKind, Unit, UnitHeat};
 use serde::{Deserialize, Serialize};
 
 use crate::capacity_curve::{CapacityCurve, Piece};
@@ -265,16 +265,16 @@ pub struct HeatPlace {
 impl HeatMap {
     /// Hits of one kind, by row and column.
     #[must_use]
-    pub fn hits(&self, evidence: Evidence) -> &[Vec<u64>] {
+    pub fn hits(&self, evidence: SourceKind) -> &[Vec<u64>] {
         match evidence {
-            Evidence::AccessedBits => &self.accessed_bits,
-            Evidence::TraceSamples => &self.trace_samples,
+            SourceKind::AccessedBits => &self.accessed_bits,
+            SourceKind::TraceSamples => &self.trace_samples,
         }
     }
 
     /// How the hits of one kind are distributed over what is resident now.
     #[must_use]
-    pub fn distribution(&self, evidence: Evidence) -> CapacityCurve {
+    pub fn distribution(&self, evidence: SourceKind) -> CapacityCurve {
         let rows = self.rows.iter().zip(self.hits(evidence));
         let pieces = rows
             .filter(|(row, _)| row.resident_bytes > 0)
@@ -286,8 +286,8 @@ impl HeatMap {
     }
 
     /// The kinds of which anything was seen.
-    fn seen(&self) -> impl Iterator<Item = Evidence> {
-        Evidence::ALL.into_iter().filter(|evidence| {
+    fn seen(&self) -> impl Iterator<Item = SourceKind> {
+        SourceKind::ALL.into_iter().filter(|evidence| {
             let mut hits = self.hits(*evidence).iter().flatten();
             hits.any(|hits| *hits > 0)
         })
@@ -331,7 +331,7 @@ impl HeatMap {
     }
 }
 
-impl json_line::Answer for HeatMap {
+impl json_line::JsonLine for HeatMap {
     const NAME: &'static str = "heat map";
     const VERSION: u32 = VERSION;
 

@@ -184,7 +184,7 @@ impl Maps {
     }
 }
 
-impl json_line::Answer for Maps {
+impl json_line::JsonLine for Maps {
     const NAME: &'static str = "list of ranges";
     const VERSION: u32 = VERSION;
 

@@ -537,7 +537,7 @@ impl Status {
     }
 }
 
-impl json_line::Answer for Status {
+impl json_line::JsonLine for Status {
     const NAME: &'static str = "status";
     const VERSION: u32 = VERSION;
 

@@ -7,7 +7,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use isotherm_abi::accesses::{LineFilter, PAGE_SHIFT, REGION_COUNT_BYTES, REGION_PAGES, TOO_EARLY};
-use isotherm_abi::session::Counter;
+use isotherm_abi::session::SessionCounter;
 
 use crate::config;
 use crate::kernel;
@@ -83,7 +83,7 @@ fn count_one(session: &Session, address: u64) {
             let index = slot * REGION_PAGES + page % REGION_PAGES;
             session.access_count(index).fetch_add(1, Ordering::Relaxed);
         }
-        None => session::count(Counter::AccessesLost, 1),
+        None => session::count(SessionCounter::AccessesLost, 1),
     }
 }
 

@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 
-use isotherm_abi::session::{ArenaRecord, Counter, NO_TIER};
+use isotherm_abi::session::{ArenaRecord, NO_TIER, SessionCounter};
 use isotherm_sys::memory;
 
 use crate::extent::{self, ArenaHooks};
@@ -45,7 +45,7 @@ pub(crate) fn count() -> u32 {
 
 /// Tier that new memory of the arena gets; [`NO_TIER`] where no placement is wanted.
 ///
-/// The trap's service obeys the observer's wishes in the session's records, so those come first.
+/// The trap's service obeys the observer's requests in the session's records, so those come first.
 pub(crate) fn tier(number: u32) -> u32 {
     session::current()
         .or_else(tables::private)
@@ -125,7 +125,7 @@ pub(crate) fn register_instance(number: u32, tier: u32) {
 /// already, or none is left.
 pub(crate) fn create(site: u32, tier: u32) -> Option<u32> {
     if EXHAUSTED.load(Ordering::Relaxed) {
-        session::count(Counter::ArenasLost, 1);
+        session::count(SessionCounter::ArenasLost, 1);
         return None;
     }
     let _guard = LOCK.lock()?;
@@ -137,7 +137,7 @@ pub(crate) fn create(site: u32, tier: u32) -> Option<u32> {
         .and_then(extent::create_arena);
     let Some(index) = index else {
         EXHAUSTED.store(true, Ordering::Relaxed);
-        session::count(Counter::ArenasLost, 1);
+        session::count(SessionCounter::ArenasLost, 1);
         return None;
     };
     JEMALLOC_NUMBERS[number as usize].store(index, Ordering::Release);

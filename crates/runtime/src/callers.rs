@@ -16,13 +16,13 @@ pub(crate) const SLOTS: usize = 1 << 12;
 /// A caller. Its two words are read and written apart: between another caller's address and this
 /// one's instance lies one allocation in the wrong tier.
 #[repr(C)]
-pub(crate) struct Known {
+pub(crate) struct CallerTiers {
     pub(crate) address: AtomicUsize,
     pub(crate) instance: AtomicPtr<Instance>,
 }
 
-pub(crate) static KNOWN: [Known; SLOTS] = [const {
-    Known {
+pub(crate) static KNOWN: [CallerTiers; SLOTS] = [const {
+    CallerTiers {
         address: AtomicUsize::new(0),
         instance: AtomicPtr::new(null_mut()),
     }
@@ -31,7 +31,7 @@ pub(crate) static KNOWN: [Known; SLOTS] = [const {
 /// Return addresses lie behind calls of at least two bytes, so neighbours differ above the lowest
 /// bit.
 #[inline(always)]
-fn slot_of(address: usize) -> &'static Known {
+fn slot_of(address: usize) -> &'static CallerTiers {
     &KNOWN[(address >> 1) % SLOTS]
 }
 

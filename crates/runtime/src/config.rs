@@ -10,12 +10,12 @@ use std::sync::OnceLock;
 
 use isotherm_abi::accesses::{FILTER_LINES_MAX, PERIOD_MAX};
 use isotherm_abi::config::{
-    ConfigHeader, Emulation, MAGIC, Mode, Mover, PlanEntry, TierRecord, Trapping,
+    ConfigHeader, EmulationConfig, MAGIC, Mover, PageTrapConfig, PlanEntry, RuntimeMode, TierRecord,
 };
 use isotherm_abi::session::OffReason;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_sys::memory;
-use isotherm_sys::policy::Mode as MemoryPolicy;
+use isotherm_sys::policy::MempolicyMode as MemoryPolicy;
 use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, OFlags};
 use rustix::io::Errno;
@@ -39,7 +39,7 @@ const NANOS_MAX: u64 = 24 * 3_600 * 1_000_000_000;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
     /// What to do with each allocation.
-    pub(crate) mode: Mode,
+    pub(crate) mode: RuntimeMode,
     /// Callers in a calling context, 1 to [`MAX_DEPTH`].
     pub(crate) depth: usize,
     /// Tier of data that no entry names.
@@ -51,9 +51,9 @@ pub(crate) struct Config {
     /// Address space to reserve.
     pub(crate) pool_bytes: u64,
     /// How the slow tier is slowed.
-    pub(crate) emulation: Emulation,
+    pub(crate) emulation: EmulationConfig,
     /// Which chunks are trapped to see who touches them.
-    pub(crate) trapping: Trapping,
+    pub(crate) trapping: PageTrapConfig,
     /// Accesses from one sample to the next in code that counts them; 0 where none is wanted.
     pub(crate) access_period: u64,
     /// Lines of the filter that accesses must miss to be sampled, a power of two; 0 without.
@@ -173,7 +173,7 @@ fn table<T>(file: &'static [u64], offset: u64, count: u64) -> Option<&'static [T
 /// Checks every number of the file that is used later, so that nobody has to again.
 fn check(file: &'static [u64]) -> Option<Config> {
     let header = *table::<ConfigHeader>(file, 0, 1)?.first()?;
-    let mode = Mode::from_u32(header.mode)?;
+    let mode = RuntimeMode::from_u32(header.mode)?;
     let tiers = table::<TierRecord>(file, header.tiers_offset, u64::from(header.tier_count))?;
     let entries = table::<PlanEntry>(file, header.entries_offset, u64::from(header.entry_slots))?;
     let callers = table::<PlanEntry>(file, header.callers_offset, u64::from(header.caller_slots))?;
@@ -209,7 +209,7 @@ fn check(file: &'static [u64]) -> Option<Config> {
         trapping: header.trapping,
         access_period: u64::from(header.access_period),
         access_filter_lines: u64::from(header.access_filter_lines),
-        moves: mode == Mode::Online && header.mover == Mover::Staged as u32,
+        moves: mode == RuntimeMode::Online && header.mover == Mover::Staged as u32,
         tiers,
         entries: PlanTable::of_sites(entries, tiers.len())?,
         callers: Callers::checked(callers, tiers.len())?,
@@ -223,7 +223,7 @@ fn is_known(tier: &TierRecord) -> bool {
 
 /// Every span of time that the file names, in nanoseconds.
 const fn spans(header: &ConfigHeader) -> [u64; 5] {
-    let Emulation {
+    let EmulationConfig {
         period_ns,
         access_ns,
         hot_ns,
@@ -252,7 +252,7 @@ mod tests {
         let header_words = size_of::<ConfigHeader>() / 8;
         let tier_words = 2 * size_of::<TierRecord>() / 8;
         let words = header_words + tier_words + 4;
-        let mut header = ConfigHeader::new(Mode::Guided);
+        let mut header = ConfigHeader::new(RuntimeMode::Guided);
         header.tier_count = 2;
         header.entry_slots = 2;
         header.entries_offset = ((header_words + tier_words) * 8) as u64;
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn a_sound_file_is_taken_as_written() {
         let config = checked(|_, _| {}).unwrap();
-        assert_eq!(config.mode, Mode::Guided);
+        assert_eq!(config.mode, RuntimeMode::Guided);
         assert_eq!(config.tiers.len(), 2);
         assert_eq!(config.entries.tier_of(42), Some(1));
     }

@@ -20,13 +20,13 @@
 
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
-use isotherm_abi::config::Mode;
-use isotherm_abi::hash::SiteKind;
-use isotherm_abi::session::Counter;
+use isotherm_abi::config::RuntimeMode;
+use isotherm_abi::hash::SiteHashKind;
+use isotherm_abi::session::SessionCounter;
 
 use crate::callers;
 use crate::config::Config;
-use crate::hot::HOT;
+use crate::fast_path::HOT;
 use crate::plan;
 use crate::session;
 use crate::site;
@@ -315,7 +315,7 @@ impl Cache {
     #[cold]
     fn still_is(&mut self, config: &Config, caller: Caller, place: Place) -> bool {
         self.begin();
-        session::count(Counter::ContextChecks, 1);
+        session::count(SessionCounter::ContextChecks, 1);
         let context = unwind(caller, config.depth);
         let value = heap_value(config, caller, &context);
         self.end();
@@ -328,7 +328,7 @@ impl Cache {
     /// Unwinds every allocation of this return address from now on.
     #[cold]
     fn distrust(&mut self, config: &Config, caller: Caller) -> &mut Way {
-        session::count(Counter::ContextMismatches, 1);
+        session::count(SessionCounter::ContextMismatches, 1);
         let (word, bit) = unstable_bit(caller.address);
         word.fetch_or(bit, Ordering::Relaxed);
         // The address may be cached in other sets and threads, too.
@@ -341,7 +341,7 @@ impl Cache {
     #[cold]
     fn miss(&mut self, config: &Config, caller: Caller, key: u64, set: usize) -> &mut Way {
         self.begin();
-        session::count(Counter::ContextMisses, 1);
+        session::count(SessionCounter::ContextMisses, 1);
         let context = unwind(caller, config.depth);
         let value = heap_value(config, caller, &context);
         let (word, bit) = unstable_bit(caller.address);
@@ -436,9 +436,9 @@ fn flush(config: &Config, way: &mut Way) -> u32 {
     if hits == 0 {
         return way.arena;
     }
-    session::count(Counter::Allocations, u64::from(hits));
+    session::count(SessionCounter::Allocations, u64::from(hits));
     way.unchecked = way.unchecked.saturating_add(hits);
-    if config.mode == Mode::Guided {
+    if config.mode == RuntimeMode::Guided {
         way.granted = way.period;
     } else {
         // A size that no machine has was refused and says nothing about the site.
@@ -495,12 +495,12 @@ fn saved_address(below: usize, above: usize, address: usize) -> Option<usize> {
 /// The value of a heap allocation's context. In guided mode a caller that has one tier gives it to
 /// contexts that the plan does not know, too, and is not asked again.
 fn heap_value(config: &Config, caller: Caller, context: &Context) -> u32 {
-    let value = value_of(config, context, SiteKind::Heap);
+    let value = value_of(config, context, SiteHashKind::Heap);
     // A context may begin above the caller, where that is this library.
-    if config.mode != Mode::Guided || context.frames().first() != Some(&caller.address) {
+    if config.mode != RuntimeMode::Guided || context.frames().first() != Some(&caller.address) {
         return value;
     }
-    let name = site::name(&context.direct(), SiteKind::Heap);
+    let name = site::name(&context.direct(), SiteHashKind::Heap);
     let Some(tier) = plan::tier_of_caller(config, name) else {
         return value;
     };
@@ -509,7 +509,7 @@ fn heap_value(config: &Config, caller: Caller, context: &Context) -> u32 {
 }
 
 /// The value of a context, from the shared table or newly made.
-pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteKind) -> u32 {
+pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteHashKind) -> u32 {
     let generation = HOT.generation.load(Ordering::Relaxed);
     let mut hash = mix(generation ^ ((kind as u64) << 63));
     for &address in context.frames() {
@@ -521,7 +521,7 @@ pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteKind) -> u3
     if word & !VALUE_MASK == tag {
         return (word & VALUE_MASK) as u32;
     }
-    let value = if config.mode == Mode::Guided {
+    let value = if config.mode == RuntimeMode::Guided {
         if session::current().is_some() {
             // Told so that a plan of another program or version can be called foreign; once for
             // each context, and the allocation does not need the number.

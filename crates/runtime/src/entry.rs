@@ -10,8 +10,8 @@
 //! In Rust the same costs twice the branches and a frame of its own. Elsewhere than on x86-64 the
 //! Rust functions do all of it.
 
-use crate::callers::Known;
-use crate::hot::Hot;
+use crate::callers::CallerTiers;
+use crate::fast_path::FastPathState;
 
 /// The shim of an allocating function that jumps to the caller's instance if that is known:
 /// `name, member of the instance, jemalloc's own, body, registers of the address and the stack`.
@@ -34,13 +34,13 @@ macro_rules! by_caller {
                 "2:",
                 concat!("lea ", $stack, ", [rsp + 8]"),
                 "jmp {body}",
-                state = sym $crate::hot::HOT,
+                state = sym $crate::fast_path::HOT,
                 plain = sym $plain,
                 body = sym $body,
                 known = sym $crate::callers::KNOWN,
                 mask = const $crate::entry::CALLER_MASK,
-                address = const core::mem::offset_of!($crate::callers::Known, address),
-                instance = const core::mem::offset_of!($crate::callers::Known, instance),
+                address = const core::mem::offset_of!($crate::callers::CallerTiers, address),
+                instance = const core::mem::offset_of!($crate::callers::CallerTiers, instance),
                 member = const core::mem::offset_of!($crate::instance::Instance, $member),
             );
         }
@@ -52,5 +52,5 @@ pub(crate) use by_caller;
 /// ([`crate::callers`]): the lowest is left out and each slot has 16 bytes.
 pub(crate) const CALLER_MASK: usize = (crate::callers::SLOTS - 1) << 1;
 
-const _: () = assert!(size_of::<Known>() == 16);
-const _: () = assert!(core::mem::offset_of!(Hot, state) == 0);
+const _: () = assert!(size_of::<CallerTiers>() == 16);
+const _: () = assert!(core::mem::offset_of!(FastPathState, state) == 0);

@@ -5,6 +5,7 @@
 //! child has one thread and gets every lock free.
 
 use crate::arena;
+use crate::emulation;
 use crate::instance;
 use crate::mapping;
 use crate::module;
@@ -15,7 +16,6 @@ use crate::site;
 use crate::staged;
 use crate::start;
 use crate::thread;
-use crate::trap;
 
 /// Registers the handlers. Called once, at start.
 pub(crate) fn start() {
@@ -38,7 +38,7 @@ unsafe extern "C" fn before() {
     module::before_fork();
     session::before_fork();
     if placement::trapped() {
-        trap::before_fork();
+        emulation::before_fork();
     }
     staged::before_fork();
 }
@@ -47,7 +47,7 @@ unsafe extern "C" fn before() {
 unsafe extern "C" fn after_in_parent() {
     staged::after_fork_parent();
     if placement::trapped() {
-        trap::after_fork_parent();
+        emulation::after_fork_parent();
     }
     session::after_fork_parent();
     release_inner();
@@ -71,7 +71,7 @@ unsafe extern "C" fn after_in_child() {
     if placement::trapped() {
         // The service needs a session to tell what it does.
         session::ensure();
-        trap::after_fork_child(start::board());
+        emulation::after_fork_child(start::board());
     }
 }
 

@@ -27,10 +27,10 @@ use isotherm_sys::memory::{self, Errno};
 
 use crate::arena;
 use crate::c_library;
-use crate::heap;
-use crate::hot::HOT;
 #[cfg(target_arch = "x86_64")]
-use crate::hot::Hot;
+use crate::fast_path::FastPathState;
+use crate::fast_path::HOT;
+use crate::heap;
 use crate::instance::{self, INSTANCES};
 use crate::pool::CHUNK;
 use crate::state;
@@ -115,7 +115,7 @@ core::arch::global_asm!(
     "lea rcx, [rip + {free}]",
     "jmp [rcx + rax * 8]",
     hot = sym HOT,
-    map = const core::mem::offset_of!(Hot, free_map),
+    map = const core::mem::offset_of!(FastPathState, free_map),
     outside = sym outside,
     shift = const CHUNK_SHIFT,
     free = sym FREE,

@@ -11,11 +11,11 @@ use crate::config::{self, Config};
 use crate::instance::{self, INSTANCES, Instance};
 use crate::kernel::set_errno;
 use crate::pool;
+use crate::reentrancy;
 use crate::start;
 use crate::state;
 use crate::thread;
 use crate::unwind::Caller;
-use crate::visit;
 
 /// The instance that holds nothing but shared and unowned data.
 const PLAIN: &Instance = &INSTANCES[0];
@@ -68,8 +68,8 @@ fn slow_arena(caller: Caller, bytes: usize) -> u32 {
     match state::get() {
         state::GUIDED => thread.cache.value(config, caller),
         // A handler that came in between must not make arenas.
-        state::PROFILE if visit::level() == 0 => {
-            let _visit = visit::enter(0);
+        state::PROFILE if reentrancy::level() == 0 => {
+            let _visit = reentrancy::enter(0);
             thread.cache.arena(config, caller, bytes)
         }
         _ => None,
@@ -121,7 +121,7 @@ fn allocate_in(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
 /// As [`allocate_in`], for an arena that is not called straight away.
 #[inline(never)]
 fn allocate_in_arena(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
-    let block = visit::allocate(arena, bytes, flags);
+    let block = reentrancy::allocate(arena, bytes, flags);
     if block.is_null() {
         set_errno(libc::ENOMEM);
     }
@@ -208,7 +208,7 @@ pub(crate) unsafe extern "C" fn free_hook(block: *mut c_void) {
     unsafe {
         match instance::straight(arena) {
             Some(instance) => (instance.free)(block),
-            None => visit::free_block(arena, block),
+            None => reentrancy::free_block(arena, block),
         }
     }
 }
@@ -285,7 +285,7 @@ pub(crate) unsafe fn resize(
         match instance::straight(arena) {
             Some(instance) if flags == 0 => (instance.realloc)(block, bytes),
             Some(instance) => (instance.rallocx)(block, bytes.max(1), flags),
-            None => visit::reallocate(arena, block, bytes, flags),
+            None => reentrancy::reallocate(arena, block, bytes, flags),
         }
     }
 }

@@ -11,8 +11,8 @@ use core::ffi::c_void;
 use crate::c_library;
 #[cfg(target_arch = "x86_64")]
 use crate::entry::by_caller;
+use crate::fast_path::{FastPathState, HOT};
 use crate::heap;
-use crate::hot::{HOT, Hot};
 use crate::instance;
 use crate::jemalloc_api;
 use crate::mapping_hooks;
@@ -119,7 +119,7 @@ macro_rules! freeing_hooks {
                 "jne {first}",
                 "jmp {body}",
                 hot = sym HOT,
-                in_first = const core::mem::offset_of!(Hot, frees_in_first),
+                in_first = const core::mem::offset_of!(FastPathState, frees_in_first),
                 first = sym instance::_je0_free,
                 body = sym heap::free_hook,
             );

@@ -7,7 +7,7 @@
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use crate::hot::HOT;
+use crate::fast_path::HOT;
 
 include!(concat!(env!("OUT_DIR"), "/instances.rs"));
 

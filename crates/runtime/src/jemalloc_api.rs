@@ -10,8 +10,8 @@ use core::ptr::null_mut;
 
 use crate::heap;
 use crate::instance::{self, INSTANCES, PLACE_FLAGS};
+use crate::reentrancy;
 use crate::unwind::Caller;
-use crate::visit;
 
 /// `mallocx`.
 ///
@@ -63,7 +63,7 @@ pub(crate) unsafe extern "C" fn xallocx_hook(
     flags: c_int,
 ) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { visit::resize_in_place(block, bytes, extra, flags & !PLACE_FLAGS) }
+    unsafe { reentrancy::resize_in_place(block, bytes, extra, flags & !PLACE_FLAGS) }
 }
 
 /// `sallocx`.
@@ -87,7 +87,7 @@ pub(crate) unsafe extern "C" fn dallocx_hook(block: *mut c_void, flags: c_int) {
             // Thread caches of the program are those of the plain instance.
             Some(instance) if arena == 0 => (instance.dallocx)(block, flags),
             Some(instance) => (instance.dallocx)(block, flags & !PLACE_FLAGS),
-            None => visit::free_block(arena, block),
+            None => reentrancy::free_block(arena, block),
         }
     }
 }

@@ -13,7 +13,7 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use isotherm_abi::session::{CHUNK_MAPPING, Counter, MappingRecord, NO_TIER};
+use isotherm_abi::session::{CHUNK_MAPPING, MappingRecord, NO_TIER, SessionCounter};
 use isotherm_sys::memory;
 
 use crate::lock::{Guard, Lock};
@@ -128,7 +128,7 @@ impl Mappings {
         let unused = (0..self.count()).find(|&slot| self.get(slot).bytes == 0);
         let slot = unused.unwrap_or_else(|| self.count());
         if slot >= self.tables.layout().mapping_slots {
-            session::count(Counter::MappingsLost, 1);
+            session::count(SessionCounter::MappingsLost, 1);
             return;
         }
         self.set(slot, mapping);

@@ -4,7 +4,7 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use isotherm_abi::hash::SiteKind;
+use isotherm_abi::hash::SiteHashKind;
 use isotherm_abi::session::{CHUNK_FREE, CHUNK_MAPPING, NO_TIER};
 use isotherm_sys::memory::{self, Errno};
 
@@ -118,7 +118,7 @@ fn site_and_tier(config: &Config, bytes: usize) -> (u32, u32) {
         stack: 0,
     };
     let context = unwind(caller, config.depth);
-    let site = site::of(&context, SiteKind::Mapping);
+    let site = site::of(&context, SiteHashKind::Mapping);
     site::add_mapping(site, bytes as u64);
     let tier = if config.tiers.is_empty() {
         NO_TIER

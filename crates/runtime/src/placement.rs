@@ -2,15 +2,15 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use isotherm_abi::config::TierKind;
+use isotherm_abi::config::TierRecordKind;
 use isotherm_abi::session::OffReason;
 use isotherm_sys::memory;
-use isotherm_sys::policy::{self, Mode, NodeMask};
+use isotherm_sys::policy::{self, MempolicyMode, NodeMask};
 
 use crate::config;
-use crate::say;
+use crate::emulation;
+use crate::message;
 use crate::staged;
-use crate::trap;
 
 /// Set once the trap runs: ranges of the pool may be protected or lie in a shadow area.
 pub(crate) static TRAPPED: AtomicBool = AtomicBool::new(false);
@@ -50,20 +50,20 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
     };
     if trapped() {
         // Whatever the tier is made of: only labelled chunks are sampled.
-        trap::label(address, bytes, tier);
+        emulation::label(address, bytes, tier);
     }
     let Some(record) = config.tiers.get(tier as usize) else {
         return;
     };
-    if record.kind != TierKind::Nodes as u32 {
+    if record.kind != TierRecordKind::Nodes as u32 {
         return;
     }
     if REFUSED.load(Ordering::Relaxed) {
         return;
     }
     let nodes: u32 = record.nodes.iter().map(|word| word.count_ones()).sum();
-    let many = Mode::PreferredMany as u32;
-    let wanted = if record.policy == Mode::Preferred as u32 && nodes > 1 {
+    let many = MempolicyMode::PreferredMany as u32;
+    let wanted = if record.policy == MempolicyMode::Preferred as u32 && nodes > 1 {
         many
     } else {
         record.policy
@@ -72,10 +72,10 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
     let mut bound = policy::set_by_number(address, bytes, wanted, &mask);
     if bound.is_err() && wanted == many {
         // Kernels before 5.15 do not know the policy; one preferred node is next best.
-        bound = policy::set_for_range(address, bytes, Mode::Preferred, &mask);
+        bound = policy::set_for_range(address, bytes, MempolicyMode::Preferred, &mask);
     }
     if bound.is_err() && !REFUSED.swap(true, Ordering::Relaxed) {
-        say::off(OffReason::NoPlacement);
+        message::off(OffReason::NoPlacement);
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
 /// The kernel's error number.
 pub(crate) fn discard(address: usize, bytes: usize) -> memory::Result<()> {
     if trapped() {
-        trap::discard(address, bytes);
+        emulation::discard(address, bytes);
         return Ok(());
     }
     staged::apart(address, bytes, || {
@@ -97,13 +97,13 @@ pub(crate) fn discard(address: usize, bytes: usize) -> memory::Result<()> {
 /// Brings all contents of a range of the pool back in place and stops trapping it.
 pub(crate) fn settle(address: usize, bytes: usize) {
     if trapped() {
-        trap::settle(address, bytes);
+        emulation::settle(address, bytes);
     }
 }
 
 /// Forgets a range of the pool before it becomes a reservation again.
 pub(crate) fn forget(address: usize, bytes: usize) {
     if trapped() {
-        trap::unlabel(address, bytes);
+        emulation::unlabel(address, bytes);
     }
 }

@@ -25,8 +25,8 @@ use isotherm_sys::memory;
 use rustix::process::Resource;
 
 use crate::config::POOL_BYTES_MIN;
+use crate::fast_path::HOT;
 use crate::free_route;
-use crate::hot::HOT;
 use crate::lock::Lock;
 use crate::session;
 use crate::tables::{self, Tables, part};

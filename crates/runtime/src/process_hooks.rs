@@ -13,13 +13,13 @@ use core::ffi::{c_int, c_long, c_void};
 use isotherm_sys::system_call::{Errno, Result, call};
 
 use crate::c_library;
+use crate::emulation;
 use crate::kernel::{answer, answer_number, errno, set_errno};
 use crate::placement;
 use crate::resident;
 use crate::session;
 use crate::staged;
 use crate::start;
-use crate::trap;
 
 /// The first fields of `clone3`'s argument.
 const CLONE3_BYTES: usize = 64;
@@ -176,7 +176,7 @@ fn at_home(make: impl FnOnce() -> Result<usize>) -> Result<usize> {
 /// Brings every page home and keeps it there until [`let_go`].
 fn bring_home() {
     if placement::trapped() {
-        trap::before_fork();
+        emulation::before_fork();
     }
     staged::before_fork();
 }
@@ -185,7 +185,7 @@ fn bring_home() {
 fn let_go() {
     staged::after_fork_parent();
     if placement::trapped() {
-        trap::after_fork_parent();
+        emulation::after_fork_parent();
     }
 }
 
@@ -195,7 +195,7 @@ fn start_over() {
     session::after_fork_child();
     if placement::trapped() {
         session::ensure();
-        trap::after_fork_child(start::board());
+        emulation::after_fork_child(start::board());
     }
 }
 
@@ -233,7 +233,7 @@ fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
     }
     let before = errno();
     let done = match placement::trapped() {
-        true => trap::pause_for(start::board(), work),
+        true => emulation::pause_for(start::board(), work),
         false => staged::pause_for(work),
     };
     set_errno(before);

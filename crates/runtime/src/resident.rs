@@ -23,11 +23,11 @@ use isotherm_abi::session::{ArenaRecord, CHUNK_FREE, CHUNK_MAPPING, SiteRecord};
 use isotherm_sys::memory::{self, PAGE_BYTES};
 
 use crate::arena::ARENAS_MAX;
+use crate::emulation::progress::now_ns;
 use crate::pool::{self, CHUNK};
 use crate::session;
 use crate::state;
 use crate::tables::{self, Tables, part};
-use crate::trap::progress::now_ns;
 
 /// A loss of fewer bytes than this is not worth a look: jemalloc purges small pieces often.
 const LARGE_BYTES: usize = 1 << 20;

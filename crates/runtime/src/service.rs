@@ -1,4 +1,4 @@
-//! The service thread: serves faults, keeps the periods, obeys wishes, and sleeps when there is
+//! The service thread: serves faults, keeps the periods, obeys requests, and sleeps when there is
 //! nothing to do.
 //!
 //! It runs on a bare thread ([`isotherm_sys::thread`]): no C library state, no allocation, no
@@ -11,13 +11,13 @@
 
 use core::ffi::c_void;
 
-use isotherm_abi::session::{Counter, OffReason};
+use isotherm_abi::session::{OffReason, SessionCounter};
 use isotherm_sys::thread::ProgramThreads;
 use isotherm_sys::userfaultfd::Message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::trap::progress::{now_ns, thread_ns};
-use crate::trap::{Keeper, Trap};
+use crate::emulation::progress::{now_ns, thread_ns};
+use crate::emulation::{FaultHandler, SlowTierEmulator};
 
 /// Faults read in one call.
 const MESSAGES: usize = 32;
@@ -26,7 +26,7 @@ const MESSAGES: usize = 32;
 /// long.
 const SPIN_NS: u64 = 50_000;
 
-/// How often the wishes are looked at.
+/// How often the requests are looked at.
 const WISH_NS: u64 = 10_000_000;
 
 /// How often it is asked whether the program still has a thread. One that ends its last thread alone ends so
@@ -36,20 +36,20 @@ const PROGRAM_NS: u64 = 100_000_000;
 /// How often the thread's own processor time is published.
 const PUBLISH_NS: u64 = 20_000_000;
 
-/// What the thread runs; `argument` is a `&'static Trap`.
+/// What the thread runs; `argument` is a `&'static SlowTierEmulator`.
 pub(crate) extern "C" fn run(argument: *mut c_void) {
-    // SAFETY: `Trap::launch` passes a reference that lives for ever.
-    let trap = unsafe { &*argument.cast::<Trap>() };
+    // SAFETY: `SlowTierEmulator::launch` passes a reference that lives for ever.
+    let trap = unsafe { &*argument.cast::<SlowTierEmulator>() };
     // SAFETY: this is the service thread, and this is its only call.
-    let keeper = unsafe { trap.keeper() };
+    let handler = unsafe { trap.handler() };
     let opened = isotherm_sys::thread::settle_bare(c"isotherm")
         .map_err(|_| OffReason::NoThread)
-        .and_then(|()| trap.open(keeper));
+        .and_then(|()| trap.open(handler));
     trap.announce(opened);
     if opened.is_ok() {
         let reason = Service {
             trap,
-            keeper,
+            handler,
             program: ProgramThreads::open(),
             next_program_ns: 0,
             next_wish_ns: 0,
@@ -57,14 +57,14 @@ pub(crate) extern "C" fn run(argument: *mut c_void) {
         }
         .serve();
         if let Some(reason) = reason {
-            trap.give_up(keeper, reason);
+            trap.give_up(handler, reason);
         }
     }
 }
 
 struct Service<'a> {
-    trap: &'a Trap,
-    keeper: &'a mut Keeper,
+    trap: &'a SlowTierEmulator,
+    handler: &'a mut FaultHandler,
     program: ProgramThreads,
     next_program_ns: u64,
     next_wish_ns: u64,
@@ -82,7 +82,7 @@ impl Service<'_> {
             let seen_ns = now_ns();
             for message in &messages[..count] {
                 if let Some(address) = message.page_address() {
-                    self.trap.fault(self.keeper, address, seen_ns);
+                    self.trap.fault(self.handler, address, seen_ns);
                 }
             }
             let now_ns = if count > 0 { now_ns() } else { seen_ns };
@@ -104,7 +104,7 @@ impl Service<'_> {
     }
 
     fn read(&self, messages: &mut [Message]) -> rustix::io::Result<usize> {
-        self.keeper
+        self.handler
             .mover
             .as_ref()
             .map_or(Ok(0), |mover| mover.uffd().read(messages))
@@ -112,42 +112,45 @@ impl Service<'_> {
 
     /// One small step of everything that is due.
     fn work(&mut self, now_ns: u64) {
-        self.keeper.let_due_go(now_ns);
-        self.keeper.advance_period(now_ns);
-        if self.keeper.is_leaving() {
-            self.keeper.leave_step();
+        self.handler.let_due_go(now_ns);
+        self.handler.advance_period(now_ns);
+        if self.handler.is_leaving() {
+            self.handler.leave_step();
         }
-        self.keeper.resample(now_ns);
-        if let Some(wishes) = self.trap.wishes() {
+        self.handler.resample(now_ns);
+        if let Some(requests) = self.trap.requests() {
             if now_ns >= self.next_wish_ns {
-                self.keeper.look_for_wish(&wishes, self.trap.tiers());
+                self.handler.look_for_wish(&requests, self.trap.tiers());
                 self.next_wish_ns = now_ns + WISH_NS;
             }
-            self.keeper.migrate_step(&wishes, self.trap.tiers(), now_ns);
+            self.handler
+                .migrate_step(&requests, self.trap.tiers(), now_ns);
         }
         if now_ns >= self.next_publish_ns {
-            self.keeper.publish();
-            self.keeper.account.set(Counter::ServiceNanos, thread_ns());
+            self.handler.publish();
+            self.handler
+                .account
+                .set(SessionCounter::ServiceNanos, thread_ns());
             self.next_publish_ns = now_ns + PUBLISH_NS;
         }
     }
 
     /// Waits for the next fault or the next thing that is due.
     fn pause(&mut self, now_ns: u64) {
-        if self.keeper.is_leaving() {
+        if self.handler.is_leaving() {
             return;
         }
-        let due_ns = self.keeper.due.next_ns();
+        let due_ns = self.handler.due.next_ns();
         if due_ns.is_some_and(|due_ns| due_ns < now_ns + SPIN_NS) {
             core::hint::spin_loop();
             return;
         }
         let wake_ns = [
             due_ns.map(|due_ns| due_ns - SPIN_NS),
-            self.keeper.next_period_ns(),
-            self.keeper.next_sample_ns(),
-            self.keeper.migration.next_ns(now_ns),
-            self.trap.wishes().map(|_| self.next_wish_ns),
+            self.handler.next_period_ns(),
+            self.handler.next_sample_ns(),
+            self.handler.migration.next_ns(now_ns),
+            self.trap.requests().map(|_| self.next_wish_ns),
             Some(self.next_program_ns),
         ]
         .into_iter()
@@ -165,7 +168,7 @@ impl Service<'_> {
             tv_nsec: (nanos % 1_000_000_000) as _,
         });
         // An error is an interruption, after which the loop simply looks again.
-        let _ = match &self.keeper.mover {
+        let _ = match &self.handler.mover {
             Some(mover) => poll(
                 &mut [PollFd::new(mover.uffd(), PollFlags::IN)],
                 timeout.as_ref(),

@@ -20,8 +20,8 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicUsiz
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
-use isotherm_abi::config::Mode;
-use isotherm_abi::session::{Counter, Layout, OffReason, SessionHeader};
+use isotherm_abi::config::RuntimeMode;
+use isotherm_abi::session::{OffReason, SessionCounter, SessionHeader, SessionLayout};
 use isotherm_sys::memory;
 use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, FallocateFlags, OFlags};
@@ -31,8 +31,8 @@ use rustix::time::ClockId;
 
 use crate::config::Config;
 use crate::lock::Lock;
+use crate::message;
 use crate::path::{PATH_BYTES, Path};
-use crate::say;
 use crate::tables::{self, Tables, part};
 
 /// The tables in the session file, as everybody else in this library knows them.
@@ -188,7 +188,7 @@ impl From<PrivateError> for Unpublished {
 /// Ends publication, and says why where the user can do something about it.
 fn give_up(why: Unpublished) {
     if let Unpublished::Said(reason) = why {
-        say::off(reason);
+        message::off(reason);
     }
     withdraw();
 }
@@ -200,7 +200,7 @@ fn withdraw() {
 }
 
 /// Adds to a counter, if anything is published.
-pub(crate) fn count(counter: Counter, amount: u64) {
+pub(crate) fn count(counter: SessionCounter, amount: u64) {
     if amount > 0
         && let Some(session) = current()
     {
@@ -216,7 +216,7 @@ pub(crate) fn start(directory: &CStr, config: &Config) {
     let fits = directory.count_bytes() + NAME_BYTES <= PATH_BYTES
         && path.push(directory.to_bytes()).is_some();
     if !fits || directory.is_empty() || DIRECTORY.set(path).is_err() {
-        say::off(OffReason::NoSession);
+        message::off(OffReason::NoSession);
         return;
     }
     let Ok(page) = memory::fresh(4096) else {
@@ -357,8 +357,8 @@ fn create(private: &'static Tables) -> Result<(), Unpublished> {
 }
 
 /// The header of a new file.
-fn new_header(private: &Tables, layout: &Layout) -> Option<SessionHeader> {
-    let mode = Mode::from_u32(MODE.load(Ordering::Relaxed))?;
+fn new_header(private: &Tables, layout: &SessionLayout) -> Option<SessionHeader> {
+    let mode = RuntimeMode::from_u32(MODE.load(Ordering::Relaxed))?;
     let mut header = layout.header(mode, DEPTH.load(Ordering::Relaxed));
     let known = private.header();
     let now = rustix::time::clock_gettime(ClockId::Monotonic);

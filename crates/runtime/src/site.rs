@@ -2,8 +2,8 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
-use isotherm_abi::hash::{SiteHasher, SiteKind};
-use isotherm_abi::session::{Counter, FrameRecord, NO_MODULE, SiteRecord};
+use isotherm_abi::hash::{SiteHashKind, SiteHasher};
+use isotherm_abi::session::{FrameRecord, NO_MODULE, SessionCounter, SiteRecord};
 use isotherm_sys::memory;
 
 use crate::arena;
@@ -39,7 +39,7 @@ pub(crate) fn start() -> memory::Result<()> {
 }
 
 /// The name of a calling context.
-pub(crate) fn name(context: &Context, kind: SiteKind) -> u64 {
+pub(crate) fn name(context: &Context, kind: SiteHashKind) -> u64 {
     let mut hasher = SiteHasher::new(kind);
     for &address in context.frames() {
         hasher = match module::name(module::of(address)) {
@@ -52,12 +52,12 @@ pub(crate) fn name(context: &Context, kind: SiteKind) -> u64 {
 
 /// The site of a calling context, made if it is new; [`NO_SITE`] if there is no room, or if this
 /// thread is making one already.
-pub(crate) fn of(context: &Context, kind: SiteKind) -> u32 {
+pub(crate) fn of(context: &Context, kind: SiteHashKind) -> u32 {
     named(name(context, kind), context, kind)
 }
 
 /// As [`of`], for a site whose name is known; the context then only says where it is.
-pub(crate) fn named(hash: u64, context: &Context, kind: SiteKind) -> u32 {
+pub(crate) fn named(hash: u64, context: &Context, kind: SiteHashKind) -> u32 {
     let Some(private) = tables::private() else {
         return NO_SITE;
     };
@@ -94,7 +94,7 @@ fn find(private: &Tables, hash: u64) -> Result<u32, usize> {
 }
 
 /// A record with the frames of the context and no name yet.
-fn describe(context: &Context, kind: SiteKind) -> SiteRecord {
+fn describe(context: &Context, kind: SiteHashKind) -> SiteRecord {
     let mut record = SiteRecord {
         hash: 0.into(),
         kind: kind as u32,
@@ -127,7 +127,7 @@ fn describe(context: &Context, kind: SiteKind) -> SiteRecord {
 fn insert(private: &Tables, hash: u64, slot: usize, record: &SiteRecord) -> u32 {
     let site = private.header().site_count.load(Ordering::Relaxed);
     if site >= private.layout().site_slots.min(NO_SITE) {
-        session::count(Counter::SitesLost, 1);
+        session::count(SessionCounter::SitesLost, 1);
         return NO_SITE;
     }
     let write = |tables: &Tables| {

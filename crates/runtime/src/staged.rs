@@ -25,19 +25,21 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use isotherm_abi::session::{
-    CHUNK_FREE, CHUNK_MAPPING, Counter, MOVE_CHUNKS, MoveRequest, MoverState,
+    CHUNK_FREE, CHUNK_MAPPING, MOVE_CHUNKS, MoveRequest, MoverState, SessionCounter,
 };
-use isotherm_sys::staged::{Exclusion, Method, Settings, StagedCopy, StagedError, UnitFate};
+use isotherm_sys::staged::{
+    CopyMethod, Exclusion, StagedCopy, StagedError, StagedSettings, UnitFate,
+};
 use isotherm_sys::thread::{ProgramThreads, Stack, is_there, settle_bare, spawn};
 use rustix::event::Timespec;
 use rustix::thread::futex;
 
 use crate::arena;
+use crate::emulation::progress::{now_ns, thread_ns};
 use crate::lock::{Guard, Lock};
 use crate::placement;
 use crate::pool::{self, CHUNK};
 use crate::session;
-use crate::trap::progress::{now_ns, thread_ns};
 
 /// There is no thread.
 const OFF: u32 = 0;
@@ -77,10 +79,10 @@ const BUSY_LOOKS: u32 = 1_000;
 const PROGRAM_NS: u64 = 100_000_000;
 
 /// Chunks kept ready: 16 MiB. One thread copies, so that the program sees one thread more and no other.
-const SETTINGS: Settings = Settings {
+const SETTINGS: StagedSettings = StagedSettings {
     threads: 1,
     units: 8,
-    method: Some(Method::Exchange),
+    method: Some(CopyMethod::Exchange),
     even_if_there: false,
 };
 
@@ -178,13 +180,13 @@ fn serve(mut mover: StagedCopy, request: &MoveRequest) {
         if asked != request.answered.load(Ordering::Relaxed) {
             let moved = carry_out(&mut mover, request, &mut forks);
             session::count(
-                Counter::StagedBytes,
+                SessionCounter::StagedBytes,
                 u64::from(moved.count_ones()) * CHUNK as u64,
             );
             request.moved.store(moved, Ordering::Relaxed);
             request.answered.store(asked, Ordering::Release);
             if let Some(session) = session::current() {
-                let time = session.counter(Counter::ServiceNanos);
+                let time = session.counter(SessionCounter::ServiceNanos);
                 time.store(thread_ns(), Ordering::Relaxed);
             }
             idle = 0;

@@ -6,29 +6,29 @@
 use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use isotherm_abi::config::{Mode, TierKind, TierRecord};
+use isotherm_abi::config::{RuntimeMode, TierRecord, TierRecordKind};
 use isotherm_abi::env;
-use isotherm_abi::session::{Layout, OffReason, State};
+use isotherm_abi::session::{OffReason, SessionLayout, SessionState};
 
 use crate::arena;
 use crate::c_library;
 use crate::config::{self, Config};
+use crate::emulation;
+use crate::fast_path::HOT;
 use crate::fork;
 use crate::free_route;
-use crate::hot::HOT;
 use crate::instance;
 use crate::line_filter;
+use crate::message;
 use crate::placement;
 use crate::pool;
 use crate::resident;
-use crate::say;
 use crate::session;
 use crate::site;
 use crate::staged;
 use crate::state;
 use crate::tables;
 use crate::thread;
-use crate::trap;
 
 unsafe extern "C" {
     /// The program's environment; null before the C library has it.
@@ -77,7 +77,7 @@ pub(crate) fn decide() -> bool {
     let decided = match setting(env::CONFIG) {
         None => state::DIRECT,
         Some(path) => configure(path).unwrap_or_else(|reason| {
-            say::off(reason);
+            message::off(reason);
             // Nothing came from the pool yet.
             pool::close();
             state::DIRECT
@@ -91,21 +91,21 @@ pub(crate) fn decide() -> bool {
     state::set(decided);
     if setting(env::VERBOSE).is_some_and(|value| value == c"1") {
         let range = pool::range();
-        say::line(format_args!("isotherm: state {decided}, pool {range:x?}"));
+        message::line(format_args!("isotherm: state {decided}, pool {range:x?}"));
     }
     true
 }
 
 /// Sets everything up for a configuration. Answers the state that follows.
 fn configure(path: &CStr) -> Result<u8, OffReason> {
-    let wanted = config::load(path)?.filter(|config| config.mode != Mode::PassThrough);
+    let wanted = config::load(path)?.filter(|config| config.mode != RuntimeMode::PassThrough);
     let Some(config) = wanted else {
         return Ok(state::DIRECT);
     };
     let (base, bytes) = pool::reserve(config.pool_bytes).ok_or(OffReason::NoAddressSpace)?;
     let layout = match config.access_period {
-        0 => Layout::for_pool(bytes as u64),
-        _ => Layout::for_pool(bytes as u64).counting_accesses(),
+        0 => SessionLayout::for_pool(bytes as u64),
+        _ => SessionLayout::for_pool(bytes as u64).counting_accesses(),
     };
     let private = tables::create_private(layout).map_err(|_| OffReason::NoAddressSpace)?;
     // SAFETY: no other thread looks at the header yet.
@@ -120,7 +120,7 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     if config.access_period > 0 && config.access_filter_lines > 0 {
         line_filter::start(config.access_filter_lines).ok_or(OffReason::NoAddressSpace)?;
     }
-    if config.mode == Mode::Guided {
+    if config.mode == RuntimeMode::Guided {
         free_route::open(base, bytes).map_err(|_| OffReason::NoAddressSpace)?;
     }
     if config.depth == 1 {
@@ -135,7 +135,7 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     }
     // Last, because the instances take their first chunks: the trap must see them.
     register_arenas(&config);
-    Ok(if config.mode == Mode::Guided {
+    Ok(if config.mode == RuntimeMode::Guided {
         state::GUIDED
     } else {
         state::PROFILE
@@ -145,7 +145,7 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
 /// Makes the arenas that are there from the start: the shared one and the spare ones of
 /// [`crate::visit`], or one for each tier.
 fn register_arenas(config: &Config) {
-    if config.mode != Mode::Guided {
+    if config.mode != RuntimeMode::Guided {
         let instances = instance::INSTANCES.len() as u32;
         for number in 0..instances {
             arena::register_instance(number, config.default_tier);
@@ -167,7 +167,7 @@ fn register_arenas(config: &Config) {
 }
 
 /// What the trap's service reads and writes.
-pub(crate) fn board() -> Option<trap::Board> {
+pub(crate) fn board() -> Option<emulation::SessionTables> {
     session::current().map(|session| session.board())
 }
 
@@ -176,14 +176,14 @@ fn start_trap(config: &Config) -> Result<(), OffReason> {
     if config.emulation.period_ns == 0 && config.trapping.pages == 0 {
         return Ok(());
     }
-    let emulates = |tier: &TierRecord| tier.kind != TierKind::Nodes as u32;
-    let settings = trap::Settings {
+    let emulates = |tier: &TierRecord| tier.kind != TierRecordKind::Nodes as u32;
+    let settings = emulation::Settings {
         emulation: config.emulation,
         trapping: config.trapping,
         tiers: config.tiers,
-        online: config.mode == Mode::Online && config.tiers.iter().any(emulates),
+        online: config.mode == RuntimeMode::Online && config.tiers.iter().any(emulates),
     };
-    trap::start(pool::range(), &settings, board())?;
+    emulation::start(pool::range(), &settings, board())?;
     placement::set_trapped();
     Ok(())
 }
@@ -201,8 +201,8 @@ extern "C" fn unloaded() {
     if let Some(session) = session::current() {
         // What was turned off stays said.
         let _ = session.header().state.compare_exchange(
-            State::Running as u32,
-            State::Exited as u32,
+            SessionState::Running as u32,
+            SessionState::Exited as u32,
             Ordering::Release,
             Ordering::Relaxed,
         );

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::hot::HOT;
+use crate::fast_path::HOT;
 
 /// Pass everything to instance 0; the entry shims jump there themselves.
 pub(crate) const DIRECT: u8 = 0;

@@ -9,11 +9,12 @@ use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 use std::sync::OnceLock;
 
 use isotherm_abi::session::{
-    ArenaRecord, Counter, Layout, MappingRecord, ModuleRecord, SessionHeader, SiteRecord,
+    ArenaRecord, MappingRecord, ModuleRecord, SessionCounter, SessionHeader, SessionLayout,
+    SiteRecord,
 };
 use isotherm_sys::memory::{self, Errno};
 
-use crate::trap::Board;
+use crate::emulation::SessionTables;
 
 /// Indices into [`Layout::offsets`].
 pub(crate) mod part {
@@ -35,7 +36,7 @@ pub(crate) mod part {
 pub(crate) struct Tables {
     base: *mut u8,
     offsets: [u64; 10],
-    layout: Layout,
+    layout: SessionLayout,
 }
 
 // SAFETY: the memory behind `base` stays mapped for the life of the process, and what several
@@ -50,7 +51,7 @@ impl Tables {
     /// # Safety
     /// The memory is as long as the layout says, readable, writable, page-aligned, stays mapped,
     /// and holds zeroes or such tables.
-    pub(crate) unsafe fn at(base: usize, layout: Layout) -> Self {
+    pub(crate) unsafe fn at(base: usize, layout: SessionLayout) -> Self {
         Self {
             base: core::ptr::with_exposed_provenance_mut(base),
             offsets: layout.offsets(),
@@ -59,7 +60,7 @@ impl Tables {
     }
 
     /// The bounds.
-    pub(crate) fn layout(&self) -> &Layout {
+    pub(crate) fn layout(&self) -> &SessionLayout {
         &self.layout
     }
 
@@ -89,7 +90,7 @@ impl Tables {
     }
 
     /// One counter.
-    pub(crate) fn counter(&self, counter: Counter) -> &AtomicU64 {
+    pub(crate) fn counter(&self, counter: SessionCounter) -> &AtomicU64 {
         &self.header().counters[counter as usize]
     }
 
@@ -145,12 +146,12 @@ impl Tables {
     }
 
     /// What the trap's service works on.
-    pub(crate) fn board(&self) -> Board {
+    pub(crate) fn board(&self) -> SessionTables {
         let layout = &self.layout;
         // SAFETY: the parts are as long as the layout says, stay mapped, and hold atomics; the
         // tables outlive every use, because they are never unmapped while they are current.
         unsafe {
-            Board {
+            SessionTables {
                 header: &*self.base.cast(),
                 arenas: slice(self.record(part::ARENAS, 0), layout.arena_slots as usize),
                 owners: slice(self.record(part::CHUNKS, 0), layout.chunk_slots as usize),
@@ -192,7 +193,7 @@ pub(crate) fn private() -> Option<&'static Tables> {
 ///
 /// # Errors
 /// The kernel has no address space for them.
-pub(crate) fn create_private(layout: Layout) -> Result<&'static Tables, Errno> {
+pub(crate) fn create_private(layout: SessionLayout) -> Result<&'static Tables, Errno> {
     let base = memory::fresh(layout.offsets()[part::END] as usize)?;
     // SAFETY: the memory is fresh, zeroed and as long as the layout says.
     Ok(PRIVATE.get_or_init(|| unsafe { Tables::at(base, layout) }))

@@ -15,9 +15,9 @@ use crate::config;
 use crate::context::Cache;
 use crate::instance::{self, INSTANCES};
 use crate::lock::Lock;
+use crate::reentrancy;
 use crate::site;
 use crate::tls;
-use crate::visit;
 
 /// The word of a thread that has no state and gets none.
 const NONE: usize = 1;
@@ -145,7 +145,7 @@ unsafe extern "C" fn leave(state: *mut c_void) {
             return;
         }
     }
-    let visit = visit::enter(0);
+    let visit = reentrancy::enter(0);
     state.settle();
     state.flush_tcaches();
     tls::set(NONE);
@@ -158,7 +158,7 @@ pub(crate) fn finish() {
     if tls::get() > NONE
         && let Some(state) = current()
     {
-        let _visit = visit::enter(0);
+        let _visit = reentrancy::enter(0);
         state.settle();
     }
 }

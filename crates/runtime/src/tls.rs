@@ -8,7 +8,7 @@
 use core::arch::{asm, global_asm};
 use core::sync::atomic::AtomicU64;
 
-use crate::visit::Inside;
+use crate::reentrancy::ReentrancyState;
 
 global_asm!(
     ".section .tbss.isotherm_thread,\"awT\",@nobits",
@@ -39,8 +39,8 @@ pub(crate) fn thread_pointer() -> usize {
     pointer
 }
 
-// The word, [`Inside`] behind it, and the number of the thread's filter.
-const _: () = assert!(size_of::<Inside>() == 16);
+// The word, [`ReentrancyState`] behind it, and the number of the thread's filter.
+const _: () = assert!(size_of::<ReentrancyState>() == 16);
 
 /// Offset of the word from the thread pointer.
 #[inline]
@@ -93,7 +93,7 @@ pub(crate) fn set(word: usize) {
 
 /// Which instances this thread is in. Valid while the thread lives.
 #[inline]
-pub(crate) fn inside() -> &'static Inside {
+pub(crate) fn inside() -> &'static ReentrancyState {
     let address = thread_pointer().wrapping_add_signed(offset()) + size_of::<usize>();
     // SAFETY: the place lies behind the word in the static block of this thread, is zero at first,
     // and is made of atomics.
@@ -103,9 +103,9 @@ pub(crate) fn inside() -> &'static Inside {
 /// The number of this thread's cache filter ([`crate::line_filter`]), plus 1; 0 in a new thread. Valid while the thread lives.
 #[inline]
 pub(crate) fn filter() -> &'static AtomicU64 {
-    let before = size_of::<usize>() + size_of::<Inside>();
+    let before = size_of::<usize>() + size_of::<ReentrancyState>();
     let address = thread_pointer().wrapping_add_signed(offset()) + before;
-    // SAFETY: the place lies behind `Inside` in the static block of this thread and is zero at first.
+    // SAFETY: the place lies behind `ReentrancyState` in the static block of this thread and is zero at first.
     unsafe { &*core::ptr::with_exposed_provenance(address) }
 }
 

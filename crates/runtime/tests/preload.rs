@@ -13,9 +13,11 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use isotherm_abi::config::{ConfigHeader, Emulation, Mode, Mover, PlanEntry, TierKind, TierRecord};
+use isotherm_abi::config::{
+    ConfigHeader, EmulationConfig, Mover, PlanEntry, RuntimeMode, TierRecord, TierRecordKind,
+};
 use isotherm_abi::env;
-use isotherm_abi::session::{Counter, SessionHeader};
+use isotherm_abi::session::{SessionCounter, SessionHeader};
 
 /// Where the tests put what they build.
 fn folder(name: &str) -> PathBuf {
@@ -64,33 +66,33 @@ fn build(name: &str, options: &[&str]) -> PathBuf {
 /// One way to run.
 struct Way {
     name: &'static str,
-    mode: Mode,
+    mode: RuntimeMode,
     depth: u32,
-    tiers: &'static [TierKind],
-    emulation: Emulation,
+    tiers: &'static [TierRecordKind],
+    emulation: EmulationConfig,
     /// Whether the plan knows the callers of its sites, so that the others need not be looked at.
     callers: bool,
     mover: Mover,
 }
 
-const NO_EMULATION: Emulation = Emulation {
+const NO_EMULATION: EmulationConfig = EmulationConfig {
     period_ns: 0,
     access_ns: 0,
     hot_ns: 0,
     migrate_ns: 0,
 };
 
-const EMULATION: Emulation = Emulation {
+const EMULATION: EmulationConfig = EmulationConfig {
     period_ns: 50_000_000,
     access_ns: 10_000,
     hot_ns: 13_000,
     migrate_ns: 50_000,
 };
 
-const NODES: TierKind = TierKind::Nodes;
-const PAIR: &[TierKind] = &[TierKind::EmulatedFast, TierKind::EmulatedSlow];
+const NODES: TierRecordKind = TierRecordKind::Nodes;
+const PAIR: &[TierRecordKind] = &[TierRecordKind::EmulatedFast, TierRecordKind::EmulatedSlow];
 
-const fn way(name: &'static str, mode: Mode, tiers: &'static [TierKind]) -> Way {
+const fn way(name: &'static str, mode: RuntimeMode, tiers: &'static [TierRecordKind]) -> Way {
     Way {
         name,
         mode,
@@ -106,27 +108,31 @@ const fn way(name: &'static str, mode: Mode, tiers: &'static [TierKind]) -> Way 
 fn plain_ways() -> Vec<Way> {
     let direct = Way {
         depth: 1,
-        ..way("profile, one caller", Mode::Profile, &[NODES])
+        ..way("profile, one caller", RuntimeMode::Profile, &[NODES])
     };
     let deep = Way {
         depth: 8,
-        ..way("profile, eight callers", Mode::Profile, &[])
+        ..way("profile, eight callers", RuntimeMode::Profile, &[])
     };
     vec![
-        way("pass-through", Mode::PassThrough, &[]),
-        way("profile", Mode::Profile, &[NODES]),
+        way("pass-through", RuntimeMode::PassThrough, &[]),
+        way("profile", RuntimeMode::Profile, &[NODES]),
         direct,
         deep,
-        way("guided", Mode::Guided, &[NODES, NODES]),
+        way("guided", RuntimeMode::Guided, &[NODES, NODES]),
         Way {
             callers: true,
-            ..way("guided, by callers", Mode::Guided, &[NODES, NODES])
+            ..way("guided, by callers", RuntimeMode::Guided, &[NODES, NODES])
         },
-        way("guided, six tiers", Mode::Guided, &[NODES; 6]),
-        way("online", Mode::Online, &[NODES, NODES]),
+        way("guided, six tiers", RuntimeMode::Guided, &[NODES; 6]),
+        way("online", RuntimeMode::Online, &[NODES, NODES]),
         Way {
             mover: Mover::Staged,
-            ..way("online, a mover inside", Mode::Online, &[NODES, NODES])
+            ..way(
+                "online, a mover inside",
+                RuntimeMode::Online,
+                &[NODES, NODES],
+            )
         },
     ]
 }
@@ -134,9 +140,9 @@ fn plain_ways() -> Vec<Way> {
 /// Ways that need userfaultfd with `UFFDIO_MOVE`.
 fn emulated_ways() -> Vec<Way> {
     [
-        way("profile, emulated", Mode::Profile, PAIR),
-        way("guided, emulated", Mode::Guided, PAIR),
-        way("online, emulated", Mode::Online, PAIR),
+        way("profile, emulated", RuntimeMode::Profile, PAIR),
+        way("guided, emulated", RuntimeMode::Guided, PAIR),
+        way("online, emulated", RuntimeMode::Online, PAIR),
     ]
     .into_iter()
     .map(|way| Way {
@@ -313,7 +319,7 @@ fn handlers_are_served_in_the_middle_of_an_allocation() {
     if emulation_works() {
         ways.extend(emulated_ways());
     }
-    let own_arenas = |way: &Way| matches!(way.mode, Mode::Profile | Mode::Online);
+    let own_arenas = |way: &Way| matches!(way.mode, RuntimeMode::Profile | RuntimeMode::Online);
     for way in ways.into_iter().filter(own_arenas) {
         let output = way.run(&program, &[], &sessions);
         let expected = "0 blocks changed\nexit Some(0), signal None";
@@ -447,7 +453,7 @@ fn session(sessions: &Path) -> Vec<u8> {
 }
 
 /// A counter of a run.
-fn counter(session: &[u8], counter: Counter) -> u64 {
+fn counter(session: &[u8], counter: SessionCounter) -> u64 {
     let at = std::mem::offset_of!(SessionHeader, counters) + counter as usize * 8;
     u64::from_le_bytes(session[at..at + 8].try_into().expect("it has eight bytes"))
 }
@@ -491,21 +497,21 @@ fn the_names_of_sites_are_the_same_in_each_run() {
 fn a_context_that_proves_right_is_checked_ever_more_rarely() {
     let program = build("contexts.c", &[]);
     for way in plain_ways() {
-        if way.depth == 1 || way.mode == Mode::PassThrough || way.callers {
+        if way.depth == 1 || way.mode == RuntimeMode::PassThrough || way.callers {
             continue;
         }
         let sessions = fresh_sessions(&format!("checks, {}", way.name));
         assert!(way.run(&program, &[], &sessions).status.success());
         let session = session(&sessions);
         let count = |name| counter(&session, name);
-        let allocations = count(Counter::Allocations);
+        let allocations = count(SessionCounter::Allocations);
         assert!(
             (200_000..201_000).contains(&allocations),
             "{}: {allocations}",
             way.name
         );
         // After 1,024 hits, 2,048 more and so on: seven times, and as often again by other contexts.
-        let checks = count(Counter::ContextChecks);
+        let checks = count(SessionCounter::ContextChecks);
         assert!((5..20).contains(&checks), "{}: {checks}", way.name);
     }
 }
@@ -532,9 +538,9 @@ fn a_caller_whose_data_all_goes_to_one_tier_is_not_unwound_again() {
     let output = way.run(&program, &[OsStr::new("far")], &sessions);
     assert!(output.status.success());
     let session = session(&sessions);
-    let looked_at = counter(&session, Counter::Allocations);
+    let looked_at = counter(&session, SessionCounter::Allocations);
     assert!(looked_at < 100, "{looked_at} of 200,001 allocations");
-    assert_eq!(counter(&session, Counter::ContextMismatches), 0);
+    assert_eq!(counter(&session, SessionCounter::ContextMismatches), 0);
 }
 
 /// A context taken for another one is found out, and not guessed again.
@@ -547,8 +553,8 @@ fn a_return_address_that_was_guessed_wrong_is_always_unwound() {
     assert!(output.status.success());
     let session = session(&sessions);
     let count = |name| counter(&session, name);
-    assert_eq!(count(Counter::ContextMismatches), 1);
-    let misses = count(Counter::ContextMisses);
+    assert_eq!(count(SessionCounter::ContextMismatches), 1);
+    let misses = count(SessionCounter::ContextMisses);
     assert!(misses > 190_000, "only {misses} of 200,000 were unwound");
 }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use isotherm_abi::config::{ConfigHeader, Mode, Mover, NODE_WORDS, TierRecord};
+use isotherm_abi::config::{ConfigHeader, Mover, NODE_WORDS, RuntimeMode, TierRecord};
 use isotherm_abi::session::{
     ArenaRecord, CHUNK_FREE, CHUNK_MAPPING, MOVE_CHUNKS, MoveRequest, MoverState, SessionHeader,
 };
@@ -46,7 +46,7 @@ fn build(name: &str) -> PathBuf {
 fn configuration(mover: Mover, policies: [u32; 2]) -> Vec<u8> {
     let tiers_offset = size_of::<ConfigHeader>();
     let end = tiers_offset + 2 * size_of::<TierRecord>();
-    let header = ConfigHeader::new(Mode::Online);
+    let header = ConfigHeader::new(RuntimeMode::Online);
     let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
     let words = [
         pair(header.version, header.mode),

@@ -5,9 +5,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use isotherm_abi::config::{ConfigHeader, Mode, NODE_WORDS, TierKind, TierRecord, Trapping};
+use isotherm_abi::config::{
+    ConfigHeader, NODE_WORDS, PageTrapConfig, RuntimeMode, TierRecord, TierRecordKind,
+};
 use isotherm_abi::env;
-use isotherm_abi::session::{Counter, SessionHeader};
+use isotherm_abi::session::{SessionCounter, SessionHeader};
 
 const FAST: u32 = 0;
 const SLOW: u32 = 1;
@@ -64,7 +66,12 @@ fn compile(directory: &Directory) -> Option<PathBuf> {
 }
 
 /// The bytes of a configuration for the emulated pair, field by field as `abi` lays them out.
-fn configuration(mode: Mode, default_tier: u32, fast_bytes: u64, trapping: Trapping) -> Vec<u8> {
+fn configuration(
+    mode: RuntimeMode,
+    default_tier: u32,
+    fast_bytes: u64,
+    trapping: PageTrapConfig,
+) -> Vec<u8> {
     let tiers_offset = size_of::<ConfigHeader>();
     let end = tiers_offset + 2 * size_of::<TierRecord>();
     let header = ConfigHeader::new(mode);
@@ -95,8 +102,8 @@ fn configuration(mode: Mode, default_tier: u32, fast_bytes: u64, trapping: Trapp
         file.extend_from_slice(&word.to_le_bytes());
     }
     for (kind, capacity_bytes) in [
-        (TierKind::EmulatedFast, fast_bytes),
-        (TierKind::EmulatedSlow, u64::MAX),
+        (TierRecordKind::EmulatedFast, fast_bytes),
+        (TierRecordKind::EmulatedSlow, u64::MAX),
     ] {
         file.extend_from_slice(&pair(kind as u32, 1).to_le_bytes());
         file.extend_from_slice(&capacity_bytes.to_le_bytes());
@@ -115,7 +122,7 @@ fn run(program: &Path, variables: &[(&str, OsString)]) -> Output {
 
 /// The highest value that a counter has in any process of the run. Which of the session files is
 /// the program's own cannot be told by the numbers of the processes, which wrap around.
-fn counter(directory: &Directory, counter: Counter) -> Option<u64> {
+fn counter(directory: &Directory, counter: SessionCounter) -> Option<u64> {
     let sessions = std::fs::read_dir(directory.0.join("session")).expect("session directory");
     let at = core::mem::offset_of!(SessionHeader, counters) + counter as usize * 8;
     let value = |entry: std::io::Result<std::fs::DirEntry>| {
@@ -128,7 +135,13 @@ fn counter(directory: &Directory, counter: Counter) -> Option<u64> {
 }
 
 /// Runs the program alone and under this configuration, and compares.
-fn compare(name: &str, mode: Mode, default_tier: u32, fast_bytes: u64, trapping: Trapping) {
+fn compare(
+    name: &str,
+    mode: RuntimeMode,
+    default_tier: u32,
+    fast_bytes: u64,
+    trapping: PageTrapConfig,
+) {
     let directory = Directory::new(name);
     let Some(program) = compile(&directory) else {
         return;
@@ -151,32 +164,44 @@ fn compare(name: &str, mode: Mode, default_tier: u32, fast_bytes: u64, trapping:
         String::from_utf8_lossy(&guided.stdout),
         String::from_utf8_lossy(&alone.stdout)
     );
-    let touches = counter(&directory, Counter::FirstTouches);
+    let touches = counter(&directory, SessionCounter::FirstTouches);
     if touches == Some(0) {
         println!("not trapped: {}", String::from_utf8_lossy(&guided.stderr));
         assert!(!guided.stderr.is_empty(), "an untrapped run says why");
     } else {
         assert_eq!(String::from_utf8_lossy(&guided.stderr), "");
-        assert!(counter(&directory, Counter::FastBytes) <= Some(fast_bytes));
+        assert!(counter(&directory, SessionCounter::FastBytes) <= Some(fast_bytes));
     }
 }
 
 #[test]
 fn nothing_is_lost_in_a_guided_run_with_all_data_in_the_slow_tier() {
-    compare("all-slow", Mode::Guided, SLOW, 0, Trapping::default());
+    compare(
+        "all-slow",
+        RuntimeMode::Guided,
+        SLOW,
+        0,
+        PageTrapConfig::default(),
+    );
 }
 
 #[test]
 fn nothing_is_lost_in_a_profile_run_with_a_small_fast_tier_and_a_sample() {
-    let trapping = Trapping {
+    let trapping = PageTrapConfig {
         pages: 64,
         period_ns: 2_000_000,
         seed: 7,
     };
-    compare("sampled", Mode::Profile, FAST, 4 << 20, trapping);
+    compare("sampled", RuntimeMode::Profile, FAST, 4 << 20, trapping);
 }
 
 #[test]
 fn nothing_is_lost_in_an_online_run() {
-    compare("online", Mode::Online, FAST, 8 << 20, Trapping::default());
+    compare(
+        "online",
+        RuntimeMode::Online,
+        FAST,
+        8 << 20,
+        PageTrapConfig::default(),
+    );
 }

@@ -9,8 +9,8 @@
 use std::time::{Duration, Instant};
 
 use isotherm_model::units::{Bytes, Capacity};
-use isotherm_sim::generate::{self, Settings};
-use isotherm_sim::{EpochLength, PolicyResult, Request, Workload, replay, simulate};
+use isotherm_sim::generate::{self, GeneratorSettings};
+use isotherm_sim::{EpochLength, PolicyResult, SimulationRequest, Workload, replay, simulate};
 
 const EPOCHS: u64 = 64;
 const PAGE: Bytes = Bytes(4096);
@@ -138,14 +138,14 @@ fn processor_time(start: Instant) -> Duration {
 
 /// One GiB of pages, 64 million accesses, an eighth of it fast: million page accesses a second.
 fn speed(generator: &str, seed: u64) -> f64 {
-    let settings = Settings {
+    let settings = GeneratorSettings {
         seed,
         footprint: Bytes(1 << 30),
         accesses: 1 << 26,
-        ..Settings::default()
+        ..GeneratorSettings::default()
     };
     let workload = workload(generator, settings);
-    let request = Request::new(&workload);
+    let request = SimulationRequest::new(&workload);
     let start = Instant::now();
     let begin = processor_time(start);
     let result = replay(&request, "history", Capacity::Share(0.125)).expect("history is a policy");
@@ -159,20 +159,20 @@ fn speed(generator: &str, seed: u64) -> f64 {
     speed
 }
 
-fn workload(generator: &str, settings: Settings) -> Workload {
+fn workload(generator: &str, settings: GeneratorSettings) -> Workload {
     let accesses = generate::by_name(generator, settings).expect("a generator by its own name");
     let epoch = EpochLength::Accesses((settings.accesses / EPOCHS).max(1));
     Workload::of_trace(accesses, PAGE, epoch).expect("generated traces can be replayed")
 }
 
 fn hit_rates(name: &str, seed: u64, accesses: u64, tally: &mut Tally) {
-    let settings = Settings {
+    let settings = GeneratorSettings {
         seed,
         accesses,
-        ..Settings::default()
+        ..GeneratorSettings::default()
     };
     let workload = workload(name, settings);
-    let mut request = Request::new(&workload);
+    let mut request = SimulationRequest::new(&workload);
     request.policies = vec!["history".to_owned(), "payback".to_owned()];
     let report = simulate(&request).expect("the request is whole");
     for (at, share) in report.capacities.iter().zip([2, 4, 8, 16, 32, 64, 128]) {

@@ -38,7 +38,7 @@ impl std::ops::AddAssign for Picojoules {
 
 /// What one tier did in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Activity {
+pub struct TierActivity {
     /// Which tier: 0 is the fast one.
     pub tier: TierIndex,
     /// How large it is.
@@ -63,7 +63,7 @@ pub trait EnergyModel {
     fn words(&self) -> String;
 
     /// Energy of one tier in one epoch. The implementer guarantees that it depends on nothing else.
-    fn energy(&self, activity: &Activity) -> Picojoules;
+    fn energy(&self, activity: &TierActivity) -> Picojoules;
 }
 
 /// Power of one tier.
@@ -109,7 +109,7 @@ impl EnergyModel for FlatPower {
     }
 
     /// A milliwatt is a picojoule a nanosecond. The background is rounded down to a picojoule.
-    fn energy(&self, activity: &Activity) -> Picojoules {
+    fn energy(&self, activity: &TierActivity) -> Picojoules {
         let tier = if activity.tier == TierIndex::FASTEST {
             self.fast
         } else {
@@ -134,11 +134,11 @@ impl EnergyModel for FlatPower {
 
 #[cfg(test)]
 mod tests {
-    use super::{Activity, EnergyModel, FlatPower, Picojoules};
+    use super::{EnergyModel, FlatPower, Picojoules, TierActivity};
     use isotherm_model::tier::TierIndex;
     use isotherm_model::units::{Bytes, Nanos};
 
-    const IDLE: Activity = Activity {
+    const IDLE: TierActivity = TierActivity {
         tier: TierIndex(0),
         capacity: Bytes(1 << 30),
         used: Bytes(0),
@@ -152,7 +152,7 @@ mod tests {
     #[test]
     fn an_idle_tier_takes_its_background_power() {
         assert_eq!(FlatPower::ROUND.energy(&IDLE), Picojoules(100_000));
-        let slow = Activity {
+        let slow = TierActivity {
             tier: TierIndex(1),
             ..IDLE
         };
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_moved_page_costs_its_lines() {
-        let moved = Activity {
+        let moved = TierActivity {
             moved_in: Bytes(4096),
             reads: 1,
             ..IDLE
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn huge_numbers_saturate() {
-        let all = Activity {
+        let all = TierActivity {
             capacity: Bytes(u64::MAX),
             span: Nanos(u64::MAX),
             reads: u64::MAX,

@@ -8,7 +8,7 @@
 //!                  epochs)
 //! ```
 //!
-//! [`simulate`] is the one entry point: a [`Request`] in, a [`Report`] out. A workload is counted
+//! [`simulate`] is the one entry point: a [`SimulationRequest`] in, a [`SimulationReport`] out. A workload is counted
 //! once an epoch, and every policy at every capacity is replayed on the same counts. Each is shown
 //! between two bounds, first come first allocated and the oracle that knows the exact counts of the
 //! epoch to come.
@@ -47,11 +47,11 @@ mod simulate;
 mod workload;
 
 pub use energy::{
-    Activity, DramPower, ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, Picojoules,
+    DramPower, ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, Picojoules, TierActivity,
 };
 pub use machine::{LINE, Machine, ModelledTier};
-pub use monitor::{Monitor, Source};
-pub use report::{AtCapacity, CurvePoint, PolicyResult, Report};
-pub use request::{HALVINGS, Request, SimulateError};
+pub use monitor::{Monitor, MonitorSource};
+pub use report::{AtCapacity, CurvePoint, PolicyResult, SimulationReport};
+pub use request::{HALVINGS, SimulateError, SimulationRequest};
 pub use simulate::{replay, simulate};
 pub use workload::{EpochLength, Workload, WorkloadError};

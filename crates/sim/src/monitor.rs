@@ -17,7 +17,7 @@
 
 /// Which sources the rank sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum MonitorSource {
     /// Every access counts: no real source sees this much.
     #[default]
     Exact,
@@ -31,7 +31,7 @@ pub enum Source {
     Balanced,
 }
 
-impl Source {
+impl MonitorSource {
     /// All of them.
     pub const ALL: [Self; 5] = [
         Self::Exact,
@@ -64,7 +64,7 @@ impl Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Monitor {
     /// Which sources the rank sums.
-    pub source: Source,
+    pub source: MonitorSource,
     /// Walks of the page table in an epoch, evenly spaced over its accesses; 0 counts as 1. TMP walks
     /// once a second, as long as its epoch.
     pub walks: u32,
@@ -77,7 +77,7 @@ impl Default for Monitor {
     /// show a sampler of such a period the same few pages again and again.
     fn default() -> Self {
         Self {
-            source: Source::Exact,
+            source: MonitorSource::Exact,
             walks: 1,
             period: 61,
         }
@@ -88,7 +88,7 @@ impl Monitor {
     /// Rank that one hit adds.
     pub(crate) fn hit(self) -> u64 {
         match self.source {
-            Source::Balanced => u64::from(self.period.max(1)),
+            MonitorSource::Balanced => u64::from(self.period.max(1)),
             _ => 1,
         }
     }
@@ -121,15 +121,15 @@ impl Watch {
     pub(crate) fn rank(&mut self, pages: impl ExactSizeIterator<Item = usize>, ranks: &mut [u64]) {
         ranks.fill(0);
         let (bits, samples) = match self.monitor.source {
-            Source::Exact => {
+            MonitorSource::Exact => {
                 pages.for_each(|page| ranks[page] += 1);
                 return;
             }
-            Source::AccessedBits => (true, false),
-            Source::TraceSamples => (false, true),
-            Source::Both | Source::Balanced => (true, true),
+            MonitorSource::AccessedBits => (true, false),
+            MonitorSource::TraceSamples => (false, true),
+            MonitorSource::Both | MonitorSource::Balanced => (true, true),
         };
-        let balanced = self.monitor.source == Source::Balanced;
+        let balanced = self.monitor.source == MonitorSource::Balanced;
         self.samples.clear();
         self.samples.resize(ranks.len(), 0);
         let every = pages
@@ -186,11 +186,11 @@ fn balance(ranks: &mut [u64], samples: &[u64], worth: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Monitor, Source, Watch};
+    use super::{Monitor, MonitorSource, Watch};
 
     const ACCESSES: [usize; 8] = [0, 1, 0, 2, 0, 0, 1, 0];
 
-    fn ranks(source: Source) -> [u64; 3] {
+    fn ranks(source: MonitorSource) -> [u64; 3] {
         let monitor = Monitor {
             source,
             walks: 2,
@@ -203,18 +203,18 @@ mod tests {
 
     #[test]
     fn the_rank_is_the_sum_of_the_sources_and_each_is_usable_alone() {
-        assert_eq!(ranks(Source::Exact), [5, 2, 1]);
-        assert_eq!(ranks(Source::AccessedBits), [2, 2, 1]);
-        assert_eq!(ranks(Source::TraceSamples), [2, 0, 0]);
-        assert_eq!(ranks(Source::Both), [4, 2, 1]);
+        assert_eq!(ranks(MonitorSource::Exact), [5, 2, 1]);
+        assert_eq!(ranks(MonitorSource::AccessedBits), [2, 2, 1]);
+        assert_eq!(ranks(MonitorSource::TraceSamples), [2, 0, 0]);
+        assert_eq!(ranks(MonitorSource::Both), [4, 2, 1]);
         // Two samples stand for six accesses, and so do the five bits together.
-        assert_eq!(ranks(Source::Balanced), [6 + 2, 2, 1]);
+        assert_eq!(ranks(MonitorSource::Balanced), [6 + 2, 2, 1]);
     }
 
     #[test]
     fn sampling_runs_on_over_the_turn_of_an_epoch() {
         let monitor = Monitor {
-            source: Source::TraceSamples,
+            source: MonitorSource::TraceSamples,
             walks: 1,
             period: 3,
         };
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_monitor_of_zeros_looks_at_every_access_and_walks_once() {
         let monitor = Monitor {
-            source: Source::Both,
+            source: MonitorSource::Both,
             walks: 0,
             period: 0,
         };
@@ -240,8 +240,8 @@ mod tests {
 
     #[test]
     fn every_source_is_found_by_its_word() {
-        for source in Source::ALL {
-            assert_eq!(Source::from_word(source.word()), Some(source));
+        for source in MonitorSource::ALL {
+            assert_eq!(MonitorSource::from_word(source.word()), Some(source));
         }
     }
 }

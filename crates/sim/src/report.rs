@@ -4,7 +4,7 @@ use isotherm_model::footprint::Footprint;
 use isotherm_model::units::{Bytes, Nanos};
 
 use crate::energy::Picojoules;
-use crate::monitor::Source;
+use crate::monitor::MonitorSource;
 
 /// One policy at one capacity of fast memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct AtCapacity {
 
 /// All of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Report {
+pub struct SimulationReport {
     /// Size of a page.
     pub page: Bytes,
     /// What shares of fast memory are of.
@@ -66,7 +66,7 @@ pub struct Report {
     /// Accesses left out because no site made what they reach.
     pub left_out: u64,
     /// What the policies saw.
-    pub source: Source,
+    pub source: MonitorSource,
     /// Modelled time with everything in the fast tier.
     pub all_fast: Nanos,
     /// Modelled time with everything in the slow tier.
@@ -98,7 +98,7 @@ impl AtCapacity {
     }
 }
 
-impl Report {
+impl SimulationReport {
     /// How much fast memory costs how much time under a policy, smallest memory first. Empty where
     /// the policy was not simulated.
     #[must_use]

@@ -7,7 +7,7 @@ use isotherm_policy::{ATMEM, epoch};
 
 use crate::energy::{EnergyModel, FlatPower};
 use crate::machine::Machine;
-use crate::monitor::{Monitor, Source};
+use crate::monitor::{Monitor, MonitorSource};
 use crate::workload::Workload;
 
 /// The shares of the footprint that are swept where nobody names any: 1/2 to 1/128. TMP, section
@@ -24,7 +24,7 @@ pub const HALVINGS: [Capacity; 7] = [
 
 /// All that a simulation is made from.
 #[derive(Clone)]
-pub struct Request<'a> {
+pub struct SimulationRequest<'a> {
     /// What was accessed.
     pub workload: &'a Workload,
     /// What accesses and moves cost in time.
@@ -43,7 +43,7 @@ pub struct Request<'a> {
     pub accesses_per_count: u64,
 }
 
-impl fmt::Debug for Request<'_> {
+impl fmt::Debug for SimulationRequest<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} at {:?}", self.policies, self.capacities)
     }
@@ -60,7 +60,7 @@ const BOUNDS: [&str; 6] = [
     "fractional",
 ];
 
-impl<'a> Request<'a> {
+impl<'a> SimulationRequest<'a> {
     /// Every policy that can be replayed and is not a bound already, from 1/2 to 1/128 of the
     /// footprint, on DRAM beside CXL memory, by exact counts. Change the fields to suit.
     #[must_use]
@@ -86,7 +86,7 @@ impl<'a> Request<'a> {
     }
 }
 
-impl Request<'_> {
+impl SimulationRequest<'_> {
     /// The machine, with pages as large as the workload's.
     pub(crate) fn machine(&self) -> Machine {
         self.machine.with_pages_of(self.workload.page())
@@ -106,7 +106,7 @@ pub enum SimulateError {
     /// This policy places sites or parts of them, and the workload knows none.
     NeedsSites(String),
     /// This source sees accesses in their order, which the workload does not know.
-    NeedsTrace(Source),
+    NeedsTrace(MonitorSource),
 }
 
 impl fmt::Display for SimulateError {

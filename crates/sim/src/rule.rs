@@ -13,7 +13,7 @@ use isotherm_policy::{
     ATMEM, PlanRequest, chunk_parameters_from_text, epoch, plan, policy_from_text,
 };
 
-use crate::request::{Request, SimulateError};
+use crate::request::{SimulateError, SimulationRequest};
 
 /// How pages get to their tier.
 pub(crate) enum Rule {
@@ -26,7 +26,7 @@ pub(crate) enum Rule {
 impl Rule {
     /// The policy with this name and its parameters, for a fast tier of so many pages.
     pub(crate) fn new(
-        request: &Request<'_>,
+        request: &SimulationRequest<'_>,
         text: &str,
         pages: u32,
     ) -> Result<Self, SimulateError> {
@@ -64,7 +64,7 @@ impl Rule {
 
 /// The pages of the sites that a policy takes.
 fn of_sites(
-    request: &Request<'_>,
+    request: &SimulationRequest<'_>,
     policy: &dyn SitePolicy,
     fast: Bytes,
 ) -> Result<Rule, SimulateError> {
@@ -87,7 +87,7 @@ fn of_sites(
 
 /// The pages in the ranges that ATMem selects.
 fn of_chunks(
-    request: &Request<'_>,
+    request: &SimulationRequest<'_>,
     parameters: &ChunkParameters,
     fast: Bytes,
 ) -> Result<Rule, SimulateError> {

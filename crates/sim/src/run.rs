@@ -6,15 +6,15 @@ use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Bytes, Nanos};
 
-use crate::energy::{Activity, Picojoules};
+use crate::energy::{Picojoules, TierActivity};
 use crate::machine::Traffic;
 use crate::report::PolicyResult;
-use crate::request::Request;
+use crate::request::SimulationRequest;
 use crate::residency::{Moves, Residency};
 use crate::rule::Rule;
 
 /// What all runs are told of one epoch. Lists are by page; counts hold reads and writes in turn.
-pub(crate) struct Turn<'a> {
+pub(crate) struct EpochTurn<'a> {
     pub(crate) counts: &'a [u64],
     pub(crate) all: Traffic,
     pub(crate) new: Range<u32>,
@@ -61,7 +61,7 @@ impl Run {
     }
 
     /// Decides, moves, lets new pages in, and accounts for the accesses of the epoch.
-    pub(crate) fn step(&mut self, turn: &Turn<'_>, request: &Request<'_>) {
+    pub(crate) fn step(&mut self, turn: &EpochTurn<'_>, request: &SimulationRequest<'_>) {
         let moves = self.place(turn);
         self.moved_pages += moves.promoted + moves.demoted;
         let mut fast = Traffic::default();
@@ -81,7 +81,7 @@ impl Run {
         self.account(fast, slow, moves, request);
     }
 
-    fn place(&mut self, turn: &Turn<'_>) -> Moves {
+    fn place(&mut self, turn: &EpochTurn<'_>) -> Moves {
         let ranks = if self.exact { turn.exact } else { turn.seen };
         let mut moves = Moves::default();
         if let Rule::Epoch(policy) = &mut self.rule {
@@ -100,7 +100,13 @@ impl Run {
         moves
     }
 
-    fn account(&mut self, fast: Traffic, slow: Traffic, moves: Moves, request: &Request<'_>) {
+    fn account(
+        &mut self,
+        fast: Traffic,
+        slow: Traffic,
+        moves: Moves,
+        request: &SimulationRequest<'_>,
+    ) {
         let scale = request.accesses_per_count.max(1);
         let scaled = |traffic: Traffic| Traffic {
             reads: traffic.reads.saturating_mul(scale),
@@ -115,7 +121,7 @@ impl Run {
         let bytes = |pages: u64| Bytes(pages.saturating_mul(page));
         let used = self.residency.pages().len() as u64;
         let all = request.workload.bytes();
-        let activity = |tier, traffic: Traffic, capacity, used, moved_in, moved_out| Activity {
+        let activity = |tier, traffic: Traffic, capacity, used, moved_in, moved_out| TierActivity {
             tier: TierIndex(tier),
             capacity,
             used,
@@ -135,7 +141,7 @@ impl Run {
     }
 
     /// What came of it.
-    pub(crate) fn result(self, request: &Request<'_>) -> PolicyResult {
+    pub(crate) fn result(self, request: &SimulationRequest<'_>) -> PolicyResult {
         let page = request.workload.page().0;
         PolicyResult {
             policy: self.name,

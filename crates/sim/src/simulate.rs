@@ -3,11 +3,11 @@
 use isotherm_model::units::{Capacity, Nanos};
 
 use crate::machine::Traffic;
-use crate::monitor::{Source, Watch};
-use crate::report::{AtCapacity, PolicyResult, Report};
-use crate::request::{Request, SimulateError};
+use crate::monitor::{MonitorSource, Watch};
+use crate::report::{AtCapacity, PolicyResult, SimulationReport};
+use crate::request::{SimulateError, SimulationRequest};
 use crate::rule::Rule;
-use crate::run::{Ranks, Run, Turn};
+use crate::run::{EpochTurn, Ranks, Run};
 use crate::workload::Workload;
 
 /// Replays the workload under every policy asked for and both bounds, at every capacity. The same
@@ -16,11 +16,11 @@ use crate::workload::Workload;
 /// # Errors
 /// No capacity; a policy nobody knows, or one of sites for a workload without; a source that needs
 /// a trace.
-pub fn simulate(request: &Request<'_>) -> Result<Report, SimulateError> {
+pub fn simulate(request: &SimulationRequest<'_>) -> Result<SimulationReport, SimulateError> {
     if request.capacities.is_empty() {
         return Err(SimulateError::NoCapacity);
     }
-    if request.monitor.source != Source::Exact && !request.workload.is_trace() {
+    if request.monitor.source != MonitorSource::Exact && !request.workload.is_trace() {
         return Err(SimulateError::NeedsTrace(request.monitor.source));
     }
     let capacities = request
@@ -30,7 +30,7 @@ pub fn simulate(request: &Request<'_>) -> Result<Report, SimulateError> {
         .collect::<Result<Vec<_>, _>>()?;
     let workload = request.workload;
     let (all_fast, all_slow) = bounds_of_time(request);
-    Ok(Report {
+    Ok(SimulationReport {
         page: workload.page(),
         footprint: workload.footprint(),
         epochs: workload.epochs(),
@@ -48,7 +48,7 @@ pub fn simulate(request: &Request<'_>) -> Result<Report, SimulateError> {
 /// # Errors
 /// As [`simulate`].
 pub fn replay(
-    request: &Request<'_>,
+    request: &SimulationRequest<'_>,
     policy: &str,
     capacity: Capacity,
 ) -> Result<PolicyResult, SimulateError> {
@@ -57,7 +57,10 @@ pub fn replay(
     Ok(run.result(request))
 }
 
-fn at_capacity(request: &Request<'_>, capacity: Capacity) -> Result<AtCapacity, SimulateError> {
+fn at_capacity(
+    request: &SimulationRequest<'_>,
+    capacity: Capacity,
+) -> Result<AtCapacity, SimulateError> {
     let mut first_touch = fresh(request, "first-come-first-allocated", capacity, true)?;
     let mut oracle = fresh(request, "oracle", capacity, true)?;
     let mut policies = request
@@ -82,7 +85,7 @@ fn at_capacity(request: &Request<'_>, capacity: Capacity) -> Result<AtCapacity, 
 
 /// A run that has seen nothing yet; `exact` where it is given exact counts whatever the source.
 fn fresh(
-    request: &Request<'_>,
+    request: &SimulationRequest<'_>,
     name: &str,
     capacity: Capacity,
     exact: bool,
@@ -100,14 +103,14 @@ fn pages_of(workload: &Workload, capacity: Capacity) -> u32 {
 }
 
 /// Takes every run through every epoch, on the same counts.
-fn run_all(request: &Request<'_>, runs: &mut [&mut Run]) {
+fn run_all(request: &SimulationRequest<'_>, runs: &mut [&mut Run]) {
     let workload = request.workload;
     let size = workload.pages() as usize;
     let mut counts = vec![0; size * 2];
     let mut exact = Pair::new(size);
     let mut seen = Pair::new(size);
     let mut watch =
-        (request.monitor.source != Source::Exact).then(|| Watch::new(request.monitor, size));
+        (request.monitor.source != MonitorSource::Exact).then(|| Watch::new(request.monitor, size));
     for epoch in 0..workload.epochs() {
         let all = workload.tally(epoch, &mut counts);
         for (rank, count) in exact.turn().iter_mut().zip(counts.chunks_exact(2)) {
@@ -117,7 +120,7 @@ fn run_all(request: &Request<'_>, runs: &mut [&mut Run]) {
             watch.rank(workload.accessed(epoch), seen.turn());
         }
         let exact = exact.ranks(1);
-        let turn = Turn {
+        let turn = EpochTurn {
             counts: &counts,
             all,
             new: workload.new_pages(epoch),
@@ -163,7 +166,7 @@ impl Pair {
 }
 
 /// Modelled time with everything in the fast tier, and with everything in the slow one.
-fn bounds_of_time(request: &Request<'_>) -> (Nanos, Nanos) {
+fn bounds_of_time(request: &SimulationRequest<'_>) -> (Nanos, Nanos) {
     let none = Traffic::default();
     let scale = request.accesses_per_count.max(1);
     let mut counts = vec![0; request.workload.pages() as usize * 2];

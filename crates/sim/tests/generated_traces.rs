@@ -3,8 +3,10 @@
 //! History, and no more time.
 
 use isotherm_model::units::{Bytes, Capacity};
-use isotherm_sim::generate::{self, Settings};
-use isotherm_sim::{AtCapacity, EpochLength, Report, Request, Workload, simulate};
+use isotherm_sim::generate::{self, GeneratorSettings};
+use isotherm_sim::{
+    AtCapacity, EpochLength, SimulationReport, SimulationRequest, Workload, simulate,
+};
 
 const SEEDS: [u64; 3] = [1, 2, 3];
 
@@ -14,17 +16,17 @@ fn chance(rate: f64, accesses: u64) -> f64 {
     3.0 * (2.0 * rate * (1.0 - rate) / accesses as f64).sqrt()
 }
 
-fn report(generator: &str, seed: u64) -> Report {
-    let settings = Settings {
+fn report(generator: &str, seed: u64) -> SimulationReport {
+    let settings = GeneratorSettings {
         seed,
         footprint: Bytes(4 << 20),
         accesses: 1 << 20,
-        ..Settings::default()
+        ..GeneratorSettings::default()
     };
     let accesses = generate::by_name(generator, settings).unwrap();
     let epoch = EpochLength::Accesses(settings.accesses / 64);
     let workload = Workload::of_trace(accesses, Bytes(4096), epoch).unwrap();
-    let mut request = Request::new(&workload);
+    let mut request = SimulationRequest::new(&workload);
     request.capacities = [0.25, 0.125, 0.0625].map(Capacity::Share).to_vec();
     request.policies = vec!["history".to_owned(), "payback".to_owned()];
     simulate(&request).unwrap()

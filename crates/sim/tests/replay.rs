@@ -7,7 +7,8 @@ use isotherm_model::trace::Access;
 use isotherm_model::units::{Accesses, Bytes, Capacity, Nanos};
 use isotherm_policy::epoch;
 use isotherm_sim::{
-    EpochLength, Monitor, PolicyResult, Request, SimulateError, Source, Workload, replay, simulate,
+    EpochLength, Monitor, MonitorSource, PolicyResult, SimulateError, SimulationRequest, Workload,
+    replay, simulate,
 };
 use proptest::prelude::*;
 
@@ -27,7 +28,7 @@ fn trace(epochs: &[Vec<u64>]) -> Workload {
 
 fn result(workload: &Workload, policy: &str, pages: u64) -> PolicyResult {
     let capacity = Capacity::Bytes(Bytes(pages * PAGE.0));
-    replay(&Request::new(workload), policy, capacity).unwrap()
+    replay(&SimulationRequest::new(workload), policy, capacity).unwrap()
 }
 
 fn hits_and_moves(workload: &Workload, policy: &str, pages: u64) -> (u64, u64) {
@@ -82,7 +83,7 @@ fn history_is_the_oracle_one_epoch_late_on_a_periodic_trace() {
 #[test]
 fn the_bounds_stand_beside_every_policy_and_the_curve_falls_between_them() {
     let workload = trace(&vec![(0..64).chain(0..8).chain(0..8).collect(); 4]);
-    let report = simulate(&Request::new(&workload)).unwrap();
+    let report = simulate(&SimulationRequest::new(&workload)).unwrap();
     assert_eq!(report.capacities.len(), 7);
     assert_eq!(report.capacities[0].fast, Bytes(32 * PAGE.0));
     assert_eq!(report.capacities[6].fast, Bytes(PAGE.0 / 2));
@@ -141,7 +142,7 @@ fn a_plan_of_sites_is_replayed_chunk_by_chunk_and_what_does_not_fit_spills() {
 #[test]
 fn bounds_are_no_rows_of_the_table_of_policies() {
     let workload = Workload::of_profile(&profile()).unwrap();
-    let policies = Request::new(&workload).policies;
+    let policies = SimulationRequest::new(&workload).policies;
     assert!(
         policies.iter().any(|name| name == "thermos"),
         "{policies:?}"
@@ -193,18 +194,28 @@ fn a_parameter_of_a_policy_is_heeded_and_a_wrong_one_is_explained() {
         ("thermos=1", "thermos has no parameter"),
         ("atmen", "no policy is named \"atmen\""),
     ] {
-        let error = replay(&Request::new(&workload), text, Capacity::Share(0.5)).unwrap_err();
+        let error = replay(
+            &SimulationRequest::new(&workload),
+            text,
+            Capacity::Share(0.5),
+        )
+        .unwrap_err();
         assert!(error.to_string().contains(part), "{text}: {error}");
     }
     let trace = trace(&[vec![1]]);
-    let error = replay(&Request::new(&trace), "atmem", Capacity::Share(0.5)).unwrap_err();
+    let error = replay(
+        &SimulationRequest::new(&trace),
+        "atmem",
+        Capacity::Share(0.5),
+    )
+    .unwrap_err();
     assert_eq!(error, SimulateError::NeedsSites("atmem".to_owned()));
 }
 
 #[test]
 fn counts_that_stand_for_many_accesses_make_moves_pay_that_did_not() {
     let workload = trace(&vec![vec![1, 2, 2, 2]; 8]);
-    let mut request = Request::new(&workload);
+    let mut request = SimulationRequest::new(&workload);
     let one = Capacity::Bytes(PAGE);
     assert_eq!(replay(&request, "payback", one).unwrap().moved, Bytes(0));
     request.accesses_per_count = 100;
@@ -218,8 +229,8 @@ fn each_source_ranks_by_what_it_sees_and_the_bounds_stay_exact() {
     let epoch: Vec<u64> = [1].into_iter().chain([2; 16]).collect();
     let workload = trace(&vec![epoch; 8]);
     let mut hits = Vec::new();
-    for source in Source::ALL {
-        let mut request = Request::new(&workload);
+    for source in MonitorSource::ALL {
+        let mut request = SimulationRequest::new(&workload);
         request.monitor = Monitor {
             source,
             walks: 1,
@@ -239,8 +250,8 @@ fn each_source_ranks_by_what_it_sees_and_the_bounds_stay_exact() {
 fn what_cannot_be_simulated_is_refused_in_words() {
     let trace = trace(&[vec![1]]);
     let profile = Workload::of_profile(&profile()).unwrap();
-    let refusal = |change: fn(&mut Request<'_>), workload: &Workload| {
-        let mut request = Request::new(workload);
+    let refusal = |change: fn(&mut SimulationRequest<'_>), workload: &Workload| {
+        let mut request = SimulationRequest::new(workload);
         change(&mut request);
         simulate(&request).unwrap_err()
     };
@@ -257,8 +268,11 @@ fn what_cannot_be_simulated_is_refused_in_words() {
         &trace,
     );
     assert_eq!(sites, SimulateError::NeedsSites("thermos".to_owned()));
-    let order = refusal(|request| request.monitor.source = Source::Both, &profile);
-    assert_eq!(order, SimulateError::NeedsTrace(Source::Both));
+    let order = refusal(
+        |request| request.monitor.source = MonitorSource::Both,
+        &profile,
+    );
+    assert_eq!(order, SimulateError::NeedsTrace(MonitorSource::Both));
 }
 
 fn epochs() -> impl Strategy<Value = Vec<Vec<u64>>> {
@@ -271,7 +285,7 @@ proptest! {
         epochs in epochs(), pages in 0_u64..26
     ) {
         let workload = trace(&epochs);
-        let mut request = Request::new(&workload);
+        let mut request = SimulationRequest::new(&workload);
         request.capacities = vec![Capacity::Bytes(Bytes(pages * PAGE.0))];
         request.policies = epoch::names().map(str::to_owned).collect();
         let report = simulate(&request).unwrap();
@@ -288,7 +302,7 @@ proptest! {
     #[test]
     fn the_same_request_gives_the_same_report(epochs in epochs()) {
         let workload = trace(&epochs);
-        let request = Request::new(&workload);
+        let request = SimulationRequest::new(&workload);
         prop_assert_eq!(simulate(&request), simulate(&request));
     }
 

@@ -15,7 +15,7 @@ use isotherm_sys::files::open_input;
 use object::read::ReadCache;
 use object::{Object, ObjectSection};
 
-use crate::compiled_sites::{Described, PROGRAM_BYTES, text_at};
+use crate::compiled_sites::{CompiledSite, PROGRAM_BYTES, text_at};
 
 /// Largest table that is believed.
 const SECTION_BYTES_MAX: u64 = 256 << 20;
@@ -28,7 +28,7 @@ const CALLS_MAX: usize = 1 << 20;
 
 /// A call in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct ContextCall {
     /// Its name, the same in every build that leaves the function alone.
     pub hash: u64,
     /// The function that holds the call.
@@ -53,7 +53,7 @@ pub struct Context {
 /// What a program knows of its contexts.
 #[derive(Clone, Debug, Default)]
 pub struct Contexts {
-    calls: BTreeMap<u64, Call>,
+    calls: BTreeMap<u64, ContextCall>,
     words: Vec<u32>,
     address: u64,
     starts: Starts,
@@ -109,7 +109,7 @@ fn try_read(path: &Path) -> Option<Contexts> {
             text_at(&file, place)
         };
         let line = contexts.word(at + 4);
-        let call = Call {
+        let call = ContextCall {
             hash: u64::from(contexts.word(at)) | u64::from(contexts.word(at + 1)) << 32,
             path: text(at + 2).unwrap_or_default(),
             function: text(at + 3).unwrap_or_default(),
@@ -150,7 +150,7 @@ fn starts(words: &[u32]) -> Option<(Starts, usize)> {
 impl Contexts {
     /// The call whose record lies at an ELF virtual address.
     #[must_use]
-    pub fn call(&self, address: u64) -> Option<&Call> {
+    pub fn call(&self, address: u64) -> Option<&ContextCall> {
         self.calls.get(&address)
     }
 
@@ -158,7 +158,7 @@ impl Contexts {
     /// ([`crate::compiled_sites::read`]).
     pub fn all<'a>(
         &'a self,
-        sites: &'a BTreeMap<u64, Described>,
+        sites: &'a BTreeMap<u64, CompiledSite>,
     ) -> impl Iterator<Item = Context> + 'a {
         let allocations = (0..self.starts.allocation_count).filter(move |number| {
             let at = self.starts.allocations + number * ALLOCATION_WORDS;
@@ -184,7 +184,7 @@ impl Contexts {
         &self,
         allocation: usize,
         number: u32,
-        sites: &BTreeMap<u64, Described>,
+        sites: &BTreeMap<u64, CompiledSite>,
     ) -> Option<Context> {
         let site = self.place(allocation + 5)?;
         let mut calls = Vec::new();
@@ -272,8 +272,8 @@ impl Contexts {
 
 #[cfg(test)]
 mod tests {
-    use super::{Call, Contexts, LEVELS_MAX, NONE, longer, read, starts};
-    use crate::compiled_sites::Described;
+    use super::{ContextCall, Contexts, LEVELS_MAX, NONE, longer, read, starts};
+    use crate::compiled_sites::CompiledSite;
     use isotherm_model::site::SiteId;
     use std::collections::BTreeMap;
     use std::path::Path;
@@ -310,7 +310,7 @@ mod tests {
             starts,
         };
         for call in (0..call_count).map(|number| 10 + 6 * number) {
-            let found = Call {
+            let found = ContextCall {
                 hash: u64::from(contexts.word(call)),
                 function: String::new(),
                 path: String::new(),
@@ -321,8 +321,8 @@ mod tests {
         Some(contexts)
     }
 
-    fn sites() -> BTreeMap<u64, Described> {
-        let site = Described {
+    fn sites() -> BTreeMap<u64, CompiledSite> {
+        let site = CompiledSite {
             id: SiteId(99),
             address: SITE,
             callee: "malloc".to_owned(),

@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use isotherm_sys::perf::record::{Mapping, Sample};
+use isotherm_sys::perf::record::{Mapping, PerfSample};
 
 use crate::decode::{self, Architecture, BYTES_AFTER, BYTES_BEFORE, Operand, Window};
 
@@ -157,7 +157,7 @@ impl Code {
     }
 
     /// The data address of a sample, where its instruction has one.
-    pub fn data_address(&mut self, sample: &Sample) -> Option<u64> {
+    pub fn data_address(&mut self, sample: &PerfSample) -> Option<u64> {
         self.operand(sample.pid, sample.ip)?
             .address(&sample.registers)
     }
@@ -256,16 +256,16 @@ fn open_code(path: &Path, inode: u64) -> Option<File> {
 mod tests {
     use super::Code;
     use crate::decode::Architecture;
-    use isotherm_sys::perf::record::{Mapping, Registers, Sample};
+    use isotherm_sys::perf::record::{Mapping, PerfSample, Registers};
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;
     use std::path::Path;
 
-    fn sample(pid: u32, ip: u64) -> Sample {
+    fn sample(pid: u32, ip: u64) -> PerfSample {
         let mut registers = Registers::NONE;
         registers.set(5, 0x7000);
         registers.set(4, 0x8000);
-        Sample {
+        PerfSample {
             ip,
             pid,
             tid: pid,

@@ -27,7 +27,7 @@ pub(crate) const PROGRAM_BYTES: u64 = 64 << 30;
 
 /// A call that allocates.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Described {
+pub struct CompiledSite {
     /// Its name, the same in every build that leaves the function alone.
     pub id: SiteId,
     /// Where its record lies, as an ELF virtual address.
@@ -46,7 +46,7 @@ pub struct Described {
 
 /// Why the sites of a file cannot be told.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum CompiledSiteError {
     /// It cannot be opened.
     #[error("{}: cannot be read; name a program or a shared library", path.display())]
     Unreadable {
@@ -96,18 +96,18 @@ pub enum Error {
 /// not build it.
 ///
 /// # Errors
-/// See [`Error`].
-pub fn read(path: &Path) -> Result<BTreeMap<u64, Described>, Error> {
-    let unreadable = |source| Error::Unreadable {
+/// See [`CompiledSiteError`].
+pub fn read(path: &Path) -> Result<BTreeMap<u64, CompiledSite>, CompiledSiteError> {
+    let unreadable = |source| CompiledSiteError::Unreadable {
         path: path.to_owned(),
         source,
     };
-    let not_elf = |source| Error::NotElf {
+    let not_elf = |source| CompiledSiteError::NotElf {
         path: path.to_owned(),
         source,
     };
     let opened = open_input(path, PROGRAM_BYTES).map_err(|error| match error.kind() {
-        ErrorKind::IsADirectory => Error::Directory {
+        ErrorKind::IsADirectory => CompiledSiteError::Directory {
             path: path.to_owned(),
         },
         _ => unreadable(error),
@@ -118,7 +118,7 @@ pub fn read(path: &Path) -> Result<BTreeMap<u64, Described>, Error> {
         return Ok(BTreeMap::new());
     };
     if file.kind() == ObjectKind::Relocatable {
-        return Err(Error::NotLinked {
+        return Err(CompiledSiteError::NotLinked {
             path: path.to_owned(),
         });
     }
@@ -133,7 +133,7 @@ pub fn read(path: &Path) -> Result<BTreeMap<u64, Described>, Error> {
         match record.word(std::mem::offset_of!(DescribedSite, version)) {
             VERSION => drop(sites.insert(address, record.described(&file))),
             found => {
-                return Err(Error::OtherVersion {
+                return Err(CompiledSiteError::OtherVersion {
                     path: path.to_owned(),
                     found,
                 });
@@ -166,10 +166,10 @@ impl Record<'_> {
             .unwrap_or_default()
     }
 
-    fn described<'data>(&self, file: &impl Object<'data>) -> Described {
+    fn described<'data>(&self, file: &impl Object<'data>) -> CompiledSite {
         let known = |number: u32| (number != 0).then_some(number);
         let low = u64::from(self.word(0));
-        Described {
+        CompiledSite {
             id: SiteId(low | u64::from(self.word(4)) << 32),
             address: self.address,
             callee: self.text(std::mem::offset_of!(DescribedSite, callee), file),
@@ -190,7 +190,7 @@ pub(crate) fn text_at<'data>(file: &impl Object<'data>, place: u64) -> Option<St
 
 #[cfg(test)]
 mod tests {
-    use super::{Error, read};
+    use super::{CompiledSiteError, read};
     use std::path::Path;
 
     #[test]
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn what_is_no_program_is_refused_with_its_name() {
         let absent = read(Path::new("/nonexistent"));
-        assert!(matches!(absent, Err(Error::Unreadable { .. })));
+        assert!(matches!(absent, Err(CompiledSiteError::Unreadable { .. })));
         let directory = tempfile::tempdir().expect("a directory");
         let file = directory.path().join("text");
         std::fs::write(&file, "not an ELF file").expect("writes");

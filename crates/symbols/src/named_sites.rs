@@ -13,7 +13,7 @@ use std::path::Path;
 use isotherm_model::site::{Frame, SiteId};
 
 use crate::cloned_contexts::{self, Context, Contexts};
-use crate::compiled_sites::{self, Described, Error};
+use crate::compiled_sites::{self, CompiledSite, CompiledSiteError};
 use crate::demangled::{closed, demangled};
 use crate::resolver::{SourceCall, build_id};
 
@@ -31,7 +31,7 @@ pub struct NamedSite {
 pub struct NamedSites {
     module: String,
     build_id: Option<String>,
-    sites: BTreeMap<u64, Described>,
+    sites: BTreeMap<u64, CompiledSite>,
     contexts: Contexts,
     /// Addresses of records by line and column.
     by_place: HashMap<(u32, u32), Vec<u64>>,
@@ -44,7 +44,7 @@ impl NamedSites {
     ///
     /// # Errors
     /// As [`compiled_sites::read`].
-    pub fn read(program: &Path) -> Result<Self, Error> {
+    pub fn read(program: &Path) -> Result<Self, CompiledSiteError> {
         let sites = compiled_sites::read(program)?;
         let contexts = cloned_contexts::read(program);
         let module = program.display().to_string();
@@ -54,7 +54,7 @@ impl NamedSites {
     fn new(
         module: String,
         build_id: Option<String>,
-        sites: BTreeMap<u64, Described>,
+        sites: BTreeMap<u64, CompiledSite>,
         contexts: Contexts,
     ) -> Self {
         let mut by_place = HashMap::<_, Vec<u64>>::new();
@@ -115,7 +115,7 @@ impl NamedSites {
 
     /// The record of one of the calls. Instances of a template lie at one place, and functions tell them apart; calls
     /// of one place in one function what is called does, and where that is the same, the first stands for them.
-    fn record(&self, calls: &[SourceCall], at: usize) -> Option<&Described> {
+    fn record(&self, calls: &[SourceCall], at: usize) -> Option<&CompiledSite> {
         let call = calls.get(at)?;
         let addresses = self.by_place.get(&call.line.zip(call.column)?)?;
         let records = addresses
@@ -133,7 +133,7 @@ impl NamedSites {
         }
         let called = at.checked_sub(1).map(|inner| &calls[inner].function);
         let calls_it =
-            |site: &&&Described| called.is_some_and(|name| is_call_of(&site.callee, name));
+            |site: &&&CompiledSite| called.is_some_and(|name| is_call_of(&site.callee, name));
         here.iter().find(calls_it).or(here.first()).copied()
     }
 
@@ -199,13 +199,13 @@ fn is_call_of(callee: &str, function: &str) -> bool {
 mod tests {
     use super::{NamedSites, is_call_of, is_function};
     use crate::cloned_contexts::Contexts;
-    use crate::compiled_sites::Described;
+    use crate::compiled_sites::CompiledSite;
     use crate::resolver::SourceCall;
     use isotherm_model::site::SiteId;
     use std::collections::BTreeMap;
 
-    fn record(id: u64, callee: &str, function: &str, place: (u32, u32)) -> Described {
-        Described {
+    fn record(id: u64, callee: &str, function: &str, place: (u32, u32)) -> CompiledSite {
+        CompiledSite {
             id: SiteId(id),
             address: 0x1000 + id,
             callee: callee.to_owned(),
@@ -225,9 +225,9 @@ mod tests {
         }
     }
 
-    fn sites(records: Vec<Described>) -> NamedSites {
+    fn sites(records: Vec<CompiledSite>) -> NamedSites {
         let records = records.into_iter().map(|site| (site.address, site));
-        let records: BTreeMap<u64, Described> = records.collect();
+        let records: BTreeMap<u64, CompiledSite> = records.collect();
         NamedSites::new("app".to_owned(), None, records, Contexts::default())
     }
 
@@ -256,7 +256,7 @@ mod tests {
 
     #[test]
     fn files_of_one_name_are_told_apart_by_their_directories() {
-        let in_root = Described {
+        let in_root = CompiledSite {
             path: "make.c".to_owned(),
             ..record(1, "malloc", "make", (12, 10))
         };

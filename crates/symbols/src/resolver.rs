@@ -16,8 +16,8 @@ use object::Object;
 use object::read::ReadCache;
 
 use crate::assigned_variable::Sources;
-use crate::cloned_contexts::{self, Call};
-use crate::compiled_sites::{self, Described, PROGRAM_BYTES};
+use crate::cloned_contexts::{self, ContextCall};
+use crate::compiled_sites::{self, CompiledSite, PROGRAM_BYTES};
 use crate::name_cache::NameCache;
 
 /// What is known of one address of a module.
@@ -224,7 +224,7 @@ impl Symbols {
 }
 
 /// What the record of a site says.
-fn found_described(site: &Described) -> Found {
+fn found_described(site: &CompiledSite) -> Found {
     Found {
         function: Some(site.function.clone()),
         file: Some(site.path.clone()),
@@ -235,7 +235,7 @@ fn found_described(site: &Described) -> Found {
 }
 
 /// What the record of a call around an allocation says.
-fn found_call(call: &Call) -> Found {
+fn found_call(call: &ContextCall) -> Found {
     Found {
         function: Some(call.function.clone()),
         file: Some(call.path.clone()),

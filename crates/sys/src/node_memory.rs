@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::memory::{self, Errno};
-use crate::policy::{self, Mode, NodeMask};
+use crate::policy::{self, MempolicyMode, NodeMask};
 
 /// A huge page on x86-64 and on arm64 with 4 KiB pages; mappings begin at a multiple of it.
 pub const HUGE_PAGE: usize = 2 << 20;
@@ -53,7 +53,9 @@ impl NodeMemory {
         let nodes = NodeMask::of(&[node]).ok_or(Errno(libc::EINVAL));
         let bytes = self.words * size_of::<u64>();
         nodes
-            .and_then(|nodes| policy::set_for_range(self.address, bytes, Mode::Preferred, &nodes))
+            .and_then(|nodes| {
+                policy::set_for_range(self.address, bytes, MempolicyMode::Preferred, &nodes)
+            })
             .map_err(io_error)
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A [`Sampler`] is one event on every processor, inherited by whatever the process forks, with
 //! one ring buffer a processor: the kernel refuses to map a ring for an inherited event that is
-//! not bound to a processor. A [`Counter`] is one inherited event without a ring.
+//! not bound to a processor. A [`PerfCounter`] is one inherited event without a ring.
 //!
 //! What the kernel writes into a ring is read in [`ring`] and taken apart in [`record`]; neither
 //! trusts the sizes found there.
@@ -20,13 +20,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use perf_event_open_sys as raw;
 use raw::bindings as abi;
 
-use aux::{AuxRing, Trace};
+use aux::{AuxRing, AuxTrace};
 use record::{Record, Records, SampleLayout};
 use ring::Ring;
 
 /// Which event to open, and what each sample of it holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Event {
+pub struct PerfEventAttributes {
     /// `perf_event_attr.type`: a `PERF_TYPE_*` or the number in a PMU's `type` file.
     pub kind: u32,
     /// `perf_event_attr.config`.
@@ -58,7 +58,7 @@ pub struct Event {
     pub leader: Option<u64>,
 }
 
-impl Event {
+impl PerfEventAttributes {
     /// The timer: a sample every `period_ns` nanoseconds of processor time, with the registers.
     #[must_use]
     pub fn cpu_clock(period_ns: u64) -> Self {
@@ -256,10 +256,15 @@ struct Opened {
 }
 
 impl Opened {
-    fn open(event: &Event, pid: u32, cpu: u32, ring_bytes: usize) -> io::Result<Self> {
+    fn open(
+        event: &PerfEventAttributes,
+        pid: u32,
+        cpu: u32,
+        ring_bytes: usize,
+    ) -> io::Result<Self> {
         let (pid, cpu) = (pid as i32, cpu as i32);
         let leader = event.leader.map(|config| {
-            let mut attr = Counter::attributes((event.kind, config));
+            let mut attr = PerfCounter::attributes((event.kind, config));
             open(&mut attr, pid, cpu, None)
         });
         let leader = leader.transpose()?;
@@ -289,7 +294,7 @@ impl Opened {
         &mut self,
         (layout, on): (SampleLayout, bool),
         bytes: &mut Vec<u8>,
-        traces: &mut Vec<Trace>,
+        traces: &mut Vec<AuxTrace>,
     ) -> bool {
         let begin = bytes.len();
         let mut is_well = self.ring.read(bytes).is_ok();
@@ -312,7 +317,7 @@ impl Opened {
             };
             let taken = aux.take(&self.ring, offset, size);
             is_well &= taken.is_some();
-            traces.push(Trace {
+            traces.push(AuxTrace {
                 pid,
                 tid,
                 time_ns,
@@ -347,7 +352,12 @@ impl Sampler {
     /// 1 or less there. `EINVAL`: a kernel before 4.14, which has none. `ENOENT`, `EOPNOTSUPP`, `ENODEV`: the
     /// hardware has no such event. `ESRCH`: no such process. `EMFILE`: too many processors for the
     /// limit of open files.
-    pub fn open(event: &Event, pid: u32, cpus: &[u32], ring_bytes: usize) -> io::Result<Self> {
+    pub fn open(
+        event: &PerfEventAttributes,
+        pid: u32,
+        cpus: &[u32],
+        ring_bytes: usize,
+    ) -> io::Result<Self> {
         let mut events = Vec::with_capacity(cpus.len());
         let mut skipped = libc::ENODEV;
         for &cpu in cpus {
@@ -421,7 +431,7 @@ impl Sampler {
     /// Moves what the rings hold to the end of `bytes`, one ring after the other, each in the
     /// order of time, and what hardware wrote itself to the end of `traces`. At most the size of all
     /// rings is added. Returns how many rings were found inconsistent and skipped.
-    pub fn read(&mut self, bytes: &mut Vec<u8>, traces: &mut Vec<Trace>) -> usize {
+    pub fn read(&mut self, bytes: &mut Vec<u8>, traces: &mut Vec<AuxTrace>) -> usize {
         let rings = 0..self.rings();
         let read = |number| self.read_ring(number, bytes, traces);
         rings.map(read).filter(|is_well| !is_well).count()
@@ -433,7 +443,7 @@ impl Sampler {
         &mut self,
         number: usize,
         bytes: &mut Vec<u8>,
-        traces: &mut Vec<Trace>,
+        traces: &mut Vec<AuxTrace>,
     ) -> bool {
         let how = (self.layout, !self.off.get());
         let opened = self.events.get_mut(number);
@@ -443,11 +453,11 @@ impl Sampler {
 
 /// A hardware or software event that is only counted.
 #[derive(Debug)]
-pub struct Counter {
+pub struct PerfCounter {
     file: std::fs::File,
 }
 
-impl Counter {
+impl PerfCounter {
     /// Misses of the last cache level.
     pub const CACHE_MISSES: (u32, u64) = (
         abi::PERF_TYPE_HARDWARE,
@@ -468,10 +478,10 @@ impl Counter {
 
     /// An event that only counts.
     fn attributes((kind, config): (u32, u64)) -> abi::perf_event_attr {
-        let mut attr = Event {
+        let mut attr = PerfEventAttributes {
             kind,
             config,
-            ..Event::software(0)
+            ..PerfEventAttributes::software(0)
         }
         .attributes();
         attr.sample_type = 0;

@@ -1,7 +1,7 @@
 //! Memory policies of the kernel: on which nodes new pages are made.
 //!
 //! A policy changes no content, so these wrappers are safe for any range: the worst that a wrong
-//! one does is slow memory, or, with [`Mode::Bind`] on nodes that are full, no memory.
+//! one does is slow memory, or, with [`MempolicyMode::Bind`] on nodes that are full, no memory.
 //!
 //! Manual: `mbind(2)`, `set_mempolicy(2)`, `Documentation/admin-guide/mm/numa_memory_policy.rst`.
 
@@ -21,7 +21,7 @@ const MOVE: usize = 1 << 1;
 /// How nodes are chosen (`MPOL_*`). The numbers are the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Mode {
+pub enum MempolicyMode {
     /// As the thread's policy says, or where the touching processor is.
     Default = 0,
     /// One node, then the others as they are near.
@@ -78,7 +78,12 @@ impl NodeMask {
 /// # Errors
 /// `EINVAL`: the mode or a node is unknown to this kernel. `EFAULT`: part of the range is not
 /// mapped. `ENOSYS`: a kernel without nodes.
-pub fn set_for_range(address: usize, bytes: usize, mode: Mode, nodes: &NodeMask) -> Result<()> {
+pub fn set_for_range(
+    address: usize,
+    bytes: usize,
+    mode: MempolicyMode,
+    nodes: &NodeMask,
+) -> Result<()> {
     bind(address, bytes, mode as u32, nodes, 0)
 }
 
@@ -86,7 +91,12 @@ pub fn set_for_range(address: usize, bytes: usize, mode: Mode, nodes: &NodeMask)
 ///
 /// # Errors
 /// As [`set_for_range`].
-pub fn set_and_move(address: usize, bytes: usize, mode: Mode, nodes: &NodeMask) -> Result<()> {
+pub fn set_and_move(
+    address: usize,
+    bytes: usize,
+    mode: MempolicyMode,
+    nodes: &NodeMask,
+) -> Result<()> {
     bind(address, bytes, mode as u32, nodes, MOVE)
 }
 
@@ -115,8 +125,8 @@ fn bind(address: usize, bytes: usize, mode: u32, nodes: &NodeMask, flags: usize)
 ///
 /// # Errors
 /// `EINVAL`: the mode or a node is unknown to this kernel. `ENOSYS`: a kernel without nodes.
-pub fn set_for_thread(mode: Mode, nodes: &NodeMask) -> Result<()> {
-    let (mask, bits) = if mode == Mode::Default {
+pub fn set_for_thread(mode: MempolicyMode, nodes: &NodeMask) -> Result<()> {
+    let (mask, bits) = if mode == MempolicyMode::Default {
         (0, 0)
     } else {
         (nodes.0.as_ptr() as usize, MASK_BITS)
@@ -174,7 +184,7 @@ pub fn node_of(address: usize) -> Result<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Mode, NodeMask, of_address, set_for_range};
+    use super::{MempolicyMode, NodeMask, of_address, set_for_range};
     use crate::memory::{fresh, unmap};
     use crate::system_call::Errno;
 
@@ -190,8 +200,8 @@ mod tests {
     fn the_policy_of_a_range_is_what_was_set() {
         let base = fresh(1 << 21).unwrap();
         let nodes = NodeMask::of(&[0]).unwrap();
-        match set_for_range(base, 1 << 21, Mode::Bind, &nodes) {
-            Ok(()) => assert_eq!(of_address(base), Ok((Mode::Bind as u32, nodes))),
+        match set_for_range(base, 1 << 21, MempolicyMode::Bind, &nodes) {
+            Ok(()) => assert_eq!(of_address(base), Ok((MempolicyMode::Bind as u32, nodes))),
             Err(error) => {
                 assert!(matches!(error, Errno(libc::ENOSYS | libc::EPERM)));
                 isotherm_skip::skip!("this kernel or container has no memory policies");

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 
 /// A child that waits before its `exec`, and ends without one where it is not let go.
 #[derive(Debug)]
-pub struct Held {
+pub struct SuspendedChild {
     /// Its process id, the same after `exec`.
     pub pid: u32,
     go: io::PipeWriter,
@@ -31,7 +31,7 @@ const NOT_RELEASED: i32 = 125;
 ///
 /// # Errors
 /// No pipe, thread or process could be made.
-pub fn spawn_held(mut command: Command) -> io::Result<Held> {
+pub fn spawn_suspended(mut command: Command) -> io::Result<SuspendedChild> {
     let (mut pid_reader, pid_writer) = io::pipe()?;
     let (go_reader, go) = io::pipe()?;
     let pid_fd = OwnedFd::from(pid_writer);
@@ -52,7 +52,7 @@ pub fn spawn_held(mut command: Command) -> io::Result<Held> {
         })?;
     let mut pid = [0; 4];
     match pid_reader.read_exact(&mut pid) {
-        Ok(()) => Ok(Held {
+        Ok(()) => Ok(SuspendedChild {
             pid: u32::from_ne_bytes(pid),
             go,
             spawning,
@@ -86,7 +86,7 @@ fn joined(spawning: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
         .unwrap_or_else(|_| Err(io::Error::other("the spawning thread panicked")))
 }
 
-impl Held {
+impl SuspendedChild {
     /// Lets the child go on to its `exec` and returns it.
     ///
     /// # Errors
@@ -100,14 +100,14 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
-    use super::spawn_held;
+    use super::spawn_suspended;
     use std::process::Command;
 
     #[test]
     fn the_pid_is_known_before_the_program_runs_and_stays_the_same() {
         let mut command = Command::new("sh");
         command.args(["-c", "exit 7"]);
-        let held = spawn_held(command).unwrap();
+        let held = spawn_suspended(command).unwrap();
         let pid = held.pid;
         let mut child = held.release().unwrap();
         assert_eq!(child.id(), pid);
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_an_error_of_release() {
-        let held = spawn_held(Command::new("/no/such/program")).unwrap();
+        let held = spawn_suspended(Command::new("/no/such/program")).unwrap();
         assert_eq!(
             held.release().unwrap_err().kind(),
             std::io::ErrorKind::NotFound
@@ -128,7 +128,7 @@ mod tests {
     fn a_child_whose_parent_ends_before_it_lets_go_ends_in_silence() {
         const IS_PROGRAM: &str = "ISOTHERM_TEST_HOLDS_A_CHILD";
         if std::env::var_os(IS_PROGRAM).is_some() {
-            let held = spawn_held(Command::new("echo"));
+            let held = spawn_suspended(Command::new("echo"));
             // The child's end of the pipe is the only one left.
             std::process::exit(i32::from(held.is_err()));
         }
@@ -144,8 +144,8 @@ mod tests {
 
     #[test]
     fn a_child_that_is_never_released_ends_without_exec() {
-        let held = spawn_held(Command::new("true")).unwrap();
-        let super::Held { go, spawning, .. } = held;
+        let held = spawn_suspended(Command::new("true")).unwrap();
+        let super::SuspendedChild { go, spawning, .. } = held;
         drop(go);
         let mut child = super::joined(spawning).unwrap();
         assert_eq!(child.wait().unwrap().code(), Some(super::NOT_RELEASED));

@@ -11,7 +11,7 @@ use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers, TiersErr
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::grouping::{self, Group, Speed, View};
-use super::limits::{self, Limits};
+use super::limits::{self, ResourceLimits};
 use super::measure::{self, Pair};
 use super::nodes::{self, Node};
 use crate::meminfo;
@@ -134,7 +134,7 @@ fn without_nodes_measured(
 }
 
 /// The nodes with memory that this process may use.
-fn usable(nodes: &[Node], limits: &Limits) -> Vec<Node> {
+fn usable(nodes: &[Node], limits: &ResourceLimits) -> Vec<Node> {
     let is_usable = |node: &&Node| node.memory > Bytes::ZERO && limits.allows(node.number);
     nodes.iter().filter(is_usable).cloned().collect()
 }
@@ -216,14 +216,14 @@ fn disbelieved(node: &Node) -> impl Iterator<Item = String> {
     why.map(|why| format!("node {}: {why}; it is not believed", node.number))
 }
 
-fn limit_note(limits: &Limits) -> Option<String> {
+fn limit_note(limits: &ResourceLimits) -> Option<String> {
     limits
         .memory
         .map(|memory| format!("the control group allows {memory} of all tiers together"))
 }
 
 /// A node with the tier it is in, or the reason why it is in none.
-fn place(node: &Node, groups: &[Group], limits: &Limits) -> PlacedNode {
+fn place(node: &Node, groups: &[Group], limits: &ResourceLimits) -> PlacedNode {
     let found = groups.iter().enumerate().find_map(|(index, group)| {
         let member = group
             .members
@@ -260,7 +260,7 @@ fn of_group(
     group: &Group,
     nodes: &[Node],
     speeds: &BTreeMap<u32, Speed>,
-    limits: &Limits,
+    limits: &ResourceLimits,
 ) -> Tier {
     let mut numbers: Vec<u32> = group.members.iter().map(|(number, _)| *number).collect();
     numbers.sort_unstable();
@@ -298,7 +298,13 @@ fn reason(group: &Group) -> String {
     }
 }
 
-fn tier(name: String, nodes: Vec<u32>, bytes: Bytes, reason: String, limits: &Limits) -> Tier {
+fn tier(
+    name: String,
+    nodes: Vec<u32>,
+    bytes: Bytes,
+    reason: String,
+    limits: &ResourceLimits,
+) -> Tier {
     Tier {
         name,
         kind: TierKind::Nodes(nodes),

@@ -10,14 +10,14 @@ use crate::cpu_list;
 
 /// Limits that the kernel holds this process to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Nodes whose memory may be used; `None` where all may.
     pub nodes: Option<Vec<u32>>,
     /// Memory of all nodes together; `None` where there is no limit.
     pub memory: Option<Bytes>,
 }
 
-impl Limits {
+impl ResourceLimits {
     /// True where this node may be used.
     #[must_use]
     pub fn allows(&self, node: u32) -> bool {
@@ -31,7 +31,7 @@ impl Limits {
 /// `Mems_allowed_list` (any kind of cpuset) and the control group's `cpuset.mems.effective`, which
 /// version 1 calls `cpuset.effective_mems`.
 #[must_use]
-pub fn read(root: &Path) -> Limits {
+pub fn read(root: &Path) -> ResourceLimits {
     let status = std::fs::read_to_string(root.join("proc/self/status")).unwrap_or_default();
     let by_status = status
         .lines()
@@ -48,7 +48,7 @@ pub fn read(root: &Path) -> Limits {
         }
         (nodes, group) => nodes.or(group),
     };
-    Limits {
+    ResourceLimits {
         nodes,
         memory: memory(root),
     }

@@ -231,7 +231,7 @@ impl Gatherer {
             lost: 0,
             cost: Nanos::ZERO,
             cost_note: String::new(),
-            trouble: String::new(),
+            warning: String::new(),
         });
         Ok(profile)
     }

@@ -14,7 +14,7 @@ pub struct Error {
     /// Where in the file.
     pub place: Place,
     /// What is wrong there.
-    pub kind: Kind,
+    pub kind: TraceErrorKind,
 }
 
 /// A place in a file.
@@ -30,7 +30,7 @@ pub enum Place {
 
 /// What is wrong.
 #[derive(Debug)]
-pub enum Kind {
+pub enum TraceErrorKind {
     /// The content is not what the format asks for.
     Malformed {
         /// What was found, as a clause.
@@ -51,8 +51,10 @@ impl fmt::Display for Error {
             Place::Offset(offset) => write!(f, ": at byte {offset}")?,
         }
         match &self.kind {
-            Kind::Malformed { found, expected } => write!(f, ": {found}; expected {expected}"),
-            Kind::Read(source) => write!(f, ": cannot be read: {source}"),
+            TraceErrorKind::Malformed { found, expected } => {
+                write!(f, ": {found}; expected {expected}")
+            }
+            TraceErrorKind::Read(source) => write!(f, ": cannot be read: {source}"),
         }
     }
 }
@@ -61,8 +63,8 @@ impl std::error::Error for Error {
     /// What lies behind the system's error; that error itself is part of the text already.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
-            Kind::Read(source) => source.source(),
-            Kind::Malformed { .. } => None,
+            TraceErrorKind::Read(source) => source.source(),
+            TraceErrorKind::Malformed { .. } => None,
         }
     }
 }
@@ -73,7 +75,7 @@ impl Error {
         Self {
             file: file.to_owned(),
             place: Place::Whole,
-            kind: Kind::Read(source),
+            kind: TraceErrorKind::Read(source),
         }
     }
 }
@@ -98,7 +100,7 @@ impl Fault {
         Error {
             file: file.to_owned(),
             place,
-            kind: Kind::Malformed {
+            kind: TraceErrorKind::Malformed {
                 found: self.found,
                 expected: self.expected,
             },

@@ -49,7 +49,7 @@ use isotherm_sys::files::open_input;
 
 pub use accesses::{Accesses, Tally};
 use error::Fault;
-pub use error::{Error, Kind, Place};
+pub use error::{Error, Place, TraceErrorKind};
 pub use format::{Format, HEAD};
 pub use grain::Grain;
 pub use replay::{Cut, Replay};

@@ -16,7 +16,7 @@ use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::profile::Profile;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Evidence, Held, Observation, Sighting, Unit, Watched};
+use isotherm_model::watch::{AccessReport, Observation, SourceKind, Unit, UnitResidency, Watched};
 
 use crate::Trace;
 use crate::accesses::Accesses;
@@ -57,7 +57,7 @@ enum Recording {
     Accesses {
         accesses: Accesses,
         /// The first access of the next epoch with any, once it was read.
-        ahead: Option<Seen>,
+        ahead: Option<SeenChunk>,
     },
     /// Sums; those of epochs that were told already are passed over.
     Sums { profile: Box<Profile>, told: usize },
@@ -65,7 +65,7 @@ enum Recording {
 
 /// An access of a process, and when.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct SeenChunk {
     epoch: u64,
     process: Process,
     address: u64,
@@ -92,7 +92,7 @@ impl Replay {
             lost: 0,
             cost: Nanos::ZERO,
             cost_note: "a recording costs the programs nothing".to_owned(),
-            trouble: String::new(),
+            warning: String::new(),
         };
         Self {
             recording,
@@ -207,8 +207,8 @@ impl Replay {
             epoch: Epoch(number),
             span: self.cut.epoch,
             processes: self.processes(),
-            held: self.units.iter().map(|unit| self.held(*unit)).collect(),
-            sightings: self.sightings(&hits, bytes),
+            residency: self.units.iter().map(|unit| self.held(*unit)).collect(),
+            access_reports: self.sightings(&hits, bytes),
             placed: BTreeMap::new(),
             capacity: self.cut.capacity,
             sources: vec![self.report.clone()],
@@ -222,13 +222,13 @@ impl Replay {
             process,
             name: self.name.clone(),
             control_group: String::new(),
-            trouble: String::new(),
+            warning: String::new(),
         };
         processes.into_iter().map(watched).collect()
     }
 
-    const fn held(&self, unit: Unit) -> Held {
-        Held {
+    const fn held(&self, unit: Unit) -> UnitResidency {
+        UnitResidency {
             unit,
             resident: self.cut.unit,
             fast: Bytes::ZERO,
@@ -236,19 +236,19 @@ impl Replay {
         }
     }
 
-    fn sightings(&self, hits: &Hits, bytes: u64) -> Vec<Sighting> {
+    fn sightings(&self, hits: &Hits, bytes: u64) -> Vec<AccessReport> {
         let evidence = match &self.recording {
-            Recording::Accesses { .. } => Evidence::TraceSamples,
-            Recording::Sums { .. } => Evidence::AccessedBits,
+            Recording::Accesses { .. } => SourceKind::TraceSamples,
+            Recording::Sums { .. } => SourceKind::AccessedBits,
         };
-        let sighting = |((process, start), hits): (&(Process, u64), &u64)| Sighting {
+        let sighting = |((process, start), hits): (&(Process, u64), &u64)| AccessReport {
             process: *process,
             range: AddressRange {
                 start: *start,
                 bytes: Bytes(bytes),
             },
             hits: *hits,
-            evidence,
+            kind: evidence,
             physical: None,
         };
         hits.iter().map(sighting).collect()
@@ -268,11 +268,11 @@ impl Iterator for Replay {
     }
 }
 
-fn next_seen(accesses: &mut Accesses, epoch: Nanos) -> Result<Option<Seen>, Error> {
+fn next_seen(accesses: &mut Accesses, epoch: Nanos) -> Result<Option<SeenChunk>, Error> {
     let Some(access) = accesses.next().transpose()? else {
         return Ok(None);
     };
-    Ok(Some(Seen {
+    Ok(Some(SeenChunk {
         epoch: access.time.0 / epoch.0.max(1),
         process: Process {
             pid: accesses.process(),
@@ -287,7 +287,7 @@ mod tests {
     use super::{Cut, Replay};
     use crate::{Format, Grain, Trace, accesses, profile};
     use isotherm_model::units::{Bytes, Nanos};
-    use isotherm_model::watch::{Evidence, Observation};
+    use isotherm_model::watch::{Observation, SourceKind};
     use std::io::Cursor;
 
     const CUT: Cut = Cut {
@@ -312,7 +312,7 @@ mod tests {
         );
         let seen = all(&mut replay);
         let hits = |one: &Observation| -> Vec<(u64, u64)> {
-            one.sightings
+            one.access_reports
                 .iter()
                 .map(|it| (it.range.start, it.hits))
                 .collect()
@@ -328,13 +328,13 @@ mod tests {
         );
         assert!(
             seen.iter()
-                .all(|one| one.held.len() == 2 && one.capacity == CUT.capacity)
+                .all(|one| one.residency.len() == 2 && one.capacity == CUT.capacity)
         );
         assert!(
             seen.iter()
-                .all(|one| one.held.iter().all(|held| held.fast == Bytes(0)))
+                .all(|one| one.residency.iter().all(|held| held.fast == Bytes(0)))
         );
-        assert_eq!(seen[0].sightings[0].evidence, Evidence::TraceSamples);
+        assert_eq!(seen[0].access_reports[0].kind, SourceKind::TraceSamples);
         assert_eq!((seen[3].epoch.0, seen[3].sources[0].taken), (3, 4));
         assert_eq!(replay.footprint(), Bytes(2 << 20));
         assert!(!replay.is_sampled());
@@ -358,7 +358,7 @@ mod tests {
             .map(|one| one.process.pid)
             .collect();
         assert_eq!(
-            (pids, seen[0].held.len(), replay.is_sampled()),
+            (pids, seen[0].residency.len(), replay.is_sampled()),
             (vec![71, 81], 2, true)
         );
     }
@@ -381,14 +381,14 @@ mod tests {
         let seen = all(&mut replay);
         let hits: Vec<u64> = seen
             .iter()
-            .map(|one| one.sightings.iter().map(|it| it.hits).sum())
+            .map(|one| one.access_reports.iter().map(|it| it.hits).sum())
             .collect();
         assert_eq!(
             hits.iter().sum::<u64>(),
             (2 + 3) * 512,
             "a page and look each"
         );
-        assert_eq!(seen[0].sightings[0].evidence, Evidence::AccessedBits);
+        assert_eq!(seen[0].access_reports[0].kind, SourceKind::AccessedBits);
         assert_eq!(replay.footprint(), Bytes(2 << 20));
     }
 

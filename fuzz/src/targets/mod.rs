@@ -5,6 +5,7 @@ mod cpu_list;
 mod decode;
 mod machine;
 mod perf_records;
+mod placement_requests;
 mod plan_text;
 mod profile;
 mod program;
@@ -16,7 +17,6 @@ mod smaps;
 mod spe;
 mod tiers_file;
 mod traces;
-mod wishes;
 
 /// Inputs that a target brings along, by name.
 pub type Seeds = Vec<(&'static str, Vec<u8>)>;
@@ -64,7 +64,11 @@ pub const TARGETS: &[Target] = &[
     Target::binary("spe", spe::check, spe::seeds),
     Target::text("tiers_file", tiers_file::check),
     Target::text("trace_text", traces::text),
-    Target::binary("wishes", wishes::check, session::seeds),
+    Target::binary(
+        "placement_requests",
+        placement_requests::check,
+        session::seeds,
+    ),
 ];
 
 /// The target that must fail.

@@ -198,7 +198,7 @@ fn segment(epoch: Epoch) -> Segment {
             lost: 1,
             cost: Nanos(1000),
             cost_note: "little".into(),
-            trouble: String::new(),
+            warning: String::new(),
         }],
     }
 }

@@ -49,7 +49,7 @@ fn is_sound(config: &Config) {
 pub(crate) fn seeds() -> Seeds {
     let tiers = Tiers::emulated(Bytes(64 << 20), Bytes(1 << 30), Emulation::PAPER);
     let mut guided = Configuration::online(4, tiers, TierIndex(1));
-    guided.mode = isotherm_abi::config::Mode::Guided;
+    guided.mode = isotherm_abi::config::RuntimeMode::Guided;
     guided.entries = vec![(SiteId(0x77), TierIndex(0)), (SiteId(0x87), TierIndex(1))];
     [("guided", guided), ("profile", Configuration::profile(8))]
         .into_iter()

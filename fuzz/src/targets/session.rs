@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use isotherm_abi::accesses::REGION_COUNT_BYTES;
-use isotherm_abi::config::Mode;
-use isotherm_abi::session::{Layout, SessionHeader};
+use isotherm_abi::config::RuntimeMode;
+use isotherm_abi::session::{SessionHeader, SessionLayout};
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH};
 use isotherm_model::batch::Process;
 use isotherm_observe::processes::Processes;
@@ -96,7 +96,7 @@ fn follow(directory: &Path, process: Process) {
 /// second, a mapping, touches, access counts of one region.
 pub(crate) fn seeds() -> Seeds {
     let offset = |table: usize| (size_of::<SessionHeader>() + 512 * table) as u64;
-    let layout = Layout {
+    let layout = SessionLayout {
         module_slots: 2,
         site_slots: 2,
         arena_slots: 3,
@@ -106,7 +106,7 @@ pub(crate) fn seeds() -> Seeds {
         chunk_slots: 8,
         region_slots: 1,
     };
-    let mut header = layout.header(Mode::Online, 4);
+    let mut header = layout.header(RuntimeMode::Online, 4);
     (header.pid, header.parent_pid) = (7, 7);
     header.pool_base = 64 * CHUNK_BYTES;
     for count in [
@@ -140,7 +140,7 @@ pub(crate) fn seeds() -> Seeds {
         &[0x66, 2 << 32, 0, 0x1234, 1, 0x99],
     );
     fill(&mut file, offset(1) + 41 * 8, &[2, 9, 900, 90, 90]);
-    // Arenas: site + 1 and tier, wished tier, bytes. The third is the second site's.
+    // Arenas: site + 1 and tier, requested tier, bytes. The third is the second site's.
     fill(
         &mut file,
         offset(2) + 2 * 24,

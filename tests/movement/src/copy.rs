@@ -7,7 +7,7 @@ use clap::Args;
 use isotherm_sys::memory;
 use isotherm_sys::pagemap::{HUGE, PRESENT, Region, Wanted, regions_of};
 use isotherm_sys::staged::{
-    Gate, Method, PageKind, Settings, StagedCopy, UNIT_BYTES, UnitFate, mappings,
+    CopyMethod, ForkLock, PageKind, StagedCopy, StagedSettings, UNIT_BYTES, UnitFate, mappings,
 };
 use serde_json::json;
 
@@ -92,7 +92,7 @@ impl Field {
 struct Way {
     name: String,
     mover: Option<StagedCopy>,
-    method: Option<Method>,
+    method: Option<CopyMethod>,
     seconds: Vec<f64>,
     /// Bytes not moved, in any round.
     left: u64,
@@ -146,17 +146,17 @@ fn ways(args: &CopyArgs, kind: PageKind) -> Vec<Way> {
         left: 0,
     };
     let open = |method| {
-        let settings = Settings {
+        let settings = StagedSettings {
             threads: args.threads,
             method,
             even_if_there: true,
-            ..Settings::DEFAULT
+            ..StagedSettings::DEFAULT
         };
         StagedCopy::open(settings).ok()
     };
     let node = nodes::with_memory()[0];
     let mut ways = vec![way("memcpy", None, None)];
-    for method in Method::ALL {
+    for method in CopyMethod::ALL {
         let Some(mut mover) = open(Some(method)) else {
             continue;
         };
@@ -181,7 +181,7 @@ fn measure(
     match (&mut way.mover, way.method) {
         // SAFETY: the field is this program's, and nobody touches it while it moves.
         (Some(mover), Some(_)) => unsafe {
-            mover.move_range(range, node, &Gate::new(), |part, fate| {
+            mover.move_range(range, node, &ForkLock::new(), |part, fate| {
                 if !matches!(fate, UnitFate::Moved(_)) {
                     left += part.len() as u64;
                 }

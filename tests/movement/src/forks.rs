@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use isotherm_sys::staged::Gate;
+use isotherm_sys::staged::ForkLock;
 
 use crate::area::Area;
 use crate::page::wrong_in_child;
@@ -14,7 +14,12 @@ const WRONG: i32 = 1;
 
 /// Forks every now and then until `stop`; returns how many children looked, and how many of them
 /// found a wrong word.
-pub fn fork_often(areas: &[Area], gate: &Gate, stop: &AtomicBool, seed: u64) -> Result<(u64, u64)> {
+pub fn fork_often(
+    areas: &[Area],
+    gate: &ForkLock,
+    stop: &AtomicBool,
+    seed: u64,
+) -> Result<(u64, u64)> {
     let mut random = fastrand::Rng::with_seed(seed);
     let (mut forks, mut wrong) = (0, 0);
     while !stop.load(Ordering::Relaxed) {

@@ -6,15 +6,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use isotherm_act::movement::migration::Migration;
-use isotherm_act::movement::placement::Placement;
+use isotherm_act::movement::placement::PlacementExecutor;
 use isotherm_act::movement::staged::Staged;
 use isotherm_act::movement::statistics::{Statistics, Totals};
 use isotherm_act::movement::system::Kernel;
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangePolicy, Request};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangePolicy, RangeRequest};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
-use isotherm_sys::staged::{Gate, Method, Movable, PageKind, Settings, StagedCopy, UNIT_BYTES};
+use isotherm_sys::staged::{
+    CopyMethod, ForkLock, Movable, PageKind, StagedCopy, StagedSettings, UNIT_BYTES,
+};
 
 use crate::area::{Area, Kind};
 use crate::direct::Direct;
@@ -28,7 +30,7 @@ struct Mover<'a> {
     staged: bool,
     /// Leaves memory alone that a device writes to.
     sees_devices: bool,
-    request: fn(NodeId) -> Request,
+    request: fn(NodeId) -> RangeRequest,
     executor: Statistics<Box<dyn RangeExecutor + 'a>>,
 }
 
@@ -42,7 +44,7 @@ pub fn move_often(
     areas: &[Area],
     direct: Option<&Direct>,
     nodes: &[u32],
-    gate: &Gate,
+    gate: &ForkLock,
     stop: &AtomicBool,
     seed: u64,
 ) -> Result<String> {
@@ -86,38 +88,38 @@ pub fn move_often(
     Ok(table(&movers, by_paper, locked))
 }
 
-fn movers<'a>(areas: &[Area], direct: Option<&Direct>, gate: &'a Gate) -> Vec<Mover<'a>> {
+fn movers<'a>(areas: &[Area], direct: Option<&Direct>, gate: &'a ForkLock) -> Vec<Mover<'a>> {
     let kernel = || Kernel::new(Path::new("/"));
     let mut movers = vec![
         Mover {
             name: "kernel migration".to_owned(),
             staged: false,
             sees_devices: true,
-            request: Request::Move,
+            request: RangeRequest::Move,
             executor: boxed(Migration::new(kernel())),
         },
         Mover {
             name: "placement".to_owned(),
             staged: false,
             sees_devices: true,
-            request: |node| Request::Place(RangePolicy::Preferred(node)),
-            executor: boxed(Placement::new(kernel())),
+            request: |node| RangeRequest::Place(RangePolicy::Preferred(node)),
+            executor: boxed(PlacementExecutor::new(kernel())),
         },
     ];
-    for method in Method::ALL {
+    for method in CopyMethod::ALL {
         let Some(copier) = copier(Some(method), 2) else {
             continue;
         };
         let plain = areas.iter().filter(|area| area.kind.is_plain());
         let mut declared: Vec<Movable> = plain.map(declare).collect();
-        if method == Method::Exchange {
+        if method == CopyMethod::Exchange {
             declared.extend(direct.map(Direct::movable));
         }
         movers.push(Mover {
             name: format!("staged, {}", method.word()),
             staged: true,
-            sees_devices: method == Method::Exchange,
-            request: Request::Move,
+            sees_devices: method == CopyMethod::Exchange,
+            request: RangeRequest::Move,
             executor: boxed(Staged::new(copier, declared, gate)),
         });
     }
@@ -130,20 +132,20 @@ fn declare(area: &Area) -> Movable {
     unsafe { Movable::declare(area.range()) }
 }
 
-fn copier(method: Option<Method>, threads: usize) -> Option<StagedCopy> {
-    let settings = Settings {
+fn copier(method: Option<CopyMethod>, threads: usize) -> Option<StagedCopy> {
+    let settings = StagedSettings {
         threads,
         method,
         even_if_there: true,
-        ..Settings::DEFAULT
+        ..StagedSettings::DEFAULT
     };
-    let name = method.map_or("staged", Method::word);
+    let name = method.map_or("staged", CopyMethod::word);
     StagedCopy::open(settings)
         .map_err(|error| say(format_args!("without {name}: {error}")))
         .ok()
 }
 
-fn action(range: std::ops::Range<usize>, request: Request) -> RangeAction {
+fn action(range: std::ops::Range<usize>, request: RangeRequest) -> RangeAction {
     RangeAction {
         process: Process::default(),
         range: AddressRange {
@@ -169,7 +171,7 @@ fn some_of(area: &Area, staged: bool, random: &mut fastrand::Rng) -> std::ops::R
 }
 
 /// The paper's way, while nobody else touches the area and nobody forks. Returns bytes moved.
-fn move_alone(paper: &mut StagedCopy, areas: &[Area], gate: &Gate) -> Result<u64> {
+fn move_alone(paper: &mut StagedCopy, areas: &[Area], gate: &ForkLock) -> Result<u64> {
     let Some(area) = areas.iter().find(|area| area.kind == Kind::Paper) else {
         return Ok(0);
     };

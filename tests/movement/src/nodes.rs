@@ -1,7 +1,7 @@
 //! Which nodes of this machine have memory.
 
 use isotherm_sys::memory;
-use isotherm_sys::policy::{Mode, NodeMask, set_for_range};
+use isotherm_sys::policy::{MempolicyMode, NodeMask, set_for_range};
 
 /// Nodes that memory can be bound to, in order; node 0 alone where the kernel has no nodes.
 pub fn with_memory() -> Vec<u32> {
@@ -10,7 +10,7 @@ pub fn with_memory() -> Vec<u32> {
     };
     let binds = |node: &u32| {
         let mask = NodeMask::of(&[*node]);
-        mask.is_some_and(|mask| set_for_range(range, 4096, Mode::Bind, &mask).is_ok())
+        mask.is_some_and(|mask| set_for_range(range, 4096, MempolicyMode::Bind, &mask).is_ok())
     };
     let nodes: Vec<u32> = (0..1024).filter(binds).collect();
     // SAFETY: the range was mapped here and was never handed out.

@@ -6,9 +6,9 @@ use std::time::Instant;
 use anyhow::Result;
 use clap::Args;
 use isotherm_act::movement::migration::Migration;
-use isotherm_act::movement::system::{PageSystem, Refusal, Resident};
+use isotherm_act::movement::system::{PageRun, PageSystem, Refusal};
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeRequest};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
@@ -54,8 +54,8 @@ impl PageSystem for Instantly {
         Ok(0)
     }
 
-    fn resident(&mut self, _: u32, range: AddressRange) -> Option<Vec<Resident>> {
-        Some(vec![Resident { range, huge: false }])
+    fn resident(&mut self, _: u32, range: AddressRange) -> Option<Vec<PageRun>> {
+        Some(vec![PageRun { range, huge: false }])
     }
 
     fn has_ended(&mut self, _: u32) -> bool {
@@ -80,7 +80,7 @@ pub fn run(args: &PlanArgs) -> Result<()> {
             start: 1 << 40,
             bytes: Bytes(args.pages * PAGE_BYTES as u64),
         },
-        request: Request::Move(NodeId(1)),
+        request: RangeRequest::Move(NodeId(1)),
     };
     let begun = Instant::now();
     let outcomes = migration.execute(std::slice::from_ref(&action));

@@ -10,7 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Args;
 use isotherm_sys::memory;
-use isotherm_sys::staged::{Gate, Method, Settings, StagedCopy, UNIT_BYTES, UnitFate};
+use isotherm_sys::staged::{
+    CopyMethod, ForkLock, StagedCopy, StagedSettings, UNIT_BYTES, UnitFate,
+};
 use serde_json::json;
 
 use crate::nodes;
@@ -51,13 +53,13 @@ struct Shared {
 
 /// Measures one method and prints one JSON object.
 pub fn run(args: &StallArgs) -> Result<()> {
-    let settings = Settings {
+    let settings = StagedSettings {
         threads: args.threads,
-        method: Method::ALL
+        method: CopyMethod::ALL
             .into_iter()
             .find(|method| method.word() == args.method),
         even_if_there: true,
-        ..Settings::DEFAULT
+        ..StagedSettings::DEFAULT
     };
     let mut mover = StagedCopy::open(settings).context("opening the staged copy")?;
     let moves = settings.method.is_some();
@@ -68,7 +70,7 @@ pub fn run(args: &StallArgs) -> Result<()> {
         longest: AtomicU64::new(0),
         writes: AtomicU64::new(0),
     };
-    let (node, gate) = (nodes::with_memory()[0], Gate::new());
+    let (node, gate) = (nodes::with_memory()[0], ForkLock::new());
     let (mut stalls, mut stops, mut moved) = (Vec::new(), Vec::new(), 0);
     std::thread::scope(|scope| {
         scope.spawn(|| shared.hammer());

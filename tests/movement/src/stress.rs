@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use isotherm_sys::staged::{Gate, mappings};
+use isotherm_sys::staged::{ForkLock, mappings};
 
 use crate::area::{Area, Kind};
 use crate::crowd::{self, Tally};
@@ -58,7 +58,7 @@ pub fn run(args: &StressArgs) -> Result<()> {
     let direct = Direct::new(&args.folder)
         .map_err(|error| say(format_args!("without direct I/O: {error:#}")))
         .ok();
-    let (tally, stop, gate) = (Tally::default(), AtomicBool::new(false), Gate::new());
+    let (tally, stop, gate) = (Tally::default(), AtomicBool::new(false), ForkLock::new());
     std::thread::scope(|scope| -> Result<()> {
         start_crowd(scope, args, &areas, &tally, &stop, seed);
         let forks = scope.spawn(|| forks::fork_often(&areas, &gate, &stop, seed ^ 1));

@@ -8,18 +8,18 @@ use std::path::Path;
 use std::process::Command;
 
 use isotherm_act::movement::migration::Migration;
-use isotherm_act::movement::placement::Placement;
+use isotherm_act::movement::placement::PlacementExecutor;
 use isotherm_act::movement::staged::Staged;
 use isotherm_act::movement::system::Kernel;
 use isotherm_act::movement::whole_process;
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{
-    AddressRange, NodeId, RangeAction, RangeOutcome, RangePolicy, Request,
+    AddressRange, NodeId, RangeAction, RangeOutcome, RangePolicy, RangeRequest,
 };
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
-use isotherm_sys::staged::{Gate, Method, Movable, Settings, StagedCopy, UNIT_BYTES};
+use isotherm_sys::staged::{CopyMethod, ForkLock, Movable, StagedCopy, StagedSettings, UNIT_BYTES};
 use isotherm_sys::{memory, pages};
 
 const PAGE: usize = 4096;
@@ -91,7 +91,7 @@ impl Field {
         self.bytes() / PAGE
     }
 
-    fn action(&self, request: Request) -> RangeAction {
+    fn action(&self, request: RangeRequest) -> RangeAction {
         RangeAction {
             process: Process::default(),
             range: AddressRange {
@@ -123,17 +123,17 @@ fn kernel_migration_brings_every_page_to_and_fro_and_says_what_was_there() {
     let Some((a, b)) = two_nodes() else { return };
     for huge in [false, true] {
         let field = Field::new(UNITS, huge);
-        Placement::new(kernel())
-            .execute(&[field.action(Request::Place(RangePolicy::Preferred(a)))]);
+        PlacementExecutor::new(kernel())
+            .execute(&[field.action(RangeRequest::Place(RangePolicy::Preferred(a)))]);
         field.fill();
         let mut migration = Migration::new(kernel());
         for node in [b, a, b] {
-            let outcomes = migration.execute(&[field.action(Request::Move(node))]);
+            let outcomes = migration.execute(&[field.action(RangeRequest::Move(node))]);
             assert_eq!(moved(&outcomes), field.bytes() as u64, "{outcomes:?}");
             assert_eq!(field.pages_on(node), field.pages());
             assert!(field.is_intact());
         }
-        let again = migration.execute(&[field.action(Request::Move(b))]);
+        let again = migration.execute(&[field.action(RangeRequest::Move(b))]);
         assert_eq!(again[0].parts.len(), 1);
         assert_eq!(again[0].parts[0].fate, Fate::AlreadyThere);
     }
@@ -142,10 +142,10 @@ fn kernel_migration_brings_every_page_to_and_fro_and_says_what_was_there() {
 #[test]
 fn every_staged_method_brings_every_page_to_and_fro() {
     let Some((a, b)) = two_nodes() else { return };
-    for method in Method::ALL {
-        let settings = Settings {
+    for method in CopyMethod::ALL {
+        let settings = StagedSettings {
             method: Some(method),
-            ..Settings::DEFAULT
+            ..StagedSettings::DEFAULT
         };
         for huge in [false, true] {
             let mover = match StagedCopy::open(settings) {
@@ -156,15 +156,15 @@ fn every_staged_method_brings_every_page_to_and_fro() {
                 }
             };
             let field = Field::new(UNITS, huge);
-            Placement::new(kernel())
-                .execute(&[field.action(Request::Place(RangePolicy::Preferred(a)))]);
+            PlacementExecutor::new(kernel())
+                .execute(&[field.action(RangeRequest::Place(RangePolicy::Preferred(a)))]);
             field.fill();
-            let gate = Gate::new();
+            let gate = ForkLock::new();
             // SAFETY: the field is used by this thread alone, and outlives the mover.
             let declared = unsafe { Movable::declare(field.start..field.start + field.bytes()) };
             let mut staged = Staged::new(mover, vec![declared], &gate);
             for node in [b, a, b] {
-                let outcomes = staged.execute(&[field.action(Request::Move(node))]);
+                let outcomes = staged.execute(&[field.action(RangeRequest::Move(node))]);
                 assert_eq!(
                     moved(&outcomes),
                     field.bytes() as u64,
@@ -173,7 +173,7 @@ fn every_staged_method_brings_every_page_to_and_fro() {
                 assert_eq!(field.pages_on(node), field.pages(), "{method:?}");
                 assert!(field.is_intact(), "{method:?}");
             }
-            let again = staged.execute(&[field.action(Request::Move(b))]);
+            let again = staged.execute(&[field.action(RangeRequest::Move(b))]);
             assert_eq!(again[0].parts[0].fate, Fate::AlreadyThere, "{method:?}");
         }
     }
@@ -189,8 +189,8 @@ fn new_pages_go_where_the_policy_says() {
     ];
     for policy in policies {
         let field = Field::new(1, false);
-        let outcomes =
-            Placement::new(kernel()).execute(&[field.action(Request::Place(policy.clone()))]);
+        let outcomes = PlacementExecutor::new(kernel())
+            .execute(&[field.action(RangeRequest::Place(policy.clone()))]);
         if let Fate::Denied(why) = &outcomes[0].parts[0].fate {
             isotherm_skip::skip!("{policy:?}: {why}");
             continue;
@@ -206,7 +206,8 @@ fn weighted_interleave_spreads_pages_by_its_weights() {
     let Some((a, b)) = two_nodes() else { return };
     let field = Field::new(UNITS, false);
     let policy = RangePolicy::WeightedInterleave(vec![(a, 3), (b, 1)]);
-    let outcomes = Placement::new(kernel()).execute(&[field.action(Request::Place(policy))]);
+    let outcomes =
+        PlacementExecutor::new(kernel()).execute(&[field.action(RangeRequest::Place(policy))]);
     if let Fate::Denied(why) = &outcomes[0].parts[0].fate {
         return isotherm_skip::skip!("{why}");
     }
@@ -254,7 +255,8 @@ fn a_full_node_is_said_and_nothing_is_lost() {
     const MOST: usize = 512;
     let Some((a, b)) = two_nodes() else { return };
     let field = Field::new(UNITS, false);
-    Placement::new(kernel()).execute(&[field.action(Request::Place(RangePolicy::Preferred(a)))]);
+    PlacementExecutor::new(kernel())
+        .execute(&[field.action(RangeRequest::Place(RangePolicy::Preferred(a)))]);
     field.fill();
     let mut hogs = Vec::new();
     let full = loop {
@@ -262,7 +264,8 @@ fn a_full_node_is_said_and_nothing_is_lost() {
             break false;
         }
         let hog = Field::new(1, false);
-        Placement::new(kernel()).execute(&[hog.action(Request::Place(RangePolicy::Preferred(b)))]);
+        PlacementExecutor::new(kernel())
+            .execute(&[hog.action(RangeRequest::Place(RangePolicy::Preferred(b)))]);
         hog.fill();
         let spilled = hog.pages_on(b) < hog.pages();
         hogs.push(hog);
@@ -275,7 +278,7 @@ fn a_full_node_is_said_and_nothing_is_lost() {
             "node {b} holds more than {MOST} units; it cannot be filled here"
         );
     }
-    let outcomes = Migration::new(kernel()).execute(&[field.action(Request::Move(b))]);
+    let outcomes = Migration::new(kernel()).execute(&[field.action(RangeRequest::Move(b))]);
     assert_eq!(outcomes[0].left(), Bytes(0));
     let busy = outcomes[0].bytes_of(|fate| matches!(fate, Fate::Busy(_)));
     println!("busy {busy:?}, moved {}", moved(&outcomes));
@@ -285,12 +288,12 @@ fn a_full_node_is_said_and_nothing_is_lost() {
         "{outcomes:?}"
     );
     assert!(field.is_intact());
-    if let Ok(mover) = StagedCopy::open(Settings::DEFAULT) {
-        let gate = Gate::new();
+    if let Ok(mover) = StagedCopy::open(StagedSettings::DEFAULT) {
+        let gate = ForkLock::new();
         // SAFETY: the field is used by this thread alone, and outlives the mover.
         let declared = unsafe { Movable::declare(field.start..field.start + field.bytes()) };
-        let outcomes =
-            Staged::new(mover, vec![declared], &gate).execute(&[field.action(Request::Move(b))]);
+        let outcomes = Staged::new(mover, vec![declared], &gate)
+            .execute(&[field.action(RangeRequest::Move(b))]);
         assert_eq!(outcomes[0].left(), Bytes(0));
         assert!(field.is_intact(), "{outcomes:?}");
     }

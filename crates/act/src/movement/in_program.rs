@@ -17,13 +17,13 @@ use std::path::{Path, PathBuf};
 use isotherm_abi::CHUNK_BYTES;
 use isotherm_abi::session::{MOVE_CHUNKS, MoveRequest, MoverState, SessionHeader};
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{RangeAction, RangeOutcome, Request};
+use isotherm_model::movement::{RangeAction, RangeOutcome, RangeRequest};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::limit::Clock;
-use crate::wishes::{open_session, read_u32, read_u64};
+use crate::placement_requests::{open_session, read_u32, read_u64};
 
 /// How often an answer is looked for. A chunk takes about half of it.
 const LOOK: Nanos = Nanos(1_000_000);
@@ -68,7 +68,7 @@ impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
     fn copy(&mut self, action: &RangeAction) -> Copied {
         let start = action.range.start.next_multiple_of(CHUNK_BYTES);
         let mut copied = Copied::none(start);
-        let Request::Move(node) = action.request else {
+        let RangeRequest::Move(node) = action.request else {
             return copied;
         };
         let chunks = action.range.end().saturating_sub(start) / CHUNK_BYTES;
@@ -76,21 +76,21 @@ impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
             return copied;
         };
         for first in (0..chunks).step_by(MOVE_CHUNKS as usize) {
-            let asked = Asked {
+            let asked = MoveCommand {
                 node: node.0,
                 start: start + first * CHUNK_BYTES,
                 chunks: (chunks - first).min(u64::from(MOVE_CHUNKS)) as u32,
             };
             match ask(file, &mut self.clock, &asked) {
-                Ok(Answer::Moved(moved)) => copied.moved.push(moved),
-                Ok(Answer::NoMover(why)) => {
+                Ok(MoveReply::Moved(moved)) => copied.moved.push(moved),
+                Ok(MoveReply::NoMover(why)) => {
                     if let (Some(why), Some(say)) = (why, self.say.take_if(|_| why.is_some())) {
                         say(why);
                     }
                     break;
                 }
                 // The file is as good as gone, and the kernel's way needs none.
-                Ok(Answer::Late) | Err(_) => break,
+                Ok(MoveReply::Late) | Err(_) => break,
             }
         }
         copied
@@ -117,13 +117,13 @@ fn file<'a>(
 }
 
 /// What is asked.
-struct Asked {
+struct MoveCommand {
     node: u32,
     start: u64,
     chunks: u32,
 }
 
-enum Answer {
+enum MoveReply {
     /// Bit n: chunk n was moved.
     Moved(u64),
     /// Nobody is there to move; the reason where one is worth saying.
@@ -139,14 +139,14 @@ macro_rules! at {
     };
 }
 
-fn ask(file: &File, clock: &mut impl Clock, asked: &Asked) -> io::Result<Answer> {
+fn ask(file: &File, clock: &mut impl Clock, asked: &MoveCommand) -> io::Result<MoveReply> {
     let state = read_u32(file, at!(state))?;
     if state != MoverState::Running as u32 {
-        return Ok(Answer::NoMover(reason(state)));
+        return Ok(MoveReply::NoMover(reason(state)));
     }
     let number = read_u32(file, at!(asked))?;
     if read_u32(file, at!(answered))? != number {
-        return Ok(Answer::Late);
+        return Ok(MoveReply::Late);
     }
     let number = number.wrapping_add(1);
     file.write_all_at(&asked.node.to_ne_bytes(), at!(node))?;
@@ -156,11 +156,11 @@ fn ask(file: &File, clock: &mut impl Clock, asked: &Asked) -> io::Result<Answer>
     let until = clock.now().saturating_add(PATIENCE);
     while read_u32(file, at!(answered))? != number {
         if clock.now() >= until {
-            return Ok(Answer::Late);
+            return Ok(MoveReply::Late);
         }
         clock.sleep(LOOK);
     }
-    Ok(Answer::Moved(read_u64(file, at!(moved))?))
+    Ok(MoveReply::Moved(read_u64(file, at!(moved))?))
 }
 
 /// Why a program moves nothing itself; `None` where it was not told to.
@@ -250,7 +250,7 @@ mod tests {
     use std::cell::RefCell;
 
     use super::*;
-    use crate::wishes::tests::session_file;
+    use crate::placement_requests::tests::session_file;
     use isotherm_model::movement::{AddressRange, NodeId};
 
     const CHUNK: u64 = CHUNK_BYTES;
@@ -318,7 +318,7 @@ mod tests {
                 start: CHUNK / 2,
                 bytes: Bytes(4 * CHUNK + CHUNK / 2),
             },
-            request: Request::Move(NodeId(1)),
+            request: RangeRequest::Move(NodeId(1)),
         };
         let outcome = &mover.execute(&[action.clone(), action])[1];
         let parts = outcome.parts.iter();

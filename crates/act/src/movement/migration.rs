@@ -7,14 +7,14 @@
 
 use std::process;
 
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
 use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::memory::Errno;
 
 use super::batch::BatchSize;
-use super::system::{HUGE_BYTES, PAGE_BYTES, PageSystem, Refusal, Resident};
+use super::system::{HUGE_BYTES, PAGE_BYTES, PageRun, PageSystem, Refusal};
 
 /// The longest that one call may take: faults of the program on the same pages wait for it.
 pub const DEFAULT_LIMIT: Nanos = Nanos(20_000_000);
@@ -93,7 +93,7 @@ impl<S: PageSystem> Migration<S> {
     }
 
     fn migrate(&mut self, action: &RangeAction) -> RangeOutcome {
-        let Request::Move(node) = action.request else {
+        let RangeRequest::Move(node) = action.request else {
             let why = "migration places nothing; placement does";
             return RangeOutcome::whole(action.clone(), Fate::Denied(why.to_owned()));
         };
@@ -114,7 +114,7 @@ impl<S: PageSystem> Migration<S> {
         };
         let resident = resident.unwrap_or_else(|| {
             let range = action.range;
-            vec![Resident { range, huge: false }]
+            vec![PageRun { range, huge: false }]
         });
         let mut pages = Walk::new(action.range, &resident);
         let mut batch = Batch::default();
@@ -298,11 +298,11 @@ impl Batch {
 struct Walk<'a> {
     at: u64,
     end: u64,
-    regions: &'a [Resident],
+    regions: &'a [PageRun],
 }
 
 impl<'a> Walk<'a> {
-    const fn new(range: AddressRange, regions: &'a [Resident]) -> Self {
+    const fn new(range: AddressRange, regions: &'a [PageRun]) -> Self {
         Self {
             at: range.start,
             end: range.end(),

@@ -3,24 +3,24 @@
 use std::process;
 
 use isotherm_model::movement::{
-    AddressRange, NodeId, RangeAction, RangeOutcome, RangePolicy, Request,
+    AddressRange, NodeId, RangeAction, RangeOutcome, RangePolicy, RangeRequest,
 };
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
-use isotherm_sys::policy::Mode;
+use isotherm_sys::policy::MempolicyMode;
 
 use super::system::{PAGE_BYTES, PolicySystem, Refusal};
 
 /// Gives ranges of this process their policy by `mbind`. Pages that are there stay; a part of a page
 /// gets the policy of the page.
 #[derive(Debug)]
-pub struct Placement<S> {
+pub struct PlacementExecutor<S> {
     system: S,
 }
 
-impl<S: PolicySystem> Placement<S> {
+impl<S: PolicySystem> PlacementExecutor<S> {
     /// Through this system.
     pub const fn new(system: S) -> Self {
         Self { system }
@@ -38,7 +38,7 @@ impl<S: PolicySystem> Placement<S> {
     }
 
     fn place(&mut self, action: &RangeAction) -> Fate {
-        let Request::Place(wanted) = &action.request else {
+        let RangeRequest::Place(wanted) = &action.request else {
             return Fate::Denied("placement moves no page; migration does".to_owned());
         };
         let pid = action.process.pid;
@@ -59,12 +59,12 @@ impl<S: PolicySystem> Placement<S> {
     }
 
     /// The kernel's mode and nodes, after the weights were set.
-    fn prepare(&mut self, wanted: &RangePolicy) -> Result<(Mode, Vec<NodeId>), Fate> {
+    fn prepare(&mut self, wanted: &RangePolicy) -> Result<(MempolicyMode, Vec<NodeId>), Fate> {
         let (mode, nodes) = match wanted {
-            RangePolicy::Default => return Ok((Mode::Default, Vec::new())),
-            RangePolicy::Preferred(node) => (Mode::Preferred, vec![*node]),
-            RangePolicy::PreferredMany(nodes) => (Mode::PreferredMany, nodes.clone()),
-            RangePolicy::Bind(nodes) => (Mode::Bind, nodes.clone()),
+            RangePolicy::Default => return Ok((MempolicyMode::Default, Vec::new())),
+            RangePolicy::Preferred(node) => (MempolicyMode::Preferred, vec![*node]),
+            RangePolicy::PreferredMany(nodes) => (MempolicyMode::PreferredMany, nodes.clone()),
+            RangePolicy::Bind(nodes) => (MempolicyMode::Bind, nodes.clone()),
             RangePolicy::WeightedInterleave(weights) => {
                 for (node, weight) in weights {
                     self.system
@@ -72,7 +72,7 @@ impl<S: PolicySystem> Placement<S> {
                         .map_err(|refusal| weight_fate(*node, *weight, refusal))?;
                 }
                 let nodes = weights.iter().map(|(node, _)| *node).collect();
-                (Mode::WeightedInterleave, nodes)
+                (MempolicyMode::WeightedInterleave, nodes)
             }
         };
         if nodes.is_empty() {
@@ -83,7 +83,7 @@ impl<S: PolicySystem> Placement<S> {
     }
 }
 
-impl<S: PolicySystem> RangeExecutor for Placement<S> {
+impl<S: PolicySystem> RangeExecutor for PlacementExecutor<S> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         let outcome = |action: &RangeAction| {
             let fate = self.place(action);
@@ -152,10 +152,10 @@ fn fate(answer: Result<(), Refusal>, wanted: &RangePolicy) -> Fate {
 
 #[cfg(test)]
 mod tests {
-    use super::Placement;
-    use crate::movement::system::{Call, DrySystem, Kernel};
+    use super::PlacementExecutor;
+    use crate::movement::system::{DrySystem, Kernel, SystemCall};
     use isotherm_model::batch::Process;
-    use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangePolicy, Request};
+    use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangePolicy, RangeRequest};
     use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::port::RangeExecutor;
     use isotherm_model::units::Bytes;
@@ -168,17 +168,17 @@ mod tests {
                 start: 0x10_0fff,
                 bytes: Bytes(2),
             },
-            request: Request::Place(policy),
+            request: RangeRequest::Place(policy),
         }
     }
 
     #[test]
     fn a_dry_run_says_each_call_in_order_and_places_nothing() {
         let mut calls = Vec::new();
-        let dry = DrySystem::new(Kernel::new(Path::new("/")), |call: &Call| {
+        let dry = DrySystem::new(Kernel::new(Path::new("/")), |call: &SystemCall| {
             calls.push(call.to_string());
         });
-        let outcomes = Placement::new(dry).execute(&[
+        let outcomes = PlacementExecutor::new(dry).execute(&[
             action(0, RangePolicy::Bind(vec![NodeId(1), NodeId(3)])),
             action(
                 0,
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn weights_are_written_below_the_root_and_an_old_kernel_is_named() {
         let root = tempfile::tempdir().unwrap();
-        let mut placement = Placement::new(Kernel::new(root.path()));
+        let mut placement = PlacementExecutor::new(Kernel::new(root.path()));
         let policy = || RangePolicy::WeightedInterleave(vec![(NodeId(0), 4)]);
         let denied = placement.execute(&[action(0, policy())]);
         let Fate::Denied(why) = &denied[0].parts[0].fate else {
@@ -221,13 +221,13 @@ mod tests {
 
     #[test]
     fn other_processes_unmapped_ranges_and_empty_policies_are_denied_with_a_reason() {
-        let mut placement = Placement::new(Kernel::new(Path::new("/")));
+        let mut placement = PlacementExecutor::new(Kernel::new(Path::new("/")));
         let outcomes = placement.execute(&[
             action(1, RangePolicy::Preferred(NodeId(0))),
             action(0, RangePolicy::Preferred(NodeId(0))),
             action(0, RangePolicy::Bind(Vec::new())),
             RangeAction {
-                request: Request::Move(NodeId(0)),
+                request: RangeRequest::Move(NodeId(0)),
                 ..action(0, RangePolicy::Default)
             },
         ]);

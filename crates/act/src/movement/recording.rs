@@ -5,13 +5,13 @@ use isotherm_model::port::RangeExecutor;
 
 /// Keeps every outcome for the report.
 #[derive(Debug)]
-pub struct Recording<E> {
+pub struct RecordingRangeExecutor<E> {
     inner: E,
     /// All outcomes so far, in order.
     pub outcomes: Vec<RangeOutcome>,
 }
 
-impl<E> Recording<E> {
+impl<E> RecordingRangeExecutor<E> {
     /// Records what `inner` does.
     pub const fn new(inner: E) -> Self {
         Self {
@@ -21,7 +21,7 @@ impl<E> Recording<E> {
     }
 }
 
-impl<E: RangeExecutor> RangeExecutor for Recording<E> {
+impl<E: RangeExecutor> RangeExecutor for RecordingRangeExecutor<E> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         let outcomes = self.inner.execute(actions);
         self.outcomes.extend_from_slice(&outcomes);

@@ -2,26 +2,26 @@
 
 use std::process;
 
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
-use isotherm_sys::staged::{Gate, Movable, StagedCopy, UnitFate};
+use isotherm_sys::staged::{ForkLock, Movable, StagedCopy, UnitFate};
 
-use super::system::Call;
+use super::system::SystemCall;
 
 /// Moves declared ranges by [`StagedCopy`]; everything else is denied, and kernel migration can move
 /// it.
 pub struct Staged<'a> {
     mover: StagedCopy,
     declared: Vec<Movable>,
-    gate: &'a Gate,
+    gate: &'a ForkLock,
 }
 
 impl<'a> Staged<'a> {
     /// `gate` is held by whoever forks.
     #[must_use]
-    pub const fn new(mover: StagedCopy, declared: Vec<Movable>, gate: &'a Gate) -> Self {
+    pub const fn new(mover: StagedCopy, declared: Vec<Movable>, gate: &'a ForkLock) -> Self {
         Self {
             mover,
             declared,
@@ -63,24 +63,24 @@ pub struct DryStaged<F> {
     say: F,
 }
 
-impl<F: FnMut(&Call)> DryStaged<F> {
+impl<F: FnMut(&SystemCall)> DryStaged<F> {
     /// `say` is given every copy that would have been made, in order.
     pub const fn new(declared: Vec<AddressRange>, say: F) -> Self {
         Self { declared, say }
     }
 }
 
-impl<F: FnMut(&Call)> RangeExecutor for DryStaged<F> {
+impl<F: FnMut(&SystemCall)> RangeExecutor for DryStaged<F> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         let mut outcome = |action: &RangeAction| {
             let within = |range: &&AddressRange| holds(**range, action.range);
             let fate = match (&action.request, self.declared.iter().find(within)) {
-                (Request::Move(node), Some(_)) => {
-                    (self.say)(&Call::StagedCopy(action.range, *node));
+                (RangeRequest::Move(node), Some(_)) => {
+                    (self.say)(&SystemCall::StagedCopy(action.range, *node));
                     Fate::NotAttempted(Reason::DryRun)
                 }
-                (Request::Move(_), None) => Fate::Denied(UNDECLARED.to_owned()),
-                (Request::Place(_), _) => Fate::Denied(PLACES.to_owned()),
+                (RangeRequest::Move(_), None) => Fate::Denied(UNDECLARED.to_owned()),
+                (RangeRequest::Place(_), _) => Fate::Denied(PLACES.to_owned()),
             };
             RangeOutcome::whole(action.clone(), fate)
         };
@@ -95,7 +95,7 @@ const FOREIGN: &str = "a staged copy moves memory of its own process only; kerne
 
 /// The declared range that holds the action's, cut to it.
 fn checked(action: &RangeAction, declared: &[Movable]) -> Result<(Movable, NodeId), &'static str> {
-    let Request::Move(node) = action.request else {
+    let RangeRequest::Move(node) = action.request else {
         return Err(PLACES);
     };
     if action.process.pid != 0 && action.process.pid != process::id() {
@@ -124,17 +124,17 @@ fn fate_of(fate: UnitFate) -> Fate {
 #[cfg(test)]
 mod tests {
     use super::{DryStaged, Staged};
-    use crate::movement::system::Call;
+    use crate::movement::system::SystemCall;
     use crate::movement::test_machine::action;
     use isotherm_model::movement::NodeId;
     use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::port::RangeExecutor;
-    use isotherm_sys::staged::{Gate, Settings, StagedCopy};
+    use isotherm_sys::staged::{ForkLock, StagedCopy, StagedSettings};
 
     #[test]
     fn memory_that_nobody_declared_is_denied() {
-        let gate = Gate::new();
-        let mover = match StagedCopy::open(Settings::DEFAULT) {
+        let gate = ForkLock::new();
+        let mover = match StagedCopy::open(StagedSettings::DEFAULT) {
             Ok(mover) => mover,
             Err(error) => return isotherm_skip::skip!("{error}"),
         };
@@ -153,7 +153,7 @@ mod tests {
     fn a_dry_run_says_what_would_be_copied() {
         let mut calls = Vec::new();
         let wanted = action(0, 512, 512, NodeId(1));
-        let mut dry = DryStaged::new(vec![wanted.range], |call: &Call| {
+        let mut dry = DryStaged::new(vec![wanted.range], |call: &SystemCall| {
             calls.push(call.to_string());
         });
         let outcomes = dry.execute(&[wanted, action(0, 0, 512, NodeId(1))]);

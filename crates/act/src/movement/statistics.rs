@@ -95,7 +95,7 @@ impl<E: RangeExecutor> RangeExecutor for Statistics<E> {
 mod tests {
     use super::Statistics;
     use crate::movement::migration::Migration;
-    use crate::movement::recording::Recording;
+    use crate::movement::recording::RecordingRangeExecutor;
     use crate::movement::test_machine::{Machine, action};
     use isotherm_model::movement::NodeId;
     use isotherm_model::port::RangeExecutor;
@@ -106,7 +106,7 @@ mod tests {
         let mut machine = Machine::with_pages(&[0, 1, -1, 0]);
         machine.busy = vec![3];
         let migration = Migration::new(&mut machine);
-        let mut executor = Statistics::new(Recording::new(migration));
+        let mut executor = Statistics::new(RecordingRangeExecutor::new(migration));
         let outcomes = executor.execute(&[action(7, 0, 4, NodeId(1)), action(7, 0, 1, NodeId(0))]);
         let totals = executor.totals;
         assert_eq!(totals.asked(), Bytes(5 * 4096));

@@ -10,7 +10,7 @@ use std::time::Instant;
 use isotherm_model::movement::{AddressRange, NodeId};
 use isotherm_sys::memory::Errno;
 use isotherm_sys::pagemap::{self, HUGE, PRESENT, Region, Wanted, ZERO_PAGE};
-use isotherm_sys::policy::{self, Mode, NodeMask};
+use isotherm_sys::policy::{self, MempolicyMode, NodeMask};
 use isotherm_sys::process::ProcessHandle;
 use isotherm_sys::{pages, thread};
 
@@ -24,11 +24,11 @@ pub(super) const HUGE_BYTES: u64 = 2 << 20;
 
 /// A call that changes something.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Call {
+pub enum SystemCall {
     /// `mbind(2)`.
-    Mbind(AddressRange, Mode, Vec<NodeId>),
+    Mbind(AddressRange, MempolicyMode, Vec<NodeId>),
     /// `set_mempolicy(2)`.
-    SetMempolicy(Mode, Vec<NodeId>),
+    SetMempolicy(MempolicyMode, Vec<NodeId>),
     /// A write to `/sys/kernel/mm/mempolicy/weighted_interleave/node<N>`.
     Weight(NodeId, u8),
     /// `move_pages(2)`.
@@ -61,18 +61,18 @@ fn list(nodes: &[NodeId]) -> String {
 }
 
 /// The kernel's word for a mode.
-const fn mode_word(mode: Mode) -> &'static str {
+const fn mode_word(mode: MempolicyMode) -> &'static str {
     match mode {
-        Mode::Default => "MPOL_DEFAULT",
-        Mode::Preferred => "MPOL_PREFERRED",
-        Mode::Bind => "MPOL_BIND",
-        Mode::Interleave => "MPOL_INTERLEAVE",
-        Mode::PreferredMany => "MPOL_PREFERRED_MANY",
-        Mode::WeightedInterleave => "MPOL_WEIGHTED_INTERLEAVE",
+        MempolicyMode::Default => "MPOL_DEFAULT",
+        MempolicyMode::Preferred => "MPOL_PREFERRED",
+        MempolicyMode::Bind => "MPOL_BIND",
+        MempolicyMode::Interleave => "MPOL_INTERLEAVE",
+        MempolicyMode::PreferredMany => "MPOL_PREFERRED_MANY",
+        MempolicyMode::WeightedInterleave => "MPOL_WEIGHTED_INTERLEAVE",
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for SystemCall {
     /// `mbind(0x7f5500000000, 2097152, MPOL_BIND, nodes 1, 0)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -122,7 +122,7 @@ impl From<Errno> for Refusal {
 
 /// A run of resident pages of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Resident {
+pub struct PageRun {
     /// Where.
     pub range: AddressRange,
     /// Of huge pages; else of small ones.
@@ -138,7 +138,7 @@ pub trait PolicySystem {
     fn set_policy(
         &mut self,
         range: AddressRange,
-        mode: Mode,
+        mode: MempolicyMode,
         nodes: &[NodeId],
     ) -> Result<(), Refusal>;
 
@@ -146,7 +146,7 @@ pub trait PolicySystem {
     ///
     /// # Errors
     /// As [`policy::set_for_thread`].
-    fn set_thread_policy(&mut self, mode: Mode, nodes: &[NodeId]) -> Result<(), Refusal>;
+    fn set_thread_policy(&mut self, mode: MempolicyMode, nodes: &[NodeId]) -> Result<(), Refusal>;
 
     /// Sets the whole system's weight of a node, if it is another one.
     ///
@@ -182,7 +182,7 @@ pub trait PageSystem {
 
     /// The resident pages of a range, in order; `None` where the machine does not say, and each
     /// page must be asked for.
-    fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<Resident>>;
+    fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<PageRun>>;
 
     /// Whether the process has ended since it was first asked for.
     fn has_ended(&mut self, process: u32) -> bool;
@@ -229,7 +229,7 @@ impl PolicySystem for Kernel {
     fn set_policy(
         &mut self,
         range: AddressRange,
-        mode: Mode,
+        mode: MempolicyMode,
         nodes: &[NodeId],
     ) -> Result<(), Refusal> {
         let (start, bytes) = (range.start as usize, range.bytes.0 as usize);
@@ -237,7 +237,7 @@ impl PolicySystem for Kernel {
         Ok(())
     }
 
-    fn set_thread_policy(&mut self, mode: Mode, nodes: &[NodeId]) -> Result<(), Refusal> {
+    fn set_thread_policy(&mut self, mode: MempolicyMode, nodes: &[NodeId]) -> Result<(), Refusal> {
         policy::set_for_thread(mode, &mask(nodes)?)?;
         Ok(())
     }
@@ -280,7 +280,7 @@ impl PageSystem for Kernel {
         )?)
     }
 
-    fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<Resident>> {
+    fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<PageRun>> {
         let name = match process {
             0 => "proc/self/pagemap".to_owned(),
             process => format!("proc/{process}/pagemap"),
@@ -306,7 +306,7 @@ impl PageSystem for Kernel {
 }
 
 /// All resident regions by `PAGEMAP_SCAN`; `None` before Linux 6.7.
-fn scan(file: &File, range: AddressRange) -> Option<Vec<Resident>> {
+fn scan(file: &File, range: AddressRange) -> Option<Vec<PageRun>> {
     let wanted = Wanted {
         inverted: ZERO_PAGE,
         all: PRESENT | ZERO_PAGE,
@@ -319,7 +319,7 @@ fn scan(file: &File, range: AddressRange) -> Option<Vec<Resident>> {
         let mut regions = [Region::default(); REGIONS];
         let (count, walked) =
             pagemap::regions_of(file, at, range.end(), wanted, &mut regions).ok()?;
-        found.extend(regions[..count].iter().map(|region| Resident {
+        found.extend(regions[..count].iter().map(|region| PageRun {
             range: AddressRange {
                 start: region.start,
                 bytes: isotherm_model::units::Bytes(region.end - region.start),
@@ -340,40 +340,40 @@ pub struct DrySystem<S, F> {
     say: F,
 }
 
-impl<S, F: FnMut(&Call)> DrySystem<S, F> {
+impl<S, F: FnMut(&SystemCall)> DrySystem<S, F> {
     /// `say` is given every call that would have been made, in order.
     pub const fn new(inner: S, say: F) -> Self {
         Self { inner, say }
     }
 
-    fn skip<T>(&mut self, call: &Call) -> Result<T, Refusal> {
+    fn skip<T>(&mut self, call: &SystemCall) -> Result<T, Refusal> {
         (self.say)(call);
         Err(Refusal::DryRun)
     }
 }
 
-impl<S, F: FnMut(&Call)> PolicySystem for DrySystem<S, F> {
+impl<S, F: FnMut(&SystemCall)> PolicySystem for DrySystem<S, F> {
     fn set_policy(
         &mut self,
         range: AddressRange,
-        mode: Mode,
+        mode: MempolicyMode,
         nodes: &[NodeId],
     ) -> Result<(), Refusal> {
-        self.skip(&Call::Mbind(range, mode, nodes.to_vec()))
+        self.skip(&SystemCall::Mbind(range, mode, nodes.to_vec()))
     }
 
-    fn set_thread_policy(&mut self, mode: Mode, nodes: &[NodeId]) -> Result<(), Refusal> {
-        self.skip(&Call::SetMempolicy(mode, nodes.to_vec()))
+    fn set_thread_policy(&mut self, mode: MempolicyMode, nodes: &[NodeId]) -> Result<(), Refusal> {
+        self.skip(&SystemCall::SetMempolicy(mode, nodes.to_vec()))
     }
 
     fn set_weight(&mut self, node: NodeId, weight: u8) -> Result<(), Refusal> {
         // The policy itself comes after its weights and must be shown too.
-        (self.say)(&Call::Weight(node, weight));
+        (self.say)(&SystemCall::Weight(node, weight));
         Ok(())
     }
 }
 
-impl<S: PageSystem, F: FnMut(&Call)> PageSystem for DrySystem<S, F> {
+impl<S: PageSystem, F: FnMut(&SystemCall)> PageSystem for DrySystem<S, F> {
     fn nodes_of(
         &mut self,
         process: u32,
@@ -396,7 +396,7 @@ impl<S: PageSystem, F: FnMut(&Call)> PageSystem for DrySystem<S, F> {
             start: first,
             bytes: isotherm_model::units::Bytes(last.saturating_sub(first) + PAGE_BYTES),
         };
-        self.skip(&Call::MovePages {
+        self.skip(&SystemCall::MovePages {
             process,
             pages: addresses.len(),
             within,
@@ -404,7 +404,7 @@ impl<S: PageSystem, F: FnMut(&Call)> PageSystem for DrySystem<S, F> {
         })
     }
 
-    fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<Resident>> {
+    fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<PageRun>> {
         self.inner.resident(process, range)
     }
 

@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeRequest};
 use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
 
-use super::system::{PAGE_BYTES, PageSystem, Refusal, Resident};
+use super::system::{PAGE_BYTES, PageRun, PageSystem, Refusal};
 
 /// Pages begin here.
 const BASE: u64 = 1 << 30;
@@ -48,7 +48,7 @@ pub(super) fn action(pid: u32, page: u64, pages: u64, node: NodeId) -> RangeActi
             start: BASE + page * PAGE_BYTES,
             bytes: Bytes(pages * PAGE_BYTES),
         },
-        request: Request::Move(node),
+        request: RangeRequest::Move(node),
     }
 }
 
@@ -127,7 +127,7 @@ impl PageSystem for Shared {
         (&mut *self.0.borrow_mut()).move_pages(process, addresses, node, status)
     }
 
-    fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<Resident>> {
+    fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<PageRun>> {
         (&mut *self.0.borrow_mut()).resident(process, range)
     }
 
@@ -179,8 +179,8 @@ impl PageSystem for &mut Machine {
         Ok(0)
     }
 
-    fn resident(&mut self, _: u32, range: AddressRange) -> Option<Vec<Resident>> {
-        self.huge.then(|| vec![Resident { range, huge: true }])
+    fn resident(&mut self, _: u32, range: AddressRange) -> Option<Vec<PageRun>> {
+        self.huge.then(|| vec![PageRun { range, huge: true }])
     }
 
     fn has_ended(&mut self, _: u32) -> bool {

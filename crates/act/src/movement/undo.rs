@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
@@ -49,7 +49,7 @@ impl<E: RangeExecutor, S: PageSystem> Undo<E, S> {
                     start,
                     bytes: Bytes(run.end - start),
                 },
-                request: Request::Move(run.node),
+                request: RangeRequest::Move(run.node),
             };
             let actions: Vec<_> = origins.0.into_iter().map(back).collect();
             outcomes.extend(self.inner.execute(&actions));
@@ -59,8 +59,8 @@ impl<E: RangeExecutor, S: PageSystem> Undo<E, S> {
 
     fn carry_out(&mut self, action: &RangeAction) -> Option<RangeOutcome> {
         let before = match action.request {
-            Request::Move(_) => self.places(action.process, action.range),
-            Request::Place(_) => Origins::default(),
+            RangeRequest::Move(_) => self.places(action.process, action.range),
+            RangeRequest::Place(_) => Origins::default(),
         };
         let outcome = self.inner.execute(std::slice::from_ref(action)).pop()?;
         let origins = self.origins.entry(action.process).or_default();

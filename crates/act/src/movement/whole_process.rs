@@ -10,7 +10,7 @@ use std::io;
 use std::path::Path;
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeRequest};
 use isotherm_model::units::Bytes;
 
 /// One action for each mapping of the process, in the order of addresses, without those that belong
@@ -24,7 +24,7 @@ pub fn actions(root: &Path, process: Process, node: NodeId) -> io::Result<Vec<Ra
     let action = |range| RangeAction {
         process,
         range,
-        request: Request::Move(node),
+        request: RangeRequest::Move(node),
     };
     Ok(text.lines().filter_map(movable).map(action).collect())
 }

@@ -22,7 +22,7 @@ pub(super) fn merge(into: &mut toml::Table, from: toml::Table) {
 /// Refuses keys that the commented file does not have. `above` are the names of the sections that the
 /// given table stands in.
 pub(super) fn check_keys(
-    places: &Places<'_>,
+    places: &KeyPositions<'_>,
     above: &mut Vec<String>,
     given: &toml::Table,
     known: &toml::Table,
@@ -51,12 +51,12 @@ pub(super) fn check_keys(
 }
 
 /// Where the keys of a file stand.
-pub(super) struct Places<'a> {
+pub(super) struct KeyPositions<'a> {
     text: &'a str,
     keys: Spanned<DeTable<'a>>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> KeyPositions<'a> {
     /// # Errors
     /// The text is no TOML.
     pub(super) fn of(text: &'a str) -> Result<Self> {

@@ -14,10 +14,10 @@ use isotherm_model::words::counted;
 use isotherm_report::comparison::{Comparison, Times};
 
 use super::run::{covered, warn_if_foreign};
-use crate::aftermath::Aftermath;
 use crate::cli::CompareArgs;
 use crate::fit::{self, Fitted};
 use crate::launch::{self, Output};
+use crate::session_summary::SessionSummary;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
@@ -174,16 +174,16 @@ fn time_all(
         for placement in ORDER {
             let name = placement.name();
             progress.set_message(format!("round {round} of {}: {name}", args.rounds));
-            let (took, aftermath) =
+            let (took, summary) =
                 match time_one(args, &placement.configuration(&fitted.plan), &path, name)? {
-                    Run::Whole(took, aftermath) => (took, aftermath),
+                    Run::Whole(took, summary) => (took, summary),
                     Run::Interrupted(status) => {
                         progress.finish_and_clear();
                         return Ok(Some(status));
                     }
                 };
             if round == 1 && placement == Placement::Guided {
-                progress.suspend(|| check_fit(args, fitted, &aftermath, console))?;
+                progress.suspend(|| check_fit(args, fitted, &summary, console))?;
             }
             runs.times[placement as usize].push(took);
             if !outputs.same(&path)? {
@@ -235,11 +235,11 @@ impl Outputs {
 fn check_fit(
     args: &CompareArgs,
     fitted: &Fitted,
-    aftermath: &Aftermath,
+    summary: &SessionSummary,
     console: Console,
 ) -> Result<()> {
     let plan = &fitted.original;
-    let seen = covered(fitted, aftermath);
+    let seen = covered(fitted, summary);
     if !plan.assignments.is_empty() && !seen.is_foreign() {
         warn_if_foreign(plan, &seen, console);
         return Ok(());
@@ -266,7 +266,7 @@ fn check_fit(
 /// What became of one run.
 enum Run {
     /// How long it took, and what the runtime left behind.
-    Whole(Nanos, Aftermath),
+    Whole(Nanos, SessionSummary),
     /// Somebody wanted it and us to end.
     Interrupted(ExitStatus),
 }
@@ -289,14 +289,14 @@ fn time_one(
             false => status,
         }));
     }
-    let aftermath = Aftermath::read(&session);
-    if let Some((pid, why)) = aftermath.off.first_key_value() {
+    let summary = SessionSummary::read(&session);
+    if let Some((pid, why)) = summary.off.first_key_value() {
         bail!("in the {name} run Isotherm was off in process {pid}: {why}");
     }
     if !status.success() {
         bail!("the {name} run ended with {status}; its time cannot be compared");
     }
-    Ok(Run::Whole(took, aftermath))
+    Ok(Run::Whole(took, summary))
 }
 
 /// What a run would take if as much of its value were fast as the fractional bound allows, in

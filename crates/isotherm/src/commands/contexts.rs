@@ -8,7 +8,7 @@ use anyhow::Result;
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::Accesses;
 use isotherm_symbols::cloned_contexts::{self, Contexts};
-use isotherm_symbols::compiled_sites::{self, Described};
+use isotherm_symbols::compiled_sites::{self, CompiledSite};
 use serde_json::{Value, json};
 
 use super::sites::SCHEMA_VERSION;
@@ -79,7 +79,7 @@ type Worth<'a> = (f64, SiteId, &'a [Frame]);
 fn line(
     context: &cloned_contexts::Context,
     contexts: &Contexts,
-    sites: &BTreeMap<u64, Described>,
+    sites: &BTreeMap<u64, CompiledSite>,
 ) -> String {
     let place = |function: &str, path: &str, line: Option<u32>| match line {
         Some(line) => format!("{function} ({path}:{line})"),
@@ -98,7 +98,7 @@ fn line(
 fn context_json(
     context: &cloned_contexts::Context,
     contexts: &Contexts,
-    sites: &BTreeMap<u64, Described>,
+    sites: &BTreeMap<u64, CompiledSite>,
 ) -> Value {
     let place = |function: &str, path: &str, line: Option<u32>| json!({ "function": function, "file": path, "line": line });
     let site = sites.get(&context.site);

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use anyhow::Result;
-use isotherm_observe::doctor::{Examination, Finding, Ranked, State, examine, sample_price};
-use isotherm_observe::probe::Machine;
+use isotherm_observe::doctor::{Examination, FeatureState, Finding, Ranked, examine, sample_price};
+use isotherm_observe::probe::KernelProbe;
 use isotherm_report::table::{left, render};
 
 use crate::cli::DoctorArgs;
@@ -16,7 +16,7 @@ use isotherm_console::{Console, print};
 /// Standard output cannot be written.
 pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<()> {
     let mut examination = examine(Path::new("/"));
-    examination.findings.push(sample_price(&Machine));
+    examination.findings.push(sample_price(&KernelProbe));
     if args.json {
         return print(&format!("{:#}\n", to_json(&examination)));
     }
@@ -29,19 +29,19 @@ pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
-const fn word(state: &State) -> &'static str {
+const fn word(state: &FeatureState) -> &'static str {
     match state {
-        State::Available => "available",
-        State::Degraded { .. } => "degraded",
-        State::Missing { .. } => "missing",
+        FeatureState::Available => "available",
+        FeatureState::Degraded { .. } => "degraded",
+        FeatureState::Missing { .. } => "missing",
     }
 }
 
 fn findings(examination: &Examination) -> String {
     let row = |finding: &Finding| {
         let words = match &finding.state {
-            State::Available => finding.detail.clone(),
-            State::Degraded { why, remedy } | State::Missing { why, remedy } => {
+            FeatureState::Available => finding.detail.clone(),
+            FeatureState::Degraded { why, remedy } | FeatureState::Missing { why, remedy } => {
                 format!("{why}; {remedy}")
             }
         };
@@ -86,8 +86,8 @@ fn ranking(examination: &Examination) -> String {
 fn to_json(examination: &Examination) -> serde_json::Value {
     let finding = |finding: &Finding| {
         let (why, remedy) = match &finding.state {
-            State::Available => (None, None),
-            State::Degraded { why, remedy } | State::Missing { why, remedy } => {
+            FeatureState::Available => (None, None),
+            FeatureState::Degraded { why, remedy } | FeatureState::Missing { why, remedy } => {
                 (Some(why), Some(remedy))
             }
         };

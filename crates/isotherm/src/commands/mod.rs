@@ -30,7 +30,7 @@ use isotherm_model::plan_text;
 use isotherm_model::port::Recorder;
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::units::Bytes;
-use isotherm_profile::{Existing, Kept, META_FILE, Writer};
+use isotherm_profile::{Existing, FinishOutcome, META_FILE, Writer};
 use isotherm_sys::files::read_input_text;
 
 use isotherm_console::shell_quoting;
@@ -130,8 +130,8 @@ fn write_profile(path: &Path, profile: &Profile, force: bool, console: Console) 
     let kept = writer.finish(profile.ending, &profile.sites)?;
     progress.finish_and_clear();
     match kept {
-        Kept::New => Ok(()),
-        Kept::Former => bail!(
+        FinishOutcome::New => Ok(()),
+        FinishOutcome::Former => bail!(
             "{}: stays as it was, because the new profile holds nothing",
             path.display()
         ),

@@ -12,7 +12,7 @@ use isotherm_model::site::{Frame, SiteId};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
-use isotherm_observe::probe::Machine;
+use isotherm_observe::probe::KernelProbe;
 use isotherm_policy::{PlanRequest, policy_from_text};
 
 use crate::cli::PlanArgs;
@@ -36,7 +36,7 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
         return Ok(());
     }
     announce(&plan, &profile, console);
-    if let Some(why) = tiers_choice::trouble(&plan.tiers, &Machine) {
+    if let Some(why) = tiers_choice::trouble(&plan.tiers, &KernelProbe) {
         console.warn(&format!("{why}; the plan is for a machine where it can"));
         console.next("isotherm doctor");
         return Ok(());

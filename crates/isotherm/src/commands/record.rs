@@ -12,13 +12,13 @@ use isotherm_model::profile::{Meta, Segment};
 use isotherm_model::site::Site;
 use isotherm_model::words::{counted, grouped};
 use isotherm_pipeline::Step;
-use isotherm_profile::Kept;
+use isotherm_profile::FinishOutcome;
 
-use crate::aftermath::Aftermath;
 use crate::cli::RecordArgs;
 use crate::launch::{self, Output, Running};
-use crate::naming::Naming;
-use crate::recording::{self, Troubles};
+use crate::recording::{self, Diagnostics};
+use crate::session_summary::SessionSummary;
+use crate::site_names::Naming;
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
 
@@ -40,10 +40,10 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     let mut naming = Naming::start()?;
     let (session, mut running) = ready.start()?;
 
-    let mut troubles = Troubles::default();
+    let mut diagnostics = Diagnostics::default();
     let mut totals = Totals::default();
     let hear = |report, last| {
-        if let Some(segment) = troubles.hear(report, last, console) {
+        if let Some(segment) = diagnostics.hear(report, last, console) {
             totals.add(&segment);
             naming.look_up(&segment);
         }
@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
         Some(status) => status,
         None => running.until_end()?,
     };
-    launch::warn_of(&Aftermath::read(&session), console);
+    launch::warn_of(&SessionSummary::read(&session), console);
     let progress = console.progress("naming the sites");
     let sites = recording::named(&step, naming);
     progress.finish_and_clear();
@@ -62,14 +62,14 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     let shown = args.output.display();
     match finished {
         Err(error) => {
-            let error = troubles.at_the_end(error, &args.output);
+            let error = diagnostics.at_the_end(error, &args.output);
             return Ok(launch::ended(status, [Err(error)], console));
         }
-        Ok(Kept::Former) => {
+        Ok(FinishOutcome::Former) => {
             recording::warn_of_former(&args.output, console);
             return Ok(status);
         }
-        Ok(Kept::New) => {}
+        Ok(FinishOutcome::New) => {}
     }
     console.info(&totals.in_words(&sites, &meta, &shown.to_string()));
     if totals.on_sites + totals.elsewhere == 0 {

@@ -1,6 +1,6 @@
 //! `isotherm run`: by a plan, or profiling and placing in one run.
 
-mod hand;
+mod site_executor;
 
 use std::collections::BTreeSet;
 use std::process::ExitStatus;
@@ -8,7 +8,7 @@ use std::process::ExitStatus;
 use anyhow::Result;
 use isotherm_act::callers::direct_caller;
 use isotherm_act::configuration::Configuration;
-use isotherm_act::wrap::Recording;
+use isotherm_act::wrap::RecordingExecutor;
 use isotherm_model::outcome::{Fate, Outcome};
 use isotherm_model::plan::{Caller, Plan};
 use isotherm_model::port::Recorder;
@@ -17,22 +17,22 @@ use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::{counted, percent};
-use isotherm_observe::live::Source;
-use isotherm_observe::probe::Machine;
+use isotherm_observe::live::SampleSource;
+use isotherm_observe::probe::KernelProbe;
 use isotherm_pipeline::{Coverage, Online, OnlineConfig, Step, coverage};
-use isotherm_profile::{Kept, Writer};
+use isotherm_profile::{FinishOutcome, Writer};
 
-use crate::aftermath::Aftermath;
-use crate::cli::RunArgs;
+use crate::cli::{Observing, RunArgs};
 use crate::fit::{self, Fitted};
 use crate::launch::{self, Output};
-use crate::naming::Naming;
 use crate::output;
-use crate::recording::{self, InMemory, Troubles};
+use crate::recording::{self, Diagnostics, InMemory};
+use crate::session_summary::SessionSummary;
+use crate::site_names::Naming;
 use crate::tiers_choice;
-use hand::Hand;
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
+use site_executor::SiteExecutor;
 
 /// Share of a plan's value that must be found in the run, below which the plan is called foreign.
 const FOREIGN_BELOW: f64 = 0.5;
@@ -59,24 +59,24 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
     let ready = launch::prepare(&args.program.words, &configuration, Output::Ours)?;
     let (session, running) = ready.start()?;
     let (status, took) = running.finish()?;
-    let aftermath = Aftermath::read(&session);
-    launch::warn_of(&aftermath, console);
-    let covered = covered(&fitted, &aftermath);
-    if aftermath.off.is_empty() {
+    let summary = SessionSummary::read(&session);
+    launch::warn_of(&summary, console);
+    let covered = covered(&fitted, &summary);
+    if summary.off.is_empty() {
         say_coverage(plan, &covered, console);
     }
     let took = Nanos(took.as_nanos() as u64);
-    console.info(&aftermath.took("guided", took, &plan.tiers));
+    console.info(&summary.took("guided", took, &plan.tiers));
     let summary = serde_json::json!({
         "mode": "guided",
-        "placed": aftermath.worked(),
-        "emulated": plan.tiers.emulates() && aftermath.worked(),
+        "placed": summary.worked(),
+        "emulated": plan.tiers.emulates() && summary.worked(),
         "seconds": took.0 as f64 / 1e9,
         "sites_matched": covered.matched.len(),
         "sites_only_in_plan": covered.only_in_plan.len(),
         "value_matched_share": covered.value_share(),
         "fit": fitted.to_json(),
-        "runtime": aftermath.to_json(),
+        "runtime": summary.to_json(),
     });
     let kept = write_summary(args, &summary);
     Ok(launch::ended(status, [kept], console))
@@ -84,10 +84,10 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
 
 /// The sites that a run made. Of a caller whose contexts all go to one tier the runtime looks at the
 /// first only, so all sites of such a caller count as made.
-fn made(plan: &Plan, aftermath: &Aftermath) -> BTreeSet<SiteId> {
-    let mut made = aftermath.site_ids();
+fn made(plan: &Plan, summary: &SessionSummary) -> BTreeSet<SiteId> {
+    let mut made = summary.site_ids();
     let callers = plan.tiers_by_caller().unwrap_or_default();
-    let seen: BTreeSet<CallerId> = aftermath
+    let seen: BTreeSet<CallerId> = summary
         .sites
         .values()
         .filter_map(direct_caller)
@@ -102,8 +102,8 @@ fn made(plan: &Plan, aftermath: &Aftermath) -> BTreeSet<SiteId> {
 }
 
 /// Which of the plan's sites a run made, under whichever names.
-pub(super) fn covered(fitted: &Fitted, aftermath: &Aftermath) -> Coverage {
-    let made = made(&fitted.plan, aftermath).into_iter();
+pub(super) fn covered(fitted: &Fitted, summary: &SessionSummary) -> Coverage {
+    let made = made(&fitted.plan, summary).into_iter();
     coverage(&fitted.original, made.flat_map(|site| fitted.former(site)))
 }
 
@@ -187,27 +187,26 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, tiers.emulates());
     let sink = sink(args, &meta)?;
-    let hand = Hand::new(args, &ready, &tiers, console);
-    let mut config = OnlineConfig::for_tiers(tiers.clone());
-    // What the program counts itself are accesses, not moments of time.
-    if observing.source != [Source::Instrumented] {
-        config = config.sampled_every(recording::sample_interval(observing));
-    }
-    config.command.clone_from(&meta.command);
-    config.depth = observing.depth;
-    let online = Online::new(config);
-    let mut step = Step::new(observer, Recording::new(hand), sink, &meta, Some(online));
+    let hand = SiteExecutor::new(args, &ready, &tiers, console);
+    let online = Online::new(online_config(observing, &tiers, &meta));
+    let mut step = Step::new(
+        observer,
+        RecordingExecutor::new(hand),
+        sink,
+        &meta,
+        Some(online),
+    );
     let mut naming = Naming::start()?;
     let (session, mut running) = ready.start()?;
 
-    let mut troubles = Troubles::default();
+    let mut diagnostics = Diagnostics::default();
     let ended = recording::watch(
         &mut step,
         &mut running,
         observing.epoch,
         |running| args.undo && running.interrupted().is_some(),
         |report, last| {
-            if let Some(segment) = troubles.hear(report, last, console) {
+            if let Some(segment) = diagnostics.hear(report, last, console) {
                 naming.look_up(&segment);
             }
         },
@@ -219,31 +218,43 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
         None => running.until_end()?,
     };
     let took = Nanos(running.elapsed().as_nanos() as u64);
-    let aftermath = Aftermath::read(&session);
-    launch::warn_of(&aftermath, console);
+    let summary = SessionSummary::read(&session);
+    launch::warn_of(&summary, console);
     let sites = recording::named(&step, naming);
-    say_moves(&aftermath, &step.executor.outcomes, &tiers, took, console);
-    let summary = online_summary(&step.executor.outcomes, &tiers, took, &aftermath);
+    say_moves(&summary, &step.executor.outcomes, &tiers, took, console);
+    let summary = online_summary(&step.executor.outcomes, &tiers, took, &summary);
     let written = write_summary(args, &summary);
     let closed = match (step.recorder, &args.output) {
         (Sink::File(writer), Some(path)) => {
             let closed = writer.finish(launch::ending(status), &sites);
-            closed.map_err(|error| troubles.at_the_end(error, path))
+            closed.map_err(|error| diagnostics.at_the_end(error, path))
         }
-        _ => Ok(Kept::New),
+        _ => Ok(FinishOutcome::New),
     };
     match (&closed, &args.output) {
-        (Ok(Kept::Former), Some(path)) => recording::warn_of_former(path, console),
+        (Ok(FinishOutcome::Former), Some(path)) => recording::warn_of_former(path, console),
         (Ok(_), _) => say_next(args, console),
         (Err(_), _) => {}
     }
     Ok(launch::ended(status, [written, closed.map(drop)], console))
 }
 
+/// How an online run decides.
+fn online_config(observing: &Observing, tiers: &Tiers, meta: &Meta) -> OnlineConfig {
+    let mut config = OnlineConfig::for_tiers(tiers.clone());
+    // The counts of a program that counts itself are accesses, not moments of time.
+    if observing.source != [SampleSource::Instrumented] {
+        config = config.sampled_every(recording::sample_interval(observing));
+    }
+    config.command.clone_from(&meta.command);
+    config.depth = observing.depth;
+    config
+}
+
 /// The tiers that the flags ask for, with a warning where they cannot work.
 fn tiers(args: &RunArgs, console: Console) -> Result<Tiers> {
     let tiers = tiers_choice::resolve(&args.tiers, None, console)?;
-    if let Some(why) = tiers_choice::trouble(&tiers, &Machine) {
+    if let Some(why) = tiers_choice::trouble(&tiers, &KernelProbe) {
         console.warn(&why);
     }
     Ok(tiers)
@@ -253,18 +264,18 @@ fn online_summary(
     outcomes: &[Outcome],
     tiers: &Tiers,
     took: Nanos,
-    aftermath: &Aftermath,
+    summary: &SessionSummary,
 ) -> serde_json::Value {
     serde_json::json!({
         "mode": "online",
-        "placed": aftermath.worked(),
-        "emulated": tiers.emulates() && aftermath.worked(),
+        "placed": summary.worked(),
+        "emulated": tiers.emulates() && summary.worked(),
         "seconds": took.0 as f64 / 1e9,
         "actions": outcomes.len(),
         "actions_requested": count(outcomes, &Fate::Requested).0,
         "actions_moved": count(outcomes, &Fate::Moved).0,
         "outcomes": outcomes.iter().map(outcome).collect::<Vec<_>>(),
-        "runtime": aftermath.to_json(),
+        "runtime": summary.to_json(),
     })
 }
 
@@ -314,14 +325,14 @@ fn count(outcomes: &[Outcome], fate: &Fate) -> (usize, Bytes) {
 }
 
 fn say_moves(
-    aftermath: &Aftermath,
+    summary: &SessionSummary,
     outcomes: &[Outcome],
     tiers: &Tiers,
     took: Nanos,
     console: Console,
 ) {
-    let said = aftermath.took("online", took, tiers);
-    if !aftermath.worked() {
+    let said = summary.took("online", took, tiers);
+    if !summary.worked() {
         return console.info(&said);
     }
     // On the emulated pair moves are asked for, on real nodes they are made.

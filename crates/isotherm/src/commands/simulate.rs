@@ -6,10 +6,10 @@ use isotherm_model::footprint::Footprint;
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_pipeline::CountWorth;
 use isotherm_report::simulation::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
-use isotherm_sim::generate::{self, Settings};
+use isotherm_sim::generate::{self, GeneratorSettings};
 use isotherm_sim::{
-    AtCapacity, ENERGY_MODELS, EpochLength, HALVINGS, Machine, Monitor, PolicyResult, Report,
-    Request, Source, Workload,
+    AtCapacity, ENERGY_MODELS, EpochLength, HALVINGS, Machine, Monitor, MonitorSource,
+    PolicyResult, SimulationReport, SimulationRequest, Workload,
 };
 
 use crate::cli::{SIMULATED_POWER, SIMULATED_TIERS, SimulateArgs, TiersChoice};
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
         worth,
     } = workload(args, console)?;
     let (machine, words, capacity) = machine(args, &workload, console)?;
-    let mut request = Request::new(&workload);
+    let mut request = SimulationRequest::new(&workload);
     request.machine = machine;
     if let Some((_, model)) = ENERGY_MODELS.iter().find(|(name, _)| *name == args.power) {
         request.energy = *model;
@@ -91,11 +91,11 @@ fn workload(args: &SimulateArgs, console: Console) -> Result<Replayable> {
             format.option().trim_start()
         );
     }
-    let settings = Settings {
+    let settings = GeneratorSettings {
         seed: args.seed,
         footprint: args.footprint,
         accesses: args.accesses,
-        ..Settings::default()
+        ..GeneratorSettings::default()
     };
     let accesses = generate::by_name(name, settings).with_context(|| {
         let known: Vec<_> = generate::names().collect();
@@ -180,7 +180,11 @@ fn costs(machine: &Machine) -> String {
 }
 
 /// The report's values, each policy between the bounds.
-fn simulation(request: &Request<'_>, args: &SimulateArgs, report: &Report) -> Simulation {
+fn simulation(
+    request: &SimulationRequest<'_>,
+    args: &SimulateArgs,
+    report: &SimulationReport,
+) -> Simulation {
     let file = args.input.as_ref().map(|path| path.display().to_string());
     Simulation {
         schema_version: SCHEMA_VERSION,
@@ -208,7 +212,7 @@ fn simulation(request: &Request<'_>, args: &SimulateArgs, report: &Report) -> Si
 }
 
 /// What a reader of the figures must know.
-fn notes_of(report: &Report) -> Vec<String> {
+fn notes_of(report: &SimulationReport) -> Vec<String> {
     let mut notes = Vec::new();
     if report.epochs < 2 {
         notes.push(
@@ -289,7 +293,7 @@ fn same_replay(args: &SimulateArgs) -> String {
     if args.tiers != SIMULATED_TIERS {
         words += &format!(" --tiers {}", shell_quoting::word(&args.tiers));
     }
-    if args.source != Source::Exact {
+    if args.source != MonitorSource::Exact {
         words += &format!(" --source {}", args.source.word());
     }
     if let Some(accesses) = args.accesses_per_sample {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 use isotherm_model::site::SiteId;
 use isotherm_report::table::{left, render};
-use isotherm_symbols::compiled_sites::{self, Described};
+use isotherm_symbols::compiled_sites::{self, CompiledSite};
 use isotherm_symbols::demangled::demangled;
 
 use crate::cli::SitesArgs;
@@ -23,11 +23,11 @@ pub(crate) fn run(args: &SitesArgs, console: Console) -> Result<()> {
     if args.contexts {
         return super::contexts::run(&args.file, args.json, console);
     }
-    let by_id: BTreeMap<SiteId, Described> = compiled_sites::read(&args.file)?
+    let by_id: BTreeMap<SiteId, CompiledSite> = compiled_sites::read(&args.file)?
         .into_values()
         .map(|site| (site.id, site))
         .collect();
-    let mut sites: Vec<Described> = by_id.into_values().collect();
+    let mut sites: Vec<CompiledSite> = by_id.into_values().collect();
     sites.sort_by(|a, b| (&a.path, a.line, a.column, a.id).cmp(&(&b.path, b.line, b.column, b.id)));
     if args.json {
         let list: Vec<_> = sites.iter().map(to_json).collect();
@@ -50,7 +50,7 @@ pub(crate) fn run(args: &SitesArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
-fn row(site: &Described) -> Vec<String> {
+fn row(site: &CompiledSite) -> Vec<String> {
     let place = site
         .line
         .map_or(site.path.clone(), |line| format!("{}:{line}", site.path));
@@ -62,7 +62,7 @@ fn row(site: &Described) -> Vec<String> {
     ]
 }
 
-fn to_json(site: &Described) -> serde_json::Value {
+fn to_json(site: &CompiledSite) -> serde_json::Value {
     serde_json::json!({
         "site": site.id.to_string(),
         "calls": site.callee,
@@ -78,12 +78,12 @@ fn to_json(site: &Described) -> serde_json::Value {
 mod tests {
     use super::{row, to_json};
     use isotherm_model::site::SiteId;
-    use isotherm_symbols::compiled_sites::Described;
+    use isotherm_symbols::compiled_sites::CompiledSite;
 
     #[test]
     fn functions_of_cxx_are_called_as_their_authors_call_them_and_the_linkers_name_stays_in_the_json()
      {
-        let site = Described {
+        let site = CompiledSite {
             id: SiteId(0xab),
             address: 0x1000,
             callee: "_ZN5space7checkedEm".to_owned(),

@@ -10,7 +10,7 @@ use std::process::ExitStatus;
 use anyhow::{Result, bail};
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
-use isotherm_observe::probe::Machine;
+use isotherm_observe::probe::KernelProbe;
 use isotherm_topology::{PlacedNode, View};
 
 use crate::cli::TiersArgs;
@@ -81,7 +81,7 @@ fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
         |detected| (detected.nodes, detected.notes),
     );
     found.extend(strangers(&nodes, &tiers));
-    found.extend(tiers_choice::trouble(&tiers, &Machine));
+    found.extend(tiers_choice::trouble(&tiers, &KernelProbe));
     let (nodes, measured) = match tiers_choice::file(&args.tiers) {
         Some(path) => (
             by_tiers(nodes, &tiers),

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::Evidence;
+use isotherm_model::watch::SourceKind;
 use isotherm_report::watch_heat::HeatMap;
 use isotherm_report::watch_status::Status;
 use isotherm_report::words::percent;
@@ -37,16 +37,16 @@ const WAIT: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
     Figures,
-    Heat(Evidence),
+    Heat(SourceKind),
 }
 
 impl View {
     /// The next one: `h` goes round.
     const fn next(self) -> Self {
         match self {
-            Self::Figures => Self::Heat(Evidence::TraceSamples),
-            Self::Heat(Evidence::TraceSamples) => Self::Heat(Evidence::AccessedBits),
-            Self::Heat(Evidence::AccessedBits) => Self::Figures,
+            Self::Figures => Self::Heat(SourceKind::TraceSamples),
+            Self::Heat(SourceKind::TraceSamples) => Self::Heat(SourceKind::AccessedBits),
+            Self::Heat(SourceKind::AccessedBits) => Self::Figures,
         }
     }
 }
@@ -136,9 +136,9 @@ fn follow(
         }
         let mut is_old = false;
         if poll(WAIT).context("the keyboard cannot be read")? {
-            match Wish::of(&read().context("the keyboard cannot be read")?) {
-                Some(Wish::End) => return Ok(()),
-                Some(Wish::NextView) => (view, is_old) = (view.next(), true),
+            match KeyCommand::of(&read().context("the keyboard cannot be read")?) {
+                Some(KeyCommand::End) => return Ok(()),
+                Some(KeyCommand::NextView) => (view, is_old) = (view.next(), true),
                 None => {}
             }
         }
@@ -156,12 +156,12 @@ fn follow(
 }
 
 /// What a key asks for.
-enum Wish {
+enum KeyCommand {
     End,
     NextView,
 }
 
-impl Wish {
+impl KeyCommand {
     fn of(event: &Event) -> Option<Self> {
         let Event::Key(key) = event else { return None };
         if key.kind != KeyEventKind::Press {
@@ -178,7 +178,7 @@ impl Wish {
 }
 
 /// Draws what was seen by time and place.
-fn draw_heat(frame: &mut Frame<'_>, heat: &HeatMap, evidence: Evidence) {
+fn draw_heat(frame: &mut Frame<'_>, heat: &HeatMap, evidence: SourceKind) {
     let area = frame.area();
     // The lines above and below the map, and the one on keys.
     let lines = usize::from(area.height).saturating_sub(4);
@@ -307,7 +307,7 @@ fn table<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::{View, draw, draw_heat};
-    use isotherm_model::watch::Evidence;
+    use isotherm_model::watch::SourceKind;
     use isotherm_report::watch_heat::{HeatMap, HeatPlace, HeatTime};
     use isotherm_report::watch_status::{
         GroupStatus, ProcessStatus, SourceStatus, Status, TierStatus,
@@ -410,7 +410,7 @@ mod tests {
     #[test]
     fn the_views_go_round_and_heat_is_drawn_on_any_screen() {
         let first = View::Figures.next();
-        assert_eq!(first, View::Heat(Evidence::TraceSamples));
+        assert_eq!(first, View::Heat(SourceKind::TraceSamples));
         assert_eq!(first.next().next(), View::Figures);
         let heat = HeatMap {
             columns: vec![HeatTime::default(); 3],
@@ -424,7 +424,7 @@ mod tests {
         };
         for (width, height) in [(100, 20), (5, 2)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-            let drawn = terminal.draw(|frame| draw_heat(frame, &heat, Evidence::AccessedBits));
+            let drawn = terminal.draw(|frame| draw_heat(frame, &heat, SourceKind::AccessedBits));
             drawn.expect("draws");
             let screen = terminal.backend().to_string();
             assert!(

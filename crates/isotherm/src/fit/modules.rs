@@ -141,7 +141,7 @@ impl Changed {
         key: &Key,
         path: PathBuf,
         build_id: Option<String>,
-        records: &BTreeMap<u64, compiled_sites::Described>,
+        records: &BTreeMap<u64, compiled_sites::CompiledSite>,
     ) -> Self {
         let former = former_functions(plan, key);
         let wanted: BTreeSet<&str> = former.keys().map(|(name, _)| name.as_str()).collect();
@@ -210,7 +210,9 @@ fn former_functions(plan: &Plan, module: &Key) -> BTreeMap<Function, FunctionCal
 }
 
 /// The sites that the compiler named, by function.
-fn described_functions(records: &BTreeMap<u64, compiled_sites::Described>) -> Vec<FunctionCalls> {
+fn described_functions(
+    records: &BTreeMap<u64, compiled_sites::CompiledSite>,
+) -> Vec<FunctionCalls> {
     let mut functions = BTreeMap::<Function, FunctionCalls>::new();
     for (address, site) in records {
         let function = (site.function.clone(), Some(site.path.clone()));

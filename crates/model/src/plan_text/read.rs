@@ -6,7 +6,7 @@ use super::line::Line;
 use super::words::unescaped;
 use super::{FORMAT, PlanTextError, VERSION};
 use crate::count_unit::CountUnit;
-use crate::plan::{Assignment, Caller, Plan, Standing, Value, Weight};
+use crate::plan::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
 use crate::site::{CallerId, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
 use crate::units::{Bytes, Nanos};
@@ -207,10 +207,10 @@ fn tier_named(line: &Line, tiers: &Tiers, name: &str) -> Result<TierIndex, PlanT
     }
 }
 
-fn standing(line: &Line) -> Result<Standing, PlanTextError> {
+fn standing(line: &Line) -> Result<PlanBounds, PlanTextError> {
     let mut pairs = line.pairs(1)?;
     let mut number = |name: &str| line.bounded(name, line.take(&mut pairs, name)?, VALUE_AT_MOST);
-    let standing = Standing {
+    let standing = PlanBounds {
         planned: number("planned")?,
         first_touch: number("first-touch")?,
         bound: number("bound")?,

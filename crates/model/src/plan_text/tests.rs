@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::{read, write};
 use crate::count_unit::CountUnit;
-use crate::plan::{Assignment, Caller, Plan, Standing, Value, Weight};
+use crate::plan::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
 use crate::site::{CallerId, Frame, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
 use crate::units::{Bytes, Nanos};
@@ -395,7 +395,7 @@ prop_compose! {
             depth,
             default_tier: TierIndex(depth % count),
             tiers,
-            standing: Standing { planned, first_touch, bound, total },
+            standing: PlanBounds { planned, first_touch, bound, total },
             assignments,
             frames,
         }

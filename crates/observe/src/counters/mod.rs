@@ -20,15 +20,15 @@ pub mod uncore;
 use std::io;
 use std::path::Path;
 
-use isotherm_model::watch::Evidence;
-use isotherm_sys::perf::Counter;
+use isotherm_model::watch::SourceKind;
+use isotherm_sys::perf::PerfCounter;
 
 use crate::perf_source::refusal;
 use resctrl::Resctrl;
 
 /// Something that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CounterKind {
     /// Misses of the last level of cache, by the processors.
     CacheMisses,
     /// Reads that missed the data TLB, by the processors.
@@ -39,7 +39,7 @@ pub enum Kind {
     Resctrl,
 }
 
-impl Kind {
+impl CounterKind {
     /// All of them.
     pub const ALL: [Self; 4] = [
         Self::CacheMisses,
@@ -50,10 +50,10 @@ impl Kind {
 
     /// Those that a kind of source may rest by, best first.
     #[must_use]
-    pub const fn for_source(evidence: Evidence) -> [Self; 3] {
+    pub const fn for_source(evidence: SourceKind) -> [Self; 3] {
         let own = match evidence {
-            Evidence::TraceSamples => Self::CacheMisses,
-            Evidence::AccessedBits => Self::TlbMisses,
+            SourceKind::TraceSamples => Self::CacheMisses,
+            SourceKind::AccessedBits => Self::TlbMisses,
         };
         [own, Self::Controllers, Self::Resctrl]
     }
@@ -81,7 +81,7 @@ pub struct Lack {
 
 /// An event that is only counted, of whatever runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct CounterEvent {
     /// `perf_event_attr.type`.
     pub kind: u32,
     /// `config`, `config1` and `config2`.
@@ -94,21 +94,21 @@ pub struct Counted {
     pub weight: u64,
 }
 
-impl Counted {
+impl CounterEvent {
     /// Opens it on this machine.
     ///
     /// # Errors
     /// The kernel refused.
-    pub fn open(&self) -> io::Result<Counter> {
+    pub fn open(&self) -> io::Result<PerfCounter> {
         match self.uncore {
-            true => Counter::of_unit(self.kind, self.configs, self.cpu),
-            false => Counter::of_processor((self.kind, self.configs[0]), self.cpu),
+            true => PerfCounter::of_unit(self.kind, self.configs, self.cpu),
+            false => PerfCounter::of_processor((self.kind, self.configs[0]), self.cpu),
         }
     }
 }
 
 /// A count that only grows.
-pub trait Count {
+pub trait CumulativeCount {
     /// The count so far.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ pub trait Count {
     fn value(&mut self) -> io::Result<u64>;
 }
 
-impl Count for Counter {
+impl CumulativeCount for PerfCounter {
     fn value(&mut self) -> io::Result<u64> {
         Self::value(self)
     }
@@ -131,7 +131,7 @@ pub enum Counting<T> {
     Resctrl(Resctrl),
 }
 
-impl<T: Count> Counting<T> {
+impl<T: CumulativeCount> Counting<T> {
     /// The count so far, of the whole machine: misses, or bytes.
     ///
     /// # Errors
@@ -154,13 +154,13 @@ const PERF: &str = "CAP_PERFMON, or kernel.perf_event_paranoid of 0 or less";
 /// # Errors
 /// What is missing, and what would bring it.
 pub fn open<T>(
-    kind: Kind,
+    kind: CounterKind,
     root: &Path,
-    open: &dyn Fn(&Counted) -> io::Result<T>,
+    open: &dyn Fn(&CounterEvent) -> io::Result<T>,
 ) -> Result<Counting<T>, Lack> {
     let misses = |(kind, config)| {
         let cpus = isotherm_topology::cpu_list::online_cpus(root).into_iter();
-        cpus.map(|cpu| Counted {
+        cpus.map(|cpu| CounterEvent {
             kind,
             configs: [config, 0, 0],
             cpu,
@@ -169,13 +169,13 @@ pub fn open<T>(
         })
         .collect()
     };
-    let events: Vec<Counted> = match kind {
-        Kind::Resctrl => return Resctrl::open(root).map(Counting::Resctrl),
-        Kind::CacheMisses => misses(Counter::CACHE_MISSES),
-        Kind::TlbMisses => misses(Counter::TLB_MISSES),
-        Kind::Controllers => uncore::find(root)?,
+    let events: Vec<CounterEvent> = match kind {
+        CounterKind::Resctrl => return Resctrl::open(root).map(Counting::Resctrl),
+        CounterKind::CacheMisses => misses(PerfCounter::CACHE_MISSES),
+        CounterKind::TlbMisses => misses(PerfCounter::TLB_MISSES),
+        CounterKind::Controllers => uncore::find(root)?,
     };
-    let open = |event: &Counted| Ok((event.weight, open(event)?));
+    let open = |event: &CounterEvent| Ok((event.weight, open(event)?));
     let opened: io::Result<Vec<_>> = events.iter().map(open).collect();
     opened.map(Counting::Events).map_err(|error| Lack {
         why: refusal(&error),
@@ -188,24 +188,24 @@ pub fn open<T>(
 
 /// What a kind of source rests by, and why.
 #[derive(Debug)]
-pub struct Choice<T> {
+pub struct CounterChoice<T> {
     /// What is counted; None where nothing can be.
-    pub counting: Option<(Kind, Counting<T>)>,
+    pub counting: Option<(CounterKind, Counting<T>)>,
     /// Why not something better, with what would bring it: a sentence for each that was tried before.
     pub why: String,
 }
 
 /// Chooses what a kind of source rests by: the best that can be opened.
 pub fn choose<T>(
-    evidence: Evidence,
+    evidence: SourceKind,
     root: &Path,
-    open_event: &dyn Fn(&Counted) -> io::Result<T>,
-) -> Choice<T> {
+    open_event: &dyn Fn(&CounterEvent) -> io::Result<T>,
+) -> CounterChoice<T> {
     let mut missing = Vec::new();
-    for kind in Kind::for_source(evidence) {
+    for kind in CounterKind::for_source(evidence) {
         match open(kind, root, open_event) {
             Ok(counting) => {
-                return Choice {
+                return CounterChoice {
                     counting: Some((kind, counting)),
                     why: missing.join("; "),
                 };
@@ -218,7 +218,7 @@ pub fn choose<T>(
             }
         }
     }
-    Choice {
+    CounterChoice {
         counting: None,
         why: missing.join("; "),
     }

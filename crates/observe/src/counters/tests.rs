@@ -1,5 +1,5 @@
-use super::{Choice, Count, Counted, Counting, Kind, choose, open};
-use isotherm_model::watch::Evidence;
+use super::{CounterChoice, CounterEvent, CounterKind, Counting, CumulativeCount, choose, open};
+use isotherm_model::watch::SourceKind;
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
 #[derive(Debug)]
 struct Set(Rc<Cell<u64>>);
 
-impl Count for Set {
+impl CumulativeCount for Set {
     fn value(&mut self) -> io::Result<u64> {
         Ok(self.0.get())
     }
@@ -29,11 +29,11 @@ impl Count for Set {
 const NO_EVENT: i32 = 2;
 const FORBIDDEN: i32 = 13;
 
-fn refuse(error: i32) -> impl Fn(&Counted) -> io::Result<Set> {
+fn refuse(error: i32) -> impl Fn(&CounterEvent) -> io::Result<Set> {
     move |_| Err(io::Error::from_raw_os_error(error))
 }
 
-fn chosen(choice: &Choice<Set>) -> Option<Kind> {
+fn chosen(choice: &CounterChoice<Set>) -> Option<CounterKind> {
     choice.counting.as_ref().map(|(kind, _)| *kind)
 }
 
@@ -61,20 +61,20 @@ fn imc() -> tempfile::TempDir {
 #[test]
 fn a_source_rests_by_its_own_counter_and_where_there_is_none_by_traffic() {
     let root = imc();
-    let all = |_: &Counted| Ok(Set(Rc::default()));
+    let all = |_: &CounterEvent| Ok(Set(Rc::default()));
     for (evidence, own) in [
-        (Evidence::TraceSamples, Kind::CacheMisses),
-        (Evidence::AccessedBits, Kind::TlbMisses),
+        (SourceKind::TraceSamples, CounterKind::CacheMisses),
+        (SourceKind::AccessedBits, CounterKind::TlbMisses),
     ] {
         let best = choose(evidence, root.path(), &all);
         assert_eq!((chosen(&best), best.why.as_str()), (Some(own), ""));
         // A guest: the processors count nothing, the host passed a controller on.
-        let no_misses = |event: &Counted| match event.uncore {
+        let no_misses = |event: &CounterEvent| match event.uncore {
             true => Ok(Set(Rc::default())),
             false => Err(io::Error::from_raw_os_error(NO_EVENT)),
         };
         let next = choose(evidence, root.path(), &no_misses);
-        assert_eq!(chosen(&next), Some(Kind::Controllers));
+        assert_eq!(chosen(&next), Some(CounterKind::Controllers));
         assert!(next.why.contains("no such event") && next.why.contains(own.name()));
         let none = choose(evidence, root.path(), &refuse(FORBIDDEN));
         assert_eq!(chosen(&none), None);
@@ -90,12 +90,12 @@ fn a_source_rests_by_its_own_counter_and_where_there_is_none_by_traffic() {
 fn traffic_is_asked_of_one_processor_a_socket_and_weighs_what_its_scale_says() {
     let root = imc();
     let asked = Rc::new(Cell::new(0));
-    let opener = |event: &Counted| {
+    let opener = |event: &CounterEvent| {
         assert_eq!((event.kind, event.configs[0]), (24, 0x304));
         assert!(event.uncore && [0, 16].contains(&event.cpu));
         Ok(Set(Rc::clone(&asked)))
     };
-    let mut counting = open(Kind::Controllers, root.path(), &opener).unwrap();
+    let mut counting = open(CounterKind::Controllers, root.path(), &opener).unwrap();
     asked.set(10);
     assert_eq!(counting.value().unwrap(), 2 * 10 * 64);
     asked.set(u64::MAX);
@@ -107,7 +107,7 @@ fn each_maker_names_its_units_and_events_otherwise() {
     let asked = |files: &[(&str, &str)]| {
         let root = machine(files);
         let found = super::uncore::find(root.path()).unwrap();
-        let of = |one: &Counted| (one.configs[0], one.weight);
+        let of = |one: &CounterEvent| (one.configs[0], one.weight);
         found.iter().map(of).collect::<Vec<_>>()
     };
     let hisilicon = "sys/bus/event_source/devices/hisi_sccl1_ddrc0";
@@ -154,9 +154,14 @@ fn each_maker_names_its_units_and_events_otherwise() {
 #[test]
 fn controllers_that_make_no_sense_are_named() {
     let broken = machine(&[(&format!("{IMC}/events/cas_count_read"), "event=0x04\n")]);
-    let lack = open(Kind::Controllers, broken.path(), &refuse(NO_EVENT)).unwrap_err();
+    let lack = open(CounterKind::Controllers, broken.path(), &refuse(NO_EVENT)).unwrap_err();
     assert!(lack.why.contains("uncore_imc_0"), "{}", lack.why);
-    let none = open(Kind::Controllers, Path::new("/none"), &refuse(NO_EVENT)).unwrap_err();
+    let none = open(
+        CounterKind::Controllers,
+        Path::new("/none"),
+        &refuse(NO_EVENT),
+    )
+    .unwrap_err();
     assert!(none.remedy.contains("intel_uncore"), "{}", none.remedy);
 }
 
@@ -186,7 +191,7 @@ fn bytes_of_control_groups_are_added_whenever_they_come_and_go() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    let mut counting = open(Kind::Resctrl, root.path(), &refuse(FORBIDDEN)).unwrap();
+    let mut counting = open(CounterKind::Resctrl, root.path(), &refuse(FORBIDDEN)).unwrap();
     let mut value = || counting.value().unwrap();
     assert_eq!(value(), 0, "it counts from its opening on");
     write(ROOT, "1500\n");
@@ -203,7 +208,7 @@ fn bytes_of_control_groups_are_added_whenever_they_come_and_go() {
 
 #[test]
 fn resctrl_says_whether_the_kernel_the_mount_or_the_processor_lacks_it() {
-    let lack = |root: &Path| open(Kind::Resctrl, root, &refuse(NO_EVENT)).unwrap_err();
+    let lack = |root: &Path| open(CounterKind::Resctrl, root, &refuse(NO_EVENT)).unwrap_err();
     assert!(
         lack(Path::new("/none"))
             .remedy
@@ -228,7 +233,7 @@ fn resctrl_says_whether_the_kernel_the_mount_or_the_processor_lacks_it() {
 #[test]
 fn a_count_that_cannot_be_read_is_an_error_and_no_zero() {
     struct Broken;
-    impl Count for Broken {
+    impl CumulativeCount for Broken {
         fn value(&mut self) -> io::Result<u64> {
             Err(io::ErrorKind::UnexpectedEof.into())
         }

@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Counted, Lack};
+use super::{CounterEvent, Lack};
 use crate::pmu::{configs, devices, kind, read};
 use isotherm_topology::cpu_list;
 
@@ -85,7 +85,7 @@ const fn exactly(begins: &'static str) -> Event {
 ///
 /// # Errors
 /// There are none, or one cannot be read.
-pub fn find(root: &Path) -> Result<Vec<Counted>, Lack> {
+pub fn find(root: &Path) -> Result<Vec<CounterEvent>, Lack> {
     const REMEDY: &str = "a bare-metal machine whose kernel has the driver of its memory controllers \
                           (intel_uncore, amd_uncore, hisi_uncore_ddrc_pmu, nvidia_cspmu)";
     let lack = |why| Lack {
@@ -115,18 +115,18 @@ impl Family {
         name.starts_with(self.begins) && name.contains(self.holds)
     }
 
-    fn of_unit(&self, root: &Path, unit: &Path) -> Result<Vec<Counted>, String> {
+    fn of_unit(&self, root: &Path, unit: &Path) -> Result<Vec<CounterEvent>, String> {
         let mut found = Vec::new();
         for event in self.events {
             for (terms, weight) in event.of_unit(unit)? {
-                let counted = Counted {
+                let counted = CounterEvent {
                     kind: kind(unit)?,
                     configs: configs(unit, &terms)?,
                     cpu: 0,
                     uncore: true,
                     weight,
                 };
-                let on = |cpu| Counted {
+                let on = |cpu| CounterEvent {
                     cpu,
                     ..counted.clone()
                 };

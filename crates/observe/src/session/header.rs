@@ -77,7 +77,7 @@ pub struct Header {
 /// The part of the header that the runtime keeps changing; a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// A `State` number.
+    /// A `FeatureState` number.
     pub state: u32,
     /// An `OffReason` number.
     pub off_reason: u32,

@@ -28,7 +28,7 @@ use accesses::CountsRead;
 
 pub use header::{HEADER_BYTES, Header, Progress, Table};
 pub use owners::{Owned, Owner};
-pub use tables::{Module, SiteNumbers, SiteRow};
+pub use tables::{Module, SessionSite, SiteNumbers};
 
 /// Why a session file cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -40,7 +40,7 @@ pub struct SiteNumbers {
 
 /// A site as the file has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SiteRow {
+pub struct SessionSite {
     /// Its name.
     pub id: SiteId,
     /// What it makes.
@@ -51,7 +51,7 @@ pub struct SiteRow {
     pub numbers: SiteNumbers,
 }
 
-impl SiteRow {
+impl SessionSite {
     /// The callers by the paths and build-ids of their modules.
     #[must_use]
     pub fn frames_in(&self, modules: &[Module]) -> Vec<Frame> {
@@ -158,7 +158,7 @@ impl SessionFile {
     pub fn read_sites(
         &self,
         progress: &Progress,
-        mut take: impl FnMut(u64, SiteRow),
+        mut take: impl FnMut(u64, SessionSite),
     ) -> Result<(), SessionError> {
         let bytes = size_of::<SiteRecord>();
         self.read_records(
@@ -193,7 +193,7 @@ fn module(record: &[u8]) -> (Option<String>, u32, u32) {
     )
 }
 
-fn site(record: &[u8]) -> Option<SiteRow> {
+fn site(record: &[u8]) -> Option<SessionSite> {
     let id = SiteId(long(record, offset_of!(SiteRecord, hash)));
     if id == SiteId::UNATTRIBUTED {
         return None;
@@ -208,7 +208,7 @@ fn site(record: &[u8]) -> Option<SiteRow> {
             )
         })
         .collect();
-    Some(SiteRow {
+    Some(SessionSite {
         id,
         kind: match word(record, offset_of!(SiteRecord, kind)) {
             1 => SiteKind::Mapping,

@@ -1,5 +1,5 @@
 use super::{Operation, Operations, Packet, Packets, event, samples};
-use isotherm_sys::perf::aux::Trace;
+use isotherm_sys::perf::aux::AuxTrace;
 
 /// A packet as the manual lays it out: a header and its payload, lowest byte first.
 fn packet(header: u8, payload: &[u8]) -> Vec<u8> {
@@ -121,11 +121,11 @@ fn events_say_which_cache_served_it() {
             vec![0x01],
         ]
         .concat();
-        let trace = Trace {
+        let trace = AuxTrace {
             pid: 7,
             cpu: 3,
             bytes,
-            ..Trace::default()
+            ..AuxTrace::default()
         };
         let mut found = Vec::new();
         assert_eq!(samples(&trace, |sample| found.push(sample)), 0);

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use isotherm_model::batch::{Process, SourceReport};
-use isotherm_model::watch::Sighting;
+use isotherm_model::watch::AccessReport;
 
 use super::damon::{Damon, PhysicalDamon};
-use super::look::Look;
 use super::page_idle::PageIdle;
-use super::watcher::Bits;
+use super::scan_context::ScanContext;
+use super::watcher::AccessedBitSource;
 
 /// One that knows more than mappings.
 #[derive(Debug)]
@@ -29,19 +29,21 @@ impl BitSource {
     /// # Errors
     /// In words, with what would help.
     pub(super) fn open(
-        bits: Bits,
+        bits: AccessedBitSource,
         root: &Path,
         state: Option<&Path>,
         budget_ppm: u64,
     ) -> Result<Option<Self>, String> {
         Ok(match bits {
-            Bits::Auto | Bits::Damon => Some(Self::Damon(Damon::open(root, state, budget_ppm)?)),
-            Bits::DamonPhysical => {
+            AccessedBitSource::Auto | AccessedBitSource::Damon => {
+                Some(Self::Damon(Damon::open(root, state, budget_ppm)?))
+            }
+            AccessedBitSource::DamonPhysical => {
                 let damon = PhysicalDamon::open(root, state, budget_ppm)?;
                 Some(Self::Physical(damon))
             }
-            Bits::PageIdle => Some(Self::Idle(PageIdle::open(root, budget_ppm)?)),
-            Bits::Mappings | Bits::Off => None,
+            AccessedBitSource::PageIdle => Some(Self::Idle(PageIdle::open(root, budget_ppm)?)),
+            AccessedBitSource::Mappings | AccessedBitSource::Off => None,
         })
     }
 
@@ -90,7 +92,7 @@ impl BitSource {
     }
 
     /// Adds what was accessed since the last call.
-    pub(super) fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
+    pub(super) fn look(&mut self, look: &ScanContext<'_>, sightings: &mut Vec<AccessReport>) {
         match self {
             Self::Damon(source) => source.look(look, sightings),
             Self::Physical(source) => source.look(look, sightings),

@@ -7,10 +7,10 @@
 use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Evidence, Sighting};
+use isotherm_model::watch::{AccessReport, SourceKind};
 
-use super::cost::Stride;
-use super::look::Look;
+use super::scan_context::ScanContext;
+use super::scan_interval::ScanInterval;
 use crate::accessed::{AccessedBits, Vma};
 
 /// What the program pays for each page whose bit is cleared: its next access walks the page table and sets
@@ -22,7 +22,7 @@ const PROGRAM_PAYS: Nanos = Nanos(1_000);
 #[derive(Debug)]
 pub struct MappingBits {
     bits: AccessedBits,
-    stride: Stride,
+    interval: ScanInterval,
 }
 
 impl MappingBits {
@@ -33,7 +33,7 @@ impl MappingBits {
         "mapping-bits".clone_into(&mut bits.report.name);
         Self {
             bits,
-            stride: Stride::new(budget_ppm),
+            interval: ScanInterval::new(budget_ppm),
         }
     }
 
@@ -45,13 +45,18 @@ impl MappingBits {
 
     /// Changes its budget.
     pub const fn set_budget(&mut self, budget_ppm: u64) {
-        self.stride.set_budget(budget_ppm);
+        self.interval.set_budget(budget_ppm);
     }
 
     /// Opens a window on these processes and adds what was accessed in it. Where the source is too
     /// dear for its budget, most calls do nothing.
-    pub fn look(&mut self, look: &Look<'_>, processes: &[Process], sightings: &mut Vec<Sighting>) {
-        let Some(strides) = self.stride.due() else {
+    pub fn look(
+        &mut self,
+        look: &ScanContext<'_>,
+        processes: &[Process],
+        sightings: &mut Vec<AccessReport>,
+    ) {
+        let Some(strides) = self.interval.due() else {
             return;
         };
         let begin = look.clock.busy();
@@ -74,43 +79,43 @@ impl MappingBits {
         report.cost += Nanos(taken.saturating_mul(PROGRAM_PAYS.0));
         // The window was for as many epochs as were left out.
         let span = Nanos(look.span.0.saturating_mul(u64::from(strides)));
-        self.stride.learn(report.cost, span);
+        self.interval.learn(report.cost, span);
     }
 }
 
-fn sighting(process: Process, vma: Vma, page: u64) -> Option<Sighting> {
+fn sighting(process: Process, vma: Vma, page: u64) -> Option<AccessReport> {
     let hits = vma.referenced_bytes / page.max(1);
-    (hits > 0).then_some(Sighting {
+    (hits > 0).then_some(AccessReport {
         process,
         range: AddressRange {
             start: vma.start,
             bytes: Bytes(vma.end - vma.start),
         },
         hits,
-        evidence: Evidence::AccessedBits,
+        kind: SourceKind::AccessedBits,
         physical: None,
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Look, MappingBits, PROGRAM_PAYS};
+    use super::{MappingBits, PROGRAM_PAYS, ScanContext};
     use crate::clock::MachineClock;
     use isotherm_model::batch::Process;
     use isotherm_model::units::Nanos;
-    use isotherm_model::watch::Sighting;
+    use isotherm_model::watch::AccessReport;
     use std::collections::BTreeMap;
     use std::path::Path;
     use std::sync::atomic::{AtomicBool, Ordering};
 
     const PROCESS: u32 = 3;
 
-    fn look(bits: &mut MappingBits) -> Vec<Sighting> {
+    fn look(bits: &mut MappingBits) -> Vec<AccessReport> {
         let process = Process {
             pid: std::process::id(),
             image: PROCESS,
         };
-        let look = Look {
+        let look = ScanContext {
             clock: &MachineClock,
             proc_root: Path::new("/proc"),
             resident: &BTreeMap::new(),
@@ -145,7 +150,7 @@ mod tests {
             hit
         });
         if bits.report().taken == 0 {
-            return isotherm_skip::skip!("accessed bits: {}", bits.report().trouble);
+            return isotherm_skip::skip!("accessed bits: {}", bits.report().warning);
         }
         assert_eq!(hit.expect("the mapping of the data").process.image, PROCESS);
         let pays = bits.report().usable * PROGRAM_PAYS.0;

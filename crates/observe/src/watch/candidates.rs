@@ -20,7 +20,7 @@ const NAME_AT_MOST: usize = 64;
 /// Which processes are selected. A process is selected by any of the lists; where all are empty
 /// every process is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Selection {
+pub struct ProcessSelection {
     /// These, by number.
     pub pids: Vec<u32>,
     /// Those of these users, by number.
@@ -63,7 +63,7 @@ pub struct Candidate {
 
 /// What is kept of a process between two looks.
 #[derive(Clone, Debug)]
-struct Known {
+struct CandidateState {
     start: u64,
     name: String,
     program: PathBuf,
@@ -75,7 +75,7 @@ struct Known {
 #[derive(Debug)]
 pub struct Candidates {
     proc_root: PathBuf,
-    known: HashMap<u32, Known>,
+    known: HashMap<u32, CandidateState>,
     looked: Option<Nanos>,
     /// Images that numbers had which are in use no more, so that a number that is used again does
     /// not pass for the process before.
@@ -110,7 +110,7 @@ impl Candidates {
     /// Looks at all processes and returns those to watch, by number. `own` is never among them.
     pub fn look(
         &mut self,
-        selection: &Selection,
+        selection: &ProcessSelection,
         filter: Filter,
         now: Nanos,
         own: u32,
@@ -211,7 +211,7 @@ impl Candidates {
         let spent_ns = before
             .filter(|_| same_start)
             .map(|known| cpu_ns.saturating_sub(known.cpu_ns));
-        let known = Known {
+        let known = CandidateState {
             start: stat.start,
             name: stat.name,
             program: program.clone(),
@@ -242,7 +242,7 @@ impl Candidates {
 }
 
 /// The numbers of what is selected, children included where they are wanted.
-fn selected(found: &BTreeMap<u32, Found>, selection: &Selection) -> BTreeSet<u32> {
+fn selected(found: &BTreeMap<u32, Found>, selection: &ProcessSelection) -> BTreeSet<u32> {
     let everything = selection.pids.is_empty()
         && selection.users.is_empty()
         && selection.programs.is_empty()

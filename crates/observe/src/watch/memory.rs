@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{AddressRange, NodeId};
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::{Held, Placed, Unit};
+use isotherm_model::watch::{Placed, Unit, UnitResidency};
 use isotherm_sys::pages;
 
 use crate::resident::{PageTables, Span};
@@ -29,7 +29,7 @@ const CALL: usize = 4096;
 
 /// How the memory of processes is cut and what is fast.
 #[derive(Clone, Debug)]
-pub struct Layout {
+pub struct NodeLayout {
     /// Where `proc` is.
     pub proc_root: PathBuf,
     /// Bytes of a unit, a multiple of the page size.
@@ -42,7 +42,7 @@ pub struct Layout {
 
 /// The resident parts of a process, unit by unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Resident {
+pub struct ProcessMemory {
     units: Vec<Pieces>,
     /// Bytes that the process had in all then, by the kernel's own count.
     of_process: u64,
@@ -57,13 +57,13 @@ struct Pieces {
     huge: bool,
 }
 
-impl Layout {
+impl NodeLayout {
     /// The resident parts of what a process may have moved, by address. Nothing where it has ended.
     /// The kernel counts `of_process` bytes resident of it, files and shared memory included.
     ///
     /// # Errors
     /// Its mappings or its page tables may not be read.
-    pub fn resident(&self, process: Process, of_process: u64) -> io::Result<Resident> {
+    pub fn resident(&self, process: Process, of_process: u64) -> io::Result<ProcessMemory> {
         let read = || {
             let maps = self.proc_root.join(process.pid.to_string()).join("maps");
             let ranges = movable(&std::fs::read_to_string(maps)?);
@@ -72,16 +72,20 @@ impl Layout {
             if self.unit < HUGE_PAGE {
                 mark_huge(&mut units, &tables.huge_spans(&ranges)?);
             }
-            Ok(Resident { units, of_process })
+            Ok(ProcessMemory { units, of_process })
         };
-        read().or_else(|error| if_gone(error, Resident::default()))
+        read().or_else(|error| if_gone(error, ProcessMemory::default()))
     }
 
     /// What a process holds, each unit once, given what is resident of it. Nothing where it has ended.
     ///
     /// # Errors
     /// Its nodes may not be asked for.
-    pub fn held(&self, process: Process, resident: &Resident) -> io::Result<Vec<Held>> {
+    pub fn held(
+        &self,
+        process: Process,
+        resident: &ProcessMemory,
+    ) -> io::Result<Vec<UnitResidency>> {
         let pieces = &resident.units;
         let fast = match self.fast_shares(process.pid, pieces) {
             Err(error) => return if_gone(error, Vec::new()),
@@ -91,7 +95,7 @@ impl Layout {
             let resident = pieces.bytes().min(self.unit);
             // The product of two sizes fits 128 bits; the share is at most one.
             let fast = u128::from(resident) * u128::from(on_fast) / u128::from(known.max(1));
-            Held {
+            UnitResidency {
                 unit: Unit {
                     process,
                     start: pieces.start,
@@ -157,7 +161,7 @@ impl Layout {
     }
 }
 
-impl Resident {
+impl ProcessMemory {
     /// True where the process, which has so many bytes now, has grown or shrunk by more than an eighth.
     pub(super) const fn is_old(&self, of_process: u64) -> bool {
         self.of_process.abs_diff(of_process) > self.of_process / 8
@@ -319,7 +323,7 @@ const RESERVE: u64 = 32;
 
 #[cfg(test)]
 mod tests {
-    use super::{Layout, Pieces, Resident, Span, capacity, cut, mark_huge, movable};
+    use super::{NodeLayout, Pieces, ProcessMemory, Span, capacity, cut, mark_huge, movable};
     use isotherm_model::batch::Process;
     use isotherm_model::movement::NodeId;
     use isotherm_model::units::Bytes;
@@ -328,8 +332,8 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    fn layout() -> Layout {
-        Layout {
+    fn layout() -> NodeLayout {
+        NodeLayout {
             proc_root: PathBuf::from("/proc"),
             unit: 64 << 10,
             page: rustix::param::page_size() as u64,
@@ -346,7 +350,7 @@ mod tests {
         let pid = std::process::id();
         let placed = |fast: &[u32]| {
             let fast = fast.iter().copied().map(NodeId).collect();
-            Layout { fast, ..layout() }.placed(pid, &samples)
+            NodeLayout { fast, ..layout() }.placed(pid, &samples)
         };
         if placed(&[0]).samples == 0 {
             return isotherm_skip::skip!("this process may not ask for its nodes");
@@ -418,7 +422,7 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
 
     #[test]
     fn samples_lie_one_in_each_part_and_over_the_turns_everywhere() {
-        let resident = Resident::of_spans(&[0..4 * 4096, MIB / 2..MIB / 2 + 4 * 4096], MIB);
+        let resident = ProcessMemory::of_spans(&[0..4 * 4096, MIB / 2..MIB / 2 + 4 * 4096], MIB);
         let mut seen = BTreeSet::new();
         for turn in 0..4 {
             let (range, bytes, pages) = resident.samples(4096, 2, turn).next().expect("a unit");
@@ -429,7 +433,7 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
         }
         assert_eq!(seen.len(), 8);
         let page = 0..4096;
-        let few = Resident::of_spans(std::slice::from_ref(&page), MIB);
+        let few = ProcessMemory::of_spans(std::slice::from_ref(&page), MIB);
         let pages: Vec<_> = few.samples(4096, 8, 9).map(|(_, _, pages)| pages).collect();
         assert_eq!(pages, [[0]]);
     }
@@ -465,9 +469,9 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
 
     #[test]
     fn what_was_read_is_old_when_the_process_has_grown_or_shrunk_by_more_than_an_eighth() {
-        let read = Resident {
+        let read = ProcessMemory {
             of_process: 800,
-            ..Resident::default()
+            ..ProcessMemory::default()
         };
         let old: Vec<u64> = [0, 699, 700, 800, 900, 901]
             .into_iter()
@@ -484,9 +488,9 @@ d000-e000 rw-p 00000000 00:00 0   [stack]
         };
         assert_eq!(
             layout().resident(gone, 0).expect("no error"),
-            Resident::default()
+            ProcessMemory::default()
         );
-        let resident = Resident {
+        let resident = ProcessMemory {
             units: cut(
                 &Vec::from([Span {
                     start: MIB,

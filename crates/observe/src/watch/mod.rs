@@ -21,13 +21,13 @@
 mod bit_source;
 pub mod bits;
 pub mod candidates;
-pub mod cost;
 pub mod damon;
 mod frames;
-pub mod look;
 pub mod memory;
 pub mod page_idle;
-pub mod rest;
 mod sample_nodes;
 pub mod samples;
+pub mod scan_context;
+pub mod scan_interval;
+pub mod source_throttle;
 pub mod watcher;

@@ -23,12 +23,12 @@ use std::path::Path;
 use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::Nanos;
-use isotherm_model::watch::{Evidence, Sighting};
+use isotherm_model::watch::{AccessReport, SourceKind};
 
-use super::cost::Stride;
 use super::frames::{Frame, Frames, word};
-use super::look::Look;
-use super::memory::Resident;
+use super::memory::ProcessMemory;
+use super::scan_context::ScanContext;
+use super::scan_interval::ScanInterval;
 use crate::accessed::{WINDOW, next_window};
 use crate::clock::Clock;
 use crate::perf_source::empty_report;
@@ -58,14 +58,14 @@ const HUGE: u64 = 512;
 pub struct PageIdle {
     bitmap: File,
     flags: File,
-    stride: Stride,
+    interval: ScanInterval,
     windows: u64,
     window: Nanos,
     report: SourceReport,
 }
 
 /// A part of a process's memory and the frames that stand for it.
-struct Asked {
+struct MarkedPage {
     process: Process,
     range: AddressRange,
     /// Pages of it that are resident.
@@ -94,7 +94,7 @@ impl PageIdle {
         Ok(Self {
             bitmap,
             flags,
-            stride: Stride::new(budget_ppm),
+            interval: ScanInterval::new(budget_ppm),
             windows: 0,
             window: WINDOW,
             report: empty_report("page-idle", note.to_owned()),
@@ -109,13 +109,13 @@ impl PageIdle {
 
     /// Changes its budget.
     pub const fn set_budget(&mut self, budget_ppm: u64) {
-        self.stride.set_budget(budget_ppm);
+        self.interval.set_budget(budget_ppm);
     }
 
     /// Opens a window on what these processes have resident and adds what was accessed in it. Where
     /// the source is too dear for its budget, most calls do nothing.
-    pub fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
-        let Some(strides) = self.stride.due() else {
+    pub fn look(&mut self, look: &ScanContext<'_>, sightings: &mut Vec<AccessReport>) {
+        let Some(strides) = self.interval.due() else {
             return;
         };
         let begin = look.clock.busy();
@@ -126,23 +126,23 @@ impl PageIdle {
             match self.frames(look.proc_root, *process, resident, look.page) {
                 Ok(parts) => asked.extend(parts),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => self.report.trouble = format!("frame numbers: {error}"),
+                Err(error) => self.report.warning = format!("frame numbers: {error}"),
             }
         }
         if let Err(error) = self.window(look.clock, &asked, sightings) {
-            self.report.trouble = format!("the bitmap of idle pages: {error}");
+            self.report.warning = format!("the bitmap of idle pages: {error}");
         }
         self.report.cost += look.clock.busy().saturating_sub(begin);
         let span = Nanos(look.span.0.saturating_mul(u64::from(strides)));
-        self.stride.learn(self.report.cost, span);
+        self.interval.learn(self.report.cost, span);
     }
 
     /// Marks, waits and looks.
     fn window(
         &mut self,
         clock: &dyn Clock,
-        asked: &[Asked],
-        sightings: &mut Vec<Sighting>,
+        asked: &[MarkedPage],
+        sightings: &mut Vec<AccessReport>,
     ) -> io::Result<()> {
         let mut words = BTreeMap::<u64, u64>::new();
         for frame in asked.iter().flat_map(|asked| &asked.frames) {
@@ -171,11 +171,11 @@ impl PageIdle {
             // Both factors count pages of one unit.
             let hits = part.pages.saturating_mul(all - idle) / all.max(1);
             if hits > 0 {
-                sightings.push(Sighting {
+                sightings.push(AccessReport {
                     process: part.process,
                     range: part.range,
                     hits,
-                    evidence: Evidence::AccessedBits,
+                    kind: SourceKind::AccessedBits,
                     physical: None,
                 });
             }
@@ -191,9 +191,9 @@ impl PageIdle {
         &mut self,
         proc_root: &Path,
         process: Process,
-        resident: &Resident,
+        resident: &ProcessMemory,
         page: u64,
-    ) -> io::Result<Vec<Asked>> {
+    ) -> io::Result<Vec<MarkedPage>> {
         let pagemap = Frames::open(proc_root, process.pid, page)?;
         let (mut parts, mut hidden) = (Vec::new(), false);
         for (range, bytes, addresses) in resident.samples(page, PAGES, self.windows) {
@@ -205,7 +205,7 @@ impl PageIdle {
                     Frame::Number(frame) => frames.extend(self.markable(frame)?),
                 }
             }
-            parts.push(Asked {
+            parts.push(MarkedPage {
                 process,
                 range,
                 pages: bytes.0 / page.max(1),
@@ -213,7 +213,7 @@ impl PageIdle {
             });
         }
         if hidden {
-            self.report.trouble =
+            self.report.warning =
                 format!("the kernel hides frame numbers; idle pages need {REMEDY}");
         }
         Ok(parts)

@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use isotherm_model::movement::NodeId;
-use isotherm_model::watch::Sighting;
+use isotherm_model::watch::AccessReport;
 
 /// Samples by node since the start.
 #[derive(Debug)]
@@ -49,8 +49,8 @@ impl SampleNodes {
     /// Counts those that tell a physical address, and hands over the node of each.
     pub(super) fn count<'a>(
         &mut self,
-        sightings: &'a [Sighting],
-        mut take: impl FnMut(&'a Sighting, Option<NodeId>),
+        sightings: &'a [AccessReport],
+        mut take: impl FnMut(&'a AccessReport, Option<NodeId>),
     ) {
         // Memory may have been added since the nodes were read, but asking again for each address
         // that none of them has would be dear.
@@ -129,20 +129,20 @@ mod tests {
     use isotherm_model::batch::Process;
     use isotherm_model::movement::{AddressRange, NodeId};
     use isotherm_model::units::Bytes;
-    use isotherm_model::watch::{Evidence, Sighting};
+    use isotherm_model::watch::{AccessReport, SourceKind};
     use std::path::Path;
 
     const BLOCK: u64 = 128 << 20;
 
-    fn sample(physical: Option<u64>, hits: u64) -> Sighting {
-        Sighting {
+    fn sample(physical: Option<u64>, hits: u64) -> AccessReport {
+        AccessReport {
             process: Process::default(),
             range: AddressRange {
                 start: 0x7f00_0000_0000,
                 bytes: Bytes(1),
             },
             hits,
-            evidence: Evidence::TraceSamples,
+            kind: SourceKind::TraceSamples,
             physical,
         }
     }

@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Evidence, Sighting};
+use isotherm_model::watch::{AccessReport, SourceKind};
 use isotherm_model::words::counted;
-use isotherm_sys::perf::{Event, Sampler};
+use isotherm_sys::perf::{PerfEventAttributes, Sampler};
 
-use super::cost::Stride;
+use super::scan_interval::ScanInterval;
 use crate::clock::Clock;
-use crate::perf_source::{Addressing, Happening, PerfSource, What, empty_report};
+use crate::perf_source::{Addressing, EventKind, PerfEvent, PerfSource, empty_report};
 use crate::probe::THIS_THREAD;
-use crate::sample_price::{GUESS, Gaps, SamplePrice};
-use crate::source::Source;
+use crate::sample_cost::{GUESS, Gaps, SamplePrice};
+use crate::source::SampleSource;
 use isotherm_symbols::code::Code;
 use isotherm_symbols::decode::Architecture;
 
@@ -67,7 +67,7 @@ pub enum SampleWorth {
 
 /// The source.
 pub struct Samples {
-    source: Source,
+    source: SampleSource,
     root: PathBuf,
     rate: SampleRate,
     cpus: Vec<u32>,
@@ -76,7 +76,7 @@ pub struct Samples {
     all: Option<PerfSource>,
     /// Each thread by number.
     threads: BTreeMap<u32, PerfSource>,
-    stride: Stride,
+    interval: ScanInterval,
     report: SourceReport,
     /// What sources that were closed have told, so that sums never go back.
     closed: SourceReport,
@@ -102,7 +102,12 @@ impl Samples {
     /// Samples of this source, at most at this rate, for so many millionths of one processor's time. None
     /// where the source is not one of perf's.
     #[must_use]
-    pub fn open(source: Source, root: &Path, rate: SampleRate, budget_ppm: u64) -> Option<Self> {
+    pub fn open(
+        source: SampleSource,
+        root: &Path,
+        rate: SampleRate,
+        budget_ppm: u64,
+    ) -> Option<Self> {
         let (_, _, note) = source.event(root, rate.timer_hz.max(1))?;
         let proc_root = root.join("proc");
         let rate = SampleRate {
@@ -117,7 +122,7 @@ impl Samples {
             code: Code::new(Architecture::HERE, &proc_root),
             all: None,
             threads: BTreeMap::new(),
-            stride: Stride::new(budget_ppm),
+            interval: ScanInterval::new(budget_ppm),
             report: empty_report(source.name(), note.to_owned()),
             closed: empty_report(source.name(), String::new()),
             closed_by_cpu: Vec::new(),
@@ -132,13 +137,13 @@ impl Samples {
 
     fn attach_to_all(&mut self) {
         // What SPE writes does not say whose it is; only that of a thread's own event is known.
-        if self.source == Source::Spe {
+        if self.source == SampleSource::Spe {
             return;
         }
         let all = self.attach(Sampler::EVERY_PROCESS);
-        self.report.trouble.clone_from(&all.report.trouble);
+        self.report.warning.clone_from(&all.report.warning);
         self.all = all.is_attached().then_some(all);
-        let is_apart = self.all.is_none() && self.source == Source::Timer;
+        let is_apart = self.all.is_none() && self.source == SampleSource::Timer;
         self.own = is_apart.then(|| self.attach(THIS_THREAD));
     }
 
@@ -150,14 +155,14 @@ impl Samples {
     /// What a sample of the timer takes of a program; None where the source is another.
     #[must_use]
     pub fn price(&self) -> Option<Nanos> {
-        (self.source == Source::Timer).then(|| self.price.get())
+        (self.source == SampleSource::Timer).then(|| self.price.get())
     }
 
     /// Lets samples of the timer interrupt this thread for a moment, and learns from those that do what one takes.
     #[must_use]
     pub fn watch_own(&self, clock: &dyn Clock) -> Gaps {
         match self.source {
-            Source::Timer => Gaps::watch(clock, OWN),
+            SampleSource::Timer => Gaps::watch(clock, OWN),
             _ => Gaps::default(),
         }
     }
@@ -167,9 +172,9 @@ impl Samples {
     pub fn report(&self) -> SourceReport {
         let mut report = self.report.clone();
         let silence = self.silence();
-        report.trouble = match (report.trouble.as_str(), silence.as_str()) {
+        report.warning = match (report.warning.as_str(), silence.as_str()) {
             ("", _) => silence,
-            (_, "") => report.trouble,
+            (_, "") => report.warning,
             (trouble, silence) => format!("{silence}; {trouble}"),
         };
         report
@@ -231,12 +236,12 @@ impl Samples {
     /// is spent for each look and not for each sample, and a hit rate of three samples says nothing.
     fn hz(&self) -> u32 {
         let least = self.rate.timer_hz.min(TIMER_HZ_LEAST);
-        (self.rate.timer_hz / self.stride.get()).max(least)
+        (self.rate.timer_hz / self.interval.get()).max(least)
     }
 
     /// The period of a PMU's event that has this one by default.
     fn given_period(&self, default: u64) -> u64 {
-        let slowed = default.saturating_mul(self.stride.get().into());
+        let slowed = default.saturating_mul(self.interval.get().into());
         (slowed / u64::from(self.rate.pmu)).max(1)
     }
 
@@ -251,12 +256,12 @@ impl Samples {
     /// Samples of the timer a second and processor; None where the source is another.
     #[must_use]
     pub fn of_timer(&self) -> Option<u32> {
-        (self.source == Source::Timer).then(|| self.hz())
+        (self.source == SampleSource::Timer).then(|| self.hz())
     }
 
     /// Changes its budget.
     pub const fn set_budget(&mut self, budget_ppm: u64) {
-        self.stride.set_budget(budget_ppm);
+        self.interval.set_budget(budget_ppm);
     }
 
     fn attach(&self, thread: u32) -> PerfSource {
@@ -267,7 +272,7 @@ impl Samples {
         let mut perf = PerfSource::new(self.source.name(), addressing, note.to_owned());
         match event {
             Ok(event) => {
-                let slowed = |event: Event| Event {
+                let slowed = |event: PerfEventAttributes| PerfEventAttributes {
                     period: match addressing {
                         Addressing::Decoded => event.period,
                         // The timer has its rate; other events are slowed by the same measure.
@@ -282,13 +287,13 @@ impl Samples {
                 let (event, beside) = (slowed(event), self.source.beside(&self.root).map(slowed));
                 let a_second = match addressing {
                     Addressing::Decoded => hz,
-                    Addressing::Given => PMU_HZ.saturating_mul(self.rate.pmu) / self.stride.get(),
+                    Addressing::Given => PMU_HZ.saturating_mul(self.rate.pmu) / self.interval.get(),
                 };
                 let ring = ring_bytes(&event, a_second);
                 perf.attach(&event, beside.as_ref(), thread, (&self.cpus, ring));
                 perf.switch(true);
             }
-            Err(why) => perf.report.trouble = why,
+            Err(why) => perf.report.warning = why,
         }
         perf
     }
@@ -319,14 +324,14 @@ impl Samples {
             }
             for thread in threads(&self.root.join("proc"), process.pid) {
                 if (self.threads.len() + 1) * self.cpus.len() > EVENTS_AT_MOST {
-                    self.report.trouble = format!(
+                    self.report.warning = format!(
                         "{EVENTS_AT_MOST} events are open, and more threads are not sampled; \
                          CAP_PERFMON makes one event a processor do for all"
                     );
                     return;
                 }
                 let source = self.attach(thread);
-                self.report.trouble.clone_from(&source.report.trouble);
+                self.report.warning.clone_from(&source.report.warning);
                 if source.is_attached() {
                     self.threads.insert(thread, source);
                     self.owners.insert(thread, *process);
@@ -347,11 +352,11 @@ impl Samples {
         processes: &[Process],
         gaps: &Gaps,
         (span, watched): (Nanos, Nanos),
-        sightings: &mut Vec<Sighting>,
+        sightings: &mut Vec<AccessReport>,
     ) {
         self.watched += watched;
         self.gather(clock, processes, gaps, sightings);
-        if self.stride.learn(self.report.cost, span) {
+        if self.interval.learn(self.report.cost, span) {
             self.open_again();
         }
     }
@@ -363,7 +368,7 @@ impl Samples {
         clock: &dyn Clock,
         processes: &[Process],
         gaps: &Gaps,
-        sightings: &mut Vec<Sighting>,
+        sightings: &mut Vec<AccessReport>,
     ) {
         let begin = clock.busy();
         let by_pid: HashMap<u32, Process> = processes
@@ -372,8 +377,8 @@ impl Samples {
             .collect();
         let mut accesses = Accesses::default();
         let (code, price, own) = (&mut self.code, &mut self.price, std::process::id());
-        let mut take = |source: &mut PerfSource, happening: Happening| {
-            let What::Sample(_, sample) = happening.what else {
+        let mut take = |source: &mut PerfSource, happening: PerfEvent| {
+            let EventKind::Sample(_, sample) = happening.kind else {
                 return;
             };
             if sample.pid == own
@@ -448,7 +453,7 @@ fn timer_hz(hz: u32) -> u32 {
 
 /// Bytes of a ring that is read about once a second, into which so many samples come: those of a second and a
 /// quarter fit.
-fn ring_bytes(event: &Event, samples: u32) -> usize {
+fn ring_bytes(event: &PerfEventAttributes, samples: u32) -> usize {
     let wanted = event.layout().sample_bytes() * (samples + samples / 4) as usize;
     wanted.clamp(64 << 10, 1 << 20)
 }
@@ -470,15 +475,15 @@ impl Accesses {
         has_room
     }
 
-    fn sightings(self) -> impl Iterator<Item = Sighting> {
-        let sighting = |((process, start, physical), hits)| Sighting {
+    fn sightings(self) -> impl Iterator<Item = AccessReport> {
+        let sighting = |((process, start, physical), hits)| AccessReport {
             process,
             range: AddressRange {
                 start,
                 bytes: Bytes(1),
             },
             hits,
-            evidence: Evidence::TraceSamples,
+            kind: SourceKind::TraceSamples,
             physical,
         };
         self.0.into_iter().map(sighting)

@@ -7,25 +7,27 @@ use std::path::PathBuf;
 use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::movement::NodeId;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Evidence, Held, Observation, Placed, Sighting, Watched};
+use isotherm_model::watch::{
+    AccessReport, Observation, Placed, SourceKind, UnitResidency, Watched,
+};
 
 use super::bit_source::BitSource;
 use super::bits::MappingBits;
-use super::candidates::{Candidate, Candidates, Filter, Selection};
-use super::cost::{Stride, affordable_hz};
-use super::look::Look;
-use super::memory::{Layout, Resident, capacity};
-use super::rest::{Rest, Resting};
+use super::candidates::{Candidate, Candidates, Filter, ProcessSelection};
+use super::memory::{NodeLayout, ProcessMemory, capacity};
 use super::sample_nodes::SampleNodes;
 use super::samples::{SampleRate, SampleWorth, Samples};
+use super::scan_context::ScanContext;
+use super::scan_interval::{ScanInterval, affordable_hz};
+use super::source_throttle::{SourceThrottle, ThrottleStatus};
 use crate::clock::Clock;
 use crate::perf_source::empty_report;
-use crate::sample_price::Gaps;
-use crate::source::Source;
+use crate::sample_cost::Gaps;
+use crate::source::SampleSource;
 
 /// Where accessed bits come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Bits {
+pub enum AccessedBitSource {
     /// From DAMON where it can be had, else by mappings where no sample is usable: a mapping tells little
     /// beside samples, and its pages cost the program more than those do.
     #[default]
@@ -51,7 +53,7 @@ pub struct WatcherConfig {
     /// one that was killed; None where nothing is to be known.
     pub state: Option<PathBuf>,
     /// Which processes.
-    pub selection: Selection,
+    pub selection: ProcessSelection,
     /// Which of them are worth it.
     pub filter: Filter,
     /// Bytes of a unit.
@@ -61,9 +63,9 @@ pub struct WatcherConfig {
     /// The most of the fast tier that may be used.
     pub fast_limit: Bytes,
     /// Where accessed bits come from.
-    pub bits: Bits,
+    pub bits: AccessedBitSource,
     /// Where samples come from; None for nowhere.
-    pub samples: Option<Source>,
+    pub samples: Option<SampleSource>,
     /// How often is sampled, at most.
     pub sample_rate: SampleRate,
     /// A first guess at what a sample of the timer takes of the program that it interrupts; None for the usual one.
@@ -77,22 +79,22 @@ pub struct WatcherConfig {
 pub struct Watcher {
     config: WatcherConfig,
     clock: Box<dyn Clock>,
-    layout: Layout,
+    layout: NodeLayout,
     candidates: Candidates,
     watched: Vec<Candidate>,
     bits: Option<BitSource>,
     mappings: Option<MappingBits>,
     samples: Option<Samples>,
     sample_nodes: SampleNodes,
-    bits_rest: Rest,
-    samples_rest: Rest,
+    bits_rest: SourceThrottle,
+    samples_rest: SourceThrottle,
     /// What is resident of each process, as it was read last.
-    resident: BTreeMap<Process, Resident>,
+    resident: BTreeMap<Process, ProcessMemory>,
     memory: SourceReport,
-    memory_stride: Stride,
+    memory_stride: ScanInterval,
     scan: SourceReport,
     counters: SourceReport,
-    sightings: Vec<Sighting>,
+    sightings: Vec<AccessReport>,
     placed: BTreeMap<Process, Placed>,
     /// Times that samples were taken since the timer got another rate.
     since_other_rate: u32,
@@ -128,7 +130,7 @@ impl Watcher {
         let memory_note = "0.05 us a page of 4 KiB without PAGEMAP_SCAN, less with it, and 0.3 us for \
                            each of four pages a unit";
         let mut watcher = Self {
-            layout: Layout {
+            layout: NodeLayout {
                 proc_root: proc_root.clone(),
                 unit: config.unit.0,
                 page: rustix::param::page_size() as u64,
@@ -140,11 +142,11 @@ impl Watcher {
             mappings: None,
             samples: None,
             sample_nodes: SampleNodes::new(&config.root),
-            bits_rest: Rest::open(Evidence::AccessedBits, &config.root),
-            samples_rest: Rest::open(Evidence::TraceSamples, &config.root),
+            bits_rest: SourceThrottle::open(SourceKind::AccessedBits, &config.root),
+            samples_rest: SourceThrottle::open(SourceKind::TraceSamples, &config.root),
             resident: BTreeMap::new(),
             memory: empty_report("memory", memory_note.to_owned()),
-            memory_stride: Stride::new(config.budget_ppm),
+            memory_stride: ScanInterval::new(config.budget_ppm),
             scan: empty_report("processes", "some 50 us a process and second".to_owned()),
             counters: empty_report(
                 "counters",
@@ -170,9 +172,13 @@ impl Watcher {
         let [samples, bits, _] = PARTS.map(|part| config.budget_ppm / 10 * part);
         let (root, state) = (config.root.as_path(), config.state.as_deref());
         let opened = BitSource::open(config.bits, root, state, bits);
-        let mappings = opened.is_err() || matches!(config.bits, Bits::Auto | Bits::Mappings);
+        let mappings = opened.is_err()
+            || matches!(
+                config.bits,
+                AccessedBitSource::Auto | AccessedBitSource::Mappings
+            );
         self.bits = opened.unwrap_or_else(|why| {
-            self.counters.trouble = why;
+            self.counters.warning = why;
             None
         });
         self.mappings = mappings.then(|| MappingBits::new(self.of_mappings(config.budget_ppm)));
@@ -188,8 +194,8 @@ impl Watcher {
         }
         if self.bits_rest.never_rests() || self.samples_rest.never_rests() {
             let why = "a kind of source never rests by the rule of 20 %: see below";
-            let before = std::mem::take(&mut self.counters.trouble);
-            self.counters.trouble = match before.is_empty() {
+            let before = std::mem::take(&mut self.counters.warning);
+            self.counters.warning = match before.is_empty() {
                 true => why.to_owned(),
                 false => format!("{before}; {why}"),
             };
@@ -255,10 +261,10 @@ impl Watcher {
     }
 
     /// What each kind of source rests by, and whether it does now.
-    pub fn resting(&self) -> impl Iterator<Item = Resting> {
+    pub fn throttle(&self) -> impl Iterator<Item = ThrottleStatus> {
         [&self.bits_rest, &self.samples_rest]
             .into_iter()
-            .map(Rest::resting)
+            .map(SourceThrottle::throttle)
     }
 
     /// What a sample stands for now; None where there are none.
@@ -268,7 +274,7 @@ impl Watcher {
     }
 
     /// Chooses other processes, at the next tick.
-    pub fn select(&mut self, selection: Selection, filter: Filter) {
+    pub fn select(&mut self, selection: ProcessSelection, filter: Filter) {
         (self.config.selection, self.config.filter) = (selection, filter);
     }
 
@@ -404,7 +410,7 @@ impl Watcher {
     fn of_mappings(&self, budget_ppm: u64) -> u64 {
         let [_, bits, _] = PARTS;
         match self.config.samples {
-            Some(Source::Timer) => budget_ppm / 100 * (100 - INTERRUPTS),
+            Some(SampleSource::Timer) => budget_ppm / 100 * (100 - INTERRUPTS),
             _ => budget_ppm / 10 * bits,
         }
     }
@@ -426,7 +432,7 @@ impl Watcher {
             self.look_at_bits(&processes, span);
         }
         if self.samples_rest.rests() {
-            let samples = |sighting: &Sighting| sighting.evidence == Evidence::TraceSamples;
+            let samples = |sighting: &AccessReport| sighting.kind == SourceKind::TraceSamples;
             self.sightings.retain(|sighting| !samples(sighting));
             self.placed.clear();
         }
@@ -442,8 +448,8 @@ impl Watcher {
             epoch,
             span,
             processes: self.watched.iter().map(|one| self.named(one)).collect(),
-            held,
-            sightings: std::mem::take(&mut self.sightings),
+            residency: held,
+            access_reports: std::mem::take(&mut self.sightings),
             placed: std::mem::take(&mut self.placed),
             capacity,
             sources: self.reports(),
@@ -455,7 +461,7 @@ impl Watcher {
             process: candidate.process,
             name: candidate.name.clone(),
             control_group: candidate.control_group.clone(),
-            trouble: self
+            warning: self
                 .trouble
                 .get(&candidate.process)
                 .cloned()
@@ -465,7 +471,7 @@ impl Watcher {
 
     /// True where `auto` does without mappings: samples tell something, or may soon.
     fn samples_suffice(&mut self) -> bool {
-        if self.config.bits != Bits::Auto {
+        if self.config.bits != AccessedBitSource::Auto {
             return false;
         }
         match &self.samples {
@@ -480,7 +486,7 @@ impl Watcher {
 
     fn look_at_bits(&mut self, processes: &[Process], span: Nanos) {
         let samples_suffice = self.samples_suffice();
-        let look = Look {
+        let look = ScanContext {
             clock: &*self.clock,
             proc_root: &self.layout.proc_root,
             resident: &self.resident,
@@ -504,7 +510,7 @@ impl Watcher {
     /// What the processes hold. What is resident is read in every epoch, or less often where that
     /// is too dear, but always of a process that has grown or shrunk; where it lies is asked in every
     /// epoch, because it was just changed.
-    fn held(&mut self, span: Nanos) -> Vec<Held> {
+    fn held(&mut self, span: Nanos) -> Vec<UnitResidency> {
         let begin = self.clock.busy();
         let due = self.memory_stride.due();
         let mut held = Vec::new();
@@ -535,7 +541,12 @@ impl Watcher {
         held
     }
 
-    fn held_by(&mut self, process: Process, bytes: u64, again: bool) -> io::Result<Vec<Held>> {
+    fn held_by(
+        &mut self,
+        process: Process,
+        bytes: u64,
+        again: bool,
+    ) -> io::Result<Vec<UnitResidency>> {
         let known = self.resident.get(&process);
         if again || known.is_none_or(|resident| resident.is_old(bytes)) {
             let resident = self.layout.resident(process, bytes)?;

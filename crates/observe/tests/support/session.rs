@@ -5,8 +5,8 @@ use std::path::Path;
 
 use isotherm_abi::accesses::{AccessTable, REGION_COUNT_BYTES};
 use isotherm_abi::session::{
-    ArenaRecord, CHUNK_MAPPING, Counter, FrameRecord, Layout, MAGIC, MappingRecord, ModuleRecord,
-    NO_TIER, SessionHeader, SiteRecord, State, TouchRecord, TouchRing,
+    ArenaRecord, CHUNK_MAPPING, FrameRecord, MAGIC, MappingRecord, ModuleRecord, NO_TIER,
+    SessionCounter, SessionHeader, SessionLayout, SessionState, SiteRecord, TouchRecord, TouchRing,
 };
 use isotherm_abi::{CHUNK_BYTES, VERSION};
 
@@ -19,7 +19,7 @@ pub(crate) const CHUNKS: u64 = 64;
 /// The bytes of a session file in the making.
 pub(crate) struct SessionBytes {
     pub(crate) bytes: Vec<u8>,
-    layout: Layout,
+    layout: SessionLayout,
 }
 
 macro_rules! put {
@@ -34,7 +34,7 @@ macro_rules! put {
 impl SessionBytes {
     /// A file of a process that has just started.
     pub(crate) fn new(pid: u32, parent: u32, start_ns: u64) -> Self {
-        let layout = Layout {
+        let layout = SessionLayout {
             module_slots: 4,
             site_slots: 8,
             arena_slots: 8,
@@ -62,17 +62,18 @@ impl SessionBytes {
         };
         file.put(0, &MAGIC);
         put!(file, 0, SessionHeader, version, VERSION);
+        let header_bytes = size_of::<SessionHeader>() as u32;
+        put!(file, 0, SessionHeader, header_bytes, header_bytes);
+        put!(file, 0, SessionHeader, pid, pid);
+        put!(file, 0, SessionHeader, parent_pid, parent);
+        put!(file, 0, SessionHeader, depth, 4u32);
         put!(
             file,
             0,
             SessionHeader,
-            header_bytes,
-            (size_of::<SessionHeader>() as u32)
+            state,
+            (SessionState::Running as u32)
         );
-        put!(file, 0, SessionHeader, pid, pid);
-        put!(file, 0, SessionHeader, parent_pid, parent);
-        put!(file, 0, SessionHeader, depth, 4u32);
-        put!(file, 0, SessionHeader, state, (State::Running as u32));
         put!(file, 0, SessionHeader, start_ns, start_ns);
         put!(file, 0, SessionHeader, pool_base, POOL);
         put!(file, 0, SessionHeader, pool_bytes, (CHUNKS * CHUNK_BYTES));
@@ -202,7 +203,7 @@ impl SessionBytes {
         self.put(at, &count.to_ne_bytes());
     }
 
-    pub(crate) fn counter(&mut self, counter: Counter, value: u64) {
+    pub(crate) fn counter(&mut self, counter: SessionCounter, value: u64) {
         let at = offset_of!(SessionHeader, counters) + 8 * counter as usize;
         self.put(at as u64, &value.to_ne_bytes());
     }

@@ -63,7 +63,7 @@ fn rank(pid: u32, rows: &[(u32, u64, u64, u64)]) -> Profile {
         lost: 1,
         cost: Nanos(5),
         cost_note: String::new(),
-        trouble: String::new(),
+        warning: String::new(),
     }];
     profile
 }

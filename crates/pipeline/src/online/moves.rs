@@ -1,4 +1,4 @@
-//! Which of the wished moves pay for themselves.
+//! Which of the requested moves pay for themselves.
 //!
 //! ```text
 //! gain  = accesses a second * (cost there - cost here) * horizon       (of the part that fits)
@@ -74,7 +74,7 @@ fn rooms(config: &OnlineConfig, candidates: &[Candidate]) -> Vec<f64> {
     rooms
 }
 
-/// One pass over the wished promotions, hottest first. True where something moved.
+/// One pass over the requested promotions, hottest first. True where something moved.
 fn promote(config: &OnlineConfig, candidates: &mut [Candidate]) -> bool {
     let mut moved = false;
     let mut rooms = rooms(config, candidates);

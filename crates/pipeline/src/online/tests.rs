@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 const FAST: TierIndex = TierIndex(0);
 const SLOW: TierIndex = TierIndex(1);
 
-/// A machine in which each wish is granted at once.
+/// A machine in which each request is granted at once.
 struct Machine {
     online: Online,
     tiers: BTreeMap<SiteId, TierIndex>,

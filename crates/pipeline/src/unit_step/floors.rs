@@ -22,8 +22,8 @@ use std::cmp::Reverse;
 
 use isotherm_model::page::PageIndex;
 
-use super::grains::Grains;
 use super::groups::Groups;
+use super::huge_page_groups::HugePageGroups;
 use super::index::Index;
 
 /// What is due to each group, and what is kept for that alone.
@@ -46,7 +46,7 @@ enum Due {
 
 /// What is known of the units: lists by their number.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Standing<'a> {
+pub(super) struct PlacementState<'a> {
     /// Heat, weighed by priorities.
     pub ranks: &'a [u64],
     /// Which units are fast.
@@ -54,10 +54,10 @@ pub(super) struct Standing<'a> {
     /// Which may be moved now.
     pub movable: &'a [bool],
     /// Which of them move together.
-    pub grains: &'a Grains,
+    pub grains: &'a HugePageGroups,
 }
 
-impl Standing<'_> {
+impl PlacementState<'_> {
     /// True where a unit is fast or can be, with all that move with it.
     fn may_be_fast(&self, page: PageIndex) -> bool {
         let mut together = self.grains.with(&page).iter();
@@ -106,7 +106,7 @@ impl Floors {
         &mut self,
         groups: &Groups,
         index: &Index,
-        standing: Standing<'_>,
+        standing: PlacementState<'_>,
         capacity: usize,
         wanted: &mut Vec<PageIndex>,
     ) {
@@ -122,7 +122,7 @@ impl Floors {
         let room = capacity.saturating_sub(wanted.len());
         wanted.extend(standing.grains.fitting(&released, room));
         if wanted.len() > capacity {
-            let Standing { ranks, fast, .. } = standing;
+            let PlacementState { ranks, fast, .. } = standing;
             let key = |page: &PageIndex| (due[page.at()], fast[page.at()], ranks[page.at()]);
             wanted.sort_unstable_by_key(|page| (Reverse(key(page)), *page));
             *wanted = standing.grains.fitting(wanted, capacity);
@@ -140,7 +140,7 @@ impl Floors {
         &self,
         groups: &Groups,
         index: &Index,
-        standing: Standing<'_>,
+        standing: PlacementState<'_>,
         wanted: &[PageIndex],
     ) -> (Vec<PageIndex>, Vec<Due>) {
         let (ranks, fast, grains) = (standing.ranks, standing.fast, standing.grains);
@@ -197,7 +197,7 @@ fn mark<'a>(marked: &mut [bool], pages: impl IntoIterator<Item = &'a PageIndex>)
 }
 
 /// Marks what a floor of so many units keeps, the best of it first.
-fn mark_due(due: &mut [Due], kept: &[PageIndex], units: usize, grains: &Grains) {
+fn mark_due(due: &mut [Due], kept: &[PageIndex], units: usize, grains: &HugePageGroups) {
     let mut marked = 0;
     for page in kept {
         if due[page.at()] == Due::No {
@@ -215,18 +215,18 @@ fn mark_due(due: &mut [Due], kept: &[PageIndex], units: usize, grains: &Grains) 
 
 #[cfg(test)]
 mod tests {
-    use super::{Floors, Standing};
-    use crate::unit_step::grains::Grains;
+    use super::{Floors, PlacementState};
     use crate::unit_step::groups::{Bounds, Groups, Priority};
+    use crate::unit_step::huge_page_groups::HugePageGroups;
     use crate::unit_step::index::Index;
     use isotherm_model::batch::Process;
     use isotherm_model::page::PageIndex;
     use isotherm_model::units::Bytes;
-    use isotherm_model::watch::{Held, Unit};
+    use isotherm_model::watch::{Unit, UnitResidency};
 
     /// Four units of the first group and four of the second, all warm but the last one.
     fn machine(floors: [usize; 2]) -> (Groups, Index) {
-        let held = |number: u64| Held {
+        let held = |number: u64| UnitResidency {
             unit: Unit {
                 process: Process::default(),
                 start: number * 4096,
@@ -254,11 +254,11 @@ mod tests {
         let (groups, index) = machine(floors);
         let mut floors = Floors::default();
         floors.begin(&groups, &index, &FAST);
-        let standing = Standing {
+        let standing = PlacementState {
             ranks: &[9, 8, 7, 6, 1, 2, 3, 0],
             fast: &FAST,
             movable: &[true, true, true, true, true, false, true, true],
-            grains: &Grains::default(),
+            grains: &HugePageGroups::default(),
         };
         let mut wanted: Vec<PageIndex> = wanted.iter().copied().map(PageIndex).collect();
         floors.lift(&groups, &index, standing, capacity, &mut wanted);
@@ -299,11 +299,11 @@ mod tests {
         };
         floors.begin(&groups, &index, &FAST);
         let (mut ranks, mut shown) = ([9, 8, 7, 6, 1, 2, 3, 0], FAST);
-        let standing = Standing {
+        let standing = PlacementState {
             ranks: &ranks.clone(),
             fast: &FAST,
             movable: &[true; 8],
-            grains: &Grains::default(),
+            grains: &HugePageGroups::default(),
         };
         assert_eq!(
             floors.hide(&mut ranks, &mut shown),

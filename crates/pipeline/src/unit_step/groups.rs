@@ -115,7 +115,7 @@ impl Groups {
             Some((watched.process, u32::try_from(number).ok()?))
         });
         let entries: BTreeMap<_, _> = entries.collect();
-        let of = |known: &super::index::Known| entries.get(&known.unit?.process).copied();
+        let of = |known: &super::index::UnitState| entries.get(&known.unit?.process).copied();
         Self::new(bounds.collect(), index.known().iter().map(of).collect())
     }
 

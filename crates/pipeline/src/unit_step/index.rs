@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use isotherm_model::batch::Process;
 use isotherm_model::page::PageIndex;
-use isotherm_model::watch::{Held, Unit};
+use isotherm_model::watch::{Unit, UnitResidency};
 
 /// Numbers that may be empty before it is worth losing what the policy has learnt: 4,096 units of
 /// 2 MiB are 8 GiB of programs that ended, and some 0.3 MiB of lists.
@@ -20,7 +20,7 @@ const WARM_EPOCHS: u8 = 8;
 
 /// What is known of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct UnitState {
     /// None where the unit is gone.
     pub unit: Option<Unit>,
     /// Bytes resident.
@@ -40,17 +40,17 @@ pub(super) struct Known {
 pub(super) struct Index {
     /// By process and address, so that the units in a range are found without walking the range.
     numbers: BTreeMap<Unit, u32>,
-    known: Vec<Known>,
+    known: Vec<UnitState>,
 }
 
 impl Index {
     /// The units by number.
-    pub(super) fn known(&self) -> &[Known] {
+    pub(super) fn known(&self) -> &[UnitState] {
         &self.known
     }
 
     /// The unit with this number, to be changed.
-    pub(super) fn known_mut(&mut self, page: PageIndex) -> Option<&mut Known> {
+    pub(super) fn known_mut(&mut self, page: PageIndex) -> Option<&mut UnitState> {
         self.known.get_mut(page.at())
     }
 
@@ -67,7 +67,12 @@ impl Index {
 
     /// Takes what is held now and forgets what is not. Returns true where the numbers of before
     /// are void.
-    pub(super) fn update(&mut self, held: &[Held], unit_bytes: u64, modelled: bool) -> bool {
+    pub(super) fn update(
+        &mut self,
+        held: &[UnitResidency],
+        unit_bytes: u64,
+        modelled: bool,
+    ) -> bool {
         for known in &mut self.known {
             known.seen = false;
         }
@@ -79,7 +84,7 @@ impl Index {
             } else {
                 one.fast.0.min(resident)
             };
-            *known = Known {
+            *known = UnitState {
                 unit: Some(one.unit),
                 resident,
                 fast,
@@ -93,7 +98,7 @@ impl Index {
                 && !known.seen
             {
                 self.numbers.remove(&unit);
-                *known = Known::default();
+                *known = UnitState::default();
             }
         }
         self.renumber()
@@ -116,13 +121,13 @@ impl Index {
         warm.map(|(_, number)| PageIndex(number))
     }
 
-    fn entry(&mut self, unit: Unit) -> &mut Known {
+    fn entry(&mut self, unit: Unit) -> &mut UnitState {
         let next = self.known.len();
         // Past 2^32 units there is no number left; the last one stands for all that come later.
         let number = u32::try_from(next).unwrap_or(u32::MAX);
         let at = *self.numbers.entry(unit).or_insert(number) as usize;
         if at >= next {
-            self.known.push(Known::default());
+            self.known.push(UnitState::default());
         }
         let last = self.known.len() - 1;
         &mut self.known[at.min(last)]
@@ -162,7 +167,7 @@ impl Index {
     }
 }
 
-impl Known {
+impl UnitState {
     /// It was there in an epoch before.
     const fn seen_before(&self) -> bool {
         self.unit.is_some()
@@ -180,15 +185,15 @@ mod tests {
     use isotherm_model::batch::Process;
     use isotherm_model::page::PageIndex;
     use isotherm_model::units::Bytes;
-    use isotherm_model::watch::{Held, Unit};
+    use isotherm_model::watch::{Unit, UnitResidency};
 
-    fn held(pid: u32, units: u64) -> Vec<Held> {
+    fn held(pid: u32, units: u64) -> Vec<UnitResidency> {
         let process = Process { pid, image: 0 };
         let unit = |number| Unit {
             process,
             start: number * 4096,
         };
-        let held = |number| Held {
+        let held = |number| UnitResidency {
             unit: unit(number),
             resident: Bytes(4096),
             fast: Bytes(0),

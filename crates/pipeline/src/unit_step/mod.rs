@@ -12,8 +12,8 @@
 
 mod caps;
 mod floors;
-mod grains;
 mod groups;
+mod huge_page_groups;
 mod index;
 mod moves;
 mod rank;
@@ -28,15 +28,15 @@ use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::{EpochPolicy, RangeExecutor};
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::{Observation, Sighting, UnitHeat};
+use isotherm_model::watch::{AccessReport, Observation, UnitHeat};
 
-use crate::left_alone::LeftAlone;
-use floors::{Floors, Standing};
-use grains::Grains;
+use crate::retry_backoff::RetryBackoff;
+use floors::{Floors, PlacementState};
 use groups::Groups;
 pub use groups::{GroupLimit, Priority};
+use huge_page_groups::HugePageGroups;
 use index::Index;
-use moves::{Moves, Wishes};
+use moves::{Moves, PlacementRequests};
 pub use rank::Combine;
 use rank::Ranks;
 pub use report::{EpochReport, GroupShare, ProcessShare, Sums};
@@ -66,7 +66,7 @@ pub struct UnitStepConfig {
 
 /// What may change from epoch to epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct StepLimits {
     /// Accesses that one trace sample stands for; 0 counts as 1.
     pub accesses_per_sample: u64,
     /// Bytes that may be moved in one epoch.
@@ -85,12 +85,12 @@ pub struct UnitStep {
     make: MakePolicy,
     policy: Box<dyn EpochPolicy>,
     index: Index,
-    grains: Grains,
+    grains: HugePageGroups,
     ranks: Ranks,
-    left_alone: LeftAlone<PageIndex>,
+    backoff: RetryBackoff<PageIndex>,
     floors: Floors,
     /// What the epoch that begins will bring, where somebody knows.
-    coming: Option<Vec<Sighting>>,
+    coming: Option<Vec<AccessReport>>,
     /// Kept for its memory.
     wanted: Vec<PageIndex>,
 }
@@ -105,8 +105,8 @@ impl UnitStep {
             make,
             config,
             index: Index::default(),
-            grains: Grains::default(),
-            left_alone: LeftAlone::default(),
+            grains: HugePageGroups::default(),
+            backoff: RetryBackoff::default(),
             floors: Floors::default(),
             coming: None,
             wanted: Vec::new(),
@@ -115,7 +115,7 @@ impl UnitStep {
 
     /// Says what will be accessed in the epoch that begins when the next one is taken: of a recording that is
     /// known, and the oracle decides by it (TMP, table II). It counts for that one epoch.
-    pub fn foresee(&mut self, coming: Vec<Sighting>) {
+    pub fn set_next_epoch(&mut self, coming: Vec<AccessReport>) {
         self.coming = Some(coming);
     }
 
@@ -123,13 +123,16 @@ impl UnitStep {
     pub fn run(
         &mut self,
         seen: &Observation,
-        limits: &Limits,
+        limits: &StepLimits,
         executor: &mut impl RangeExecutor,
     ) -> EpochReport {
         let unit = self.config.unit.0.max(1);
-        if self.index.update(&seen.held, unit, self.config.modelled) {
+        if self
+            .index
+            .update(&seen.residency, unit, self.config.modelled)
+        {
             self.policy = (self.make)();
-            self.left_alone = LeftAlone::default();
+            self.backoff = RetryBackoff::default();
             self.floors.forget();
         }
         let index = &self.index;
@@ -139,14 +142,14 @@ impl UnitStep {
                 .get(page.at())
                 .is_some_and(|k| k.unit.is_some())
         };
-        self.left_alone.retain(lives);
+        self.backoff.retain(lives);
         let (page, combine) = (self.config.page.0, self.config.combine);
         let worth = limits.accesses_per_sample;
         let hits = self
             .ranks
-            .take(index, &seen.sightings, unit, page, (combine, worth));
+            .take(index, &seen.access_reports, unit, page, (combine, worth));
         let mut report = report::begin(seen, index, &self.ranks, hits, self.config.modelled);
-        self.grains = Grains::find(index, unit);
+        self.grains = HugePageGroups::find(index, unit);
         self.grains.level(&mut self.ranks.ranks);
         self.index.warm_up(&self.ranks.ranks);
         // A source that is slowed looks in some epochs only. The others say nothing of memory, and that is not to say
@@ -157,7 +160,7 @@ impl UnitStep {
             false => self.decide(seen, limits, &mut report),
         };
         self.carry_out(moves, seen, executor, &mut report);
-        report.left_alone = self.left_alone.count(seen.epoch);
+        report.backoff = self.backoff.count(seen.epoch);
         report::end(&mut report, &self.index, &limits.groups);
         report
     }
@@ -176,20 +179,25 @@ impl UnitStep {
     }
 
     /// Which units should be fast, and which moves bring that about as far as may be moved.
-    fn decide(&mut self, seen: &Observation, limits: &Limits, report: &mut EpochReport) -> Moves {
+    fn decide(
+        &mut self,
+        seen: &Observation,
+        limits: &StepLimits,
+        report: &mut EpochReport,
+    ) -> Moves {
         let groups = Groups::find(&limits.groups, seen, &self.index, self.config.unit);
         let coming = self.coming.take();
         let coming = coming.map(|coming| self.ranked(&coming, limits));
         let mut ranks = self.ranks.ranks.clone();
         groups.weigh(&mut ranks);
         let known = self.index.known();
-        let fast: Vec<bool> = known.iter().map(index::Known::is_fast).collect();
+        let fast: Vec<bool> = known.iter().map(index::UnitState::is_fast).collect();
         let all = (0..fast.len() as u32).map(PageIndex);
-        let movable = |page| !self.left_alone.has(page, seen.epoch);
+        let movable = |page| !self.backoff.has(page, seen.epoch);
         let movable: Vec<bool> = all.map(movable).collect();
         // Lent to all that decide, and taken back below.
         let grains = std::mem::take(&mut self.grains);
-        let standing = Standing {
+        let standing = PlacementState {
             ranks: &ranks,
             fast: &fast,
             movable: &movable,
@@ -198,7 +206,7 @@ impl UnitStep {
         let wanted = self.wanted(seen.capacity, &groups, standing, coming.as_deref());
         report.wanted = self.resident_of(&wanted);
         report.wanted_units = self.named(&wanted);
-        let wishes = Wishes {
+        let requests = PlacementRequests {
             index: &self.index,
             ranks: &ranks,
             wanted: &wanted,
@@ -208,7 +216,7 @@ impl UnitStep {
         };
         let spare = self.floors.spare(&groups, &fast);
         let room = seen.capacity.0.saturating_sub(self.fast_bytes());
-        let moves = moves::choose(wishes, spare, room, limits.moves.0);
+        let moves = moves::choose(requests, spare, room, limits.moves.0);
         self.grains = grains;
         moves
     }
@@ -219,7 +227,7 @@ impl UnitStep {
             .index
             .known()
             .iter()
-            .map(index::Known::is_fast)
+            .map(index::UnitState::is_fast)
             .collect();
         self.floors.keep(&fast);
         report.wanted = self.resident_of(&fast);
@@ -228,7 +236,7 @@ impl UnitStep {
     }
 
     /// Ranks of the units that are held now by what is seen of them in another epoch.
-    fn ranked(&self, sightings: &[Sighting], limits: &Limits) -> Vec<u64> {
+    fn ranked(&self, sightings: &[AccessReport], limits: &StepLimits) -> Vec<u64> {
         let mut ranks = Ranks::default();
         let (unit, page) = (self.config.unit.0.max(1), self.config.page.0);
         let combine = (self.config.combine, limits.accesses_per_sample);
@@ -242,10 +250,10 @@ impl UnitStep {
         &mut self,
         capacity: Bytes,
         groups: &Groups,
-        standing: Standing<'_>,
+        standing: PlacementState<'_>,
         coming: Option<&[u64]>,
     ) -> Vec<bool> {
-        let Standing { ranks, fast, .. } = standing;
+        let PlacementState { ranks, fast, .. } = standing;
         let units = capacity.0 / self.config.unit.0.max(1);
         let capacity = u32::try_from(units).unwrap_or(u32::MAX);
         self.floors.begin(groups, &self.index, fast);
@@ -310,7 +318,7 @@ impl UnitStep {
     ) -> (Vec<PageIndex>, Vec<PageIndex>) {
         let mut room = capacity.0.saturating_sub(self.fast_bytes());
         promotions.into_iter().partition(|page| {
-            let slow = |known: &index::Known| known.resident - known.fast;
+            let slow = |known: &index::UnitState| known.resident - known.fast;
             let needs = self.grains.sum(&self.index, *page, slow);
             let fits = needs <= room;
             room -= if fits { needs } else { 0 };
@@ -362,7 +370,7 @@ impl UnitStep {
             }
             let last = turn + 1 == nodes.len();
             for page in left.iter().filter(|page| last && !elsewhere.contains(page)) {
-                self.left_alone.refused(*page, seen.epoch);
+                self.backoff.refused(*page, seen.epoch);
             }
         }
     }
@@ -387,7 +395,7 @@ impl UnitStep {
         };
         let settled = all == 0 || known.is_fast() == to_fast;
         if settled {
-            self.left_alone.moved(page);
+            self.backoff.moved(page);
         }
         settled
     }

@@ -1,20 +1,20 @@
-//! Which of the policy's wishes are carried out in this epoch, and in what order.
+//! Which of the policy's requests are carried out in this epoch, and in what order.
 //!
 //! Demotions make the room; promotions follow batch by batch, hottest first, as far as there is room in truth: a
 //! demotion that failed made none. No group is brought below its floor,
 //! not even for the epoch in which its own units change places.
 
-mod leavers;
+mod demotion_queue;
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, Request};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeRequest};
 use isotherm_model::page::PageIndex;
 use isotherm_model::units::Bytes;
 
-use super::grains::Grains;
 use super::groups::Groups;
-use super::index::{Index, Known};
-use leavers::Leavers;
+use super::huge_page_groups::HugePageGroups;
+use super::index::{Index, UnitState};
+use demotion_queue::DemotionQueue;
 
 /// What is to be done: both lists in the order in which it should be. Of units that move together the
 /// first one stands for all.
@@ -28,7 +28,7 @@ pub(super) struct Moves {
 
 /// What is wanted, by number of the unit.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wishes<'a> {
+pub(super) struct PlacementRequests<'a> {
     /// The units.
     pub index: &'a Index,
     /// Their heat.
@@ -40,10 +40,10 @@ pub(super) struct Wishes<'a> {
     /// Whose they are.
     pub groups: &'a Groups,
     /// Which of them move together.
-    pub grains: &'a Grains,
+    pub grains: &'a HugePageGroups,
 }
 
-impl Wishes<'_> {
+impl PlacementRequests<'_> {
     /// Bytes that a unit has with those that move with it, and below what of them is fast and how
     /// many they are.
     fn resident(&self, page: PageIndex) -> u64 {
@@ -58,7 +58,7 @@ impl Wishes<'_> {
         self.grains.with(&page).len() as i64
     }
 
-    fn sum(&self, page: PageIndex, of: impl Fn(&Known) -> u64) -> u64 {
+    fn sum(&self, page: PageIndex, of: impl Fn(&UnitState) -> u64) -> u64 {
         self.grains.sum(self.index, page, of)
     }
 
@@ -102,32 +102,37 @@ impl Wishes<'_> {
 
 /// Chooses moves from what is wanted, at most `bytes` of them. `room` is what the fast tier has left,
 /// `spare` the fast units that each group may lose.
-pub(super) fn choose(wishes: Wishes<'_>, spare: Vec<i64>, room: u64, bytes: u64) -> Moves {
-    let [promotions, demotions] = wishes.lists(&spare);
-    let mut leavers = Leavers::new(wishes, demotions, spare);
+pub(super) fn choose(
+    requests: PlacementRequests<'_>,
+    spare: Vec<i64>,
+    room: u64,
+    bytes: u64,
+) -> Moves {
+    let [promotions, demotions] = requests.lists(&spare);
+    let mut demotions = DemotionQueue::new(requests, demotions, spare);
     let mut moves = Moves::default();
     let (mut room, mut left) = (room, bytes);
     for page in promotions {
-        let needs = wishes.resident(page);
-        let Some(takes) = leavers.beside(page, needs.saturating_sub(room)) else {
+        let needs = requests.resident(page);
+        let Some(takes) = demotions.beside(page, needs.saturating_sub(room)) else {
             continue;
         };
         let sum = |size: &dyn Fn(PageIndex) -> u64| {
             let sizes = takes.iter().map(|page| size(*page));
             sizes.fold(0, u64::saturating_add)
         };
-        let costs = sum(&|page| wishes.resident(page)).saturating_add(needs);
+        let costs = sum(&|page| requests.resident(page)).saturating_add(needs);
         if costs > left {
-            leavers.give_back(page, takes);
+            demotions.give_back(page, takes);
             break;
         }
         left -= costs;
-        room = room.saturating_add(sum(&|page| wishes.fast(page))) - needs;
+        room = room.saturating_add(sum(&|page| requests.fast(page))) - needs;
         moves.demotions.extend(takes);
         moves.promotions.push(page);
     }
-    for page in leavers.rest() {
-        let bytes = wishes.resident(page);
+    for page in demotions.rest() {
+        let bytes = requests.resident(page);
         if bytes > left {
             break;
         }
@@ -173,6 +178,6 @@ const fn of_unit(process: Process, start: u64, bytes: u64, node: NodeId) -> Rang
             start,
             bytes: Bytes(bytes),
         },
-        request: Request::Move(node),
+        request: RangeRequest::Move(node),
     }
 }

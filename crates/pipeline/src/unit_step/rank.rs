@@ -11,7 +11,7 @@
 //!
 //! [`Combine::Sum`] leaves the hits as they are, as TMP does.
 
-use isotherm_model::watch::Sighting;
+use isotherm_model::watch::AccessReport;
 
 use super::index::Index;
 
@@ -52,7 +52,7 @@ impl Ranks {
     pub(super) fn take(
         &mut self,
         index: &Index,
-        sightings: &[Sighting],
+        sightings: &[AccessReport],
         unit_bytes: u64,
         page_bytes: u64,
         (combine, accesses_per_sample): (Combine, u64),
@@ -62,7 +62,7 @@ impl Ranks {
             hits.resize(index.known().len(), 0);
         }
         for sighting in sightings {
-            let hits = &mut self.hits[sighting.evidence as usize];
+            let hits = &mut self.hits[sighting.kind as usize];
             spread(index, sighting, unit_bytes, hits);
         }
         let total = |hits: &Vec<u64>| hits.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
@@ -98,7 +98,7 @@ fn scaled(hits: u64, (times, over): (u64, u64)) -> u64 {
 
 /// Spreads a sighting over the units in its range, each by the bytes that are resident in it:
 /// what is not there was not accessed. None is lost in rounding.
-fn spread(index: &Index, sighting: &Sighting, unit_bytes: u64, hits: &mut [u64]) {
+fn spread(index: &Index, sighting: &AccessReport, unit_bytes: u64, hits: &mut [u64]) {
     let range = sighting.range;
     if range.bytes.0 == 0 || unit_bytes == 0 {
         return;
@@ -130,13 +130,13 @@ mod tests {
     use isotherm_model::batch::Process;
     use isotherm_model::movement::AddressRange;
     use isotherm_model::units::Bytes;
-    use isotherm_model::watch::{Evidence, Held, Sighting, Unit};
+    use isotherm_model::watch::{AccessReport, SourceKind, Unit, UnitResidency};
 
     const UNIT: u64 = 1 << 20;
 
     /// Three units, the last one half resident.
     fn index() -> Index {
-        let held = |number: u64, resident: u64| Held {
+        let held = |number: u64, resident: u64| UnitResidency {
             unit: Unit {
                 process: Process::default(),
                 start: number * UNIT,
@@ -154,20 +154,20 @@ mod tests {
         index
     }
 
-    fn seen(start: u64, bytes: u64, hits: u64, evidence: Evidence) -> Sighting {
-        Sighting {
+    fn seen(start: u64, bytes: u64, hits: u64, evidence: SourceKind) -> AccessReport {
+        AccessReport {
             process: Process::default(),
             range: AddressRange {
                 start,
                 bytes: Bytes(bytes),
             },
             hits,
-            evidence,
+            kind: evidence,
             physical: None,
         }
     }
 
-    fn ranks(sightings: &[Sighting], combine: Combine) -> (Vec<u64>, [u64; 2]) {
+    fn ranks(sightings: &[AccessReport], combine: Combine) -> (Vec<u64>, [u64; 2]) {
         let mut ranks = Ranks::default();
         let totals = ranks.take(&index(), sightings, UNIT, 4096, (combine, 1000));
         (ranks.ranks, totals)
@@ -175,15 +175,15 @@ mod tests {
 
     #[test]
     fn hits_are_spread_over_what_is_resident_and_none_is_lost() {
-        let all = seen(0, 8 * UNIT, 101, Evidence::AccessedBits);
+        let all = seen(0, 8 * UNIT, 101, SourceKind::AccessedBits);
         let (ranks, totals) = ranks(&[all], Combine::Sum);
         assert_eq!((ranks, totals), (vec![40, 40, 21], [101, 0]));
     }
 
     #[test]
     fn where_both_kinds_see_they_weigh_alike_and_a_sum_leaves_them_as_they_are() {
-        let bits = seen(0, 2 * UNIT, 500_000, Evidence::AccessedBits);
-        let sample = seen(UNIT + 7, 1, 10, Evidence::TraceSamples);
+        let bits = seen(0, 2 * UNIT, 500_000, SourceKind::AccessedBits);
+        let sample = seen(UNIT + 7, 1, 10, SourceKind::TraceSamples);
         let (balanced, _) = ranks(&[bits, sample], Combine::Balanced);
         assert_eq!(balanced, [5_000, 15_000, 0]);
         let (sum, _) = ranks(&[bits, sample], Combine::Sum);
@@ -192,15 +192,15 @@ mod tests {
 
     #[test]
     fn accessed_bits_alone_stand_for_the_lines_of_their_pages() {
-        let bits = seen(0, UNIT, 3, Evidence::AccessedBits);
+        let bits = seen(0, UNIT, 3, SourceKind::AccessedBits);
         assert_eq!(ranks(&[bits], Combine::Balanced).0, [192, 0, 0]);
     }
 
     #[test]
     fn what_lies_in_no_unit_and_the_end_of_the_address_space_count_nothing() {
-        let beyond = seen(9 * UNIT, UNIT, 5, Evidence::TraceSamples);
-        let end = seen(u64::MAX - 1, 9, 5, Evidence::TraceSamples);
-        let nothing = seen(0, 0, 5, Evidence::TraceSamples);
+        let beyond = seen(9 * UNIT, UNIT, 5, SourceKind::TraceSamples);
+        let end = seen(u64::MAX - 1, 9, 5, SourceKind::TraceSamples);
+        let nothing = seen(0, 0, 5, SourceKind::TraceSamples);
         assert_eq!(ranks(&[beyond, end, nothing], Combine::Sum).1, [0, 0]);
     }
 }

@@ -6,7 +6,7 @@ use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::movement::RangeOutcome;
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Evidence, Observation, Placed, Unit};
+use isotherm_model::watch::{Observation, Placed, SourceKind, Unit};
 
 use super::groups::{GroupLimit, entry_of};
 use super::index::Index;
@@ -32,11 +32,11 @@ pub struct EpochReport {
     /// Units that are watched.
     pub units: usize,
     /// Units that could not be moved and are left alone for a while.
-    pub left_alone: usize,
+    pub backoff: usize,
     /// Hits of accessed bits and of trace samples that fell on a unit.
     pub hits: [u64; 2],
     /// Which kind of hits the next two count; None where there was no hit.
-    pub seen_by: Option<Evidence>,
+    pub seen_by: Option<SourceKind>,
     /// Accesses that were seen: trace samples where there were any, else accessed bits. The latter count a page once a
     /// look however often it was accessed.
     pub accesses: u64,
@@ -65,7 +65,7 @@ impl EpochReport {
     pub fn hit_interval(&self) -> Option<[f64; 2]> {
         const DEVIATIONS: f64 = 1.96;
         let share = self.hit_rate()?;
-        if self.seen_by != Some(Evidence::TraceSamples) {
+        if self.seen_by != Some(SourceKind::TraceSamples) {
             return None;
         }
         let samples = self.accesses as f64;
@@ -189,7 +189,7 @@ pub(super) fn begin(
         ..EpochReport::default()
     };
     let asked: u64 = seen.placed.values().map(|placed| placed.samples).sum();
-    let by_samples = seen_by == Some(Evidence::TraceSamples);
+    let by_samples = seen_by == Some(SourceKind::TraceSamples);
     let shares = match by_samples && asked > 0 && !modelled {
         true => seen.placed.clone(),
         false => by_units(index, ranks, seen_by),
@@ -204,7 +204,7 @@ pub(super) fn begin(
             process: watched.process,
             name: watched.name.clone(),
             control_group: watched.control_group.clone(),
-            trouble: watched.trouble.clone(),
+            trouble: watched.warning.clone(),
             accesses: placed.samples,
             accesses_fast: placed.fast,
             ..ProcessShare::default()
@@ -215,16 +215,16 @@ pub(super) fn begin(
 }
 
 /// The kind of hits by which accesses are counted: a sample is an access, an accessed bit only a page.
-const fn seen_by(totals: [u64; 2]) -> Option<Evidence> {
+const fn seen_by(totals: [u64; 2]) -> Option<SourceKind> {
     match totals {
         [0, 0] => None,
-        [_, 0] => Some(Evidence::AccessedBits),
-        _ => Some(Evidence::TraceSamples),
+        [_, 0] => Some(SourceKind::AccessedBits),
+        _ => Some(SourceKind::TraceSamples),
     }
 }
 
 /// Hits of one kind by process, of each unit in proportion to what of it was fast in the epoch.
-fn by_units(index: &Index, ranks: &Ranks, kind: Option<Evidence>) -> BTreeMap<Process, Placed> {
+fn by_units(index: &Index, ranks: &Ranks, kind: Option<SourceKind>) -> BTreeMap<Process, Placed> {
     let mut shares: BTreeMap<Process, Placed> = BTreeMap::new();
     let Some(kind) = kind else { return shares };
     for (known, hits) in index.known().iter().zip(ranks.hits()) {
@@ -289,7 +289,7 @@ fn by_group(processes: &[ProcessShare], limits: &BTreeMap<String, GroupLimit>) -
 mod tests {
     use super::Sums;
     use isotherm_model::batch::Process;
-    use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+    use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
     use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::units::Bytes;
 
@@ -303,7 +303,7 @@ mod tests {
             let mut outcome = RangeOutcome::begin(RangeAction {
                 process: Process::default(),
                 range,
-                request: Request::Move(NodeId(0)),
+                request: RangeRequest::Move(NodeId(0)),
             });
             let in_words = Reason::from(Reason::DryRun.to_string());
             outcome.push(Bytes(2), Fate::NotAttempted(Reason::DryRun));

@@ -7,15 +7,17 @@ mod noise;
 use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::{Epoch, Process};
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, Request};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::{Evidence, Held, Observation, Placed, Sighting, Unit, Watched};
+use isotherm_model::watch::{
+    AccessReport, Observation, Placed, SourceKind, Unit, UnitResidency, Watched,
+};
 use isotherm_policy::epoch::{MoveCosts, by_name};
 use proptest::prelude::*;
 
-use super::{BATCH_PART, Combine, EpochReport, Limits, UnitStep, UnitStepConfig};
+use super::{BATCH_PART, Combine, EpochReport, StepLimits, UnitStep, UnitStepConfig};
 
 const UNIT: u64 = 2 << 20;
 const FAST: NodeId = NodeId(0);
@@ -68,15 +70,15 @@ impl Machine {
         Observation {
             epoch: Epoch(epoch),
             processes: processes.into_iter().map(watched).collect(),
-            held: self
+            residency: self
                 .fast
                 .iter()
-                .map(|(unit, fast)| Held {
+                .map(|(unit, fast)| UnitResidency {
                     grain: Bytes(self.grain.max(1) * UNIT),
                     ..held(*unit, *fast)
                 })
                 .collect(),
-            sightings: hot
+            access_reports: hot
                 .iter()
                 .map(|(unit, hits)| samples(*unit, *hits))
                 .collect(),
@@ -91,7 +93,7 @@ impl RangeExecutor for Machine {
         let mut outcomes = Vec::new();
         for action in actions {
             let mut outcome = RangeOutcome::begin(action.clone());
-            let Request::Move(node) = action.request else {
+            let RangeRequest::Move(node) = action.request else {
                 panic!("only moves are asked for");
             };
             let (mut start, mut moved) = (action.range.start, BTreeSet::<Unit>::new());
@@ -146,13 +148,13 @@ fn watched(process: Process) -> Watched {
         process,
         name: format!("program-{}", process.pid),
         control_group: format!("/services/{}", process.pid),
-        trouble: String::new(),
+        warning: String::new(),
     }
 }
 
-fn held(unit: Unit, fast: bool) -> Held {
+fn held(unit: Unit, fast: bool) -> UnitResidency {
     let fast = if fast { Bytes(UNIT) } else { Bytes(0) };
-    Held {
+    UnitResidency {
         unit,
         resident: Bytes(UNIT),
         fast,
@@ -160,21 +162,21 @@ fn held(unit: Unit, fast: bool) -> Held {
     }
 }
 
-fn samples(unit: Unit, hits: u64) -> Sighting {
-    Sighting {
+fn samples(unit: Unit, hits: u64) -> AccessReport {
+    AccessReport {
         process: unit.process,
         range: AddressRange {
             start: unit.start,
             bytes: Bytes(1),
         },
         hits,
-        evidence: Evidence::TraceSamples,
+        kind: SourceKind::TraceSamples,
         physical: None,
     }
 }
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> StepLimits {
+    StepLimits {
         accesses_per_sample: 3_000,
         moves: Bytes(u64::MAX),
         groups: BTreeMap::new(),
@@ -260,9 +262,9 @@ fn little_of_the_fast_tier_is_empty_where_time_for_moves_ends_in_the_middle() {
 }
 
 /// Accessed bits of a whole unit.
-fn bits(unit: Unit, hits: u64) -> Sighting {
-    Sighting {
-        evidence: Evidence::AccessedBits,
+fn bits(unit: Unit, hits: u64) -> AccessReport {
+    AccessReport {
+        kind: SourceKind::AccessedBits,
         ..samples(unit, hits)
     }
 }
@@ -274,7 +276,7 @@ fn a_sample_counts_by_where_its_page_was_when_it_was_taken() {
     machine.fast.insert(unit(7, 0), true);
     let mut seen = machine.observation(0, 1, &[(unit(7, 0), 30), (unit(7, 1), 10)]);
     // Bits say how many pages were accessed and not how often, so they have no part in it.
-    seen.sightings.push(bits(unit(7, 0), 100_000));
+    seen.access_reports.push(bits(unit(7, 0), 100_000));
     let placed = Placed {
         samples: 40,
         fast: 10,
@@ -284,7 +286,7 @@ fn a_sample_counts_by_where_its_page_was_when_it_was_taken() {
     assert_eq!(report.hit_rate(), Some(0.25));
     assert_eq!(
         (report.seen_by, report.accesses),
-        (Some(Evidence::TraceSamples), 40)
+        (Some(SourceKind::TraceSamples), 40)
     );
     assert_eq!(report.processes[0].accesses_fast, 10);
     // What a dry run imagines is in no page table.
@@ -297,10 +299,10 @@ fn without_samples_pages_found_accessed_are_counted_and_no_interval_is_given() {
     let mut machine = Machine::with((0..2).map(|number| unit(7, number)));
     machine.fast.insert(unit(7, 0), true);
     let mut seen = machine.observation(0, 1, &[]);
-    seen.sightings = vec![bits(unit(7, 0), 300), bits(unit(7, 1), 100)];
+    seen.access_reports = vec![bits(unit(7, 0), 300), bits(unit(7, 1), 100)];
     let report = step("history", false).run(&seen, &limits(), &mut machine);
     assert_eq!(report.hit_rate(), Some(0.75));
-    assert_eq!(report.seen_by, Some(Evidence::AccessedBits));
+    assert_eq!(report.seen_by, Some(SourceKind::AccessedBits));
     assert_eq!(report.hit_interval(), None);
 }
 
@@ -308,7 +310,7 @@ fn without_samples_pages_found_accessed_are_counted_and_no_interval_is_given() {
 fn few_samples_leave_a_wide_interval_and_many_a_narrow_one() {
     let interval = |samples: u64, fast: u64| {
         let report = EpochReport {
-            seen_by: Some(Evidence::TraceSamples),
+            seen_by: Some(SourceKind::TraceSamples),
             accesses: samples,
             accesses_fast: fast,
             ..EpochReport::default()
@@ -372,7 +374,7 @@ fn the_oracle_takes_huge_pages_by_all_that_is_coming_to_them() {
     let mut step = step("oracle", false);
     // Of one page a unit will be the hottest of all, of the other each unit will be warm.
     let warm = (4..8).map(|number| samples(unit(7, number), 3));
-    step.foresee(warm.chain([samples(unit(7, 0), 8)]).collect());
+    step.set_next_epoch(warm.chain([samples(unit(7, 0), 8)]).collect());
     step.run(&machine.observation(0, 4, &[]), &limits(), &mut machine);
     let warm: Vec<Unit> = (4..8).map(|number| unit(7, number)).collect();
     assert_eq!(machine.fast_units(), warm);
@@ -383,7 +385,7 @@ fn the_allowance_of_an_epoch_is_kept_and_spent_on_the_hottest() {
     let mut machine = Machine::with((0..8).map(|number| unit(7, number)));
     let hot: Vec<_> = (0..8).map(|number| (unit(7, number), number + 1)).collect();
     let mut step = step("history", false);
-    let few = Limits {
+    let few = StepLimits {
         moves: Bytes(3 * UNIT),
         ..limits()
     };
@@ -452,7 +454,7 @@ fn play(
     let mut machine = Machine::with(units.iter().copied());
     machine.grain = grain;
     let mut step = step(policy, false);
-    let limits = Limits {
+    let limits = StepLimits {
         moves: Bytes(moves * UNIT),
         ..limits()
     };

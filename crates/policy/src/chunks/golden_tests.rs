@@ -5,7 +5,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 
-use super::{ChunkParameters, DataObject, Fit, Selection, select};
+use super::{ChunkParameters, ChunkSelection, DataObject, Fit, select};
 
 const PAGE: u64 = 4096;
 const AMPLE: Bytes = Bytes(u64::MAX);
@@ -28,7 +28,7 @@ fn of_priorities(priorities: &[u64]) -> Vec<u64> {
 }
 
 /// (object, first page, pages, sampled, estimated) of each range.
-fn pages(selection: &Selection) -> Vec<(usize, u64, u64, u32, u32)> {
+fn pages(selection: &ChunkSelection) -> Vec<(usize, u64, u64, u32, u32)> {
     let facts = |range: &super::FastRange| {
         let offset = range.address - selection.objects[range.object].address;
         (
@@ -67,7 +67,7 @@ fn figure_3_promotes_the_gap_below_the_node_with_three_of_four_and_leaves_one_ra
 /// | A | 8 6 2 1 0 0 0 0 | 1 | 4 | 1 | 4 | (8 + 6) / 2 = 7 | 0.5 |
 /// | B | 0 0 2 2 0 0 2 0 | 0 | 1 | 1 | 1 | 2 | 0.5 + 0.5 (7 - 2) / 5 = 1 |
 /// | C | 3 3 3 3 | 3 | 1.5 | 1 | 3 | 3 | 0.5 + 0.5 (7 - 3) / 5 = 0.9 |
-fn written_example() -> Selection {
+fn written_example() -> ChunkSelection {
     let (a, b, c) = (
         of_priorities(&[8, 6, 2, 1, 0, 0, 0, 0]),
         of_priorities(&[0, 0, 2, 2, 0, 0, 2, 0]),
@@ -111,7 +111,7 @@ fn equation_2_takes_the_highest_of_percentile_alpha_and_one_sample() {
 
 #[test]
 fn equation_3_calls_a_chunk_at_the_threshold_critical() {
-    let sampled = |selection: &Selection, object: usize| -> u32 {
+    let sampled = |selection: &ChunkSelection, object: usize| -> u32 {
         let ranges = selection.ranges.iter().filter(|r| r.object == object);
         ranges.map(|range| range.sampled).sum()
     };
@@ -191,7 +191,10 @@ fn without_samples_nothing_is_critical_and_the_object_has_no_part_in_equation_5(
     let selection = select(&objects, &parameters, AMPLE).unwrap();
     let thresholds: Vec<Option<f64>> = selection.objects.iter().map(|o| o.tree_threshold).collect();
     assert_eq!(thresholds, [None, Some(0.5), Some(1.0)]);
-    assert_eq!(select(&[], &parameters, AMPLE), Ok(Selection::default()));
+    assert_eq!(
+        select(&[], &parameters, AMPLE),
+        Ok(ChunkSelection::default())
+    );
 }
 
 #[test]

@@ -31,7 +31,7 @@ mod tree;
 pub use object::{DataObject, ObjectError};
 pub use parameters::{ChunkParameters, ParameterError};
 pub use ranges::{FastRange, Fit};
-pub use selection::{ObjectSelection, Selection, SelectionError, select};
+pub use selection::{ChunkSelection, ObjectSelection, SelectionError, select};
 
 #[cfg(test)]
 mod golden_tests;

@@ -6,7 +6,7 @@ use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 use proptest::prelude::*;
 
-use super::{ChunkParameters, DataObject, Fit, Selection, select};
+use super::{ChunkParameters, ChunkSelection, DataObject, Fit, select};
 
 const PAGE: u64 = 4096;
 const AMPLE: Bytes = Bytes(u64::MAX);
@@ -126,7 +126,7 @@ fn critical_and_weight(
 }
 
 /// Which chunks of each object, in the order of the selection, the ranges hold.
-fn chunks_of(selection: &Selection) -> Vec<Vec<bool>> {
+fn chunks_of(selection: &ChunkSelection) -> Vec<Vec<bool>> {
     let mut fast: Vec<Vec<bool>> = selection
         .objects
         .iter()
@@ -216,7 +216,7 @@ proptest! {
         prop_assert!(selection.ranges.iter().filter(|range| range.fit != Fit::Whole).count() <= 1);
 
         let larger = select(&objects, &parameters, Bytes(capacity + more)).unwrap();
-        let reads = |selection: &Selection| -> u64 {
+        let reads = |selection: &ChunkSelection| -> u64 {
             selection.ranges.iter().map(|range| range.missed_reads).sum()
         };
         prop_assert!(reads(&selection) <= reads(&larger));

@@ -43,7 +43,7 @@ pub struct ObjectSelection {
 
 /// Which ranges go fast, and what led to them.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Selection {
+pub struct ChunkSelection {
     /// The objects, by process and address.
     pub objects: Vec<ObjectSelection>,
     /// The ranges, by process and address; none touches another of the same object.
@@ -84,7 +84,7 @@ impl From<ObjectError> for SelectionError {
     }
 }
 
-impl Selection {
+impl ChunkSelection {
     /// Bytes of all ranges.
     #[must_use]
     pub fn bytes(&self) -> Bytes {
@@ -153,7 +153,7 @@ pub fn select(
     objects: &[DataObject<'_>],
     parameters: &ChunkParameters,
     capacity: Bytes,
-) -> Result<Selection, SelectionError> {
+) -> Result<ChunkSelection, SelectionError> {
     parameters.check()?;
     let objects = in_order(objects)?;
     let mut all = AllChunks::default();
@@ -167,7 +167,7 @@ pub fn select(
         let facts = &facts[range.object];
         all.of(range.object, facts).cut(range, room)
     });
-    Ok(Selection {
+    Ok(ChunkSelection {
         objects: facts,
         ranges,
         left_out,

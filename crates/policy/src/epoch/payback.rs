@@ -122,7 +122,7 @@ impl Payback {
         self.hit = hit;
     }
 
-    /// Turns the wish in `wanted` into what pays: every newcomer is paired with the room or the page
+    /// Turns the request in `wanted` into what pays: every newcomer is paired with the room or the page
     /// that it would take, best with coldest, and one of the two is kept.
     fn pay(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
         let expected = |page: &PageIndex| self.expected[page.at()];

@@ -165,7 +165,7 @@ fn source(random: &mut Random) -> SourceReport {
         lost: random.next(),
         cost: Nanos(random.next()),
         cost_note: random.text(),
-        trouble: random.text(),
+        warning: random.text(),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::Evidence;
+use isotherm_model::watch::SourceKind;
 use plotters::prelude::{
     BLACK, ChartBuilder, IntoDrawingArea, LineSeries, Palette, Palette99, PathElement, RGBColor,
     Rectangle, SVGBackend, SeriesLabelPosition, WHITE,
@@ -69,7 +69,7 @@ impl HeatMap {
     ///
     /// # Errors
     /// In words: it could not be drawn.
-    pub fn map_svg(&self, evidence: Evidence) -> Result<String, String> {
+    pub fn map_svg(&self, evidence: SourceKind) -> Result<String, String> {
         self.draw_map(evidence).map_err(|error| error.to_string())
     }
 
@@ -81,7 +81,7 @@ impl HeatMap {
         self.draw_distribution().map_err(|error| error.to_string())
     }
 
-    fn draw_map(&self, evidence: Evidence) -> Result<String, Box<dyn Error>> {
+    fn draw_map(&self, evidence: SourceKind) -> Result<String, Box<dyn Error>> {
         let hits = self.hits(evidence);
         let most = hits.iter().flatten().copied().max().unwrap_or(0);
         let mut text = String::new();

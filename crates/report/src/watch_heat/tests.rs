@@ -2,7 +2,7 @@
 
 use isotherm_model::batch::{Epoch, Process};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Evidence, Unit, UnitHeat};
+use isotherm_model::watch::{SourceKind, Unit, UnitHeat};
 
 use super::{COLUMNS, HeatHistory, HeatMap, ROWS, VERSION};
 
@@ -56,10 +56,10 @@ fn hits_stand_at_their_time_and_place_by_kind() {
         .collect();
     assert_eq!(places, [(1, 4), (1, 5), (2, 0)]);
     assert_eq!(
-        map.hits(Evidence::AccessedBits),
+        map.hits(SourceKind::AccessedBits),
         [[100, 100], [0, 1], [0, 0]]
     );
-    assert_eq!(map.hits(Evidence::TraceSamples), [[9, 0], [0, 9], [0, 3]]);
+    assert_eq!(map.hits(SourceKind::TraceSamples), [[9, 0], [0, 9], [0, 3]]);
     assert_eq!(map.rows[1].fast_bytes, UNIT);
     assert_eq!(map.columns[1].epoch, 1);
 }
@@ -166,7 +166,7 @@ fn the_terminal_shows_both_kinds_and_their_distribution() {
     ] {
         assert!(text.contains(part), "{part:?} in\n{text}");
     }
-    let small = example().lines(Evidence::TraceSamples, 60, 2);
+    let small = example().lines(SourceKind::TraceSamples, 60, 2);
     assert_eq!(small.lines().count(), 4, "{small}");
     assert!(HeatMap::default().text(80).contains("Nothing was seen yet"));
 }
@@ -215,7 +215,7 @@ fn a_line_of_json_is_read_back_and_a_crooked_one_is_refused() {
 
 #[test]
 fn distributions_count_what_is_resident_hottest_first() {
-    let curve = example().distribution(Evidence::TraceSamples);
+    let curve = example().distribution(SourceKind::TraceSamples);
     assert_eq!(curve.bytes(), Bytes(3 * UNIT));
     // 9, 9 and 3 of 21.
     assert!((curve.share_at(Bytes(UNIT)) - 9.0 / 21.0).abs() < 1e-9);

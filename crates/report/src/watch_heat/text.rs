@@ -3,7 +3,7 @@
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::footprint::Footprint;
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::Evidence;
+use isotherm_model::watch::SourceKind;
 
 use super::{HeatMap, HeatPlace};
 use crate::capacity_curve::CapacityCurves;
@@ -29,8 +29,8 @@ impl HeatMap {
             let parts = self.distribution(evidence);
             let curves = CapacityCurves {
                 counted: match evidence {
-                    Evidence::TraceSamples => CountUnit::Unknown,
-                    Evidence::AccessedBits => CountUnit::Touches,
+                    SourceKind::TraceSamples => CountUnit::Unknown,
+                    SourceKind::AccessedBits => CountUnit::Touches,
                 },
                 footprint: Footprint(parts.bytes()),
                 curves: vec![("parts", parts)],
@@ -49,7 +49,7 @@ impl HeatMap {
 
     /// The map of one kind of hits, with at most so many rows of so many columns.
     #[must_use]
-    pub fn lines(&self, evidence: Evidence, columns: usize, lines: usize) -> String {
+    pub fn lines(&self, evidence: SourceKind, columns: usize, lines: usize) -> String {
         let width = columns.saturating_sub(LABEL).max(10);
         let (rows, cells) = self.shrunk(evidence, width, lines.max(1));
         let most = cells.iter().flatten().copied().max().unwrap_or(0);
@@ -80,7 +80,7 @@ impl HeatMap {
     /// Neighbouring rows of one process and neighbouring columns put together until they fit.
     fn shrunk(
         &self,
-        evidence: Evidence,
+        evidence: SourceKind,
         width: usize,
         lines: usize,
     ) -> (Vec<HeatPlace>, Vec<Vec<u64>>) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use isotherm_model::batch::{Count, Epoch, Process, SourceReport};
 use isotherm_model::hotness::hotter_first;
-use isotherm_model::plan::{Assignment, Caller, Plan, Standing, Value, Weight};
+use isotherm_model::plan::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, Segment};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::{Emulation, TierIndex, Tiers};
@@ -192,7 +192,7 @@ pub(crate) fn profile() -> Profile {
             lost: 12,
             cost: Nanos(410_000_000),
             cost_note: "about 1 % at 1,000 samples a second and thread".into(),
-            trouble: String::new(),
+            warning: String::new(),
         },
         SourceReport {
             name: "pebs".into(),
@@ -201,7 +201,7 @@ pub(crate) fn profile() -> Profile {
             lost: 0,
             cost: Nanos(0),
             cost_note: String::new(),
-            trouble: "this machine has no performance counters (virtual machine)".into(),
+            warning: "this machine has no performance counters (virtual machine)".into(),
         },
     ];
     profile
@@ -235,7 +235,7 @@ pub(crate) fn make_hostile(profile: &mut Profile) {
     profile.counts = vec![count(None, &name("counter"), 1)];
     for source in &mut profile.sources {
         source.name = name("source");
-        source.trouble = name("trouble");
+        source.warning = name("trouble");
         source.cost_note = name("cost");
         source.usable = 0;
     }
@@ -292,7 +292,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
         depth: profile.meta.depth,
         tiers: Tiers::emulated(capacity, Bytes(8 << 30), Emulation::PAPER),
         default_tier: TierIndex(1),
-        standing: Standing {
+        standing: PlanBounds {
             planned,
             first_touch,
             bound,

@@ -12,7 +12,7 @@
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_policy::energy::{Activity as RankActivity, DramRank, Residency, Thresholds};
 
-use super::{Activity, EnergyModel, Picojoules};
+use super::{EnergyModel, Picojoules, TierActivity};
 use crate::machine::LINE;
 
 /// Both tiers of the same kind of rank.
@@ -53,7 +53,7 @@ impl EnergyModel for DramPower {
     }
 
     /// Every access of the program opens a row; moved pages open one for as many bytes as a row has.
-    fn energy(&self, activity: &Activity) -> Picojoules {
+    fn energy(&self, activity: &TierActivity) -> Picojoules {
         let size = self.rank.capacity().0.max(1);
         let lines = |bytes: Bytes| bytes.0 / LINE.0;
         let moved = activity.moved_in.saturating_add(activity.moved_out);
@@ -80,12 +80,12 @@ impl EnergyModel for DramPower {
 
 #[cfg(test)]
 mod tests {
-    use super::{Activity, DramPower, EnergyModel};
+    use super::{DramPower, EnergyModel, TierActivity};
     use isotherm_model::tier::TierIndex;
     use isotherm_model::units::{Bytes, Nanos};
 
     const GIB: u64 = 1 << 30;
-    const IDLE: Activity = Activity {
+    const IDLE: TierActivity = TierActivity {
         tier: TierIndex(0),
         capacity: Bytes(20 * GIB),
         used: Bytes(9 * GIB),
@@ -96,7 +96,7 @@ mod tests {
         moved_in: Bytes(0),
     };
 
-    fn joules(activity: Activity) -> f64 {
+    fn joules(activity: TierActivity) -> f64 {
         DramPower::DDR4.energy(&activity).joules()
     }
 
@@ -105,7 +105,7 @@ mod tests {
         // Three ranks at 8 * 30 mA * 1.2 V, but for a first millisecond in lighter states.
         let idle = joules(IDLE);
         assert!((idle - 3.0 * 0.288).abs() < 0.001, "{idle}");
-        let none = Activity {
+        let none = TierActivity {
             capacity: Bytes(0),
             used: Bytes(0),
             ..IDLE
@@ -115,11 +115,11 @@ mod tests {
 
     #[test]
     fn data_in_fewer_ranks_lets_the_others_sleep() {
-        let busy = Activity {
+        let busy = TierActivity {
             reads: 10_000_000,
             ..IDLE
         };
-        let packed = Activity {
+        let packed = TierActivity {
             used: Bytes(8 * GIB),
             ..busy
         };
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_million_reads_of_one_rank_by_hand() {
-        let activity = Activity {
+        let activity = TierActivity {
             capacity: Bytes(8 * GIB),
             used: Bytes(8 * GIB),
             reads: 1_000_000,
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn huge_numbers_saturate() {
-        let all = Activity {
+        let all = TierActivity {
             capacity: Bytes(u64::MAX),
             used: Bytes(u64::MAX),
             span: Nanos(u64::MAX),

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use super::pcg::Pcg32;
 use super::rmat::Graph;
-use super::{Pattern, Place, Settings};
+use super::{GeneratorSettings, Pattern, Place};
 
 /// Bytes that a vertex takes: its begin, sixteen ends of edges, its parent, its place in the queue.
 const VERTEX: u64 = 8 + 16 * 4 + 8 + 4;
@@ -30,7 +30,7 @@ pub(super) struct GraphWalk {
 
 impl GraphWalk {
     /// The largest power of two of vertices that fits the footprint.
-    pub(super) fn new(settings: &Settings, random: &mut Pcg32) -> Self {
+    pub(super) fn new(settings: &GeneratorSettings, random: &mut Pcg32) -> Self {
         let vertices = settings.pages() * super::PAGE / VERTEX;
         let graph = Graph::new(vertices.ilog2().min(LARGEST), random);
         Self {

@@ -37,7 +37,7 @@ pub const LARGEST_FOOTPRINT: Bytes = Bytes(PAGE << 28);
 
 /// What every generator is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct GeneratorSettings {
     /// Where chance begins; another seed gives another trace of the same pattern.
     pub seed: u64,
     /// Memory that the program has; accesses stay below it. Less than [`SMALLEST_FOOTPRINT`] counts as
@@ -49,7 +49,7 @@ pub struct Settings {
     pub interval: Nanos,
 }
 
-impl Default for Settings {
+impl Default for GeneratorSettings {
     /// 16 MiB, four million accesses, one every 10 ns.
     fn default() -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl GeneratorSettings {
     /// Pages of the footprint.
     const fn pages(&self) -> u64 {
         let (pages, least) = (self.footprint.0 / PAGE, SMALLEST_FOOTPRINT.0 / PAGE);
@@ -87,7 +87,7 @@ trait Pattern {
 pub struct Generated {
     pattern: Box<dyn Pattern>,
     random: Pcg32,
-    settings: Settings,
+    settings: GeneratorSettings,
     at: u64,
 }
 
@@ -136,12 +136,12 @@ fn shuffled(pages: u64, random: &mut Pcg32) -> Vec<u64> {
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::{BASE, Settings, by_name, names};
+    use super::{BASE, GeneratorSettings, by_name, names};
     use isotherm_model::trace::Access;
     use isotherm_model::units::{Bytes, Nanos};
 
     fn trace(name: &str, seed: u64) -> Vec<Access> {
-        let settings = Settings {
+        let settings = GeneratorSettings {
             seed,
             footprint: Bytes(1 << 20),
             accesses: 20_000,
@@ -176,10 +176,10 @@ mod tests {
     #[test]
     fn the_smallest_settings_generate() {
         for name in names() {
-            let settings = Settings {
+            let settings = GeneratorSettings {
                 footprint: Bytes(0),
                 accesses: 100,
-                ..Settings::default()
+                ..GeneratorSettings::default()
             };
             assert_eq!(by_name(name, settings).unwrap().count(), 100, "{name}");
         }

@@ -3,7 +3,7 @@
 //! ten. The others go anywhere.
 
 use super::pcg::Pcg32;
-use super::{Pattern, Place, Settings, shuffled, somewhere_in};
+use super::{GeneratorSettings, Pattern, Place, shuffled, somewhere_in};
 
 const PHASES: u64 = 4;
 
@@ -15,7 +15,7 @@ pub(super) struct Phases {
 }
 
 impl Phases {
-    pub(super) fn new(settings: &Settings, random: &mut Pcg32) -> Self {
+    pub(super) fn new(settings: &GeneratorSettings, random: &mut Pcg32) -> Self {
         let length = settings.accesses / PHASES;
         Self {
             pages: shuffled(settings.pages(), random),

@@ -8,7 +8,7 @@ use super::sliding_window::SlidingWindow;
 use super::stencil_sweep::StencilSweep;
 use super::uniform::Uniform;
 use super::zipf::Zipf;
-use super::{Generated, Pattern, Settings};
+use super::{Generated, GeneratorSettings, Pattern};
 
 /// A generator and one line about it.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub struct GeneratorEntry {
     pub name: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    make: fn(&Settings, &mut Pcg32) -> Box<dyn Pattern>,
+    make: fn(&GeneratorSettings, &mut Pcg32) -> Box<dyn Pattern>,
 }
 
 /// Every generator.
@@ -61,7 +61,7 @@ pub static GENERATORS: [GeneratorEntry; 7] = [
 
 /// The trace of the generator with this name.
 #[must_use]
-pub fn by_name(name: &str, settings: Settings) -> Option<Generated> {
+pub fn by_name(name: &str, settings: GeneratorSettings) -> Option<Generated> {
     let entry = GENERATORS.iter().find(|entry| entry.name == name)?;
     let mut random = Pcg32::new(settings.seed);
     Some(Generated {

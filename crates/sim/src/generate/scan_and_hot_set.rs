@@ -3,14 +3,14 @@
 //! for a moment, and then cold for long.
 
 use super::pcg::Pcg32;
-use super::{LINE, PAGE, Pattern, Place, Settings, somewhere_in};
+use super::{GeneratorSettings, LINE, PAGE, Pattern, Place, somewhere_in};
 
 pub(super) struct ScanAndHotSet {
     pages: u64,
 }
 
 impl ScanAndHotSet {
-    pub(super) const fn new(settings: &Settings) -> Self {
+    pub(super) const fn new(settings: &GeneratorSettings) -> Self {
         Self {
             pages: settings.pages(),
         }

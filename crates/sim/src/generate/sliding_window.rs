@@ -2,7 +2,7 @@
 //! pages, from the first to the last, once in the trace. What became hot last stays hot longest.
 
 use super::pcg::Pcg32;
-use super::{Pattern, Place, Settings, somewhere_in};
+use super::{GeneratorSettings, Pattern, Place, somewhere_in};
 
 pub(super) struct SlidingWindow {
     pages: u64,
@@ -10,7 +10,7 @@ pub(super) struct SlidingWindow {
 }
 
 impl SlidingWindow {
-    pub(super) fn new(settings: &Settings) -> Self {
+    pub(super) fn new(settings: &GeneratorSettings) -> Self {
         Self {
             pages: settings.pages(),
             accesses: settings.accesses.max(1),

@@ -8,7 +8,7 @@
 //! ```
 
 use super::pcg::Pcg32;
-use super::{LINE, Pattern, Place, Settings};
+use super::{GeneratorSettings, LINE, Pattern, Place};
 
 /// Accesses for each line: north, the line, south, and the line written.
 const STEPS: u64 = 4;
@@ -21,7 +21,7 @@ pub(super) struct StencilSweep {
 
 impl StencilSweep {
     /// Two square grids that fill the footprint.
-    pub(super) const fn new(settings: &Settings) -> Self {
+    pub(super) const fn new(settings: &GeneratorSettings) -> Self {
         let doubles = (settings.pages() * super::PAGE / 2 / 8).isqrt();
         let columns = doubles / 8;
         Self {
@@ -54,14 +54,14 @@ impl Pattern for StencilSweep {
 mod tests {
     use super::StencilSweep;
     use crate::generate::pcg::Pcg32;
-    use crate::generate::{LINE, Pattern, Settings};
+    use crate::generate::{GeneratorSettings, LINE, Pattern};
     use isotherm_model::units::Bytes;
 
     #[test]
     fn a_line_reads_its_neighbours_and_writes_the_other_grid() {
-        let settings = Settings {
+        let settings = GeneratorSettings {
             footprint: Bytes(1 << 20),
-            ..Settings::default()
+            ..GeneratorSettings::default()
         };
         // Two grids of 512 KiB: 256 doubles a row are 32 lines, 256 rows.
         let mut sweep = StencilSweep::new(&settings);

@@ -2,14 +2,14 @@
 //! of such a trace is chance.
 
 use super::pcg::Pcg32;
-use super::{Pattern, Place, Settings, somewhere_in};
+use super::{GeneratorSettings, Pattern, Place, somewhere_in};
 
 pub(super) struct Uniform {
     pages: u64,
 }
 
 impl Uniform {
-    pub(super) const fn new(settings: &Settings) -> Self {
+    pub(super) const fn new(settings: &GeneratorSettings) -> Self {
         Self {
             pages: settings.pages(),
         }

@@ -2,7 +2,7 @@
 //! spread over the pages at random.
 
 use super::pcg::Pcg32;
-use super::{Pattern, Place, Settings, shuffled, somewhere_in};
+use super::{GeneratorSettings, Pattern, Place, shuffled, somewhere_in};
 
 pub(super) struct Zipf {
     /// Pages, most accessed first.
@@ -12,7 +12,7 @@ pub(super) struct Zipf {
 }
 
 impl Zipf {
-    pub(super) fn new(settings: &Settings, random: &mut Pcg32) -> Self {
+    pub(super) fn new(settings: &GeneratorSettings, random: &mut Pcg32) -> Self {
         let ranked = shuffled(settings.pages(), random);
         let mut sum = 0;
         let sums = (1..=settings.pages())
@@ -40,14 +40,14 @@ mod tests {
 
     use super::Zipf;
     use crate::generate::pcg::Pcg32;
-    use crate::generate::{PAGE, Pattern, Settings};
+    use crate::generate::{GeneratorSettings, PAGE, Pattern};
     use isotherm_model::units::Bytes;
 
     #[test]
     fn the_second_page_has_half_of_the_first_and_the_tenth_a_tenth() {
-        let settings = Settings {
+        let settings = GeneratorSettings {
             footprint: Bytes(256 * PAGE),
-            ..Settings::default()
+            ..GeneratorSettings::default()
         };
         let mut random = Pcg32::new(3);
         let mut zipf = Zipf::new(&settings, &mut random);

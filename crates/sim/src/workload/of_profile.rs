@@ -60,7 +60,7 @@ impl Workload {
     fn fill(
         &mut self,
         numbering: &mut Numbering,
-        epochs: impl Iterator<Item = Held>,
+        epochs: impl Iterator<Item = ChunkResidency>,
     ) -> Result<(), WorkloadError> {
         let mut touches = Vec::new();
         for held in epochs {
@@ -87,16 +87,18 @@ type Chunk = (SiteId, Process, u64);
 
 /// What an epoch tells of the memory that can be placed.
 #[derive(Default)]
-struct Held {
+struct ChunkResidency {
     accessed: BTreeMap<Chunk, u64>,
     resident: BTreeMap<SiteId, Bytes>,
 }
 
 /// What each epoch tells, and the accesses to memory that no site made.
-fn by_epoch(profile: &Profile) -> Result<(BTreeMap<Epoch, Held>, u64), WorkloadError> {
+fn by_epoch(profile: &Profile) -> Result<(BTreeMap<Epoch, ChunkResidency>, u64), WorkloadError> {
     let mut left_out = 0_u64;
     let epochs = profile.epochs.iter().map(|epoch| epoch.epoch);
-    let mut epochs: BTreeMap<Epoch, Held> = epochs.map(|epoch| (epoch, Held::default())).collect();
+    let mut epochs: BTreeMap<Epoch, ChunkResidency> = epochs
+        .map(|epoch| (epoch, ChunkResidency::default()))
+        .collect();
     for heat in &profile.heat {
         let Some(held) = epochs.get_mut(&heat.epoch) else {
             return Err(WorkloadError::UnknownEpoch(heat.epoch));
@@ -142,7 +144,7 @@ struct Pages {
 
 impl Numbering {
     /// Numbers what an epoch shows for the first time, by site in the order of first allocation.
-    fn add(&mut self, held: &Held) -> Result<(), WorkloadError> {
+    fn add(&mut self, held: &ChunkResidency) -> Result<(), WorkloadError> {
         let mut new = BTreeMap::<SiteId, Vec<Chunk>>::new();
         for chunk in held
             .accessed

@@ -35,7 +35,7 @@ unsafe impl Send for AuxRing {}
 
 /// What the hardware wrote for one thread, as it was read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Trace {
+pub struct AuxTrace {
     /// Process.
     pub pid: u32,
     /// Thread.
@@ -204,9 +204,9 @@ mod tests {
 
     #[test]
     fn an_event_without_such_a_ring_is_refused_by_the_kernel() {
-        let event = crate::perf::Event {
+        let event = crate::perf::PerfEventAttributes {
             aux_bytes: 1 << 16,
-            ..crate::perf::Event::cpu_clock(1_000_000)
+            ..crate::perf::PerfEventAttributes::cpu_clock(1_000_000)
         };
         let cpus: Vec<u32> = (0..1).collect();
         let opened = crate::perf::Sampler::open(&event, 0, &cpus, 0);

@@ -24,7 +24,7 @@ pub struct SampleLayout {
 }
 
 impl SampleLayout {
-    /// Bytes of one sample with all that [`Event`](super::Event) can ask for, its header included.
+    /// Bytes of one sample with all that [`PerfEventAttributes`](super::Event) can ask for, its header included.
     #[must_use]
     pub const fn sample_bytes(self) -> usize {
         // Each field is 8 bytes long, that of the registers too: it tells their kind, and they follow.
@@ -68,7 +68,7 @@ impl Registers {
 
 /// One sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct PerfSample {
     /// Address of the instruction.
     pub ip: u64,
     /// Process.
@@ -106,7 +106,7 @@ pub mod level {
     pub const THIRD: u64 = 0x40 << 5;
 }
 
-impl Sample {
+impl PerfSample {
     /// True where the hardware knows that a cache of the core served the access, so that nothing of
     /// it went to memory.
     #[must_use]
@@ -124,7 +124,7 @@ impl Sample {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// A sample.
-    Sample(Sample),
+    Sample(PerfSample),
     /// So many records or samples were dropped because the ring was full.
     Lost(u64),
     /// A process or thread was made.
@@ -382,9 +382,9 @@ fn mapping(mut body: Fields<'_>) -> Option<Mapping<'_>> {
 }
 
 /// Reads the fields in the order in which `perf_event_open(2)` lists them.
-fn sample(mut body: Fields<'_>, layout: SampleLayout) -> Option<Sample> {
+fn sample(mut body: Fields<'_>, layout: SampleLayout) -> Option<PerfSample> {
     let has = |field: u32| layout.fields & u64::from(field) != 0;
-    let mut sample = Sample {
+    let mut sample = PerfSample {
         ip: 0,
         pid: 0,
         tid: 0,

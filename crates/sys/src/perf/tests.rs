@@ -1,7 +1,7 @@
 //! Samples that this kernel makes, as it lays them out.
 
-use super::record::{Record, Records, Sample};
-use super::{Event, Sampler};
+use super::record::{PerfSample, Record, Records};
+use super::{PerfEventAttributes, Sampler};
 use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::os::unix::fs::FileExt;
@@ -79,9 +79,9 @@ impl Drop for ReadPages {
 /// The kernel finds the physical address of a fault's page as it does that of a PMU's sample.
 #[test]
 fn physical_addresses_are_those_of_the_page_map() {
-    let event = Event {
+    let event = PerfEventAttributes {
         physical: Some(0),
-        ..Event::page_faults(1)
+        ..PerfEventAttributes::page_faults(1)
     };
     let online = std::fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
     let last = online.trim().rsplit(['-', ',']).next().unwrap_or_default();
@@ -98,7 +98,7 @@ fn physical_addresses_are_those_of_the_page_map() {
     let (mut bytes, mut traces) = (Vec::new(), Vec::new());
     assert_eq!(sampler.read(&mut bytes, &mut traces), 0);
     let records = Records::new(&bytes, sampler.layout());
-    let samples: Vec<Sample> = records
+    let samples: Vec<PerfSample> = records
         .filter_map(|record| match record {
             Record::Sample(sample) => Some(sample),
             _ => None,

@@ -3,15 +3,15 @@
 //!
 //! The paper's migration (ATMem, section 5) copies twice and touches fresh pages twice; fresh pages
 //! cost more than the copies. Here the target pages come from a pool that recycles what earlier
-//! moves freed ([`Settings::units`]), huge pages are replaced by huge pages, and the copy is correct
+//! moves freed ([`StagedSettings::units`]), huge pages are replaced by huge pages, and the copy is correct
 //! while the program reads and writes.
 //!
 //! | method | needs | while a unit moves | sees devices' pins |
 //! |---|---|---|---|
-//! | [`Method::Exchange`] | Linux 6.8 | who touches it waits for the copy | yes: such a unit stays |
-//! | [`Method::Traces`] | Linux 6.7 | who touches it waits for the last pages | no |
-//! | [`Method::Hold`] | Linux 5.7 | who writes waits for the copy | no |
-//! | [`Method::Remap`] | Linux 5.7 | who touches it waits for the copy | no |
+//! | [`CopyMethod::Exchange`] | Linux 6.8 | who touches it waits for the copy | yes: such a unit stays |
+//! | [`CopyMethod::Traces`] | Linux 6.7 | who touches it waits for the last pages | no |
+//! | [`CopyMethod::Hold`] | Linux 5.7 | who writes waits for the copy | no |
+//! | [`CopyMethod::Remap`] | Linux 5.7 | who touches it waits for the copy | no |
 //!
 //! All need a userfaultfd that serves the kernel's own accesses. The first that the kernel has is
 //! taken; [`StagedCopy::method`] says which. `Remap` is there for who asks for it: the fastest with
@@ -22,14 +22,14 @@
 //! `sys` because two crates that must not see each other need it, `runtime` and `act`.
 //!
 //! *Fork*: a child that is made while a unit moves would find it missing, so whoever forks holds the
-//! [`Gate`]. A mover belongs to its process; a child opens its own.
+//! [`ForkLock`]. A mover belongs to its process; a child opens its own.
 //!
 //! *Cannot be moved this way*, and is denied: files, shared memory, hugetlb, locked memory, memory
 //! that cannot be written. The kernel's migration can move most of that.
 
-mod crew;
+mod copy_workers;
 mod exchange;
-mod gate;
+mod fork_lock;
 mod limits;
 mod pool;
 mod rounds;
@@ -40,11 +40,11 @@ mod unit_pages;
 
 use core::ops::Range;
 
-pub use gate::{Exclusion, Gate};
+pub use fork_lock::{Exclusion, ForkLock};
 pub use limits::mappings;
 pub use pool::PageKind;
 
-use crew::Crew;
+use copy_workers::Crew;
 use limits::Limits;
 use pool::{Pool, Shortage, State, Whereabouts};
 use unit_pages::{PAGE_BYTES, Reader, View};
@@ -65,7 +65,7 @@ const UNREADABLE: UnitFate = UnitFate::Busy("the page table cannot be read at th
 
 /// How a unit is moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Method {
+pub enum CopyMethod {
     /// Take the pages away, copy, put the copy in place (`UFFDIO_MOVE`).
     Exchange,
     /// Copy in rounds, by traces of writes, then a short stop (`mremap`).
@@ -76,7 +76,7 @@ pub enum Method {
     Remap,
 }
 
-impl Method {
+impl CopyMethod {
     /// All, best first.
     pub const ALL: [Self; 4] = [Self::Exchange, Self::Traces, Self::Hold, Self::Remap];
 
@@ -120,18 +120,18 @@ impl Method {
 
 /// How a mover works.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct StagedSettings {
     /// Threads that copy, the caller's included; at least 1.
     pub threads: usize,
     /// Units of the pool: memory that is held ready, 2 MiB each. At least 4.
     pub units: usize,
     /// This method and no other; `None` for the best that the kernel has.
-    pub method: Option<Method>,
+    pub method: Option<CopyMethod>,
     /// Move also what is on the node already: for machines of one node, to test and to measure.
     pub even_if_there: bool,
 }
 
-impl Settings {
+impl StagedSettings {
     /// Two threads, 32 MiB of pool, the best method.
     pub const DEFAULT: Self = Self {
         threads: 2,
@@ -243,7 +243,7 @@ impl Movable {
     /// For as long as this or a part of it is used: the range belongs to the program, which may read
     /// and write it, but does not unmap, remap, protect, lock or discard (`MADV_DONTNEED`) it while
     /// a unit moves; nobody holds Rust references into it but to atomics; and with
-    /// [`Method::Traces`] or [`Method::Hold`], no device writes to it.
+    /// [`CopyMethod::Traces`] or [`CopyMethod::Hold`], no device writes to it.
     #[must_use]
     pub const unsafe fn declare(range: Range<usize>) -> Self {
         Self(range)
@@ -265,8 +265,8 @@ impl Movable {
 
 /// Moves memory of this process. One thread uses it.
 pub struct StagedCopy {
-    settings: Settings,
-    method: Method,
+    settings: StagedSettings,
+    method: CopyMethod,
     uffd: Userfaultfd,
     reader: Reader,
     pool: Pool,
@@ -280,7 +280,7 @@ impl StagedCopy {
     ///
     /// # Errors
     /// [`StagedError`], which says what is missing.
-    pub fn open(settings: Settings) -> Result<Self, StagedError> {
+    pub fn open(settings: StagedSettings) -> Result<Self, StagedError> {
         if rustix::param::page_size() != PAGE_BYTES {
             return Err(StagedError::NoResources);
         }
@@ -305,7 +305,7 @@ impl StagedCopy {
         })
     }
 
-    /// Whether to move also what is on the node already ([`Settings::even_if_there`]).
+    /// Whether to move also what is on the node already ([`StagedSettings::even_if_there`]).
     pub const fn set_even_if_there(&mut self, even_if_there: bool) {
         self.settings.even_if_there = even_if_there;
     }
@@ -318,7 +318,7 @@ impl StagedCopy {
 
     /// The method in use.
     #[must_use]
-    pub const fn method(&self) -> Method {
+    pub const fn method(&self) -> CopyMethod {
         self.method
     }
 
@@ -410,7 +410,7 @@ impl StagedCopy {
         {
             return UnitFate::AlreadyThere;
         }
-        if self.method == Method::Exchange {
+        if self.method == CopyMethod::Exchange {
             // SAFETY: the caller's promise.
             return unsafe { self.exchange(unit, node, &view, source) };
         }
@@ -425,11 +425,14 @@ impl StagedCopy {
 }
 
 /// Opens what the wanted method needs, or the best there is.
-fn best(wanted: Option<Method>, reader: &Reader) -> Result<(Method, Userfaultfd), StagedError> {
+fn best(
+    wanted: Option<CopyMethod>,
+    reader: &Reader,
+) -> Result<(CopyMethod, Userfaultfd), StagedError> {
     let mut error = StagedError::OldKernel;
-    for method in Method::ALL {
+    for method in CopyMethod::ALL {
         let chosen = wanted.is_none_or(|wanted| wanted == method);
-        let needs_scans = matches!(method, Method::Exchange | Method::Traces);
+        let needs_scans = matches!(method, CopyMethod::Exchange | CopyMethod::Traces);
         if !chosen || (needs_scans && !reader.scans()) {
             continue;
         }

@@ -14,7 +14,7 @@ use super::UNIT_BYTES;
 use super::unit_pages::{PAGE_BYTES, PAGES, Reader};
 use crate::memory;
 use crate::pages;
-use crate::policy::{self, Mode, NodeMask};
+use crate::policy::{self, MempolicyMode, NodeMask};
 
 /// Sizes of pages that a unit is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +214,7 @@ fn make(unit: usize, kind: PageKind, node: u32) -> memory::Result<()> {
 /// without nodes refuses, and the check finds the pages where they are.
 fn prefer(address: usize, bytes: usize, node: u32) {
     if let Some(nodes) = NodeMask::of(&[node]) {
-        let _ = policy::set_for_range(address, bytes, Mode::Preferred, &nodes);
+        let _ = policy::set_for_range(address, bytes, MempolicyMode::Preferred, &nodes);
     }
 }
 

@@ -20,7 +20,7 @@
 
 use core::ops::Range;
 
-use super::crew::take_away;
+use super::copy_workers::take_away;
 use super::exchange::refused;
 use super::pool::{PageKind, Shortage, Slot, State, Whereabouts};
 use super::unit_pages::{UnitPages, View};
@@ -36,7 +36,7 @@ const FEW: usize = 16;
 const TRIES: usize = 64;
 
 /// The four addresses of a move.
-struct Places {
+struct RoundBuffers {
     unit: Range<usize>,
     away: Range<usize>,
     to: usize,
@@ -66,7 +66,7 @@ impl StagedCopy {
             Err(shortage) => return shortage.into(),
         };
         let away = self.pool.address(empty);
-        let places = Places {
+        let places = RoundBuffers {
             unit: unit..unit + UNIT_BYTES,
             away: away..away + UNIT_BYTES,
             to: self.pool.address(target),
@@ -114,7 +114,7 @@ impl StagedCopy {
 
     /// Copies the unit while the program runs. Returns the pages copied at least once, and the
     /// rounds it took after the first.
-    fn copy_in_rounds(&self, places: &Places) -> Result<(UnitPages, u32), UnitFate> {
+    fn copy_in_rounds(&self, places: &RoundBuffers) -> Result<(UnitPages, u32), UnitFate> {
         let unit = &places.unit;
         if !self.method.protects() {
             return Ok((UnitPages::default(), 0));
@@ -155,7 +155,7 @@ impl StagedCopy {
     }
 
     /// Takes the unit away, copies what is left, and maps the copy in its place.
-    fn stop(&self, places: &Places, copied: &UnitPages) -> Result<View, UnitFate> {
+    fn stop(&self, places: &RoundBuffers, copied: &UnitPages) -> Result<View, UnitFate> {
         let (unit, away) = (places.unit.start, places.away.start);
         let modes = if self.method.protects() {
             Modes::BOTH
@@ -238,7 +238,7 @@ impl StagedCopy {
     }
 
     /// Ends what was registered, outside the stop.
-    fn clean(&mut self, places: &Places, mapped: bool) {
+    fn clean(&mut self, places: &RoundBuffers, mapped: bool) {
         self.wait_for_helper();
         if !mapped {
             let _ = self.uffd.unregister(&places.unit);

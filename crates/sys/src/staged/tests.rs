@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::unit_pages::{PAGE_BYTES, PAGES, Reader};
-use super::{Gate, Method, PageKind, Settings, StagedCopy, UNIT_BYTES, UnitFate};
+use super::{CopyMethod, ForkLock, PageKind, StagedCopy, StagedSettings, UNIT_BYTES, UnitFate};
 use crate::memory;
 
 const UNITS: usize = 6;
@@ -58,7 +58,7 @@ impl Field {
             .count()
     }
 
-    fn move_all(&self, mover: &mut StagedCopy, gate: &Gate) -> Vec<UnitFate> {
+    fn move_all(&self, mover: &mut StagedCopy, gate: &ForkLock) -> Vec<UnitFate> {
         let mut fates = Vec::new();
         let range = self.start..self.start + UNITS * UNIT_BYTES;
         // SAFETY: the field is touched through atomics alone, and nobody unmaps it meanwhile.
@@ -77,22 +77,26 @@ impl Drop for Field {
 /// The movers that this kernel has; says what it has not.
 fn movers() -> Vec<StagedCopy> {
     let open = |method| {
-        let settings = Settings {
+        let settings = StagedSettings {
             method: Some(method),
             even_if_there: true,
-            ..Settings::DEFAULT
+            ..StagedSettings::DEFAULT
         };
         StagedCopy::open(settings)
             .map_err(|error| isotherm_skip::skip!("{}: {error}", method.word()))
             .ok()
     };
-    Method::ALL.into_iter().filter_map(open).collect()
+    CopyMethod::ALL.into_iter().filter_map(open).collect()
 }
 
 fn move_one(mover: &mut StagedCopy, unit: usize) -> UnitFate {
     let mut fate = UnitFate::AlreadyThere;
     // SAFETY: callers pass memory of their own that nobody else touches.
-    unsafe { mover.move_range(unit..unit + UNIT_BYTES, 0, &Gate::new(), |_, f| fate = f) };
+    unsafe {
+        mover.move_range(unit..unit + UNIT_BYTES, 0, &ForkLock::new(), |_, f| {
+            fate = f
+        })
+    };
     fate
 }
 
@@ -111,7 +115,7 @@ fn contents_and_page_sizes_are_the_same_after_every_method() {
             let huge = |_: ()| (0..UNITS).map(|u| reader.view(field.start + u * UNIT_BYTES));
             let before: Vec<_> = huge(()).map(|view| view.expect("view").huge).collect();
             for _ in 0..3 {
-                let fates = field.move_all(&mut mover, &Gate::new());
+                let fates = field.move_all(&mut mover, &ForkLock::new());
                 let method = mover.method().word();
                 assert_eq!(moved(&fates), UNITS, "{method} {kind:?} {fates:?}");
                 assert_eq!(field.wrong_words(), 0, "{method} {kind:?}");
@@ -128,7 +132,7 @@ fn pages_that_were_never_touched_stay_holes_and_read_as_zero() {
     for mut mover in movers() {
         // A move before, so that the pool's pages hold something else than zeroes.
         assert_eq!(
-            moved(&Field::new(PageKind::Small).move_all(&mut mover, &Gate::new())),
+            moved(&Field::new(PageKind::Small).move_all(&mut mover, &ForkLock::new())),
             UNITS
         );
         let map = memory::fresh(2 * UNIT_BYTES).expect("memory");
@@ -162,7 +166,7 @@ fn a_writer_loses_no_word_while_its_memory_moves_to_and_fro() {
     for mut mover in movers() {
         for kind in [PageKind::Small, PageKind::Huge] {
             let field = Field::new(kind);
-            let (stop, gate) = (AtomicBool::new(false), Gate::new());
+            let (stop, gate) = (AtomicBool::new(false), ForkLock::new());
             let words = UNITS * UNIT_BYTES / 8;
             let mut last = 0;
             std::thread::scope(|scope| {
@@ -243,7 +247,7 @@ fn memory_shared_with_a_child_is_busy_or_copied_and_right_for_both() {
             }
             child
         };
-        let fates = field.move_all(&mut mover, &Gate::new());
+        let fates = field.move_all(&mut mover, &ForkLock::new());
         let fine = |fate: &UnitFate| matches!(fate, UnitFate::Moved(_) | UnitFate::Busy(_));
         assert!(fates.iter().all(fine), "{fates:?}");
         assert_eq!(field.wrong_words(), 0, "{}", mover.method().word());
@@ -257,7 +261,7 @@ fn memory_shared_with_a_child_is_busy_or_copied_and_right_for_both() {
                 libc::close(end);
             }
         }
-        assert_eq!(moved(&field.move_all(&mut mover, &Gate::new())), UNITS);
+        assert_eq!(moved(&field.move_all(&mut mover, &ForkLock::new())), UNITS);
     }
 }
 
@@ -266,10 +270,10 @@ fn memory_shared_with_a_child_is_busy_or_copied_and_right_for_both() {
 #[test]
 fn a_unit_that_is_locked_or_protected_while_it_moves_keeps_its_words() {
     let _turn = alone();
-    let settings = Settings {
-        method: Some(Method::Exchange),
+    let settings = StagedSettings {
+        method: Some(CopyMethod::Exchange),
         even_if_there: true,
-        ..Settings::DEFAULT
+        ..StagedSettings::DEFAULT
     };
     let mut mover = match StagedCopy::open(settings) {
         Ok(mover) => mover,
@@ -296,13 +300,13 @@ fn a_unit_that_is_locked_or_protected_while_it_moves_keeps_its_words() {
         });
         let mut tries = 0;
         while tries < 200 || changes.load(Ordering::Relaxed) < 200 {
-            field.move_all(&mut mover, &Gate::new());
+            field.move_all(&mut mover, &ForkLock::new());
             assert_eq!(field.wrong_words(), 0);
             tries += 1;
         }
         stop.store(true, Ordering::Relaxed);
     });
-    assert_eq!(moved(&field.move_all(&mut mover, &Gate::new())), UNITS);
+    assert_eq!(moved(&field.move_all(&mut mover, &ForkLock::new())), UNITS);
     assert_eq!(field.wrong_words(), 0);
 }
 

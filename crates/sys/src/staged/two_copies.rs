@@ -8,7 +8,7 @@
 use super::unit_pages::{PAGE_BYTES, UnitPages};
 use super::{PageKind, StagedCopy, UNIT_BYTES};
 use crate::memory;
-use crate::policy::{self, Mode, NodeMask};
+use crate::policy::{self, MempolicyMode, NodeMask};
 
 impl StagedCopy {
     /// Moves whole units in the paper's form. The mapping is replaced; its pages are of `kind`.
@@ -63,7 +63,7 @@ fn fresh_at(address: usize, bytes: usize, node: u32, kind: PageKind) -> memory::
         // A kernel without huge pages or nodes refuses; the pages are then what they are.
         let _ = memory::advise(address, bytes, advice);
         if let Some(nodes) = NodeMask::of(&[node]) {
-            let _ = policy::set_for_range(address, bytes, Mode::Preferred, &nodes);
+            let _ = policy::set_for_range(address, bytes, MempolicyMode::Preferred, &nodes);
         }
     }
     Ok(())

@@ -63,7 +63,7 @@ impl Pair {
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
-pub struct Settings {
+pub struct MeasureSettings {
     /// Memory to work on, for each node; `None` for four times the caches, at least
     /// [`MEMORY_AT_LEAST`].
     pub memory: Option<Bytes>,
@@ -73,7 +73,7 @@ pub struct Settings {
     pub trial: Duration,
 }
 
-impl Default for Settings {
+impl Default for MeasureSettings {
     fn default() -> Self {
         Self {
             memory: None,
@@ -98,7 +98,7 @@ const RAN_AT_LEAST: f64 = 0.9;
 
 /// What is being measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct MeasureStep {
     /// Steps done.
     pub done: usize,
     /// Steps in all.
@@ -154,8 +154,8 @@ struct Target {
 /// Broken off; nothing could be measured; threads cannot be pinned.
 pub fn measure(
     root: &Path,
-    settings: Settings,
-    watch: &mut dyn FnMut(Step) -> ControlFlow<()>,
+    settings: MeasureSettings,
+    watch: &mut dyn FnMut(MeasureStep) -> ControlFlow<()>,
 ) -> Result<Measurement, MeasureError> {
     let start = Instant::now();
     let allowed = affinity::allowed().map_err(MeasureError::Pinning)?;
@@ -221,7 +221,7 @@ fn thread_counts(cpus: usize) -> Vec<usize> {
 fn targets(
     root: &Path,
     allowed: &[u32],
-    settings: Settings,
+    settings: MeasureSettings,
     notes: &mut Vec<String>,
 ) -> Vec<Target> {
     let limits = limits::read(root);
@@ -282,7 +282,7 @@ fn targets(
 struct Progress<'a> {
     done: usize,
     total: usize,
-    watch: &'a mut dyn FnMut(Step) -> ControlFlow<()>,
+    watch: &'a mut dyn FnMut(MeasureStep) -> ControlFlow<()>,
 }
 
 impl Progress<'_> {
@@ -292,7 +292,7 @@ impl Progress<'_> {
         memory_node: u32,
         threads: Option<u32>,
     ) -> Result<(), MeasureError> {
-        let step = Step {
+        let step = MeasureStep {
             done: self.done,
             total: self.total,
             cpu_node,
@@ -310,7 +310,7 @@ impl Progress<'_> {
 /// A measurement under way.
 struct Run<'a, 'b> {
     root: &'a Path,
-    settings: Settings,
+    settings: MeasureSettings,
     with_cpus: &'a [&'a Target],
     notes: &'a mut Vec<String>,
     progress: &'a mut Progress<'b>,

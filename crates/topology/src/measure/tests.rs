@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use isotherm_model::units::{Bytes, Nanos};
 
-use super::{MeasureError, Pair, Rates, Settings, Step, measure, speeds, thread_counts};
+use super::{
+    MeasureError, MeasureSettings, MeasureStep, Pair, Rates, measure, speeds, thread_counts,
+};
 use crate::grouping::View;
 
-const QUICK: Settings = Settings {
+const QUICK: MeasureSettings = MeasureSettings {
     memory: Some(Bytes(4 << 20)),
     chase: Duration::from_millis(1),
     trial: Duration::from_millis(1),
@@ -18,7 +20,7 @@ const QUICK: Settings = Settings {
 
 #[test]
 fn this_machine_is_measured_pair_by_pair_with_every_step_announced() {
-    let mut steps: Vec<Step> = Vec::new();
+    let mut steps: Vec<MeasureStep> = Vec::new();
     let found = measure(Path::new("/"), QUICK, &mut |step| {
         steps.push(step);
         ControlFlow::Continue(())

@@ -109,7 +109,7 @@ pub(super) fn profile(sites: &BTreeMap<SiteId, Stack>, grain: Grain) -> Profile 
         lost: 0,
         cost: Nanos::ZERO,
         cost_note: String::new(),
-        trouble: String::new(),
+        warning: String::new(),
     };
     let mut estimated = 0;
     for (id, stack) in sites {
@@ -117,7 +117,7 @@ pub(super) fn profile(sites: &BTreeMap<SiteId, Stack>, grain: Grain) -> Profile 
         address = add_site(&mut profile, *id, stack, address);
     }
     if estimated > 0 {
-        report.trouble = format!(
+        report.warning = format!(
             "estimated from the access density, because there is no access count: {}",
             counted(estimated, "site")
         );

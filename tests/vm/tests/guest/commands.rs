@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::kernel::{Mode, version};
+use crate::kernel::{MempolicyMode, version};
 use crate::nodes::described;
 use crate::{EVERYWHERE, GuestTest, on};
 
@@ -175,7 +175,10 @@ fn a_planned_run_spills_what_the_fast_node_has_no_room_for() {
     plan(&["--policy", "all-fast"]);
     let run = guided();
     let (lines, said) = (lines(&run), text(&run.stderr));
-    let preferred = format!("hot has policy {} of nodes 0x1\n", Mode::Preferred as u32);
+    let preferred = format!(
+        "hot has policy {} of nodes 0x1\n",
+        MempolicyMode::Preferred as u32
+    );
     assert!(said.contains(&preferred), "{said}");
     assert!(lines["cold"].contains("N1="), "{lines:?}");
     assert!(!lines["cold"].contains("nowhere"), "{lines:?}");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{Error, Result};
 
 use isotherm_sys::memory::{Errno, fresh};
-pub(crate) use isotherm_sys::policy::Mode;
+pub(crate) use isotherm_sys::policy::MempolicyMode;
 use isotherm_sys::policy::{NodeMask, set_and_move, set_for_range};
 
 /// Only pages of this process alone (`linux/mempolicy.h`).
@@ -48,7 +48,11 @@ impl Memory {
     }
 
     /// Sets the policy of the memory by the workspace's own wrapper.
-    pub(crate) fn place(&self, mode: Mode, nodes: &[u32]) -> isotherm_sys::memory::Result<()> {
+    pub(crate) fn place(
+        &self,
+        mode: MempolicyMode,
+        nodes: &[u32],
+    ) -> isotherm_sys::memory::Result<()> {
         let nodes = NodeMask::of(nodes).ok_or(Errno(libc::EINVAL))?;
         set_for_range(self.start, self.pages * PAGE, mode, &nodes)
     }
@@ -56,7 +60,7 @@ impl Memory {
     /// As [`Self::place`], and moves the pages that are there.
     pub(crate) fn place_and_move(
         &self,
-        mode: Mode,
+        mode: MempolicyMode,
         nodes: &[u32],
     ) -> isotherm_sys::memory::Result<()> {
         let nodes = NodeMask::of(nodes).ok_or(Errno(libc::EINVAL))?;

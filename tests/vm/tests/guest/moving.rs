@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::kernel::{HUGE, Memory, Mode, free_bytes, version};
+use crate::kernel::{HUGE, Memory, MempolicyMode, free_bytes, version};
 use crate::nodes::described;
 use crate::{GuestTest, on, skip};
 
@@ -32,11 +32,13 @@ const BYTES: usize = 16 << 20;
 /// Written memory, all of it on a node.
 fn on_node(node: u32, bytes: usize, huge: bool) -> Memory {
     let mut memory = Memory::of(bytes).with_huge_pages(huge);
-    memory.place(Mode::Bind, &[node]).expect("mbind");
+    memory.place(MempolicyMode::Bind, &[node]).expect("mbind");
     memory.write();
     memory.assert_all_on(node);
     // Without a policy that speaks against a move.
-    memory.place(Mode::Preferred, &[node]).expect("mbind");
+    memory
+        .place(MempolicyMode::Preferred, &[node])
+        .expect("mbind");
     memory
 }
 
@@ -57,9 +59,13 @@ fn moved_pages_are_on_the_new_node_and_keep_their_content() {
 
 fn a_new_policy_moves_the_pages_that_are_there() {
     let memory = on_node(0, BYTES, false);
-    memory.place_and_move(Mode::Bind, &[1]).expect("mbind");
+    memory
+        .place_and_move(MempolicyMode::Bind, &[1])
+        .expect("mbind");
     memory.assert_all_on(1);
-    memory.place_and_move(Mode::Preferred, &[0]).expect("mbind");
+    memory
+        .place_and_move(MempolicyMode::Preferred, &[0])
+        .expect("mbind");
     memory.assert_all_on(0);
     assert_eq!(memory.wrong_words(), 0);
 }
@@ -72,7 +78,9 @@ fn huge_pages_move_whole() {
         before >= BYTES - HUGE,
         "only {before} bytes are in huge pages"
     );
-    memory.place_and_move(Mode::Bind, &[1]).expect("mbind");
+    memory
+        .place_and_move(MempolicyMode::Bind, &[1])
+        .expect("mbind");
     memory.assert_all_on(1);
     assert_eq!(memory.huge_bytes(), before, "huge pages were split");
     assert_eq!(memory.wrong_words(), 0);

@@ -3,7 +3,7 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
-use crate::kernel::{Memory, Mode, free_bytes};
+use crate::kernel::{Memory, MempolicyMode, free_bytes};
 use crate::nodes::described;
 use crate::{GuestTest, on, stand};
 
@@ -40,7 +40,7 @@ fn nodes() -> std::ops::Range<u32> {
 fn bound_pages_land_on_their_node() {
     for node in nodes() {
         let mut memory = Memory::of(BYTES).with_huge_pages(false);
-        memory.place(Mode::Bind, &[node]).expect("mbind");
+        memory.place(MempolicyMode::Bind, &[node]).expect("mbind");
         memory.write();
         memory.assert_all_on(node);
         assert_eq!(memory.wrong_words(), 0);
@@ -51,7 +51,9 @@ fn preferred_pages_land_on_their_node_while_it_has_room() {
     for node in nodes() {
         for huge in [false, true] {
             let mut memory = Memory::of(BYTES).with_huge_pages(huge);
-            memory.place(Mode::Preferred, &[node]).expect("mbind");
+            memory
+                .place(MempolicyMode::Preferred, &[node])
+                .expect("mbind");
             memory.write();
             memory.assert_all_on(node);
         }
@@ -60,7 +62,9 @@ fn preferred_pages_land_on_their_node_while_it_has_room() {
 
 fn pages_that_prefer_many_nodes_land_on_one_of_them() {
     let mut memory = Memory::of(BYTES).with_huge_pages(false);
-    memory.place(Mode::PreferredMany, &[1, 2]).expect("mbind");
+    memory
+        .place(MempolicyMode::PreferredMany, &[1, 2])
+        .expect("mbind");
     memory.write();
     let found = memory.pages_by_node();
     assert_eq!(found.values().sum::<usize>(), memory.pages());
@@ -69,7 +73,9 @@ fn pages_that_prefer_many_nodes_land_on_one_of_them() {
 
 fn a_node_that_is_not_there_is_refused() {
     let memory = Memory::of(BYTES);
-    let refused = memory.place(Mode::Bind, &[nodes().end]).unwrap_err();
+    let refused = memory
+        .place(MempolicyMode::Bind, &[nodes().end])
+        .unwrap_err();
     assert_eq!(refused.0, libc::EINVAL);
 }
 
@@ -77,7 +83,7 @@ fn preferred_pages_spill_to_the_next_node_when_the_first_is_full() {
     let bytes = 64 << 20;
     assert!(free_bytes(0) < bytes, "node 0 is not full");
     let mut memory = Memory::of(bytes).with_huge_pages(false);
-    memory.place(Mode::Preferred, &[0]).expect("mbind");
+    memory.place(MempolicyMode::Preferred, &[0]).expect("mbind");
     memory.write();
     let found = memory.pages_by_node();
     assert_eq!(found, memory.numa_maps());
@@ -104,7 +110,7 @@ fn a_program_bound_to_a_full_node_is_killed_and_the_machine_lives() {
         .expect("a shell");
     assert_eq!(status.signal(), Some(libc::SIGKILL), "{status}");
     let mut memory = Memory::of(BYTES).with_huge_pages(false);
-    memory.place(Mode::Bind, &[1]).expect("mbind");
+    memory.place(MempolicyMode::Bind, &[1]).expect("mbind");
     memory.write();
     memory.assert_all_on(1);
 }
@@ -112,6 +118,6 @@ fn a_program_bound_to_a_full_node_is_killed_and_the_machine_lives() {
 /// Binds more than a full node has left to it.
 pub(crate) fn take_too_much() {
     let mut memory = Memory::of(free_bytes(0) + (64 << 20)).with_huge_pages(false);
-    memory.place(Mode::Bind, &[0]).expect("mbind");
+    memory.place(MempolicyMode::Bind, &[0]).expect("mbind");
     memory.write();
 }

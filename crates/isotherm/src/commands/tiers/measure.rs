@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use anyhow::{Result, bail};
-use isotherm_topology::measure::{MeasureError, Measurement, Settings, Step, measure};
+use isotherm_topology::measure::{
+    MeasureError, MeasureSettings, MeasureStep, Measurement, measure,
+};
 use isotherm_topology::{TiersFile, View};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -95,7 +97,7 @@ fn watched(
     console: Console,
 ) -> Result<Measurement, MeasureError> {
     let bar = console.steps(0);
-    let mut watch = |step: Step| {
+    let mut watch = |step: MeasureStep| {
         bar.set_length(step.total as u64);
         bar.set_position(step.done as u64);
         let what = match step.threads {
@@ -110,7 +112,7 @@ fn watched(
             false => ControlFlow::Continue(()),
         }
     };
-    let found = measure(root, Settings::default(), &mut watch);
+    let found = measure(root, MeasureSettings::default(), &mut watch);
     bar.finish_and_clear();
     match found {
         // An interrupt after the last step still means: write nothing.

@@ -1,6 +1,6 @@
 //! The filter and the selection on recorded `/proc` roots.
 
-use super::{Candidate, Candidates, Filter, Selection, Stat, fits, is_within};
+use super::{Candidate, Candidates, Filter, ProcessSelection, Stat, fits, is_within};
 use isotherm_model::batch::Process;
 use isotherm_model::units::Nanos;
 use std::path::Path;
@@ -71,7 +71,7 @@ fn pids(candidates: &[Candidate]) -> Vec<u32> {
         .collect()
 }
 
-fn select(root: &Path, selection: &Selection) -> Vec<u32> {
+fn select(root: &Path, selection: &ProcessSelection) -> Vec<u32> {
     pids(&Candidates::new(root).look(selection, Filter::Off, Nanos(0), 1))
 }
 
@@ -102,37 +102,37 @@ fn four_programs() -> tempfile::TempDir {
 fn processes_are_selected_by_number_user_program_group_and_parent() {
     let root = four_programs();
     let root = root.path();
-    let none = Selection::default();
+    let none = ProcessSelection::default();
     let kernel = "a thread of the kernel has no memory";
     assert_eq!(select(root, &none), [10, 11, 12, 13], "{kernel}");
-    let one = Selection {
+    let one = ProcessSelection {
         pids: vec![11],
         ..none.clone()
     };
     assert_eq!(select(root, &one), [11]);
-    let with_children = Selection {
+    let with_children = ProcessSelection {
         children: true,
         ..one
     };
     assert_eq!(select(root, &with_children), [11, 12]);
-    let user = Selection {
+    let user = ProcessSelection {
         users: vec![7],
         ..none.clone()
     };
     assert_eq!(select(root, &user), [13]);
-    let programs = |pattern: &str| Selection {
+    let programs = |pattern: &str| ProcessSelection {
         programs: vec![pattern.into()],
         ..none.clone()
     };
     assert_eq!(select(root, &programs("redis-*")), [10]);
     assert_eq!(select(root, &programs("/opt/*")), [13]);
     assert_eq!(select(root, &programs("opt")), [0; 0]);
-    let group = Selection {
+    let group = ProcessSelection {
         control_groups: vec!["/a".into()],
         ..none.clone()
     };
     assert_eq!(select(root, &group), [11, 12]);
-    let both = Selection {
+    let both = ProcessSelection {
         pids: vec![13],
         ..group
     };
@@ -148,7 +148,7 @@ fn a_process_is_worth_it_by_processor_or_memory_and_is_looked_at_again() {
     };
     let root = machine(&[REDIS, big]);
     let mut candidates = Candidates::new(root.path());
-    let all = Selection::default();
+    let all = ProcessSelection::default();
     let mut look = |second| {
         let found = candidates.look(&all, Filter::Tmp, Nanos(second * SECOND), 1);
         pids(&found)
@@ -177,7 +177,7 @@ fn the_strict_filter_keeps_to_its_number_and_prefers_what_passes_both_halves() {
         },
     ]);
     let mut candidates = Candidates::new(root.path());
-    let all = Selection::default();
+    let all = ProcessSelection::default();
     candidates.look(&all, Filter::Off, Nanos(0), 1);
     for pid in [10, 12] {
         let pages = if pid == 12 { 27_000 } else { 1000 };
@@ -213,7 +213,7 @@ fn the_strict_filter_keeps_to_its_number_and_prefers_what_passes_both_halves() {
 fn another_program_and_a_number_that_is_used_again_are_other_images() {
     let root = machine(&[REDIS]);
     let mut candidates = Candidates::new(root.path());
-    let all = Selection::default();
+    let all = ProcessSelection::default();
     let mut image = || {
         let found = candidates.look(&all, Filter::Off, Nanos(0), 1);
         found.first().map(|candidate| candidate.process)
@@ -247,9 +247,9 @@ fn another_program_and_a_number_that_is_used_again_are_other_images() {
 fn a_process_that_ends_between_two_files_is_left_out() {
     let root = machine(&[REDIS]);
     std::fs::remove_file(root.path().join("10/status")).unwrap();
-    assert_eq!(select(root.path(), &Selection::default()), [0; 0]);
+    assert_eq!(select(root.path(), &ProcessSelection::default()), [0; 0]);
     std::fs::write(root.path().join("10/stat"), "10 (x").unwrap();
-    assert_eq!(select(root.path(), &Selection::default()), [0; 0]);
+    assert_eq!(select(root.path(), &ProcessSelection::default()), [0; 0]);
 }
 
 #[test]

@@ -43,7 +43,7 @@ pub(super) enum Target {
 pub(super) struct Monitoring {
     pub target: Target,
     /// How many times slower than at full speed.
-    pub stride: u32,
+    pub interval: u32,
     /// Fewest and most regions.
     pub regions: (u64, u64),
     /// Regions with fewer accesses in a report are not told.
@@ -124,7 +124,7 @@ impl Admin {
     /// # Errors
     /// The kernel refused, or the kdamond has ended.
     pub(super) fn commit(&self, number: usize, monitoring: &Monitoring) -> io::Result<()> {
-        self.write_all(intervals(number, monitoring.stride))?;
+        self.write_all(intervals(number, monitoring.interval))?;
         self.write(&format!("{number}/state"), "commit")
     }
 
@@ -202,8 +202,8 @@ impl Drop for Admin {
 }
 
 /// The files with a kdamond's intervals, in microseconds, where it looks so many times slower than at full speed.
-fn intervals(number: usize, stride: u32) -> [(String, String); 3] {
-    let stride = u64::from(stride);
+fn intervals(number: usize, interval: u32) -> [(String, String); 3] {
+    let interval = u64::from(interval);
     [
         ("sample_us", SAMPLE_US),
         ("aggr_us", SAMPLE_US * LOOKS),
@@ -211,7 +211,7 @@ fn intervals(number: usize, stride: u32) -> [(String, String); 3] {
     ]
     .map(|(file, full_speed)| {
         let file = format!("{number}/contexts/0/monitoring_attrs/intervals/{file}");
-        (file, (full_speed * stride).to_string())
+        (file, (full_speed * interval).to_string())
     })
 }
 
@@ -228,7 +228,7 @@ fn settings(number: usize, monitoring: &Monitoring) -> Vec<(String, String)> {
         Target::Physical(_) => "paddr",
     };
     let mut settings = vec![(format!("{context}/operations"), operations.to_owned())];
-    settings.extend(intervals(number, monitoring.stride));
+    settings.extend(intervals(number, monitoring.interval));
     settings.extend([
         (format!("{regions}/max"), monitoring.regions.1.to_string()),
         (format!("{regions}/min"), monitoring.regions.0.to_string()),

@@ -27,4 +27,4 @@ pub use physical::PhysicalDamon;
 pub use processes::Damon;
 
 #[cfg(test)]
-pub(super) mod played;
+pub(super) mod fake_kdamond;

@@ -2,12 +2,12 @@
 
 use isotherm_model::units::Nanos;
 
-use crate::watch::cost::Stride;
+use crate::watch::scan_interval::ScanInterval;
 
 /// The pace of a source that a thread reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
-    stride: Stride,
+    interval: ScanInterval,
     /// It was asked in this epoch whether a reading is due.
     asked: bool,
     /// Time since the last turn, which is what its costs are compared with.
@@ -20,7 +20,7 @@ impl Pace {
     /// Full speed, with so many millionths of one processor's time.
     pub(super) const fn new(budget_ppm: u64) -> Self {
         Self {
-            stride: Stride::new(budget_ppm),
+            interval: ScanInterval::new(budget_ppm),
             asked: false,
             span: Nanos::ZERO,
             due: false,
@@ -28,13 +28,13 @@ impl Pace {
     }
 
     /// How many times slower than at full speed.
-    pub(super) const fn stride(&self) -> u32 {
-        self.stride.get()
+    pub(super) const fn interval(&self) -> u32 {
+        self.interval.get()
     }
 
     /// Changes the budget.
     pub(super) const fn set_budget(&mut self, budget_ppm: u64) {
-        self.stride.set_budget(budget_ppm);
+        self.interval.set_budget(budget_ppm);
     }
 
     /// True once in each epoch in which a reading is due: one in as many as the source is slower than at full speed.
@@ -42,11 +42,11 @@ impl Pace {
         if std::mem::replace(&mut self.asked, true) {
             return false;
         }
-        self.due = self.stride.due().is_some();
+        self.due = self.interval.due().is_some();
         self.due
     }
 
-    /// Ends an epoch of this length. After one in which a reading was due it is learnt what all has cost; the new stride
+    /// Ends an epoch of this length. After one in which a reading was due it is learnt what all has cost; the new interval
     /// is returned where it changed.
     pub(super) fn end_epoch(&mut self, cost: Nanos, span: Nanos) -> Option<u32> {
         self.asked = false;
@@ -55,7 +55,7 @@ impl Pace {
             return None;
         }
         let span = std::mem::replace(&mut self.span, Nanos::ZERO);
-        self.stride.learn(cost, span).then(|| self.stride.get())
+        self.interval.learn(cost, span).then(|| self.interval.get())
     }
 }
 
@@ -76,6 +76,6 @@ mod tests {
         assert!(pace.is_due());
         // 18 ms in two seconds are 0.9 %.
         assert_eq!(pace.end_epoch(Nanos(48_000_000), SECOND), None);
-        assert_eq!(pace.stride(), 2);
+        assert_eq!(pace.interval(), 2);
     }
 }

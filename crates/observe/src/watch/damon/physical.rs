@@ -24,16 +24,16 @@ use std::path::Path;
 use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::{Evidence, Sighting};
+use isotherm_model::watch::{AccessReport, SourceKind};
 
 use super::admin::{Admin, Monitoring, Region, Target};
 use super::pace::Pace;
 use super::processes::COST;
-use super::reader::{Reader, Told};
+use super::reader::{Reader, ReaderCommand};
 use crate::perf_source::empty_report;
 use crate::watch::frames::{Frame, Frames};
-use crate::watch::look::Look;
-use crate::watch::memory::Resident;
+use crate::watch::memory::ProcessMemory;
+use crate::watch::scan_context::ScanContext;
 
 /// Fewest and most regions of all memory. More of them find small things sooner and cost the kdamond
 /// more; those that were accessed are four files each to be read, about 10 us.
@@ -86,7 +86,7 @@ impl PhysicalDamon {
         let pace = Pace::new(budget_ppm);
         let monitoring = Monitoring {
             target: Target::Physical(memory),
-            stride: pace.stride(),
+            interval: pace.interval(),
             regions: REGIONS,
             accesses_at_least: 1,
         };
@@ -128,7 +128,7 @@ impl PhysicalDamon {
 
     /// Adds what was accessed of what these processes have resident, and adapts to what that cost. Waits for nothing:
     /// until the kdamond has told more, what is known of before stands for it.
-    pub fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
+    pub fn look(&mut self, look: &ScanContext<'_>, sightings: &mut Vec<AccessReport>) {
         let told = self.reader.told();
         self.take(told, look);
         let is_there = |process: &Process| look.resident.contains_key(process);
@@ -141,25 +141,25 @@ impl PhysicalDamon {
             );
         }
         self.prepare();
-        if let Some(stride) = self.pace.end_epoch(self.report.cost, look.span) {
-            self.reader.slow(stride);
+        if let Some(interval) = self.pace.end_epoch(self.report.cost, look.span) {
+            self.reader.slow(interval);
         }
     }
 
-    fn take(&mut self, told: Vec<Told>, look: &Look<'_>) {
+    fn take(&mut self, told: Vec<ReaderCommand>, look: &ScanContext<'_>) {
         for one in told {
             match one {
-                Told::Regions { regions, .. } => self.learn(&regions, look),
-                Told::Refused { error, .. } | Told::Ended { error, .. } => {
-                    self.report.trouble = format!("DAMON tells no regions: {error}");
+                ReaderCommand::Regions { regions, .. } => self.learn(&regions, look),
+                ReaderCommand::Refused { error, .. } | ReaderCommand::Ended { error, .. } => {
+                    self.report.warning = format!("DAMON tells no regions: {error}");
                 }
-                Told::Spent(cost) => self.report.cost += cost,
-                Told::Done => {}
+                ReaderCommand::Spent(cost) => self.report.cost += cost,
+                ReaderCommand::Done => {}
             }
         }
     }
 
-    fn learn(&mut self, regions: &[Region], look: &Look<'_>) {
+    fn learn(&mut self, regions: &[Region], look: &ScanContext<'_>) {
         let begin = look.clock.busy();
         self.looks = self.looks.wrapping_add(1);
         for (process, resident) in look.resident {
@@ -167,7 +167,7 @@ impl PhysicalDamon {
             match self.learn_of(regions, look.proc_root, *process, resident, look.page) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => self.report.trouble = format!("frame numbers: {error}"),
+                Err(error) => self.report.warning = format!("frame numbers: {error}"),
             }
         }
         self.report.cost += look.clock.busy().saturating_sub(begin);
@@ -180,7 +180,7 @@ impl PhysicalDamon {
         regions: &[Region],
         proc_root: &Path,
         process: Process,
-        resident: &Resident,
+        resident: &ProcessMemory,
         page: u64,
     ) -> io::Result<()> {
         let page = page.max(1);
@@ -193,7 +193,7 @@ impl PhysicalDamon {
                 match frames.of(address)? {
                     Frame::Absent => {}
                     Frame::Hidden => {
-                        self.report.trouble =
+                        self.report.warning =
                             format!("the kernel hides frame numbers; {REMEDY}, shows them");
                     }
                     Frame::Number(frame) => {
@@ -218,12 +218,12 @@ impl PhysicalDamon {
     }
 }
 
-const fn seen(process: Process, start: u64, (bytes, hits): (Bytes, u64)) -> Sighting {
-    Sighting {
+const fn seen(process: Process, start: u64, (bytes, hits): (Bytes, u64)) -> AccessReport {
+    AccessReport {
         process,
         range: AddressRange { start, bytes },
         hits,
-        evidence: Evidence::AccessedBits,
+        kind: SourceKind::AccessedBits,
         physical: None,
     }
 }
@@ -261,10 +261,10 @@ fn memory(text: &str) -> Vec<Range<u64>> {
 mod tests {
     use super::{PhysicalDamon, Region, accesses_at, memory};
     use crate::clock::MachineClock;
-    use crate::watch::damon::played::{machine, tell, text};
+    use crate::watch::damon::fake_kdamond::{machine, tell, text};
     use crate::watch::frames::PRESENT;
-    use crate::watch::look::Look;
-    use crate::watch::memory::Resident;
+    use crate::watch::memory::ProcessMemory;
+    use crate::watch::scan_context::ScanContext;
     use isotherm_model::batch::Process;
     use isotherm_model::units::Nanos;
     use std::collections::BTreeMap;
@@ -304,10 +304,10 @@ c0001000-eebfffff : PCI Bus 0000:00
     /// Hits by unit on the first units of the process, when what the kdamond tells was read.
     fn look(damon: &mut PhysicalDamon, root: &Path, units: u64) -> Vec<(u64, u64)> {
         let whole = 0..units * UNIT;
-        let resident = Resident::of_spans(std::slice::from_ref(&whole), UNIT);
+        let resident = ProcessMemory::of_spans(std::slice::from_ref(&whole), UNIT);
         let resident = BTreeMap::from([(PROCESS, resident)]);
         let (mut seen, second) = (Vec::new(), Nanos(1_000_000_000));
-        let look = Look {
+        let look = ScanContext {
             clock: &MachineClock,
             proc_root: &root.join("proc"),
             resident: &resident,
@@ -347,10 +347,10 @@ c0001000-eebfffff : PCI Bus 0000:00
         tell(root, &[(1..2, 9), (1..2, 9)]);
         assert_eq!(look(&mut damon, root, 4), [(1, 40)]);
         assert_eq!(look(&mut damon, root, 4), [(1, 20)]);
-        assert_eq!(damon.report().trouble, "");
+        assert_eq!(damon.report().warning, "");
         std::fs::remove_file(root.join("proc/7/pagemap")).unwrap();
         assert_eq!(look(&mut damon, root, 4), [], "a process that ended");
-        assert_eq!(damon.report().trouble, "");
+        assert_eq!(damon.report().warning, "");
         drop(damon);
         assert_eq!(text(root, "0/state"), "off");
         assert_eq!(text(root, "nr_kdamonds"), "0");
@@ -400,7 +400,7 @@ c0001000-eebfffff : PCI Bus 0000:00
         let mut damon = open(hidden.path()).unwrap();
         tell(hidden.path(), &[(0..1 << 40, 3)]);
         assert_eq!(look(&mut damon, hidden.path(), 2), []);
-        assert!(damon.report().trouble.contains("hides frame numbers"));
+        assert!(damon.report().warning.contains("hides frame numbers"));
     }
 
     #[test]
@@ -432,7 +432,7 @@ c0001000-eebfffff : PCI Bus 0000:00
             Ok(damon) => damon,
             Err(why) => return isotherm_skip::skip!("DAMON by frame: {why}"),
         };
-        let layout = crate::watch::memory::Layout {
+        let layout = crate::watch::memory::NodeLayout {
             proc_root: "/proc".into(),
             unit: 2 << 20,
             page: rustix::param::page_size() as u64,
@@ -454,7 +454,7 @@ c0001000-eebfffff : PCI Bus 0000:00
                     .step_by(4096)
                     .for_each(|byte| *byte = byte.wrapping_add(1));
             }
-            let look = Look {
+            let look = ScanContext {
                 clock: &MachineClock,
                 proc_root: Path::new("/proc"),
                 resident: &resident,
@@ -462,7 +462,8 @@ c0001000-eebfffff : PCI Bus 0000:00
                 span: Nanos(100_000_000),
             };
             damon.look(&look, &mut seen);
-            let inside = |one: &super::Sighting| one.range.start >= from && one.range.end() <= to;
+            let inside =
+                |one: &super::AccessReport| one.range.start >= from && one.range.end() <= to;
             if seen.iter().any(inside) {
                 return println!("seen in round {round}: {:?}", damon.report());
             }

@@ -6,13 +6,13 @@ use std::path::Path;
 use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::movement::AddressRange;
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::{Evidence, Sighting};
+use isotherm_model::watch::{AccessReport, SourceKind};
 
 use super::admin::{Admin, Monitoring, Region, Target};
 use super::pace::Pace;
-use super::reader::{Reader, Told};
+use super::reader::{Reader, ReaderCommand};
 use crate::perf_source::empty_report;
-use crate::watch::look::Look;
+use crate::watch::scan_context::ScanContext;
 
 /// Fewest and most regions of a process. Each is four files to be read an epoch, about 10 us.
 const REGIONS: (u64, u64) = (10, 200);
@@ -108,7 +108,7 @@ impl Damon {
         self.turns = self.turns.wrapping_add(1);
         let monitoring = Monitoring {
             target: Target::Process(process.pid),
-            stride: self.pace.stride(),
+            interval: self.pace.interval(),
             regions: REGIONS,
             accesses_at_least: 0,
         };
@@ -130,7 +130,7 @@ impl Damon {
 
     /// Adds what was accessed by the newest report of each kdamond, and adapts to what that cost. Waits for nothing:
     /// where a kdamond takes longer than an epoch, what is known of before stands for it.
-    pub fn look(&mut self, look: &Look<'_>, sightings: &mut Vec<Sighting>) {
+    pub fn look(&mut self, look: &ScanContext<'_>, sightings: &mut Vec<AccessReport>) {
         let told = self.reader.told();
         self.take(told, look.page);
         for slot in self.slots.iter().flatten() {
@@ -138,15 +138,15 @@ impl Damon {
             sightings.extend(regions.filter_map(|region| seen(region, slot.process, look.page)));
         }
         self.prepare();
-        if let Some(stride) = self.pace.end_epoch(self.report.cost, look.span) {
-            self.reader.slow(stride);
+        if let Some(interval) = self.pace.end_epoch(self.report.cost, look.span) {
+            self.reader.slow(interval);
         }
     }
 
-    fn take(&mut self, told: Vec<Told>, page: u64) {
+    fn take(&mut self, told: Vec<ReaderCommand>, page: u64) {
         for one in told {
             match one {
-                Told::Regions { of, regions } => {
+                ReaderCommand::Regions { of, regions } => {
                     let Some(slot) = slot_of(&mut self.slots, of) else {
                         continue;
                     };
@@ -156,20 +156,20 @@ impl Damon {
                     self.report.usable += hits;
                     slot.regions = regions;
                 }
-                Told::Refused { of, error } => {
+                ReaderCommand::Refused { of, error } => {
                     if let Some(slot) = slot_of(&mut self.slots, of) {
                         let pid = slot.process.pid;
-                        self.report.trouble = format!("process {pid} is not watched: {error}");
+                        self.report.warning = format!("process {pid} is not watched: {error}");
                         self.slots[of.0] = None;
                     }
                 }
-                Told::Ended { of, .. } => {
+                ReaderCommand::Ended { of, .. } => {
                     if slot_of(&mut self.slots, of).is_some() {
                         self.slots[of.0] = None;
                     }
                 }
-                Told::Spent(cost) => self.report.cost += cost,
-                Told::Done => {}
+                ReaderCommand::Spent(cost) => self.report.cost += cost,
+                ReaderCommand::Done => {}
             }
         }
     }
@@ -190,17 +190,17 @@ fn hits(region: &Region, page: u64) -> u64 {
     (bytes / page.max(1)).saturating_mul(region.accesses)
 }
 
-fn seen(region: &Region, process: Process, page: u64) -> Option<Sighting> {
+fn seen(region: &Region, process: Process, page: u64) -> Option<AccessReport> {
     let hits = hits(region, page);
     let bytes = region.range.end.saturating_sub(region.range.start);
-    (hits > 0).then_some(Sighting {
+    (hits > 0).then_some(AccessReport {
         process,
         range: AddressRange {
             start: region.range.start,
             bytes: Bytes(bytes),
         },
         hits,
-        evidence: Evidence::AccessedBits,
+        kind: SourceKind::AccessedBits,
         physical: None,
     })
 }
@@ -208,11 +208,11 @@ fn seen(region: &Region, process: Process, page: u64) -> Option<Sighting> {
 mod tests {
     use super::{Damon, PROCESSES};
     use crate::clock::MachineClock;
-    use crate::watch::damon::played::{Slow, machine, tell, text};
-    use crate::watch::look::Look;
+    use crate::watch::damon::fake_kdamond::{Slow, machine, tell, text};
+    use crate::watch::scan_context::ScanContext;
     use isotherm_model::batch::Process;
     use isotherm_model::units::{Bytes, Nanos};
-    use isotherm_model::watch::Sighting;
+    use isotherm_model::watch::AccessReport;
     use std::collections::BTreeMap;
     use std::fs;
     use std::path::Path;
@@ -226,8 +226,8 @@ mod tests {
         image: 2,
     };
 
-    fn look(damon: &mut Damon, root: &Path) -> Vec<Sighting> {
-        let look = Look {
+    fn look(damon: &mut Damon, root: &Path) -> Vec<AccessReport> {
+        let look = ScanContext {
             clock: &MachineClock,
             proc_root: root,
             resident: &BTreeMap::new(),
@@ -240,7 +240,7 @@ mod tests {
     }
 
     /// As [`look`], when all orders are carried out and what the kdamonds tell was read.
-    fn look_when_read(damon: &mut Damon, root: &Path) -> Vec<Sighting> {
+    fn look_when_read(damon: &mut Damon, root: &Path) -> Vec<AccessReport> {
         let told = damon.reader.wait();
         damon.take(told, 4096);
         look(damon, root)

@@ -41,7 +41,7 @@ enum Order {
 
 /// What the thread tells.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum ReaderCommand {
     /// A kdamond's newest report.
     Regions { of: Kdamond, regions: Vec<Region> },
     /// A kdamond could not be started.
@@ -58,7 +58,7 @@ pub(super) enum Told {
 #[derive(Debug)]
 pub(super) struct Reader {
     orders: Option<Sender<Order>>,
-    told: Receiver<Told>,
+    told: Receiver<ReaderCommand>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
     /// An order to read was given and not carried out yet.
@@ -127,8 +127,8 @@ impl Reader {
     }
 
     /// Has all kdamonds look so many times slower than at full speed.
-    pub(super) fn slow(&self, stride: u32) {
-        self.order(Order::Slow(stride));
+    pub(super) fn slow(&self, interval: u32) {
+        self.order(Order::Slow(interval));
     }
 
     /// Has all kdamonds read once. While a reading is under way there is no second one.
@@ -139,9 +139,9 @@ impl Reader {
     }
 
     /// What was told since the last call.
-    pub(super) fn told(&mut self) -> Vec<Told> {
-        let told: Vec<Told> = self.told.try_iter().collect();
-        if told.iter().any(|told| matches!(told, Told::Done)) {
+    pub(super) fn told(&mut self) -> Vec<ReaderCommand> {
+        let told: Vec<ReaderCommand> = self.told.try_iter().collect();
+        if told.iter().any(|told| matches!(told, ReaderCommand::Done)) {
             self.reads = false;
         }
         told
@@ -157,7 +157,7 @@ impl Reader {
     /// What a reading tells that begins now, when all orders of before are carried out. Waits for it, as the daemon
     /// never does.
     #[cfg(test)]
-    pub(super) fn wait(&mut self) -> Vec<Told> {
+    pub(super) fn wait(&mut self) -> Vec<ReaderCommand> {
         let mut all = Vec::new();
         for _ in 0..2 {
             // The first turn ends what is under way already.
@@ -165,7 +165,7 @@ impl Reader {
             self.read();
             while self.reads {
                 let told = self.told.recv().expect("the thread lives");
-                self.reads = !matches!(told, Told::Done);
+                self.reads = !matches!(told, ReaderCommand::Done);
                 all.push(told);
             }
         }
@@ -198,7 +198,7 @@ struct Running {
 struct Worker {
     admin: Admin,
     running: Vec<Option<Running>>,
-    tell: Sender<Told>,
+    tell: Sender<ReaderCommand>,
     ends: Arc<AtomicBool>,
     /// Processor time of this thread when it was last told.
     busy: Nanos,
@@ -213,7 +213,7 @@ impl Worker {
             match order {
                 Order::Begin(kdamond, monitoring) => self.begin(kdamond, monitoring),
                 Order::Stop(number) => self.stop(number),
-                Order::Slow(stride) => self.slow(stride),
+                Order::Slow(interval) => self.slow(interval),
                 Order::Read => self.read(),
             }
         }
@@ -222,7 +222,7 @@ impl Worker {
     fn begin(&mut self, of: Kdamond, monitoring: Monitoring) {
         match self.admin.begin(of.0, &monitoring) {
             Ok(()) => self.runs(of, monitoring),
-            Err(error) => self.tell(Told::Refused { of, error }),
+            Err(error) => self.tell(ReaderCommand::Refused { of, error }),
         }
     }
 
@@ -244,12 +244,12 @@ impl Worker {
     }
 
     /// A kdamond whose intervals cannot be changed while it runs is started anew, and loses its regions.
-    fn slow(&mut self, stride: u32) {
+    fn slow(&mut self, interval: u32) {
         for number in 0..self.running.len() {
             let Some(running) = &mut self.running[number] else {
                 continue;
             };
-            running.monitoring.stride = stride;
+            running.monitoring.interval = interval;
             if self.admin.commit(number, &running.monitoring).is_err() {
                 let (turn, monitoring) = (running.turn, running.monitoring.clone());
                 self.stop(number);
@@ -269,16 +269,16 @@ impl Worker {
             let of = (number, running.turn);
             match self.admin.regions(number) {
                 Ok(regions) => {
-                    self.tell(Told::Regions { of, regions });
+                    self.tell(ReaderCommand::Regions { of, regions });
                     self.spend(number);
                 }
                 Err(error) => {
                     self.stop(number);
-                    self.tell(Told::Ended { of, error });
+                    self.tell(ReaderCommand::Ended { of, error });
                 }
             }
         }
-        self.tell(Told::Done);
+        self.tell(ReaderCommand::Done);
     }
 
     /// Tells the processor time of a kdamond and of this thread.
@@ -290,10 +290,10 @@ impl Worker {
             running.map(|running| cpu.saturating_sub(std::mem::replace(&mut running.cpu, cpu)));
         let mut spent = of_kdamond.unwrap_or(Nanos::ZERO);
         spent += own;
-        self.tell(Told::Spent(spent));
+        self.tell(ReaderCommand::Spent(spent));
     }
 
-    fn tell(&self, told: Told) {
+    fn tell(&self, told: ReaderCommand) {
         // The receiver is gone when the daemon ends.
         let _ = self.tell.send(told);
     }

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::Process;
 use isotherm_model::units::Nanos;
-use isotherm_model::watch::{Evidence, Sighting};
+use isotherm_model::watch::{AccessReport, SourceKind};
 
 use super::{BITMAP, LISTED, PageIdle, TAIL};
 use crate::clock::Clock;
 use crate::watch::frames::PRESENT;
-use crate::watch::look::Look;
-use crate::watch::memory::Resident;
+use crate::watch::memory::ProcessMemory;
+use crate::watch::scan_context::ScanContext;
 
 const PAGE: u64 = 4096;
 const UNIT: u64 = 64 * PAGE;
@@ -61,11 +61,11 @@ impl Kernel {
     /// Hits by unit in one window on the first units of the process.
     fn look(&self, source: &mut PageIdle, units: u64) -> Vec<(u64, u64)> {
         let whole = 0..units * UNIT;
-        let resident = Resident::of_spans(std::slice::from_ref(&whole), UNIT);
+        let resident = ProcessMemory::of_spans(std::slice::from_ref(&whole), UNIT);
         let resident = BTreeMap::from([(PROCESS, resident)]);
-        let (mut seen, second) = (Vec::<Sighting>::new(), Nanos(1_000_000_000));
+        let (mut seen, second) = (Vec::<AccessReport>::new(), Nanos(1_000_000_000));
         let proc_root = self.root.path().join("proc");
-        let look = Look {
+        let look = ScanContext {
             clock: self,
             proc_root: &proc_root,
             resident: &resident,
@@ -73,10 +73,7 @@ impl Kernel {
             span: second,
         };
         source.look(&look, &mut seen);
-        assert!(
-            seen.iter()
-                .all(|one| one.evidence == Evidence::AccessedBits)
-        );
+        assert!(seen.iter().all(|one| one.kind == SourceKind::AccessedBits));
         seen.iter()
             .map(|one| (one.range.start / UNIT, one.hits))
             .collect()
@@ -127,7 +124,7 @@ fn units_whose_pages_are_accessed_are_told_from_those_whose_are_not() {
     );
     kernel.accessed.clear();
     assert_eq!(kernel.look(&mut source, 4), []);
-    assert_eq!(source.report().trouble, "");
+    assert_eq!(source.report().warning, "");
 }
 
 #[test]
@@ -163,7 +160,7 @@ fn what_is_missing_is_named_with_what_would_bring_it() {
     let kernel = Kernel::new(false);
     let mut source = kernel.open();
     assert_eq!(kernel.look(&mut source, 1), []);
-    let trouble = &source.report().trouble;
+    let trouble = &source.report().warning;
     assert!(
         trouble.contains("hides frame numbers") && trouble.contains("CAP_SYS_ADMIN"),
         "{trouble}"
@@ -176,9 +173,9 @@ fn a_process_that_ended_and_a_file_that_ends_early_are_no_failure() {
     let mut source = kernel.open();
     std::fs::remove_file(kernel.root.path().join("proc/7/pagemap")).unwrap();
     assert_eq!(kernel.look(&mut source, 1), []);
-    assert_eq!(source.report().trouble, "");
+    assert_eq!(source.report().warning, "");
     write(kernel.root.path().join("proc/7/pagemap"), [0; 3]).unwrap();
     assert_eq!(kernel.look(&mut source, 1), []);
-    assert!(source.report().trouble.contains("frame numbers"));
+    assert!(source.report().warning.contains("frame numbers"));
     assert!(Path::new(&kernel.bitmap()).exists());
 }

@@ -5,12 +5,12 @@ use std::process::{Child, Command};
 
 use isotherm_model::batch::Process;
 use isotherm_model::units::Nanos;
-use isotherm_sys::perf::Event;
+use isotherm_sys::perf::PerfEventAttributes;
 
 use super::{Accesses, SampleRate, SampleWorth, Samples, TIMER_HZ_LEAST, ring_bytes};
 use crate::clock::MachineClock;
-use crate::sample_price::Gaps;
-use crate::source::Source;
+use crate::sample_cost::Gaps;
+use crate::source::SampleSource;
 
 const RATE: SampleRate = SampleRate {
     timer_hz: 100,
@@ -39,7 +39,7 @@ impl Drop for Waiting {
 
 #[test]
 fn a_thousand_processes_that_start_and_end_leave_no_event_open() {
-    let source = Samples::open(Source::Timer, Path::new("/"), RATE, 1_000_000_000);
+    let source = Samples::open(SampleSource::Timer, Path::new("/"), RATE, 1_000_000_000);
     let mut samples = source.expect("a source of perf's");
     // As without the right to sample all processes at once.
     samples.all = None;
@@ -51,14 +51,14 @@ fn a_thousand_processes_that_start_and_end_leave_no_event_open() {
         let watched: Vec<Process> = pids.map(|pid| Process { pid, image }).collect();
         samples.watch(&watched);
         if samples.threads.is_empty() {
-            return isotherm_skip::skip!("no events on threads here: {}", samples.report().trouble);
+            return isotherm_skip::skip!("no events on threads here: {}", samples.report().warning);
         }
         let open = |samples: &Samples| (samples.threads.len(), samples.owners.len());
         assert_eq!(
             open(&samples),
             (AT_A_TIME, AT_A_TIME),
             "{}",
-            samples.report().trouble
+            samples.report().warning
         );
         drop(processes);
         let (mut seen, second) = (Vec::new(), Nanos(1_000_000_000));
@@ -73,7 +73,7 @@ fn a_thousand_processes_that_start_and_end_leave_no_event_open() {
 }
 
 /// What a sample of a source stands for on a machine with IBS, which no kernel will open here.
-fn worth(source: Source, timer_hz: u32, pmu: u32) -> SampleWorth {
+fn worth(source: SampleSource, timer_hz: u32, pmu: u32) -> SampleWorth {
     let root = tempfile::tempdir().expect("a directory");
     let unit = root.path().join("sys/bus/event_source/devices/ibs_op");
     std::fs::create_dir_all(unit.join("format")).expect("makes it");
@@ -86,10 +86,13 @@ fn worth(source: Source, timer_hz: u32, pmu: u32) -> SampleWorth {
 
 #[test]
 fn a_sample_of_a_pmu_stands_for_its_period_and_one_of_the_timer_for_time() {
-    let one = worth(Source::Ibs, 1_000, 1);
+    let one = worth(SampleSource::Ibs, 1_000, 1);
     assert_eq!(one, SampleWorth::Accesses(262_144));
-    assert_eq!(worth(Source::Ibs, 50, 4), SampleWorth::Accesses(65_536));
-    let timer = worth(Source::Timer, 500, 4);
+    assert_eq!(
+        worth(SampleSource::Ibs, 50, 4),
+        SampleWorth::Accesses(65_536)
+    );
+    let timer = worth(SampleSource::Timer, 500, 4);
     assert_eq!(timer, SampleWorth::Time(Nanos(2_000_000)));
 }
 
@@ -101,10 +104,10 @@ fn a_timer_that_costs_the_daemon_too_much_is_slowed_to_a_few_samples_and_not_to_
             timer_hz: asked,
             pmu: 1,
         };
-        let source = Samples::open(Source::Timer, Path::new("/"), rate, 1);
+        let source = Samples::open(SampleSource::Timer, Path::new("/"), rate, 1);
         let mut samples = source.expect("a source of perf's");
         for spent in 1..20 {
-            samples.stride.learn(Nanos(spent * second.0), second);
+            samples.interval.learn(Nanos(spent * second.0), second);
         }
         assert_eq!(samples.of_timer(), Some(least));
     }
@@ -112,8 +115,8 @@ fn a_timer_that_costs_the_daemon_too_much_is_slowed_to_a_few_samples_and_not_to_
 
 #[test]
 fn a_ring_holds_more_than_a_second_of_samples_and_no_more_than_a_mebibyte() {
-    let timer = Event::cpu_clock(1_000_000);
-    let pmu = Event::precise(4, [0; 3], 10_007, 2);
+    let timer = PerfEventAttributes::cpu_clock(1_000_000);
+    let pmu = PerfEventAttributes::precise(4, [0; 3], 10_007, 2);
     for (event, hz) in [
         (&timer, 1),
         (&timer, 1_000),

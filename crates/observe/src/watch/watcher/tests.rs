@@ -11,11 +11,11 @@ use std::rc::Rc;
 use isotherm_model::batch::Epoch;
 use isotherm_model::units::{Bytes, Nanos};
 
-use super::{BitSource, Bits, Watcher, WatcherConfig};
+use super::{AccessedBitSource, BitSource, Watcher, WatcherConfig};
 use crate::clock::Clock;
-use crate::source::Source;
-use crate::watch::candidates::{Filter, Selection};
-use crate::watch::damon::played;
+use crate::source::SampleSource;
+use crate::watch::candidates::{Filter, ProcessSelection};
+use crate::watch::damon::fake_kdamond;
 use crate::watch::frames::PRESENT;
 use crate::watch::samples::SampleRate;
 
@@ -48,9 +48,9 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        let root = played::machine(1, "0\n", "paddr\n", "-1\n");
+        let root = fake_kdamond::machine(1, "0\n", "paddr\n", "-1\n");
         // All frames are found accessed by DAMON.
-        played::tell(root.path(), &[(0..1 << 30, 5), (1 << 30..1 << 31, 5)]);
+        fake_kdamond::tell(root.path(), &[(0..1 << 30, 5), (1 << 30..1 << 31, 5)]);
         let proc_root = root.path().join("proc");
         create_dir_all(&proc_root).unwrap();
         write(proc_root.join("iomem"), "00001000-ffffffff : System RAM\n").unwrap();
@@ -141,11 +141,11 @@ impl Clock for Rc<Machine> {
     }
 }
 
-fn config(machine: &Machine, bits: Bits) -> WatcherConfig {
+fn config(machine: &Machine, bits: AccessedBitSource) -> WatcherConfig {
     WatcherConfig {
         root: machine.root.path().to_owned(),
         state: None,
-        selection: Selection::default(),
+        selection: ProcessSelection::default(),
         filter: Filter::Off,
         unit: Bytes(4 * PAGE),
         fast: BTreeSet::new(),
@@ -161,7 +161,7 @@ fn config(machine: &Machine, bits: Bits) -> WatcherConfig {
     }
 }
 
-fn watcher(machine: &Rc<Machine>, bits: Bits) -> Watcher {
+fn watcher(machine: &Rc<Machine>, bits: AccessedBitSource) -> Watcher {
     Watcher::new(config(machine, bits), Box::new(Rc::clone(machine)))
 }
 
@@ -176,7 +176,7 @@ fn kept(watcher: &Watcher) -> [usize; 4] {
 }
 
 /// Plays the day and looks after every epoch at what is kept.
-fn nothing_is_left_after_a_day_of(bits: Bits) {
+fn nothing_is_left_after_a_day_of(bits: AccessedBitSource) {
     let machine = Rc::new(Machine::new());
     let mut watcher = watcher(&machine, bits);
     let mut seen = [0; 4];
@@ -199,8 +199,8 @@ fn nothing_is_left_after_a_day_of(bits: Bits) {
             "epoch {epoch}: {known} and {numbers}"
         );
         for (sum, count) in seen.iter_mut().zip([
-            observed.held.len(),
-            observed.sightings.len(),
+            observed.residency.len(),
+            observed.access_reports.len(),
             kept[2],
             kept[3],
         ]) {
@@ -213,11 +213,18 @@ fn nothing_is_left_after_a_day_of(bits: Bits) {
         held > 0 && sightings > 0 && trouble > 0,
         "it saw all day: {seen:?}"
     );
-    assert_eq!(of_bits > 0, matches!(bits, Bits::DamonPhysical));
+    assert_eq!(
+        of_bits > 0,
+        matches!(bits, AccessedBitSource::DamonPhysical)
+    );
     machine.pass(LIFE);
     let observed = watcher.observe(Epoch(EPOCHS));
     assert_eq!(
-        (observed.processes, observed.held, observed.sightings),
+        (
+            observed.processes,
+            observed.residency,
+            observed.access_reports
+        ),
         Default::default()
     );
     assert_eq!(kept(&watcher), [0; 4]);
@@ -226,12 +233,12 @@ fn nothing_is_left_after_a_day_of(bits: Bits) {
 
 #[test]
 fn a_watcher_by_mappings_keeps_nothing_of_a_day_of_programs_that_start_and_end() {
-    nothing_is_left_after_a_day_of(Bits::Mappings);
+    nothing_is_left_after_a_day_of(AccessedBitSource::Mappings);
 }
 
 #[test]
 fn a_watcher_by_frames_keeps_nothing_of_a_day_of_programs_that_start_and_end() {
-    nothing_is_left_after_a_day_of(Bits::DamonPhysical);
+    nothing_is_left_after_a_day_of(AccessedBitSource::DamonPhysical);
 }
 
 #[test]
@@ -239,14 +246,14 @@ fn the_timer_samples_as_often_as_the_programs_can_pay_for() {
     let machine = Rc::new(Machine::new());
     let (price, one_percent) = (Some(Nanos(20_000)), 10_000);
     let config = WatcherConfig {
-        samples: Some(Source::Timer),
+        samples: Some(SampleSource::Timer),
         sample_rate: SampleRate {
             timer_hz: 1_000,
             pmu: 1,
         },
         sample_price: price,
         budget_ppm: one_percent,
-        ..config(&machine, Bits::Mappings)
+        ..config(&machine, AccessedBitSource::Mappings)
     };
     let fast = config.fast_limit;
     let mut watcher = Watcher::new(config, Box::new(Rc::clone(&machine)));

@@ -13,7 +13,7 @@ use isotherm_policy::epoch::{MoveCosts, by_name};
 
 use super::{Machine, UNIT, config};
 use crate::unit_step::index::EMPTY_AT_LEAST;
-use crate::unit_step::{GroupLimit, Limits, Priority, UnitStep};
+use crate::unit_step::{GroupLimit, Priority, StepLimits, UnitStep};
 
 /// Programs that start and end in a day: a thousand an hour.
 const PROGRAMS: u32 = 24_000;
@@ -144,7 +144,7 @@ impl Day {
 }
 
 /// A floor, a cap, a priority, and a group that nothing is said of.
-fn limits() -> Limits {
+fn limits() -> StepLimits {
     let units = |count: u64| Bytes(count * UNIT);
     let none = GroupLimit::default();
     let floor = units(6);
@@ -156,7 +156,7 @@ fn limits() -> Limits {
         GroupLimit { priority, ..none },
     ];
     let named = groups.into_iter().enumerate();
-    Limits {
+    StepLimits {
         accesses_per_sample: 3_000,
         moves: units(12),
         groups: named
@@ -179,7 +179,7 @@ fn nothing_is_left_after_a_day_of(epochs: u32, policy: &'static str) {
         day.end(epoch);
         let report = step.run(&seen, &limits, &mut day.machine);
         let (known, living) = (step.index.known().len(), step.index.living());
-        assert_eq!(living, seen.held.len(), "epoch {epoch}");
+        assert_eq!(living, seen.residency.len(), "epoch {epoch}");
         assert!(
             living <= 10 * AT_A_TIME as usize * UNITS as usize,
             "epoch {epoch}: {living}"
@@ -196,9 +196,9 @@ fn nothing_is_left_after_a_day_of(epochs: u32, policy: &'static str) {
             "epoch {epoch}"
         );
         assert!(
-            step.left_alone.kept() <= living,
+            step.backoff.kept() <= living,
             "epoch {epoch}: {}",
-            step.left_alone.kept()
+            step.backoff.kept()
         );
         assert!(
             step.floors.kept() <= CAPACITY as usize,
@@ -211,7 +211,7 @@ fn nothing_is_left_after_a_day_of(epochs: u32, policy: &'static str) {
         );
         renumbered += u32::from(known < numbers);
         numbers = known;
-        most_left_alone = most_left_alone.max(step.left_alone.kept());
+        most_left_alone = most_left_alone.max(step.backoff.kept());
         lifted += step.floors.kept();
     }
     // All of it happened: units were refused, floors kept some, and numbers were used up and given anew.
@@ -220,15 +220,11 @@ fn nothing_is_left_after_a_day_of(epochs: u32, policy: &'static str) {
     day.end(u32::MAX);
     let report = step.run(&day.observe(epochs), &limits, &mut day.machine);
     assert_eq!(
-        (report.units, report.fast, report.left_alone),
+        (report.units, report.fast, report.backoff),
         (0, Bytes(0), 0)
     );
     assert_eq!(
-        (
-            step.index.living(),
-            step.left_alone.kept(),
-            step.floors.kept()
-        ),
+        (step.index.living(), step.backoff.kept(), step.floors.kept()),
         (0, 0, 0)
     );
 }

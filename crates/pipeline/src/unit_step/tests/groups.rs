@@ -5,7 +5,7 @@ use isotherm_model::watch::Unit;
 use proptest::prelude::*;
 
 use super::{Machine, Turn, UNIT, all_units, limits, step, turns, unit};
-use crate::unit_step::{EpochReport, GroupLimit, Limits, Priority};
+use crate::unit_step::{EpochReport, GroupLimit, Priority, StepLimits};
 
 /// What holds for the control group of a process.
 fn group(pid: u32, limit: GroupLimit) -> (String, GroupLimit) {
@@ -35,7 +35,7 @@ fn after_one_epoch(
     let mut machine = Machine::with(units);
     let hot = units.iter().copied().zip([9, 8, 7, 2, 1]);
     let seen = machine.observation(0, 3, &hot.collect::<Vec<_>>());
-    let limits = Limits {
+    let limits = StepLimits {
         groups: groups.into_iter().collect(),
         ..limits()
     };
@@ -82,7 +82,7 @@ fn a_group_that_is_kept_by_its_floor_costs_no_moves_in_a_steady_state() {
     let hot: Vec<(Unit, u64)> = hot.chain(cool.iter().map(|unit| (*unit, 3))).collect();
     for policy in ["payback", "history"] {
         let mut step = step(policy, false);
-        let limits = Limits {
+        let limits = StepLimits {
             groups: [group(2, floor(4))].into(),
             ..limits()
         };
@@ -112,7 +112,7 @@ fn a_floor_takes_huge_pages_whole_whatever_small_thing_is_fast_already() {
     let mut machine = Machine::with(heat.iter().map(|(unit, _)| *unit));
     machine.grain = 4;
     machine.fast.insert(unit(2, 9), true);
-    let limits = Limits {
+    let limits = StepLimits {
         groups: [group(2, floor(4))].into(),
         ..limits()
     };
@@ -160,7 +160,7 @@ proptest! {
     ) {
         let is_round = more >= 3 * (grain - 1);
         let capacity = floors.iter().sum::<u64>() + more;
-        let limits = Limits {
+        let limits = StepLimits {
             moves: Bytes(moves.map_or(u64::MAX, |moves| moves * UNIT)),
             groups: (0..3).map(|pid| group(pid, floor(floors[pid as usize]))).collect(),
             ..limits()
@@ -195,7 +195,7 @@ proptest! {
             priority: Priority(priority),
             ..floor(floors[pid])
         };
-        let limits = Limits {
+        let limits = StepLimits {
             groups: (0..3).map(|pid| group(pid, limit(pid as usize))).collect(),
             ..limits()
         };

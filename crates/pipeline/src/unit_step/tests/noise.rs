@@ -4,12 +4,12 @@
 use isotherm_model::movement::AddressRange;
 use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Evidence, Sighting, Unit};
+use isotherm_model::watch::{AccessReport, SourceKind, Unit};
 use isotherm_policy::epoch::{MoveCosts, by_name};
 use proptest::prelude::*;
 
 use super::{Machine, UNIT, config, limits, unit};
-use crate::unit_step::{Limits, UnitStep};
+use crate::unit_step::{StepLimits, UnitStep};
 
 /// Units of each of two hot sets, of all memory, and of the fast tier: 24, 128 and 57 MiB.
 const SET: u64 = 12;
@@ -45,7 +45,7 @@ impl Damon {
         (self.random >> 33) % below.max(1)
     }
 
-    fn report(&mut self, set: usize) -> Vec<Sighting> {
+    fn report(&mut self, set: usize) -> Vec<AccessReport> {
         let (mut begin, mut regions) = (0, Vec::<(u64, u64, u64)>::new());
         for end in self.ends.clone() {
             let mut accesses = 0;
@@ -88,15 +88,15 @@ impl Damon {
     }
 }
 
-fn sighting(begin: u64, end: u64, accesses: u64) -> Sighting {
-    Sighting {
+fn sighting(begin: u64, end: u64, accesses: u64) -> AccessReport {
+    AccessReport {
         process: unit(7, 0).process,
         range: AddressRange {
             start: begin * 4096,
             bytes: Bytes((end - begin) * 4096),
         },
         hits: (end - begin) * accesses,
-        evidence: Evidence::AccessedBits,
+        kind: SourceKind::AccessedBits,
         physical: None,
     }
 }
@@ -125,7 +125,7 @@ impl Program {
         for _ in 0..9 {
             self.damon.report(set);
         }
-        seen.sightings = self.damon.report(set);
+        seen.access_reports = self.damon.report(set);
         seen
     }
 
@@ -201,7 +201,7 @@ proptest! {
 fn an_epoch_in_which_no_source_looked_changes_nothing_and_teaches_nothing() {
     let mut program = Program::new(1);
     let mut step = step_of_units();
-    let one_access_a_sample = Limits {
+    let one_access_a_sample = StepLimits {
         accesses_per_sample: 1,
         ..limits()
     };

@@ -1,0 +1,124 @@
+//! Who obeys the actions of an online run.
+
+use std::path::Path;
+
+use isotherm_abi::config::Mover;
+use isotherm_act::movement::in_program::InProgram;
+use isotherm_act::movement::limit::RealClock;
+use isotherm_act::movement::migration::Migration;
+use isotherm_act::movement::system::Kernel;
+use isotherm_act::movement::undo::Undo;
+use isotherm_act::placement_requests::PlacementRequestWriter;
+use isotherm_act::site_moves::SiteMoves;
+use isotherm_act::wrap::DryRun;
+use isotherm_model::batch::Extent;
+use isotherm_model::movement::{RangeAction, RangeOutcome};
+use isotherm_model::outcome::{Action, Fate, Outcome};
+use isotherm_model::port::{Executor, RangeExecutor};
+use isotherm_model::tier::Tiers;
+use isotherm_model::units::{Bytes, Nanos};
+
+use crate::cli::RunArgs;
+use crate::launch::Ready;
+use isotherm_console::Console;
+
+/// One way for each kind of memory.
+pub(super) enum SiteExecutor {
+    Dry(DryRun),
+    /// On the emulated pair the runtime moves.
+    Requests(PlacementRequestWriter),
+    /// On real nodes we do, or the runtime at our request.
+    Nodes(Box<SiteMoves<NodeMover, RealClock>>),
+}
+
+/// Moves pages between nodes, and remembers where they were if it is asked to.
+pub(super) enum NodeMover {
+    Plain(Box<dyn RangeExecutor>),
+    Undoable(Undo<Box<dyn RangeExecutor>, Kernel>),
+}
+
+impl RangeExecutor for NodeMover {
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        match self {
+            Self::Plain(mover) => mover.execute(actions),
+            Self::Undoable(undo) => undo.execute(actions),
+        }
+    }
+}
+
+impl Executor for SiteExecutor {
+    fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome> {
+        match self {
+            Self::Dry(dry) => dry.execute(actions, extents),
+            Self::Requests(requests) => requests.execute(actions, extents),
+            Self::Nodes(nodes) => nodes.execute(actions, extents),
+        }
+    }
+}
+
+fn kernel() -> Kernel {
+    Kernel::new(Path::new("/"))
+}
+
+impl SiteExecutor {
+    /// For a program that is held before its start.
+    pub(super) fn new(args: &RunArgs, ready: &Ready, tiers: &Tiers, console: Console) -> Self {
+        let sessions = ready.session.path().to_owned();
+        if args.dry_run {
+            return Self::Dry(DryRun);
+        }
+        if tiers.emulates() {
+            if args.mover == Mover::Staged || args.undo {
+                console.warn(
+                    "--mover and --undo are for memory nodes; the emulated pair has a way of its \
+                     own to move data, which ends with the program",
+                );
+            }
+            return Self::Requests(PlacementRequestWriter::new(sessions));
+        }
+        let clock = RealClock::default();
+        let by_kernel = Migration::new(kernel());
+        let mover: Box<dyn RangeExecutor> = match args.mover {
+            Mover::Kernel => Box::new(by_kernel),
+            Mover::Staged => {
+                let say = move |why: &str| {
+                    console.warn(&format!(
+                        "--mover staged: the kernel moves the pages instead: {why}"
+                    ));
+                };
+                Box::new(InProgram::new(sessions.clone(), by_kernel, clock, say))
+            }
+        };
+        let mover = match args.undo {
+            true => NodeMover::Undoable(Undo::new(mover, kernel())),
+            false => NodeMover::Plain(mover),
+        };
+        // Half of each epoch: the other half is for the program, whose pages are not locked then.
+        let time = Nanos(args.observing.epoch.0 / 2);
+        let placement = PlacementRequestWriter::placing(sessions);
+        Self::Nodes(Box::new(SiteMoves::new(
+            placement, mover, clock, time, tiers,
+        )))
+    }
+
+    /// Moves what was moved back, in the processes that live, and says how far that went.
+    pub(super) fn undo(&mut self, console: Console) {
+        let Self::Nodes(nodes) = self else { return };
+        let NodeMover::Undoable(undo) = &mut nodes.mover else {
+            return;
+        };
+        let outcomes = undo.undo();
+        if outcomes.is_empty() {
+            return;
+        }
+        let bytes = |like: fn(&Fate) -> bool| -> Bytes {
+            let each = outcomes.iter().map(|outcome| outcome.bytes_of(like));
+            each.sum()
+        };
+        let back = bytes(|fate| matches!(fate, Fate::Moved));
+        let stays = bytes(|fate| matches!(fate, Fate::Busy(_) | Fate::Denied(_)));
+        console.info(&format!(
+            "{back} moved back to where it was, {stays} could not be"
+        ));
+    }
+}

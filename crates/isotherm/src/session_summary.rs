@@ -1,0 +1,249 @@
+//! What the runtime left behind in its session files when the program had ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use isotherm_abi::session::{OffReason, SessionCounter, SessionState};
+use isotherm_model::site::{Site, SiteId};
+use isotherm_model::tier::Tiers;
+use isotherm_model::units::Nanos;
+use isotherm_model::words::counted;
+use isotherm_observe::session::{SessionFile, parse_name};
+use rustix::process::getuid;
+
+use crate::session_directory::SessionDirectory;
+
+/// The processes of a run, as their runtimes last told.
+#[derive(Debug, Default)]
+pub(crate) struct SessionSummary {
+    /// Process images that had the runtime.
+    pub images: usize,
+    /// Processes that the program left behind, which run on unobserved.
+    pub running: BTreeSet<u32>,
+    /// Why the runtime turned itself off, by pid.
+    pub off: BTreeMap<u32, &'static str>,
+    /// Process images in which it was off.
+    off_images: usize,
+    /// Every site that was seen.
+    pub sites: BTreeMap<SiteId, Site>,
+    counters: BTreeMap<usize, u64>,
+}
+
+/// The counters that a summary shows, with their names in it.
+const SHOWN: [(SessionCounter, &str); 12] = [
+    (SessionCounter::Allocations, "allocations"),
+    (SessionCounter::ContextMisses, "context_misses"),
+    (SessionCounter::ContextMismatches, "context_mismatches"),
+    (SessionCounter::SlowAccesses, "slow_accesses"),
+    (SessionCounter::HotSlowAccesses, "hot_slow_accesses"),
+    (SessionCounter::DelayNanos, "delay_ns"),
+    (SessionCounter::FirstTouches, "first_touches"),
+    (SessionCounter::Spilled, "spilled_first_touches"),
+    (SessionCounter::PagesPromoted, "pages_promoted"),
+    (SessionCounter::PagesDemoted, "pages_demoted"),
+    (SessionCounter::Unslowed, "unslowed_pages"),
+    (SessionCounter::StagedBytes, "staged_copy_bytes"),
+];
+
+impl SessionSummary {
+    /// Reads every session file. One that cannot be read is left out: its process was killed
+    /// before it had written its header.
+    pub(crate) fn read(session: &SessionDirectory) -> Self {
+        let mut seen = Self::default();
+        let entries = std::fs::read_dir(session.path())
+            .into_iter()
+            .flatten()
+            .flatten();
+        for entry in entries {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if let Some((pid, _)) = parse_name(&name)
+                && let Ok(file) = SessionFile::open(&entry.path())
+            {
+                seen.add(pid, &file);
+            }
+        }
+        seen.running = running(session.path());
+        seen
+    }
+
+    /// True where the runtime worked in any process: only then was anything placed or emulated.
+    pub(crate) const fn worked(&self) -> bool {
+        self.off_images < self.images
+    }
+
+    /// How a run took place and what it took, in words that claim no more than happened; `kind` is
+    /// what it was meant to be.
+    pub(crate) fn took(&self, kind: &str, took: Nanos, tiers: &Tiers) -> String {
+        if !self.worked() {
+            return format!("the program ran without Isotherm and took {took}: nothing was placed");
+        }
+        let emulated = match tiers.emulates() {
+            true => " (emulated tiers)",
+            false => "",
+        };
+        let off = match self.off_images {
+            0 => String::new(),
+            off => format!(
+                ", with Isotherm off in {off} of {}",
+                counted(self.images, "process image")
+            ),
+        };
+        format!("{kind} run took {took}{emulated}{off}")
+    }
+
+    fn add(&mut self, pid: u32, file: &SessionFile) {
+        let Ok(progress) = file.progress() else {
+            return;
+        };
+        self.images += 1;
+        if progress.state == SessionState::Off as u32 {
+            self.off.insert(pid, reason(progress.off_reason));
+            self.off_images += 1;
+        }
+        for (counter, value) in progress.counters.iter().enumerate() {
+            *self.counters.entry(counter).or_default() += value;
+        }
+        let mut modules = Vec::new();
+        let _ = file.read_modules(&progress, &mut modules);
+        let _ = file.read_sites(&progress, |_, row| {
+            let frames = row.frames_in(&modules);
+            self.sites.entry(row.id).or_insert_with(|| Site {
+                frames: frames.into(),
+                ..Site::new(row.id, row.kind)
+            });
+        });
+    }
+
+    /// Names of the sites seen.
+    pub(crate) fn site_ids(&self) -> BTreeSet<SiteId> {
+        self.sites.keys().copied().collect()
+    }
+
+    /// A counter, summed over all processes.
+    pub(crate) fn counter(&self, counter: SessionCounter) -> u64 {
+        self.counters
+            .get(&(counter as usize))
+            .copied()
+            .unwrap_or_default()
+    }
+
+    /// The counters as JSON.
+    pub(crate) fn to_json(&self) -> serde_json::Value {
+        let counters: serde_json::Map<String, serde_json::Value> = SHOWN
+            .iter()
+            .map(|(counter, name)| ((*name).to_owned(), self.counter(*counter).into()))
+            .collect();
+        serde_json::json!({
+            "images": self.images,
+            "still_running": self.running.len(),
+            "runtime_off": self.off.iter().map(|(pid, why)| format!("process {pid}: {why}"))
+                .collect::<Vec<_>>(),
+            "sites": self.sites.len(),
+            "counters": counters,
+        })
+    }
+}
+
+/// The processes of this user that have a file of this directory mapped. A forked child has its parent's
+/// until it has one of its own, so the names of the files do not tell.
+fn running(directory: &Path) -> BTreeSet<u32> {
+    let user = getuid().as_raw();
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes
+        .filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user))
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| has_mapped(*pid, directory))
+        .collect()
+}
+
+fn has_mapped(pid: u32, directory: &Path) -> bool {
+    let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    let directory = directory.as_os_str().as_bytes();
+    maps.windows(directory.len()).any(|part| part == directory)
+}
+
+/// The reason in words, with what would help.
+fn reason(number: u32) -> &'static str {
+    let reasons = [
+        (
+            OffReason::NoAddressSpace,
+            "no address space for the pool; raise `ulimit -v`",
+        ),
+        (
+            OffReason::BadConfig,
+            "the configuration file could not be used",
+        ),
+        (
+            OffReason::NoSession,
+            "no session file; the disk is full or `ulimit -f` is too low",
+        ),
+        (
+            OffReason::NoUserfaultfd,
+            "userfaultfd may not serve the kernel's accesses; run as root, set \
+             vm.unprivileged_userfaultfd=1, or give access to /dev/userfaultfd",
+        ),
+        (
+            OffReason::NoUffdMove,
+            "the kernel lacks UFFDIO_MOVE; Linux 6.8 brings it",
+        ),
+        (
+            OffReason::NoThread,
+            "the service thread could not be started",
+        ),
+        (
+            OffReason::NoPlacement,
+            "the kernel refused the tier's nodes; see `isotherm tiers`",
+        ),
+        (
+            OffReason::Foreign,
+            "its configuration belongs to another user, or others may write it; a program is watched \
+             only as long as it acts for the user who started it",
+        ),
+    ];
+    let known = reasons.iter().find(|(reason, _)| *reason as u32 == number);
+    known.map_or("for a reason this version does not know", |(_, words)| {
+        words
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SessionSummary, reason};
+    use isotherm_abi::session::OffReason;
+    use isotherm_model::tier::{Emulation, Tiers};
+    use isotherm_model::units::{Bytes, Nanos};
+
+    #[test]
+    fn a_run_in_which_isotherm_was_off_claims_neither_tiers_nor_guidance() {
+        let tiers = Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER);
+        let said = |images, off_images| {
+            let summary = SessionSummary {
+                images,
+                off_images,
+                ..SessionSummary::default()
+            };
+            summary.took("guided", Nanos(145_000_000), &tiers)
+        };
+        assert_eq!(said(1, 0), "guided run took 145.0 ms (emulated tiers)");
+        for nothing in [said(1, 1), said(0, 0)] {
+            assert_eq!(
+                nothing,
+                "the program ran without Isotherm and took 145.0 ms: nothing was placed"
+            );
+        }
+        assert_eq!(
+            said(3, 1),
+            "guided run took 145.0 ms (emulated tiers), with Isotherm off in 1 of 3 process images"
+        );
+    }
+
+    #[test]
+    fn every_reason_for_being_off_names_a_remedy_or_a_cause() {
+        for number in 1..=OffReason::Foreign as u32 {
+            assert!(!reason(number).contains("does not know"), "reason {number}");
+        }
+        assert!(reason(999).contains("does not know"));
+    }
+}

@@ -1,0 +1,104 @@
+//! Units that should leave the fast tier, handed out coldest first, and none that would bring its
+//! group below its floor.
+//!
+//! A group at its floor may still change its own units for hotter ones: a newcomer brings the group
+//! one unit that it may lose.
+
+use std::collections::VecDeque;
+
+use isotherm_model::page::PageIndex;
+
+use super::PlacementRequests;
+
+/// The units that should leave and have not been told to.
+pub(super) struct DemotionQueue<'a> {
+    requests: PlacementRequests<'a>,
+    coldest: VecDeque<PageIndex>,
+    /// Passed over because their group had nothing to lose, by group.
+    held_back: Vec<VecDeque<PageIndex>>,
+    /// Units that each group may lose.
+    spare: Vec<i64>,
+}
+
+impl<'a> DemotionQueue<'a> {
+    /// Units that should leave, coldest first.
+    pub(super) fn new(
+        requests: PlacementRequests<'a>,
+        coldest: Vec<PageIndex>,
+        spare: Vec<i64>,
+    ) -> Self {
+        Self {
+            requests,
+            coldest: coldest.into(),
+            held_back: vec![VecDeque::new(); spare.len()],
+            spare,
+        }
+    }
+
+    /// Units that leave so many bytes of room for a newcomer. None, and nothing is changed, where
+    /// there are not enough.
+    pub(super) fn beside(&mut self, newcomer: PageIndex, bytes: u64) -> Option<Vec<PageIndex>> {
+        self.gain(newcomer, self.requests.units(newcomer));
+        let group = self.requests.groups.of(newcomer);
+        let (mut gained, mut takes) = (0_u64, Vec::new());
+        while gained < bytes {
+            let Some(leaver) = self.next(group) else {
+                self.give_back(newcomer, takes);
+                return None;
+            };
+            gained = gained.saturating_add(self.requests.fast(leaver));
+            takes.push(leaver);
+        }
+        Some(takes)
+    }
+
+    /// Takes back what was handed out for a newcomer that does not come.
+    pub(super) fn give_back(&mut self, newcomer: PageIndex, takes: Vec<PageIndex>) {
+        self.gain(newcomer, -self.requests.units(newcomer));
+        for page in takes.into_iter().rev() {
+            self.gain(page, self.requests.units(page));
+            self.coldest.push_front(page);
+        }
+    }
+
+    /// All others that may leave.
+    pub(super) fn rest(mut self) -> impl Iterator<Item = PageIndex> {
+        for list in &mut self.held_back {
+            self.coldest.append(list);
+        }
+        std::iter::from_fn(move || self.next(None))
+    }
+
+    /// The coldest that may leave; where something of `group` comes, those held back of it first,
+    /// which are colder than all that follow.
+    fn next(&mut self, group: Option<usize>) -> Option<PageIndex> {
+        let units = |page: &PageIndex| self.requests.units(*page);
+        if let Some(group) = group
+            && let Some(page) = self.held_back[group].front().copied()
+            && self.spare[group] >= units(&page)
+        {
+            self.held_back[group].pop_front();
+            self.spare[group] -= units(&page);
+            return Some(page);
+        }
+        while let Some(page) = self.coldest.pop_front() {
+            match self.requests.groups.of(page) {
+                Some(group) if self.spare[group] < units(&page) => {
+                    self.held_back[group].push_back(page);
+                }
+                Some(group) => {
+                    self.spare[group] -= units(&page);
+                    return Some(page);
+                }
+                None => return Some(page),
+            }
+        }
+        None
+    }
+
+    fn gain(&mut self, page: PageIndex, units: i64) {
+        if let Some(group) = self.requests.groups.of(page) {
+            self.spare[group] += units;
+        }
+    }
+}

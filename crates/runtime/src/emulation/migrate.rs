@@ -1,0 +1,232 @@
+//! Migration: obeying a request chunk by chunk, in small batches.
+//!
+//! On the emulated pair the pages of a batch lie in the shadow for as long as their migration
+//! costs (`migrate_ns` each); an access waits for the end of the batch, like an access to a page
+//! that a kernel is migrating. On real nodes the observer moves pages from outside.
+
+use core::ops::Range;
+
+use isotherm_abi::config::{TierRecord, TierRecordKind};
+use isotherm_abi::session::SessionCounter;
+
+use super::fault_handler::FaultHandler;
+use super::page::{PageState, Side};
+use super::placement_requests::{PlacementRequest, RequestTables, Subject};
+use super::table::{Label, Table};
+
+/// Pages that move together. 16 pages at the paper's 50 us keep an access waiting 0.8 ms at most.
+const BATCH: usize = 16;
+
+/// Chunks looked at in one step, after which faults are served.
+const CHUNKS_PER_STEP: usize = 4;
+
+const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
+
+/// A migration under way.
+pub(crate) struct Migration {
+    job: Option<Job>,
+    batch: [u32; BATCH],
+    batch_count: usize,
+    batch_until_ns: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Job {
+    request: PlacementRequest,
+    chunks: Range<usize>,
+    /// Next page to look at in the first chunk of `chunks`.
+    page: u32,
+}
+
+impl Migration {
+    pub(crate) const fn new() -> Self {
+        Self {
+            job: None,
+            batch: [0; BATCH],
+            batch_count: 0,
+            batch_until_ns: 0,
+        }
+    }
+
+    /// Whether there is anything to do.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.job.is_some() || self.batch_count > 0
+    }
+
+    /// When the next step can be taken.
+    pub(crate) fn next_ns(&self, now_ns: u64) -> Option<u64> {
+        if self.batch_count > 0 {
+            Some(self.batch_until_ns)
+        } else {
+            self.job.is_some().then_some(now_ns)
+        }
+    }
+}
+
+impl FaultHandler {
+    /// Takes up the next request, if none is being obeyed.
+    pub(crate) fn look_for_wish(&mut self, requests: &RequestTables, tiers: &[TierRecord]) {
+        if self.migration.is_busy() || self.held > 0 {
+            return;
+        }
+        let Some(request) = requests.first(tiers.len() as u32) else {
+            return;
+        };
+        requests.accept(&request);
+        let chunks = match request.subject {
+            Subject::Arena(_) => 0..requests.owners.len(),
+            Subject::Mapping(index) => match requests.mapping(index) {
+                Some(range) => self.chunks_of(&range),
+                None => return,
+            },
+        };
+        self.migration.job = Some(Job {
+            request,
+            page: Table::pages_of(chunks.start).start,
+            chunks,
+        });
+    }
+
+    fn chunks_of(&self, range: &Range<usize>) -> Range<usize> {
+        let start = range.start.clamp(self.pool.start, self.pool.end) - self.pool.start;
+        let end = range.end.clamp(self.pool.start, self.pool.end) - self.pool.start;
+        start / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES)
+    }
+
+    /// Takes the migration one step further, if its time has come.
+    pub(crate) fn migrate_step(
+        &mut self,
+        requests: &RequestTables,
+        tiers: &[TierRecord],
+        now_ns: u64,
+    ) {
+        if self.migration.batch_count > 0 {
+            if now_ns < self.migration.batch_until_ns {
+                return;
+            }
+            self.finish_batch();
+        }
+        if self.held > 0 {
+            return;
+        }
+        let Some(mut job) = self.migration.job.take() else {
+            return;
+        };
+        let tier = &tiers[job.request.tier as usize];
+        let mut looked = 0;
+        while looked < CHUNKS_PER_STEP && self.migration.batch_count == 0 {
+            let Some(chunk) = self.next_chunk(&mut job, requests) else {
+                return;
+            };
+            looked += 1;
+            self.gather(
+                chunk,
+                &mut job,
+                tier.kind == TierRecordKind::EmulatedFast as u32,
+            );
+        }
+        let cost_ns = self.emulation.migrate_ns * self.migration.batch_count as u64;
+        self.migration.batch_until_ns = now_ns + cost_ns;
+        self.migration.job = Some(job);
+    }
+
+    /// The next chunk of the job's subject; `None` at the end.
+    fn next_chunk(&self, job: &mut Job, requests: &RequestTables) -> Option<usize> {
+        let end = job.chunks.end.min(self.table.high());
+        while job.chunks.start < end {
+            let chunk = job.chunks.start;
+            let ours = match job.request.subject {
+                Subject::Arena(arena) => requests.owns(arena, chunk),
+                Subject::Mapping(_) => true,
+            };
+            if ours {
+                return Some(chunk);
+            }
+            job.chunks.start += 1;
+        }
+        None
+    }
+
+    /// Collects a batch of pages from a chunk and takes them to the shadow.
+    fn gather(&mut self, chunk: usize, job: &mut Job, to_fast: bool) {
+        let label = if to_fast { Label::Fast } else { Label::Slow };
+        self.table.chunk(chunk).set_label(label);
+        let pages = Table::pages_of(chunk);
+        let first = job.page.clamp(pages.start, pages.end);
+        for page in first..pages.end {
+            if self.migration.batch_count == BATCH {
+                job.page = page;
+                return;
+            }
+            if to_fast {
+                self.promote(page);
+            } else {
+                self.demote(page);
+            }
+        }
+        job.chunks.start += 1;
+        job.page = pages.end;
+    }
+
+    fn promote(&mut self, page: u32) {
+        let state = self.table.state(page);
+        // A page that somebody pays for just now stays where it is; that costs one page.
+        let can = state.side() == Some(Side::Slow)
+            && !matches!(
+                state,
+                PageState::Waiting | PageState::ToSlow | PageState::ToSlowWaited
+            );
+        if !can || !self.has_fast_room(1) {
+            return;
+        }
+        self.account.add(SessionCounter::PagesPromoted, 1);
+        if state.in_shadow() || self.take_one(page) {
+            self.become_state(page, PageState::ToFast);
+            self.batch(page);
+        } else {
+            self.become_state(page, PageState::Fast);
+        }
+    }
+
+    fn demote(&mut self, page: u32) {
+        let state = self.table.state(page);
+        if !matches!(state, PageState::Fast | PageState::FastSampled) {
+            return;
+        }
+        self.account.add(SessionCounter::PagesDemoted, 1);
+        if state.in_shadow() || self.take_one(page) {
+            self.become_state(page, PageState::ToSlow);
+            self.batch(page);
+        } else {
+            self.account.add(SessionCounter::Unslowed, 1);
+            self.become_state(page, PageState::Stuck);
+            self.stuck.push(page);
+        }
+    }
+
+    fn take_one(&self, page: u32) -> bool {
+        let settled = self.table.chunk_of(page).is_settled();
+        let mover = self.mover.as_ref().filter(|_| !settled);
+        mover.is_some_and(|mover| mover.away(page, 1).error.is_none())
+    }
+
+    fn batch(&mut self, page: u32) {
+        self.migration.batch[self.migration.batch_count] = page;
+        self.migration.batch_count += 1;
+    }
+
+    fn finish_batch(&mut self) {
+        for index in 0..self.migration.batch_count {
+            let page = self.migration.batch[index];
+            match self.table.state(page) {
+                PageState::ToFast | PageState::ToSlowWaited => {
+                    self.rescue(page);
+                }
+                PageState::ToSlow => self.become_state(page, PageState::Away),
+                // Discarded or held since.
+                _ => {}
+            }
+        }
+        self.migration.batch_count = 0;
+    }
+}

@@ -1,0 +1,200 @@
+//! The trap: pages of the pool are taken away for a while, so that the next access to one is seen,
+//! and delayed where the page belongs to the emulated slow tier.
+//!
+//! # How
+//!
+//! The pool is registered with userfaultfd in *missing* mode. A page is taken away by moving it
+//! (`UFFDIO_MOVE`) from its *home* in the pool to its *shadow*, the same offset in a second
+//! reservation that nobody else knows; the next access to the home faults, and the service thread
+//! ([`crate::service`]) moves the page back after the delay. Nothing is copied, no mapping is
+//! split, and the content is always at exactly one of the two. A system call on such a page waits
+//! like the program does; with `mprotect` and a signal handler it would return `EFAULT`.
+//!
+//! # The emulated pair (TMP, section VI)
+//!
+//! Fast pages are never taken away. Slow pages are taken away at the start of every period, so the
+//! first access in a period pays `access_ns`, and `hot_ns` more where the page was also touched in
+//! the period before. What this counts is pages per period, not accesses: a page that is hammered
+//! inside a period pays once. The round trip through the service thread (some 7 us on the machine
+//! this was written on) is part of what the program waits: it is measured at the start and taken
+//! off the delay, and a delay shorter than that cannot be had.
+//!
+//! A period is counted in processor time of the program, without what our own faults cost it
+//! ([`progress`]): the slow-down is 1 + (slow pages touched in a period) * (cost of an access) /
+//! period, for any number of threads and on a busy machine too, and it grows with the pages that a
+//! program works on, as in the paper. By the clock on the wall, a program that takes longer than a
+//! period to pay for the pages it works on finds them taken away again before it has got anything
+//! done: random updates of 64 MiB in periods of 100 ms ran 1,000 times slower.
+//!
+//! The tier of a page is decided at its first touch, as `MPOL_PREFERRED` does on real nodes: fast
+//! where its chunk is labelled fast and the tier has room, slow otherwise.
+//!
+//! # Fork and other ways to make a process
+//!
+//! - `fork`: [`before_fork`] brings every page home; the child starts with a service of its own
+//!   ([`after_fork_child`]). Pages that both share cannot be moved until one of them writes; they
+//!   are counted as `Counter::Unslowed` and tried again later.
+//! - `vfork`, `posix_spawn`, and any `clone` that shares the memory: served by the parent's thread.
+//! - `_Fork`, `clone` without `CLONE_VM`, and `syscall` with either: as for `fork`
+//!   ([`crate::process_hooks`]). Only a program that holds its own `syscall` instruction goes past
+//!   that: in its child, pages that were away read as zeroes.
+//! - `exec`, exit, fatal signals: the service thread ends with the process.
+//!
+//! # What is not covered
+//!
+//! - A program that replaces mappings of the pool by raw system calls. The runtime's hooks call
+//!   [`discard`], [`settle`] or [`unlabel`] first.
+//! - The kernel's accesses that may not wait: `FUTEX_LOCK_PI` and `FUTEX_WAKE_OP` on a page that
+//!   was taken away between the program's own access and the system call (`EFAULT`), and robust
+//!   locks that a thread leaves behind on one. Stacks that a program brings for its threads are
+//!   [settled](settle), because the kernel clears a word of one when its thread ends; stacks that it
+//!   gives to `clone` itself are not known.
+//! - Another process that reads by `ptrace` or `/proc/<pid>/mem` sees an error where a page is
+//!   away, and a core dump has a hole; the content is in the dump at
+//!   [`SessionHeader::shadow_offset`].
+
+mod account;
+mod due;
+mod fault_handler;
+mod faults;
+mod migrate;
+mod moves;
+mod page;
+mod placement_requests;
+pub(crate) mod progress;
+mod protect;
+mod runs;
+mod sample;
+mod service_channel;
+mod shared;
+mod sparse;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use core::ops::Range;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+use isotherm_abi::config::{EmulationConfig, PageTrapConfig, TierRecord};
+use isotherm_abi::session::{ArenaRecord, MappingRecord, OffReason, SessionHeader, TouchRecord};
+
+use shared::drop_home;
+
+pub(crate) use fault_handler::FaultHandler;
+pub(crate) use shared::SlowTierEmulator;
+
+/// What the configuration says about this part.
+#[derive(Clone, Copy)]
+pub(crate) struct Settings<'a> {
+    /// How the slow tier is slowed.
+    pub(crate) emulation: EmulationConfig,
+    /// Protected-chunk sampling.
+    pub(crate) trapping: PageTrapConfig,
+    /// Fastest first.
+    pub(crate) tiers: &'a [TierRecord],
+    /// Whether the observer's requests are obeyed.
+    pub(crate) online: bool,
+}
+
+/// The tables of the session file that this part reads and writes.
+#[derive(Clone, Copy)]
+pub(crate) struct SessionTables {
+    /// Counters, the ring's positions, the number of records in use.
+    pub(crate) header: &'static SessionHeader,
+    /// Arenas with their wanted tiers.
+    pub(crate) arenas: &'static [ArenaRecord],
+    /// Owner of each chunk of the pool.
+    pub(crate) owners: &'static [AtomicU32],
+    /// Mappings with their wanted tiers.
+    pub(crate) mappings: &'static [MappingRecord],
+    /// The ring of trapped accesses.
+    pub(crate) touches: &'static [TouchRecord],
+}
+
+/// The process's trap.
+static TRAP: AtomicPtr<SlowTierEmulator> = AtomicPtr::new(ptr::null_mut());
+
+fn trap() -> Option<&'static SlowTierEmulator> {
+    // SAFETY: null, or a `SlowTierEmulator` that `place` made and nobody ever frees.
+    unsafe { TRAP.load(Ordering::Acquire).as_ref() }
+}
+
+/// Starts the service for the pool, if the settings ask for anything it does.
+///
+/// # Errors
+/// Why it cannot: [`OffReason::NoUserfaultfd`], [`OffReason::NoUffdMove`], [`OffReason::NoThread`],
+/// [`OffReason::NoAddressSpace`]. The pool is then as it was.
+pub(crate) fn start(
+    pool: Range<usize>,
+    settings: &Settings<'_>,
+    board: Option<SessionTables>,
+) -> Result<(), OffReason> {
+    if let Some(trap) = SlowTierEmulator::start(pool, settings, board)? {
+        TRAP.store(ptr::from_ref(trap).cast_mut(), Ordering::Release);
+    }
+    Ok(())
+}
+
+/// Says which tier the first touches of a range ask for, and lets its pages be trapped. Whole
+/// chunks: a range is rounded outwards.
+pub(crate) fn label(address: usize, bytes: usize, tier: u32) {
+    if let Some(trap) = trap() {
+        trap.label(address, bytes, tier);
+    }
+}
+
+/// The range was handed back: its content is dropped, and its chunks have no tier any more. Call
+/// it before the mapping is replaced.
+pub(crate) fn unlabel(address: usize, bytes: usize) {
+    if let Some(trap) = trap() {
+        trap.unlabel(address, bytes);
+    }
+}
+
+/// Drops the content of a range, which reads as zeroes from now on, like `MADV_DONTNEED`.
+pub(crate) fn discard(address: usize, bytes: usize) {
+    match trap() {
+        Some(trap) => trap.discard(address, bytes),
+        None => drop_home(address, bytes),
+    }
+}
+
+/// Brings the pages of a range home and leaves them there until it is labelled again. Whole
+/// chunks: the range is rounded outwards. Call it before the program changes the protection of the
+/// range, moves it (`mremap`), or uses it as a thread's stack.
+pub(crate) fn settle(address: usize, bytes: usize) {
+    if let Some(trap) = trap() {
+        trap.settle(address, bytes);
+    }
+}
+
+/// Brings every page home and keeps it there until [`after_fork_parent`].
+pub(crate) fn before_fork() {
+    if let Some(trap) = trap() {
+        trap.hold();
+    }
+}
+
+/// Does what the kernel refuses a process of several threads (`unshare`, `setns`): the service ends
+/// before and starts again after. The caller's thread must be the program's only one.
+pub(crate) fn pause_for<R>(board: Option<SessionTables>, work: impl FnOnce() -> R) -> R {
+    match trap() {
+        Some(trap) => trap.pause_for(board, work),
+        None => work(),
+    }
+}
+
+/// The fork is over, or failed.
+pub(crate) fn after_fork_parent() {
+    if let Some(trap) = trap() {
+        trap.release();
+    }
+}
+
+/// Gives the child a service of its own. `board` is the child's session, if it has one.
+pub(crate) fn after_fork_child(board: Option<SessionTables>) {
+    if let Some(trap) = trap() {
+        trap.start_over(board);
+    }
+}

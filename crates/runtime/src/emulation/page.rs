@@ -1,0 +1,220 @@
+//! What the trap knows about one page: a state and the period in which it was last touched, packed
+//! into 16 bits.
+//!
+//! *Home* is the page's address in the pool, where the program looks for it. *Shadow* is the
+//! address at a constant distance that only the trap knows. A page's content is at exactly one of
+//! the two.
+//!
+//! ```text
+//!              first touch                period ends               fault
+//! Untouched --------------> Fast                      +--------> Away -------> Waiting
+//!     |                                               |                          |
+//!     +------> FirstWaiting --------> Slow -----------+                          |
+//!                  (access_ns)         ^ |   (busy: Stuck)     (access_ns)       |
+//!                                      | +--> Stuck                              |
+//!                                      +-----------------------------------------+
+//! sampling:  Fast -> FastSampled -> Fast     Slow -> SlowSampled -> Slow     Away -> AwaySampled
+//! migration: any -> ToFast -> Fast           any -> ToSlow -> Away   (ToSlowWaited -> Slow)
+//! ```
+
+/// Where a page is and why.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum PageState {
+    /// The program has not touched it since it was handed out or discarded.
+    Untouched = 0,
+    /// Fast tier, at home.
+    Fast = 1,
+    /// Slow tier, at home: paid for in this period.
+    Slow = 2,
+    /// Slow tier, in the shadow: the next access pays.
+    Away = 3,
+    /// Slow tier, in the shadow; somebody pays just now.
+    Waiting = 4,
+    /// Slow tier, not made yet; somebody pays for the first touch just now.
+    FirstWaiting = 5,
+    /// Slow tier, at home, and the kernel would not move it.
+    Stuck = 6,
+    /// Fast tier, in the shadow to see who touches it.
+    FastSampled = 7,
+    /// Slow tier, in the shadow to see who touches it; paid for in this period.
+    SlowSampled = 8,
+    /// As [`PageState::Away`], and part of the sample.
+    AwaySampled = 9,
+    /// On its way to the fast tier, in the shadow; counted there already.
+    ToFast = 10,
+    /// On its way to the slow tier, in the shadow; counted there already.
+    ToSlow = 11,
+    /// As [`PageState::ToSlow`], and somebody waits for it.
+    ToSlowWaited = 12,
+}
+
+/// The tier a page is counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The fast tier.
+    Fast,
+    /// The slow tier.
+    Slow,
+}
+
+impl PageState {
+    const ALL: [Self; 13] = [
+        Self::Untouched,
+        Self::Fast,
+        Self::Slow,
+        Self::Away,
+        Self::Waiting,
+        Self::FirstWaiting,
+        Self::Stuck,
+        Self::FastSampled,
+        Self::SlowSampled,
+        Self::AwaySampled,
+        Self::ToFast,
+        Self::ToSlow,
+        Self::ToSlowWaited,
+    ];
+
+    /// Whether the content lies in the shadow.
+    pub(crate) const fn in_shadow(self) -> bool {
+        matches!(
+            self,
+            Self::Away
+                | Self::Waiting
+                | Self::FastSampled
+                | Self::SlowSampled
+                | Self::AwaySampled
+                | Self::ToFast
+                | Self::ToSlow
+                | Self::ToSlowWaited
+        )
+    }
+
+    /// The tier whose bytes it counts in; `None` while it has no content.
+    pub(crate) const fn side(self) -> Option<Side> {
+        match self {
+            Self::Untouched | Self::FirstWaiting => None,
+            Self::Fast | Self::FastSampled | Self::ToFast => Some(Side::Fast),
+            _ => Some(Side::Slow),
+        }
+    }
+
+    /// What it becomes when its content is brought home for another reason than an access.
+    pub(crate) const fn at_home(self) -> Self {
+        match self.side() {
+            None => self,
+            Some(Side::Fast) => Self::Fast,
+            Some(Side::Slow) => match self {
+                Self::Stuck => Self::Stuck,
+                _ => Self::Slow,
+            },
+        }
+    }
+}
+
+impl PageState {
+    /// The same page where nobody waits, no sample is taken and no migration is under way: in a
+    /// forked child.
+    pub(crate) const fn without_company(self) -> Self {
+        match self {
+            Self::FirstWaiting => Self::Untouched,
+            Self::Waiting
+            | Self::SlowSampled
+            | Self::AwaySampled
+            | Self::ToSlow
+            | Self::ToSlowWaited => Self::Away,
+            Self::ToFast => Self::FastSampled,
+            Self::Stuck => Self::Slow,
+            other => other,
+        }
+    }
+}
+
+/// Periods are told apart modulo this: after 4,096 idle periods a page that is touched once more
+/// looks hot by mistake if it happens to be exactly that many periods.
+const STAMPS: u64 = 1 << 12;
+
+/// A state and the period of the last touch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PageWord(u16);
+
+impl PageWord {
+    pub(crate) const fn new(state: PageState, period: u64) -> Self {
+        Self(((period % STAMPS) as u16) << 4 | state as u16)
+    }
+
+    pub(crate) const fn from_bits(bits: u16) -> Self {
+        Self(bits)
+    }
+
+    pub(crate) const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// The state. Bits that no [`PageWord`] was made from read as untouched.
+    pub(crate) const fn state(self) -> PageState {
+        let number = (self.0 & 15) as usize;
+        if number < PageState::ALL.len() {
+            PageState::ALL[number]
+        } else {
+            PageState::Untouched
+        }
+    }
+
+    /// The same page in another state.
+    pub(crate) const fn with(self, state: PageState) -> Self {
+        Self(self.0 & !15 | state as u16)
+    }
+
+    /// Whether the last touch was in the period before `period`: the page is hot.
+    pub(crate) const fn touched_just_before(self, period: u64) -> bool {
+        self.0 >> 4 == (period.wrapping_sub(1) % STAMPS) as u16
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PageState, PageWord, Side};
+
+    #[test]
+    fn a_word_gives_back_the_state_it_was_made_from() {
+        for (number, state) in PageState::ALL.into_iter().enumerate() {
+            assert_eq!(state as usize, number);
+            let word = PageWord::new(state, 0xfff_f1ab);
+            assert_eq!(word.state(), state);
+            assert_eq!(PageWord::from_bits(word.bits()), word);
+            assert_eq!(word.with(PageState::Fast).state(), PageState::Fast);
+            assert!(
+                word.with(PageState::Fast).touched_just_before(0xfff_f1ac),
+                "the stamp stays"
+            );
+        }
+    }
+
+    #[test]
+    fn only_the_period_right_before_makes_a_page_hot() {
+        let word = PageWord::new(PageState::Away, 41);
+        assert!(word.touched_just_before(42));
+        assert!(!word.touched_just_before(41));
+        assert!(!word.touched_just_before(43));
+        assert!(PageWord::new(PageState::Away, 4095).touched_just_before(4096));
+    }
+
+    #[test]
+    fn bringing_a_page_home_never_changes_the_tier_it_counts_in() {
+        for state in PageState::ALL {
+            assert_eq!(state.at_home().side(), state.side());
+            assert!(!state.at_home().in_shadow() || state.side().is_none());
+        }
+        assert_eq!(PageState::ToFast.side(), Some(Side::Fast));
+    }
+
+    #[test]
+    fn a_child_keeps_each_page_where_it_is_and_in_its_tier() {
+        for state in PageState::ALL {
+            let alone = state.without_company();
+            assert_eq!(alone.in_shadow(), state.in_shadow(), "{state:?}");
+            assert_eq!(alone.side(), state.side(), "{state:?}");
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! The requests of the observer: which arena or large mapping should live in another tier
+//! (`wanted_tier` in the session file).
+//!
+//! Reading only. Any value may change under us at any time, so each is read once and checked.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use isotherm_abi::session::{ArenaRecord, MappingRecord, NO_TIER, SessionHeader};
+
+/// The tables that requests are read from.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestTables {
+    pub(crate) header: &'static SessionHeader,
+    pub(crate) arenas: &'static [ArenaRecord],
+    /// Owner of each chunk of the pool.
+    pub(crate) owners: &'static [AtomicU32],
+    pub(crate) mappings: &'static [MappingRecord],
+}
+
+/// What is to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// The arena with this number.
+    Arena(u32),
+    /// The mapping in this slot.
+    Mapping(u32),
+}
+
+/// A request: this should live there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlacementRequest {
+    pub(crate) subject: Subject,
+    /// An index into the tier table.
+    pub(crate) tier: u32,
+}
+
+impl RequestTables {
+    /// The first open request among `tiers` tiers: the slowest tier's first, because demotions make
+    /// room for promotions.
+    pub(crate) fn first(&self, tiers: u32) -> Option<PlacementRequest> {
+        let mut best: Option<PlacementRequest> = None;
+        let mut consider = |subject, wanted: &AtomicU32| {
+            // A request for the tier that the subject has is open too: its pages may have spilled.
+            let wanted = wanted.load(Ordering::Relaxed);
+            if wanted < tiers && best.is_none_or(|best| wanted > best.tier) {
+                best = Some(PlacementRequest {
+                    subject,
+                    tier: wanted,
+                });
+            }
+        };
+        let arenas = self.header.arena_count.load(Ordering::Acquire) as usize;
+        for (index, arena) in self.arenas.iter().take(arenas).enumerate() {
+            consider(Subject::Arena(index as u32), &arena.wanted_tier);
+        }
+        let mappings = self.header.mapping_count.load(Ordering::Acquire) as usize;
+        for (index, mapping) in self.mappings.iter().take(mappings).enumerate() {
+            if mapping.bytes.load(Ordering::Relaxed) > 0 {
+                consider(Subject::Mapping(index as u32), &mapping.wanted_tier);
+            }
+        }
+        best
+    }
+
+    /// Says that the request is obeyed: new memory of the subject belongs to its tier from now on. The
+    /// request is taken back, unless the observer has written another one since.
+    pub(crate) fn accept(&self, request: &PlacementRequest) {
+        let (tier, wanted) = match request.subject {
+            Subject::Arena(index) => {
+                let arena = &self.arenas[index as usize];
+                (&arena.tier, &arena.wanted_tier)
+            }
+            Subject::Mapping(index) => {
+                let mapping = &self.mappings[index as usize];
+                (&mapping.tier, &mapping.wanted_tier)
+            }
+        };
+        tier.store(request.tier, Ordering::Release);
+        let _ =
+            wanted.compare_exchange(request.tier, NO_TIER, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// The addresses of a mapping; `None` where its slot is empty or being written.
+    pub(crate) fn mapping(&self, index: u32) -> Option<Range<usize>> {
+        let record = &self.mappings[index as usize];
+        let before = record.sequence.load(Ordering::Acquire);
+        let start = record.address.load(Ordering::Acquire) as usize;
+        let bytes = record.bytes.load(Ordering::Acquire) as usize;
+        let stable = before.is_multiple_of(2) && record.sequence.load(Ordering::Acquire) == before;
+        (stable && bytes > 0).then(|| start..start.saturating_add(bytes))
+    }
+
+    /// Whether the chunk belongs to the arena.
+    pub(crate) fn owns(&self, arena: u32, chunk: usize) -> bool {
+        self.owners
+            .get(chunk)
+            .is_some_and(|owner| owner.load(Ordering::Relaxed) == arena + 1)
+    }
+}

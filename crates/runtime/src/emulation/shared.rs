@@ -1,0 +1,487 @@
+//! One pool, its service, and what program threads and the service thread share.
+//!
+//! Program threads store labels, read a few counts, and call the service thread. The service thread alone
+//! has the [`FaultHandler`].
+
+use core::cell::UnsafeCell;
+use core::ops::Range;
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use isotherm_abi::config::{NODE_WORDS, TierRecord, TierRecordKind};
+use isotherm_abi::session::OffReason;
+use isotherm_sys::thread::Stack;
+use isotherm_sys::userfaultfd::{OpenError, Userfaultfd};
+use rustix::mm::Advice;
+use rustix::thread::futex;
+
+use super::account::Account;
+use super::due::DueQueue;
+use super::fault_handler::FaultHandler;
+use super::migrate::Migration;
+use super::moves::{BATCH_PAGES, Mover};
+use super::placement_requests::RequestTables;
+use super::progress::{FaultCosts, Progress};
+use super::sample::Sample;
+use super::service_channel::{ServiceChannel, ServiceCommand, ServiceRequest};
+use super::sparse::{PageList, map_zeroes};
+use super::table::{Label, PAGE_BYTES, Table};
+use super::{SessionTables, Settings};
+
+const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
+
+/// Most tiers. The file may name more; the rest is not looked at.
+const MOST_TIERS: usize = 16;
+
+/// Faults to measure their cost by: 64 take about half a millisecond, and one of them is not
+/// disturbed.
+const CALIBRATION_FAULTS: usize = 64;
+
+/// Stack of the service thread. Its deepest call is a sort of a few kilobytes.
+const STACK_BYTES: usize = 128 << 10;
+
+const STARTING: u32 = 0;
+const RUNNING: u32 = 1;
+/// Plus the number of an [`OffReason`].
+const OFF: u32 = 2;
+
+/// One pool and its service.
+pub(crate) struct SlowTierEmulator {
+    pool: Range<usize>,
+    shadow: Range<usize>,
+    zeroes: usize,
+    pub(super) table: &'static Table,
+    channel: ServiceChannel,
+    stack: Stack,
+    status: AtomicU32,
+    process: AtomicU32,
+    /// The service thread's number.
+    thread: AtomicU32,
+    /// The service is asked to end; see [`Self::pause_for`].
+    ends: AtomicBool,
+    costs: &'static FaultCosts,
+    /// Some chunk was taken back, so that its mapping may have been replaced since.
+    recycled: AtomicBool,
+    tiers: [TierRecord; MOST_TIERS],
+    tier_count: usize,
+    requests: UnsafeCell<Option<RequestTables>>,
+    pub(super) handler: UnsafeCell<FaultHandler>,
+}
+
+// SAFETY: `handler` and `requests` are touched only by the service thread, and by the only thread of a
+// forked child before it starts its own service; everything else is atomic or never changes.
+unsafe impl Sync for SlowTierEmulator {}
+
+impl SlowTierEmulator {
+    /// As [`super::start`], for any pool. `None` where the settings ask for nothing.
+    pub(super) fn start(
+        pool: Range<usize>,
+        settings: &Settings<'_>,
+        board: Option<SessionTables>,
+    ) -> Result<Option<&'static Self>, OffReason> {
+        if settings.emulation.period_ns == 0 && settings.trapping.pages == 0 {
+            return Ok(None);
+        }
+        let obeys = settings.online && !settings.tiers.is_empty();
+        let trap = Self::build(pool, settings, board.filter(|_| obeys))
+            .map_err(|_| OffReason::NoAddressSpace)?;
+        // SAFETY: the service thread does not run yet.
+        unsafe { (*trap.handler.get()).account = account_of(board) };
+        trap.launch()?;
+        trap.calibrate();
+        Ok(Some(trap))
+    }
+
+    /// Measures what a fault costs without any delay.
+    fn calibrate(&self) {
+        let (round_trip_ns, processor_ns) = self.channel.time_fault(CALIBRATION_FAULTS);
+        self.costs.set(round_trip_ns, processor_ns);
+    }
+
+    fn build(
+        pool: Range<usize>,
+        settings: &Settings<'_>,
+        board: Option<SessionTables>,
+    ) -> rustix::io::Result<&'static Self> {
+        let shadow_start = map_zeroes(pool.len())?;
+        for start in [pool.start, shadow_start] {
+            // A page is moved alone; huge pages would be split at the first move.
+            // SAFETY: advice that changes no content.
+            let _ = unsafe {
+                rustix::mm::madvise(start as *mut _, pool.len(), Advice::LinuxNoHugepage)
+            };
+        }
+        let table: &'static Table = place(Table::map(pool.len())?)?;
+        let costs: &'static FaultCosts = place(FaultCosts::new())?;
+        let mut tiers = [EMPTY_TIER; MOST_TIERS];
+        let tier_count = settings.tiers.len().min(MOST_TIERS);
+        tiers[..tier_count].copy_from_slice(&settings.tiers[..tier_count]);
+        place(Self {
+            shadow: shadow_start..shadow_start + pool.len(),
+            zeroes: map_zeroes(BATCH_PAGES * PAGE_BYTES)?,
+            table,
+            channel: ServiceChannel::map()?,
+            stack: Stack::map(STACK_BYTES)?,
+            status: AtomicU32::new(STARTING),
+            process: AtomicU32::new(0),
+            thread: AtomicU32::new(0),
+            ends: AtomicBool::new(false),
+            costs,
+            recycled: AtomicBool::new(false),
+            tiers,
+            tier_count,
+            requests: UnsafeCell::new(board.map(wishes_of)),
+            handler: UnsafeCell::new(new_handler(pool.clone(), settings, table, costs)?),
+            pool,
+        })
+    }
+
+    /// Starts the service thread and waits until it serves, or says why it cannot.
+    fn launch(&'static self) -> Result<(), OffReason> {
+        let process = rustix::process::getpid().as_raw_nonzero().get();
+        self.process.store(process as u32, Ordering::Relaxed);
+        self.status.store(STARTING, Ordering::Release);
+        let argument = ptr::from_ref(self).cast_mut().cast();
+        // SAFETY: the stack is fresh, or its thread died with the fork; the service keeps to the
+        // rules of bare threads; `self` is never freed.
+        let spawned =
+            unsafe { isotherm_sys::thread::spawn(&self.stack, crate::service::run, argument) };
+        let Ok(thread) = spawned else {
+            self.status
+                .store(OFF + OffReason::NoThread as u32, Ordering::Release);
+            return Err(OffReason::NoThread);
+        };
+        self.thread.store(thread as u32, Ordering::Relaxed);
+        loop {
+            match self.status.load(Ordering::Acquire) {
+                STARTING => {
+                    let _ = futex::wait(&self.status, futex::Flags::PRIVATE, STARTING, None);
+                }
+                RUNNING => return Ok(()),
+                off => return Err(reason_of(off)),
+            }
+        }
+    }
+
+    /// Service thread: opens what it needs, then tells the starter how it went.
+    pub(crate) fn announce(&self, opened: Result<(), OffReason>) {
+        let status = opened.map_or_else(|reason| OFF + reason as u32, |()| RUNNING);
+        self.status.store(status, Ordering::Release);
+        let _ = futex::wake(&self.status, futex::Flags::PRIVATE, u32::MAX >> 1);
+    }
+
+    /// Service thread: opens the userfaultfd and registers pool, shadow and channel.
+    pub(crate) fn open(&self, handler: &mut FaultHandler) -> Result<(), OffReason> {
+        let uffd = Userfaultfd::open().map_err(|error| match error {
+            OpenError::NoMove => OffReason::NoUffdMove,
+            OpenError::Unavailable(_) => OffReason::NoUserfaultfd,
+        })?;
+        for range in [self.channel.range(), self.shadow.clone(), self.pool.clone()] {
+            // SAFETY: the service thread serves all three and touches none of them.
+            if unsafe { uffd.register(&range) }.is_err() {
+                return Err(OffReason::NoUserfaultfd);
+            }
+        }
+        let offset = self.shadow.start.wrapping_sub(self.pool.start);
+        handler.mover = Some(Mover::new(uffd, self.pool.clone(), offset, self.zeroes));
+        handler.account.set_shadow_offset(offset);
+        // Only in a child that was made without `before_fork` is anything still away.
+        handler.bring_all_home();
+        Ok(())
+    }
+
+    /// Service thread: something went wrong that cannot be lived with. Every page comes home, and
+    /// the kernel serves the pool again.
+    pub(crate) fn give_up(&self, handler: &mut FaultHandler, reason: OffReason) {
+        handler.bring_all_home();
+        if let Some(mover) = &handler.mover {
+            for range in [self.pool.clone(), self.shadow.clone(), self.channel.range()] {
+                let _ = mover.uffd().unregister(&range);
+            }
+        }
+        handler.account.set_shadow_offset(0);
+        handler.account.gave_up(reason);
+        self.announce(Err(reason));
+    }
+
+    /// Service thread: what it works with.
+    ///
+    /// # Safety
+    /// Only the service thread may call this, and only once.
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the cell's only user is the service thread"
+    )]
+    pub(crate) unsafe fn handler(&self) -> &mut FaultHandler {
+        // SAFETY: the caller's promise.
+        unsafe { &mut *self.handler.get() }
+    }
+
+    /// Service thread: the requests it obeys, if any.
+    pub(crate) fn requests(&self) -> Option<RequestTables> {
+        // SAFETY: written only while no service thread runs.
+        unsafe { *self.requests.get() }
+    }
+
+    /// The tiers, fastest first.
+    pub(crate) fn tiers(&self) -> &[TierRecord] {
+        &self.tiers[..self.tier_count]
+    }
+
+    /// Service thread: somebody waits for `address`.
+    pub(crate) fn fault(&self, handler: &mut FaultHandler, address: usize, now_ns: u64) {
+        if self.pool.contains(&address) {
+            let page = (address - self.pool.start) / PAGE_BYTES;
+            handler.fault(page as u32, now_ns);
+        } else if self.channel.range().contains(&address) {
+            if let Some(request) = self.channel.request(address) {
+                handler.serve(&request);
+                self.channel.answer(address);
+            }
+            if let Some(mover) = &handler.mover {
+                mover.make_at(address);
+            }
+        }
+    }
+
+    fn ask(&self, request: ServiceCommand, range: Range<usize>) -> bool {
+        if self.status.load(Ordering::Acquire) != RUNNING {
+            return false;
+        }
+        // The process is compared only after a touch that nobody served: a `vfork` child is
+        // another process too, and the parent's service answers it.
+        let is_served = || {
+            let process = rustix::process::getpid().as_raw_nonzero().get() as u32;
+            self.status.load(Ordering::Acquire) == RUNNING
+                && self.process.load(Ordering::Relaxed) == process
+        };
+        self.channel.ask(
+            &ServiceRequest {
+                command: request,
+                range,
+            },
+            is_served,
+        )
+    }
+
+    pub(super) fn label(&self, address: usize, bytes: usize, tier: u32) {
+        let Some(chunks) = self.chunks_outward(address, bytes) else {
+            return;
+        };
+        if self.recycled.load(Ordering::Relaxed) {
+            let start = self.pool.start + chunks.start * CHUNK_BYTES;
+            let end = (self.pool.start + chunks.end * CHUNK_BYTES).min(self.pool.end);
+            self.ask(ServiceCommand::Register, start..end);
+        }
+        self.table.label(chunks, self.label_of(tier));
+    }
+
+    fn label_of(&self, tier: u32) -> Label {
+        match self.tiers().get(tier as usize) {
+            Some(tier) if tier.kind == TierRecordKind::EmulatedSlow as u32 => Label::Slow,
+            _ => Label::Fast,
+        }
+    }
+
+    pub(super) fn unlabel(&self, address: usize, bytes: usize) {
+        self.discard(address, bytes);
+        self.recycled.store(true, Ordering::Relaxed);
+        if let Some(chunks) = self.chunks_inward(address, bytes) {
+            for chunk in chunks {
+                self.table.chunk(chunk).set_label(Label::None);
+            }
+        }
+    }
+
+    pub(super) fn discard(&self, address: usize, bytes: usize) {
+        let range = address.next_multiple_of(PAGE_BYTES)
+            ..address.saturating_add(bytes) / PAGE_BYTES * PAGE_BYTES;
+        if range.is_empty() {
+            return;
+        }
+        if self.has_touched(&range) {
+            self.ask(ServiceCommand::Forget, range.clone());
+        }
+        drop_home(range.start, range.len());
+    }
+
+    pub(super) fn settle(&self, address: usize, bytes: usize) {
+        if self.chunks_outward(address, bytes).is_some() {
+            self.recycled.store(true, Ordering::Relaxed);
+            self.ask(
+                ServiceCommand::Settle,
+                address..address.saturating_add(bytes),
+            );
+        }
+    }
+
+    pub(super) fn hold(&self) {
+        self.ask(ServiceCommand::Hold, 0..0);
+    }
+
+    pub(super) fn release(&self) {
+        self.ask(ServiceCommand::Release, 0..0);
+    }
+
+    pub(super) fn start_over(&'static self, board: Option<SessionTables>) {
+        if self.status.load(Ordering::Relaxed) != RUNNING {
+            return;
+        }
+        self.launch_again(board);
+    }
+
+    /// Does what the kernel refuses a process of several threads, without a service meanwhile. The
+    /// caller's thread is the program's only one.
+    pub(super) fn pause_for<R>(
+        &'static self,
+        board: Option<SessionTables>,
+        work: impl FnOnce() -> R,
+    ) -> R {
+        if self.status.load(Ordering::Acquire) != RUNNING {
+            return work();
+        }
+        // Every page comes home and stays there; the second request only wakes the service.
+        self.hold();
+        self.ends.store(true, Ordering::Release);
+        self.hold();
+        let process = self.process.load(Ordering::Relaxed) as i32;
+        let thread = self.thread.load(Ordering::Relaxed) as i32;
+        while isotherm_sys::thread::is_there(process, thread) {
+            rustix::thread::sched_yield();
+        }
+        self.ends.store(false, Ordering::Relaxed);
+        let answer = work();
+        self.launch_again(board);
+        answer
+    }
+
+    /// Service thread: whether it is asked to end. It says so by the status, so that nobody asks it
+    /// for anything more.
+    pub(crate) fn ends(&self) -> bool {
+        let ends = self.ends.load(Ordering::Acquire);
+        if ends {
+            self.status.store(STARTING, Ordering::Release);
+        }
+        ends
+    }
+
+    fn launch_again(&'static self, board: Option<SessionTables>) {
+        self.channel.clear();
+        // SAFETY: the caller's thread is the only one: in a forked child, or since the service
+        // ended.
+        let (handler, requests) = unsafe { (&mut *self.handler.get(), &mut *self.requests.get()) };
+        *requests = requests.and(board.map(wishes_of));
+        handler.start_over(account_of(board));
+        // A process without a service is one whose slow tier is not slowed; its session, where it
+        // has one, says so, and the program goes on.
+        if let Err(reason) = self.launch() {
+            handler.account.gave_up(reason);
+        }
+    }
+
+    /// Whether any chunk of the range has touched pages.
+    fn has_touched(&self, range: &Range<usize>) -> bool {
+        self.chunks_outward(range.start, range.len())
+            .is_some_and(|mut chunks| chunks.any(|chunk| self.table.chunk(chunk).touched() > 0))
+    }
+
+    /// The chunks that the range touches; `None` outside the pool.
+    fn chunks_outward(&self, address: usize, bytes: usize) -> Option<Range<usize>> {
+        let start = address.max(self.pool.start);
+        let end = address.saturating_add(bytes).min(self.pool.end);
+        (start < end).then(|| {
+            (start - self.pool.start) / CHUNK_BYTES..(end - self.pool.start).div_ceil(CHUNK_BYTES)
+        })
+    }
+
+    /// The chunks that lie wholly in the range.
+    fn chunks_inward(&self, address: usize, bytes: usize) -> Option<Range<usize>> {
+        let start = address.max(self.pool.start) - self.pool.start;
+        let end = address
+            .saturating_add(bytes)
+            .min(self.pool.end)
+            .checked_sub(self.pool.start)?;
+        let chunks = start.div_ceil(CHUNK_BYTES)..end / CHUNK_BYTES;
+        (!chunks.is_empty()).then_some(chunks)
+    }
+}
+
+fn reason_of(status: u32) -> OffReason {
+    match status - OFF {
+        reason if reason == OffReason::NoUffdMove as u32 => OffReason::NoUffdMove,
+        reason if reason == OffReason::NoThread as u32 => OffReason::NoThread,
+        _ => OffReason::NoUserfaultfd,
+    }
+}
+
+fn account_of(board: Option<SessionTables>) -> Account {
+    board.map_or(Account::new(None, &[]), |board| {
+        Account::new(Some(board.header), board.touches)
+    })
+}
+
+fn wishes_of(board: SessionTables) -> RequestTables {
+    RequestTables {
+        header: board.header,
+        arenas: board.arenas,
+        owners: board.owners,
+        mappings: board.mappings,
+    }
+}
+
+fn new_handler(
+    pool: Range<usize>,
+    settings: &Settings<'_>,
+    table: &'static Table,
+    costs: &'static FaultCosts,
+) -> rustix::io::Result<FaultHandler> {
+    let fast = settings
+        .tiers
+        .iter()
+        .find(|tier| tier.kind == TierRecordKind::EmulatedFast as u32);
+    Ok(FaultHandler {
+        returned: PageList::map(table.pages())?,
+        leaving: PageList::map(table.pages())?,
+        stuck: PageList::map(table.pages())?,
+        table,
+        pool,
+        emulation: settings.emulation,
+        trapping: settings.trapping,
+        capacity_bytes: fast.map_or(u64::MAX, |tier| tier.capacity_bytes),
+        account: Account::new(None, &[]),
+        mover: None,
+        due: DueQueue::new(),
+        leaving_done: 0,
+        period: 0,
+        progress: Progress::new(),
+        costs,
+        sample: Sample::new(settings.trapping.seed),
+        migration: Migration::new(),
+        held: 0,
+        fast_bytes: 0,
+        slow_bytes: 0,
+    })
+}
+
+const EMPTY_TIER: TierRecord = TierRecord {
+    kind: 0,
+    policy: 0,
+    capacity_bytes: 0,
+    nodes: [0; NODE_WORDS],
+};
+
+/// Puts a value into a mapping of its own, where it stays for good.
+fn place<T>(value: T) -> rustix::io::Result<&'static T> {
+    let start = map_zeroes(size_of::<T>())? as *mut T;
+    // SAFETY: the mapping is fresh, page-aligned, large enough and never unmapped.
+    unsafe {
+        start.write(value);
+        Ok(&*start)
+    }
+}
+
+/// Drops what lies at home.
+pub(super) fn drop_home(address: usize, bytes: usize) {
+    // SAFETY: the caller of `discard` owns the range and does not want its content.
+    let _ = unsafe { rustix::mm::madvise(address as *mut _, bytes, Advice::LinuxDontNeed) };
+}

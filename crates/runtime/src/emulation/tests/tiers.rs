@@ -1,0 +1,205 @@
+//! Pages are where they should be, pay what they should, and are counted.
+
+use super::*;
+
+#[test]
+fn discarded_pages_read_as_zeroes_and_count_no_more() {
+    let _forks = no_forks();
+    let pool = pool(4 * CHUNK, CHUNK);
+    let Some((trap, _)) = start(
+        &pool,
+        emulation(1000, 1),
+        PageTrapConfig::default(),
+        u64::MAX,
+    ) else {
+        return;
+    };
+    trap.label(pool.start, CHUNK, SLOW);
+    for round in 0..5_u64 {
+        for page in 0..64 {
+            write(pool.start + page * PAGE_BYTES, round + 1);
+        }
+        wait_until("the pages are away", || in_shadow(trap) == 64);
+        trap.discard(pool.start + 8 * PAGE_BYTES, 16 * PAGE_BYTES);
+        assert_eq!(
+            trap.counter(SessionCounter::SlowBytes),
+            (64 - 16) * PAGE_BYTES as u64
+        );
+        for page in 0..64 {
+            let expected = if (8..24).contains(&page) {
+                0
+            } else {
+                round + 1
+            };
+            assert_eq!(
+                read(pool.start + page * PAGE_BYTES),
+                expected,
+                "page {page}"
+            );
+        }
+    }
+    trap.unlabel(pool.start, CHUNK);
+    assert_eq!(trap.counter(SessionCounter::SlowBytes), 0);
+    assert_eq!(read(pool.start), 0);
+}
+
+#[test]
+fn the_fast_tier_takes_exactly_its_capacity_and_the_rest_spills() {
+    let _forks = no_forks();
+    let pool = pool(8 * CHUNK, 4 * CHUNK);
+    let capacity = 700;
+    let Some((trap, _)) = start(
+        &pool,
+        emulation(1_000_000, 1),
+        PageTrapConfig::default(),
+        capacity * PAGE_BYTES as u64,
+    ) else {
+        return;
+    };
+    trap.label(pool.start, 4 * CHUNK, FAST);
+    for page in 0..1000 {
+        write(pool.start + page * PAGE_BYTES, 1);
+    }
+    trap.hold();
+    trap.release();
+    assert_eq!(
+        trap.counter(SessionCounter::FastBytes),
+        capacity * PAGE_BYTES as u64
+    );
+    assert_eq!(
+        trap.counter(SessionCounter::SlowBytes),
+        300 * PAGE_BYTES as u64
+    );
+    assert_eq!(trap.counter(SessionCounter::Spilled), 300);
+    trap.discard(pool.start, 100 * PAGE_BYTES);
+    write(pool.start + 1500 * PAGE_BYTES, 1);
+    trap.hold();
+    trap.release();
+    assert_eq!(
+        trap.counter(SessionCounter::Spilled),
+        300,
+        "there is room again, and it is taken"
+    );
+}
+
+#[test]
+fn every_access_to_a_page_that_is_away_is_delayed_and_counted_once() {
+    let _forks = no_forks();
+    let pool = pool(4 * CHUNK, CHUNK);
+    let costs = EmulationConfig {
+        hot_ns: 400_000,
+        ..emulation(50_000, 200)
+    };
+    let Some((trap, _)) = start(&pool, costs, PageTrapConfig::default(), u64::MAX) else {
+        return;
+    };
+    trap.label(pool.start, CHUNK, SLOW);
+    for page in 0..32 {
+        write(pool.start + page * PAGE_BYTES, 1);
+    }
+    wait_until("the pages are away", || in_shadow(trap) == 32);
+    let before = trap.counter(SessionCounter::DelayNanos);
+    let start = std::time::Instant::now();
+    for _ in 0..3 {
+        for page in 0..32 {
+            read(pool.start + page * PAGE_BYTES);
+        }
+    }
+    let took = start.elapsed().as_nanos() as u64;
+    let accesses = trap.counter(SessionCounter::SlowAccesses);
+    assert!(accesses >= 32, "{accesses}");
+    let delay = trap.counter(SessionCounter::DelayNanos) - before;
+    assert!(delay >= accesses * 200_000, "{delay} ns for {accesses}");
+    assert!(
+        took >= delay,
+        "the program waited {took} ns, {delay} counted"
+    );
+}
+
+#[test]
+fn sampling_catches_the_page_that_is_used_and_not_the_idle_ones() {
+    let _forks = no_forks();
+    let pool = pool(4 * CHUNK, CHUNK);
+    let trapping = PageTrapConfig {
+        pages: 16,
+        period_ns: 2_000_000,
+        seed: 1,
+    };
+    let Some((trap, board)) = start(&pool, EmulationConfig::default(), trapping, u64::MAX) else {
+        return;
+    };
+    trap.label(pool.start, CHUNK, FAST);
+    for page in 0..64 {
+        write(pool.start + page * PAGE_BYTES, page as u64);
+    }
+    let hot = pool.start + 17 * PAGE_BYTES;
+    let written = || board.header.touches.written.load(Ordering::Acquire);
+    // Until here any page may have been caught: some are made before they are first written.
+    let from = written();
+    wait_until("the hot page was caught 20 times", || {
+        for _ in 0..1000 {
+            read(hot);
+        }
+        written() >= from + 20
+    });
+    for record in &board.touches[from as usize..written() as usize] {
+        assert_eq!(record.address.load(Ordering::Relaxed) as usize, hot);
+    }
+    for page in 0..64 {
+        assert_eq!(read(pool.start + page * PAGE_BYTES), page as u64);
+    }
+    assert_eq!(trap.counter(SessionCounter::SlowAccesses), 0);
+}
+
+#[test]
+fn wishes_move_an_arena_down_and_a_mapping_up_while_a_thread_uses_both() {
+    let _forks = no_forks();
+    const PAGES: usize = 200;
+    let pool = pool(4 * CHUNK, 2 * CHUNK);
+    let capacity = (PAGES + 50) * PAGE_BYTES;
+    let Some((trap, board)) = start(
+        &pool,
+        emulation(5000, 1),
+        PageTrapConfig::default(),
+        capacity as u64,
+    ) else {
+        return;
+    };
+    let (arena, mapping) = (pool.start, pool.start + CHUNK);
+    trap.label(arena, CHUNK, FAST);
+    trap.label(mapping, CHUNK, SLOW);
+    board.owners[0].store(2, Ordering::Relaxed);
+    board.header.arena_count.store(2, Ordering::Release);
+    let record = &board.mappings[0];
+    record.address.store(mapping as u64, Ordering::Relaxed);
+    record.bytes.store(CHUNK as u64, Ordering::Relaxed);
+    record.tier.store(SLOW, Ordering::Relaxed);
+    board.header.mapping_count.store(1, Ordering::Release);
+    for page in 0..PAGES {
+        write(arena + page * PAGE_BYTES, page as u64);
+        write(mapping + page * PAGE_BYTES, page as u64);
+    }
+    let stop = Arc::new(AtomicBool::new(false));
+    let user = {
+        let stop = Arc::clone(&stop);
+        std::thread::spawn(move || {
+            while !stop.load(Ordering::Relaxed) {
+                for page in 0..PAGES {
+                    assert_eq!(read(arena + page * PAGE_BYTES), page as u64);
+                    assert_eq!(read(mapping + page * PAGE_BYTES), page as u64);
+                }
+            }
+        })
+    };
+    board.arenas[1].wanted_tier.store(SLOW, Ordering::Release);
+    record.wanted_tier.store(FAST, Ordering::Release);
+    wait_until("both have moved", || {
+        trap.counter(SessionCounter::PagesPromoted) >= PAGES as u64 * 9 / 10
+            && trap.counter(SessionCounter::PagesDemoted) >= PAGES as u64
+    });
+    stop.store(true, Ordering::Relaxed);
+    user.join().expect("every value was right");
+    assert_eq!(board.arenas[1].tier.load(Ordering::Relaxed), SLOW);
+    assert_eq!(record.tier.load(Ordering::Relaxed), FAST);
+    assert!(trap.counter(SessionCounter::FastBytes) <= capacity as u64);
+}

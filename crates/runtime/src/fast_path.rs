@@ -1,0 +1,46 @@
+//! What the fast ways read, side by side in one cache line.
+//!
+//! All of it is written at start, but for the generation, which changes when a module is unloaded
+//! or a context was guessed wrong.
+
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
+
+use crate::state;
+
+/// The cache line. The entry shims of what allocates read its first byte.
+#[repr(C, align(64))]
+pub(crate) struct FastPathState {
+    /// A [`state`].
+    pub(crate) state: AtomicU8,
+    /// Whether blocks are freed by instance 0, which finds the owner of what is not its own.
+    pub(crate) frees_in_first: AtomicBool,
+    /// How many instances serve tiers; see [`crate::instance`].
+    pub(crate) instances: AtomicU32,
+    /// First address of the pool.
+    pub(crate) base: AtomicUsize,
+    /// Bytes of the pool; 0 where there is none.
+    pub(crate) bytes: AtomicUsize,
+    /// Owner of each chunk of the pool.
+    pub(crate) owners: AtomicPtr<AtomicU32>,
+    /// Mixed into every context's key; see [`crate::context`].
+    pub(crate) generation: AtomicU64,
+    /// All ones, or 0 where contexts of one caller need no stack pointer.
+    pub(crate) stack_mask: AtomicUsize,
+    /// Who owns what instance 0 does not free; see [`crate::free_route`]. Null where all is its own.
+    pub(crate) free_map: AtomicPtr<AtomicU8>,
+}
+
+const _: () = assert!(size_of::<FastPathState>() == 64);
+
+/// The one of this process.
+pub(crate) static HOT: FastPathState = FastPathState {
+    state: AtomicU8::new(state::UNDECIDED),
+    frees_in_first: AtomicBool::new(false),
+    instances: AtomicU32::new(1),
+    base: AtomicUsize::new(0),
+    bytes: AtomicUsize::new(0),
+    owners: AtomicPtr::new(core::ptr::null_mut()),
+    generation: AtomicU64::new(0),
+    stack_mask: AtomicUsize::new(usize::MAX),
+    free_map: AtomicPtr::new(core::ptr::null_mut()),
+};

@@ -1,0 +1,102 @@
+//! The one sentence that the runtime may say: why it turned itself off.
+//!
+//! A program's output must not change, so nothing else is ever printed, unless
+//! [`isotherm_abi::env::VERBOSE`] asks for it.
+
+use core::fmt::{self, Write};
+use core::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::BorrowedFd;
+
+use isotherm_abi::session::{OffReason, SessionState};
+
+use crate::session;
+
+/// Longest sentence; what is longer is cut.
+const SENTENCE_BYTES: usize = 512;
+
+/// A sentence on the stack, because nothing here may allocate.
+struct Sentence {
+    bytes: [u8; SENTENCE_BYTES],
+    used: usize,
+}
+
+impl Write for Sentence {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = SENTENCE_BYTES - self.used;
+        let taken = text.len().min(room);
+        self.bytes[self.used..self.used + taken].copy_from_slice(&text.as_bytes()[..taken]);
+        self.used += taken;
+        Ok(())
+    }
+}
+
+/// Writes one line to standard error.
+pub(crate) fn line(arguments: fmt::Arguments<'_>) {
+    let mut sentence = Sentence {
+        bytes: [0; SENTENCE_BYTES],
+        used: 0,
+    };
+    // Writing into the buffer cannot fail; what does not fit is cut.
+    let _ = sentence.write_fmt(arguments);
+    let _ = sentence.write_str("\n");
+    // SAFETY: descriptor 2 is only borrowed for this call; if the program closed it, the kernel
+    // answers EBADF and nothing is said.
+    let standard_error = unsafe { BorrowedFd::borrow_raw(2) };
+    let _ = rustix::io::write(standard_error, &sentence.bytes[..sentence.used]);
+}
+
+/// What a reason means and what to do about it.
+fn explanation(reason: OffReason) -> (&'static str, &'static str) {
+    match reason {
+        OffReason::None => ("no reason", "Nothing needs doing"),
+        OffReason::NoAddressSpace => (
+            "the address space for its pool could not be reserved",
+            "Raise `ulimit -v`",
+        ),
+        OffReason::BadConfig => (
+            "its configuration file is cut short or of another version",
+            "Start the program through `isotherm run` or `isotherm record` of this version",
+        ),
+        OffReason::NoSession => (
+            "its session file could not be written",
+            "Free space in the session directory or raise `ulimit -f`",
+        ),
+        OffReason::NoUserfaultfd => (
+            "userfaultfd is not allowed to serve the kernel's own accesses",
+            "Run as root or set vm.unprivileged_userfaultfd=1",
+        ),
+        OffReason::NoUffdMove => (
+            "the kernel cannot move pages through userfaultfd",
+            "Use Linux 6.8 or later",
+        ),
+        OffReason::NoThread => ("its thread could not be started", "Raise `ulimit -u`"),
+        OffReason::NoPlacement => (
+            "the kernel refused to place memory on the nodes of a tier",
+            "Check the tiers with `isotherm tiers`",
+        ),
+        OffReason::Foreign => (
+            "its configuration belongs to another user, or others may write it",
+            "A program is watched only as long as it acts for the user who started `isotherm`",
+        ),
+    }
+}
+
+/// Records in the session and says, once a process, that Isotherm is off or gave something up.
+pub(crate) fn off(reason: OffReason) {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if let Some(session) = session::current() {
+        let header = session.header();
+        header.off_reason.store(reason as u32, Ordering::Relaxed);
+        header
+            .state
+            .store(SessionState::Off as u32, Ordering::Release);
+    }
+    if SAID.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    let (why, remedy) = explanation(reason);
+    let process = rustix::process::getpid().as_raw_nonzero();
+    line(format_args!(
+        "isotherm: off in process {process}: {why}. {remedy}."
+    ));
+}

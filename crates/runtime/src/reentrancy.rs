@@ -1,0 +1,256 @@
+//! What a signal handler finds that allocates: perhaps its own thread in the middle of the
+//! allocator.
+//!
+//! jemalloc is not made for that; a handler can wait for a lock that its own thread holds. Plain
+//! jemalloc gets away with it nearly always, because its thread caches need no lock. The arenas of
+//! sites take locks often, so while they are in use (profile and online mode) each thread notes
+//! which instances it is in:
+//!
+//! ```text
+//! program            in instance 0
+//!   handler          is served by instance 1, which serves nothing else in this mode
+//!     handler of it  is served by instance 2, and so on
+//! ```
+//!
+//! A block of an instance that the thread is in is not freed there and then, but put on a list of
+//! the thread, which is freed when the thread has left the allocator.
+
+use core::ffi::{c_int, c_void};
+use core::ptr::null_mut;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
+
+use crate::arena;
+use crate::heap;
+use crate::instance::{self, INSTANCES, Instance};
+use crate::thread;
+use crate::tls;
+
+/// Which instances a thread is in. Zeroes are a thread outside.
+///
+/// Only its thread and handlers on it touch this, so plain loads and stores in program order do.
+#[repr(C)]
+pub(crate) struct ReentrancyState {
+    /// The thread may be in the instances below this number.
+    level: AtomicU32,
+    /// Blocks to free, linked by their first words.
+    deferred: AtomicPtr<c_void>,
+}
+
+/// The thread is in an instance until this is dropped.
+pub(crate) struct AllocatorGuard {
+    inside: &'static ReentrancyState,
+    before: u32,
+}
+
+/// How deep this thread is in the allocator; not 0 in a handler that came in between.
+#[inline]
+pub(crate) fn level() -> u32 {
+    tls::inside().level.load(Ordering::Relaxed)
+}
+
+/// Enters instance `number`.
+#[inline]
+pub(crate) fn enter(number: u32) -> AllocatorGuard {
+    let inside = tls::inside();
+    let before = inside.level.load(Ordering::Relaxed);
+    inside
+        .level
+        .store(before.max(number + 1), Ordering::Relaxed);
+    compiler_fence(Ordering::SeqCst);
+    AllocatorGuard { inside, before }
+}
+
+impl Drop for AllocatorGuard {
+    #[inline]
+    fn drop(&mut self) {
+        compiler_fence(Ordering::SeqCst);
+        self.inside.level.store(self.before, Ordering::Relaxed);
+        if self.before == 0 && !self.inside.deferred.load(Ordering::Relaxed).is_null() {
+            self.inside.free_deferred();
+        }
+    }
+}
+
+impl ReentrancyState {
+    /// Keeps a block for [`Self::free_deferred`].
+    ///
+    /// # Safety
+    /// The block is the caller's, who does not use it any more.
+    unsafe fn defer(&self, block: *mut c_void) {
+        let link = block.cast::<*mut c_void>();
+        let mut first = self.deferred.load(Ordering::Relaxed);
+        loop {
+            // SAFETY: a block has room for a word: the smallest has 8 bytes.
+            unsafe { link.write(first) };
+            match self
+                .deferred
+                .compare_exchange(first, block, Ordering::Relaxed, Ordering::Relaxed)
+            {
+                Ok(_) => return,
+                Err(newer) => first = newer,
+            }
+        }
+    }
+
+    /// Frees what handlers left, outside of every instance.
+    #[cold]
+    #[inline(never)]
+    fn free_deferred(&self) {
+        let mut block = self.deferred.swap(null_mut(), Ordering::Relaxed);
+        while !block.is_null() {
+            // SAFETY: `defer` wrote the link, and the block is nobody's since.
+            unsafe {
+                let next = block.cast::<*mut c_void>().read();
+                heap::free_hook(block);
+                block = next;
+            }
+        }
+    }
+}
+
+/// Whether handlers have instances to themselves.
+fn has_spares() -> bool {
+    instance::in_use() == 0
+}
+
+/// Whether a block of this arena must wait until the thread has left the allocator.
+fn must_wait(arena: u32, level: u32) -> bool {
+    let number = instance::running_as(arena).map_or(0, |_| arena);
+    has_spares() && number < level
+}
+
+/// Allocates from an arena that is not called straight away; in a handler that came in between,
+/// from a spare instance. Null where there is no memory.
+pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
+    let level = level();
+    if level > 0 && has_spares() {
+        let _visit = enter(level);
+        // The instance of its level serves a handler; there may be no more.
+        // SAFETY: the size is not 0.
+        return instance::running_as(level).map_or(null_mut(), |spare| unsafe {
+            (spare.mallocx)(bytes.max(1), flags)
+        });
+    }
+    let _visit = enter(0);
+    if arena != 0 {
+        let block = thread::allocate(arena, bytes, flags);
+        if !block.is_null() {
+            return block;
+        }
+    }
+    // SAFETY: any size may be asked for, and none is 0 where there are flags.
+    unsafe {
+        match flags {
+            0 => (INSTANCES[0].malloc)(bytes),
+            _ => (INSTANCES[0].mallocx)(bytes.max(1), flags),
+        }
+    }
+}
+
+/// Frees a block of an arena that is not called straight away.
+///
+/// # Safety
+/// As for the C function; the block belongs to the arena.
+pub(crate) unsafe extern "C" fn free_block(arena: u32, block: *mut c_void) {
+    if block.is_null() {
+        return;
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        if must_wait(arena, level()) {
+            return tls::inside().defer(block);
+        }
+        match whole_instance(arena) {
+            Some((number, instance)) => {
+                let _visit = enter(number);
+                (instance.free)(block);
+            }
+            None => {
+                let _visit = enter(0);
+                thread::free_block(arena, block);
+            }
+        }
+    }
+}
+
+/// Resizes a block of an arena that is not called straight away; it stays in that arena, but in a
+/// handler that came in between.
+///
+/// # Safety
+/// As for [`free_block`], unless the answer is null.
+pub(crate) unsafe fn reallocate(
+    arena: u32,
+    block: *mut c_void,
+    bytes: usize,
+    flags: c_int,
+) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if must_wait(arena, level()) {
+            return heap::move_block(block, arena, bytes, flags);
+        }
+        match whole_instance(arena) {
+            Some((number, instance)) => {
+                let _visit = enter(number);
+                (instance.rallocx)(block, bytes.max(1), flags)
+            }
+            None => {
+                let _visit = enter(0);
+                thread::reallocate(arena, block, bytes, flags)
+            }
+        }
+    }
+}
+
+/// jemalloc's `xallocx`: resizes a block in place as far as that goes, in a handler that came in
+/// between not at all, and answers its size.
+///
+/// # Safety
+/// As for jemalloc's function.
+pub(crate) unsafe fn resize_in_place(
+    block: *mut c_void,
+    bytes: usize,
+    extra: usize,
+    flags: c_int,
+) -> usize {
+    let arena = heap::arena_of(block);
+    let (number, instance) = whole_instance(arena).unwrap_or((0, &INSTANCES[0]));
+    // SAFETY: the caller's promise, and the block belongs to the instance.
+    unsafe {
+        if must_wait(arena, level()) {
+            return (instance.sallocx)(block, 0);
+        }
+        let _visit = enter(number);
+        (instance.xallocx)(block, bytes, extra, flags)
+    }
+}
+
+/// The instance that an arena is, with its number. What is neither an instance nor an arena holds
+/// no block: the program's error is for jemalloc to answer.
+fn whole_instance(arena: u32) -> Option<(u32, &'static Instance)> {
+    let belongs_nowhere = arena >= arena::count();
+    instance::running_as(arena)
+        .map(|instance| (arena, instance))
+        .or(belongs_nowhere.then_some((0, &INSTANCES[0])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{enter, level};
+
+    #[test]
+    fn a_thread_is_outside_again_after_every_visit() {
+        assert_eq!(level(), 0);
+        {
+            let _outer = enter(0);
+            assert_eq!(level(), 1);
+            let inner = enter(2);
+            assert_eq!(level(), 3);
+            assert_eq!(enter(0).before, 3, "an instance further in stays entered");
+            drop(inner);
+            assert_eq!(level(), 1);
+            assert_eq!(std::thread::spawn(level).join().unwrap(), 0);
+        }
+        assert_eq!(level(), 0);
+    }
+}

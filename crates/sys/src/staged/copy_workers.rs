@@ -1,0 +1,264 @@
+//! The threads that copy, and one of them that moves mappings.
+//!
+//! A job is cut into pieces that whoever is free takes; the caller takes pieces too, so that a job
+//! ends even where no helper gets a processor. A helper that comes late finds no piece and goes
+//! back to sleep; nobody waits for it.
+//!
+//! ```text
+//! claim   | number of the job (32 bits) | next piece (32 bits) |    taken by compare and swap
+//! ```
+
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use rustix::thread::futex;
+
+use super::UNIT_BYTES;
+use super::unit_pages::{PAGE_BYTES, UnitPages, WORDS};
+use crate::memory;
+use crate::thread::{Stack, settle_bare, spawn};
+
+/// A helper calls memcpy, mremap and futex: little stack is enough.
+const STACK_BYTES: usize = 64 << 10;
+/// Looks before a thread sleeps or gives way, some 150 us: longer than the page tables of one unit
+/// take between two copies. Waking a helper takes a good part of the time that its copy does.
+const SPINS: u32 = 10_000;
+
+/// What is to be done.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+enum JobKind {
+    /// One piece for each word of the bitmap: 64 pages, 256 KiB.
+    Copy = 0,
+    /// One piece, for a helper alone.
+    TakeAway = 1,
+    /// No piece: the helpers end.
+    End = 2,
+}
+
+/// What caller and helpers share. Lives for ever, in a mapping of its own.
+struct JobQueue {
+    /// Number of the newest job; helpers sleep on it.
+    newest: AtomicU32,
+    kind: AtomicU32,
+    claim: AtomicU64,
+    finished: AtomicU32,
+    from: AtomicUsize,
+    to: AtomicUsize,
+    pages: [AtomicU64; WORDS],
+    /// How the last [`JobKind::TakeAway`] ended: [`PENDING`], 0 for well, or an error number. Apart from
+    /// `finished`, because the helper comes back from it while the next job, a copy, is under way.
+    answer: AtomicU32,
+}
+
+/// The helper's system call has not ended yet.
+const PENDING: u32 = u32::MAX;
+
+/// The helpers of one mover.
+pub(super) struct Crew {
+    board: &'static JobQueue,
+    helpers: usize,
+}
+
+impl Crew {
+    /// Starts so many helpers; fewer where the system has no more threads to give.
+    pub(super) fn start(helpers: usize) -> memory::Result<Self> {
+        let address = memory::fresh(size_of::<JobQueue>().next_multiple_of(PAGE_BYTES))?;
+        // SAFETY: a fresh zeroed mapping, large enough and aligned to a page, never unmapped; all
+        // zeroes is a valid `JobQueue`.
+        let board = unsafe { &*core::ptr::with_exposed_provenance::<JobQueue>(address) };
+        let mut crew = Self { board, helpers: 0 };
+        for _ in 0..helpers {
+            let Ok(stack) = Stack::map(STACK_BYTES) else {
+                break;
+            };
+            let argument = core::ptr::from_ref(board).cast_mut().cast();
+            // SAFETY: the stack is fresh, `help` keeps to the rules of bare threads, and the board
+            // lives for ever.
+            if unsafe { spawn(&stack, help, argument) }.is_err() {
+                break;
+            }
+            crew.helpers += 1;
+        }
+        Ok(crew)
+    }
+
+    /// How many helpers there are.
+    pub(super) const fn helpers(&self) -> usize {
+        self.helpers
+    }
+
+    /// Copies these pages of a unit. Whoever writes to `from` meanwhile may leave a torn page in
+    /// the copy; the caller copies it again.
+    ///
+    /// # Safety
+    /// Both units are mapped, the pages of `from` readable and those of `to` writable without
+    /// waiting for the caller; nobody reads `to`.
+    pub(super) unsafe fn copy(&self, from: usize, to: usize, pages: &UnitPages) {
+        if self.helpers == 0 || pages.count() <= 64 {
+            for word in 0..WORDS {
+                copy_word(from, to, word, pages.0[word]);
+            }
+            return;
+        }
+        let job = self.publish(JobKind::Copy, from, to, pages);
+        while let Some(piece) = self.board.take(job, WORDS as u32) {
+            self.board.copy_piece(piece);
+        }
+        let mut spins = 0;
+        while self.board.finished.load(Ordering::Acquire) < WORDS as u32 {
+            spins += 1;
+            if spins < SPINS {
+                core::hint::spin_loop();
+            } else {
+                // A helper has lost its processor in the middle of a piece.
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    /// Lets a helper move the page tables of a unit to `to`, leaving an empty mapping behind.
+    /// Returns at once: the kernel makes the helper wait until its message was read.
+    ///
+    /// # Safety
+    /// As [`take_away`].
+    pub(super) unsafe fn begin_take_away(&self, from: usize, to: usize) {
+        self.board.answer.store(PENDING, Ordering::Relaxed);
+        self.publish(JobKind::TakeAway, from, to, &UnitPages::default());
+    }
+
+    /// Whether the helper's call has ended, and how.
+    pub(super) fn taken_away(&self) -> Option<memory::Result<()>> {
+        match self.board.answer.load(Ordering::Acquire) {
+            PENDING => None,
+            0 => Some(Ok(())),
+            error => Some(Err(memory::Errno(error as i32))),
+        }
+    }
+
+    fn publish(&self, kind: JobKind, from: usize, to: usize, pages: &UnitPages) -> u32 {
+        let board = self.board;
+        let job = board.newest.load(Ordering::Relaxed).wrapping_add(1);
+        board.kind.store(kind as u32, Ordering::Relaxed);
+        board.from.store(from, Ordering::Relaxed);
+        board.to.store(to, Ordering::Relaxed);
+        for (word, bits) in board.pages.iter().zip(pages.0) {
+            word.store(bits, Ordering::Relaxed);
+        }
+        board.finished.store(0, Ordering::Relaxed);
+        board.claim.store(u64::from(job) << 32, Ordering::Release);
+        board.newest.store(job, Ordering::Release);
+        let _ = futex::wake(&board.newest, futex::Flags::PRIVATE, u32::MAX >> 1);
+        job
+    }
+}
+
+impl JobQueue {
+    /// Takes the next of `count` pieces of a job; `None` once all are taken or the job is another.
+    fn take(&self, job: u32, count: u32) -> Option<u32> {
+        let mut claim = self.claim.load(Ordering::Acquire);
+        loop {
+            let piece = claim as u32;
+            if (claim >> 32) as u32 != job || piece >= count {
+                return None;
+            }
+            match self.claim.compare_exchange_weak(
+                claim,
+                claim + 1,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            ) {
+                Ok(_) => return Some(piece),
+                Err(now) => claim = now,
+            }
+        }
+    }
+
+    fn copy_piece(&self, piece: u32) {
+        let (from, to) = (
+            self.from.load(Ordering::Relaxed),
+            self.to.load(Ordering::Relaxed),
+        );
+        let bits = self.pages[piece as usize].load(Ordering::Relaxed);
+        copy_word(from, to, piece as usize, bits);
+        self.finished.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Takes part in a job; false where it was the last.
+    fn work(&self, job: u32) -> bool {
+        let kind = self.kind.load(Ordering::Relaxed);
+        if kind == JobKind::Copy as u32 {
+            while let Some(piece) = self.take(job, WORDS as u32) {
+                self.copy_piece(piece);
+            }
+        } else if kind == JobKind::TakeAway as u32 && self.take(job, 1).is_some() {
+            let (from, to) = (
+                self.from.load(Ordering::Relaxed),
+                self.to.load(Ordering::Relaxed),
+            );
+            // SAFETY: the promise of who published the job.
+            let answer = unsafe { take_away(from, to) };
+            let number = answer.map_or_else(|error| error.0 as u32, |()| 0);
+            self.answer.store(number, Ordering::Release);
+        }
+        kind != JobKind::End as u32
+    }
+}
+
+impl Drop for Crew {
+    /// The helpers leave; their stacks stay mapped, because they cannot say when they have left them.
+    fn drop(&mut self) {
+        self.publish(JobKind::End, 0, 0, &UnitPages::default());
+    }
+}
+
+/// Moves the page tables of a unit to `to` and leaves an empty mapping behind (`MREMAP_DONTUNMAP`,
+/// Linux 5.7).
+///
+/// # Safety
+/// The caller owns both ranges; whoever touches `from` afterwards finds it empty, so the caller
+/// must have made it wait.
+pub(super) unsafe fn take_away(from: usize, to: usize) -> memory::Result<()> {
+    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
+    // SAFETY: the caller's promise.
+    unsafe { memory::remap(from, UNIT_BYTES, UNIT_BYTES, flags, to) }.map(|_| ())
+}
+
+/// Copies the pages of one word of the bitmap, runs of neighbours at once.
+fn copy_word(from: usize, to: usize, word: usize, bits: u64) {
+    let base = word * 64 * PAGE_BYTES;
+    for run in super::unit_pages::runs_of(bits) {
+        let at = base + run.start * PAGE_BYTES;
+        let source = core::ptr::with_exposed_provenance::<u8>(from + at);
+        let target = core::ptr::with_exposed_provenance_mut::<u8>(to + at);
+        // SAFETY: the promise of `Crew::copy`; the units do not overlap, and of a page that is
+        // written meanwhile nothing but bytes is taken.
+        unsafe { core::ptr::copy_nonoverlapping(source, target, run.len() * PAGE_BYTES) };
+    }
+}
+
+/// What a helper runs; `argument` is a `&'static JobQueue`.
+extern "C" fn help(argument: *mut c_void) {
+    // SAFETY: `Crew::start` passes a reference that lives for ever.
+    let board = unsafe { &*argument.cast::<JobQueue>() };
+    // Without a table of descriptors of its own the helper would keep the program's open.
+    if settle_bare(c"isotherm-copy").is_err() {
+        return;
+    }
+    let mut seen = 0;
+    loop {
+        let mut spins = 0;
+        while board.newest.load(Ordering::Acquire) == seen {
+            spins += 1;
+            if spins < SPINS {
+                core::hint::spin_loop();
+            } else {
+                let _ = futex::wait(&board.newest, futex::Flags::PRIVATE, seen, None);
+            }
+        }
+        seen = board.newest.load(Ordering::Acquire);
+        if !board.work(seen) {
+            return;
+        }
+    }
+}
