@@ -26,7 +26,8 @@ pub struct ProcessSelection {
     /// Those of these users, by number.
     pub users: Vec<u32>,
     /// Those whose program fits one of these patterns: `*` for any text, `/` included. A pattern
-    /// without a `/` is compared with the last part of the path.
+    /// without a `/` is compared with the last part of the path and with the kernel's name of the process
+    /// (`comm` of proc(5)): Debian's redis-server is a link to redis-check-rdb.
     pub programs: Vec<String>,
     /// Those in these control groups or below them: `/system.slice/redis.service`.
     pub control_groups: Vec<String>,
@@ -255,7 +256,7 @@ fn selected(found: &BTreeMap<u32, Found>, selection: &ProcessSelection) -> BTree
             || selection
                 .programs
                 .iter()
-                .any(|pattern| fits_program(pattern, &found.program))
+                .any(|pattern| fits_program(pattern, found))
             || selection
                 .control_groups
                 .iter()
@@ -291,14 +292,13 @@ pub fn is_within(group: &str, name: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn fits_program(pattern: &str, program: &Path) -> bool {
-    let whole = program.to_string_lossy();
-    let last = program.file_name().map(|name| name.to_string_lossy());
-    match (pattern.contains('/'), last) {
-        (true, _) => fits(pattern.as_bytes(), whole.as_bytes()),
-        (false, Some(last)) => fits(pattern.as_bytes(), last.as_bytes()),
-        (false, None) => false,
+fn fits_program(pattern: &str, found: &Found) -> bool {
+    let fits = |text: &str| fits(pattern.as_bytes(), text.as_bytes());
+    if pattern.contains('/') {
+        return fits(&found.program.to_string_lossy());
     }
+    let last = found.program.file_name();
+    last.is_some_and(|last| fits(&last.to_string_lossy())) || fits(&found.candidate.name)
 }
 
 /// `*` stands for any text. Goes back to the last `*` only, so the time is at most the product of

@@ -127,6 +127,12 @@ fn processes_are_selected_by_number_user_program_group_and_parent() {
     assert_eq!(select(root, &programs("redis-*")), [10]);
     assert_eq!(select(root, &programs("/opt/*")), [13]);
     assert_eq!(select(root, &programs("opt")), [0; 0]);
+    let by_kernel = "the name that the kernel gives, and `status` shows, selects as well";
+    assert_eq!(
+        select(root, &programs("a) n*")),
+        [10, 11, 12, 13],
+        "{by_kernel}"
+    );
     let group = ProcessSelection {
         control_groups: vec!["/a".into()],
         ..none.clone()
