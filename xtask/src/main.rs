@@ -8,6 +8,7 @@
 //! tested with an invented repository that breaks it. Only `repository` reads files or runs
 //! programs. What rustfmt and clippy can check is left to them.
 
+mod accepted;
 mod finding;
 mod repository;
 mod rules;

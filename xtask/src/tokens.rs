@@ -161,10 +161,44 @@ fn join(prefix: &str, name: &str) -> String {
     }
 }
 
+/// The keywords that declare a type.
+const TYPE_KEYWORDS: &[&str] = &["enum", "struct", "trait", "type", "union"];
+
+/// The types that are declared `pub`, without `pub(crate)` and the like; macro bodies included.
+pub(crate) fn public_types(tokens: &TokenStream) -> Vec<Spot<String>> {
+    let mut types = Vec::new();
+    for_each_level(tokens, &mut |level| {
+        for (at, token) in level.iter().enumerate() {
+            if !is_word(token, "pub") {
+                continue;
+            }
+            let is_unsafe = level
+                .get(at + 1)
+                .is_some_and(|word| is_word(word, "unsafe"));
+            let keyword = at + 1 + usize::from(is_unsafe);
+            if let Some([word, TokenTree::Ident(name)]) = level.get(keyword..keyword + 2)
+                && TYPE_KEYWORDS.iter().any(|known| is_word(word, known))
+            {
+                types.push(Spot {
+                    what: name.to_string(),
+                    line: name.span().start().line,
+                });
+            }
+        }
+    });
+    types
+}
+
+fn is_word(token: &TokenTree, word: &str) -> bool {
+    matches!(token, TokenTree::Ident(name) if name == word)
+}
+
+fn is_mark(level: &[TokenTree], at: usize, mark: char) -> bool {
+    matches!(level.get(at), Some(TokenTree::Punct(punct)) if punct.as_char() == mark)
+}
+
 fn is_path_separator(level: &[TokenTree], at: usize) -> bool {
-    let is_colon =
-        |index| matches!(level.get(index), Some(TokenTree::Punct(mark)) if mark.as_char() == ':');
-    is_colon(at) && is_colon(at + 1)
+    is_mark(level, at, ':') && is_mark(level, at + 1, ':')
 }
 
 /// Calls back with the tokens of every nesting level in turn.
@@ -215,6 +249,22 @@ mod tests {
             "the trunk of a branch is no use of it"
         );
         assert_eq!(found.last().map(|path| path.line), Some(2));
+    }
+
+    #[test]
+    fn public_types_are_found_in_macros_and_narrower_ones_are_not() {
+        let text = "pub struct A;\npub(crate) enum B {}\nunits! { pub struct C(u64); }\n\
+                    pub unsafe trait D {}\npub fn e() {}\nimpl F for G { type H = (); }";
+        let types: Vec<_> = public_types(&parsed(text))
+            .into_iter()
+            .map(|spot| (spot.what, spot.line))
+            .collect();
+        let mut names: Vec<_> = types
+            .iter()
+            .map(|(name, line)| (name.as_str(), *line))
+            .collect();
+        names.sort();
+        assert_eq!(names, [("A", 1), ("C", 3), ("D", 4)]);
     }
 
     #[test]

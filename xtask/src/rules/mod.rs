@@ -8,6 +8,7 @@ mod ignored_tests;
 mod lengths;
 mod local_paths;
 mod mentions;
+mod one_name;
 mod printing;
 mod purity;
 mod syntax;
@@ -26,6 +27,7 @@ pub(crate) const ALL: &[Rule] = &[
     syntax::check,
     dependencies::check,
     dependency_table::check,
+    one_name::check,
     purity::check,
     printing::check,
     unsafe_code::check,
