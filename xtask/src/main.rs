@@ -10,6 +10,7 @@
 
 mod accepted;
 mod finding;
+mod modules;
 mod repository;
 mod rules;
 mod rust_source;

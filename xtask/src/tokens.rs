@@ -161,6 +161,32 @@ fn join(prefix: &str, name: &str) -> String {
     }
 }
 
+/// Names that may refer to a function, type or value in scope: no field, method, macro or later
+/// part of a path, and no name that is being declared.
+pub(crate) fn free_words(tokens: &TokenStream) -> Vec<Spot<String>> {
+    let mut words = Vec::new();
+    for_each_level(tokens, &mut |level| {
+        for (at, token) in level.iter().enumerate() {
+            let TokenTree::Ident(word) = token else {
+                continue;
+            };
+            let is_declared = at > 0 && is_word(&level[at - 1], "fn")
+                || is_mark(level, at + 1, ':') && !is_path_separator(level, at + 1);
+            let is_part =
+                at > 0 && is_mark(level, at - 1, '.') || at > 1 && is_path_separator(level, at - 2);
+            let is_macro = is_mark(level, at + 1, '!')
+                && matches!(level.get(at + 2), Some(TokenTree::Group(_)));
+            if !is_declared && !is_part && !is_macro {
+                words.push(Spot {
+                    what: word.to_string(),
+                    line: word.span().start().line,
+                });
+            }
+        }
+    });
+    words
+}
+
 /// The keywords that declare a type.
 const TYPE_KEYWORDS: &[&str] = &["enum", "struct", "trait", "type", "union"];
 
@@ -249,6 +275,20 @@ mod tests {
             "the trunk of a branch is no use of it"
         );
         assert_eq!(found.last().map(|path| path.line), Some(2));
+    }
+
+    #[test]
+    fn free_words_are_no_fields_methods_macros_declarations_or_parts_of_paths() {
+        let found = free_words(&parsed(
+            "fn f(a: B) { g(c.d).map(h); i::J; k::<L>(); m!(n != o) }",
+        ));
+        let words: Vec<_> = found.iter().map(|word| word.what.as_str()).collect();
+        for wanted in ["B", "g", "c", "h", "i", "k", "L", "n", "o"] {
+            assert!(words.contains(&wanted), "{wanted} is not in {words:?}");
+        }
+        for unwanted in ["f", "a", "d", "map", "J", "m"] {
+            assert!(!words.contains(&unwanted), "{unwanted} is in {words:?}");
+        }
     }
 
     #[test]

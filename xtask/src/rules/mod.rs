@@ -5,6 +5,7 @@ mod dependency_table;
 mod file_names;
 mod file_size;
 mod ignored_tests;
+mod import_circles;
 mod lengths;
 mod local_paths;
 mod mentions;
@@ -27,6 +28,7 @@ pub(crate) const ALL: &[Rule] = &[
     syntax::check,
     dependencies::check,
     dependency_table::check,
+    import_circles::check,
     one_name::check,
     purity::check,
     printing::check,
