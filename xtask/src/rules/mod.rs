@@ -6,6 +6,7 @@ mod file_names;
 mod file_size;
 mod ignored_tests;
 mod import_circles;
+mod layers;
 mod lengths;
 mod local_paths;
 mod mentions;
@@ -28,6 +29,7 @@ pub(crate) const ALL: &[Rule] = &[
     syntax::check,
     dependencies::check,
     dependency_table::check,
+    layers::check,
     import_circles::check,
     one_name::check,
     purity::check,
