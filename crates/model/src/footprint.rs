@@ -1,10 +1,10 @@
 //! The footprint of a program: what `25%` is a share of, in every command.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::batch::Epoch;
-use crate::profile::Resident;
+use crate::profile::{Profile, Resident};
 use crate::site::Site;
 use crate::units::Bytes;
 
@@ -12,7 +12,7 @@ use crate::units::Bytes;
 ///
 /// It is a type of its own so that the compiler refuses any other sum of bytes in its place: not the memory in which a
 /// sample fell, which is less, nor the peaks of the sites added up, which is more where they peak at
-/// different times. A profile has one ([`crate::profile::Profile::footprint`]); of a profile or trace that
+/// different times. A profile has one ([`Profile::footprint`]); of a profile or trace that
 /// knows no residency it is the bytes of all pages that were accessed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Footprint(pub Bytes);
@@ -49,6 +49,34 @@ impl ResidentSums {
         let peaks = placeable.map(|site| site.peak_rss);
         let most = self.0.values().copied().chain(peaks).max();
         Footprint(most.unwrap_or_default())
+    }
+}
+
+impl Profile {
+    /// The footprint: what a share in `--fast 25%` is a share of.
+    #[must_use]
+    pub fn footprint(&self) -> Footprint {
+        match self.resident_sums().footprint(&self.sites) {
+            Footprint(Bytes::ZERO) => self.accessed(),
+            footprint => footprint,
+        }
+    }
+
+    /// The bytes of all chunks that were accessed and can be placed.
+    fn accessed(&self) -> Footprint {
+        let placeable = self.heat.iter().filter(|heat| heat.site.is_placeable());
+        let chunks: BTreeSet<_> = placeable
+            .map(|heat| (heat.process, heat.address, heat.site))
+            .collect();
+        Footprint(Bytes(self.meta.chunk.0.saturating_mul(chunks.len() as u64)))
+    }
+
+    /// What was resident in each epoch.
+    #[must_use]
+    pub fn resident_sums(&self) -> ResidentSums {
+        let mut sums = ResidentSums::default();
+        sums.add(&self.resident);
+        sums
     }
 }
 

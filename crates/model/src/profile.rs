@@ -1,10 +1,7 @@
 //! A profile: what a run of a program taught, by epoch, site and chunk.
 
-use std::collections::BTreeSet;
-
 use crate::batch::{Count, Epoch, Extent, Process, SourceReport};
 use crate::count_unit::CountUnit;
-use crate::footprint::{Footprint, ResidentSums};
 use crate::site::{Site, SiteId};
 use crate::units::{Accesses, Bytes, Nanos};
 
@@ -180,32 +177,6 @@ impl Profile {
         for heat in &self.heat {
             *sums.entry(heat.site).or_default() += heat.accesses;
         }
-        sums
-    }
-
-    /// The footprint: what a share in `--fast 25%` is a share of.
-    #[must_use]
-    pub fn footprint(&self) -> Footprint {
-        match self.resident_sums().footprint(&self.sites) {
-            Footprint(Bytes::ZERO) => self.accessed(),
-            footprint => footprint,
-        }
-    }
-
-    /// The bytes of all chunks that were accessed and can be placed.
-    fn accessed(&self) -> Footprint {
-        let placeable = self.heat.iter().filter(|heat| heat.site.is_placeable());
-        let chunks: BTreeSet<_> = placeable
-            .map(|heat| (heat.process, heat.address, heat.site))
-            .collect();
-        Footprint(Bytes(self.meta.chunk.0.saturating_mul(chunks.len() as u64)))
-    }
-
-    /// What was resident in each epoch.
-    #[must_use]
-    pub fn resident_sums(&self) -> ResidentSums {
-        let mut sums = ResidentSums::default();
-        sums.add(&self.resident);
         sums
     }
 
