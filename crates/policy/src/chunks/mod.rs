@@ -23,15 +23,17 @@ mod global;
 mod granularity;
 mod local;
 mod object;
+mod object_selection;
 mod parameters;
 mod ranges;
 mod selection;
 mod tree;
 
 pub use object::{DataObject, ObjectError};
+pub use object_selection::ObjectSelection;
 pub use parameters::{ChunkParameters, ParameterError};
 pub use ranges::{FastRange, Fit};
-pub use selection::{ChunkSelection, ObjectSelection, SelectionError, select};
+pub use selection::{ChunkSelection, SelectionError, select};
 
 #[cfg(test)]
 mod golden_tests;

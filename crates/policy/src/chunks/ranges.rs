@@ -9,7 +9,7 @@ use isotherm_model::units::Bytes;
 
 use super::granularity::Chunks;
 use super::local::Category;
-use super::selection::ObjectSelection;
+use super::object_selection::ObjectSelection;
 
 /// One contiguous range of an object that goes fast.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use isotherm_model::batch::Process;
-use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 
 use super::capacity;
@@ -11,35 +9,13 @@ use super::global::WeightSpace;
 use super::granularity::{Chunks, add_chunks, chunk_bytes};
 use super::local::{self, Category, Local};
 use super::object::{DataObject, ObjectError, in_order};
+use super::object_selection::ObjectSelection;
 use super::parameters::{ChunkParameters, ParameterError};
 use super::ranges::{Categorised, FastRange, Fit};
 use super::tree::Tree;
 
 /// Priorities are shown per MiB: per byte they would be a row of zeros.
 const MIB: f64 = 1_048_576.0;
-
-/// What was found in one object.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ObjectSelection {
-    /// In whose address space.
-    pub process: Process,
-    /// Who made it.
-    pub site: SiteId,
-    /// First address.
-    pub address: u64,
-    /// Length.
-    pub bytes: Bytes,
-    /// Size of its chunks; the last may be shorter.
-    pub chunk: Bytes,
-    /// Number of its chunks.
-    pub chunks: u32,
-    /// θ (equation 2): missed reads a byte from which a chunk is critical.
-    pub threshold: f64,
-    /// W (equation 4): missed reads a byte of its critical chunks; none without any.
-    pub weight: Option<f64>,
-    /// θ' (equation 5): tree ratio from which it promotes; none without a weight.
-    pub tree_threshold: Option<f64>,
-}
 
 /// Which ranges go fast, and what led to them.
 #[derive(Clone, Debug, Default, PartialEq)]
