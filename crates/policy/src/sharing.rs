@@ -37,6 +37,7 @@ mod fair_merge;
 mod floor;
 mod increment;
 mod least_slowdown;
+mod policy;
 mod proportional_split;
 mod slowdown;
 mod whole_objects;
@@ -48,26 +49,9 @@ pub use equal_split::EqualSplit;
 pub use fair_merge::FairMerge;
 pub use floor::FloorError;
 pub use least_slowdown::{DEFAULT_CHUNK, LeastSlowdown, least_possible};
+pub use policy::SharingPolicy;
 pub use proportional_split::ProportionalSplit;
 pub use slowdown::{slowdowns, summed_slowdown};
-
-use isotherm_model::sharing::{Colocation, SharedPlan};
-use isotherm_model::units::Bytes;
-
-/// A way to share a fast tier.
-///
-/// The implementer guarantees that every object is named once in the plan, that no more bytes are
-/// granted than the capacity, and that the plan is the same for the same programs and capacity.
-pub trait SharingPolicy {
-    /// Its name on the command line: `comerge`.
-    fn name(&self) -> &'static str;
-
-    /// Shares a fast tier of this capacity.
-    ///
-    /// # Errors
-    /// A floor that cannot be kept. The paper's policies know no floors and never fail.
-    fn share(&self, colocation: &Colocation, capacity: Bytes) -> Result<SharedPlan, FloorError>;
-}
 
 /// The paper's policies, in its order (table 4).
 pub static PAPER_POLICIES: [&(dyn SharingPolicy + Sync); 5] = [

@@ -10,8 +10,8 @@ use std::cmp::Reverse;
 use isotherm_model::sharing::{Colocation, SharedPlan};
 use isotherm_model::units::Bytes;
 
-use super::SharingPolicy;
 use super::floor::FloorError;
+use super::policy::SharingPolicy;
 use super::whole_objects::{candidates, in_order};
 
 /// One order by co-benefit.

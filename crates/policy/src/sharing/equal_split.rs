@@ -9,8 +9,8 @@
 use isotherm_model::sharing::{Colocation, SharedPlan};
 use isotherm_model::units::Bytes;
 
-use super::SharingPolicy;
 use super::floor::FloorError;
+use super::policy::SharingPolicy;
 use super::whole_objects::in_parts;
 
 /// The same part for every program.

@@ -22,11 +22,12 @@ use std::num::NonZeroU64;
 use isotherm_model::sharing::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
 use isotherm_model::units::Bytes;
 
+use super::PAPER_POLICIES;
 use super::floor::{self, FloorError};
 use super::increment::{Increment, increments};
+use super::policy::SharingPolicy;
 use super::slowdown::{Allotment, all_slow, allotment, avoidable, gain, summed, useful_benefit};
 use super::whole_objects::{Candidate, candidates};
-use super::{PAPER_POLICIES, SharingPolicy};
 
 /// Bytes of a chunk where nothing else is said: a huge page, which the kernel moves as one.
 pub const DEFAULT_CHUNK: NonZeroU64 = NonZeroU64::new(2 << 20).unwrap();

@@ -4,8 +4,8 @@
 use isotherm_model::sharing::{Colocation, MeasuredProgram, SharedPlan};
 use isotherm_model::units::Bytes;
 
-use super::SharingPolicy;
 use super::floor::FloorError;
+use super::policy::SharingPolicy;
 use super::whole_objects::in_parts;
 
 /// A part in proportion to the footprint.

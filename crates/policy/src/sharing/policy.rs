@@ -1,0 +1,21 @@
+//! The port of all ways to share a fast tier.
+
+use isotherm_model::sharing::{Colocation, SharedPlan};
+use isotherm_model::units::Bytes;
+
+use super::floor::FloorError;
+
+/// A way to share a fast tier.
+///
+/// The implementer guarantees that every object is named once in the plan, that no more bytes are
+/// granted than the capacity, and that the plan is the same for the same programs and capacity.
+pub trait SharingPolicy {
+    /// Its name on the command line: `comerge`.
+    fn name(&self) -> &'static str;
+
+    /// Shares a fast tier of this capacity.
+    ///
+    /// # Errors
+    /// A floor that cannot be kept. The paper's policies know no floors and never fail.
+    fn share(&self, colocation: &Colocation, capacity: Bytes) -> Result<SharedPlan, FloorError>;
+}
