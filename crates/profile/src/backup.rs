@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 
 use isotherm_sys::files::{Directory, followed_output};
 
-use crate::layout::{Table, is_empty, is_profile, is_temporary};
+use crate::layout::{Table, is_temporary};
+use crate::recognition::{is_empty, is_profile};
 
 /// The names of a profile that is replaced.
 #[derive(Debug)]

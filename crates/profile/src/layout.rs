@@ -1,9 +1,4 @@
-//! Names of the files of a profile, and how one is recognised.
-
-use std::io;
-use std::path::{Path, PathBuf};
-
-use isotherm_sys::files::read_input;
+//! Names of the files of a profile, and the limits of their sizes.
 
 /// Version of the format that this crate writes, and the newest that it reads.
 pub const FORMAT_VERSION: u64 = 1;
@@ -108,51 +103,6 @@ pub(crate) fn is_temporary(name: &str) -> bool {
             let before = rest.rsplit_once('.').map_or("", |(before, _)| before);
             is_table(rest) || is_table(before)
         })
-}
-
-/// True where the directory holds nothing but what a writer left that was killed before its first file.
-///
-/// # Errors
-/// It cannot be read.
-pub(crate) fn is_empty(path: &Path) -> io::Result<bool> {
-    for entry in std::fs::read_dir(path)? {
-        if !entry?.file_name().to_str().is_some_and(is_temporary) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// True where the directory holds a file that a profile has and that says it is one. Only such a
-/// directory is ever overwritten.
-#[must_use]
-pub fn is_profile(path: &Path) -> bool {
-    recognised(path).is_ok_and(|is_profile| is_profile)
-}
-
-/// As [`is_profile`], where the answer matters.
-///
-/// # Errors
-/// The directory, or all of its files that might tell, could not be read, and which could not.
-pub(crate) fn recognised(path: &Path) -> Result<bool, (PathBuf, io::Error)> {
-    let failed = |source| (path.to_owned(), source);
-    let mut unreadable = None;
-    for entry in std::fs::read_dir(path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        let Some((table, _)) = name.to_str().and_then(Table::of_file) else {
-            continue;
-        };
-        match read_input(&entry.path(), TABLE_BYTES) {
-            Ok(bytes) => {
-                if crate::column::File::open(bytes.into()).is_ok_and(|file| file.is(table)) {
-                    return Ok(true);
-                }
-            }
-            Err(source) => unreadable = Some((entry.path(), source)),
-        }
-    }
-    unreadable.map_or(Ok(false), Err)
 }
 
 #[cfg(test)]

@@ -44,10 +44,12 @@ mod layout;
 mod log;
 mod meta;
 mod reader;
+mod recognition;
 mod tables;
 mod writer;
 
 pub use error::{Error, Warning};
-pub use layout::{FORMAT_VERSION, META_FILE, is_profile};
+pub use layout::{FORMAT_VERSION, META_FILE};
 pub use reader::{read, read_files};
+pub use recognition::is_profile;
 pub use writer::{Existing, FinishOutcome, Writer};

@@ -16,9 +16,10 @@ use tempfile::TempPath;
 use crate::backup::ProfileBackup;
 use crate::column;
 use crate::error::Error;
-use crate::layout::{Table, is_empty, is_temporary, recognised, temporary};
+use crate::layout::{Table, is_temporary, temporary};
 use crate::log::Log;
 use crate::meta;
+use crate::recognition::{is_empty, recognised};
 use crate::tables::{FrameRow, Row};
 
 /// What to do with a profile that is at the path already. Anything that is not a profile is left
