@@ -12,7 +12,7 @@
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_policy::energy::{Activity as RankActivity, DramRank, Residency, Thresholds};
 
-use super::{EnergyModel, Picojoules, TierActivity};
+use super::port::{EnergyModel, Picojoules, TierActivity};
 use crate::machine::LINE;
 
 /// Both tiers of the same kind of rank.
