@@ -42,7 +42,7 @@ impl<R: BufRead + Seek> PerfData<R> {
             Stop::Fault(fault, offset) => fault.at(file, Place::Offset(offset)),
         })?;
         let whole = |fault: Fault| fault.at(file, Place::Whole);
-        layout::has_addresses(&layout.events).map_err(whole)?;
+        sample::has_addresses(&layout.events).map_err(whole)?;
         let patched = Patched::new(source, layout.header).map_err(|e| Error::read(file, e))?;
         let opened = guarded(|| PerfFileReader::parse_file(patched).map_err(library_fault));
         let PerfFileReader {

@@ -40,9 +40,6 @@ const FINISHED_ROUND: u32 = 68;
 const AUXTRACE: u32 = 71;
 const COMPRESSED: [u32; 2] = [81, 83];
 
-/// `PERF_TYPE_TRACEPOINT`.
-const TRACEPOINT: u32 = 2;
-
 /// What of an event says how its samples are laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
@@ -313,28 +310,6 @@ impl Rounds {
             return stop(found, expected, position);
         }
         Ok(())
-    }
-}
-
-/// Do samples have what is needed: an address and a time?
-pub(super) fn has_addresses(events: &[Event]) -> Result<(), Fault> {
-    use super::sample::{ADDR, TIME};
-    const EXPECTED: &str = "samples with data addresses (`perf mem record`, `perf record -d`)";
-    let with_address = || events.iter().filter(|event| event.sample_type & ADDR != 0);
-    if with_address().next().is_none() {
-        if events.iter().any(|event| event.kind == TRACEPOINT) {
-            let expected = "samples with data addresses; if these are regions of DAMON, print them \
-                            with `perf script -i FILE > FILE.txt` and read that";
-            return Err(Fault::new("its samples are tracepoints", expected));
-        }
-        return Err(Fault::new("no event has data addresses", EXPECTED));
-    }
-    match with_address().all(|event| event.sample_type & TIME != 0) {
-        true => Ok(()),
-        false => Err(Fault::new(
-            "an event was recorded without times",
-            "samples with times (`perf record -T`)",
-        )),
     }
 }
 

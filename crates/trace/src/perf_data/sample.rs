@@ -1,14 +1,15 @@
 //! The body of one sample, in the order of `perf_event_open(2)`.
 
 use super::layout::Event;
+use crate::error::Fault;
 use crate::sample::Sample;
 
 const IP: u64 = 1;
 const TID: u64 = 1 << 1;
 /// `PERF_SAMPLE_TIME`.
-pub(super) const TIME: u64 = 1 << 2;
+const TIME: u64 = 1 << 2;
 /// `PERF_SAMPLE_ADDR`.
-pub(super) const ADDR: u64 = 1 << 3;
+const ADDR: u64 = 1 << 3;
 const READ: u64 = 1 << 4;
 const CALLCHAIN: u64 = 1 << 5;
 const ID: u64 = 1 << 6;
@@ -35,6 +36,30 @@ const BRANCH_COUNTERS: u64 = 1 << 19;
 
 /// `PERF_MEM_OP_STORE` of the data source.
 const OP_STORE: u64 = 4;
+
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
+
+/// Do samples have what is needed: an address and a time?
+pub(super) fn has_addresses(events: &[Event]) -> Result<(), Fault> {
+    const EXPECTED: &str = "samples with data addresses (`perf mem record`, `perf record -d`)";
+    let with_address = || events.iter().filter(|event| event.sample_type & ADDR != 0);
+    if with_address().next().is_none() {
+        if events.iter().any(|event| event.kind == TRACEPOINT) {
+            let expected = "samples with data addresses; if these are regions of DAMON, print them \
+                            with `perf script -i FILE > FILE.txt` and read that";
+            return Err(Fault::new("its samples are tracepoints", expected));
+        }
+        return Err(Fault::new("no event has data addresses", EXPECTED));
+    }
+    match with_address().all(|event| event.sample_type & TIME != 0) {
+        true => Ok(()),
+        false => Err(Fault::new(
+            "an event was recorded without times",
+            "samples with times (`perf record -T`)",
+        )),
+    }
+}
 
 /// Takes a sample apart; `None` where it is shorter than its fields.
 pub(super) fn parse(body: &[u8], event: &Event) -> Option<Sample> {
