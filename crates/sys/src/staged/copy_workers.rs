@@ -13,8 +13,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::thread::futex;
 
-use super::UNIT_BYTES;
-use super::unit_pages::{PAGE_BYTES, UnitPages, WORDS};
+use super::unit_pages::{PAGE_BYTES, UNIT_BYTES, UnitPages, WORDS};
 use crate::memory;
 use crate::thread::{Stack, settle_bare, spawn};
 

@@ -43,6 +43,7 @@ use core::ops::Range;
 pub use fork_lock::{Exclusion, ForkLock};
 pub use limits::mappings;
 pub use pool::PageKind;
+pub use unit_pages::UNIT_BYTES;
 
 use copy_workers::Crew;
 use limits::Limits;
@@ -50,10 +51,6 @@ use pool::{Pool, Shortage, State, Whereabouts};
 use unit_pages::{PAGE_BYTES, Reader, View};
 
 use crate::userfaultfd::{Features, OpenError, Userfaultfd};
-
-/// What is moved at once: 2 MiB, the most that is copied within the time a program may be held
-/// (0.1 to 0.4 ms; units of 32 MiB stalled writers for 8 to 45 ms).
-pub const UNIT_BYTES: usize = 2 << 20;
 
 /// What is said of locked memory where the method would not notice it.
 const LOCKED: UnitFate = UnitFate::Denied(

@@ -10,8 +10,7 @@
 //!      ^---------------- release ------------------'
 //! ```
 
-use super::UNIT_BYTES;
-use super::unit_pages::{PAGE_BYTES, PAGES, Reader};
+use super::unit_pages::{PAGE_BYTES, PAGES, Reader, UNIT_BYTES};
 use crate::memory;
 use crate::pages;
 use crate::policy::{self, MempolicyMode, NodeMask};
