@@ -4,7 +4,7 @@
 use isotherm_symbols::decode::{Architecture, Window, operand};
 use isotherm_sys::perf::record::Registers;
 
-use super::Seeds;
+use super::seeds::Seeds;
 
 /// Registers that perf numbers on either architecture.
 const REGISTERS: u8 = 33;

@@ -11,6 +11,7 @@ mod profile;
 mod program;
 mod quantities;
 mod runtime_config;
+mod seeds;
 mod session;
 mod site_id;
 mod smaps;
@@ -18,8 +19,7 @@ mod spe;
 mod tiers_file;
 mod traces;
 
-/// Inputs that a target brings along, by name.
-pub type Seeds = Vec<(&'static str, Vec<u8>)>;
+pub use seeds::Seeds;
 
 /// A reader and what must hold of it.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@
 use isotherm_sys::perf::record::{Record, Records, SampleLayout};
 use isotherm_sys::perf::ring::spans;
 
-use super::Seeds;
+use super::seeds::Seeds;
 
 /// Bytes of the smallest record: its header.
 const SMALLEST: usize = 8;

@@ -16,7 +16,7 @@ use isotherm_policy::{POLICIES, PlanRequest};
 use isotherm_profile::{Existing, Writer, read_files};
 use isotherm_report::Report;
 
-use super::Seeds;
+use super::seeds::Seeds;
 
 /// Set in the first byte: the file keeps its checksum, so that a change must be noticed.
 const AS_IT_IS: u8 = 0x80;

@@ -11,7 +11,7 @@ use isotherm_symbols::named_sites::NamedSites;
 use isotherm_symbols::resolver::SourceCall;
 use isotherm_symbols::{cloned_contexts, compiled_sites};
 
-use super::Seeds;
+use super::seeds::Seeds;
 
 /// MemBrain's figure 3 (llvm/tests/programs/figure3.c) as `isotherm-cc -O2 --isotherm-context -shared -nostartfiles -s` links it: one
 /// site, three contexts.

@@ -8,7 +8,7 @@ use isotherm_model::site::SiteId;
 use isotherm_model::tier::{Emulation, TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
-use super::Seeds;
+use super::seeds::Seeds;
 use crate::config::{self, Config};
 
 pub(crate) fn check(data: &[u8]) -> bool {

@@ -13,7 +13,7 @@ use isotherm_observe::processes::Processes;
 use isotherm_observe::session::SessionFile;
 use isotherm_observe::sessions::Sessions;
 
-use super::Seeds;
+use super::seeds::Seeds;
 
 /// A file of this process, so that what it claims to own is looked up in real page tables.
 pub(super) fn name() -> (Process, String) {

@@ -2,7 +2,7 @@
 
 use isotherm_observe::spe::{Operations, Packet, Packets};
 
-use super::Seeds;
+use super::seeds::Seeds;
 
 pub(crate) fn check(data: &[u8]) -> bool {
     let mut packets = Packets::new(data);

@@ -5,7 +5,7 @@ use std::io::Cursor;
 use isotherm_model::units::Nanos;
 use isotherm_trace::{Error, Format, Grain, accesses, profile};
 
-use super::Seeds;
+use super::seeds::Seeds;
 
 /// The name under which the bytes are read.
 const FILE: &str = "input";
