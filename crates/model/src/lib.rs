@@ -9,25 +9,27 @@
 //! stands: *tier* in [`tier`], *node* in [`movement`], *site* in [`site`], *epoch* and *batch* in [`batch`], *page* in
 //! [`page`], *plan* in [`plan`], *unit* in [`watch`], *footprint* in [`footprint`], *hotness* in [`hotness`], what an
 //! *access count* counts in [`count_unit`].
+//!
+//! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]
 
-pub mod batch;
-pub mod calls;
-pub mod count_unit;
-pub mod explain;
-pub mod footprint;
-pub mod hotness;
-pub mod movement;
-pub mod outcome;
+pub mod units;
+pub mod words;
 pub mod page;
-pub mod plan;
-pub mod plan_text;
-pub mod port;
-pub mod profile;
-pub mod sharing;
+pub mod calls;
+pub mod hotness;
 pub mod site;
 pub mod tier;
 pub mod trace;
-pub mod units;
+pub mod sharing;
+pub mod batch;
+pub mod count_unit;
+pub mod outcome;
+pub mod movement;
+pub mod plan;
+pub mod profile;
+pub mod footprint;
+pub mod explain;
+pub mod plan_text;
 pub mod watch;
-pub mod words;
+pub mod port;

@@ -23,26 +23,28 @@
 //! [`epoch`] holds the policies that decide by page and epoch instead of by site.
 //!
 //! Left out on purpose: reading profiles (the pipeline turns one into items), and moving anything.
+//!
+//! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]
 
 mod all_fast;
 mod all_slow;
+mod first_touch;
+mod standing;
+mod size_threshold;
+mod static_ratio;
+mod fractional;
+mod minknap;
+mod knapsack;
+mod hotset;
+mod thermos;
+mod plan;
 pub mod chunks;
 pub mod energy;
 pub mod epoch;
-mod first_touch;
-mod fractional;
-mod hotset;
-mod knapsack;
-mod minknap;
-mod plan;
-mod policy_text;
 mod registry;
+mod policy_text;
 pub mod sharing;
-mod size_threshold;
-mod standing;
-mod static_ratio;
-mod thermos;
 
 pub use all_fast::AllFast;
 pub use all_slow::AllSlow;

@@ -34,18 +34,20 @@
 //! let (profile, warnings) = isotherm_profile::read("app.iso".as_ref())?;
 //! # Ok::<(), isotherm_profile::Error>(())
 //! ```
+//!
+//! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]
 
-mod backup;
 mod checksum;
+mod layout;
 mod column;
 mod error;
-mod layout;
-mod log;
-mod meta;
-mod reader;
 mod recognition;
 mod tables;
+mod meta;
+mod backup;
+mod log;
+mod reader;
 mod writer;
 
 pub use error::{Error, Warning};

@@ -32,19 +32,21 @@
 //!
 //! Left out on purpose: reading traces and profiles (their own crates do), and caches (a trace holds
 //! the accesses that reach memory).
+//!
+//! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]
 
-mod energy;
-pub mod generate;
 mod machine;
+mod residency;
 mod monitor;
+mod energy;
+mod workload;
+pub mod generate;
 mod report;
 mod request;
-mod residency;
 mod rule;
 mod run;
 mod simulate;
-mod workload;
 
 pub use energy::{
     DramPower, ENERGY_MODELS, EnergyModel, FlatPower, FlatTier, Picojoules, TierActivity,
