@@ -16,6 +16,7 @@ mod groups;
 mod huge_page_groups;
 mod index;
 mod moves;
+mod placement_requests;
 mod rank;
 mod report;
 #[cfg(test)]
@@ -36,7 +37,8 @@ use groups::Groups;
 pub use groups::{GroupLimit, Priority};
 use huge_page_groups::HugePageGroups;
 use index::Index;
-use moves::{Moves, PlacementRequests};
+use moves::Moves;
+use placement_requests::PlacementRequests;
 pub use rank::Combine;
 use rank::Ranks;
 pub use report::{EpochReport, GroupShare, ProcessShare, Sums};

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use isotherm_model::page::PageIndex;
 
-use super::PlacementRequests;
+use crate::unit_step::placement_requests::PlacementRequests;
 
 /// The units that should leave and have not been told to.
 pub(super) struct DemotionQueue<'a> {

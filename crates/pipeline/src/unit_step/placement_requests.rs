@@ -1,0 +1,81 @@
+//! What the policy wants of each unit, with what the step knows of it.
+
+use isotherm_model::page::PageIndex;
+
+use super::groups::Groups;
+use super::huge_page_groups::HugePageGroups;
+use super::index::{Index, UnitState};
+
+/// What is wanted, by number of the unit.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PlacementRequests<'a> {
+    /// The units.
+    pub index: &'a Index,
+    /// Their heat.
+    pub ranks: &'a [u64],
+    /// Which of them should be fast.
+    pub wanted: &'a [bool],
+    /// Which of them may be moved.
+    pub movable: &'a [bool],
+    /// Whose they are.
+    pub groups: &'a Groups,
+    /// Which of them move together.
+    pub grains: &'a HugePageGroups,
+}
+
+impl PlacementRequests<'_> {
+    /// Bytes that a unit has with those that move with it, and below what of them is fast and how
+    /// many they are.
+    pub(super) fn resident(&self, page: PageIndex) -> u64 {
+        self.sum(page, |known| known.resident)
+    }
+
+    pub(super) fn fast(&self, page: PageIndex) -> u64 {
+        self.sum(page, |known| known.fast)
+    }
+
+    pub(super) fn units(&self, page: PageIndex) -> i64 {
+        self.grains.with(&page).len() as i64
+    }
+
+    fn sum(&self, page: PageIndex, of: impl Fn(&UnitState) -> u64) -> u64 {
+        self.grains.sum(self.index, page, of)
+    }
+
+    fn is_movable(&self, page: PageIndex) -> bool {
+        let mut members = self.grains.with(&page).iter();
+        members.all(|member| self.movable[member.at()])
+    }
+
+    /// Units that should come, those of groups below their floors first and then the hottest, and
+    /// units that should go, coldest first.
+    pub(super) fn lists(&self, spare: &[i64]) -> [Vec<PageIndex>; 2] {
+        let rank = |page: &PageIndex| self.ranks[page.at()];
+        let below = |page: &PageIndex| {
+            let group = self.groups.of(*page);
+            group.is_some_and(|group| spare[group] < 0)
+        };
+        let (mut promotions, mut demotions) = (Vec::new(), Vec::new());
+        for (known, number) in self.index.known().iter().zip(0_u32..) {
+            let page = PageIndex(number);
+            if known.unit.is_none() || !self.grains.is_first(page) {
+                continue;
+            }
+            let wanted = self.wanted[page.at()];
+            let is_fast = self.fast(page) > self.resident(page) / 2;
+            if wanted == is_fast || !self.is_movable(page) {
+                continue;
+            }
+            let list = if wanted {
+                &mut promotions
+            } else {
+                &mut demotions
+            };
+            list.push(page);
+        }
+        promotions
+            .sort_unstable_by_key(|page| (std::cmp::Reverse((below(page), rank(page))), *page));
+        demotions.sort_unstable_by_key(|page| (rank(page), *page));
+        [promotions, demotions]
+    }
+}
