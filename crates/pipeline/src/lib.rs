@@ -15,6 +15,8 @@
 //! [`UnitStep`] is the daemon's: units of memory of any process instead of sites of one.
 //!
 //! Left out on purpose: waiting for the next epoch (a clock), and reading or writing profiles.
+//!
+//! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]
 
 mod attribute;
@@ -23,14 +25,14 @@ mod coverage;
 mod data_objects;
 mod gap;
 mod items;
+mod retry_backoff;
 mod merge;
-mod online;
 mod rebuilt;
 mod regroup;
-mod retry_backoff;
-mod step;
 mod tally;
+mod online;
 mod unit_step;
+mod step;
 
 pub use attribute::Attribution;
 pub use count_worth::{CountWorth, count_worth};
