@@ -8,11 +8,10 @@
 use isotherm_model::batch::{Extent, Process};
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
 use isotherm_model::outcome::{Action, Fate, Outcome, Reason};
-use isotherm_model::port::{Executor, RangeExecutor};
+use isotherm_model::port::{Clock, Executor, RangeExecutor};
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 
-use crate::movement::limit::Clock;
 use crate::placement_requests::PlacementRequestWriter;
 
 /// The most that is asked of the executor before the clock is looked at.
@@ -215,6 +214,7 @@ impl Tally {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::collections::BTreeMap;
 
     use super::*;
@@ -291,15 +291,19 @@ mod tests {
 
     /// A second passes between two looks at it.
     #[derive(Default)]
-    struct SlowClock(u64);
+    struct SlowClock(Cell<u64>);
 
     impl Clock for SlowClock {
-        fn now(&mut self) -> Nanos {
-            self.0 += 1_000_000_000;
-            Nanos(self.0)
+        fn now(&self) -> Nanos {
+            self.0.set(self.0.get() + 1_000_000_000);
+            Nanos(self.0.get())
         }
 
-        fn sleep(&mut self, _: Nanos) {}
+        fn busy(&self) -> Nanos {
+            Nanos::ZERO
+        }
+
+        fn sleep(&self, _: Nanos) {}
     }
 
     /// Moves site 0x55 of 20 pages in two ranges, beside another site, to tier 1 with this much room.

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use isotherm_act::movement::limit::{Allowance, Limit, RealClock};
+use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::system::{DrySystem, Kernel};
 use isotherm_model::batch::Epoch;
@@ -372,7 +372,7 @@ impl Service {
         };
         Limit::new(
             Migration::new(Kernel::new(Path::new("/"))),
-            RealClock::default(),
+            MachineClock,
             allowance,
         )
         .within(Nanos(self.config.epoch.0.0 / 2))

@@ -1,5 +1,7 @@
 //! Ports: how the pure middle reaches the machine at either edge.
 
+use std::rc::Rc;
+
 use crate::batch::{Batch, Epoch, Extent};
 use crate::movement::{RangeAction, RangeOutcome};
 use crate::outcome::{Action, Outcome};
@@ -7,7 +9,34 @@ use crate::page::{EpochView, PageIndex};
 use crate::plan::{Item, Plan};
 use crate::profile::Segment;
 use crate::tier::TierIndex;
-use crate::units::Bytes;
+use crate::units::{Bytes, Nanos};
+
+/// Time, as an argument: a live run uses the machine's clocks, a test sets them by hand.
+pub trait Clock {
+    /// Time since an arbitrary start; it never goes back. Sources read `CLOCK_MONOTONIC`, the clock of samples and of
+    /// session files.
+    fn now(&self) -> Nanos;
+
+    /// Processor time of the calling thread: the cost of the work itself.
+    fn busy(&self) -> Nanos;
+
+    /// Waits.
+    fn sleep(&self, span: Nanos);
+}
+
+impl<C: Clock + ?Sized> Clock for Rc<C> {
+    fn now(&self) -> Nanos {
+        (**self).now()
+    }
+
+    fn busy(&self) -> Nanos {
+        (**self).busy()
+    }
+
+    fn sleep(&self, span: Nanos) {
+        (**self).sleep(span);
+    }
+}
 
 /// Where batches come from: a live run, a recorded profile, a simulated machine.
 pub trait Observer {

@@ -13,9 +13,9 @@ use isotherm_abi::CHUNK_BYTES;
 use isotherm_model::batch::SourceReport;
 use isotherm_model::units::Nanos;
 
-use crate::clock::Clock;
 use crate::perf_source::empty_report;
 use crate::resident::Span;
+use isotherm_model::port::Clock;
 
 /// How long a window is open at first, and at most.
 pub(crate) const WINDOW: Nanos = Nanos(50_000_000);

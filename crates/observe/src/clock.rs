@@ -1,18 +1,7 @@
-//! Time, as an argument: a live run uses the machine's clocks, a test sets them by hand.
+//! The clocks of this machine.
 
+use isotherm_model::port::Clock;
 use isotherm_model::units::Nanos;
-
-/// What the sources need to know of time.
-pub trait Clock {
-    /// `CLOCK_MONOTONIC`, the clock of samples and session files.
-    fn now(&self) -> Nanos;
-
-    /// Processor time of the calling thread: what the observing itself costs.
-    fn busy(&self) -> Nanos;
-
-    /// Waits.
-    fn sleep(&self, span: Nanos);
-}
 
 /// The machine's clocks.
 #[derive(Clone, Copy, Debug, Default)]

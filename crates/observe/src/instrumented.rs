@@ -5,10 +5,10 @@ use isotherm_model::batch::{Sample, SourceReport};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
 
-use crate::clock::Clock;
 use crate::perf_source::empty_report;
 use crate::sessions::Sessions;
 use crate::source::SampleSource;
+use isotherm_model::port::Clock;
 
 /// What it costs the program.
 const COST: &str = "at one access in 1,024 about 1.1 times the run time, with every access counted 8 to 20 times \

@@ -30,6 +30,7 @@ pub mod cpu_time;
 pub mod doctor;
 pub mod instrumented;
 pub mod live;
+mod own_samples;
 pub mod perf_source;
 pub mod pmu;
 pub mod probe;

@@ -29,7 +29,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::perf::{PerfCounter, PerfEventAttributes};
 
 use crate::accessed::{AccessedBits, spread};
-use crate::clock::{Clock, MachineClock};
+use crate::clock::MachineClock;
 use crate::counter_throttle::CounterThrottle;
 use crate::cpu_time::CpuTime;
 use crate::instrumented::Instrumented;
@@ -37,6 +37,7 @@ use crate::perf_source::{EventKind, PerfEvent, PerfSource, empty_report};
 use crate::processes::Processes;
 use crate::sessions::Sessions;
 pub use crate::source::SampleSource;
+use isotherm_model::port::Clock;
 use isotherm_symbols::code::Code;
 use isotherm_symbols::decode::Architecture;
 use isotherm_topology::cpu_list;

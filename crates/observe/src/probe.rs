@@ -5,12 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use isotherm_model::units::Nanos;
-use isotherm_sys::perf::record::{PerfSample, Record, Records};
 use isotherm_sys::perf::{PerfEventAttributes, Sampler};
 use isotherm_sys::userfaultfd::{OpenError, Userfaultfd};
 
 use crate::clock::MachineClock;
 use crate::counters::CounterEvent;
+use crate::own_samples::{THIS_THREAD, samples};
 use crate::resident::{PageTables, ResidencyMethod};
 use crate::sample_cost::sample_cost;
 
@@ -93,9 +93,6 @@ pub(crate) const WORKED_ON: usize = 8 << 20;
 /// Samples that prove that an event works.
 const ENOUGH: u32 = 5;
 
-/// To perf, a process id names its first thread, and 0 the thread that asks.
-pub(crate) const THIS_THREAD: u32 = 0;
-
 impl Probe for KernelProbe {
     fn timer(&self) -> io::Result<TimerTrial> {
         let cpus = isotherm_topology::cpu_list::online_cpus(Path::new("/"));
@@ -166,21 +163,6 @@ impl Probe for KernelProbe {
     fn userfaultfd(&self) -> Result<(), OpenError> {
         Userfaultfd::open().map(drop)
     }
-}
-
-/// The samples that have gathered, in rings and in what hardware wrote itself.
-pub(crate) fn samples(sampler: &mut Sampler) -> Vec<PerfSample> {
-    let (mut bytes, mut traces, mut found) = (Vec::new(), Vec::new(), Vec::new());
-    sampler.read(&mut bytes, &mut traces);
-    for record in Records::new(&bytes, sampler.layout()) {
-        if let Record::Sample(sample) = record {
-            found.push(sample);
-        }
-    }
-    for trace in &traces {
-        crate::spe::samples(trace, |sample| found.push(sample));
-    }
-    found
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ use std::path::Path;
 use isotherm_model::units::Nanos;
 use isotherm_sys::perf::{PerfEventAttributes, Sampler};
 
-use crate::clock::Clock;
-use crate::probe::{THIS_THREAD, samples};
+use crate::own_samples::{THIS_THREAD, samples};
+use isotherm_model::port::Clock;
 
 /// Where nothing was seen: what a sample took in a virtual machine whose hypervisor sets its timers.
 pub const GUESS: Nanos = Nanos(20_000);
@@ -148,7 +148,8 @@ pub fn sample_cost(clock: &dyn Clock) -> io::Result<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::{GUESS, Gaps, KEPT, SamplePrice, sample_cost};
-    use crate::clock::{Clock, MachineClock};
+    use crate::clock::MachineClock;
+    use isotherm_model::port::Clock;
     use isotherm_model::units::Nanos;
     use std::cell::Cell;
 

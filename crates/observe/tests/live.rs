@@ -60,7 +60,7 @@ fn write_session(directory: &Path, pid: u32) {
     file.mapping(0, 0, HOT, BYTES, 2);
     file.mapping(1, 1, COLD, BYTES, 2);
     // Started after the exec that begins the run, as the runtime would.
-    let now = isotherm_observe::clock::Clock::now(&isotherm_observe::clock::MachineClock);
+    let now = isotherm_model::port::Clock::now(&isotherm_observe::clock::MachineClock);
     let start = std::mem::offset_of!(isotherm_abi::session::SessionHeader, start_ns);
     file.put(start as u64, &(now.0 + 5_000_000_000).to_ne_bytes());
     file.save(&directory.join(format!("{pid}.0")));

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod access_counting;
+mod address_name;
 mod assigned_variable;
 pub mod calls;
 pub mod cloned_contexts;

@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::resolver::Found;
+use crate::address_name::AddressName;
 
 /// First line of a file.
 const FORMAT: &str = "isotherm-names 1";
@@ -59,11 +59,11 @@ impl NameCache {
     }
 
     /// What is known of a module, by offset; nothing where the file is damaged.
-    pub(crate) fn read(&self, build_id: &str) -> BTreeMap<u64, Found> {
+    pub(crate) fn read(&self, build_id: &str) -> BTreeMap<u64, AddressName> {
         self.try_read(build_id).unwrap_or_default()
     }
 
-    fn try_read(&self, build_id: &str) -> Option<BTreeMap<u64, Found>> {
+    fn try_read(&self, build_id: &str) -> Option<BTreeMap<u64, AddressName>> {
         let path = self.path(build_id)?;
         let found = path.symlink_metadata().ok()?;
         if !found.is_file() || found.len() > FILE_BYTES_MAX {
@@ -77,7 +77,7 @@ impl NameCache {
     }
 
     /// Keeps what is known of a module. What cannot be kept is looked up again.
-    pub(crate) fn write(&self, build_id: &str, names: &BTreeMap<u64, Found>) {
+    pub(crate) fn write(&self, build_id: &str, names: &BTreeMap<u64, AddressName>) {
         let text: String = names
             .iter()
             .filter_map(|(offset, found)| line(*offset, found))
@@ -135,7 +135,7 @@ impl NameCache {
 
 /// A line of a file; `None` for what has no function, because that may be found later, and for names that a line
 /// cannot hold.
-fn line(offset: u64, found: &Found) -> Option<String> {
+fn line(offset: u64, found: &AddressName) -> Option<String> {
     let function = found.function.as_ref()?;
     let number = |number: Option<u32>| number.map_or(String::new(), |number| number.to_string());
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -152,7 +152,7 @@ fn line(offset: u64, found: &Found) -> Option<String> {
     plain.then(|| cells.join("\t") + "\n")
 }
 
-fn entry(line: &str) -> Option<(u64, Found)> {
+fn entry(line: &str) -> Option<(u64, AddressName)> {
     let cells: Vec<&str> = line.split('\t').collect();
     let [
         offset,
@@ -167,7 +167,7 @@ fn entry(line: &str) -> Option<(u64, Found)> {
         return None;
     };
     let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let found = Found {
+    let found = AddressName {
         function: text(function),
         file: text(file),
         line: line.parse().ok(),
@@ -180,20 +180,20 @@ fn entry(line: &str) -> Option<(u64, Found)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Found, NameCache};
+    use super::{AddressName, NameCache};
     use std::collections::BTreeMap;
     use std::fs;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     const BUILD: &str = "0123456789abcdef";
 
-    fn names() -> BTreeMap<u64, Found> {
-        let found = |function: &str, line| Found {
+    fn names() -> BTreeMap<u64, AddressName> {
+        let found = |function: &str, line| AddressName {
             function: Some(function.to_owned()),
             file: Some("/src/a b.c".to_owned()),
             line,
             variable: line.map(|_| "rows[i]".to_owned()),
-            ..Found::default()
+            ..AddressName::default()
         };
         BTreeMap::from([
             (0x10, found("main", Some(7))),
@@ -207,13 +207,13 @@ mod tests {
         let cache = NameCache::in_folder(&folder.path().join("isotherm")).expect("a cache");
         assert!(cache.read(BUILD).is_empty());
         let mut more = names();
-        more.insert(0x20, Found::default());
+        more.insert(0x20, AddressName::default());
         let two_lines = Some("two\nlines".to_owned());
         more.insert(
             0x30,
-            Found {
+            AddressName {
                 function: two_lines,
-                ..Found::default()
+                ..AddressName::default()
             },
         );
         cache.write(BUILD, &more);

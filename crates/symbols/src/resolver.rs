@@ -15,21 +15,11 @@ use isotherm_sys::files::open_input;
 use object::Object;
 use object::read::ReadCache;
 
+use crate::address_name::AddressName;
 use crate::assigned_variable::Sources;
 use crate::cloned_contexts::{self, ContextCall};
 use crate::compiled_sites::{self, CompiledSite, PROGRAM_BYTES};
 use crate::name_cache::NameCache;
-
-/// What is known of one address of a module.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Found {
-    pub(crate) function: Option<String>,
-    pub(crate) file: Option<String>,
-    pub(crate) line: Option<u32>,
-    pub(crate) column: Option<u32>,
-    pub(crate) function_line: Option<u32>,
-    pub(crate) variable: Option<String>,
-}
 
 /// A call as the source has it; what the compiler inlined counts like any.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -48,7 +38,7 @@ pub struct SourceCall {
 #[derive(Debug, Default)]
 pub struct Symbols {
     symbolizer: Symbolizer,
-    known: HashMap<(String, u64), Found>,
+    known: HashMap<(String, u64), AddressName>,
     cache: Option<NameCache>,
 }
 
@@ -132,7 +122,7 @@ impl Symbols {
     }
 
     /// As [`Self::look_up`], by what was found before where all of that is known.
-    fn cached(&self, path: &str, module: &Module<'_>) -> Vec<Found> {
+    fn cached(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
         let (Some(cache), Some(build_id)) = (&self.cache, module.build_id) else {
             return self.look_up(path, module);
         };
@@ -155,9 +145,9 @@ impl Symbols {
     }
 
     /// One entry for each offset, empty where nothing is known.
-    fn look_up(&self, path: &str, module: &Module<'_>) -> Vec<Found> {
+    fn look_up(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
         if !module.is_at(Path::new(path)) {
-            return vec![Found::default(); module.offsets.len()];
+            return vec![AddressName::default(); module.offsets.len()];
         }
         // A file whose records cannot be read has its symbols still.
         let described = compiled_sites::read(Path::new(path)).unwrap_or_default();
@@ -176,7 +166,7 @@ impl Symbols {
     }
 
     /// What the symbols and debugging information of a module say of return addresses.
-    fn by_symbols(&self, path: &str, offsets: &[u64]) -> Vec<Found> {
+    fn by_symbols(&self, path: &str, offsets: &[u64]) -> Vec<AddressName> {
         // A frame holds the address *after* the call, which may belong to the next line or even to
         // the next function.
         let calls: Vec<u64> = offsets
@@ -188,15 +178,15 @@ impl Symbols {
             .symbolizer
             .symbolize(&source, Input::VirtOffset(&calls))
         else {
-            return vec![Found::default(); offsets.len()];
+            return vec![AddressName::default(); offsets.len()];
         };
         let first_lines = self.first_lines(&source, &symbols);
         let mut sources = Sources::of(Path::new(path));
-        let mut found: Vec<Found> = symbols
+        let mut found: Vec<AddressName> = symbols
             .iter()
             .map(|symbol| found(symbol, &first_lines, &mut sources))
             .collect();
-        found.resize(offsets.len(), Found::default());
+        found.resize(offsets.len(), AddressName::default());
         found
     }
 
@@ -224,23 +214,23 @@ impl Symbols {
 }
 
 /// What the record of a site says.
-fn found_described(site: &CompiledSite) -> Found {
-    Found {
+fn found_described(site: &CompiledSite) -> AddressName {
+    AddressName {
         function: Some(site.function.clone()),
         file: Some(site.path.clone()),
         line: site.line,
         column: site.column,
-        ..Found::default()
+        ..AddressName::default()
     }
 }
 
 /// What the record of a call around an allocation says.
-fn found_call(call: &ContextCall) -> Found {
-    Found {
+fn found_call(call: &ContextCall) -> AddressName {
+    AddressName {
         function: Some(call.function.clone()),
         file: Some(call.path.clone()),
         line: call.line,
-        ..Found::default()
+        ..AddressName::default()
     }
 }
 
@@ -292,14 +282,18 @@ fn source_calls(symbol: &Symbolized<'_>) -> Vec<SourceCall> {
     calls
 }
 
-fn found(symbol: &Symbolized<'_>, first_lines: &HashMap<u64, u32>, sources: &mut Sources) -> Found {
+fn found(
+    symbol: &Symbolized<'_>,
+    first_lines: &HashMap<u64, u32>,
+    sources: &mut Sources,
+) -> AddressName {
     let Symbolized::Sym(symbol) = symbol else {
-        return Found::default();
+        return AddressName::default();
     };
     // Of inlined calls, the function that the machine code belongs to is named, and the line in
     // it: that is where its author looks, not the innards of a container's template.
     let place = symbol.code_info.as_deref();
-    Found {
+    AddressName {
         function: Some(symbol.name.to_string()),
         file: place.map(|place| place.to_path().display().to_string()),
         line: place.and_then(|place| place.line),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::Args;
-use isotherm_act::movement::limit::{Allowance, Limit, RealClock};
+use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::statistics::Statistics;
 use isotherm_act::movement::system::Kernel;
@@ -16,6 +16,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::movement::NodeId;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::clock::MachineClock;
 
 use crate::nodes;
 use crate::say::say;
@@ -38,7 +39,7 @@ pub fn run(args: &OutsideArgs) -> Result<()> {
         time_a_second: Nanos(500_000_000),
     };
     let migration = Migration::new(Kernel::new(root));
-    let mut executor = Statistics::new(Limit::new(migration, RealClock::default(), allowance));
+    let mut executor = Statistics::new(Limit::new(migration, MachineClock, allowance));
     for node in nodes::with_memory().into_iter().cycle() {
         let Ok(actions) = whole_process::actions(root, process, NodeId(node)) else {
             break;

@@ -36,7 +36,7 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
             "profile", "report", "sim", "trace", "console", "daemon",
         ],
     ),
-    ("movement", &["act", "model", "sys"]),
+    ("movement", &["act", "model", "observe", "sys"]),
     // The test stand: what its tests use of ours they run in the guest.
     ("vm", &["model", "sys", "act", "observe"]),
     ("skip", &[]),

@@ -19,10 +19,9 @@ use isotherm_abi::session::{MOVE_CHUNKS, MoveRequest, MoverState, SessionHeader}
 use isotherm_model::batch::Process;
 use isotherm_model::movement::{RangeAction, RangeOutcome, RangeRequest};
 use isotherm_model::outcome::Fate;
-use isotherm_model::port::RangeExecutor;
+use isotherm_model::port::{Clock, RangeExecutor};
 use isotherm_model::units::{Bytes, Nanos};
 
-use super::limit::Clock;
 use crate::placement_requests::{open_session, read_u32, read_u64};
 
 /// How often an answer is looked for. A chunk takes about half of it.
@@ -81,7 +80,7 @@ impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
                 start: start + first * CHUNK_BYTES,
                 chunks: (chunks - first).min(u64::from(MOVE_CHUNKS)) as u32,
             };
-            match ask(file, &mut self.clock, &asked) {
+            match ask(file, &self.clock, &asked) {
                 Ok(MoveReply::Moved(moved)) => copied.moved.push(moved),
                 Ok(MoveReply::NoMover(why)) => {
                     if let (Some(why), Some(say)) = (why, self.say.take_if(|_| why.is_some())) {
@@ -139,7 +138,7 @@ macro_rules! at {
     };
 }
 
-fn ask(file: &File, clock: &mut impl Clock, asked: &MoveCommand) -> io::Result<MoveReply> {
+fn ask(file: &File, clock: &impl Clock, asked: &MoveCommand) -> io::Result<MoveReply> {
     let state = read_u32(file, at!(state))?;
     if state != MoverState::Running as u32 {
         return Ok(MoveReply::NoMover(reason(state)));
@@ -247,7 +246,7 @@ impl Copied {
 
 #[cfg(test)]
 mod tests {
-    use std::cell::RefCell;
+    use std::cell::{Cell, RefCell};
 
     use super::*;
     use crate::placement_requests::tests::session_file;
@@ -276,16 +275,20 @@ mod tests {
     struct Runtime<'a> {
         file: &'a File,
         answers: bool,
-        slept: u64,
+        slept: Cell<u64>,
     }
 
     impl Clock for Runtime<'_> {
-        fn now(&mut self) -> Nanos {
-            Nanos(self.slept)
+        fn now(&self) -> Nanos {
+            Nanos(self.slept.get())
         }
 
-        fn sleep(&mut self, time: Nanos) {
-            self.slept += time.0;
+        fn busy(&self) -> Nanos {
+            Nanos::ZERO
+        }
+
+        fn sleep(&self, time: Nanos) {
+            self.slept.set(self.slept.get() + time.0);
             if self.answers {
                 let number = read_u32(self.file, at!(asked)).unwrap();
                 self.file
@@ -308,7 +311,7 @@ mod tests {
         let clock = Runtime {
             file: &file,
             answers,
-            slept: 0,
+            slept: Cell::new(0),
         };
         let say = |why: &str| said.borrow_mut().push(why.to_owned());
         let mut mover = InProgram::new(dir.path().to_owned(), Kernel, clock, say);
@@ -323,7 +326,7 @@ mod tests {
         let outcome = &mover.execute(&[action.clone(), action])[1];
         let parts = outcome.parts.iter();
         let parts = parts.map(|part| (part.bytes.0, part.fate.clone()));
-        let slept = mover.clock.slept;
+        let slept = mover.clock.slept.get();
         let parts = parts.collect();
         drop(mover);
         (parts, said.into_inner(), slept)

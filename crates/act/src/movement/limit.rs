@@ -1,12 +1,9 @@
 //! Keeps an executor slow enough for the program beside it: so many bytes a second, and so many
 //! milliseconds of every second. With [`Limit::within`] the whole call is bounded too: what does not fit is not attempted.
 
-use std::thread;
-use std::time::{Duration, Instant};
-
 use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
-use isotherm_model::port::RangeExecutor;
+use isotherm_model::port::{Clock, RangeExecutor};
 use isotherm_model::units::{Bytes, Nanos};
 
 const SECOND: u128 = 1_000_000_000;
@@ -22,34 +19,6 @@ pub struct Allowance {
     pub bytes_a_second: Bytes,
     /// Time spent moving in a second, up to a whole one.
     pub time_a_second: Nanos,
-}
-
-/// A clock that can be waited for.
-pub trait Clock {
-    /// Now.
-    fn now(&mut self) -> Nanos;
-    /// Waits.
-    fn sleep(&mut self, time: Nanos);
-}
-
-/// The machine's clock.
-#[derive(Clone, Copy, Debug)]
-pub struct RealClock(Instant);
-
-impl Default for RealClock {
-    fn default() -> Self {
-        Self(Instant::now())
-    }
-}
-
-impl Clock for RealClock {
-    fn now(&mut self) -> Nanos {
-        Nanos(u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX))
-    }
-
-    fn sleep(&mut self, time: Nanos) {
-        thread::sleep(Duration::from_nanos(time.0));
-    }
 }
 
 /// Cuts ranges into slices and pauses between them.
@@ -153,11 +122,11 @@ impl<E: RangeExecutor, C: Clock> RangeExecutor for Limit<E, C> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Allowance, Clock, Limit};
+    use super::{Allowance, Limit};
     use crate::movement::test_machine::action;
     use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
     use isotherm_model::outcome::{Fate, Reason};
-    use isotherm_model::port::RangeExecutor;
+    use isotherm_model::port::{Clock, RangeExecutor};
     use isotherm_model::units::{Bytes, Nanos};
     use std::cell::Cell;
     use std::rc::Rc;
@@ -166,11 +135,15 @@ mod tests {
     struct Hands(Rc<Cell<u64>>);
 
     impl Clock for Hands {
-        fn now(&mut self) -> Nanos {
+        fn now(&self) -> Nanos {
             Nanos(self.0.get())
         }
 
-        fn sleep(&mut self, time: Nanos) {
+        fn busy(&self) -> Nanos {
+            Nanos::ZERO
+        }
+
+        fn sleep(&self, time: Nanos) {
             self.0.set(self.0.get() + time.0);
         }
     }

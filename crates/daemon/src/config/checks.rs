@@ -5,7 +5,7 @@ use anyhow::{Result, bail};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::watch::samples::TIMER_HZ_MAX;
 
-use super::Config;
+use super::keys::Config;
 
 /// Shortest and longest epochs that make sense: below, looking at memory takes longer than the
 /// epoch; above, nothing is hot any more.

@@ -5,7 +5,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::checks::Refusal;
-use super::{COMMENTED, Config};
+use super::keys::{COMMENTED, Config};
 
 /// Puts what a file gives over what is there; sections go key by key.
 pub(super) fn merge(into: &mut toml::Table, from: toml::Table) {

@@ -14,6 +14,7 @@
 //! The file-system root is an argument, and so is who opens events: recorded machines have neither
 //! their events nor their controllers here.
 
+mod event;
 pub mod resctrl;
 pub mod uncore;
 
@@ -25,6 +26,8 @@ use isotherm_sys::perf::PerfCounter;
 
 use crate::perf_source::refusal;
 use resctrl::Resctrl;
+
+pub use event::{CounterEvent, Lack};
 
 /// Something that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,43 +69,6 @@ impl CounterKind {
             Self::TlbMisses => "TLB misses",
             Self::Controllers => "memory controllers",
             Self::Resctrl => "resctrl bandwidth",
-        }
-    }
-}
-
-/// Why something cannot be counted, and what would bring it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lack {
-    /// Why.
-    pub why: String,
-    /// What would bring it.
-    pub remedy: &'static str,
-}
-
-/// An event that is only counted, of whatever runs.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CounterEvent {
-    /// `perf_event_attr.type`.
-    pub kind: u32,
-    /// `config`, `config1` and `config2`.
-    pub configs: [u64; 3],
-    /// The processor to ask.
-    pub cpu: u32,
-    /// A unit beside the processors counts it, which cannot tell the kernel from programs.
-    pub uncore: bool,
-    /// What one count stands for: 1 for a miss, bytes for traffic.
-    pub weight: u64,
-}
-
-impl CounterEvent {
-    /// Opens it on this machine.
-    ///
-    /// # Errors
-    /// The kernel refused.
-    pub fn open(&self) -> io::Result<PerfCounter> {
-        match self.uncore {
-            true => PerfCounter::of_unit(self.kind, self.configs, self.cpu),
-            false => PerfCounter::of_processor((self.kind, self.configs[0]), self.cpu),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Lack;
+use super::event::Lack;
 
 /// Where it is mounted, below the root.
 const MOUNTED: &str = "sys/fs/resctrl";

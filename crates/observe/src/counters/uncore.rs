@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{CounterEvent, Lack};
+use super::event::{CounterEvent, Lack};
 use crate::pmu::{configs, devices, kind, read};
 use isotherm_topology::cpu_list;
 

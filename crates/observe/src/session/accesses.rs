@@ -1,15 +1,13 @@
 //! Access counts of a session file: what has been counted since the last look.
 
-use std::collections::BTreeMap;
 use std::mem::size_of;
 use std::os::unix::fs::FileExt;
 
 use isotherm_abi::accesses::{PAGE_SHIFT, REGION_COUNT_BYTES, REGION_PAGES, REGION_SHIFT};
 
-use super::{SessionError, SessionFile, tables};
-
-/// Counts by slot as they were last read; slots without any are not there.
-pub(super) type CountsRead = BTreeMap<u64, Vec<u64>>;
+use super::error::SessionError;
+use super::file::SessionFile;
+use super::record::long;
 
 impl SessionFile {
     /// Hands over what was counted since the last call, as (address of a page of 4 KiB, counts).
@@ -21,7 +19,7 @@ impl SessionFile {
         let (table, counts) = (self.header.regions, self.header.access_counts);
         self.read_records(table, size_of::<u64>(), 0, table.slots, |slot, record| {
             // The runtime stores the region's number plus 1.
-            if let Some(region) = tables::long(record, 0).checked_sub(1) {
+            if let Some(region) = long(record, 0).checked_sub(1) {
                 regions.push((slot, region));
             }
         })?;
@@ -39,7 +37,7 @@ impl SessionFile {
             let read = read.or_insert_with(|| vec![0; REGION_PAGES as usize]);
             let words = bytes.chunks_exact(size_of::<u64>());
             for ((page, known), word) in (0..).zip(read).zip(words) {
-                let now = tables::long(word, 0);
+                let now = long(word, 0);
                 if now > *known {
                     take(start + (page << PAGE_SHIFT), now - *known);
                 }

@@ -9,7 +9,7 @@ use isotherm_abi::session::{
 };
 use isotherm_abi::{CHUNK_BYTES, CHUNK_SHIFT, MAX_DEPTH, VERSION};
 
-use super::SessionError;
+use super::error::SessionError;
 
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = size_of::<SessionHeader>();

@@ -10,39 +10,18 @@
 //! used as an offset.
 
 mod accesses;
+mod error;
+mod file;
 mod header;
 mod owners;
+mod record;
 mod tables;
 
-use std::fs::{File, OpenOptions};
-use std::mem::{offset_of, size_of};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{Ordering, fence};
-
-use isotherm_abi::session::{SessionHeader, TouchRecord, TouchRing};
-use isotherm_sys::private::check_file;
-use rustix::fs::OFlags;
-
-use accesses::CountsRead;
-
+pub use error::SessionError;
+pub use file::SessionFile;
 pub use header::{HEADER_BYTES, Header, Progress, Table};
 pub use owners::{Owned, Owner};
 pub use tables::{Module, SessionSite, SiteNumbers};
-
-/// Why a session file cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub enum SessionError {
-    /// Its header is still empty; look again later.
-    #[error("it is still empty")]
-    NotYet,
-    /// It is not what the runtime writes.
-    #[error("{0}")]
-    Wrong(String),
-    /// It could not be read.
-    #[error("{0}")]
-    Unreadable(#[from] std::io::Error),
-}
 
 /// Pid and number of a session file's name, `<pid>.<n>`.
 #[must_use]
@@ -51,138 +30,4 @@ pub fn parse_name(name: &str) -> Option<(u32, u32)> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     (digits(pid) && digits(number)).then_some(())?;
     Some((pid.parse().ok()?, number.parse().ok()?))
-}
-
-/// An open session file.
-#[derive(Debug)]
-pub struct SessionFile {
-    file: File,
-    path: PathBuf,
-    header: Header,
-    /// May be written too: then the runtime is told how far its touches were read.
-    writable: bool,
-    touches_read: u64,
-    counts_read: CountsRead,
-}
-
-impl SessionFile {
-    /// Opens and checks a file.
-    ///
-    /// # Errors
-    /// It cannot be opened, is no plain file of this user's alone, or its header is wrong or not yet there.
-    pub fn open(path: &Path) -> Result<Self, SessionError> {
-        // A planted link is not followed, and the open does not wait for the other end of a planted pipe.
-        let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-        let open = |write| {
-            OpenOptions::new()
-                .read(true)
-                .write(write)
-                .custom_flags(careful.bits() as i32)
-                .open(path)
-        };
-        let (file, writable) = match open(true) {
-            Ok(file) => (file, true),
-            Err(_) => (open(false)?, false),
-        };
-        check_file(&file).map_err(|error| SessionError::Wrong(error.to_string()))?;
-        let header = Header::check(&read_header(&file)?, file.metadata()?.len())?;
-        Ok(Self {
-            file,
-            path: path.to_owned(),
-            header,
-            writable,
-            touches_read: 0,
-            counts_read: CountsRead::default(),
-        })
-    }
-
-    /// Where it lies.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// The part of its header that never changes.
-    #[must_use]
-    pub const fn header(&self) -> &Header {
-        &self.header
-    }
-
-    /// How far the runtime has come.
-    ///
-    /// # Errors
-    /// The file was cut short.
-    pub fn progress(&self) -> Result<Progress, SessionError> {
-        let bytes = read_header(&self.file)?;
-        // The records are read after the counts that announce them.
-        fence(Ordering::Acquire);
-        Ok(self.header.progress(&bytes))
-    }
-
-    /// Hands the trapped accesses that were not yet read to `take` as (address, time), oldest
-    /// first. Returns how many were overwritten before they could be read.
-    ///
-    /// # Errors
-    /// The file was cut short.
-    pub fn read_touches(
-        &mut self,
-        progress: &Progress,
-        mut take: impl FnMut(u64, u64),
-    ) -> Result<u64, SessionError> {
-        const RECORD: u64 = size_of::<TouchRecord>() as u64;
-        let slots = self.header.touches.slots;
-        let written = progress.touches_written;
-        if slots == 0 || written <= self.touches_read {
-            return Ok(0);
-        }
-        let first = self.touches_read.max(written.saturating_sub(slots));
-        let mut records = Vec::with_capacity((written - first) as usize);
-        let mut position = first;
-        while position < written {
-            let slot = position & (slots - 1);
-            let run = (slots - slot).min(written - position);
-            let mut bytes = vec![0; (run * RECORD) as usize];
-            let offset = self.header.touches.offset + slot * RECORD;
-            self.file.read_exact_at(&mut bytes, offset)?;
-            records.extend(bytes.chunks_exact(RECORD as usize).map(|record| {
-                let (address, time) = record.split_at(offset_of!(TouchRecord, time_ns));
-                (tables::long(address, 0), tables::long(time, 0))
-            }));
-            position += run;
-        }
-        // What the runtime has written since may have gone over the oldest of these.
-        let since = self.progress()?.touches_written;
-        let overwritten = since.saturating_sub(slots).saturating_sub(first);
-        let skipped = overwritten.min(records.len() as u64);
-        for (address, time) in &records[skipped as usize..] {
-            take(*address, *time);
-        }
-        let lost = first - self.touches_read + skipped;
-        self.touches_read = written;
-        self.tell_touches_read();
-        Ok(lost)
-    }
-
-    /// Informative for the runtime: it never waits for the reader, so a failure changes nothing.
-    fn tell_touches_read(&self) {
-        const READ: usize = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, read);
-        if self.writable {
-            let _ = self
-                .file
-                .write_all_at(&self.touches_read.to_ne_bytes(), READ as u64);
-        }
-    }
-}
-
-fn read_header(file: &File) -> Result<[u8; HEADER_BYTES], SessionError> {
-    let mut bytes = [0; HEADER_BYTES];
-    let mut filled = 0;
-    while filled < HEADER_BYTES {
-        match file.read_at(&mut bytes[filled..], filled as u64)? {
-            // Cut short, or just made and not yet given its length.
-            0 => return Err(SessionError::NotYet),
-            more => filled += more,
-        }
-    }
-    Ok(bytes)
 }

@@ -15,8 +15,11 @@ use isotherm_abi::{CHUNK_BYTES, CHUNK_SHIFT};
 use rustix::fs::{SeekFrom, seek};
 use rustix::io::Errno;
 
-use super::tables::{long, pages, word};
-use super::{Progress, SessionError, SessionFile};
+use super::error::SessionError;
+use super::file::SessionFile;
+use super::header::Progress;
+use super::record::{long, word};
+use super::tables::pages;
 
 /// Who made some memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -8,7 +8,10 @@ use isotherm_abi::session::{FrameRecord, ModuleRecord, NO_MODULE, SiteRecord};
 use isotherm_model::site::{Frame, SiteId, SiteKind};
 use isotherm_sys::memory::PAGE_BYTES;
 
-use super::{Progress, SessionError, SessionFile, Table};
+use super::error::SessionError;
+use super::file::SessionFile;
+use super::header::{Progress, Table};
+use super::record::{long, word};
 
 /// Longest module path that is believed, `PATH_MAX`.
 const PATH_AT_MOST: u32 = 4096;
@@ -71,20 +74,6 @@ impl SessionSite {
             })
             .collect()
     }
-}
-
-pub(super) fn word(bytes: &[u8], offset: usize) -> u32 {
-    bytes
-        .get(offset..)
-        .and_then(|rest| rest.first_chunk())
-        .map_or(0, |chunk| u32::from_ne_bytes(*chunk))
-}
-
-pub(super) fn long(bytes: &[u8], offset: usize) -> u64 {
-    bytes
-        .get(offset..)
-        .and_then(|rest| rest.first_chunk())
-        .map_or(0, |chunk| u64::from_ne_bytes(*chunk))
 }
 
 impl SessionFile {

@@ -10,7 +10,25 @@ use isotherm_model::watch::AccessReport;
 use super::damon::{Damon, PhysicalDamon};
 use super::page_idle::PageIdle;
 use super::scan_context::ScanContext;
-use super::watcher::AccessedBitSource;
+
+/// Where accessed bits come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessedBitSource {
+    /// From DAMON where it can be had, else by mappings where no sample is usable: a mapping tells little
+    /// beside samples, and its pages cost the program more than those do.
+    #[default]
+    Auto,
+    /// From DAMON.
+    Damon,
+    /// From DAMON by frame where it can be had, else by mappings.
+    DamonPhysical,
+    /// By mappings: `clear_refs` and `smaps`.
+    Mappings,
+    /// From the bitmap of idle pages where it can be had, else by mappings.
+    PageIdle,
+    /// From nowhere.
+    Off,
+}
 
 /// One that knows more than mappings.
 #[derive(Debug)]

@@ -18,7 +18,7 @@
 //! dropped. Files of other users are never opened: of a process only what the kernel writes under
 //! `/proc` is read, and its code is read from its memory, not from the path that it names.
 
-mod bit_source;
+pub mod bit_source;
 pub mod bits;
 pub mod candidates;
 pub mod damon;

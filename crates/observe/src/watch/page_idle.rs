@@ -30,8 +30,8 @@ use super::memory::ProcessMemory;
 use super::scan_context::ScanContext;
 use super::scan_interval::ScanInterval;
 use crate::accessed::{WINDOW, next_window};
-use crate::clock::Clock;
 use crate::perf_source::empty_report;
+use isotherm_model::port::Clock;
 
 /// Where the bitmap is, below the root.
 pub(crate) const BITMAP: &str = "sys/kernel/mm/page_idle/bitmap";

@@ -16,11 +16,11 @@ use isotherm_model::words::counted;
 use isotherm_sys::perf::{PerfEventAttributes, Sampler};
 
 use super::scan_interval::ScanInterval;
-use crate::clock::Clock;
+use crate::own_samples::THIS_THREAD;
 use crate::perf_source::{Addressing, EventKind, PerfEvent, PerfSource, empty_report};
-use crate::probe::THIS_THREAD;
 use crate::sample_cost::{GUESS, Gaps, SamplePrice};
 use crate::source::SampleSource;
+use isotherm_model::port::Clock;
 use isotherm_symbols::code::Code;
 use isotherm_symbols::decode::Architecture;
 

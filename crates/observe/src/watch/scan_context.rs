@@ -7,7 +7,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::units::Nanos;
 
 use super::memory::ProcessMemory;
-use crate::clock::Clock;
+use isotherm_model::port::Clock;
 
 /// One look at the processes that are watched.
 #[derive(Clone, Copy)]

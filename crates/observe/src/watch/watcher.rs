@@ -11,7 +11,7 @@ use isotherm_model::watch::{
     AccessReport, Observation, Placed, SourceKind, UnitResidency, Watched,
 };
 
-use super::bit_source::BitSource;
+use super::bit_source::{AccessedBitSource, BitSource};
 use super::bits::MappingBits;
 use super::candidates::{Candidate, Candidates, Filter, ProcessSelection};
 use super::memory::{NodeLayout, ProcessMemory, capacity};
@@ -20,29 +20,10 @@ use super::samples::{SampleRate, SampleWorth, Samples};
 use super::scan_context::ScanContext;
 use super::scan_interval::{ScanInterval, affordable_hz};
 use super::source_throttle::{SourceThrottle, ThrottleStatus};
-use crate::clock::Clock;
 use crate::perf_source::empty_report;
 use crate::sample_cost::Gaps;
 use crate::source::SampleSource;
-
-/// Where accessed bits come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum AccessedBitSource {
-    /// From DAMON where it can be had, else by mappings where no sample is usable: a mapping tells little
-    /// beside samples, and its pages cost the program more than those do.
-    #[default]
-    Auto,
-    /// From DAMON.
-    Damon,
-    /// From DAMON by frame where it can be had, else by mappings.
-    DamonPhysical,
-    /// By mappings: `clear_refs` and `smaps`.
-    Mappings,
-    /// From the bitmap of idle pages where it can be had, else by mappings.
-    PageIdle,
-    /// From nowhere.
-    Off,
-}
+use isotherm_model::port::Clock;
 
 /// How to watch.
 #[derive(Clone, Debug)]

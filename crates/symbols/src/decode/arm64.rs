@@ -5,7 +5,7 @@ use yaxpeax_arm::armv8::a64::{
     InstDecoder, Instruction, Opcode, Operand as Arm, ShiftStyle, SizeCode,
 };
 
-use super::{Decode, Extend, Flow, Index, Operand, Step, Window};
+use super::instruction::{Decode, Extend, Flow, Index, Operand, Step, Window};
 
 /// Reads instructions.
 #[derive(Default)]

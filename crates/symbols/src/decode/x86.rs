@@ -5,7 +5,7 @@ use iced_x86::{
     UsedMemory,
 };
 
-use super::{Decode, Extend, Flow, Index, Operand, Step, Window};
+use super::instruction::{Decode, Extend, Flow, Index, Operand, Step, Window};
 
 /// Reads instructions; its tables are used again from one to the next.
 pub(super) struct Reader {

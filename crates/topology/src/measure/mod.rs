@@ -12,6 +12,7 @@
 
 mod caches;
 mod chase;
+mod pair;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -23,43 +24,11 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::affinity;
 use isotherm_sys::node_memory::{HUGE_PAGE, NodeMemory};
 
+pub use pair::{Pair, Rates, TRIALS};
+
 use super::grouping::{Speed, View, figures_in_words};
 use super::{limits, nodes};
 use crate::meminfo;
-
-/// What the processors of one node see of the memory of one node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pair {
-    /// Node of the processors.
-    pub cpu_node: u32,
-    /// Node of the memory.
-    pub memory_node: u32,
-    /// A load that depends on the one before, from memory.
-    pub latency: Nanos,
-    /// One entry for each number of threads, in their order.
-    pub rates: Vec<Rates>,
-}
-
-/// Bandwidth of a number of threads, in bytes a second.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rates {
-    /// Threads, each pinned to a processor of its own.
-    pub threads: u32,
-    /// Reading.
-    pub read: u64,
-    /// Writing, by ordinary stores; that lines are read before they are written is not counted.
-    pub write: u64,
-    /// `a[i] = b[i] + 3 c[i]`: two bytes read for one written, all three counted.
-    pub triad: u64,
-}
-
-impl Pair {
-    /// The most of one kind that any number of threads reached.
-    #[must_use]
-    pub fn most(&self, kind: fn(&Rates) -> u64) -> u64 {
-        self.rates.iter().map(kind).max().unwrap_or(0)
-    }
-}
 
 /// How to measure.
 #[derive(Clone, Copy, Debug)]
@@ -83,8 +52,9 @@ impl Default for MeasureSettings {
     }
 }
 
-/// Trials of a bandwidth; other programs only take from it, so the best is the nearest.
-pub const TRIALS: u32 = 3;
+/// Below this share of their time, threads have had to wait for processors and a note says so.
+const RAN_AT_LEAST: f64 = 0.9;
+
 /// Least memory to work on.
 pub const MEMORY_AT_LEAST: Bytes = Bytes(64 << 20);
 /// The working set is so many times the caches: a cyclic order of accesses then finds next to
@@ -92,9 +62,6 @@ pub const MEMORY_AT_LEAST: Bytes = Bytes(64 << 20);
 const TIMES_THE_CACHES: u64 = 4;
 /// One part in so many of a node's available memory is taken at most, so that others go on.
 const PART_OF_AVAILABLE: u64 = 4;
-
-/// Below this share of their time, threads have had to wait for processors and a note says so.
-const RAN_AT_LEAST: f64 = 0.9;
 
 /// What is being measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

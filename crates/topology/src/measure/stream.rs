@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use isotherm_sys::affinity;
 
-use super::{Rates, TRIALS};
+use super::pair::{Rates, TRIALS};
 
 /// Words between two looks at the clock: 4 MiB.
 const BLOCK: usize = (4 << 20) / size_of::<u64>();

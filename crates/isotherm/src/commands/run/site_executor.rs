@@ -4,7 +4,6 @@ use std::path::Path;
 
 use isotherm_abi::config::Mover;
 use isotherm_act::movement::in_program::InProgram;
-use isotherm_act::movement::limit::RealClock;
 use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::system::Kernel;
 use isotherm_act::movement::undo::Undo;
@@ -17,6 +16,7 @@ use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::port::{Executor, RangeExecutor};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::clock::MachineClock;
 
 use crate::cli::RunArgs;
 use crate::launch::Ready;
@@ -28,7 +28,7 @@ pub(super) enum SiteExecutor {
     /// On the emulated pair the runtime moves.
     Requests(PlacementRequestWriter),
     /// On real nodes we do, or the runtime at our request.
-    Nodes(Box<SiteMoves<NodeMover, RealClock>>),
+    Nodes(Box<SiteMoves<NodeMover, MachineClock>>),
 }
 
 /// Moves pages between nodes, and remembers where they were if it is asked to.
@@ -76,7 +76,7 @@ impl SiteExecutor {
             }
             return Self::Requests(PlacementRequestWriter::new(sessions));
         }
-        let clock = RealClock::default();
+        let clock = MachineClock;
         let by_kernel = Migration::new(kernel());
         let mover: Box<dyn RangeExecutor> = match args.mover {
             Mover::Kernel => Box::new(by_kernel),

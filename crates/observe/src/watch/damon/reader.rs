@@ -21,7 +21,8 @@ use std::thread::JoinHandle;
 use isotherm_model::units::Nanos;
 
 use super::admin::{Admin, Monitoring, Region};
-use crate::clock::{Clock, MachineClock};
+use crate::clock::MachineClock;
+use isotherm_model::port::Clock;
 
 /// A kdamond's number, and a second one that tells it from those which had the first one before.
 pub(super) type Kdamond = (usize, u32);

@@ -10,10 +10,10 @@ use isotherm_model::units::Nanos;
 use isotherm_model::watch::{AccessReport, SourceKind};
 
 use super::{BITMAP, LISTED, PageIdle, TAIL};
-use crate::clock::Clock;
 use crate::watch::frames::PRESENT;
 use crate::watch::memory::ProcessMemory;
 use crate::watch::scan_context::ScanContext;
+use isotherm_model::port::Clock;
 
 const PAGE: u64 = 4096;
 const UNIT: u64 = 64 * PAGE;

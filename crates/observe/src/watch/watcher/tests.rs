@@ -12,12 +12,12 @@ use isotherm_model::batch::Epoch;
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::{AccessedBitSource, BitSource, Watcher, WatcherConfig};
-use crate::clock::Clock;
 use crate::source::SampleSource;
 use crate::watch::candidates::{Filter, ProcessSelection};
 use crate::watch::damon::fake_kdamond;
 use crate::watch::frames::PRESENT;
 use crate::watch::samples::SampleRate;
+use isotherm_model::port::Clock;
 
 const PAGE: u64 = 4096;
 
@@ -127,7 +127,7 @@ impl Machine {
     }
 }
 
-impl Clock for Rc<Machine> {
+impl Clock for Machine {
     fn now(&self) -> Nanos {
         Nanos(self.now.get())
     }

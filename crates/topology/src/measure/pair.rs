@@ -1,0 +1,40 @@
+//! The result of a measurement: latency and bandwidth of one pair of processor node and memory node.
+
+use isotherm_model::units::Nanos;
+
+/// Trials of a bandwidth; other programs only take from it, so the best is the nearest.
+pub const TRIALS: u32 = 3;
+
+/// What the processors of one node see of the memory of one node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Node of the processors.
+    pub cpu_node: u32,
+    /// Node of the memory.
+    pub memory_node: u32,
+    /// A load that depends on the one before, from memory.
+    pub latency: Nanos,
+    /// One entry for each number of threads, in their order.
+    pub rates: Vec<Rates>,
+}
+
+/// Bandwidth of a number of threads, in bytes a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rates {
+    /// Threads, each pinned to a processor of its own.
+    pub threads: u32,
+    /// Reading.
+    pub read: u64,
+    /// Writing, by ordinary stores; that lines are read before they are written is not counted.
+    pub write: u64,
+    /// `a[i] = b[i] + 3 c[i]`: two bytes read for one written, all three counted.
+    pub triad: u64,
+}
+
+impl Pair {
+    /// The most of one kind that any number of threads reached.
+    #[must_use]
+    pub fn most(&self, kind: fn(&Rates) -> u64) -> u64 {
+        self.rates.iter().map(kind).max().unwrap_or(0)
+    }
+}
