@@ -8,7 +8,7 @@ use crate::outcome::{Action, Outcome};
 use crate::page::{EpochView, PageIndex};
 use crate::plan::{Item, Plan};
 use crate::profile::Segment;
-use crate::tier::TierIndex;
+use crate::tier::{TierIndex, Tiers};
 use crate::units::{Bytes, Nanos};
 
 /// Time, as an argument: a live run uses the machine's clocks, a test sets them by hand.
@@ -84,10 +84,10 @@ pub trait SitePolicy {
     /// Its name on the command line: `thermos`.
     fn name(&self) -> &'static str;
 
-    /// True where data of sites that the plan does not name belongs in the fastest tier too (first
-    /// touch, all fast); else it goes to the slowest.
-    fn unnamed_sites_go_fast(&self) -> bool {
-        false
+    /// The tier of data that the plan does not name, where the policy wants one for all data (first touch, all fast, all
+    /// slow).
+    fn tier_of_all(&self, _tiers: &Tiers) -> Option<TierIndex> {
+        None
     }
 
     /// Why the sites it takes may hold more than the tier, in words; none where they never do.
@@ -106,8 +106,8 @@ impl<P: SitePolicy + ?Sized> SitePolicy for &P {
         (**self).name()
     }
 
-    fn unnamed_sites_go_fast(&self) -> bool {
-        (**self).unnamed_sites_go_fast()
+    fn tier_of_all(&self, tiers: &Tiers) -> Option<TierIndex> {
+        (**self).tier_of_all(tiers)
     }
 
     fn overfills(&self) -> Option<&'static str> {

@@ -5,6 +5,7 @@
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};
+use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
 /// Everything goes to the fastest tier.
@@ -16,8 +17,8 @@ impl SitePolicy for AllFast {
         "all-fast"
     }
 
-    fn unnamed_sites_go_fast(&self) -> bool {
-        true
+    fn tier_of_all(&self, _tiers: &Tiers) -> Option<TierIndex> {
+        Some(TierIndex::FASTEST)
     }
 
     fn overfills(&self) -> Option<&'static str> {

@@ -2,6 +2,7 @@
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};
+use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
 /// Everything goes to the slowest tier.
@@ -11,6 +12,10 @@ pub struct AllSlow;
 impl SitePolicy for AllSlow {
     fn name(&self) -> &'static str {
         "all-slow"
+    }
+
+    fn tier_of_all(&self, tiers: &Tiers) -> Option<TierIndex> {
+        Some(tiers.slowest())
     }
 
     fn choose(&self, items: &[Item], _capacity: Bytes) -> Vec<Choice> {

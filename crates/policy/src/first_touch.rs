@@ -8,6 +8,7 @@
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};
+use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
 /// Sites in the order of first allocation until the tier is full.
@@ -19,8 +20,8 @@ impl SitePolicy for FirstTouch {
         "first-touch"
     }
 
-    fn unnamed_sites_go_fast(&self) -> bool {
-        true
+    fn tier_of_all(&self, _tiers: &Tiers) -> Option<TierIndex> {
+        Some(TierIndex::FASTEST)
     }
 
     fn overfills(&self) -> Option<&'static str> {

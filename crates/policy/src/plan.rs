@@ -194,8 +194,8 @@ fn callers_of(
 /// Where data goes that no assignment names. Small and rare sites were profiled as one, so they
 /// follow the arena they shared; without it they are unknown and placed as first touch would.
 fn default_tier(request: &PlanRequest<'_>, assignments: &[Assignment]) -> TierIndex {
-    if request.policy.unnamed_sites_go_fast() {
-        return TierIndex::FASTEST;
+    if let Some(tier) = request.policy.tier_of_all(request.tiers) {
+        return tier;
     }
     let shared = assignments.iter().find(|a| a.site == SiteId::SHARED);
     shared.map_or(TierIndex::FASTEST, |shared| shared.tier)
