@@ -31,7 +31,7 @@ pub struct Configuration {
     pub tiers: Option<Tiers>,
     /// Tier of what no entry names.
     pub default_tier: TierIndex,
-    /// Tier of each site.
+    /// Tier of each site ([`Plan::tiers_by_site`]).
     pub entries: Vec<(SiteId, TierIndex)>,
     /// Tier of each direct caller ([`Plan::tiers_by_caller`]), where all are known.
     pub callers: Option<BTreeMap<CallerId, Option<TierIndex>>>,
@@ -122,15 +122,10 @@ impl Configuration {
         if plan.policy == "first-touch" {
             return Self::all_in(plan, TierIndex::FASTEST);
         }
-        let entries = plan
-            .assignments
-            .iter()
-            .filter(|assignment| assignment.site > SiteId::SHARED)
-            .map(|assignment| (assignment.site, assignment.tier))
-            .collect();
+        let callers = plan.tiers_by_caller();
         Self {
-            entries,
-            callers: plan.tiers_by_caller(),
+            entries: plan.tiers_by_site(callers.as_ref()),
+            callers,
             ..Self::all_in(plan, plan.default_tier)
         }
     }

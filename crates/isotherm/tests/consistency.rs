@@ -171,8 +171,8 @@ fn sites_are_counted_alike_everywhere() {
     let said = String::from_utf8(planned.stderr).unwrap();
     let named = plan().assignments.len();
     let idle = format!(
-        "{} left to the default tier",
-        counted(sites - named, "site")
+        " also gets {}, with the arena that small sites share",
+        counted(sites - named, "small site")
     );
     assert_eq!(said.contains(&idle), sites > named, "{said}");
 }

@@ -98,12 +98,17 @@ pub fn find<'a>(plan: &'a Plan, text: &str) -> Result<&'a Assignment, ExplainErr
 }
 
 /// Why is this here: the rank, value, weight and hotness of a site, what stands before it, and what
-/// would have to change for it to move.
+/// would have to change for it to move. A text that means none of the sites with an assignment may be the id of a small
+/// site, or its beginning.
 ///
 /// # Errors
 /// The text means no site, or several.
 pub fn explain(plan: &Plan, text: &str) -> Result<String, ExplainError> {
-    let site = find(plan, text)?;
+    let site = match find(plan, text) {
+        Ok(site) => site,
+        Err(ExplainError::Unknown { text }) => return explain_small(plan, text),
+        Err(error) => return Err(error),
+    };
     let mut ranked: Vec<&Assignment> = plan.assignments.iter().collect();
     ranked.sort_by(|a, b| a.hotter_first(b));
     let rank = ranked.iter().position(|a| a.site == site.site).unwrap_or(0);
@@ -144,6 +149,34 @@ pub fn explain(plan: &Plan, text: &str) -> Result<String, ExplainError> {
     line(format!("  before   {}", before(plan, &ranked[..rank])));
     line(format!("  to move  {}", to_move(plan, &ranked, rank)));
     Ok(out)
+}
+
+/// Why a small site is where it is.
+fn explain_small(plan: &Plan, text: String) -> Result<String, ExplainError> {
+    let beginning = text.to_ascii_lowercase();
+    let fits: Vec<SiteId> = plan
+        .small
+        .keys()
+        .copied()
+        .filter(|site| !text.is_empty() && site.to_string().starts_with(&beginning))
+        .collect();
+    match fits.as_slice() {
+        [] => Err(ExplainError::Unknown { text }),
+        [site] => Ok(format!(
+            "{site}  a small site\n  tier     {}{}\n  reason   neither memory nor {} was seen of it alone: it goes with the \
+             arena that small sites share\n",
+            tier_name(plan, plan.small_tier()),
+            emulated(plan),
+            plan.counted.noun()
+        )),
+        _ => Err(ExplainError::Ambiguous {
+            text,
+            sites: fits
+                .iter()
+                .map(|site| (*site, "a small site".to_owned()))
+                .collect(),
+        }),
+    }
 }
 
 fn tier_name(plan: &Plan, index: TierIndex) -> &str {
@@ -327,6 +360,28 @@ site 0000000000000030 slow value 1 weight 2KiB # main (bfs.cc:11)
         for part in ["fits 2 sites", "1cde455c00000010", "1cde455d00000020"] {
             assert!(error.contains(part), "{error}");
         }
+    }
+
+    #[test]
+    fn a_small_site_is_explained_by_the_arena_that_small_sites_share() {
+        let small = "site shared slow value 0 weight 4KiB\n\
+                     small none 1cde455c00000010 1cde455d00000010\n";
+        let plan = read(&format!(
+            "{}{small}",
+            PLAN.replace("default slow", "default fast")
+        ))
+        .unwrap();
+        let text = explain(&plan, "1CDE455C").unwrap();
+        for part in [
+            "1cde455c00000010",
+            "tier     slow (emulated)",
+            "the arena that small sites share",
+        ] {
+            assert!(text.contains(part), "{part} is not in\n{text}");
+        }
+        let error = explain(&plan, "1cde455").unwrap_err().to_string();
+        assert!(error.contains("fits 2 sites"), "{error}");
+        assert!(explain(&plan, "2cde").is_err());
     }
 
     #[test]

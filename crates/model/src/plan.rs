@@ -94,8 +94,8 @@ pub enum Caller {
     Direct {
         /// Its name.
         id: CallerId,
-        /// True where the caller was also seen in contexts that the plan does not name, because
-        /// they allocated little: their data goes to [`Plan::default_tier`].
+        /// True where the caller was also seen in contexts that have no assignment, because they
+        /// allocated little: [`Plan::small`], where the plan lists them.
         has_others: bool,
     },
 }
@@ -156,6 +156,9 @@ pub struct Plan {
     pub tiers: Tiers,
     /// Where data of sites that it does not name goes.
     pub default_tier: TierIndex,
+    /// Sites that were seen and have no assignment, because they allocated too little for memory of their own, with who
+    /// asks for it. Their data goes to [`Plan::small_tier`]. Empty in plans from before these were listed.
+    pub small: BTreeMap<SiteId, Caller>,
     /// Its standing between the bounds.
     pub standing: PlanBounds,
     /// Sites, by value per byte descending, then by id.
@@ -210,18 +213,40 @@ impl Plan {
     /// The tier for this site.
     #[must_use]
     pub fn tier_of(&self, site: SiteId) -> TierIndex {
-        self.assignments
+        let assignment = self.assignments.iter().find(|a| a.site == site);
+        assignment.map_or_else(|| self.unassigned_tier(site), |a| a.tier)
+    }
+
+    /// The tier for this site, which has no assignment.
+    #[must_use]
+    pub fn unassigned_tier(&self, site: SiteId) -> TierIndex {
+        match self.small.contains_key(&site) {
+            true => self.small_tier(),
+            false => self.default_tier,
+        }
+    }
+
+    /// The tier of the [small sites](Self::small): that of the arena which they shared while they were recorded. A plan
+    /// that lists none cannot tell them from sites that were never seen.
+    #[must_use]
+    pub fn small_tier(&self) -> TierIndex {
+        let mut shared = self
+            .assignments
             .iter()
-            .find(|a| a.site == site)
-            .map_or(self.default_tier, |a| a.tier)
+            .filter(|a| a.site == SiteId::SHARED && !self.small.is_empty());
+        shared.next().map_or(self.default_tier, |a| a.tier)
+    }
+
+    /// True where the small sites go elsewhere than to the default tier, so that a run must know them.
+    fn small_are_elsewhere(&self) -> bool {
+        !self.small.is_empty() && self.small_tier() != self.default_tier
     }
 
     /// The tier of everything that each direct caller allocates; `None` for a caller whose contexts
     /// go to different tiers. Where all sites of a caller agree, a context of it that was never seen
-    /// goes with them.
+    /// goes with them. A caller that is not among them has no site in the plan, or small ones of the default tier only.
     ///
-    /// `None` as a whole if a site's caller is unknown: only where all are known does a caller that
-    /// is not among them have no site in the plan.
+    /// `None` as a whole if a site's caller is unknown: it may be any.
     #[must_use]
     pub fn tiers_by_caller(&self) -> Option<BTreeMap<CallerId, Option<TierIndex>>> {
         let mut callers = BTreeMap::new();
@@ -233,12 +258,49 @@ impl Plan {
                 Caller::Direct { id, has_others } => (id, has_others),
             };
             let known = callers.entry(id).or_insert(Some(site.tier));
-            let differs = has_others && site.tier != self.default_tier;
-            if *known != Some(site.tier) || differs {
+            let others_differ =
+                has_others && self.small.is_empty() && site.tier != self.default_tier;
+            if *known != Some(site.tier) || others_differ {
                 *known = None;
             }
         }
+        let (small_tier, are_elsewhere) = (self.small_tier(), self.small_are_elsewhere());
+        for caller in self.small.values() {
+            match caller {
+                Caller::Unknown if are_elsewhere => return None,
+                Caller::Direct { id, .. } if are_elsewhere || callers.contains_key(id) => {
+                    let known = callers.entry(*id).or_insert(Some(small_tier));
+                    *known = known.filter(|tier| *tier == small_tier);
+                }
+                Caller::Unknown | Caller::None | Caller::Direct { .. } => {}
+            }
+        }
         Some(callers)
+    }
+
+    /// The tier of each site whose data would go elsewhere if `callers` ([`Self::tiers_by_caller`]) and the default tier
+    /// alone decided; of the sites with an assignment all, so that a run can say which of them it made.
+    #[must_use]
+    pub fn tiers_by_site(
+        &self,
+        callers: Option<&BTreeMap<CallerId, Option<TierIndex>>>,
+    ) -> Vec<(SiteId, TierIndex)> {
+        let small_tier = self.small_tier();
+        let is_decided = |caller| match caller {
+            Caller::Direct { id, .. } => {
+                callers.is_some_and(|callers| callers.get(&id) == Some(&Some(small_tier)))
+            }
+            Caller::Unknown | Caller::None => false,
+        };
+        let sites = self.assignments.iter().filter(|a| a.site > SiteId::SHARED);
+        let planned = sites.map(|site| (site.site, site.tier));
+        let are_elsewhere = self.small_are_elsewhere();
+        let small = self
+            .small
+            .iter()
+            .filter(|(_, caller)| are_elsewhere && !is_decided(**caller))
+            .map(|(site, _)| (*site, small_tier));
+        planned.chain(small).collect()
     }
 
     /// Bytes that the plan puts into a tier, by its weights.
@@ -329,6 +391,7 @@ mod tests {
             depth: 4,
             tiers: Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER),
             default_tier: FAST,
+            small: BTreeMap::new(),
             standing: PlanBounds::default(),
             assignments,
             frames: BTreeMap::new(),
@@ -357,6 +420,69 @@ mod tests {
             (5, Some(FAST)),
         ];
         assert_eq!(tiers, expected.map(|(id, tier)| (CallerId(id), tier)));
+    }
+
+    /// The plan of the test above with small sites whose shared arena is slow.
+    fn with_small() -> Plan {
+        let small = [
+            (15, alone(1)),
+            (35, alone(3)),
+            (75, alone(7)),
+            (76, alone(7)),
+            (85, Caller::None),
+        ];
+        Plan {
+            small: small.map(|(site, caller)| (SiteId(site), caller)).into(),
+            ..plan(vec![
+                site(11, FAST, with_others(1)),
+                site(31, SLOW, with_others(3)),
+                site(91, FAST, alone(9)),
+                site(1, SLOW, Caller::Unknown),
+            ])
+        }
+    }
+
+    #[test]
+    fn small_sites_follow_the_shared_arena_and_sites_that_were_never_seen_the_default() {
+        let plan = with_small();
+        let tiers = [11, 15, 31, 35, 75, 85, 1, 99].map(|site| plan.tier_of(SiteId(site)));
+        let expected = [FAST, SLOW, SLOW, SLOW, SLOW, SLOW, SLOW, FAST];
+        assert_eq!(tiers, expected);
+        let before = Plan {
+            small: BTreeMap::new(),
+            ..plan
+        };
+        assert_eq!(before.tier_of(SiteId(15)), FAST);
+        assert_eq!(before.small_tier(), FAST);
+    }
+
+    #[test]
+    fn a_run_looks_for_small_sites_only_where_their_caller_does_not_decide() {
+        let plan = with_small();
+        let callers = plan.tiers_by_caller().unwrap();
+        let expected = [(1, None), (3, Some(SLOW)), (7, Some(SLOW)), (9, Some(FAST))];
+        let expected = expected.map(|(id, tier)| (CallerId(id), tier));
+        assert_eq!(Vec::from_iter(callers.clone()), expected);
+        let sites = |callers| {
+            let sites = plan.tiers_by_site(callers).into_iter();
+            sites.map(|(site, tier)| (site.0, tier)).collect::<Vec<_>>()
+        };
+        let (planned, small) = (
+            [(11, FAST), (31, SLOW), (91, FAST)],
+            [(15, SLOW), (85, SLOW)],
+        );
+        assert_eq!(sites(Some(&callers)), [&planned[..], &small].concat());
+        assert_eq!(sites(None).len(), plan.small.len() + planned.len());
+    }
+
+    #[test]
+    fn small_sites_of_the_default_tier_need_not_be_known() {
+        let mut plan = with_small();
+        plan.default_tier = SLOW;
+        let callers = plan.tiers_by_caller().unwrap();
+        assert_eq!(callers.get(&CallerId(7)), None);
+        assert_eq!(callers[&CallerId(1)], None);
+        assert_eq!(plan.tiers_by_site(Some(&callers)).len(), 3);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! standing planned 912 first-touch 401 bound 950 total 1200
 //! site 00000000000000ab fast value 512 weight 128MiB caller 00000000000000cd  # main (bfs.cc:7) -- taken: it fits
 //! site shared slow value 3 weight 1028KiB  # small and rare sites -- left out: ...
+//! small 00000000000000cd 0000000000000011 0000000000000012
 //! code 0 /home/me/bfs build-id 0123abcd
 //! frame 00000000000000ab 0 0x1234 function main file bfs.cc line 7 column 12 function-line 3
 //! ```
@@ -29,9 +30,16 @@
 //! `unknown` where it is left away), and the comment behind `value` says the same in words.
 //!
 //! `caller ID` names the site's innermost frame alone, `caller ID+` one that was also seen in contexts
-//! which no line names, `caller none` a site that no caller tells (a mapping, a call that the compiler
+//! which no `site` line names, `caller none` a site that no caller tells (a mapping, a call that the compiler
 //! named). Where all contexts of a caller go to one tier a guided run need not tell them apart, which
 //! is faster; if a line says no caller, it tells all of them apart.
+//!
+//! `default` is the tier of data that no line knows: the fastest, where it is placed as first touch would place it, fast
+//! while there is room and then slow.
+//!
+//! `small CALLER SITE ...` lists sites that were seen and allocated too little for memory of their own: they follow `site
+//! shared`, and the default where there is no such line. `CALLER` is as behind `caller`, `unknown` where no caller is said. A
+//! plan without such lines cannot tell them from sites that were never seen; all of these go to `default`.
 //!
 //! `code` numbers a module, and `frame` lines are a site's callers, innermost first: a return address as an ELF
 //! virtual address of the module, and what is known of it. A guided run finds the sites of another build of the program
@@ -48,6 +56,7 @@ use std::fmt;
 mod frames;
 mod line;
 mod read;
+mod small;
 mod words;
 mod write;
 

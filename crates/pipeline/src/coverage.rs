@@ -6,14 +6,15 @@ use std::fmt;
 use isotherm_model::plan::Plan;
 use isotherm_model::site::SiteId;
 
-/// Sites of a plan and of a run, compared. The shared arena exists in every run and is left out.
+/// Sites of a plan and of a run, compared. The shared arena exists in every run and is left out, and so are the small sites
+/// that the plan lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
     /// In both.
     pub matched: Vec<SiteId>,
     /// The plan names them, the run never made them.
     pub only_in_plan: Vec<SiteId>,
-    /// The run made them, the plan does not name them; they get the default tier.
+    /// The run made them, the plan does not know them; they get the default tier.
     pub only_in_run: Vec<SiteId>,
     /// Value of the plan's sites that matched.
     pub matched_value: u64,
@@ -44,7 +45,10 @@ pub fn coverage(plan: &Plan, run: impl IntoIterator<Item = SiteId>) -> Coverage 
             seen.only_in_plan.push(site.site);
         }
     }
-    seen.only_in_run = run.difference(&planned).copied().collect();
+    let unknown = run.difference(&planned).copied();
+    seen.only_in_run = unknown
+        .filter(|site| !plan.small.contains_key(site))
+        .collect();
     seen
 }
 
@@ -91,7 +95,7 @@ impl fmt::Display for Coverage {
 #[cfg(test)]
 mod tests {
     use super::coverage;
-    use isotherm_model::plan::{Item, Plan};
+    use isotherm_model::plan::{Caller, Item, Plan};
     use isotherm_model::site::SiteId;
     use isotherm_model::tier::{Emulation, Tiers};
     use isotherm_model::units::Bytes;
@@ -123,6 +127,15 @@ mod tests {
             "1 of the plan's 2 sites were met (75 % of its value); 1 sites of the run are not in \
              the plan"
         );
+    }
+
+    #[test]
+    fn a_small_site_that_the_plan_lists_is_not_one_of_the_run_alone() {
+        let mut plan = of_sites(&[(10, 30)]);
+        plan.small = [(SiteId(12), Caller::None)].into();
+        let seen = coverage(&plan, [10, 12, 13].map(SiteId));
+        assert_eq!(seen.matched, [SiteId(10)]);
+        assert_eq!(seen.only_in_run, [SiteId(13)]);
     }
 
     #[test]

@@ -37,7 +37,8 @@ pub struct PlanRequest<'a> {
     pub depth: u32,
     /// Words for the sites, where known.
     pub labels: Option<&'a BTreeMap<SiteId, String>>,
-    /// Callers of all sites that were seen, those without an item included, where known.
+    /// Callers of all sites that were seen, those without an item included, where known: these are the plan's
+    /// [small sites](Plan::small).
     pub callers: Option<&'a BTreeMap<SiteId, Caller>>,
 }
 
@@ -128,7 +129,7 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
             .cloned()
             .unwrap_or_default()
     };
-    let callers = callers_of(items, request.callers);
+    let (callers, small) = callers_of(items, request.callers);
     let taken: Vec<Item> = items
         .iter()
         .zip(&placed)
@@ -159,27 +160,30 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
         depth: request.depth,
         tiers: request.tiers.clone(),
         default_tier: default_tier(request, &assignments),
+        small,
         standing: standing(items, &taken, capacity),
         assignments,
         frames: BTreeMap::new(),
     }
 }
 
-/// The callers of the items, the direct ones with whether they also have sites that are no items.
+/// The callers of the items, the direct ones with whether they also have sites that are no items; and the sites that are
+/// none, with theirs.
 fn callers_of(
     items: &[Item],
     callers: Option<&BTreeMap<SiteId, Caller>>,
-) -> BTreeMap<SiteId, Caller> {
+) -> (BTreeMap<SiteId, Caller>, BTreeMap<SiteId, Caller>) {
     let is_item: BTreeSet<SiteId> = items.iter().map(|item| item.site).collect();
-    let (mut planned, others): (BTreeMap<_, _>, BTreeMap<_, _>) = callers
+    let (mut planned, small): (BTreeMap<_, _>, BTreeMap<_, _>) = callers
         .into_iter()
         .flatten()
+        .filter(|(site, _)| **site > SiteId::SHARED)
         .map(|(site, caller)| (*site, *caller))
         .partition(|(site, _)| is_item.contains(site));
-    let others: BTreeSet<CallerId> = others
-        .into_values()
+    let others: BTreeSet<CallerId> = small
+        .values()
         .filter_map(|caller| match caller {
-            Caller::Direct { id, .. } => Some(id),
+            Caller::Direct { id, .. } => Some(*id),
             Caller::Unknown | Caller::None => None,
         })
         .collect();
@@ -188,7 +192,7 @@ fn callers_of(
             *has_others = others.contains(id);
         }
     }
-    planned
+    (planned, small)
 }
 
 /// Where data goes that no assignment names. Small and rare sites were profiled as one, so they

@@ -42,6 +42,10 @@ pub struct PlanSummary {
     pub planned_of_bound: f64,
     /// Sites of the plan that the profile does not have.
     pub unmatched_sites: usize,
+    /// Sites of the profile that the plan lists as small.
+    pub small_sites: usize,
+    /// Tier of their data.
+    pub small_tier: String,
     /// Sites of the profile that the plan does not name.
     pub unnamed_sites: usize,
 }
@@ -80,16 +84,17 @@ impl PlanSummary {
             .tiers
             .get(TierIndex::FASTEST)
             .map_or(Bytes::ZERO, |tier| tier.capacity);
-        let default_tier = plan.tiers.get(plan.default_tier);
+        let name = |index| plan.tiers.get(index).map(|tier| tier.name.clone());
+        let unassigned = sites.iter().filter(|site| site.reason.is_none());
+        let (small, unnamed): (Vec<&SiteRow>, Vec<&SiteRow>) =
+            unassigned.partition(|site| plan.small.contains_key(&site.id));
         Self {
             policy: plan.policy.clone(),
             value: plan.value.word(),
             valued: plan.valued(),
             weight: plan.weight.word(),
             tiers: tiers.collect(),
-            default_tier: default_tier
-                .map(|tier| tier.name.clone())
-                .unwrap_or_default(),
+            default_tier: name(plan.default_tier).unwrap_or_default(),
             fast_capacity_bytes: fast.0,
             fast_capacity_share: share(fast.0, totals.footprint_bytes),
             total_value: standing.total,
@@ -102,7 +107,9 @@ impl PlanSummary {
                 .iter()
                 .filter(|a| !known(&a.site.to_string()))
                 .count(),
-            unnamed_sites: sites.iter().filter(|site| site.reason.is_none()).count(),
+            small_sites: small.len(),
+            small_tier: name(plan.small_tier()).unwrap_or_default(),
+            unnamed_sites: unnamed.len(),
         }
     }
 

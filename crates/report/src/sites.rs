@@ -154,7 +154,7 @@ pub(crate) fn rows(
                 requested_bytes: site.requested.0,
                 peak_requested_bytes: site.peak_requested.0,
                 tier: plan.and_then(|plan| {
-                    let tier = assignment.map_or(plan.default_tier, |a| a.tier);
+                    let tier = assignment.map_or_else(|| plan.unassigned_tier(site.id), |a| a.tier);
                     plan.tiers.get(tier).map(|tier| tier.name.clone())
                 }),
                 reason: assignment.map(|assignment| assignment.reason.clone()),

@@ -493,18 +493,24 @@ fn saved_address(below: usize, above: usize, address: usize) -> Option<usize> {
 }
 
 /// The value of a heap allocation's context. In guided mode a caller that has one tier gives it to
-/// contexts that the plan does not know, too, and is not asked again.
+/// all of its contexts, those that the plan does not know and those that it does not list for that reason too, and is not
+/// asked again.
 fn heap_value(config: &Config, caller: Caller, context: &Context) -> u32 {
     let value = value_of(config, context, SiteHashKind::Heap);
-    // A context may begin above the caller, where that is this library.
-    if config.mode != RuntimeMode::Guided || context.frames().first() != Some(&caller.address) {
+    let Some(direct) = context.frames().first() else {
+        return value;
+    };
+    if config.mode != RuntimeMode::Guided {
         return value;
     }
     let name = site::name(&context.direct(), SiteHashKind::Heap);
     let Some(tier) = plan::tier_of_caller(config, name) else {
         return value;
     };
-    callers::learn(caller.address, tier);
+    // A context may begin above the caller, where that is this library.
+    if *direct == caller.address {
+        callers::learn(caller.address, tier);
+    }
     tier
 }
 

@@ -54,7 +54,8 @@ impl Callers {
     }
 
     /// Tier of whatever the direct caller with this name allocates, if its contexts need not be told
-    /// apart. A caller that a plan with callers does not know has no site in it.
+    /// apart. A caller that a plan with callers does not know has no site
+    /// in it that goes elsewhere than to the default tier.
     pub(crate) fn tier_of(&self, hash: u64, default: u32) -> Option<u32> {
         if self.0.0.is_empty() {
             return None;

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
+use isotherm_act::callers::caller;
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::plan::{Value, Weight};
 use isotherm_model::plan_text;
@@ -50,6 +51,8 @@ pub(crate) fn check(data: &[u8]) -> bool {
 fn use_up(profile: &Profile) {
     let tiers = Tiers::emulated(Bytes(64 << 10), Bytes(1 << 30), Emulation::PAPER);
     let labels = isotherm_pipeline::labels(profile);
+    let callers = profile.sites.iter().map(|site| (site.id, caller(site)));
+    let callers = callers.collect();
     let mut last = None;
     for (value, weight) in [
         (Value::Accesses, Weight::PeakRss),
@@ -63,6 +66,7 @@ fn use_up(profile: &Profile) {
                 command: &profile.meta.command,
                 depth: profile.meta.depth,
                 labels: Some(&labels),
+                callers: Some(&callers),
                 ..PlanRequest::new(entry.policy, &items, &tiers)
             });
             let standing = plan.standing;

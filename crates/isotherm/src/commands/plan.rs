@@ -35,7 +35,7 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
     if super::is_standard_output(&target) {
         return Ok(());
     }
-    announce(&plan, &profile, console);
+    announce(&plan, console);
     if let Some(why) = tiers_choice::trouble(&plan.tiers, &KernelProbe) {
         console.warn(&format!("{why}; the plan is for a machine where it can"));
         console.next("isotherm doctor");
@@ -127,7 +127,7 @@ fn no_latency(counted: CountUnit) -> String {
     )
 }
 
-fn announce(plan: &Plan, profile: &Profile, console: Console) {
+fn announce(plan: &Plan, console: Console) {
     let emulated = if plan.tiers.emulates() {
         ", emulated"
     } else {
@@ -145,12 +145,11 @@ fn announce(plan: &Plan, profile: &Profile, console: Console) {
             spill(plan, index)
         ));
     }
-    let idle = profile.placeable_sites().count() - plan.assignments.len();
-    if idle > 0 {
+    if !plan.small.is_empty() {
         console.info(&format!(
-            "{} left to the default tier, {}: neither memory nor {} of its own was seen",
-            counted(idle, "site"),
-            plan.tiers.all()[plan.default_tier.0 as usize].name,
+            "{} also gets {}, with the arena that small sites share: neither memory nor {} was seen of each alone",
+            plan.tiers.all()[plan.small_tier().0 as usize].name,
+            counted(plan.small.len(), "small site"),
             plan.counted.noun()
         ));
     }

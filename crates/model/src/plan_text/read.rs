@@ -1,6 +1,6 @@
 //! Text to plan.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::line::Line;
 use super::words::unescaped;
@@ -31,6 +31,7 @@ struct Draft {
     tiers: Vec<Tier>,
     first_tier: usize,
     sites: Vec<Line>,
+    small: Vec<Line>,
     code: Vec<Line>,
     frames: Vec<Line>,
 }
@@ -103,6 +104,7 @@ impl Draft {
         };
         match word {
             "site" => self.sites.push(line),
+            "small" => self.small.push(line),
             "code" => self.code.push(line),
             "frame" => self.frames.push(line),
             "tier" => {
@@ -119,7 +121,7 @@ impl Draft {
             _ => {
                 let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {
                     return line.wrong(format!(
-                        "unknown word `{word}`; a line starts with tier, site, code, frame, {}",
+                        "unknown word `{word}`; a line starts with tier, site, small, code, frame, {}",
                         HEADERS.join(", ")
                     ));
                 };
@@ -150,6 +152,8 @@ impl Draft {
         };
         let depth = header("depth")?;
         let default = header("default")?;
+        let assignments = sites(&self.sites, &tiers)?;
+        let planned: BTreeSet<SiteId> = assignments.iter().map(|a| a.site).collect();
         Ok(Plan {
             policy: header("policy")?.only()?.to_owned(),
             value: word(
@@ -175,7 +179,8 @@ impl Draft {
             depth: depth.bounded("depth", depth.only()?, DEPTH_AT_MOST)?,
             default_tier: tier_named(default, &tiers, default.only()?)?,
             standing: standing(header("standing")?)?,
-            assignments: sites(&self.sites, &tiers)?,
+            small: super::small::sites(&self.small, |site| planned.contains(&site))?,
+            assignments,
             frames: super::frames::frames(&self.frames, &super::frames::modules(&self.code)?)?,
             tiers,
         })

@@ -283,6 +283,45 @@ fn every_malformed_line_is_named_with_what_would_be_right() {
 }
 
 #[test]
+fn small_sites_are_listed_by_caller_and_follow_the_shared_arena() {
+    let lines = "small 00000000000000cd 0000000000000011 0000000000000012\nsmall none 0000000000000013\n\
+                 small unknown 0000000000000014\ncode";
+    let listed = PLAN
+        .replace("default slow", "default fast")
+        .replacen("code", lines, 1);
+    let plan = read(&listed).unwrap();
+    let caller = Caller::Direct {
+        id: CallerId(0xcd),
+        has_others: false,
+    };
+    let callers = [caller, caller, Caller::None, Caller::Unknown];
+    assert_eq!(plan.small, (0x11..).map(SiteId).zip(callers).collect());
+    let tiers = [0x11, 0x14, 0x15].map(|site| plan.tier_of(SiteId(site)));
+    assert_eq!(tiers, [1, 1, 0].map(TierIndex));
+    assert!(write(&plan).contains(lines.trim_end_matches("code")));
+    for (word, wanted) in [
+        (
+            "0000000000000011",
+            "line 14: site 0000000000000011 stands already",
+        ),
+        (
+            "00000000000000ab",
+            "line 14: site 00000000000000ab stands already",
+        ),
+        ("shared", "line 14: shared is no site of its own"),
+        ("x", "line 14: site: \"x\" is not a site"),
+    ] {
+        let error = read(&listed.replace("0000000000000012", word)).unwrap_err();
+        assert!(error.to_string().starts_with(wanted), "{error}");
+    }
+    let error = read(&listed.replace("small none 0000000000000013", "small")).unwrap_err();
+    assert!(
+        error.to_string().starts_with("line 15: a small line is"),
+        "{error}"
+    );
+}
+
+#[test]
 fn comments_labels_and_reasons_may_be_left_away() {
     let bare: String = PLAN
         .lines()
@@ -364,7 +403,8 @@ prop_compose! {
             (0..=1_u64 << 62, 0..=1_u64 << 57, any::<u32>(), callers(), text(), text()),
             0..8
         ),
-        frames in prop::collection::vec(prop::collection::vec(frames(), 1..3), 0..8)
+        frames in prop::collection::vec(prop::collection::vec(frames(), 1..3), 0..8),
+        small in prop::collection::btree_map(2_u64.., callers(), 0..24),
     ) -> Plan {
         let count = tiers.all().len() as u32;
         let mut assignments: Vec<Assignment> = sites
@@ -385,6 +425,12 @@ prop_compose! {
             .zip(frames)
             .map(|(assignment, frames)| (assignment.site, frames))
             .collect();
+        let is_planned = |site: &SiteId| assignments.iter().any(|a| a.site == *site);
+        let small = small
+            .into_iter()
+            .map(|(site, caller)| (SiteId(site), without_others(caller)))
+            .filter(|(site, _)| !is_planned(site))
+            .collect();
         let [planned, first_touch, bound, total] = numbers;
         Plan {
             policy,
@@ -394,6 +440,7 @@ prop_compose! {
             command: words,
             depth,
             default_tier: TierIndex(depth % count),
+            small,
             tiers,
             standing: PlanBounds { planned, first_touch, bound, total },
             assignments,
@@ -425,6 +472,17 @@ fn callers() -> impl Strategy<Value = Caller> {
         Just(Caller::None),
         any::<(u64, bool)>().prop_map(direct)
     ]
+}
+
+/// As the callers of small sites are: which others a caller has is said of the sites with a tier only.
+fn without_others(caller: Caller) -> Caller {
+    match caller {
+        Caller::Direct { id, .. } => Caller::Direct {
+            id,
+            has_others: false,
+        },
+        other => other,
+    }
 }
 
 /// Texts that comments find hard: dashes, hashes, quotes, backslashes, blanks at the ends.

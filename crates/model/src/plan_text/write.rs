@@ -53,6 +53,9 @@ pub fn write(plan: &Plan) -> String {
     for site in sites {
         line(site_line(site, &name(site.tier)));
     }
+    for text in super::small::write(plan) {
+        line(text);
+    }
     for text in super::frames::write(plan) {
         line(text);
     }

@@ -191,6 +191,14 @@ pub(super) fn plan(plan: &PlanSummary) -> String {
     for words in plan.spills() {
         html += &format!("<p class=\"small\">{}</p>\n", escape(&words));
     }
+    if plan.small_sites > 0 {
+        html += &format!(
+            "<p class=\"small\">{} of this run have no memory of their own; their data goes to {}, with the arena that \
+             small sites share.</p>\n",
+            counted(plan.small_sites, "small site"),
+            name(&plan.small_tier)
+        );
+    }
     if plan.unnamed_sites > 0 {
         html += &format!(
             "<p class=\"small\">{} of this run are not named in the plan; their data goes to {}.</p>\n",

@@ -292,6 +292,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
         depth: profile.meta.depth,
         tiers: Tiers::emulated(capacity, Bytes(8 << 30), Emulation::PAPER),
         default_tier: TierIndex(1),
+        small: BTreeMap::new(),
         standing: PlanBounds {
             planned,
             first_touch,
