@@ -2,7 +2,8 @@
 //!
 //! Sites are named by addresses in a build. A rebuilt program has others, so each caller of a planned site is looked for in
 //! the new build ([`modules`]), and the site gets the name that the runtime will give it there. What is not found, or could be one
-//! of several that the plan sends to different tiers, is left to the default, which then is that of first touch.
+//! of several that the plan sends to different tiers, is left to the default, which is that of first touch. The small sites of
+//! changed code are among them: the plan has their names only, so they are known again where no module of theirs was changed.
 
 mod modules;
 mod said;
@@ -84,7 +85,8 @@ pub(crate) fn fitted(plan: &Plan, program: &Path) -> Fitted {
             }
         }
     }
-    if fitted.is_rebuilt() {
+    // Of a plan that lists its small sites the default is of unknown ones only. Here the others' names are unknown as well.
+    if fitted.is_rebuilt() && plan.small.is_empty() {
         fitted.plan.default_tier = TierIndex::FASTEST;
     }
     fitted

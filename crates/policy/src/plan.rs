@@ -195,14 +195,18 @@ fn callers_of(
     (planned, small)
 }
 
-/// Where data goes that no assignment names. Small and rare sites were profiled as one, so they
-/// follow the arena they shared; without it they are unknown and placed as first touch would.
+/// Where data goes that the plan does not name. Nothing is known of it, so it is placed as first touch would: fast while
+/// there is room. A request that does not say which sites were seen cannot tell it from small sites, which follow the
+/// arena they shared.
 fn default_tier(request: &PlanRequest<'_>, assignments: &[Assignment]) -> TierIndex {
     if let Some(tier) = request.policy.tier_of_all(request.tiers) {
         return tier;
     }
     let shared = assignments.iter().find(|a| a.site == SiteId::SHARED);
-    shared.map_or(TierIndex::FASTEST, |shared| shared.tier)
+    match (request.callers, shared) {
+        (None, Some(shared)) => shared.tier,
+        _ => TierIndex::FASTEST,
+    }
 }
 
 #[cfg(test)]
@@ -236,6 +240,39 @@ mod tests {
             plan(&PlanRequest::new(&Hotset, &none, &tiers)).default_tier,
             TierIndex::FASTEST
         );
+    }
+
+    #[test]
+    fn a_plan_that_lists_small_sites_leaves_the_unknown_to_first_touch() {
+        let cold = [(SiteId(5), 9), (SiteId::SHARED, 1)].map(|(site, value)| Item {
+            site,
+            value,
+            weight: Bytes(KIB),
+            order: 0,
+        });
+        let tiers = node_tiers(&[KIB, 99 * KIB]);
+        let small = SiteId(6);
+        let callers = [SiteId::UNATTRIBUTED, SiteId::SHARED, SiteId(5), small];
+        let callers = callers.map(|site| (site, Caller::None)).into();
+        let by = |name| {
+            plan(&PlanRequest {
+                callers: Some(&callers),
+                ..PlanRequest::new(by_name(name).unwrap(), &cold, &tiers)
+            })
+        };
+        for (name, default) in [
+            ("knapsack", 0),
+            ("first-touch", 0),
+            ("all-fast", 0),
+            ("all-slow", 1),
+        ] {
+            let plan = by(name);
+            assert_eq!(plan.small, [(small, Caller::None)].into(), "{name}");
+            assert_eq!(plan.default_tier, TierIndex(default), "{name}");
+        }
+        let plan = by("knapsack");
+        assert_eq!(plan.tier_of(small), TierIndex(1));
+        assert_eq!(plan.tier_of(SiteId(7)), TierIndex::FASTEST);
     }
 
     #[test]
