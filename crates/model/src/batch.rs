@@ -1,7 +1,7 @@
-//! What observing one epoch yields: the arrow from `observe` to `profile`.
+//! A batch: the observations of one epoch, which the profile stage receives from the observers.
 //!
-//! An *epoch* is one sampling and decision interval. A *batch* holds what the sources saw in it,
-//! in raw terms: addresses of processes, not yet told apart by site.
+//! An *epoch* is one sampling and decision interval. A *batch* holds the raw observations of all
+//! sources: addresses of processes, not yet attributed to sites.
 
 use crate::site::{Site, SiteId};
 use crate::tier::TierIndex;
@@ -11,57 +11,57 @@ use crate::units::{Bytes, Nanos};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Epoch(pub u32);
 
-/// A process: its pid, and the image it runs (0, then one more for each exec), so that what a
-/// pid held before an exec is not taken for what it holds after.
+/// A process: its pid, and the image it runs (0, then one more for each exec). The image keeps the
+/// data of a pid before an exec apart from its data after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Process {
     /// Process id.
     pub pid: u32,
-    /// Which image of that process.
+    /// Number of the image in that process.
     pub image: u32,
 }
 
 /// One observed access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Whose access.
+    /// Process that made the access.
     pub process: Process,
     /// Virtual address of the data.
     pub address: u64,
-    /// How much it counts: 1 for a timer sample, a latency where the source knows one, the
-    /// accesses for which a count stands.
+    /// Weight of the sample: 1 for a timer sample, a latency where the source measures it, or the
+    /// number of accesses that a count represents.
     pub weight: u64,
 }
 
-/// A contiguous range of memory that one site made.
+/// A contiguous range of memory that one site allocated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Extent {
-    /// In whose address space.
+    /// Process that owns the address space.
     pub process: Process,
-    /// Who made it.
+    /// Site that allocated it.
     pub site: SiteId,
     /// First address.
     pub address: u64,
     /// Length.
     pub bytes: Bytes,
-    /// Bytes of it that are resident.
+    /// Resident bytes of the range.
     pub resident: Bytes,
-    /// Tier it is meant to be in, where the runtime places it.
+    /// Target tier, where the runtime places the range.
     pub tier: Option<TierIndex>,
 }
 
-/// A named number that the runtime, the kernel or a source counted since the start.
+/// A named counter of the runtime, the kernel or a source, since the start of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Count {
-    /// Whose; `None` for the whole run.
+    /// Process that is counted; `None` for the whole run.
     pub process: Option<Process>,
-    /// What, in words joined by `_`, unit last: `delay_ns`, `context_misses`.
+    /// Name: words joined by `_`, unit last: `delay_ns`, `context_misses`.
     pub name: String,
-    /// How much so far.
+    /// Value so far.
     pub value: u64,
 }
 
-/// What one source did in the run so far. A source that delivers nothing must be reported.
+/// Activity of one source in the run so far. A source that delivers nothing must be reported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceReport {
     /// Name of the source: `instrumented`, `timer`, `pebs`, `ibs`, `spe`, `accessed-bits`,
@@ -71,29 +71,29 @@ pub struct SourceReport {
     pub taken: u64,
     /// Of these, samples that yielded a data address.
     pub usable: u64,
-    /// Samples the kernel or a full buffer dropped.
+    /// Samples that the kernel or a full buffer dropped.
     pub lost: u64,
-    /// Time the source itself used, in our processes.
+    /// Time that the source itself used, in our processes.
     pub cost: Nanos,
-    /// What it is known to cost the program, in words with its origin.
+    /// Its known cost to the program, in words, with the origin of the number.
     pub cost_note: String,
-    /// Why it is off or weaker than it could be; empty where all is well.
+    /// Why the source is off or weaker than it could be; empty if it works fully.
     pub warning: String,
 }
 
-/// All that was seen in one epoch.
+/// All observations of one epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Batch {
-    /// Which epoch.
+    /// Number of the epoch.
     pub epoch: Epoch,
-    /// How long it took.
+    /// Length of the epoch.
     pub span: Nanos,
-    /// Every site known so far whose numbers changed, with cumulative numbers. `peak_rss` follows
-    /// from the extents, and is zero here but where the program itself saw more.
+    /// Every known site whose numbers changed, with cumulative numbers. `peak_rss` follows from the
+    /// extents; it is zero here unless the program itself measured more.
     pub sites: Vec<Site>,
-    /// Every extent there is now, of every live process (not only the changed ones).
+    /// All current extents of all live processes (not only the changed ones).
     pub extents: Vec<Extent>,
-    /// Accesses seen.
+    /// Observed accesses.
     pub samples: Vec<Sample>,
     /// Counters, cumulative.
     pub counts: Vec<Count>,

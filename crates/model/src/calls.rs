@@ -1,13 +1,13 @@
-//! Calls within functions, by which the sites of a program are found again in another build of it.
+//! Calls in functions: the evidence by which another build of a program is matched to its sites.
 
-/// What a call leads to.
+/// The target of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Callee {
-    /// A function that allocates: `malloc`, `operator new` and their kin.
+    /// A function that allocates: `malloc`, `operator new` and similar.
     Allocation,
-    /// The function of this name.
+    /// The function with this name.
     Function(String),
-    /// Whatever a pointer leads to, or what could not be told.
+    /// The target of a pointer, or an unknown target.
     #[default]
     Unknown,
 }
@@ -15,22 +15,23 @@ pub enum Callee {
 /// A call in the machine code of a function.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Call {
-    /// Return address as an ELF virtual address of the module; of a site that the compiler named, its record's.
+    /// Return address as an ELF virtual address of the module; for a site that the compiler named,
+    /// the address of its record.
     pub offset: u64,
     /// Line in the function's file; `None` without debugging information.
     pub line: Option<u32>,
-    /// Column; `None` where the compiler noted none.
+    /// Column; `None` where the compiler recorded none.
     pub column: Option<u32>,
-    /// What is called.
+    /// The function that is called.
     pub callee: Callee,
-    /// What the result is assigned to, where the source says so beyond doubt.
+    /// The variable that receives the result, where the source is unambiguous.
     pub variable: Option<String>,
 }
 
 /// A function and calls in it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FunctionCalls {
-    /// Its name, as frames have it.
+    /// Its name, as in frames.
     pub function: String,
     /// Its source file; `None` without debugging information.
     pub file: Option<String>,

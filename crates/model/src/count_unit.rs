@@ -1,25 +1,25 @@
-//! What the counts of a profile are counts of, and the words for it in every output.
+//! The unit of a profile's counts, and its name in every output.
 //!
-//! A profile holds one count for each chunk and epoch, weighted as the source weighs. Counts of
-//! one unit can be compared; a mixture has none.
+//! A profile holds one count for each chunk and epoch, weighted by the source. Counts of one unit
+//! can be compared; a mixture of sources has no unit.
 
 use crate::batch::SourceReport;
 use crate::words;
 
-/// What a source counts.
+/// The unit that a source counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CountUnit {
-    /// Accesses: each once, or each sample times the accesses for which it stands.
+    /// Accesses: each once, or each sample multiplied by the accesses that it represents.
     Accesses,
     /// Accesses that missed a cache.
     Misses,
     /// Samples weighted by the latency that the processor measured.
     Latency,
-    /// Samples spread evenly over processor time, which strike where the program waits.
+    /// Samples spread evenly over processor time; most fall where the program waits for memory.
     Time,
-    /// Times that a page was found touched, however often it was.
+    /// Scans that found a page accessed, however often it was accessed.
     Touches,
-    /// What a source of another version counts, a mixture of sources, or none.
+    /// The unit of a source of another version, of a mixture of sources, or of no source.
     #[default]
     Unknown,
 }
@@ -35,8 +35,8 @@ impl CountUnit {
         Self::Unknown,
     ];
 
-    /// The unit that all sources with samples share; `filtered` where the program's own counts
-    /// are of what misses a cache.
+    /// The unit that all sources with samples share. `filtered` is true where the program's own
+    /// counts are cache misses.
     #[must_use]
     pub fn of(sources: &[SourceReport], filtered: bool) -> Self {
         let mut units = sources
@@ -52,8 +52,8 @@ impl CountUnit {
         }
     }
 
-    /// The unit of a source; `None` for one that reads sizes and sees no accesses. `filtered` where the program's own
-    /// counts are of what misses a cache.
+    /// The unit of a source; `None` for a source that reads sizes and observes no accesses.
+    /// `filtered` is true where the program's own counts are cache misses.
     #[must_use]
     pub fn of_source(name: &str, filtered: bool) -> Option<Self> {
         Some(match name {
@@ -73,7 +73,7 @@ impl CountUnit {
         matches!(self, Self::Latency | Self::Time)
     }
 
-    /// What a share is a share of: "takes 99 % of the *time waiting for memory*".
+    /// The noun after a share: "takes 99 % of the *time waiting for memory*".
     #[must_use]
     pub const fn noun(self) -> &'static str {
         match self {
@@ -85,7 +85,7 @@ impl CountUnit {
         }
     }
 
-    /// The same as the title of a column.
+    /// The same noun as the title of a column.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -97,7 +97,7 @@ impl CountUnit {
         }
     }
 
-    /// What one of them is: a noun, and what follows it.
+    /// The noun for one unit, and the words that follow it.
     const fn unit(self) -> (&'static str, &'static str) {
         match self {
             Self::Accesses => ("access", ""),
@@ -109,7 +109,7 @@ impl CountUnit {
         }
     }
 
-    /// The same in the plural: "*samples of time waiting for memory* for each MiB".
+    /// The unit in the plural: "*samples of time waiting for memory* for each MiB".
     #[must_use]
     pub fn units(self) -> String {
         let (noun, of) = self.unit();
@@ -148,7 +148,7 @@ mod tests {
     use super::CountUnit;
     use crate::batch::SourceReport;
 
-    /// The unit of sources with so many usable samples each.
+    /// The unit of sources with the given numbers of usable samples.
     fn unit(sources: &[(&str, u64)], filtered: bool) -> CountUnit {
         let report = |&(name, usable): &(&str, u64)| SourceReport {
             name: name.to_owned(),

@@ -1,7 +1,7 @@
-//! Why a site is where a plan puts it, in words.
+//! Explains in words why a plan puts a site into its tier; used by `isotherm explain`.
 //!
-//! Everything is computed from the plan alone, so it holds for an edited plan too: where the tier
-//! word was changed by hand the policy's reason no longer fits, and the numbers show it.
+//! Everything is computed from the plan alone, so it also holds for an edited plan. Where the tier
+//! word was changed by hand, the policy's reason no longer fits, and the numbers show it.
 
 use std::fmt::{self, Write as _};
 
@@ -11,23 +11,23 @@ use crate::tier::{Tier, TierIndex};
 use crate::units::Bytes;
 use crate::words;
 
-/// Sites that an ambiguous text lists at most, so that the answer stays readable.
+/// Most sites in the list for an ambiguous text, so that the answer stays readable.
 const LISTED: usize = 10;
 
-/// Hotness is shown per MiB: per byte it would be a row of zeros.
+/// Hotness is shown per MiB, because per byte most values would print as zero.
 const MIB: f64 = 1_048_576.0;
 
-/// Why there is nothing to explain.
+/// Why there is no explanation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExplainError {
-    /// No site of the plan has an id that begins so or this text in its label.
+    /// No site of the plan has an id that begins with this text or a label that contains it.
     Unknown {
-        /// What was asked for.
+        /// The text of the query.
         text: String,
     },
-    /// Several sites have ids that begin so or this text in their labels.
+    /// Several sites have ids that begin with this text or labels that contain it.
     Ambiguous {
-        /// What was asked for.
+        /// The text of the query.
         text: String,
         /// The sites with their labels, hottest first.
         sites: Vec<(SiteId, String)>,
@@ -62,10 +62,11 @@ impl fmt::Display for ExplainError {
 
 impl std::error::Error for ExplainError {}
 
-/// Finds the site that a text means: its id, the beginning of its id, or a part of its label (case counts).
+/// Finds the site for a text: its id, the beginning of its id, or a part of its label
+/// (case-sensitive).
 ///
 /// # Errors
-/// No site or several sites fit.
+/// No site matches, or several sites match.
 pub fn find<'a>(plan: &'a Plan, text: &str) -> Result<&'a Assignment, ExplainError> {
     let beginning = text.to_ascii_lowercase();
     let whole = plan
@@ -75,7 +76,7 @@ pub fn find<'a>(plan: &'a Plan, text: &str) -> Result<&'a Assignment, ExplainErr
     if let Some(site) = whole {
         return Ok(site);
     }
-    // Without its leading zeroes, too.
+    // The id may also be written without its leading zeroes.
     let number = text.parse::<SiteId>().ok();
     let fits: Vec<&Assignment> = plan
         .assignments
@@ -102,7 +103,7 @@ pub fn find<'a>(plan: &'a Plan, text: &str) -> Result<&'a Assignment, ExplainErr
 /// site, or its beginning.
 ///
 /// # Errors
-/// The text means no site, or several.
+/// The text matches no site, or several sites.
 pub fn explain(plan: &Plan, text: &str) -> Result<String, ExplainError> {
     let site = match find(plan, text) {
         Ok(site) => site,
@@ -208,7 +209,7 @@ fn hotness(site: &Assignment) -> String {
     }
 }
 
-/// How the hotter sites fill the fastest tier, and which of them crossed its capacity.
+/// Describes how the hotter sites fill the fastest tier, and which site crossed its capacity.
 fn before(plan: &Plan, hotter: &[&Assignment]) -> String {
     let Some(fastest) = plan.tiers.get(TierIndex::FASTEST) else {
         return "there is no tier".to_owned();
@@ -235,7 +236,7 @@ fn before(plan: &Plan, hotter: &[&Assignment]) -> String {
     }
 }
 
-/// The change of capacity or value that would suffice, by the order of hotness.
+/// Describes the change of capacity or value that would move the site, by the order of hotness.
 fn to_move(plan: &Plan, ranked: &[&Assignment], rank: usize) -> String {
     let site = ranked[rank];
     let fast = TierIndex::FASTEST;
@@ -350,7 +351,7 @@ site 0000000000000030 slow value 1 weight 2KiB # main (bfs.cc:11)
         for text in ["1cde455c", "1CDE455C", "1cde455c00000010"] {
             assert_eq!(found(text), Ok(SiteId(0x1cde_455c_0000_0010)), "{text}");
         }
-        // Site 1 is the shared arena, and `1` begins the others.
+        // Site 1 is the shared arena, and the other ids begin with `1`.
         let shared = PLAN
             .replace("0000000000000010", "1cde455c00000010")
             .replace("0000000000000020", "shared");

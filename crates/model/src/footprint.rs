@@ -1,4 +1,4 @@
-//! The footprint of a program: what `25%` is a share of, in every command.
+//! The footprint of a program: the whole of which `25%` is a share, in every command.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,7 +8,7 @@ use crate::profile::{Profile, Resident};
 use crate::site::Site;
 use crate::units::Bytes;
 
-/// The most bytes of all sites that can be placed, resident in one epoch.
+/// The most bytes of all placeable sites together that were resident in one epoch.
 ///
 /// It is a type of its own so that the compiler refuses any other sum of bytes in its place: not the memory in which a
 /// sample fell, which is less, nor the peaks of the sites added up, which is more where they peak at
@@ -23,7 +23,7 @@ impl fmt::Display for Footprint {
     }
 }
 
-/// Adds up what was resident, epoch by epoch.
+/// Sums of resident bytes, one for each epoch.
 #[derive(Clone, Debug, Default)]
 pub struct ResidentSums(BTreeMap<Epoch, Bytes>);
 
@@ -35,14 +35,14 @@ impl ResidentSums {
         }
     }
 
-    /// The bytes of an epoch.
+    /// The bytes of one epoch.
     #[must_use]
     pub fn of(&self, epoch: Epoch) -> Bytes {
         self.0.get(&epoch).copied().unwrap_or_default()
     }
 
-    /// The footprint of what was added, for a program with these sites: the peak of one of them may lie
-    /// within an epoch, where no row has it.
+    /// The footprint of all added rows, for a program with these sites. A site's peak may fall
+    /// within an epoch, where no row holds it.
     #[must_use]
     pub fn footprint(&self, sites: &[Site]) -> Footprint {
         let placeable = sites.iter().filter(|site| site.id.is_placeable());

@@ -1,5 +1,5 @@
-//! Hotness, value per byte, and the one order by it: sites in plans and reports, pieces of a curve and
-//! ranges of objects are all sorted by it.
+//! Hotness (value per byte) and the one order by it. Sites in plans and reports, pieces of a curve
+//! and ranges of objects are all sorted by it.
 
 use std::cmp::Ordering;
 
@@ -7,10 +7,10 @@ use crate::units::Bytes;
 
 /// Compares two (value, weight, name) by hotness, descending, then by name.
 ///
-/// Value without weight is hotter than anything (it costs nothing); among such the higher value
-/// comes first. No value is hotness zero whatever the weight, so that nothing compares equal to
-/// everything and the order is total. The quotients are compared by their cross products, which fit
-/// 128 bits, so nothing is rounded.
+/// A value without weight is hotter than all others (it costs nothing); among several of these the
+/// higher value comes first. A value of zero has hotness zero for any weight. So no element
+/// compares equal to all others, and the order is total. The quotients are compared by their cross
+/// products, which fit 128 bits, so no rounding occurs.
 #[must_use]
 pub fn hotter_first<N: Ord>(a: (u64, Bytes, N), b: (u64, Bytes, N)) -> Ordering {
     let weightless = |value: u64, weight: Bytes| value > 0 && weight.0 == 0;

@@ -1,4 +1,4 @@
-//! The values that flow through Isotherm, and the ports at its edges.
+//! The values that flow through Isotherm, and the ports (traits) at its edges.
 //!
 //! ```text
 //! observe --Batch--> profile --Profile--> policy --Plan--> act --Outcome--> report

@@ -1,8 +1,7 @@
-//! Ranges of memory on nodes: where new pages shall be made, where old ones shall go, and what
-//! became of each part.
+//! Ranges of memory on nodes: requests to place or move a range, and the outcome of each part.
 //!
-//! *Node* is the kernel's word and number. Actions of sites and tiers ([`crate::outcome`]) become
-//! these once it is known where a site's data lies.
+//! *Node* is the kernel's word and number. Actions on sites and tiers ([`crate::outcome`]) are
+//! translated to these range actions once the addresses of a site's data are known.
 //!
 //! ```text
 //! action    | 0x7f00..., 8 MiB, move to node 1                     |
@@ -30,13 +29,12 @@ impl fmt::Display for NodeId {
 pub struct AddressRange {
     /// First address.
     pub start: u64,
-    /// Length. Start and length together do not pass the end of the address space: see
-    /// [`Self::end`].
+    /// Length. Start plus length does not pass the end of the address space: see [`Self::end`].
     pub bytes: Bytes,
 }
 
 impl AddressRange {
-    /// The first address past it, or the last there is.
+    /// The first address past the range, or the last address of the address space.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.start.saturating_add(self.bytes.0)
@@ -50,51 +48,51 @@ pub enum RangePolicy {
     Default,
     /// This node first (`MPOL_PREFERRED`).
     Preferred(NodeId),
-    /// These first, the nearest first of all (`MPOL_PREFERRED_MANY`, Linux 5.15).
+    /// These nodes first, the nearest before the others (`MPOL_PREFERRED_MANY`, Linux 5.15).
     PreferredMany(Vec<NodeId>),
-    /// These alone (`MPOL_BIND`). A program that finds them full is killed.
+    /// Only these nodes (`MPOL_BIND`). A program that finds them full is killed.
     Bind(Vec<NodeId>),
-    /// So many pages on each in turn (`MPOL_WEIGHTED_INTERLEAVE`, Linux 6.9). The weights, 1 to 255,
-    /// are the whole system's.
+    /// The given number of pages on each node in turn (`MPOL_WEIGHTED_INTERLEAVE`, Linux 6.9). The
+    /// weights, 1 to 255, are system-wide.
     WeightedInterleave(Vec<(NodeId, u8)>),
 }
 
-/// What to do with a range.
+/// A request for a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RangeRequest {
-    /// Make its new pages so; those that are there stay.
+    /// Place new pages by this policy; existing pages stay.
     Place(RangePolicy),
-    /// Bring the pages that are there to this node.
+    /// Move existing pages to this node.
     Move(NodeId),
 }
 
-/// One thing to do with one range of one process.
+/// One request for one range of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeAction {
-    /// Whose memory.
+    /// Process that owns the memory.
     pub process: Process,
-    /// Which.
+    /// Range of its addresses.
     pub range: AddressRange,
-    /// What to do.
+    /// The request for the range.
     pub request: RangeRequest,
 }
 
-/// What became of a part of a range.
+/// The outcome of a part of a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
     /// Its length.
     pub bytes: Bytes,
-    /// What became of it. A policy that the kernel took is [`Fate::Requested`]: it is obeyed when
-    /// pages are made.
+    /// Its fate. A policy that the kernel accepted is [`Fate::Requested`]: it applies when pages
+    /// are allocated.
     pub fate: Fate,
 }
 
-/// An action and what became of its range, from its start to its end.
+/// An action, and the outcome of each part of its range, from start to end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RangeOutcome {
-    /// What was to be done.
+    /// The action that was requested.
     pub action: RangeAction,
-    /// The parts, in order. They cover the range exactly, and neighbours differ.
+    /// The parts, in order. They cover the range exactly; neighbours have different fates.
     pub parts: Vec<Part>,
 }
 
@@ -108,7 +106,7 @@ impl RangeOutcome {
         }
     }
 
-    /// One fate for the whole range.
+    /// An outcome with one fate for the whole range.
     #[must_use]
     pub fn whole(action: RangeAction, fate: Fate) -> Self {
         let bytes = action.range.bytes;
@@ -117,7 +115,8 @@ impl RangeOutcome {
         outcome
     }
 
-    /// Adds the next part; it joins the last one where both fared alike. Nothing is no part.
+    /// Adds the next part. It joins the last part if both have the same fate; a part of zero bytes
+    /// is ignored.
     pub fn push(&mut self, bytes: Bytes, fate: Fate) {
         if bytes == Bytes::ZERO {
             return;
@@ -128,14 +127,14 @@ impl RangeOutcome {
         }
     }
 
-    /// Bytes of the range that the parts do not cover yet.
+    /// Bytes of the range that no part covers yet.
     #[must_use]
     pub fn left(&self) -> Bytes {
         let covered = self.parts.iter().map(|part| part.bytes).sum();
         self.action.range.bytes.saturating_sub(covered)
     }
 
-    /// Bytes of all parts that fared so.
+    /// Bytes of all parts whose fate matches.
     #[must_use]
     pub fn bytes_of(&self, like: impl Fn(&Fate) -> bool) -> Bytes {
         let parts = self.parts.iter().filter(|part| like(&part.fate));

@@ -1,4 +1,4 @@
-//! Outcomes: what became of each action, named per range, never a bare success.
+//! Outcomes: the result of each action, named per range, never a bare success.
 
 use std::fmt;
 
@@ -7,29 +7,29 @@ use crate::site::SiteId;
 use crate::tier::TierIndex;
 use crate::units::Bytes;
 
-/// One thing to do: bring the data of a site in one process to a tier, and place new data there.
+/// One action: move the data of a site in one process to a tier, and place new data there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Action {
-    /// In which process.
+    /// Process that owns the data.
     pub process: Process,
-    /// Whose data.
+    /// Site that allocated the data.
     pub site: SiteId,
-    /// Where to.
+    /// Target tier.
     pub tier: TierIndex,
-    /// How much of it there is.
+    /// Bytes of the data.
     pub bytes: Bytes,
 }
 
-/// Why an action was not tried.
+/// Why an action was not attempted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// It would have been, but this is a dry run.
+    /// This is a dry run; otherwise the action would be attempted.
     DryRun,
-    /// The program has not touched its memory: there is nothing to move, now or later.
+    /// The program has not touched its memory: there are no pages to move, now or later.
     NotTouched,
-    /// The time that moves may take in this epoch is used up; the next epoch has some again.
+    /// The time for moves in this epoch is used up; the next epoch has a new budget.
     OutOfTime,
-    /// In words: a limit, a process that has ended.
+    /// Another reason in words: a limit, a process that has ended.
     Other(String),
 }
 
@@ -56,33 +56,34 @@ impl From<String> for Reason {
     }
 }
 
-/// Why a page is not moved to a node that is full; the only reason for [`Fate::Busy`] that is not the page's own.
+/// Why a page is not moved to a full node; the only reason for [`Fate::Busy`] that does not lie in
+/// the page itself.
 pub const NO_ROOM: &str = "the node has no room";
 
-/// What became of it.
+/// The result of an action.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was moved.
+    /// The data was moved.
     Moved,
-    /// The request was handed to the runtime, which moves in the background, or to the kernel, which
-    /// obeys as pages are made.
+    /// The request was accepted by the runtime, which moves in the background, or by the kernel,
+    /// which applies it when pages are allocated.
     Requested,
-    /// It was there before.
+    /// The data was in the target tier before.
     AlreadyThere,
-    /// Not now, with the reason (pages in use, a full node); try again.
+    /// Not possible now, with the reason (pages in use, a full node); try again.
     Busy(String),
-    /// It is not allowed, with the reason.
+    /// Not allowed, with the reason.
     Denied(String),
-    /// It was not tried, with the reason.
+    /// Not attempted, with the reason.
     NotAttempted(Reason),
 }
 
-/// An action and what became of it.
+/// An action and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// What was to be done.
+    /// The action that was requested.
     pub action: Action,
-    /// What became of it.
+    /// The result of the action.
     pub fate: Fate,
 }
 

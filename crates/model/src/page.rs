@@ -1,8 +1,8 @@
-//! Pages as epoch policies see them: dense numbers, in the order of first touch.
+//! Pages as epoch policies number them: dense numbers, in the order of first touch.
 //!
-//! *Page* is here any equal-sized piece of memory that is moved as a whole: a page of the kernel in
-//! a trace, a chunk of a recorded profile. Numbers are dense so that ranks and tiers are flat lists
-//! and no decision hashes anything.
+//! *Page* here means any equal-sized piece of memory that is moved as a whole: a kernel page in a
+//! trace, a chunk of a recorded profile. Numbers are dense so that ranks and tiers are flat lists
+//! and no decision needs a hash table.
 //!
 //! ```text
 //! page                       0   1   2   3   4 | 5   6 .     5 and 6 are touched first in this epoch
@@ -15,26 +15,26 @@
 pub struct PageIndex(pub u32);
 
 impl PageIndex {
-    /// Position in a list of pages.
+    /// Index in a list of pages.
     #[must_use]
     pub const fn at(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What an epoch policy is given at the turn of an epoch. All lists are by page and of one length;
-/// pages that nobody has touched yet have rank 0 and are not fast.
+/// The input of an epoch policy at the turn of an epoch. All lists are indexed by page and have one
+/// length. Pages that are not touched yet have rank 0 and are not fast.
 #[derive(Clone, Copy, Debug)]
 pub struct EpochView<'a> {
-    /// Rank of each page in the epoch that ended: what the sources saw of it, summed.
+    /// Rank of each page in the epoch that ended: the sum of its observations from all sources.
     pub ended: &'a [u64],
     /// Rank of each page in the epoch that begins. A replay knows it; a live run does not.
     pub coming: Option<&'a [u64]>,
     /// Which pages are in the fast tier.
     pub fast: &'a [bool],
-    /// How many pages the fast tier holds.
+    /// Number of pages that the fast tier holds.
     pub capacity: u32,
-    /// Rank that one hit of the source adds, at least 1: a sample stands for all accesses until the
-    /// next. Ranks differ by chance as hits do, by far more than as many accesses would.
+    /// Rank that one hit of the source adds, at least 1: a sample represents all accesses until the
+    /// next. Ranks vary by chance as hits do, far more than the same number of single accesses.
     pub hit: u64,
 }

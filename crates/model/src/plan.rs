@@ -1,4 +1,5 @@
-//! A plan: what goes where, as a value that can be printed, compared, stored, refused, replayed.
+//! A plan: the tier of each site, as a value that can be printed, compared, stored, rejected,
+//! replayed.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -10,15 +11,15 @@ use crate::site::{CallerId, Frame, SiteId};
 use crate::tier::{TierIndex, Tiers};
 use crate::units::Bytes;
 
-/// What makes a site valuable.
+/// The quantity that makes a site valuable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// What the profile counted, whatever that is: [`Plan::counted`] names it.
+    /// The count of the profile; [`Plan::counted`] names its unit.
     Accesses,
-    /// The same per second over the site's own life.
+    /// The count per second over the site's own lifetime.
     Bandwidth,
-    /// Accesses weighted by the latency that the processor measured of each. Only for profiles whose
-    /// sources all measure it.
+    /// Accesses weighted by the measured latency of each. Only for profiles whose sources all
+    /// measure latency.
     Latency,
 }
 
@@ -42,12 +43,12 @@ impl Value {
     }
 }
 
-/// What makes a site big.
+/// The quantity that measures the size of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
     /// Most bytes resident at one time.
     PeakRss,
-    /// Most bytes asked for at one time.
+    /// Most bytes requested at one time.
     PeakRequested,
 }
 
@@ -70,29 +71,29 @@ impl Weight {
     }
 }
 
-/// What a policy is given of one site.
+/// The input of a policy for one site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Item {
     /// The site.
     pub site: SiteId,
-    /// Its worth, in the unit of [`Value`].
+    /// Its value, in the unit of [`Value`].
     pub value: u64,
-    /// Its size, as [`Weight`] says.
+    /// Its size, measured by [`Weight`].
     pub weight: Bytes,
     /// Position in the order of first allocation, for policies that follow it (first touch).
     pub order: u32,
 }
 
-/// Who asks for a site's memory.
+/// The caller that requests a site's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
-    /// Nobody knows.
+    /// The caller is unknown.
     Unknown,
-    /// No caller tells the site: it is a mapping, or the compiler named it.
+    /// No caller identifies the site: it is a mapping, or the compiler named it.
     None,
     /// This direct caller, in one of its contexts.
     Direct {
-        /// Its name.
+        /// Id of the caller.
         id: CallerId,
         /// True where the caller was also seen in contexts that have no assignment, because they
         /// allocated little: [`Plan::small`], where the plan lists them.
@@ -100,53 +101,53 @@ pub enum Caller {
     },
 }
 
-/// What a policy says of one site.
+/// The decision of a policy for one site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The site.
     pub site: SiteId,
-    /// Where its data goes.
+    /// Tier for its data.
     pub tier: TierIndex,
-    /// As the policy was given it.
+    /// Value that the policy received.
     pub value: u64,
-    /// As the policy was given it.
+    /// Weight that the policy received.
     pub weight: Bytes,
-    /// Who asks for its memory.
+    /// The caller that requests its memory.
     pub caller: Caller,
-    /// One sentence: why here.
+    /// The reason for this tier, one sentence.
     pub reason: String,
     /// Its code location in words, for people; not compared, not needed to apply the plan.
     pub label: String,
 }
 
-/// Value in the fastest tier, beside the bounds between which every result stands.
+/// Value in the fastest tier, beside its lower and upper bounds.
 ///
-/// All by one rule: bytes enter the tier in the order of first allocation until it is full, and a
-/// site that fits in part serves that part of its value (rounded down). So `planned` of a plan that
-/// overfills the tier, as hotset and thermos may, does not count what will spill, and
-/// `planned <= bound` and `first_touch <= bound` always.
+/// One rule computes all of them: bytes enter the tier in the order of first allocation until it is
+/// full. A site that fits in part serves that part of its value (rounded down). So `planned` of a
+/// plan that overfills the tier, as hotset and thermos may, does not count data that will spill,
+/// and `planned <= bound` and `first_touch <= bound` always hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PlanBounds {
-    /// This plan.
+    /// Value that this plan serves.
     pub planned: u64,
-    /// First touch at the same capacity.
+    /// Value that first touch serves at the same capacity.
     pub first_touch: u64,
     /// The fractional bound: no plan can do better at the same capacity.
     pub bound: u64,
-    /// All sites together.
+    /// Value of all sites together.
     pub total: u64,
 }
 
-/// What goes where.
+/// Which site goes to which tier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Name of the policy.
     pub policy: String,
-    /// What value meant.
+    /// Meaning of the values.
     pub value: Value,
-    /// What the profile's counts were counts of.
+    /// Unit of the profile's counts.
     pub counted: CountUnit,
-    /// What weight meant.
+    /// Meaning of the weights.
     pub weight: Weight,
     /// The program it was made for.
     pub command: Vec<String>,
@@ -154,7 +155,7 @@ pub struct Plan {
     pub depth: u32,
     /// The tiers it places into.
     pub tiers: Tiers,
-    /// Where data of sites that it does not name goes.
+    /// Tier for data of sites that the plan does not name.
     pub default_tier: TierIndex,
     /// Sites that were seen and have no assignment, because they allocated too little for memory of their own, with who
     /// asks for it. Their data goes to [`Plan::small_tier`]. Empty in plans from before these were listed.
@@ -163,8 +164,8 @@ pub struct Plan {
     pub standing: PlanBounds,
     /// Sites, by value per byte descending, then by id.
     pub assignments: Vec<Assignment>,
-    /// Callers of the sites, innermost first, by which they are found again in another build of the program; none of
-    /// a site that nothing is known of.
+    /// Callers of the sites, innermost first, by which another build of the program is matched to
+    /// the sites; no entry for a site with unknown callers.
     pub frames: BTreeMap<SiteId, Vec<Frame>>,
 }
 
@@ -191,7 +192,7 @@ impl Assignment {
 }
 
 impl Plan {
-    /// What the values are, in words: `accesses`, `time waiting for memory a second`.
+    /// The quantity of the values, in words: `accesses`, `time waiting for memory a second`.
     #[must_use]
     pub fn valued(&self) -> String {
         match self.value {
@@ -200,7 +201,8 @@ impl Plan {
         }
     }
 
-    /// So much value, in words: `90 accesses`, `7 samples of time waiting for memory a second`.
+    /// A value with its unit, in words: `90 accesses`, `7 samples of time waiting for memory a
+    /// second`.
     #[must_use]
     pub fn value_in_words(&self, value: u64) -> String {
         let counted = self.counted.counted(value);

@@ -20,14 +20,14 @@
 //! frame 00000000000000ab 0 0x1234 function main file bfs.cc line 7 column 12 function-line 3
 //! ```
 //!
-//! A line is words; a word with other characters than letters, digits and `._:,+/-` stands in
-//! double quotes. Numbers are exact: sizes and times in the largest unit that divides them. Tiers come
-//! fastest first. Sites come hottest first whatever their tier, so moving one to another tier
-//! changes one word of one line. Words after `#` of a tier line are its reason, those of a site
-//! line its label and, after ` -- `, the policy's reason; all of them may be left away.
+//! A line is a list of words. A word with characters other than letters, digits and `._:,+/-`
+//! stands in double quotes. Numbers are exact: sizes and times in the largest unit that divides
+//! them. Tiers come fastest first. Sites come hottest first regardless of their tier, so moving one
+//! to another tier changes one word of one line. Text after `#` on a tier line is its reason. On a
+//! site line it is the label and, after ` -- `, the policy's reason. All of it may be omitted.
 //!
-//! `counted` says what the values were counted in (`accesses`, `misses`, `latency`, `time`, `touches`;
-//! `unknown` where it is left away), and the comment behind `value` says the same in words.
+//! `counted` names the unit of the values (`accesses`, `misses`, `latency`, `time`, `touches`;
+//! `unknown` if it is omitted). The comment after `value` gives the same in words.
 //!
 //! `caller ID` names the site's innermost frame alone, `caller ID+` one that was also seen in contexts
 //! which no `site` line names, `caller none` a site that no caller tells (a mapping, a call that the compiler
@@ -46,10 +46,10 @@
 //! by them; without them it finds those of the very build only.
 //!
 //! `tier NAME nodes 0,1` names NUMA nodes; `latency 85ns`, `read-bandwidth 1000` and
-//! `write-bandwidth 1000` (bytes a second) may follow. The reader checks everything and names the
-//! line of what is wrong. Numbers out of range are wrong too: a depth above 8, a cost of the emulated pair above
-//! 1s or a period above 1h, a latency above 1s, more than 1,000,000,000,000,000 bytes a second, a node above 1023, a value
-//! above 2^62, a weight above 128PiB.
+//! `write-bandwidth 1000` (bytes a second) may follow. The reader checks everything and reports the
+//! line of an error. Numbers out of range are errors too: a depth above 8, a cost of the emulated
+//! pair above 1s or a period above 1h, a latency above 1s, more than 1,000,000,000,000,000 bytes a
+//! second, a node above 1023, a value above 2^62, a weight above 128PiB.
 
 use std::fmt;
 
@@ -69,12 +69,12 @@ const FORMAT: &str = "isotherm-plan";
 /// Version of the format that is written and read.
 pub const VERSION: u32 = 1;
 
-/// Why a text is no plan.
+/// Why a text is not a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanTextError {
     /// Line, from 1.
     pub line: usize,
-    /// What is wrong there and what would be right.
+    /// The error, and the correct form.
     pub what: String,
 }
 

@@ -1,4 +1,4 @@
-//! Ports: how the pure middle reaches the machine at either edge.
+//! Ports: the traits by which the pure stages reach the machine.
 
 use std::rc::Rc;
 
@@ -38,45 +38,46 @@ impl<C: Clock + ?Sized> Clock for Rc<C> {
     }
 }
 
-/// Where batches come from: a live run, a recorded profile, a simulated machine.
+/// Source of batches: a live run, a recorded profile, a simulated machine.
 pub trait Observer {
-    /// Why observing failed.
+    /// Why the observation failed.
     type Error: std::error::Error;
 
-    /// Collects what happened since the last call. The implementer guarantees that nothing seen is
-    /// lost silently: what is dropped is counted in a source report.
+    /// Collects all events since the last call. The implementer guarantees that no observation is
+    /// lost silently: dropped samples are counted in a source report.
     ///
     /// # Errors
     /// The machine could not be read at all. A missing part is data (a report), not an error.
     fn observe(&mut self, epoch: Epoch) -> Result<Batch, Self::Error>;
 }
 
-/// Who carries out actions.
+/// Carries out actions on sites.
 pub trait Executor {
-    /// Carries out the actions in order; one outcome for each, in the same order. `extents` says where
-    /// the sites' data lay when the epoch ended, which those need who move it themselves.
+    /// Carries out the actions in order; returns one outcome for each, in the same order. `extents`
+    /// holds the addresses of the sites' data at the end of the epoch, for executors that move the
+    /// data themselves.
     fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome>;
 }
 
-/// Who places and moves ranges of memory on nodes.
+/// Places and moves ranges of memory on nodes.
 ///
 /// The implementer guarantees one outcome for each action, in the same order, whose parts cover the
-/// action's range; that no content is lost whatever fails; and that a process which has ended is an
-/// outcome ([`crate::outcome::Fate::NotAttempted`]), not a failure.
+/// action's range; that no content is lost if any step fails; and that a process that has ended
+/// yields an outcome ([`crate::outcome::Fate::NotAttempted`]), not a failure.
 pub trait RangeExecutor {
     /// Carries out the actions in order.
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome>;
 }
 
-/// An executor in a box is one too, so that a list can hold several kinds.
+/// A boxed executor is an executor, so that a list can hold several kinds.
 impl<E: RangeExecutor + ?Sized> RangeExecutor for Box<E> {
     fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
         (**self).execute(actions)
     }
 }
 
-/// A way to decide which site goes where at one capacity of one fast tier; tiers beyond the first
-/// two are filled in turn with what the faster one left.
+/// Decides which site goes where, for one fast tier of a given capacity; tiers after the first two
+/// are filled in turn with the sites that the faster ones left.
 ///
 /// The implementer guarantees that the result does not depend on the order of the items and that
 /// every site is named once.
@@ -90,17 +91,17 @@ pub trait SitePolicy {
         None
     }
 
-    /// Why the sites it takes may hold more than the tier, in words; none where they never do.
+    /// Why the sites it takes may exceed the tier's capacity, in words; `None` if they never do.
     fn overfills(&self) -> Option<&'static str> {
         None
     }
 
-    /// The sites to put into a tier of this capacity, each with one sentence of reason; sites not
-    /// named stay for the next tier.
+    /// The sites to put into a tier of this capacity, each with one sentence of reason. Sites that
+    /// are not named remain for the next tier.
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice>;
 }
 
-/// A borrowed policy is one too, so that a list of policies can hold its own and others'.
+/// A borrowed policy is a policy, so that one list can hold owned and borrowed ones.
 impl<P: SitePolicy + ?Sized> SitePolicy for &P {
     fn name(&self) -> &'static str {
         (**self).name()
@@ -119,51 +120,51 @@ impl<P: SitePolicy + ?Sized> SitePolicy for &P {
     }
 }
 
-/// A site that a policy puts into the tier at hand, or leaves out, and why.
+/// A site that a policy takes into the current tier or leaves out, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// Index into the items.
+    /// Index of the site in the items.
     pub item: usize,
-    /// Taken into the tier.
+    /// True if the site is taken into the tier.
     pub taken: bool,
-    /// One sentence.
+    /// The reason, one sentence.
     pub reason: String,
 }
 
-/// A way to decide, at the turn of every epoch, which pages the fast tier holds (TMP, section IV).
+/// Decides, at the turn of every epoch, which pages the fast tier holds (TMP, section IV).
 ///
-/// The implementer guarantees that its answers depend on nothing but the views it was given, in
-/// their order.
+/// The implementer guarantees that its answers depend only on the views it received, in their
+/// order.
 pub trait EpochPolicy {
     /// Its name on the command line: `history`.
     fn name(&self) -> &'static str;
 
-    /// Writes the pages that should be fast in the epoch that begins into `wanted`, whatever it held
-    /// before: each once, in any order, at most [`EpochView::capacity`]. Pages that are fast and not
-    /// wanted are demoted, so a page that shall stay must be named again. New pages enter the fast
-    /// tier as they are touched while it has room, whatever the policy.
+    /// Writes the pages that should be fast in the epoch that begins into `wanted`, replacing its
+    /// contents: each once, in any order, at most [`EpochView::capacity`]. Fast pages that are not
+    /// wanted are demoted, so a page that is to stay must be named again. Under every policy, new
+    /// pages enter the fast tier when they are touched, while it has room.
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>);
 }
 
-/// A sink for what a step did, one call an epoch.
+/// A sink for the results of a step, one call an epoch.
 pub trait Recorder {
     /// Why recording failed.
     type Error: std::error::Error;
 
-    /// Notes one epoch. What was noted before stays readable whatever happens later.
+    /// Records one epoch. Earlier epochs stay readable if a later call fails.
     ///
     /// # Errors
-    /// Nothing could be written (disk full, say).
+    /// The epoch could not be written (for example, the disk is full).
     fn record(&mut self, segment: &Segment) -> Result<(), Self::Error>;
 }
 
-/// What a re-plan decided, beside the actions that follow from it.
+/// The decision of a re-plan, and the actions that follow from it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decision {
-    /// The plan now in force.
+    /// The plan that is now in force.
     pub plan: Plan,
-    /// What must be done to get there.
+    /// The actions that implement the plan.
     pub actions: Vec<Action>,
-    /// Tier that new data of unnamed sites gets.
+    /// Tier for new data of unnamed sites.
     pub default_tier: TierIndex,
 }

@@ -1,11 +1,11 @@
-//! A profile: what a run of a program taught, by epoch, site and chunk.
+//! A profile: the recorded observations of a run, by epoch, site and chunk.
 
 use crate::batch::{Count, Epoch, Extent, Process, SourceReport};
 use crate::count_unit::CountUnit;
 use crate::site::{Site, SiteId};
 use crate::units::{Accesses, Bytes, Nanos};
 
-/// What was recorded, where and how.
+/// Program, machine and settings of a recorded run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
     /// Version of Isotherm that recorded it.
@@ -18,14 +18,14 @@ pub struct Meta {
     pub machine: Vec<(String, String)>,
     /// Callers in a calling context.
     pub depth: u32,
-    /// Length of an epoch as asked for.
+    /// Length of an epoch as requested.
     pub epoch_length: Nanos,
     /// Size of a chunk of [`Heat`].
     pub chunk: Bytes,
     /// Processor time from one sample to the next of a source that samples by time.
     pub sample_interval: Option<Nanos>,
-    /// Size of the cache whose misses a program that counts its own accesses counted; none where it
-    /// counted each.
+    /// Size of the cache whose misses were counted by a program that counts its own accesses;
+    /// `None` where it counted each access.
     pub cache_filter: Option<Bytes>,
     /// True where the run's tiers were emulated.
     pub emulated: bool,
@@ -38,47 +38,47 @@ pub enum Ending {
     Exited(i32),
     /// The program died of this signal.
     Signalled(i32),
-    /// The recording was cut short; what is there is good.
+    /// The recording was cut short; its data is valid.
     Unknown,
 }
 
 /// Accesses to one chunk in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heat {
-    /// When.
+    /// Epoch of the accesses.
     pub epoch: Epoch,
-    /// Whose address space.
+    /// Process that owns the address space.
     pub process: Process,
-    /// Who made the data.
+    /// Site that allocated the data.
     pub site: SiteId,
     /// First address of the chunk, a multiple of [`Meta::chunk`].
     pub address: u64,
-    /// How many, weighted as the source weighs.
+    /// Number of accesses, weighted by the source.
     pub accesses: Accesses,
 }
 
 /// Resident bytes of a site in one epoch, all processes together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Resident {
-    /// When.
+    /// Epoch of the measurement.
     pub epoch: Epoch,
-    /// Whose data.
+    /// Site that allocated the data.
     pub site: SiteId,
-    /// How much.
+    /// Resident bytes.
     pub bytes: Bytes,
 }
 
 /// One epoch of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EpochSpan {
-    /// Which.
+    /// Number of the epoch.
     pub epoch: Epoch,
-    /// How long it took.
+    /// Length of the epoch.
     pub span: Nanos,
 }
 
-/// What one epoch adds to a profile: the unit in which profiles are written, so that a kill loses
-/// at most the epoch at hand.
+/// The addition of one epoch to a profile. Profiles are written in segments, so that a kill loses
+/// at most the current epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Segment {
     /// The epoch and its length.
@@ -97,18 +97,18 @@ pub struct Segment {
     pub sources: Vec<SourceReport>,
 }
 
-/// All of it in memory.
+/// A whole profile in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// What and where.
+    /// Program, machine and settings.
     pub meta: Meta,
-    /// How it ended.
+    /// How the run ended.
     pub ending: Ending,
     /// Epochs in order.
     pub epochs: Vec<EpochSpan>,
     /// Sites by id, with totals of the run and their peak RSS.
     pub sites: Vec<Site>,
-    /// Extents as last seen, those that are gone included.
+    /// Extents in their last observed state, including those that were freed.
     pub extents: Vec<Extent>,
     /// Heat, ordered by epoch, process, address.
     pub heat: Vec<Heat>,
@@ -116,12 +116,12 @@ pub struct Profile {
     pub resident: Vec<Resident>,
     /// Counters at the end.
     pub counts: Vec<Count>,
-    /// What each source did.
+    /// Report of each source.
     pub sources: Vec<SourceReport>,
 }
 
 impl Profile {
-    /// A profile of which only the meta data is known.
+    /// A profile that holds only the meta data.
     #[must_use]
     pub const fn new(meta: Meta) -> Self {
         Self {
@@ -137,8 +137,8 @@ impl Profile {
         }
     }
 
-    /// Adds an epoch. Sites and extents that are known are replaced (a site keeps its higher peak
-    /// RSS); counters and reports, being cumulative, are replaced as a whole where present.
+    /// Adds an epoch. Known sites and extents are replaced (a site keeps its higher peak RSS).
+    /// Counters and reports are cumulative, so they are replaced as a whole where present.
     pub fn absorb(&mut self, segment: Segment) {
         self.epochs.push(segment.epoch);
         for site in segment.sites {
@@ -185,7 +185,7 @@ impl Profile {
         self.sites.iter().filter(|site| site.id.is_placeable())
     }
 
-    /// What the counts are counts of.
+    /// The unit of the counts.
     #[must_use]
     pub fn counted(&self) -> CountUnit {
         CountUnit::of(&self.sources, self.meta.cache_filter.is_some())

@@ -1,30 +1,30 @@
-//! Sharing one fast tier among programs: what was measured of each, and who gets what.
+//! Sharing one fast tier among programs: the measurements of each program, and the share of each.
 //!
-//! A *co-located* program runs beside others on the same machine. Of each it is measured how long
-//! it runs with all its data in the fast tier, with all of it in the slow tier, and with one *data
-//! object* at a time in the fast tier (CoMerge, Doudali and Gavrilovska, MEMSYS 2017, section 3.2).
-//! How well it can do without fast memory is its *sensitivity class*.
+//! A *co-located* program runs beside others on the same machine. Three run times of each are
+//! measured: all data in the fast tier, all data in the slow tier, and one *data object* at a time
+//! in the fast tier (CoMerge, Doudali and Gavrilovska, MEMSYS 2017, section 3.2). Its *sensitivity
+//! class* tells how well it runs without fast memory.
 
 use std::fmt;
 
 use crate::units::{Bytes, Nanos};
 
-/// The longest time of a run that is taken: 2^60 ns, 36 years. So three times the product of two
-/// differences of times fits 128 bits, and comparisons of benefits never round.
+/// The longest run time that is accepted: 2^60 ns, 36 years. At this limit three times the product
+/// of two differences of times fits 128 bits, so comparisons of benefits never round.
 pub const LONGEST_RUN: Nanos = Nanos(1 << 60);
 
 /// One data object of a program, and the run in which it alone was fast.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasuredObject {
-    /// Its name, one of its kind within the program.
+    /// Its name, unique within the program.
     pub name: String,
     /// Its size, above 0.
     pub size: Bytes,
-    /// How long the program ran with this object in the fast tier and the others in the slow one.
+    /// Run time of the program with this object in the fast tier and the others in the slow one.
     pub alone: Nanos,
 }
 
-/// A program and the runs that tell what fast memory is worth to it.
+/// A program and the runs that measure its benefit from fast memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasuredProgram {
     name: String,
@@ -36,7 +36,7 @@ pub struct MeasuredProgram {
 /// How much a program suffers from slow memory (CoMerge, section 3.1 and table 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SensitivityClass {
-    /// All slow takes less than 1.2 times as long as all fast. The paper names no limit; its
+    /// All slow takes less than 1.2 times as long as all fast. The paper prints no limit; its
     /// examples need one between 1.042 (doitgen, none) and 1.439 (adi, low).
     None,
     /// Less than 2 times as long.
@@ -47,21 +47,20 @@ pub enum SensitivityClass {
     High,
 }
 
-/// Programs that share a fast tier, by name: from here on the order in which programs and objects
-/// were given is forgotten.
+/// Programs that share a fast tier, sorted by name: the order of the input no longer matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Colocation(Vec<MeasuredProgram>);
 
-/// Why measurements were refused.
+/// Why measurements were rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ColocationError {
-    /// A run of this program took no time at all, or longer than [`LONGEST_RUN`].
+    /// A run of this program has a time of zero, or longer than [`LONGEST_RUN`].
     Time {
         /// The program.
         program: String,
-        /// Which run, in words.
+        /// The run, in words.
         run: String,
-        /// How long it is said to have taken.
+        /// The reported run time.
         time: Nanos,
     },
     /// This object of this program has no bytes.
@@ -171,13 +170,13 @@ impl MeasuredProgram {
         &self.name
     }
 
-    /// How long it runs with all data in the fast tier, F in the paper.
+    /// Run time with all data in the fast tier, F in the paper.
     #[must_use]
     pub const fn all_fast(&self) -> Nanos {
         self.all_fast
     }
 
-    /// How long it runs with all data in the slow tier, S in the paper.
+    /// Run time with all data in the slow tier, S in the paper.
     #[must_use]
     pub const fn all_slow(&self) -> Nanos {
         self.all_slow
@@ -282,18 +281,18 @@ pub struct Grant {
     pub size: Bytes,
     /// Its bytes in the fast tier, from its first on; 0 where it is left out.
     pub fast: Bytes,
-    /// One sentence: why so many.
+    /// The reason for this number of bytes, one sentence.
     pub reason: String,
 }
 
-/// Who gets what of a shared fast tier.
+/// The share of each object of each program in a fast tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedPlan {
     /// Name of the policy.
     pub policy: String,
     /// Bytes of the fast tier.
     pub capacity: Bytes,
-    /// Every object of every program once, in the order in which the policy came to them.
+    /// Every object of every program once, in the order in which the policy handled them.
     pub grants: Vec<Grant>,
 }
 
@@ -304,7 +303,7 @@ impl SharedPlan {
         self.grants.iter().map(|grant| grant.fast).sum()
     }
 
-    /// Used bytes by capacity (CoMerge, section 4): from 0 to 1, and 0 where there is no capacity.
+    /// Used bytes by capacity (CoMerge, section 4): from 0 to 1, and 0 where the capacity is 0.
     #[must_use]
     pub fn utility(&self) -> f64 {
         if self.capacity == Bytes::ZERO {

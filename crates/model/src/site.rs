@@ -1,4 +1,4 @@
-//! Allocation sites: code locations, with calling context, that make data.
+//! Allocation sites: code locations, with calling context, that allocate data.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,12 +10,13 @@ use std::sync::Arc;
 pub struct SiteId(pub u64);
 
 impl SiteId {
-    /// Memory that no site made: stacks, program data, libraries, files.
+    /// Memory that no site allocated: stacks, program data, libraries, files.
     pub const UNATTRIBUTED: Self = Self(0);
     /// The arena that small and rare sites share.
     pub const SHARED: Self = Self(1);
 
-    /// True for what can be placed: the sites that every output counts, of which the shared arena is one.
+    /// True for a site that can be placed. Every output counts these sites; the shared arena is
+    /// one.
     #[must_use]
     pub fn is_placeable(self) -> bool {
         self != Self::UNATTRIBUTED
@@ -23,7 +24,7 @@ impl SiteId {
 }
 
 impl fmt::Display for SiteId {
-    /// Sixteen hexadecimal digits; `shared` and `unattributed` for the two that are no sites.
+    /// Sixteen hexadecimal digits; `shared` and `unattributed` for the two special ids.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::UNATTRIBUTED => f.pad("unattributed"),
@@ -69,8 +70,8 @@ impl FromStr for SiteId {
     }
 }
 
-/// The name of a direct caller: that of the site which its return address alone would be. Sites
-/// with the same innermost frame share it.
+/// The name of a direct caller: the id of a site whose only frame is its return address. Sites with
+/// the same innermost frame share it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallerId(pub u64);
 
@@ -81,7 +82,7 @@ impl fmt::Display for CallerId {
     }
 }
 
-/// What kind of memory a site makes.
+/// The kind of memory that a site allocates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SiteKind {
     /// Heap allocations.
@@ -138,17 +139,19 @@ pub struct Frame {
     pub file: Option<String>,
     /// Line in `file`.
     pub line: Option<u32>,
-    /// Column in the line, where the compiler noted it: tells calls of one line apart.
+    /// Column in the line, where the compiler recorded it: distinguishes calls on one line.
     pub column: Option<u32>,
-    /// Line in `file` where the function begins. Counted from there, a line stays the same whatever changes above.
+    /// Line in `file` where the function begins. A line number relative to it survives edits above
+    /// the function.
     pub function_line: Option<u32>,
-    /// What the call's result is assigned to, where the source says so beyond doubt: `graph->edges`.
+    /// The variable that receives the call's result, where the source is unambiguous:
+    /// `graph->edges`.
     pub variable: Option<String>,
 }
 
 impl fmt::Display for Frame {
-    /// The best that is known: `function (file:line: variable)`, `function (file:line)`, `function (module)`, `function`,
-    /// `module+0x1234`.
+    /// The most precise known form: `function (file:line: variable)`, `function (file:line)`,
+    /// `function (module)`, `function`, `module+0x1234`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         match (&self.function, &self.file, self.line) {
@@ -165,32 +168,32 @@ impl fmt::Display for Frame {
     }
 }
 
-/// An allocation site and what is known of its data.
+/// An allocation site and the known numbers of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
-    /// Its name.
+    /// Its id.
     pub id: SiteId,
-    /// What it makes.
+    /// The kind of memory that it allocates.
     pub kind: SiteKind,
-    /// Callers, innermost first; empty for the two that are no sites. Shared, because a large program has ten
-    /// thousand sites, whose numbers are passed on in every epoch.
+    /// Callers, innermost first; empty for the two special ids. Shared by reference, because a
+    /// large program has ten thousand sites, whose numbers are passed on in every epoch.
     pub frames: Arc<[Frame]>,
     /// Allocations over the whole run.
     pub allocations: u64,
-    /// Bytes asked for over the whole run.
+    /// Bytes requested over the whole run.
     pub requested: crate::units::Bytes,
-    /// Most bytes asked for and not yet freed at one time; zero where it could not be told (small
-    /// sites that share an arena).
+    /// Most bytes requested and not yet freed at one time; zero where it is unknown (small sites
+    /// that share an arena).
     pub peak_requested: crate::units::Bytes,
     /// Most bytes resident at one time, the weight of the policies (MemBrain, section III).
     pub peak_rss: crate::units::Bytes,
-    /// Position in the order of first allocation over the run, from 0: what first touch follows.
+    /// Position in the order of first allocation over the run, from 0, which first touch follows.
     /// Attribution sets it; observers leave it at zero.
     pub first_seen: u32,
 }
 
 impl Site {
-    /// A site of which nothing is known yet.
+    /// A site without any numbers yet.
     #[must_use]
     pub fn new(id: SiteId, kind: SiteKind) -> Self {
         Self {

@@ -1,7 +1,7 @@
 //! Tiers: kinds of memory, fastest first.
 //!
-//! *Node* is the kernel's word for a NUMA node; a *tier* is ours for one or more nodes of the same
-//! speed. Index 0 is the fastest tier everywhere.
+//! *Node* is the kernel's word for a NUMA node; a *tier* is our word for one or more nodes of the
+//! same speed. Index 0 is always the fastest tier.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ impl TierIndex {
     pub const FASTEST: Self = Self(0);
 }
 
-/// Memory policy of the kernel by which a tier's memory is placed.
+/// Memory policy of the kernel for a tier's memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
     /// `MPOL_PREFERRED` (or `MPOL_PREFERRED_MANY` for several nodes): spills when full.
@@ -26,7 +26,7 @@ pub enum Placement {
     Bind,
 }
 
-/// What a tier is made of.
+/// The memory of a tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TierKind {
     /// NUMA nodes, by number.
@@ -37,23 +37,24 @@ pub enum TierKind {
     EmulatedSlow(Emulation),
 }
 
-/// Costs of the emulated slow tier. TMP, section VI: protection bits are set periodically and the
+/// Costs of the emulated slow tier. TMP, section VI: protection bits are set periodically, and the
 /// first access to a page in a period pays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Emulation {
     /// Time between two protections of the slow tier.
     pub period: Nanos,
-    /// What the first access to a page in a period costs.
+    /// Cost of the first access to a page in a period.
     pub access: Nanos,
-    /// What it costs more where the page is hot.
+    /// Additional cost if the page is hot.
     pub hot: Nanos,
-    /// What moving a page costs.
+    /// Cost of moving a page.
     pub migrate: Nanos,
 }
 
 impl Emulation {
-    /// True where it has costs that nobody would ever pay, for lack of a period. A pair without costs,
-    /// twice the same memory, is left to those who measure what telling tiers apart costs.
+    /// True where it has costs but no period, so that no access would ever pay them. A pair without
+    /// any costs, twice the same memory, stays valid: it serves to measure the cost of separating
+    /// tiers.
     #[must_use]
     pub const fn is_never_paid(&self) -> bool {
         self.period.0 == 0 && (self.access.0 > 0 || self.hot.0 > 0 || self.migrate.0 > 0)
@@ -62,10 +63,10 @@ impl Emulation {
     /// Longest period: longer than most runs.
     pub const PERIOD_AT_MOST: Nanos = Nanos(3_600_000_000_000);
 
-    /// Highest cost: at a second a page a program of 1 GiB would wait for three days.
+    /// Highest cost: at a second per page a program of 1 GiB would wait for three days.
     pub const COST_AT_MOST: Nanos = Nanos(1_000_000_000);
 
-    /// The first number that is larger than anybody can mean: its name, itself, and the most it may be.
+    /// The first number beyond its limit: its name, its value and its limit.
     #[must_use]
     pub fn out_of_range(&self) -> Option<(&'static str, Nanos, Nanos)> {
         [
@@ -78,8 +79,8 @@ impl Emulation {
         .find(|(_, number, most)| number > most)
     }
 
-    /// The paper's own numbers (TMP, section VI): 10 us an access, 13 us more if hot, 50 us a
-    /// migrated page. The paper does not print its period; 100 ms is ours.
+    /// The paper's own numbers (TMP, section VI): 10 us per access, 13 us more if hot, 50 us per
+    /// migrated page. The paper does not print its period; 100 ms is our choice.
     pub const PAPER: Self = Self {
         period: Nanos(100_000_000),
         access: Nanos(10_000),
@@ -87,8 +88,8 @@ impl Emulation {
         migrate: Nanos(50_000),
     };
 
-    /// Named costs. The paper's are for NVM. The others are chosen so that a program that works on
-    /// 256 MiB of slow memory runs about 1.5 (remote socket), 2.3 (CXL) and 4 times (NVM) slower;
+    /// Named costs. The paper's are for NVM. The others are chosen so that a program that uses 256
+    /// MiB of slow memory runs about 1.5 (remote socket), 2.3 (CXL) and 4 times (NVM) slower;
     /// `docs/emulation.md` has the formula.
     pub const PRESETS: [(&'static str, Self); 4] = [
         ("paper", Self::PAPER),
@@ -136,19 +137,19 @@ impl Emulation {
 pub struct Tier {
     /// Short name: `fast`, `slow`, `cxl`, ...
     pub name: String,
-    /// What it is made of.
+    /// Its memory.
     pub kind: TierKind,
     /// Bytes that may be used.
     pub capacity: Bytes,
-    /// How its memory is placed.
+    /// Memory policy for it.
     pub placement: Placement,
-    /// Load latency, where the firmware or a measurement told.
+    /// Load latency, where the firmware or a measurement reports it.
     pub latency: Option<Nanos>,
-    /// Read bandwidth in bytes a second, where the firmware or a measurement told.
+    /// Read bandwidth in bytes a second, where the firmware or a measurement reports it.
     pub read_bandwidth: Option<u64>,
-    /// Write bandwidth in bytes a second, likewise.
+    /// Write bandwidth in bytes a second, where the firmware or a measurement reports it.
     pub write_bandwidth: Option<u64>,
-    /// Why it stands where it stands in the order.
+    /// The reason for its position in the order.
     pub reason: String,
 }
 
@@ -167,16 +168,16 @@ impl Tier {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tiers(Vec<Tier>);
 
-/// Why a list of tiers was refused.
+/// Why a list of tiers was rejected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TiersError {
-    /// There is none.
+    /// The list is empty.
     Empty,
-    /// Two have this name.
+    /// Two tiers have this name.
     SameName(String),
-    /// Two hold this node.
+    /// Two tiers hold this node.
     SameNode(u32),
-    /// Emulated tiers come as one fast and one slow, alone.
+    /// Emulated tiers must be one fast and one slow tier, and no other.
     BrokenPair,
 }
 
@@ -200,7 +201,7 @@ impl Tiers {
     /// Checks and wraps a list, fastest first.
     ///
     /// # Errors
-    /// An empty list, a name or a node given twice, half an emulated pair.
+    /// An empty list, a name or a node given twice, half of an emulated pair.
     pub fn new(tiers: Vec<Tier>) -> Result<Self, TiersError> {
         if tiers.is_empty() {
             return Err(TiersError::Empty);
@@ -288,13 +289,13 @@ impl Tiers {
             .map(|i| TierIndex(i as u32))
     }
 
-    /// The slowest tier, where everything goes that no plan names.
+    /// The slowest tier, which takes all data that no plan names.
     #[must_use]
     pub fn slowest(&self) -> TierIndex {
         TierIndex((self.0.len() - 1) as u32)
     }
 
-    /// True where any tier is emulated; every output then says so.
+    /// True where any tier is emulated; every output then reports it.
     #[must_use]
     pub fn emulates(&self) -> bool {
         self.0.iter().any(Tier::is_emulated)

@@ -1,11 +1,11 @@
-//! A trace: the accesses of a program to memory, one by one, in the order in which they happened.
+//! A trace: the memory accesses of a program, one by one, in the order of time.
 
 use crate::units::Nanos;
 
 /// One access to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Access {
-    /// When, from the start of the trace.
+    /// Time from the start of the trace.
     pub time: Nanos,
     /// Address of the data.
     pub address: u64,

@@ -1,4 +1,4 @@
-//! Quantities, each a type of its own, so that bytes are never added to nanoseconds.
+//! Quantities with units, each a type of its own, so that bytes are never added to nanoseconds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -49,7 +49,7 @@ quantity!(
     Nanos
 );
 quantity!(
-    /// Accesses to memory, as many as the source saw (samples count once each).
+    /// Memory accesses, as counted by the source (samples count once each).
     Accesses
 );
 quantity!(
@@ -61,19 +61,19 @@ quantity!(
     Nanowatts
 );
 
-/// A text that is no quantity: what was wrong with it and what would be right.
+/// A text that is not a quantity: the error, and the correct form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QuantityError {
     text: String,
     wrong: Wrong,
 }
 
-/// What is wrong with a text, each with what would be right.
+/// The error in a text, each with the correct form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
-    /// It is not written as such a quantity is.
+    /// The text does not have the form of the quantity.
     Form(&'static str),
-    /// It is one that is too small or too large.
+    /// The quantity is too small or too large.
     Range(&'static str),
 }
 
@@ -119,10 +119,10 @@ const TIME_WANTED: &str =
     "a time such as 10us, 100ms or 1s (a unit is required: ns, us, ms, s, min or h)";
 const TIME_RANGE: &str = "a time is at most 5124095h";
 const SHARE_RANGE: &str = "a share is above 0% and at most 100%";
-/// The first number that 64 bits do not hold.
+/// The first number that does not fit 64 bits.
 const TOO_LARGE: f64 = 18_446_744_073_709_551_616.0;
 
-/// Splits `1.5GiB` into its number and its unit and multiplies. Rounds to nearest; refuses
+/// Splits `1.5GiB` into its number and its unit and multiplies them. Rounds to nearest; rejects
 /// negative, infinite and overflowing numbers.
 fn scaled(
     text: &str,
@@ -159,7 +159,7 @@ fn scaled(
 impl FromStr for Bytes {
     type Err = QuantityError;
 
-    /// Reads `512MiB`, `1.5GB`, `4096B`. A bare number is refused: nobody can know its unit.
+    /// Reads `512MiB`, `1.5GB`, `4096B`. A bare number is rejected, because its unit is unknown.
     fn from_str(text: &str) -> Result<Self, QuantityError> {
         let units: Vec<_> = BINARY.iter().chain(&DECIMAL).copied().collect();
         scaled(text, &units, [SIZE_WANTED, SIZE_RANGE]).map(Self)
@@ -167,8 +167,8 @@ impl FromStr for Bytes {
 }
 
 impl Bytes {
-    /// The size as files hold it, without rounding and without a space: the largest binary unit
-    /// that divides it, `128MiB`, `134217729B`. Read back by [`FromStr`].
+    /// The size as in files, without rounding and without a space: the largest binary unit that
+    /// divides it, `128MiB`, `134217729B`. Read back by [`FromStr`].
     #[must_use]
     pub fn exact(self) -> String {
         let (name, factor) = BINARY
@@ -181,8 +181,8 @@ impl Bytes {
 }
 
 impl Nanos {
-    /// The time as files hold it, without rounding and without a space: the largest unit up to a
-    /// second that divides it, `10us`, `1500ms`. Read back by [`FromStr`].
+    /// The time as in files, without rounding and without a space: the largest unit up to a second
+    /// that divides it, `10us`, `1500ms`. Read back by [`FromStr`].
     #[must_use]
     pub fn exact(self) -> String {
         let (name, factor) = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)]
@@ -226,7 +226,8 @@ impl fmt::Display for Nanos {
     }
 }
 
-/// A number in the largest of the units, each a thousand of the one before, that leaves at least 1.
+/// A number in the largest of the units (each a thousand times the one before) that leaves at least
+/// 1.
 fn engineering(f: &mut fmt::Formatter<'_>, value: u64, units: [&str; 4]) -> fmt::Result {
     let text = match value {
         0..1_000 => format!("{value} {}", units[0]),
@@ -257,17 +258,18 @@ impl fmt::Display for Accesses {
     }
 }
 
-/// A capacity as people give it: a size, or a share of the program's footprint.
+/// A capacity in user input: a size, or a share of the program's footprint.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Capacity {
-    /// So many bytes.
+    /// A number of bytes.
     Bytes(Bytes),
     /// A share of the footprint, above 0 and at most 1.
     Share(f64),
 }
 
 impl Capacity {
-    /// The bytes this is of a whole, rounded down: of the footprint, where a program's is known.
+    /// The capacity in bytes, rounded down; a share is of this whole, the footprint where it is
+    /// known.
     #[must_use]
     pub fn of(self, whole: Bytes) -> Bytes {
         match self {

@@ -1,9 +1,8 @@
-//! What watching whole processes from outside yields: the arrow from `observe` to the daemon's step.
+//! Observations of whole processes from outside, which the daemon's step receives each epoch.
 //!
-//! A *unit* is the piece of memory that the daemon decides about and moves as a whole: an aligned
-//! range of one process, a huge page by default. What the sources see is told of ranges of any
-//! size; the step spreads it over the units in them.
-//!
+//! A *unit* is the piece of memory that the daemon ranks and moves as a whole: an aligned range of
+//! one process, a huge page by default. Sources report accesses to ranges of any size; the step
+//! spreads them over the units in each range.
 //! ```text
 //! unit        |     0     |     1     |     2     |     3     |
 //! held        | 2 MiB, 0  | 2 MiB, 0  |    -      | 1 MiB, all|   resident, and on fast nodes
@@ -20,23 +19,23 @@ use crate::units::{Bytes, Nanos};
 /// A piece of memory that is moved as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Unit {
-    /// Whose.
+    /// Process that owns the memory.
     pub process: Process,
     /// Its first address, a multiple of the size of units.
     pub start: u64,
 }
 
-/// Which kind of source saw an access.
+/// The kind of source that observed an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceKind {
-    /// A page's accessed bit was found set: one hit a page and look.
+    /// A scan found a page's accessed bit set: one hit for each page and scan.
     AccessedBits,
-    /// A sample of the access itself: one hit a sample.
+    /// A sample of the access itself: one hit for each sample.
     TraceSamples,
 }
 
 impl SourceKind {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::AccessedBits, Self::TraceSamples];
 
     /// Its name in settings, reports and metrics.
@@ -58,27 +57,27 @@ impl SourceKind {
     }
 }
 
-/// Accesses that a source saw in a range in one epoch.
+/// Accesses that a source observed in a range in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessReport {
-    /// Whose memory.
+    /// Process that owns the memory.
     pub process: Process,
-    /// Where. The source cannot tell its parts apart.
+    /// Range of the accesses. The source cannot distinguish its parts.
     pub range: AddressRange,
-    /// How many in the range together.
+    /// Hits in the whole range.
     pub hits: u64,
-    /// By which kind of source.
+    /// The kind of source.
     pub kind: SourceKind,
-    /// Physical address of what was accessed, where the source tells it.
+    /// Physical address of the access, where the source reports it.
     pub physical: Option<u64>,
 }
 
-/// What a process holds in one unit.
+/// The memory of a process in one unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitResidency {
-    /// Which unit.
+    /// The unit.
     pub unit: Unit,
-    /// Bytes of it that are resident, at least one and at most its size.
+    /// Resident bytes, at least one and at most the unit's size.
     pub resident: Bytes,
     /// Of these, bytes on the fast tier's nodes.
     pub fast: Bytes,
@@ -87,57 +86,57 @@ pub struct UnitResidency {
     pub grain: Bytes,
 }
 
-/// What was seen of a unit in an epoch, for pictures of it.
+/// The heat of a unit in one epoch, for pictures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UnitHeat {
-    /// Which.
+    /// The unit.
     pub unit: Unit,
     /// Bytes resident.
     pub resident: Bytes,
-    /// Of these, bytes in the fast tier when the epoch's moves were done.
+    /// Of these, bytes in the fast tier after the epoch's moves.
     pub fast: Bytes,
-    /// Hits by [`SourceKind`], in its order.
+    /// Hits of each [`SourceKind`], in its order.
     pub hits: [u64; 2],
 }
 
-/// Samples of a process whose page was asked for when they were taken in.
+/// Samples of a process for which the node of the page was queried when they were read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Placed {
-    /// Of which it is known on which node the page lay.
+    /// Samples for which the node is known.
     pub samples: u64,
-    /// Of these, on a node of the fast tier.
+    /// Of these, samples on a node of the fast tier.
     pub fast: u64,
 }
 
 /// A process that is watched.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watched {
-    /// Which.
+    /// The process.
     pub process: Process,
-    /// Its program, as the kernel names it, for people.
+    /// The kernel's name of its program, for people.
     pub name: String,
-    /// The control group it is in, empty where there is none.
+    /// Its control group; empty if it has none.
     pub control_group: String,
-    /// Why its memory or its accesses cannot be seen; empty where all is well.
+    /// Why its memory or its accesses cannot be observed; empty if they can.
     pub warning: String,
 }
 
-/// All that was seen in one epoch.
+/// All observations of one epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Observation {
-    /// Which epoch.
+    /// Number of the epoch.
     pub epoch: Epoch,
-    /// How long it took.
+    /// Length of the epoch.
     pub span: Nanos,
-    /// The processes that are watched now. What a process held that is not named is forgotten.
+    /// The processes that are watched now. The state of a process that is not listed is dropped.
     pub processes: Vec<Watched>,
-    /// What they hold, each unit once.
+    /// Their resident memory, each unit once.
     pub residency: Vec<UnitResidency>,
-    /// What was accessed.
+    /// Their accesses.
     pub access_reports: Vec<AccessReport>,
-    /// Where trace samples of the epoch lay when they were taken, by process; empty where that was not asked.
+    /// Nodes of trace samples when they were taken, by process; empty where they were not queried.
     pub placed: BTreeMap<Process, Placed>,
-    /// Bytes of the fast tier that watched processes may use, what they hold there now included.
+    /// Bytes of the fast tier that watched processes may use, including their present use.
     pub capacity: Bytes,
     /// Reports of the sources, cumulative.
     pub sources: Vec<SourceReport>,

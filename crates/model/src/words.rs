@@ -1,4 +1,4 @@
-//! Numbers and names as people read them, in every output alike.
+//! Spelling of numbers and names for people, the same in every output.
 
 /// A share as a percentage: `83 %`, `4.2 %` below ten, `<0.1 %` where it would print as zero.
 #[must_use]
@@ -13,7 +13,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A whole number with its thousands parted: `1,234,567`.
+/// A whole number with separators between thousands: `1,234,567`.
 #[must_use]
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
@@ -27,8 +27,8 @@ pub fn grouped(number: u64) -> String {
     text
 }
 
-/// `1 site`, `2 sites`, `1 access`, `1,200 accesses`: the number and the noun, in the plural unless there
-/// is one of it.
+/// A number and its noun, in the plural unless the number is one: `1 site`, `2 sites`, `1 access`,
+/// `1,200 accesses`.
 #[must_use]
 pub fn counted(number: impl TryInto<u64>, noun: &str) -> String {
     let number = number.try_into().unwrap_or(u64::MAX);
@@ -40,7 +40,7 @@ pub fn counted(number: impl TryInto<u64>, noun: &str) -> String {
 
 /// The plural of an English noun, by its ending.
 pub(crate) fn plural(noun: &str) -> String {
-    // Not every "ch" hisses: epochs, and touches.
+    // Not every "ch" takes "es": "epochs", but "touches".
     let hisses = ["s", "x", "uch", "sh"];
     if hisses.iter().any(|ending| noun.ends_with(ending)) {
         return format!("{noun}es");
@@ -51,7 +51,7 @@ pub(crate) fn plural(noun: &str) -> String {
     }
 }
 
-/// Part of a whole between 0 and 1; 0 where there is no whole.
+/// A part as a fraction of a whole, 0 to 1; 0 where the whole is 0.
 #[must_use]
 pub fn share(part: u64, whole: u64) -> f64 {
     if whole == 0 {

@@ -1,4 +1,4 @@
-//! The callers of a plan's sites: `code` and `frame` lines.
+//! Reads and writes the callers of a plan's sites: `code` and `frame` lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -9,7 +9,8 @@ use super::words::quoted;
 use crate::plan::Plan;
 use crate::site::{Frame, SiteId};
 
-/// The lines of all frames, sites in the order of their ids: each module once, then a line for each frame.
+/// Writes the lines of all frames, sites in the order of their ids: each module once, then a line
+/// for each frame.
 pub(super) fn write(plan: &Plan) -> Vec<String> {
     let modules: BTreeSet<(&str, Option<&str>)> =
         plan.frames.values().flatten().map(module_of).collect();

@@ -1,4 +1,4 @@
-//! A line taken apart, and the complaints about it.
+//! Splits a line into words and numbers for the reader, and reports its errors.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 use super::PlanTextError;
 use super::words::quoted_word;
 
-/// One line: its number, its words, what follows `#`.
+/// One line: its number, its words, and the text after `#`.
 pub(super) struct Line {
     pub(super) number: usize,
     pub(super) words: Vec<String>,
@@ -58,7 +58,7 @@ impl Line {
         Ok(line)
     }
 
-    /// The words after the first, which must be exactly one.
+    /// The single argument of the line.
     pub(super) fn only(&self) -> Result<&str, PlanTextError> {
         match self.words.as_slice() {
             [_, word] => Ok(word),
@@ -68,7 +68,7 @@ impl Line {
     }
 
     pub(super) fn number<T: FromStr>(&self, name: &str, text: &str) -> Result<T, PlanTextError> {
-        // The standard parser takes a leading plus; a file does not.
+        // The standard parser accepts a leading plus; the format does not.
         match text.parse() {
             Ok(number) if !text.starts_with('+') => Ok(number),
             _ => self.wrong(format!("{name} \"{text}\" is not a whole number in range")),
@@ -93,7 +93,7 @@ impl Line {
         self.at_most(name, number, &most)
     }
 
-    /// The number, where it is at most `most`: a larger one is a mistake or an attack.
+    /// The number if it is at most `most`: a larger one is a mistake or an attack.
     pub(super) fn at_most<T>(&self, name: &str, number: T, most: &T) -> Result<T, PlanTextError>
     where
         T: PartialOrd + fmt::Display,

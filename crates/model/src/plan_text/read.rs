@@ -1,4 +1,4 @@
-//! Text to plan.
+//! Reads a plan from its text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,20 +11,22 @@ use crate::site::{CallerId, SiteId};
 use crate::tier::{Emulation, Placement, Tier, TierIndex, TierKind, Tiers};
 use crate::units::{Bytes, Nanos};
 
-/// Most callers in a calling context, as many as the runtime keeps.
+/// Most callers in a calling context: the limit of the runtime.
 const DEPTH_AT_MOST: u32 = 8;
-/// Highest number of a node: the kernel has 1,024 at most (`CONFIG_NODES_SHIFT` is 10 at most).
+/// Highest number of a node: the kernel has at most 1,024 (`CONFIG_NODES_SHIFT` is at most 10).
 const NODE_AT_MOST: u32 = 1023;
-/// Longest latency of a load, far beyond any memory.
+/// Longest latency of a load, far above any memory.
 const LATENCY_AT_MOST: Nanos = Nanos(1_000_000_000);
 /// Highest bandwidth in bytes a second: a petabyte, a thousand times that of the fastest memory.
 const BANDWIDTH_AT_MOST: u64 = 1_000_000_000_000_000;
-/// Highest count of accesses, bytes or nanoseconds: a hundred years of nanoseconds, and few enough to add up.
+/// Highest count of accesses, bytes or nanoseconds: a hundred years of nanoseconds, and small
+/// enough that sums do not overflow.
 const VALUE_AT_MOST: u64 = 1 << 62;
-/// Largest weight of a site: what page tables of five levels address. A capacity may be more, which is none.
+/// Largest weight of a site: the address space of five-level page tables. A capacity may be larger,
+/// which means no limit.
 const WEIGHT_AT_MOST: Bytes = Bytes(1 << 57);
 
-/// What was read so far.
+/// The parts of a plan read so far.
 #[derive(Default)]
 struct Draft {
     headers: BTreeMap<&'static str, Line>,
@@ -43,9 +45,9 @@ const HEADERS: [&str; 8] = [
 /// Reads a plan.
 ///
 /// # Errors
-/// The first thing that is wrong, with its line: a missing or repeated header, another version, an
-/// unknown word, tier or field, a number or size that is none or more than can be meant, a fast tier that holds nothing, a slow one
-/// that is never slowed, a site twice, an end in the middle of a line.
+/// The first error, with its line: a missing or repeated header, another version, an unknown word,
+/// tier or field, a malformed number or size or one out of range, a fast tier of zero bytes, a slow
+/// tier that is never slowed, a site twice, an end in the middle of a line.
 pub fn read(text: &str) -> Result<Plan, PlanTextError> {
     let mut lines = text.lines().zip(1..).map(|(text, n)| Line::split(n, text));
     match lines.next() {
@@ -84,7 +86,7 @@ fn check_version(line: &Line) -> Result<(), PlanTextError> {
     }
 }
 
-/// A file that was cut off may end in a line that can be read and says something else.
+/// Rejects a file that was cut off: its last line may parse and mean something else.
 fn check_end(text: &str) -> Result<(), PlanTextError> {
     if text.ends_with('\n') {
         return Ok(());
@@ -167,7 +169,7 @@ impl Draft {
                     CountUnit::from_word,
                     "accesses, misses, latency, time, touches, unknown",
                 )?,
-                // Plans of before did not say it.
+                // Older plans have no `counted` line.
                 None => CountUnit::Unknown,
             },
             weight: word(

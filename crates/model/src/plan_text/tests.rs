@@ -24,7 +24,7 @@ code 0 /bin/bfs build-id 01ab
 frame 00000000000000ab 0 0x12 function main line 7
 ";
 
-/// What is changed in [`PLAN`], into what, and how the complaint starts.
+/// The text to replace in [`PLAN`], its replacement, and the beginning of the error message.
 const MALFORMED: [(&str, &str, &str); 50] = [
     (
         "access 10us",
@@ -256,7 +256,7 @@ fn changing_one_tier_word_moves_a_site_and_nothing_else() {
     let differ = a.lines().zip(b.lines()).filter(|(a, b)| a != b).count();
     assert_eq!((differ, a.lines().count()), (1, b.lines().count()));
     assert_eq!(before.command, ["./bfs", "a graph.bin"]);
-    // The smaller site is the hotter one, though it stands later in the file.
+    // The smaller site is the hotter one, although it is later in the file.
     assert_eq!(before.assignments[0].label, "small ones");
     assert_eq!(before.assignments[1].reason, "taken: it fits");
 }

@@ -1,6 +1,6 @@
-//! How words and comments are spelled.
+//! Quoting of words and escaping of comments, for the reader and the writer of plans.
 
-/// A word as it stands in a line, quoted where it must be.
+/// A word in its spelling on a line, quoted if necessary.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._:,+/-".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -23,8 +23,8 @@ pub(super) fn always_quoted(word: &str) -> String {
     text
 }
 
-/// A comment that stays on its line and is read back as it was: controls, backslashes and blanks
-/// at the ends are escaped, and in a label the `--` that would end it.
+/// Escapes a comment so that it stays on one line and is read back unchanged: controls, backslashes
+/// and blanks at the ends, and in a label the `--` that would end it.
 pub(super) fn escaped(text: &str, is_label: bool) -> String {
     let last = text.chars().count().saturating_sub(1);
     let mut before = ' ';
@@ -44,7 +44,7 @@ pub(super) fn escaped(text: &str, is_label: bool) -> String {
     out
 }
 
-/// Undoes the escapes; an escape that is none stays as it is, since people edit comments.
+/// Undoes the escapes. An unknown escape stays as it is, because people edit comments.
 pub(super) fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -58,7 +58,7 @@ pub(super) fn unescaped(text: &str) -> String {
     out
 }
 
-/// The character that an escape at the start of the text stands for, and the escape's length.
+/// The character for an escape at the start of the text, and the length of the escape.
 fn escape_at(text: &str) -> Option<(char, usize)> {
     let after = text.strip_prefix('\\')?;
     if let Some(code) = after.strip_prefix("u{") {

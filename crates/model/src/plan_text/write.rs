@@ -1,4 +1,4 @@
-//! Plan to text.
+//! Writes a plan as text.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,7 @@ use super::{FORMAT, VERSION};
 use crate::plan::{Assignment, Caller, Plan};
 use crate::tier::{Placement, Tier, TierIndex, TierKind};
 
-/// Writes a plan as text; [`read`](super::read()) gives it back.
+/// Writes a plan as text that [`read`](super::read()) reads back.
 #[must_use]
 pub fn write(plan: &Plan) -> String {
     let mut out = String::new();
