@@ -210,7 +210,7 @@ impl MeasuredProgram {
 }
 
 impl SensitivityClass {
-    /// What a benefit is multiplied by to give the co-benefit (CoMerge, section 4.2): 0, 1, 2, 3.
+    /// Factor from benefit to co-benefit (CoMerge, section 4.2): 0, 1, 2, 3.
     #[must_use]
     pub const fn factor(self) -> u32 {
         match self {
@@ -237,7 +237,7 @@ impl Colocation {
     /// Checks and wraps the programs.
     ///
     /// # Errors
-    /// Two of the same name, or objects of more bytes in all than 64 bits count.
+    /// Two programs of one name, or objects whose total bytes exceed 64 bits.
     pub fn new(mut programs: Vec<MeasuredProgram>) -> Result<Self, ColocationError> {
         programs.sort_by(|a, b| a.name.cmp(&b.name));
         if let Some(pair) = programs
@@ -270,7 +270,7 @@ impl Colocation {
     }
 }
 
-/// What one object gets of the fast tier.
+/// The share of one object in the fast tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grant {
     /// The program.

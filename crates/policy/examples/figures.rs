@@ -1,11 +1,11 @@
-//! The figures that the policies are held to, measured on this machine, one line each.
+//! Measures the promised performance figures of the policies on this machine, one line each.
 //!
 //!     cargo run --release -p isotherm-policy --example figures [SECTION ...]
 //!
 //! Sections: `knapsack`, `hotness`, `chunks`, `share`; without one, all, in this order. Times are
-//! processor time, medians of three runs. The peak memory is that of the whole process so far, generated input
-//! included, so ask for `knapsack` first or alone. What SPECIFICATION.md promises follows in lines
-//! that begin with `reached` or `not reached`, which `bench/run policies` reads.
+//! processor time, medians of three runs. The peak memory is that of the whole process so far,
+//! including generated input, so run `knapsack` first or alone. Lines that begin with `reached` or
+//! `not reached` compare the figures with SPECIFICATION.md; `bench/run policies` reads them.
 
 use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ fn main() {
     }
 }
 
-/// A promise, and whether it is kept here.
+/// Prints a promise, and whether this machine keeps it.
 fn verdict(what: &str, promised: &str, measured: &str, is_reached: bool) {
     let word = if is_reached { "reached" } else { "not reached" };
     println!("{word}: {what}: promised {promised}, measured {measured}");
@@ -59,7 +59,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 up to and without 1.
+    /// A number from 0 to below 1.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -68,14 +68,14 @@ impl Random {
         (self.unit() * end as f64) as u64
     }
 
-    /// Every factor between the two as likely as any other: sizes and hotness of real sites span
-    /// decades.
+    /// A random number for which every factor between the two is equally likely: sizes and hotness
+    /// of real sites span decades.
     fn log_uniform(&mut self, low: f64, high: f64) -> f64 {
         low * (high / low).powf(self.unit())
     }
 }
 
-/// Sites whose size and value come from this function.
+/// Sites with sizes and values from this function.
 fn sites(
     random: &mut Random,
     count: usize,
@@ -94,7 +94,7 @@ fn sites(
 }
 
 /// Processor time of this thread so far, so that other programs on the machine do not count; the
-/// time of day where the kernel does not tell.
+/// time of day where the kernel does not report it.
 fn processor_time(start: Instant) -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = told.and_then(|text| text.split(' ').next()?.parse().ok());
@@ -124,7 +124,8 @@ fn size(random: &mut Random) -> u64 {
     random.log_uniform(1.0, 8192.0) as u64
 }
 
-/// 100,000 sites, 64 GiB of fast memory, about 350 GiB of footprint, by how value goes with size.
+/// 100,000 sites, 64 GiB of fast memory, about 350 GiB of footprint; one line for each relation of
+/// value to size.
 fn knapsack() {
     const SITES: usize = 100_000;
     let capacity = Bytes(64 << 30);
@@ -190,7 +191,7 @@ fn hotness() {
     }
 }
 
-/// Sizes from a page to 64 MiB and accesses a page over four decades, both log-uniform.
+/// Sizes from a page to 64 MiB, and accesses per page over four decades, both log-uniform.
 fn any_site(random: &mut Random) -> (u64, u64) {
     let pages = random.log_uniform(1.0, 16384.0);
     let accesses = pages * random.log_uniform(0.01, 100.0);
@@ -205,7 +206,8 @@ fn chunks() {
     let footprint = Bytes((CHUNKS * OBJECTS) as u64 * PAGE);
     let part = |parts: u64| Bytes(footprint.0 / parts);
     let usual = ChunkParameters::default();
-    // The most ranges there can be, none promoted, and a capacity for which they must be sorted.
+    // The highest possible number of ranges, none promoted, and a capacity that requires sorting
+    // them.
     let single = ChunkParameters {
         epsilon: 1.0,
         ..ChunkParameters::of_arity(2)
@@ -230,7 +232,7 @@ fn chunks() {
     );
 }
 
-/// A hot stretch in each object, and single samples all over.
+/// A hot stretch in each object, and single samples everywhere.
 fn stretches() -> Vec<u64> {
     let mut random = Random(SEED);
     let mut counts = vec![0_u64; CHUNKS * OBJECTS];
@@ -253,7 +255,7 @@ fn alternating() -> Vec<u64> {
     (0..CHUNKS * OBJECTS).map(count).collect()
 }
 
-/// Million chunks a second.
+/// Prints the speed in million chunks a second.
 fn select_chunks(name: &str, counts: &[u64], parameters: &ChunkParameters, capacity: Bytes) -> f64 {
     let object = |(number, missed_reads)| DataObject {
         process: Process::default(),
@@ -315,7 +317,7 @@ fn share() {
     }
 }
 
-/// Peak resident memory of this process, where the kernel tells.
+/// Peak resident memory of this process, where the kernel reports it.
 fn peak_memory() -> Option<Bytes> {
     let line = proc_line("/proc/self/status", "VmHWM:")?;
     let kib: u64 = line.split(' ').next()?.parse().ok()?;

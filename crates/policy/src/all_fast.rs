@@ -1,6 +1,6 @@
-//! All fast: everything goes to the fastest tier, whatever its capacity.
+//! All fast: every site goes to the fastest tier, regardless of its capacity.
 //!
-//! The upper end of every comparison. It is an end only where the capacity is at least the
+//! The upper end of every comparison. It is an upper bound only if the capacity is at least the
 //! footprint; in a smaller tier the rest spills, and all fast becomes first touch.
 
 use isotherm_model::plan::Item;
@@ -8,7 +8,7 @@ use isotherm_model::port::{Choice, SitePolicy};
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
-/// Everything goes to the fastest tier.
+/// Puts every site into the fastest tier.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllFast;
 

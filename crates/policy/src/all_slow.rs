@@ -1,11 +1,11 @@
-//! All slow: everything goes to the slowest tier. The lower end of every comparison.
+//! All slow: every site goes to the slowest tier. The lower end of every comparison.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
-/// Everything goes to the slowest tier.
+/// Puts every site into the slowest tier.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AllSlow;
 

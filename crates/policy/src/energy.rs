@@ -1,5 +1,5 @@
-//! Saving DRAM energy by keeping cold data away from the devices that stay awake (Cross-Layer,
-//! Olson et al., TACO 2018).
+//! Saves DRAM energy by keeping cold data away from the devices that stay awake (Cross-Layer, Olson
+//! et al., TACO 2018).
 //!
 //! ```text
 //!     profile --- cold_set ---------> which sites are cold          (offline, section 7.1.1)
@@ -8,9 +8,9 @@
 //!     accesses -- DramRank ---------> what it costs                 (section 3.2)
 //! ```
 //!
-//! A *colour* is a label that says how data is used; what the label means for the placement is
-//! decided elsewhere. A *device* is what holds a colour, a DIMM in the paper. A *rank* is the
-//! smallest part of a device that sleeps by itself.
+//! A *colour* is a label for the expected use of data; the placement gives it a meaning. A *device*
+//! holds the data of a colour; it is a DIMM in the paper. A *rank* is the smallest part of a device
+//! that sleeps by itself.
 
 mod bandwidth_model;
 mod cold_set;
@@ -28,11 +28,11 @@ pub use power_state::{PowerState, Residency, Thresholds, ThresholdsError};
 pub use remapper::{Remap, RemapSettings, Remapper};
 pub use temperature::{COOL_DOWN, ClassId, MethodId, Temperatures};
 
-/// What is expected of data (section 4.1).
+/// The expected use of data (section 4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Colour {
-    /// Used often; orange in the paper. Data of which nothing is known is hot, so that what turns
-    /// out to be hot does not wake a sleeping device (section 7.1.1).
+    /// Used often; orange in the paper. Unknown data is hot, so that data that proves hot does not
+    /// wake a sleeping device (section 7.1.1).
     Hot,
     /// Used rarely; blue in the paper.
     Cold,

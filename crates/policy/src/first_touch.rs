@@ -1,10 +1,10 @@
-//! First touch: what happens without a plan.
+//! First touch: the kernel's placement without a plan.
 //!
-//! Sites enter the tier in the order of first allocation ([`Item::order`], then site) while room is
-//! left. The site at hand when the room runs out is taken, as the kernel's preferred placement
-//! does: its first pages fill the rest and its others spill. Every later site spills whole, however
-//! small. So the tier is overprescribed by less than the last site taken, and the standing of the
-//! plan counts only the part that fits.
+//! Sites enter the tier in the order of first allocation ([`Item::order`], then site) while there
+//! is room. The site that crosses the capacity is taken, as in the kernel's preferred placement:
+//! its first pages fill the room and the others spill. Every later site spills whole, even a small
+//! one. So the tier is overfilled by less than the last site taken, and the bounds of the plan
+//! count only the part that fits.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};

@@ -1,8 +1,8 @@
-//! The fractional bound as a plan: by hotness, whole sites up to the one that would have to be
-//! split. The bound itself is [`bound`](crate::bound()); this policy shows where it cuts.
+//! The fractional bound as a plan: by hotness, whole sites up to the one that must be split. The
+//! bound itself is [`bound`](crate::bound()); this policy shows the split.
 //!
 //! The value of the split part is computed in integers and rounded down, so the bound never
-//! promises a fraction of an access that nobody can serve.
+//! contains a fraction of an access that no placement can serve.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};

@@ -1,5 +1,5 @@
-//! Hotset (MemBrain, section III-A): by hotness descending, take sites until their sum first
-//! exceeds the capacity. The site that crosses is taken, so the tier is overprescribed by less than
+//! Hotset (MemBrain, section III-A): by hotness descending, takes sites until their sum first
+//! exceeds the capacity. The site that crosses is taken, so the tier is overfilled by less than
 //! that site.
 
 use isotherm_model::plan::Item;

@@ -1,12 +1,12 @@
 //! Knapsack (MemBrain, section III-A): the set of whole sites with the most value that fits, exact.
 //!
-//! Weights count in pages: a site's is rounded up, the capacity down, so what is chosen fits also in
-//! bytes. Sites of no value are left out, those of no weight are taken, and the rest is a 0/1
+//! Weights count in pages: a site's is rounded up, the capacity down, so the chosen sites also fit
+//! in bytes. Sites of no value are left out, those of no weight are taken, and the rest is a 0/1
 //! knapsack solved by an expanding core (`minknap`), whose memory does not depend on the capacity.
-//! Of several best sets one is chosen by the order of hotness and site alone.
+//! Among several best sets the order of hotness and site decides.
 //!
-//! The problem is NP-hard. Should the search reach its named limits, the plan holds the best set
-//! found, and each reason says that it is not proved and how much more there could be.
+//! The problem is NP-hard. If the search reaches its limits, the plan holds the best set found, and
+//! each reason states that it is not proved and how much better a set could be.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};
@@ -24,7 +24,8 @@ pub struct Knapsack {
 }
 
 impl Knapsack {
-    /// Some seconds and 200 MB at the worst; profiles of real programs need a small part of either.
+    /// Some seconds and 200 MB in the worst case; profiles of real programs need a small part of
+    /// either.
     pub const DEFAULT: Self = Self {
         effort: Effort {
             steps: 600_000_000,
@@ -33,7 +34,7 @@ impl Knapsack {
         },
     };
 
-    /// The same, giving up after so many states looked at.
+    /// The same with a limit on the number of visited states.
     #[must_use]
     pub const fn with_steps(steps: u64) -> Self {
         let Self { effort } = Self::DEFAULT;
@@ -49,7 +50,7 @@ impl Default for Knapsack {
     }
 }
 
-/// What became of one site.
+/// The result for one site.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Worthless,
@@ -93,7 +94,8 @@ impl SitePolicy for Knapsack {
 }
 
 impl Knapsack {
-    /// Packs the candidates. The second part is what could be missing where nothing is proved.
+    /// Packs the candidates. The second part is the possible missing value if optimality is not
+    /// proved.
     fn solve(&self, items: &[Item], order: &[usize], pages: u64) -> (Vec<bool>, Option<u128>) {
         let total: u128 = order.iter().map(|&i| u128::from(items[i].value)).sum();
         let weight = |item: &Item| item.weight.0.div_ceil(PAGE) as i64;
@@ -131,7 +133,7 @@ fn packed<V: Copy>(items: &[Packable<V>], packing: &Packing<V>) -> impl Iterator
         .map(|(item, _)| item.value)
 }
 
-/// The item with its weight in whole pages, the density by which the search is ordered.
+/// The item with its weight in whole pages, which gives the density for the order of the search.
 fn paged(item: &Item) -> Item {
     Item {
         weight: Bytes(item.weight.0.div_ceil(PAGE)),

@@ -1,8 +1,8 @@
-//! What to place where: profile, tiers and budget in, plan out. Pure: no I/O, clock or threads.
+//! Placement policies: profile, tiers and budget in, plan out. Pure: no I/O, clock or threads.
 //!
-//! One policy a file, each with its definition, steps and tests. [`plan`](plan()) runs one of them
-//! over any number of tiers and sets the result between first touch and the fractional bound.
-//! [`chunks`] looks inside large objects and selects ranges of them.
+//! Each file holds one policy with its definition, steps and tests. [`plan`](plan()) runs one of
+//! them over any number of tiers and reports the result between first touch and the fractional
+//! bound. [`chunks`] selects ranges within large objects.
 //!
 //! ```
 //! use isotherm_model::plan::{Item, Value, Weight};

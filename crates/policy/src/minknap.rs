@@ -1,9 +1,10 @@
-//! The exact 0/1 knapsack by an expanding core, in the spirit of Pisinger's minknap ("A minimal
-//! algorithm for the 0-1 knapsack problem", Operations Research 45, 1997).
+//! The exact 0/1 knapsack by an expanding core, for the knapsack policy and the cold set; after
+//! Pisinger's minknap ("A minimal algorithm for the 0-1 knapsack problem", Operations Research 45,
+//! 1997).
 //!
-//! Sort by hotness and take while it fits: the first that does not fit is the *break item*, what is
-//! taken the *break solution*. An optimal solution nearly always differs from it only around the
-//! break item, so dynamic programming starts there and works outwards:
+//! Sort by hotness and take items while they fit. The first that does not fit is the *break item*,
+//! the taken items the *break solution*. An optimal solution nearly always differs from it only
+//! around the break item, so dynamic programming starts there and works outwards:
 //!
 //! ```text
 //!   hotter  . . . . [ s  ... core ... t ] . . . .  colder
@@ -11,15 +12,15 @@
 //!                         break item
 //! ```
 //!
-//! A *state* is one way to decide the core: how value and weight then stand. For each item next to
-//! the core every state is kept and copied with the item toggled (dropped on the left, added on the
-//! right). Dominated states go (another is no heavier and worth as much), and so do those whose
-//! bound, all remaining room filled at the density next to the core, cannot beat the best solution
-//! known. When no state is left the best is proved. Items that cannot be part of a better solution
-//! by the same bound are skipped altogether.
+//! A *state* is one decision for every item of the core, with its total value and weight. For each
+//! item next to the core every state is kept and copied with the item toggled (dropped on the left,
+//! added on the right). Dominated states are removed (another is no heavier and has at least the
+//! value), and so are states whose bound, all remaining room filled at the density next to the
+//! core, cannot exceed the best known solution. When no state is left the best is proved. Items
+//! that by the same bound cannot be part of a better solution are skipped.
 //!
-//! Memory depends on the number of live states, never on the capacity. How a state came about is a
-//! chain of links in one array, cleaned of dead chains when it is full.
+//! Memory depends on the number of live states, never on the capacity. The decisions of a state are
+//! a chain of links in one array, from which dead chains are removed when it is full.
 
 /// An item to pack: value above 0, weight from 1 to the capacity. Callers sort by hotness.
 #[derive(Clone, Copy, Debug)]
@@ -28,10 +29,10 @@ pub(crate) struct Packable<V> {
     pub(crate) weight: i64,
 }
 
-/// Bounds on work and memory, so that a decision never runs away.
+/// Limits on work and memory, so that a decision always ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Effort {
-    /// States looked at in all.
+    /// States visited in total.
     pub(crate) steps: u64,
     /// States alive at one time; two lists of at most 48 bytes a state.
     pub(crate) states: usize,
@@ -39,18 +40,18 @@ pub(crate) struct Effort {
     pub(crate) links: usize,
 }
 
-/// A packing.
+/// A packing and its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packing<V> {
-    /// For each item: packed.
+    /// For each item: true if it is packed.
     pub(crate) taken: Vec<bool>,
-    /// Value that no packing can exceed; the packing's own where it is proved best.
+    /// Value that no packing can exceed; the packing's own value if it is proved best.
     pub(crate) at_most: V,
-    /// True where it is proved that nothing is better.
+    /// True where no better packing exists.
     pub(crate) proved: bool,
 }
 
-/// Arithmetic on values: 64 bits where all values together fit, else 128.
+/// Arithmetic on values: 64 bits if all values together fit, otherwise 128.
 pub(crate) trait Amount:
     Copy + Ord + std::ops::Add<Output = Self> + std::ops::Sub<Output = Self> + std::fmt::Debug
 {
@@ -83,8 +84,8 @@ impl Amount for i128 {
     const ZERO: Self = 0;
     const ONE: Self = 1;
 
-    /// A value is below 2^64 and |room| below 2^55, so the left side is exact; where the right side
-    /// saturates its true value lies beyond every left side, so the comparison still holds.
+    /// A value is below 2^64 and |room| below 2^55, so the left side is exact. Where the right side
+    /// saturates its true value is above every left side, so the comparison still holds.
     fn falls_short(self, room: i64, weight: i64, gap: Self) -> bool {
         Self::from(room) * self < gap.saturating_mul(Self::from(weight))
     }
@@ -97,7 +98,7 @@ impl Amount for i128 {
 /// No link: the break solution itself.
 const ROOT: u32 = u32::MAX;
 
-/// One way to decide the core. Values and weights are those of the whole solution.
+/// One decision for the core. Values and weights are those of the whole solution.
 #[derive(Clone, Copy)]
 struct State<V> {
     value: V,
@@ -112,7 +113,7 @@ struct Link {
     item: u32,
 }
 
-/// The search. States are in order of weight, their values strictly rising.
+/// The search. States are in order of weight, with strictly rising values.
 struct Search<'a, V> {
     items: &'a [Packable<V>],
     capacity: i64,
@@ -124,14 +125,14 @@ struct Search<'a, V> {
     left: usize,
     /// Items from here on are undecided.
     right: usize,
-    /// Weight of the undecided part of the break solution: what a state can still give back.
+    /// Weight of the undecided part of the break solution, which a state can still return.
     returnable: i64,
     states: Vec<State<V>>,
     spare: Vec<State<V>>,
     links: Vec<Link>,
-    /// Value of the best solution known.
+    /// Value of the best known solution.
     best: V,
-    /// How it came about.
+    /// The toggled items of the best solution.
     best_toggles: Vec<u32>,
     steps: u64,
     effort: Effort,
@@ -188,8 +189,8 @@ impl<'a, V: Amount> Search<'a, V> {
         }
     }
 
-    /// Starts from good solutions: what is left of the room filled in order, or one hotter item
-    /// given up for the break item.
+    /// Starts from good solutions: the remaining room filled in order, or one hotter item dropped
+    /// for the break item.
     fn greedy(&mut self) {
         let room = self.capacity - self.start.1;
         let (mut left, mut value) = (room, self.start.0);
@@ -215,14 +216,14 @@ impl<'a, V: Amount> Search<'a, V> {
         }
     }
 
-    /// Widens the core until no state can become better than the best. Where the effort is spent
-    /// first, returns the highest bound of the states still open.
+    /// Widens the core until no state can exceed the best. If the effort is spent first, returns
+    /// the highest bound of the open states.
     fn expand(&mut self) -> Option<V> {
         while !self.states.is_empty() && (self.left > 0 || self.right < self.items.len()) {
             if self.is_spent() {
                 return Some(self.open_bound());
             }
-            // The side that lags, so that both bounds tighten together.
+            // Widens the side that lags, so that both bounds tighten together.
             let go_right = self.right < self.items.len()
                 && (self.left == 0 || self.right - self.break_at <= self.break_at - self.left);
             let index = if go_right {
@@ -240,8 +241,8 @@ impl<'a, V: Amount> Search<'a, V> {
         None
     }
 
-    /// False where the break solution with this item toggled, its room filled or given back at the
-    /// density of the break item, cannot beat the best: then no better solution toggles it.
+    /// False where the break solution with this item toggled, its room filled or returned at the
+    /// density of the break item, cannot exceed the best: then no better solution toggles it.
     fn may_improve(&self, index: usize) -> bool {
         let Some(edge) = self.items.get(self.break_at) else {
             return false;
@@ -258,8 +259,8 @@ impl<'a, V: Amount> Search<'a, V> {
             .falls_short(self.capacity - weight, edge.weight, gap)
     }
 
-    /// Merges the states with their copies in which this item is toggled, in order of weight,
-    /// keeping those that no other dominates and that may still beat the best.
+    /// Merges the states with their copies in which this item is toggled, in order of weight. Keeps
+    /// those that no other dominates and that may still exceed the best.
     fn toggle(&mut self, index: usize) {
         let old = std::mem::take(&mut self.states);
         self.states = std::mem::take(&mut self.spare);
@@ -335,8 +336,8 @@ impl<'a, V: Amount> Search<'a, V> {
         })
     }
 
-    /// The undecided items next to the core: what room can at best be filled with, and what it
-    /// costs at least to give weight back.
+    /// The undecided items next to the core: they give the best use of room and the least cost of
+    /// returning weight.
     fn edges(&self) -> [Option<Packable<V>>; 2] {
         [
             self.items.get(self.right).copied(),
@@ -344,7 +345,7 @@ impl<'a, V: Amount> Search<'a, V> {
         ]
     }
 
-    /// True where no completion of this state beats the best.
+    /// True where no completion of this state exceeds the best.
     fn is_hopeless(&self, state: &State<V>, room: i64, edges: [Option<Packable<V>>; 2]) -> bool {
         if -room > self.returnable {
             return true;
@@ -358,7 +359,7 @@ impl<'a, V: Amount> Search<'a, V> {
         }
     }
 
-    /// True where the effort is used up; cleans the links first where they are what is scarce.
+    /// True where the effort is used up; removes dead links first if links are the limit.
     fn is_spent(&mut self) -> bool {
         let wanted = self.states.len();
         if self.links.len() + wanted > self.effort.links {
@@ -392,8 +393,8 @@ impl<'a, V: Amount> Search<'a, V> {
         items
     }
 
-    /// Closes the gaps that states no longer alive left among the links. A link points only at
-    /// earlier ones, so one pass forward renumbers all.
+    /// Removes the links of dead states. A link points only at earlier ones, so one pass forward
+    /// renumbers all.
     fn drop_dead_links(&mut self) {
         const DEAD: u32 = u32::MAX - 1;
         self.steps += self.links.len() as u64;
@@ -433,8 +434,8 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Cleaning the links must not lose how a state came about, and a bound that is given
-        /// up on must hold.
+        /// Removing dead links must not lose the decisions of a state, and a bound after an early
+        /// end must hold.
         #[test]
         fn few_links_or_states_give_the_same_packing_or_say_that_it_is_not_proved(
             weights in prop::collection::vec(1_i64..400, 1..40),

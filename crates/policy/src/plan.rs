@@ -1,8 +1,8 @@
-//! From a policy, sites and tiers to a plan.
+//! Makes a plan from a policy, sites and tiers.
 //!
 //! Tiers are filled in order of speed: the policy chooses for the fastest, then for the next among
-//! the sites the faster left, and the slowest gets the rest. Where a policy overprescribes a tier,
-//! what spills goes to the next one, so its capacity is reduced by as much.
+//! the remaining sites, and the slowest gets the rest. If a policy overfills a tier, the excess
+//! spills to the next one, whose capacity is reduced by the same bytes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,27 +15,27 @@ use isotherm_model::units::Bytes;
 
 use crate::standing::standing;
 
-/// All that a plan is made from.
+/// The input of a plan.
 #[derive(Clone, Copy)]
 pub struct PlanRequest<'a> {
-    /// How to choose.
+    /// The policy that chooses.
     pub policy: &'a dyn SitePolicy,
-    /// The sites, in any order. One given twice counts as one with both values and weights;
-    /// [`SiteId::UNATTRIBUTED`] is dropped, because nothing can place it.
+    /// The sites, in any order. A site that occurs twice counts as one with both values and
+    /// weights; [`SiteId::UNATTRIBUTED`] is dropped, because it cannot be placed.
     pub items: &'a [Item],
     /// The tiers.
     pub tiers: &'a Tiers,
-    /// What the values of the items are.
+    /// Meaning of the items' values.
     pub value: Value,
-    /// What the profile's counts, of which the values are made, are counts of.
+    /// Unit of the profile's counts, from which the values are computed.
     pub counted: CountUnit,
-    /// What the weights of the items are.
+    /// Meaning of the items' weights.
     pub weight: Weight,
     /// The program it is made for.
     pub command: &'a [String],
     /// Callers in a calling context.
     pub depth: u32,
-    /// Words for the sites, where known.
+    /// Labels of the sites, where known.
     pub labels: Option<&'a BTreeMap<SiteId, String>>,
     /// Callers of all sites that were seen, those without an item included, where known: these are the plan's
     /// [small sites](Plan::small).
@@ -49,7 +49,7 @@ impl std::fmt::Debug for PlanRequest<'_> {
 }
 
 impl<'a> PlanRequest<'a> {
-    /// A request by accesses and peak RSS, with no program named; change the fields to suit.
+    /// A request by accesses and peak RSS, without a program; callers change the fields as needed.
     #[must_use]
     pub const fn new(policy: &'a dyn SitePolicy, items: &'a [Item], tiers: &'a Tiers) -> Self {
         Self {
@@ -67,8 +67,8 @@ impl<'a> PlanRequest<'a> {
     }
 }
 
-/// Sites by id, each once, without the one that cannot be placed: from here on the order in which
-/// they were given is forgotten.
+/// Sites by id, each once, without the one that cannot be placed: the result does not depend on the
+/// order of the input.
 pub(crate) fn canonical(items: &[Item]) -> Vec<Item> {
     let placeable = items.iter().filter(|i| i.site.is_placeable());
     let mut sites: Vec<Item> = placeable.copied().collect();
@@ -85,7 +85,7 @@ pub(crate) fn canonical(items: &[Item]) -> Vec<Item> {
     sites
 }
 
-/// Decides what goes where.
+/// Decides which site goes to which tier.
 #[must_use]
 pub fn plan(request: &PlanRequest<'_>) -> Plan {
     let items = canonical(request.items);
@@ -338,8 +338,8 @@ mod tests {
         let tiers = node_tiers(&[4, 4, 100]);
         let plan = plan(&PlanRequest::new(&Hotset, &sites, &tiers));
         let tier: Vec<u32> = sites.iter().map(|s| plan.tier_of(s.site).0).collect();
-        // Two sites are 2 bytes past the first tier, so two bytes of the second are gone: one more
-        // site goes past those, and the last is left.
+        // Two sites exceed the first tier by 2 bytes, so two bytes of the second are used: one more
+        // site exceeds the rest, and the last is left.
         assert_eq!(tier, [0, 0, 1, 2]);
         assert_eq!(plan.standing.planned, 90 + 40 / 3);
     }

@@ -1,4 +1,4 @@
-//! Policies as people write them: a name, and for those that have one a parameter behind `=`.
+//! Policies as text on the command line: a name, and for some a parameter after `=`.
 //!
 //! ```text
 //! thermos    static-ratio=1:3    size-threshold=64KiB    size-threshold-larger=2MiB
@@ -17,7 +17,7 @@ use crate::static_ratio::{Ratio, StaticRatio};
 /// The name of ATMem's chunk selection, which places ranges instead of sites.
 pub const ATMEM: &str = "atmem";
 
-/// A text that is no policy.
+/// A text that names no policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyTextError {
     text: String,
@@ -33,7 +33,7 @@ impl fmt::Display for PolicyTextError {
 
 impl std::error::Error for PolicyTextError {}
 
-/// The policy that a text means.
+/// The policy for a text.
 ///
 /// # Errors
 /// An unknown name, a parameter where the policy has none, or one that cannot be read.
@@ -73,11 +73,11 @@ pub fn policy_from_text(text: &str) -> Result<Box<dyn SitePolicy>, PolicyTextErr
     }
 }
 
-/// The parameters that a text of chunk selection means: those named behind `=`, the defaults for
-/// the others. Without ε it is 1/m, the least there is.
+/// The parameters in a text of chunk selection: those named after `=`, the defaults for the others.
+/// Without ε it is 1/m, the smallest value.
 ///
 /// # Errors
-/// Another name than [`ATMEM`], or a parameter that is unknown, cannot be read or has no meaning.
+/// Another name than [`ATMEM`], or a parameter that is unknown, malformed or out of range.
 pub fn chunk_parameters_from_text(text: &str) -> Result<ChunkParameters, PolicyTextError> {
     let wrong = |what: String| PolicyTextError {
         text: text.to_owned(),

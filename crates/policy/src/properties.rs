@@ -1,4 +1,4 @@
-//! What holds for every policy, and the shorthand by which tests speak of sites.
+//! Properties of every policy, and helpers that construct and compare sites in tests.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::SitePolicy;
@@ -42,7 +42,7 @@ pub(crate) fn node_tiers(capacities: &[u64]) -> Tiers {
     Tiers::new(capacities.iter().enumerate().map(tier).collect()).unwrap()
 }
 
-/// Positions of the sites taken, ascending.
+/// Positions of the taken sites, ascending.
 pub(crate) fn taken(policy: &dyn SitePolicy, items: &[Item], capacity: Bytes) -> Vec<usize> {
     let choices = policy.choose(items, capacity);
     assert_eq!(
@@ -65,7 +65,7 @@ fn sums(items: &[Item], taken: &[usize]) -> (u128, u128) {
     })
 }
 
-/// Best value by the textbook table over capacities in pages: the slow twin.
+/// Best value by the textbook table over capacities in pages: the reference implementation.
 fn table(items: &[Item], capacity: Bytes) -> u128 {
     let mut best = vec![0_u128; (capacity.0 / PAGE) as usize + 1];
     for item in items {
@@ -122,7 +122,7 @@ proptest! {
         let ratio: &'static dyn SitePolicy = &StaticRatio {
             ratio: Some(Ratio { fast: 2, slow: 1 }),
         };
-        // A policy that may go past the capacity says why, and its definition is tested on its own.
+        // A policy that may exceed the capacity states why, and has its own test.
         let others = names().filter_map(by_name).filter(|policy| policy.overfills().is_none());
         for policy in others.chain([ratio]) {
             let (_, weight) = sums(&sites, &taken(policy, &sites, capacity));
@@ -186,7 +186,7 @@ proptest! {
             prop_assert!(few.iter().all(|i| many.contains(i)), "{}", policy.name());
         }
         // The walk of a static ratio is not monotone, only its allowance is: a site that now fits
-        // may keep out smaller ones behind it.
+        // may keep out smaller ones after it.
         let ratio = |fast| Ratio { fast, slow: 3 }.of(large);
         prop_assert!(ratio(1) <= ratio(2) && ratio(2) <= large);
     }
@@ -199,7 +199,7 @@ proptest! {
         for policy in [&Hotset as &dyn SitePolicy, &FirstTouch] {
             let choices = policy.choose(&sites, capacity);
             let taken: Vec<usize> = choices.iter().filter(|c| c.taken).map(|c| c.item).collect();
-            // Sites without weight come after the tier is full too, and change nothing.
+            // Sites without weight follow even after the tier is full, and change nothing.
             let heavy = taken.iter().rposition(|&i| sites[i].weight > Bytes(0));
             let before_last = sums(&sites, &taken[..heavy.unwrap_or(0)]).1;
             prop_assert!(before_last <= limit, "{}", policy.name());
@@ -251,7 +251,7 @@ proptest! {
             prop_assert!(first.assignments.iter().all(|a| a.tier <= tiers.slowest()));
             prop_assert!(first.assignments.iter().all(|a| !a.reason.is_empty()));
         }
-        // Policies that never overfill the tier at hand fit into every tier but the last.
+        // Policies that never overfill a tier fit into every tier but the last.
         for name in ["knapsack", "static-ratio", "size-threshold", "size-threshold-larger"] {
             let plan = plan(&PlanRequest::new(by_name(name).unwrap(), &sites, &tiers));
             let faster = tiers.all().iter().zip(0..tiers.slowest().0);
@@ -299,7 +299,7 @@ fn knapsack_leaves_the_hottest_site_out_because_two_lukewarm_ones_fill_the_tier_
 
 #[test]
 fn thermos_takes_a_large_site_that_knapsack_must_refuse_because_a_part_of_it_is_worth_more() {
-    // B never fits whole, but even after displacing all of A it brings more.
+    // B never fits whole, but even after displacing all of A it gains more.
     let sites = items(&[(100, 4 * PAGE), (5000, 400 * PAGE), (10, 4 * PAGE)]);
     let capacity = Bytes(8 * PAGE);
     assert_eq!(taken(&Knapsack::DEFAULT, &sites, capacity), [0, 2]);
@@ -309,10 +309,10 @@ fn thermos_takes_a_large_site_that_knapsack_must_refuse_because_a_part_of_it_is_
 
 #[test]
 fn all_three_differ_because_hotset_overfills_thermos_keeps_to_the_order_and_knapsack_does_not() {
-    // Ten pages. All take A, the hottest. B goes past the capacity by four pages, and the hottest
-    // four of A are worth more (66), so thermos refuses what hotset takes. C fits and is next by
-    // hotness, so thermos takes it; D, colder but worth more, then no longer fits. Knapsack leaves
-    // C out for D.
+    // Ten pages. All take A, the hottest. B exceeds the capacity by four pages, and the hottest
+    // four of A are worth more (66), so thermos refuses B and hotset takes it. C fits and is next
+    // by hotness, so thermos takes it; D, colder but worth more, then no longer fits. Knapsack
+    // leaves C out for D.
     let sites = items(&[
         (100, 6 * PAGE),
         (40, 8 * PAGE),
@@ -334,7 +334,7 @@ fn static_ratio_and_size_threshold_fill_three_tiers_with_what_the_faster_left() 
         sites.iter().map(|s| plan.tier_of(s.site).0).collect()
     };
     assert_eq!(tier_of(&SizeThreshold::default()), [1, 0, 0, 2]);
-    // Half of the 15 bytes is more than a tier holds, so the tiers bound it: 3 bytes each.
+    // Half of the 15 bytes is more than a tier holds, so the tiers limit it: 3 bytes each.
     let half = StaticRatio {
         ratio: Some(Ratio { fast: 1, slow: 1 }),
     };

@@ -6,7 +6,7 @@ use crate::size_threshold::{FastSide, SizeThreshold};
 use crate::thermos::Displaced;
 use crate::{AllFast, AllSlow, FirstTouch, Fractional, Hotset, Knapsack, StaticRatio, Thermos};
 
-/// A policy and one line about it.
+/// A policy and its line of help.
 pub struct PolicyEntry {
     /// The policy; its name is [`SitePolicy::name`].
     pub policy: &'static (dyn SitePolicy + Sync),

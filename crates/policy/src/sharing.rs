@@ -1,15 +1,15 @@
-//! Sharing one fast tier among programs that run beside each other (CoMerge, Doudali and
+//! Policies that share one fast tier among programs on one machine (CoMerge, Doudali and
 //! Gavrilovska, MEMSYS 2017).
 //!
 //! ```text
 //! measured runs --Colocation--> a sharing policy --SharedPlan--> which bytes of which object
 //! ```
 //!
-//! The paper's policies place whole objects in an order of their own and skip what does not fit.
-//! [`EqualSplit`] and [`ProportionalSplit`] give each program a part of the tier; [`FairMerge`],
-//! [`BlindMerge`] and [`CoMerge`] merge the objects of all programs into one order. [`LeastSlowdown`]
-//! is ours: it splits objects into chunks, minimises the summed slowdown, and can keep a floor for
-//! each program.
+//! The paper's policies place whole objects in an order of their own and skip objects that do not
+//! fit. [`EqualSplit`] and [`ProportionalSplit`] give each program a part of the tier;
+//! [`FairMerge`], [`BlindMerge`] and [`CoMerge`] merge the objects of all programs into one order.
+//! [`LeastSlowdown`] is ours: it splits objects into chunks, minimises the summed slowdown, and can
+//! keep a floor for each program.
 //!
 //! ```
 //! use isotherm_model::sharing::{Colocation, MeasuredObject, MeasuredProgram};

@@ -1,13 +1,14 @@
-//! Size threshold: sites up to a size, or from a size on, go fast, whatever is hot.
+//! Size threshold: sites up to a size, or from a size on, go fast, regardless of their hotness.
 //!
-//! Two rules of thumb: small objects are met often, so they go fast; or large arrays carry the
-//! bandwidth, so they do (memkind's autohbw takes allocations by size). Neither needs a count.
+//! Two rules of thumb: small objects are accessed often, so they go fast; or large arrays cause
+//! most of the bandwidth, so they do (memkind's autohbw selects allocations by size). Neither needs
+//! a count.
 //!
-//! Without a threshold given, the one is used that fills the tier best and still fits: for *smaller*
-//! the largest size so that all sites up to it fit together, for *larger* the smallest size so that
-//! all sites from it on do. Sites of one size stand on the same side, because a threshold cannot
-//! tell them apart. A threshold that is given is taken at its word: what it lets in may be more
-//! than the tier holds, and the rest spills.
+//! Without a given threshold the policy uses the one that fills the tier best and still fits: for
+//! *smaller* the largest size such that all sites up to it fit together, for *larger* the smallest
+//! size such that all sites from it on do. Sites of one size are on the same side, because a
+//! threshold cannot separate them. A given threshold is used unchanged: its sites may exceed the
+//! tier, and the rest spills.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};
@@ -26,7 +27,7 @@ pub enum FastSide {
 /// Sites on one side of a size.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SizeThreshold {
-    /// Which side goes fast.
+    /// The side that goes fast.
     pub side: FastSide,
     /// The size; `None` is the one that fills the tier best and fits.
     pub threshold: Option<Bytes>,
@@ -42,8 +43,8 @@ impl FastSide {
 }
 
 impl SizeThreshold {
-    /// The last size, from the side that goes fast, at which everything so far still fits; `None`
-    /// where not even the first does.
+    /// The last size, from the side that goes fast, at which all sites so far still fit; `None` if
+    /// not even the first does.
     fn fitting(&self, items: &[Item], capacity: Bytes) -> Option<Bytes> {
         let mut sizes: Vec<u64> = items.iter().map(|item| item.weight.0).collect();
         sizes.sort_unstable();

@@ -1,18 +1,18 @@
-//! The bounds between which every plan stands, and the orders they are built on.
+//! The lower and upper bounds of every plan, and the orders that define them.
 
 use isotherm_model::plan::{Item, PlanBounds};
 use isotherm_model::units::Bytes;
 
-/// Indexes of the items, hottest first. Sorted are the items with their indexes and not the indexes
-/// alone, which would jump through memory at each comparison and take twice as long.
+/// Indexes of the items, hottest first. Items are sorted with their indexes. Sorting the indexes
+/// alone would jump through memory at each comparison and take twice as long.
 pub(crate) fn by_hotness(items: &[Item]) -> Vec<usize> {
     let mut order: Vec<(Item, usize)> = items.iter().copied().zip(0..).collect();
     order.sort_unstable_by(|(a, _), (b, _)| a.hotter_first(b));
     order.into_iter().map(|(_, index)| index).collect()
 }
 
-/// Value that a tier of this capacity serves when the sites fill it in the order given: whole sites
-/// while they fit, of the one that crosses its share, rounded down, and nothing of the others.
+/// Value that a tier of this capacity serves when the sites fill it in the given order: whole sites
+/// while they fit, a share of the one that crosses, rounded down, and nothing of the others.
 fn filled<'a>(sites: impl Iterator<Item = &'a Item>, capacity: Bytes) -> u64 {
     let mut room = capacity.0;
     let mut value = 0_u64;
@@ -38,7 +38,7 @@ pub fn bound(items: &[Item], capacity: Bytes) -> u64 {
 }
 
 /// Value served when these sites fill the tier in the order of first allocation and then spill, by
-/// page, as the kernel places without a plan.
+/// page, as in the kernel's placement without a plan.
 #[must_use]
 pub fn first_touch_value(items: &[Item], capacity: Bytes) -> u64 {
     let mut order: Vec<&Item> = items.iter().collect();
@@ -46,7 +46,7 @@ pub fn first_touch_value(items: &[Item], capacity: Bytes) -> u64 {
     filled(order.into_iter(), capacity)
 }
 
-/// Where a plan that puts `taken` into the fastest tier stands among all `items`.
+/// The value of a plan that puts `taken` into the fastest tier, with its bounds over all `items`.
 #[must_use]
 pub fn standing(items: &[Item], taken: &[Item], capacity: Bytes) -> PlanBounds {
     PlanBounds {

@@ -1,21 +1,22 @@
-//! Static ratio: a fixed share of the bytes goes to the fast tier, whatever is hot.
+//! Static ratio: a fixed share of the bytes goes to the fast tier, regardless of hotness.
 //!
 //! The kernel can interleave pages over nodes by weights; that needs no profile. With whole sites
-//! the nearest thing is to mix them: sites are visited in the order of a hash of their id, which
-//! has nothing to do with size, hotness or age, and each is taken that still fits into the share.
-//! So the policy is the control of every experiment: what a plan gains over it, knowledge gained.
+//! the nearest equivalent is to mix them. Sites are visited in the order of a hash of their id,
+//! which is independent of size, hotness and age, and each site that still fits into the share is
+//! taken. So the policy is the control of every experiment: the gain of a plan over it is the gain
+//! from the profile.
 //!
 //! The share is never exceeded, nor is the capacity. A site larger than the rest of the share is
-//! passed over and the walk goes on, so with a few large sites the share may stay unfilled.
+//! skipped and the walk continues, so with a few large sites the share may stay unfilled.
 
 use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};
 use isotherm_model::units::Bytes;
 
-/// How many parts of the bytes go fast for how many that go slow, as in `1:3`.
+/// Ratio of bytes in the fast tier to bytes in the slow ones, as in `1:3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ratio {
-    /// Parts for the tier at hand.
+    /// Parts for the current tier.
     pub fast: u32,
     /// Parts for the slower tiers.
     pub slow: u32,
@@ -24,12 +25,12 @@ pub struct Ratio {
 /// Whole sites in the order of a hash, up to a share of all bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StaticRatio {
-    /// The share; `None` is capacity to footprint, the largest share that fits.
+    /// The share; `None` means capacity divided by footprint, the largest share that fits.
     pub ratio: Option<Ratio>,
 }
 
 impl Ratio {
-    /// This part of the footprint, rounded down. Nothing where both parts are zero.
+    /// This share of the footprint, rounded down. Zero if both parts are zero.
     #[must_use]
     pub fn of(self, footprint: Bytes) -> Bytes {
         let parts = u128::from(self.fast) + u128::from(self.slow);
@@ -72,8 +73,8 @@ impl SitePolicy for StaticRatio {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): neighbouring ids, as tests and
-/// the shared arena have them, come out far apart.
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): maps neighbouring ids, such as
+/// those of tests and the shared arena, far apart.
 fn mixed(id: u64) -> u64 {
     let id = (id ^ (id >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let id = (id ^ (id >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -96,7 +97,7 @@ mod tests {
         };
         let fast = taken(&quarter, &sites, Bytes(400 * 4096));
         assert_eq!(fast.len(), 100);
-        // The hot quarter of the sites gets about its quarter of the places: 25 expected, standard
+        // The hot quarter of the sites gets about a quarter of the places: 25 expected, standard
         // deviation 3.8 for a random draw, and four of those are allowed.
         let hot = fast.iter().filter(|&&i| i < 100).count();
         assert!((10..=40).contains(&hot), "{hot} hot sites of 100 places");

@@ -1,10 +1,10 @@
 //! Thermos (MemBrain, section III-A): hotset, except that a site that would overflow the tier by o
-//! bytes is taken only if it is worth more than what it could displace.
+//! bytes is taken only if its value exceeds that of the bytes it could displace.
 //!
-//! What it could displace is, by the paper's words, the hottest o bytes already taken: whole sites
-//! by hotness, the last one in part. Another published rebuild compares with o times the average
-//! density of what is taken; that is [`Displaced::Average`]. After a refusal the walk goes on down
-//! the list.
+//! In the paper's words, these are the hottest o bytes already taken: whole sites by hotness, the
+//! last one in part. Another published implementation compares with o times the average density of
+//! the taken sites; that is [`Displaced::Average`]. After a refusal the walk continues down the
+//! list.
 //!
 //! ```text
 //! capacity        |----------------|
@@ -18,24 +18,24 @@ use isotherm_model::units::Bytes;
 
 use crate::standing::by_hotness;
 
-/// What an overflowing site is compared with.
+/// The value with which an overflowing site is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Displaced {
-    /// The value of the hottest bytes taken, as many as overflow: the paper's definition.
+    /// The value of the hottest taken bytes, as many as overflow: the paper's definition.
     #[default]
     Hottest,
-    /// As many bytes as overflow at the average density of what is taken.
+    /// The average density of the taken sites, times the bytes that overflow.
     Average,
 }
 
-/// Hotset that refuses sites which would crowd out more than they bring.
+/// Hotset that refuses sites whose value is less than that of the displaced bytes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Thermos {
-    /// What an overflowing site is compared with.
+    /// The value with which an overflowing site is compared.
     pub displaced: Displaced,
 }
 
-/// The sites taken so far, hottest first, as running sums so that a question costs a binary search.
+/// The sites taken so far, hottest first, as running sums so that a query is a binary search.
 #[derive(Default)]
 struct Taken {
     bytes: Vec<u128>,
@@ -54,8 +54,9 @@ impl Taken {
         (last(&self.bytes), last(&self.value))
     }
 
-    /// Value of the hottest `bytes` taken, rounded down; all of it where less is taken. Rounding
-    /// changes no decision: a whole number exceeds a fraction where it exceeds its whole part.
+    /// Value of the hottest `bytes` taken, rounded down; the whole value if fewer are taken.
+    /// Rounding changes no decision: a whole number exceeds a fraction if it exceeds its whole
+    /// part.
     fn hottest(&self, bytes: u128) -> u128 {
         let whole = self.bytes.partition_point(|&sum| sum <= bytes);
         let before = |sums: &[u128]| whole.checked_sub(1).map_or(0, |i| sums[i]);
@@ -70,13 +71,14 @@ impl Taken {
         value_before + value * (bytes - bytes_before) / weight
     }
 
-    /// `bytes` at the average density of what is taken, rounded down; at most all of it.
+    /// The value of `bytes` at the average density of the taken sites, rounded down; at most all of
+    /// it.
     fn average(&self, bytes: u128) -> u128 {
         let (taken, value) = self.sums();
         if bytes >= taken {
             return value;
         }
-        // Past 128 bits (sums beyond 2^64 on both sides) the density is rounded first.
+        // Beyond 128 bits (sums above 2^64 on both sides) the density is rounded first.
         value
             .checked_mul(bytes)
             .map_or_else(|| value / taken * bytes, |product| product / taken)

@@ -1,5 +1,5 @@
-//! The bound by capacity: the best ranges first until the fast tier is full. The paper selects with
-//! no regard to it, and sizes what it selects by the parameters.
+//! Limits a selection to the capacity: the best ranges first, until the fast tier is full. The
+//! paper ignores the capacity and controls the size of the selection by the parameters.
 //!
 //! ```text
 //! by missed reads a byte   | A      | B  | C          | D    | E  |
@@ -7,9 +7,9 @@
 //! kept                     | A      | B  | C  |                        C is cut, D and E are left out
 //! ```
 //!
-//! The range that crosses is found by halving: the better half of what is in question either fits,
-//! and the worse half is in question, or it does not, and it is in question itself. So the work is
-//! linear in the number of ranges, which sorting them is not.
+//! The range that crosses the capacity is found by bisection over the open candidates. If their
+//! better half fits, the worse half stays open; otherwise the better half stays open. So the work
+//! is linear in the number of ranges, which sorting is not.
 
 use std::cmp::Ordering;
 
@@ -18,7 +18,7 @@ use isotherm_model::units::Bytes;
 
 use super::ranges::FastRange;
 
-/// What ranks a range among others: its position breaks ties, so no two rank the same.
+/// Rank of a range among all: its position breaks ties, so no two ranks are equal.
 #[derive(Clone, Copy)]
 struct Rank {
     missed_reads: u64,
@@ -42,10 +42,10 @@ impl Rank {
     }
 }
 
-/// Keeps what fits of the ranges, which are in order of process and address and stay so, and says how
-/// many bytes were left out. The best range that does not fit whole is cut to what has room; no
-/// worse one is looked at, so what stays free is less than a chunk of it. More capacity never keeps
-/// fewer missed reads.
+/// Keeps the ranges that fit, and returns the number of bytes left out. The ranges are in order of
+/// process and address and stay so. The best range that does not fit whole is cut to the remaining
+/// room, and no worse one is considered, so the free rest is smaller than one of its chunks. More
+/// capacity never keeps fewer missed reads.
 pub(super) fn bound(
     mut ranges: Vec<FastRange>,
     capacity: Bytes,
@@ -76,7 +76,7 @@ pub(super) fn bound(
     (ranges, Bytes(u64::try_from(left_out).unwrap_or(u64::MAX)))
 }
 
-/// The best range that does not fit behind all better ones, and the room that these leave. All
+/// The best range that does not fit after all better ones, and the room that these leave. All
 /// ranges together must not fit.
 fn crossing(ranges: &[FastRange], capacity: Bytes) -> (Rank, Bytes) {
     let mut ranks: Vec<Rank> = ranges
@@ -84,7 +84,7 @@ fn crossing(ranges: &[FastRange], capacity: Bytes) -> (Rank, Bytes) {
         .enumerate()
         .map(|(position, range)| Rank::of(range, position))
         .collect();
-    // The best `fits` fit and the best `too_many` do not; those in between are in question.
+    // The best `fits` fit, the best `too_many` do not; the ranges between them are open.
     let (mut fits, mut too_many) = (0, ranks.len());
     let mut room = capacity;
     while too_many - fits > 1 {

@@ -1,5 +1,5 @@
-//! The global adaptive threshold (ATMem, section 4.3.2): objects of high weight promote at a low tree
-//! ratio, objects of low weight only at a high one.
+//! The global adaptive threshold (ATMem, section 4.3.2) of tree promotion: objects of high weight
+//! promote at a low tree ratio, objects of low weight only at a high one.
 
 use super::parameters::ChunkParameters;
 
@@ -11,7 +11,7 @@ pub(super) struct WeightSpace {
 }
 
 impl WeightSpace {
-    /// The span of these weights; empty ones give a space in which nobody asks.
+    /// The span of these weights; no weights give an empty space, which is never queried.
     pub(super) fn of(weights: impl Iterator<Item = f64>) -> Self {
         let empty = Self {
             lowest: f64::INFINITY,
@@ -24,8 +24,8 @@ impl WeightSpace {
     }
 
     /// θ' (equation 5) of an object of this weight: from ε for the highest weight to ε + θ(TR) for
-    /// the lowest. With one object, or all weights equal, the paper divides by zero; nobody weighs
-    /// less than another there, so it is ε.
+    /// the lowest. With one object, or all weights equal, the paper divides by zero; no object
+    /// weighs less than another there, so the result is ε.
     pub(super) fn threshold(&self, weight: f64, parameters: &ChunkParameters) -> f64 {
         let span = self.highest - self.lowest;
         if span > 0.0 {

@@ -1,5 +1,5 @@
-//! ATMem's own examples, by hand: figure 3, equations 1 to 5, and the limits that the paper leaves
-//! open.
+//! Tests with ATMem's own examples, computed by hand: figure 3, equations 1 to 5, and the limits
+//! that the paper leaves open.
 
 use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;
@@ -10,7 +10,7 @@ use super::{ChunkParameters, ChunkSelection, DataObject, Fit, select};
 const PAGE: u64 = 4096;
 const AMPLE: Bytes = Bytes(u64::MAX);
 
-/// One count a page; object number `i` begins at `i + 1` MiB.
+/// An object with one count per page; object number `i` begins at `i + 1` MiB.
 fn object(number: u64, missed_reads: &[u64]) -> DataObject<'_> {
     DataObject {
         process: Process { pid: 1, image: 0 },
@@ -136,7 +136,8 @@ fn equation_5_asks_a_higher_tree_ratio_of_objects_that_weigh_less() {
     let selection = written_example();
     let thresholds: Vec<Option<f64>> = selection.objects.iter().map(|o| o.tree_threshold).collect();
     assert_eq!(thresholds, [Some(0.5), Some(1.0), Some(0.9)]);
-    // A: two of the first four suffice. B: only the full pair does, and it has nothing to promote.
+    // A: two of the first four suffice. B: only the full pair does, and it has no other leaf to
+    // promote.
     assert_eq!(
         pages(&selection),
         [
@@ -154,8 +155,8 @@ fn one_object_and_objects_of_equal_weight_promote_at_epsilon_though_equation_5_d
         tree_ratio: 0.5,
         ..ChunkParameters::of_arity(4)
     };
-    // Five reads in three pages are no binary fraction: equal weights must come out equal all the
-    // same, whatever the number of critical chunks they are the mean of.
+    // Five reads in three pages are no binary fraction: equal weights must still come out equal,
+    // regardless of the number of critical chunks in the mean.
     let of_three_pages = |number, counts: &'static [u64]| DataObject {
         grain: Bytes(3 * PAGE),
         bytes: Bytes(3 * PAGE * counts.len() as u64),
@@ -186,7 +187,8 @@ fn without_samples_nothing_is_critical_and_the_object_has_no_part_in_equation_5(
     assert_eq!(nothing.objects[0].weight, None);
     assert_eq!(nothing.objects[0].tree_threshold, None);
 
-    // Were its weight zero, it would be the lowest, and the colder of the others not at the end.
+    // A weight of zero would make it the lowest, and the colder of the others would not be at the
+    // end.
     let objects = [object(0, &[0; 4]), object(1, &[8; 4]), object(2, &[2; 4])];
     let selection = select(&objects, &parameters, AMPLE).unwrap();
     let thresholds: Vec<Option<f64>> = selection.objects.iter().map(|o| o.tree_threshold).collect();
@@ -222,7 +224,7 @@ fn the_best_ranges_come_first_and_the_one_that_does_not_fit_is_cut_to_its_best_p
     };
     assert!(fast(PAGE - 1).is_empty());
     assert_eq!(fast(PAGE), [(0, 1, 1)]);
-    // Two pages of the second range are equally good, and the first of them is taken.
+    // Two pages of the second range are equally good; the first of them is taken.
     assert_eq!(fast(2 * PAGE), [(0, 1, 1), (1, 2, 1)]);
     assert_eq!(fast(3 * PAGE), [(0, 1, 1), (1, 2, 2)]);
     assert_eq!(fast(5 * PAGE), [(0, 1, 1), (1, 1, 4)]);

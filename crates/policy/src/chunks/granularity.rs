@@ -1,13 +1,14 @@
-//! Adaptive chunks (ATMem, section 4.1): equal within an object, page multiples, few enough.
+//! Divides objects into adaptive chunks (ATMem, section 4.1): equal within an object, page
+//! multiples, bounded in number.
 //!
-//! A small object has chunks of one count each. A large one has as many counts to a chunk as keep
-//! its number of chunks within the bound. Only the last chunk of an object may be shorter.
+//! A small object has chunks of one count each. In a large one each chunk covers enough counts to
+//! keep the number of chunks within the bound. Only the last chunk of an object may be shorter.
 
 use isotherm_model::units::Bytes;
 
 use super::object::DataObject;
 
-/// Bytes of a chunk: the least multiple of the grain that keeps the chunks within the bound.
+/// Bytes of a chunk: the smallest multiple of the grain that keeps the chunks within the bound.
 pub(super) fn chunk_bytes(bytes: Bytes, grain: Bytes, most_chunks: u32) -> Bytes {
     let grains = bytes.0.div_ceil(grain.0);
     let grains_a_chunk = grains.div_ceil(u64::from(most_chunks)).max(1);
@@ -35,19 +36,19 @@ pub(super) fn add_chunks(object: &DataObject<'_>, chunk: Bytes, reads: &mut Vec<
 pub(super) struct Chunks<'a> {
     pub(super) reads: &'a [u64],
     pub(super) chunk: Bytes,
-    /// Of the object.
+    /// Bytes of the object.
     pub(super) bytes: Bytes,
 }
 
 impl Chunks<'_> {
-    /// Bytes of the chunks from `first` up to and without `end`.
+    /// Bytes of the chunks from `first` up to, but not including, `end`.
     pub(super) fn bytes_between(&self, first: usize, end: usize) -> Bytes {
         let offset = |index: usize| self.chunk.0.saturating_mul(index as u64).min(self.bytes.0);
         Bytes(offset(end) - offset(first))
     }
 
-    /// PR of each chunk (equation 1): missed reads a byte. The one rounding of a quotient keeps
-    /// equal priorities equal.
+    /// PR of each chunk (equation 1): missed reads per byte. A single rounded division keeps equal
+    /// priorities equal.
     pub(super) fn priorities(&self) -> impl Iterator<Item = f64> {
         let last = self.reads.len().saturating_sub(1);
         let full = self.chunk.0 as f64;

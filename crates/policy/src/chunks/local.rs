@@ -1,10 +1,10 @@
-//! Hybrid local selection (ATMem, section 4.2): which chunks of one object are critical by what was
-//! sampled in it, and how much the object weighs among the others.
+//! Hybrid local selection (ATMem, section 4.2): finds the critical chunks of one object by its
+//! samples, and the weight of the object among all.
 
 use super::granularity::Chunks;
 use super::parameters::ChunkParameters;
 
-/// What a chunk is taken for.
+/// The category of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Category {
     /// Not critical.
@@ -15,30 +15,31 @@ pub(super) enum Category {
     Estimated,
 }
 
-/// What local selection found in one object.
+/// The result of local selection for one object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Local {
     /// θ (equation 2).
     pub(super) threshold: f64,
-    /// W (equation 4); none where no chunk is critical, because a mean of nothing says nothing.
+    /// W (equation 4); `None` where no chunk is critical, because the mean of no values is
+    /// undefined.
     pub(super) weight: Option<f64>,
 }
 
-/// θ (equation 2): the highest of three lower bounds. `priorities` are those of all chunks of the
-/// object and come back in another order.
+/// θ (equation 2): the highest of three lower bounds. `priorities` holds all chunks of the object;
+/// their order changes.
 ///
 /// - P_n, the priority of the last chunk among the top N per cent (their number rounded up);
-/// - α times the highest priority, so that the long tail of a skewed object is left out;
-/// - min PR / Freq. The paper calls min PR the least priority that a chunk of this size can have, so
-///   it is one missed read in a chunk, and divided by the sampling frequency the priority that a
-///   single sample gives. A chunk without a sample is therefore never critical.
+/// - α times the highest priority, which leaves out the long tail of a skewed object;
+/// - min PR / Freq. The paper defines min PR as the least possible priority of a chunk of this
+///   size, that is, one missed read in a chunk. Divided by the sampling frequency it is the
+///   priority that a single sample gives. A chunk without a sample is therefore never critical.
 fn threshold(priorities: &mut [f64], chunk_bytes: f64, parameters: &ChunkParameters) -> f64 {
     let one_sample = parameters.sample_period as f64 / chunk_bytes;
     if priorities.is_empty() {
         return one_sample;
     }
     let highest = priorities.iter().copied().fold(0.0, f64::max);
-    // Multiplied before it is divided: whole per cent of a whole number come out exact.
+    // Multiplied before the division: whole per cent of a whole number are exact.
     let top = (parameters.top_percent * priorities.len() as f64 / 100.0).ceil() as usize;
     let last = top.clamp(1, priorities.len()) - 1;
     let (_, percentile, _) = priorities.select_nth_unstable_by(last, |a, b| b.total_cmp(a));

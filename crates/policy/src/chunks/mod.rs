@@ -1,9 +1,9 @@
 //! Chunk selection inside data objects (ATMem, section 4): which ranges of large objects go fast.
 //!
-//! A *data object* is one contiguous range of a process, say an extent, with a count of missed
-//! reads for each of its pages. It is cut into equal *chunks*. Chunks that were sampled much are
-//! *critical*; because sampling misses some, a tree over the chunks promotes those that lie among
-//! many critical ones. What is critical in the end leaves as contiguous ranges.
+//! A *data object* is one contiguous range of a process, for example an extent, with a count of
+//! missed reads for each of its pages. It is divided into equal *chunks*. Chunks with many samples
+//! are *critical*. Because sampling misses some, a tree over the chunks promotes chunks among many
+//! critical ones. The result is the contiguous ranges of critical chunks.
 //!
 //! ```text
 //! counts  | 9 0 8 7 0 0 0 0 |     counts of chunks            granularity, equation 1
@@ -13,10 +13,10 @@
 //! range   |=======|               one range, with its reason  ranges, capacity
 //! ```
 //!
-//! Every stage is linear in the number of chunks, but for sorting the objects by address. Where the
-//! ranges are more than the fast tier holds, the best are kept.
+//! Every stage is linear in the number of chunks, except sorting the objects by address. If the
+//! ranges exceed the fast tier, the best are kept.
 //!
-//! Left out on purpose: where the counts come from, and moving anything.
+//! Not part of this module: the source of the counts, and the moves.
 
 mod capacity;
 mod global;

@@ -1,4 +1,5 @@
-//! Data objects as they are given: one contiguous range each, with counts in the order of addresses.
+//! Data objects, the input of chunk selection: one contiguous range each, with counts in address
+//! order.
 
 use std::fmt;
 
@@ -8,12 +9,12 @@ use isotherm_model::units::Bytes;
 
 use crate::knapsack::PAGE;
 
-/// One registered allocation or extent with what was counted in it.
+/// One registered allocation or extent with its counts.
 #[derive(Clone, Copy, Debug)]
 pub struct DataObject<'a> {
-    /// In whose address space.
+    /// Process that owns the address space.
     pub process: Process,
-    /// Who made it.
+    /// Site that allocated it.
     pub site: SiteId,
     /// First address, a multiple of the page.
     pub address: u64,
@@ -21,20 +22,20 @@ pub struct DataObject<'a> {
     pub bytes: Bytes,
     /// Bytes that one count covers, a multiple of the page: a page, or the chunk of a profile.
     pub grain: Bytes,
-    /// Reads that missed the last cache, one count for each grain from the first address on. Where
-    /// the source samples, samples times the period.
+    /// Reads that missed the last-level cache, one count for each grain from the first address on.
+    /// For a source that samples: samples times the period.
     pub missed_reads: &'a [u64],
 }
 
-/// Why objects were refused. Addresses name the object.
+/// Why objects were rejected. Addresses name the object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectError {
-    /// The first address is no multiple of the page.
+    /// The first address is not a multiple of the page.
     Unaligned {
         /// First address.
         address: u64,
     },
-    /// The grain is zero or no multiple of the page.
+    /// The grain is zero or not a multiple of the page.
     Grain {
         /// First address.
         address: u64,
@@ -47,10 +48,10 @@ pub enum ObjectError {
         address: u64,
         /// Counts given.
         given: usize,
-        /// Counts that its length and grain ask for.
+        /// Counts required by its length and grain.
         wanted: u64,
     },
-    /// It ends behind the last address there is.
+    /// It ends beyond the last address.
     PastTheEnd {
         /// First address.
         address: u64,
@@ -139,7 +140,7 @@ impl DataObject<'_> {
     }
 }
 
-/// The objects by process and address, whatever the order they were given in.
+/// The objects sorted by process and address.
 pub(super) fn in_order<'o, 'a>(
     objects: &'o [DataObject<'a>],
 ) -> Result<Vec<&'o DataObject<'a>>, ObjectError> {
@@ -147,7 +148,8 @@ pub(super) fn in_order<'o, 'a>(
         object.check()?;
     }
     let mut ordered: Vec<&DataObject<'a>> = objects.iter().collect();
-    // All that shows in the result is in the key; only empty objects can tie by process and address.
+    // The key holds every field that affects the result; only empty objects can tie by process and
+    // address.
     ordered.sort_unstable_by_key(|o| (o.process, o.address, o.bytes, o.site, o.grain));
     let mut below: Option<&DataObject<'a>> = None;
     for object in ordered.iter().filter(|object| object.bytes > Bytes::ZERO) {

@@ -2,32 +2,32 @@
 
 use std::fmt;
 
-/// How chunks are selected. The paper prints no values but the least tree ratio of an octree,
-/// 0.125, which is the default here; the other defaults are ours.
+/// Parameters of chunk selection. The paper prints only one value, the least tree ratio of an
+/// octree, 0.125, which is the default here; the other defaults are ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChunkParameters {
     /// m: children of an inner node of the tree, at least 2.
     pub arity: u32,
-    /// α (equation 2): a critical chunk has at least this part of its object's highest priority,
-    /// from 0 to 1.
+    /// α (equation 2): a critical chunk has at least this fraction of its object's highest
+    /// priority, from 0 to 1.
     pub alpha: f64,
-    /// N (equation 2): so many per cent of an object's chunks, the hottest, can be critical by
+    /// N (equation 2): the percentage of an object's chunks, the hottest, that can be critical by
     /// sampling (more where the last of them ties with others); above 0, at most 100.
     pub top_percent: f64,
     /// ε (equation 5): the tree ratio that suffices in the object of the highest weight, from 1/m
     /// to 1.
     pub epsilon: f64,
-    /// θ(TR) (equation 5): by how much more the ratio must be in the object of the lowest weight,
-    /// from 0. At 1 - ε and above nothing is promoted there.
+    /// θ(TR) (equation 5): how much higher the ratio must be in the object of the lowest weight,
+    /// from 0. At 1 - ε and above no chunk is promoted there.
     pub tree_ratio: f64,
-    /// 1/Freq (equation 2): missed reads that one sample stands for, at least 1. Counts are in
+    /// 1/Freq (equation 2): missed reads that one sample represents, at least 1. Counts are in
     /// missed reads: samples times this.
     pub sample_period: u64,
-    /// Chunks of one object at most, at least 1: it bounds the cost of an object of any size.
+    /// Most chunks of one object, at least 1: bounds the cost of an object of any size.
     pub most_chunks: u32,
 }
 
-/// A parameter that has no meaning.
+/// A parameter outside its range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ParameterError {
     name: &'static str,
@@ -53,8 +53,8 @@ impl fmt::Display for ParameterError {
 impl std::error::Error for ParameterError {}
 
 impl Default for ChunkParameters {
-    /// An octree; a tenth of the chunks and no less than a tenth of the highest priority; half of
-    /// the leaves more where the weight is lowest; counts as they are; 4,096 chunks an object.
+    /// An octree; a tenth of the chunks, each with at least a tenth of the highest priority; half
+    /// of the leaves more where the weight is lowest; counts unscaled; 4,096 chunks per object.
     fn default() -> Self {
         Self {
             alpha: 0.1,
@@ -68,9 +68,9 @@ impl Default for ChunkParameters {
 }
 
 impl ChunkParameters {
-    /// Trees of this arity with ε = 1/m, the paper's lower bound, and nothing else in the way:
-    /// every sampled chunk is critical, and no object needs a higher tree ratio than another.
-    /// Change the other fields to suit.
+    /// Trees of this arity with ε = 1/m, the paper's lower bound, and no other restriction: every
+    /// sampled chunk is critical, and no object needs a higher tree ratio than another. Callers
+    /// change the other fields as needed.
     #[must_use]
     pub fn of_arity(arity: u32) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl ChunkParameters {
         }
     }
 
-    /// Checks the ranges named at the fields.
+    /// Checks the ranges documented at the fields.
     ///
     /// # Errors
     /// The first parameter outside its range.

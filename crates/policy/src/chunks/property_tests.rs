@@ -1,5 +1,5 @@
-//! What holds for every selection, and its slow twin: the equations written down once more, leaf by
-//! leaf.
+//! Properties of every selection, and a reference implementation: the equations written again, leaf
+//! by leaf.
 
 use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;
@@ -11,7 +11,7 @@ use super::{ChunkParameters, ChunkSelection, DataObject, Fit, select};
 const PAGE: u64 = 4096;
 const AMPLE: Bytes = Bytes(u64::MAX);
 
-/// Counts of one object, the bytes its last page lacks, the free pages behind it.
+/// Counts of one object, the unused bytes of its last page, the free pages after it.
 type Shape = (Vec<u64>, u64, u64);
 
 fn objects(shapes: &[Shape]) -> Vec<DataObject<'_>> {
@@ -54,7 +54,7 @@ prop_compose! {
     }
 }
 
-/// Which chunks are fast, by object, from the definitions: every chunk asks each of its ancestors.
+/// The fast chunks of each object, from the definitions: every chunk checks each of its ancestors.
 fn slow_twin(objects: &[DataObject<'_>], parameters: &ChunkParameters) -> Vec<Vec<bool>> {
     let local: Vec<(Vec<bool>, Option<f64>)> = objects
         .iter()
@@ -125,7 +125,7 @@ fn critical_and_weight(
     (critical, (bytes > 0).then(|| reads as f64 / bytes as f64))
 }
 
-/// Which chunks of each object, in the order of the selection, the ranges hold.
+/// The chunks of each object that the ranges hold, in the order of the selection.
 fn chunks_of(selection: &ChunkSelection) -> Vec<Vec<bool>> {
     let mut fast: Vec<Vec<bool>> = selection
         .objects
@@ -190,7 +190,7 @@ proptest! {
         }
     }
 
-    /// The range that crosses the capacity is found by halving; here all are sorted and added up.
+    /// Bisection finds the range that crosses the capacity; here all are sorted and added up.
     #[test]
     fn the_best_ranges_are_kept_and_more_capacity_never_keeps_fewer_missed_reads(
         shapes in shapes(), parameters in parameters(), capacity in 0_u64..100 * PAGE,

@@ -1,5 +1,5 @@
-//! What leaves chunk selection: contiguous ranges of critical chunks, each with the numbers that
-//! are its reason.
+//! The output of chunk selection: contiguous ranges of critical chunks, each with the numbers of
+//! its reason.
 
 use std::ops::Range;
 
@@ -16,9 +16,9 @@ use super::object_selection::ObjectSelection;
 pub struct FastRange {
     /// Index of its object in the selection.
     pub object: usize,
-    /// In whose address space.
+    /// Process that owns the address space.
     pub process: Process,
-    /// Who made the object.
+    /// Site that allocated the object.
     pub site: SiteId,
     /// First address.
     pub address: u64,
@@ -30,14 +30,14 @@ pub struct FastRange {
     pub sampled: u32,
     /// Chunks that were promoted because of their neighbours.
     pub estimated: u32,
-    /// Whether the capacity let all of it in.
+    /// Whether the whole range fits the capacity.
     pub fit: Fit,
 }
 
-/// How much of a range of critical chunks the capacity let in.
+/// The part of a range of critical chunks that fits the capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// All of it.
+    /// The whole range.
     Whole,
     /// The part with the most missed reads, of a range of this length.
     Cut {
@@ -46,7 +46,7 @@ pub enum Fit {
     },
 }
 
-/// The chunks of an object with what they are taken for.
+/// The chunks of an object with their categories.
 #[derive(Clone, Copy)]
 pub(super) struct Categorised<'a> {
     /// Index of the object.
@@ -68,7 +68,7 @@ impl Categorised<'_> {
             object: self.object,
             process: self.facts.process,
             site: self.facts.site,
-            // The end of an object is an address, so no chunk of it begins behind the last one.
+            // The end of an object is a valid address, so no chunk begins beyond the last address.
             address: self.facts.address + before.0,
             bytes: self.chunks.bytes_between(chunks.start, chunks.end),
             missed_reads: total(&self.chunks.reads[chunks.clone()]),
@@ -94,8 +94,8 @@ impl Categorised<'_> {
         }
     }
 
-    /// As many neighbouring chunks of the range as fit into the room, those with the most missed
-    /// reads, the first of several; none where not even one chunk fits.
+    /// Neighbouring chunks of the range that fit into the room: those with the most missed reads,
+    /// the first of several; `None` if not even one chunk fits.
     pub(super) fn cut(&self, range: &FastRange, room: Bytes) -> Option<FastRange> {
         let first = ((range.address - self.facts.address) / self.chunks.chunk.0) as usize;
         let length = (range.sampled + range.estimated) as usize;

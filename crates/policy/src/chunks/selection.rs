@@ -1,4 +1,4 @@
-//! The stages of chunk selection, one after another over all objects.
+//! Chunk selection: runs the stages one after another over all objects, for the pipeline.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use super::parameters::{ChunkParameters, ParameterError};
 use super::ranges::{Categorised, FastRange, Fit};
 use super::tree::Tree;
 
-/// Priorities are shown per MiB: per byte they would be a row of zeros.
+/// Priorities are shown per MiB, because per byte most would print as zero.
 const MIB: f64 = 1_048_576.0;
 
 /// Which ranges go fast, and what led to them.
@@ -28,12 +28,12 @@ pub struct ChunkSelection {
     pub left_out: Bytes,
 }
 
-/// Why nothing was selected.
+/// Why no selection was made.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SelectionError {
-    /// A parameter has no meaning.
+    /// A parameter is out of range.
     Parameter(ParameterError),
-    /// The objects contradict themselves.
+    /// An object is inconsistent.
     Object(ObjectError),
 }
 
@@ -67,7 +67,7 @@ impl ChunkSelection {
         self.ranges.iter().map(|range| range.bytes).sum()
     }
 
-    /// One sentence: why this range of the selection goes fast.
+    /// The reason why this range of the selection goes fast, one sentence.
     #[must_use]
     pub fn reason(&self, range: &FastRange) -> String {
         let Some(object) = self.objects.get(range.object) else {
@@ -98,7 +98,7 @@ impl ChunkSelection {
 struct AllChunks {
     reads: Vec<u64>,
     categories: Vec<Category>,
-    /// Where each object begins, and the end.
+    /// Index of the first chunk of each object, and the end.
     starts: Vec<usize>,
 }
 
@@ -120,11 +120,11 @@ impl AllChunks {
 
 /// Selects the ranges of these objects that go into a fast tier of this capacity.
 ///
-/// The result does not depend on the order of the objects, and is the same in every run.
+/// The result does not depend on the order of the objects and is the same in every run.
 ///
 /// # Errors
-/// A parameter out of its range, or an object whose address, grain or counts contradict each other
-/// or that overlaps another.
+/// A parameter out of its range, or an object that overlaps another or whose address, grain or
+/// counts are inconsistent.
 pub fn select(
     objects: &[DataObject<'_>],
     parameters: &ChunkParameters,
@@ -187,8 +187,7 @@ fn sampled(
     facts
 }
 
-/// The second stage: chunks that lie among many critical ones, by thresholds that compare all
-/// objects.
+/// The second stage: chunks among many critical ones, by thresholds that compare all objects.
 fn promote(facts: &mut [ObjectSelection], parameters: &ChunkParameters, all: &mut AllChunks) {
     let space = WeightSpace::of(facts.iter().filter_map(|object| object.weight));
     let mut tree = Tree::default();

@@ -1,9 +1,9 @@
 //! The m-ary tree over the chunks of an object and the promotion from its root downwards (ATMem,
 //! sections 4.3.1 and 4.3.3).
 //!
-//! The leaves are the chunks, m of them below one node, m of those below the next, up to the root;
-//! the last node of a level may have fewer children. All levels lie in one array, so that a tree
-//! costs no allocation once the array has grown.
+//! The leaves are the chunks; each node has m children, up to the root. The last node of a level
+//! may have fewer. All levels are stored in one array, so a tree needs no allocation once the array
+//! has grown.
 //!
 //! ```text
 //! level 2            3/8                 critical leaves / leaves = tree ratio
@@ -13,16 +13,16 @@
 
 use std::ops::Range;
 
-/// The tree of one object after another.
+/// Storage for the tree of one object after another.
 #[derive(Default)]
 pub(super) struct Tree {
     arity: usize,
     leaves: usize,
-    /// Critical leaves below each node, level after level, the leaves themselves first.
+    /// Critical leaves below each node, level by level, starting with the leaves.
     critical: Vec<u32>,
-    /// Where each level begins in `critical`.
+    /// First index of each level in `critical`.
     levels: Vec<usize>,
-    /// Nodes of one level that are still to be looked at, and of the next.
+    /// Nodes of one level that are still to be visited, and of the next.
     open: Vec<usize>,
     below: Vec<usize>,
 }
@@ -48,8 +48,8 @@ impl Tree {
         }
     }
 
-    /// Names the leaves below each node whose tree ratio is at least the threshold, breadth first
-    /// from the root. Below such a node there is nothing more to find, and a node without a
+    /// Passes to `promote` the leaves below each node whose tree ratio is at least the threshold,
+    /// breadth first from the root. Nodes below such a node need no visit. A node without a
     /// critical leaf has none below it either, because thresholds are above zero.
     pub(super) fn promote(&mut self, threshold: f64, mut promote: impl FnMut(Range<usize>)) {
         self.open.clear();
@@ -81,7 +81,7 @@ impl Tree {
 mod tests {
     use super::Tree;
 
-    /// The leaves promoted, as (first, end), where `#` is a critical leaf.
+    /// The promoted leaves, as (first, end), where `#` is a critical leaf.
     fn promoted(arity: u32, leaves: &str, threshold: f64) -> Vec<(usize, usize)> {
         let mut tree = Tree::default();
         tree.build(arity, leaves.bytes().map(|leaf| leaf == b'#'));

@@ -1,8 +1,9 @@
-//! How many devices the hot data needs for a bandwidth (Cross-Layer, section 7.2 and table 2).
+//! The number of devices that hot data needs for a bandwidth (Cross-Layer, section 7.2 and table
+//! 2).
 //!
-//! Fewer devices cost less energy, but hot data on too few of them is slowed by their channels. So a
-//! load whose bandwidth can be varied is run on the machine once with each number of devices, and
-//! the fewest devices that do not slow it are recommended for that bandwidth and lower ones.
+//! Fewer devices cost less energy, but the channels of too few devices slow the hot data. So a load
+//! with adjustable bandwidth runs on the machine once with each number of devices. The fewest
+//! devices that do not slow it are recommended for that bandwidth and lower ones.
 //!
 //! ```text
 //!     devices  1  |  2  |  3  |  4
@@ -12,26 +13,26 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// Bandwidths from which on more devices are needed, in bytes a second.
+/// Bandwidths above which more devices are needed, in bytes a second.
 ///
 /// The table prints `<10.1`, `10.1-12.5`, `12.5-16.3`, `>16.3`. By these signs the first bound
-/// belongs to the range above it and the last to the range below. One between two middle ranges is
-/// printed in both; here it belongs to the one with more devices, and so does a single bound.
+/// belongs to the range above it and the last to the range below. A bound between two middle ranges
+/// is printed in both; here it belongs to the one with more devices, and so does a single bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BandwidthModel {
     bounds: Vec<u64>,
 }
 
-/// One run of the variable load with its hot data on so many devices.
+/// One run of the variable load with its hot data on a given number of devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LoadRun {
     /// Devices that held the hot data, at least 1.
     pub devices: u32,
-    /// Which setting of the load: runs of one setting are compared with each other.
+    /// Setting of the load: runs of one setting are compared with each other.
     pub load: u32,
     /// Bandwidth of the machine during the run, in bytes a second.
     pub bandwidth: u64,
-    /// What the load got done, in any unit; more is better.
+    /// Work that the load completed, in any unit; more is better.
     pub work: u64,
 }
 
@@ -40,14 +41,14 @@ pub struct LoadRun {
 pub enum BandwidthModelError {
     /// There is no run.
     NoRuns,
-    /// A bound lies below the one before it.
+    /// A bound is lower than the one before it.
     Falling {
         /// The bound before.
         before: u64,
         /// The lower one.
         bound: u64,
     },
-    /// A run says that no device held the hot data.
+    /// A run reports zero devices for the hot data.
     NoDevices {
         /// The setting of the load.
         load: u32,
@@ -59,7 +60,7 @@ pub enum BandwidthModelError {
         /// The number of devices.
         devices: u32,
     },
-    /// There are two.
+    /// There are two runs of this load with this number of devices.
     Twice {
         /// The setting of the load.
         load: u32,
@@ -98,8 +99,8 @@ impl fmt::Display for BandwidthModelError {
 impl std::error::Error for BandwidthModelError {}
 
 impl BandwidthModel {
-    /// A model of so many devices as there are bounds, and one more. Between equal bounds a number
-    /// of devices is never recommended.
+    /// A model for one device more than there are bounds. Between equal bounds a number of devices
+    /// is never recommended.
     ///
     /// # Errors
     /// A bound lower than the one before it.
@@ -120,10 +121,10 @@ impl BandwidthModel {
         Self { bounds }
     }
 
-    /// A model from runs on a machine: every load with every number of devices from 1 to the most
-    /// that any run has. A number of devices slows a load where the load gets less done than with
-    /// all of them by more than `tolerance` percent; the lowest bandwidth (with all devices) of a
-    /// load that is slowed is the bound above that number.
+    /// A model from runs on a machine: every load with every number of devices from 1 to the
+    /// highest of any run. A number of devices slows a load if the load completes less work than
+    /// with all devices, by more than `tolerance` percent. The lowest bandwidth (with all devices)
+    /// of a slowed load is the bound above that number.
     ///
     /// # Errors
     /// No runs, runs without devices, a load that lacks a number of devices or has one twice.
@@ -161,14 +162,14 @@ impl BandwidthModel {
                     bound = bound.min(all.bandwidth);
                 }
             }
-            // More devices sustain at least as much; a measurement that says otherwise is noise.
+            // More devices sustain at least as much; a measurement that shows less is noise.
             below = bound.max(below);
             bounds.push(below);
         }
         Ok(Self { bounds })
     }
 
-    /// The most devices that the model knows.
+    /// The most devices of the model.
     #[must_use]
     pub fn most(&self) -> u32 {
         self.bounds.len() as u32 + 1
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!([devices(101), devices(110), devices(124)], [2, 2, 2]);
         assert_eq!([devices(125), devices(140), devices(163)], [3, 3, 3]);
         assert_eq!([devices(164), devices(400), devices(10_000)], [4, 4, 4]);
-        // To the byte.
+        // The bounds are exact to the byte.
         assert_eq!(model.devices(101 * TENTH - 1), 1);
         assert_eq!(model.devices(163 * TENTH + 1), 4);
         assert_eq!(model.most(), 4);
@@ -246,7 +247,7 @@ mod tests {
         ];
         let model = BandwidthModel::fitted(&runs, 1).unwrap();
         assert_eq!(model, BandwidthModel::new(vec![11, 20]).unwrap());
-        // With a tolerance of 10 % one device is good enough for the second load.
+        // With a tolerance of 10 % one device suffices for the second load.
         let model = BandwidthModel::fitted(&runs, 10).unwrap();
         assert_eq!(model, BandwidthModel::new(vec![20, 20]).unwrap());
     }

@@ -1,8 +1,8 @@
-//! The cold set (Cross-Layer, section 7.1.1): the sites with the most bytes in all whose accesses
+//! The cold set (Cross-Layer, section 7.1.1): the sites with the most total bytes whose accesses
 //! together stay within a share of all accesses. The more bytes are cold, the more devices sleep.
 //!
 //! It is a 0/1 knapsack with the roles exchanged: bytes are the value and accesses the weight. The
-//! same exact search as for the fast tier solves it (`minknap`), where the paper approximates.
+//! same exact search as for the fast tier solves it (`minknap`); the paper approximates.
 //!
 //! ```text
 //!     bytes    |=============== cold ===============|=== hot ===|     as many as possible
@@ -17,7 +17,7 @@ use isotherm_model::units::{Accesses, Bytes};
 use crate::minknap::{Effort, Packable, Packing, pack};
 use crate::plan::canonical;
 
-/// The same as the knapsack of the fast tier: some seconds and 200 MB at the worst.
+/// The same limits as the knapsack of the fast tier: some seconds and 200 MB in the worst case.
 const EFFORT: Effort = Effort {
     steps: 600_000_000,
     states: 1_500_000,
@@ -35,20 +35,20 @@ impl AccessShare {
     /// The shares of the paper (section 8.2): 1, 2, 5, 10 and 20 %.
     pub const PAPER: [Self; 5] = [Self(100), Self(200), Self(500), Self(1_000), Self(2_000)];
 
-    /// So many hundredths of a percent; none above 10,000.
+    /// The given number of hundredths of a percent; `None` above 10,000.
     #[must_use]
     pub fn hundredths_of_percent(hundredths: u32) -> Option<Self> {
         (hundredths <= 10_000).then_some(Self(hundredths))
     }
 
-    /// This share of so many accesses, rounded down.
+    /// This share of the given accesses, rounded down.
     fn of(self, accesses: u128) -> u128 {
         // At most 2^32 sites of 2^64 accesses each, so the product fits.
         accesses * u128::from(self.0) / 10_000
     }
 }
 
-/// Which sites are cold.
+/// The cold and the hot sites.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColdSet {
     /// The cold sites, by id.
@@ -61,23 +61,23 @@ pub struct ColdSet {
     pub cold_accesses: Accesses,
     /// Accesses that the share allows.
     pub allowed: Accesses,
-    /// Where the search met its limit: bytes that a better set could have more, at most. None
-    /// where the set is proved best.
+    /// Bytes that a better set could have in addition, at most, if the search reached its limit;
+    /// `None` if the set is proved best.
     pub missing: Option<Bytes>,
 }
 
-/// Chooses the cold set. The value of an item is its accesses, its weight its bytes; an item given
-/// twice counts as one with both, and memory of no site cannot be placed and is left out.
+/// Chooses the cold set. The value of an item is its accesses, its weight its bytes. An item that
+/// occurs twice counts as one with both; memory of no site cannot be placed and is left out.
 ///
-/// Sites that are never accessed are cold whatever the share; sites without bytes are hot, since
-/// nothing is gained by calling them cold.
+/// Sites that are never accessed are cold for every share. Sites without bytes are hot, because
+/// calling them cold saves nothing.
 #[must_use]
 pub fn cold_set(items: &[Item], share: AccessShare) -> ColdSet {
     let items = canonical(items);
     let total: u128 = items.iter().map(|item| u128::from(item.value)).sum();
     let allowed = share.of(total);
     // Accesses are counted in units of 2^shift, the allowance rounded down and each site's up, so
-    // that what is chosen stays within the share also when counted one by one.
+    // that the chosen set also stays within the share when accesses are counted one by one.
     let shift = (0..128)
         .find(|shift| allowed >> shift < HEAVIEST)
         .unwrap_or(0);
@@ -113,7 +113,7 @@ pub fn cold_set(items: &[Item], share: AccessShare) -> ColdSet {
     assemble(&items, &is_cold, allowed, missing)
 }
 
-/// Packs as many bytes as the capacity of accesses allows. Values of 64 bits where they all fit.
+/// Packs as many bytes as the capacity of accesses allows. Uses 64-bit values if they all fit.
 fn solve(bytes: &[u64], weights: &[i64], capacity: i64) -> (Vec<bool>, Option<u128>) {
     let total: u128 = bytes.iter().map(|&bytes| u128::from(bytes)).sum();
     if total < 1 << 62 {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_large_site_with_many_accesses_may_be_cold_where_small_ones_with_few_are_not() {
-        // The densest by bytes for each access would be taken first, and would block the others.
+        // The densest by bytes per access would be taken first, and would block the others.
         let sites = items(&[(60, 660), (50, 500), (50, 490), (840, 1)]);
         assert_eq!(cold(&sites, share(1_000)), [1, 2]);
     }

@@ -1,24 +1,24 @@
-//! What a DRAM chip draws, by its data sheet: the parameters of the power model.
+//! The current and timing of DRAM chips from their data sheets: the parameters of the power model.
 //!
 //! The currents have the names that JEDEC gives them, IDD0 to IDD6N, and are drawn from VDD. A data
-//! sheet prints the most that any chip of its kind draws; measured chips draw less. What the model
-//! says is therefore a comparison between placements, not a meter reading. The supply of the word
-//! lines (VPP) and the termination on the bus are left out.
+//! sheet prints the maximum current of its kind of chip; measured chips draw less. The results of
+//! the model are therefore comparisons between placements, not meter readings. The supply of the
+//! word lines (VPP) and the termination on the bus are left out.
 
 use isotherm_model::units::Bytes;
 
 /// A kind of DRAM chip.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramChip {
-    /// What it is.
+    /// Name of the chip.
     pub name: &'static str,
-    /// How much it holds.
+    /// Capacity of the chip.
     pub capacity: Bytes,
     /// Bytes of a row, the page that an activation opens; 1 KiB for 8 data pins (JEDEC JESD79-4, JESD79-5).
     pub row: Bytes,
     /// VDD in millivolts.
     pub millivolts: u32,
-    /// IDD0, one bank opened and closed over and over, in microamperes, as all currents here.
+    /// IDD0, one bank opened and closed repeatedly, in microamperes, as all currents here.
     pub idd0: u32,
     /// IDD2N, precharge standby.
     pub idd2n: u32,
@@ -26,39 +26,39 @@ pub struct DramChip {
     pub idd2p: u32,
     /// IDD3N, active standby with all banks open.
     pub idd3n: u32,
-    /// IDD4R, one burst read after the other, all banks open.
+    /// IDD4R, continuous burst reads, all banks open.
     pub idd4r: u32,
-    /// IDD4W, one burst write after the other, all banks open.
+    /// IDD4W, continuous burst writes, all banks open.
     pub idd4w: u32,
-    /// IDD6N, self-refresh at normal temperature; it contains its refreshing.
+    /// IDD6N, self-refresh at normal temperature; includes its refresh current.
     pub idd6n: u32,
-    /// What refreshing adds on average to every other state.
+    /// Average additional current of refresh in every other state.
     pub refresh: u32,
-    /// Banks, all of which are open in IDD3N and one of which is in IDD0.
+    /// Banks: all are open in IDD3N, one in IDD0.
     pub banks: u32,
     /// tRC, the time from one opening of a row of a bank to the next, in picoseconds.
     pub row_cycle: u32,
-    /// tRAS, the part of it in which the row is open, in picoseconds.
+    /// tRAS, the part of tRC in which the row is open, in picoseconds.
     pub row_open: u32,
     /// Bytes a second over the chip's own pins while a burst runs.
     pub burst_bandwidth: u64,
-    /// tXP, what an access waits for a chip in power-down, in picoseconds.
+    /// tXP, the delay of an access to a chip in power-down, in picoseconds.
     pub power_down_exit: u32,
-    /// tXS, what the first command waits for a chip in self-refresh, in picoseconds. A read may
+    /// tXS, the delay of the first command to a chip in self-refresh, in picoseconds. A read may
     /// wait longer, until the clock is locked.
     pub self_refresh_exit: u32,
 }
 
 /// DDR4-2400, 8 Gbit, 8 data pins: Micron MT40A1G8.
 ///
-/// Data sheet: Micron, "8Gb: x4, x8, x16 DDR4 SDRAM" (`8gb_ddr4_dram.pdf`, Rev. N 06/18), table 148,
-/// die revision B, column DDR4-2400. The sheet itself was not at hand; its figures are taken from
-/// public programs that quote it. gem5 (`DDR4_2400_8x8`) and DRAMsim3 (`DDR4_8Gb_x8_2400.ini`) agree
-/// in IDD0 48, IDD2N 34, IDD2P 25, IDD3N 43, IDD4R 135 and IDD4W 123 mA; for self-refresh the first
-/// says 30 and the second 31 mA, and 30 is used. IDD5R (distributed refresh), 53 mA, comes from one
-/// quotation; refreshing adds IDD5R - IDD2N. VDD, tRAS 32 ns, tRP 14.16 ns, tXP 6 ns and
-/// tRFC 350 ns as gem5 has them; tRC = tRAS + tRP is the 46.16 ns that Micron's module sheets print
-/// for DDR4-2400, and tXS = tRFC + 10 ns.
+/// Data sheet: Micron, "8Gb: x4, x8, x16 DDR4 SDRAM" (`8gb_ddr4_dram.pdf`, Rev. N 06/18), table
+/// 148, die revision B, column DDR4-2400. The sheet itself was not available; its figures come from
+/// public programs that quote it. gem5 (`DDR4_2400_8x8`) and DRAMsim3 (`DDR4_8Gb_x8_2400.ini`)
+/// agree in IDD0 48, IDD2N 34, IDD2P 25, IDD3N 43, IDD4R 135 and IDD4W 123 mA; for self-refresh the
+/// first has 30 and the second 31 mA, and 30 is used. IDD5R (distributed refresh), 53 mA, comes
+/// from one quotation; refreshing adds IDD5R - IDD2N. VDD, tRAS 32 ns, tRP 14.16 ns, tXP 6 ns and
+/// tRFC 350 ns are those of gem5; tRC = tRAS + tRP is the 46.16 ns that Micron's module sheets
+/// print for DDR4-2400, and tXS = tRFC + 10 ns.
 pub const DDR4_2400_8GBIT: DramChip = DramChip {
     name: "DDR4-2400 8 Gbit x8 (Micron MT40A1G8)",
     capacity: Bytes(1 << 30),
@@ -83,15 +83,16 @@ pub const DDR4_2400_8GBIT: DramChip = DramChip {
 /// DDR5-4800, 16 Gbit, 8 data pins: Micron MT60B2G8, die revision A.
 ///
 /// Data sheet: Micron, "16Gb DDR5 SDRAM Addendum, Die Revision A" (`16gb_ddr5_sdram_diereva.pdf`,
-/// Rev. D 02/2023), table 6, column DDR5-4800. The sheet itself was not at hand; its figures are
-/// taken from public programs that quote it. Three agree in IDD2N 92, IDD2P 88, IDD3N 142 and IDD5B
-/// 277 mA. They differ in IDD0, IDD4R and IDD4W, which depend on the width: the one that gives pages
-/// and says eight pins has 103, 377 and 349 mA, which are used; another has 103, 318 and 345, and
-/// gem5 (`DDR5_4400_4x8`) 122, 530 and 479. IDD6N 102 mA is gem5's alone. Refreshing adds
-/// (IDD5B - IDD2N) * tRFC / tREFI with tRFC 295 ns and tREFI 3900 ns. tRAS 32 ns, tRP 39 clocks of
-/// 0.416 ns, tXP 7.5 ns, tXS = tRFC.
+/// Rev. D 02/2023), table 6, column DDR5-4800. The sheet itself was not available; its figures come
+/// from public programs that quote it. Three agree in IDD2N 92, IDD2P 88, IDD3N 142 and IDD5B 277
+/// mA. They differ in IDD0, IDD4R and IDD4W, which depend on the width. The program that names
+/// pages and eight pins has 103, 377 and 349 mA, which are used; another has 103, 318 and 345, and
+/// gem5 (`DDR5_4400_4x8`) 122, 530 and 479. IDD6N 102 mA is from gem5 alone. Refreshing adds (IDD5B
+/// - IDD2N) * tRFC / tREFI with tRFC 295 ns and tREFI 3900 ns. tRAS 32 ns, tRP 39 clocks of 0.416
+/// ns, tXP 7.5 ns, tXS = tRFC.
 ///
-/// By these figures self-refresh saves nothing over power-down on this die (102 against 88 + 14 mA).
+/// By these figures self-refresh saves no energy over power-down on this die (102 against 88 + 14
+/// mA).
 pub const DDR5_4800_16GBIT: DramChip = DramChip {
     name: "DDR5-4800 16 Gbit x8 (Micron MT60B2G8)",
     capacity: Bytes(2 << 30),

@@ -1,5 +1,5 @@
-//! What a DRAM rank costs (Cross-Layer, section 3.2): background power by the state it is in, and
-//! operation power by what is done with it.
+//! The energy of a DRAM rank (Cross-Layer, section 3.2): background power by its power state, and
+//! operation power by its reads, writes and activations.
 //!
 //! After Micron's technical notes on memory power (TN-40-07 for DDR4), per chip:
 //!
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! IDD3N is measured with all banks open and IDD0 with one. The usual formula takes IDD3N as the
-//! standby within IDD0, which on DDR5 makes activating a row cost less than nothing; here one open
+//! standby within IDD0, which on DDR5 gives the activation of a row a negative cost. Here one open
 //! bank costs its share, (IDD3N - IDD2N) / banks, beyond IDD2N.
 //!
 //! Currents are in microamperes and VDD in millivolts, so powers are whole nanowatts. Energies are
@@ -29,30 +29,30 @@ const PICOSECONDS_PER_NANOSECOND: u128 = 1_000;
 /// Chips that are accessed, and sleep, together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramRank {
-    /// What it is made of.
+    /// The chips of the rank.
     pub chip: DramChip,
-    /// How many: 8 of 8 pins for 64 bits of a DDR4 channel, 4 for 32 bits of a DDR5 one, and more
-    /// where there is error correction.
+    /// Number of chips: 8 of 8 pins for 64 bits of a DDR4 channel, 4 for 32 bits of a DDR5 one, and
+    /// more with error correction.
     pub chips: u32,
 }
 
-/// What is done with a rank.
+/// The operations of a rank and its time in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     /// Bytes read from all its chips together.
     pub read: Bytes,
-    /// Bytes written likewise.
+    /// Bytes written to all its chips together.
     pub written: Bytes,
-    /// Rows opened; as many as accesses where each finds another row, fewer where rows are reused.
+    /// Rows opened; equal to the accesses if each needs another row, fewer if rows are reused.
     pub activations: u64,
-    /// Where it spends its time.
+    /// Time in each power state.
     pub residency: Residency,
 }
 
-/// What it costs.
+/// The energy of a rank by its cause, and the time that accesses waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DramEnergy {
-    /// Being there: standby, sleep, refreshing, waking up.
+    /// Standby, sleep, refresh, wake-up.
     pub background: Nanojoules,
     /// Opening rows.
     pub activate: Nanojoules,
@@ -60,12 +60,12 @@ pub struct DramEnergy {
     pub read: Nanojoules,
     /// Writing.
     pub write: Nanojoules,
-    /// Time that accesses waited for the rank to wake up, all together.
+    /// Total time that accesses waited for the rank to wake up.
     pub waited: Nanos,
 }
 
 impl DramEnergy {
-    /// All of it.
+    /// The sum of all energies.
     #[must_use]
     pub fn total(&self) -> Nanojoules {
         [self.background, self.activate, self.read, self.write]
@@ -73,7 +73,7 @@ impl DramEnergy {
             .sum()
     }
 
-    /// The mean power over a span; nothing over no time.
+    /// The mean power over a span; zero over no time.
     #[must_use]
     pub fn mean_power(&self, span: Nanos) -> Nanowatts {
         let product = u128::from(self.total().0) * 1_000_000_000;
@@ -94,7 +94,7 @@ impl DramRank {
         chips: 4,
     };
 
-    /// How much it holds.
+    /// Capacity of the whole rank.
     #[must_use]
     pub const fn capacity(&self) -> Bytes {
         Bytes(self.chip.capacity.0.saturating_mul(self.chips as u64))
@@ -106,7 +106,7 @@ impl DramRank {
         Bytes(self.chip.row.0.saturating_mul(self.chips as u64))
     }
 
-    /// What the whole rank draws in a state when nothing is done with it.
+    /// Power of the whole rank in a state without operations.
     #[must_use]
     pub fn background(&self, state: PowerState) -> Nanowatts {
         let chip = &self.chip;
@@ -119,7 +119,7 @@ impl DramRank {
         Nanowatts(saturated(self.power(current) * u128::from(self.chips)))
     }
 
-    /// The energy of an activity, and what it makes accesses wait.
+    /// The energy of an activity, and the wait time that it causes.
     #[must_use]
     pub fn energy(&self, activity: &Activity) -> DramEnergy {
         let chip = &self.chip;
@@ -132,7 +132,7 @@ impl DramRank {
             u128::from(residency.wakes(state)).saturating_mul(u128::from(exit))
         });
         let waited: u128 = waits.iter().sum();
-        // Waking up takes time beside the residency, in which the chip draws standby power.
+        // Wake-up takes time in addition to the residency; the chip draws standby power in it.
         let waking = energy(self.background(PowerState::PrechargeStandby), waited);
         let states = PowerState::ALL.map(|state| {
             let picoseconds = u128::from(residency.time(state).0) * PICOSECONDS_PER_NANOSECOND;
@@ -156,8 +156,8 @@ impl DramRank {
         u128::from(microamperes) * u128::from(self.chip.millivolts)
     }
 
-    /// Opening and closing a row in all chips, in nanowatt-picoseconds: IDD0 over tRC without the
-    /// standby of closed banks over tRC and of the one open bank over tRAS.
+    /// Energy to open and close a row in all chips, in nanowatt-picoseconds: IDD0 over tRC without
+    /// the standby of closed banks over tRC and of the one open bank over tRAS.
     fn activation(&self) -> u128 {
         let chip = &self.chip;
         let banks = u128::from(chip.banks.max(1));
@@ -168,8 +168,8 @@ impl DramRank {
         cycle.saturating_sub(open) / banks * u128::from(self.chips)
     }
 
-    /// Bursts at this current. Bytes are spread over the chips, so together their bursts take as
-    /// long as all bytes take over the pins of one.
+    /// Energy of bursts at this current. Bytes are spread over the chips, so together their bursts
+    /// take as long as all bytes take over the pins of one chip.
     fn burst(&self, microamperes: u32, bytes: Bytes) -> Nanojoules {
         let beyond_standby = self.power(microamperes.saturating_sub(self.chip.idd3n));
         let bandwidth = u128::from(self.chip.burst_bandwidth.max(1));

@@ -1,8 +1,8 @@
-//! In which power state a rank spends its time (Cross-Layer, section 3.2).
+//! The time that a DRAM rank spends in each power state (Cross-Layer, section 3.2).
 //!
-//! After an access a rank is left in active standby. The memory controller closes its rows, then
-//! puts it into power-down, then into self-refresh, each after the rank has been idle for a
-//! threshold of its own. The next access waits until the rank is awake:
+//! After an access a rank is in active standby. The memory controller closes its rows, then puts it
+//! into power-down, then into self-refresh, each after its own threshold of idle time. The next
+//! access waits until the rank is awake:
 //!
 //! ```text
 //!     access                                                             access
@@ -10,14 +10,14 @@
 //!       0            precharge          power-down   self-refresh                      idle time
 //! ```
 //!
-//! So power is no straight line of bandwidth but has steps (the paper's figure 3): a rank that is
-//! accessed a little more often than its threshold never sleeps.
+//! So power is not a straight line over bandwidth but has steps (the paper's figure 3): a rank with
+//! accesses slightly more frequent than its threshold never sleeps.
 
 use std::fmt;
 
 use isotherm_model::units::Nanos;
 
-/// What a rank does between accesses; each state saves more than the one before and takes longer
+/// The state of a rank between accesses; each state saves more than the one before and takes longer
 /// to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PowerState {
@@ -41,8 +41,8 @@ impl PowerState {
     ];
 }
 
-/// After how much idle time the controller puts a rank into a state; none where it never does.
-/// These are settings of the controller and stand in no data sheet, so the caller gives them.
+/// Idle time after which the controller puts a rank into each state; `None` where it never does.
+/// These are settings of the controller and appear in no data sheet, so the caller provides them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
     starts: [u64; 4],
@@ -65,17 +65,17 @@ impl fmt::Display for ThresholdsError {
 impl std::error::Error for ThresholdsError {}
 
 impl Thresholds {
-    /// Rows are closed after 100 ns, the clock is off after 1 us, self-refresh begins after 1 ms: round
-    /// numbers of ours, of no controller in particular.
+    /// Rows are closed after 100 ns, the clock is off after 1 us, self-refresh begins after 1 ms:
+    /// round numbers of ours, not of a particular controller.
     pub const ROUND: Self = Self {
         starts: [0, 100, 1_000, 1_000_000],
     };
 
-    /// Thresholds of precharge standby, power-down and self-refresh. Equal ones pass over the
+    /// Thresholds of precharge standby, power-down and self-refresh. Equal thresholds skip the
     /// lighter state.
     ///
     /// # Errors
-    /// One is lower than one before it.
+    /// A threshold is lower than one before it.
     pub fn new(
         precharge: Option<Nanos>,
         power_down: Option<Nanos>,
@@ -83,7 +83,7 @@ impl Thresholds {
     ) -> Result<Self, ThresholdsError> {
         let given = [Some(Nanos::ZERO), precharge, power_down, self_refresh];
         let mut starts = given.map(|start| start.map_or(u64::MAX, |start| start.0));
-        // What is never entered is passed over: it starts where the next one does.
+        // A state that is never entered is skipped: it starts where the next one does.
         for index in (0..3).rev() {
             if given[index].is_none() {
                 starts[index] = starts[index + 1];
@@ -122,7 +122,8 @@ pub struct Residency {
 }
 
 impl Residency {
-    /// From the times between accesses, each with how often it occurs; an access follows on each.
+    /// The residency for these gaps between accesses, each with its number of occurrences; an
+    /// access follows each gap.
     #[must_use]
     pub fn of_gaps(gaps: impl IntoIterator<Item = (Nanos, u64)>, thresholds: &Thresholds) -> Self {
         let mut residency = Self::default();
@@ -134,8 +135,9 @@ impl Residency {
         residency
     }
 
-    /// So many accesses spread evenly over a span. Real accesses come in bursts, which leave longer
-    /// gaps and let a rank sleep more; an even spread is the least favourable to sleep.
+    /// The residency for this number of accesses, spread evenly over a span. Real accesses come in
+    /// bursts, which leave longer gaps and let a rank sleep more; an even spread is the least
+    /// favourable to sleep.
     #[must_use]
     pub fn evenly(accesses: u64, span: Nanos, thresholds: &Thresholds) -> Self {
         let Some(gap) = span.0.checked_div(accesses) else {
@@ -143,7 +145,8 @@ impl Residency {
             idle.add(span.0, 1, thresholds);
             return idle;
         };
-        // The rest of the division makes some gaps longer by 1 ns, so that the sum is the span.
+        // The remainder of the division makes some gaps longer by 1 ns, so that the sum is the
+        // span.
         let longer = span.0 % accesses;
         let gaps = [
             (Nanos(gap), accesses - longer),

@@ -1,8 +1,8 @@
-//! When hot data is remapped to more or fewer devices (Cross-Layer, section 7.2), and when that is
-//! undone (its section 8.2.3 names this as future work).
+//! Decides when to remap hot data to more or fewer devices (Cross-Layer, section 7.2), and when to
+//! undo a remap (its section 8.2.3 names this as future work).
 //!
 //! Bandwidth is sampled once a second. A remap costs 0.75 to 1.15 seconds a gigabyte, so it is made
-//! only when two samples in a row lie in the range of the same other number of devices:
+//! only when two consecutive samples are in the range of the same other number of devices:
 //!
 //! ```text
 //!     GB/s      8    11     9    11    11    14    14    14
@@ -11,26 +11,26 @@
 //!                     one         two: remap      two: remap
 //! ```
 //!
-//! A program that is itself the limit (`sparse` with one thread in the paper) does not get faster
-//! with more devices. So after a remap to more of them the same number of samples is awaited; where
-//! none is higher by the least gain than the highest before, the remap is undone and not tried
-//! again until a higher bandwidth is seen, or the bandwidth has fallen below half of it in the
-//! meantime: then it is another phase of the program.
+//! A program that is itself the bottleneck (`sparse` with one thread in the paper) does not get
+//! faster with more devices. So after a remap to more devices the remapper waits for the same
+//! number of samples. If none exceeds the highest sample before by the least gain, the remap is
+//! undone. It is not tried again until a higher bandwidth is observed, or until the bandwidth has
+//! meanwhile fallen below half of it, which is another phase of the program.
 
 use super::bandwidth_model::BandwidthModel;
 
-/// How careful the remapper is.
+/// The thresholds of the remapper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RemapSettings {
-    /// Samples in a row, in one range, that it takes to remap; 0 counts as 1.
+    /// Consecutive samples in one range before a remap; 0 counts as 1.
     pub consecutive: u32,
-    /// By how many percent bandwidth must rise for a remap to more devices to be kept; none to
-    /// keep every remap, as the paper's implementation does.
+    /// Percentage by which bandwidth must rise to keep a remap to more devices; `None` keeps every
+    /// remap, as the paper's implementation does.
     pub least_gain: Option<u32>,
 }
 
 impl RemapSettings {
-    /// The paper's implementation: two samples, nothing undone.
+    /// The paper's implementation: two samples, no undo.
     pub const PAPER: Self = Self {
         consecutive: 2,
         least_gain: None,
@@ -38,8 +38,8 @@ impl RemapSettings {
 }
 
 impl Default for RemapSettings {
-    /// Two samples; a remap is undone that did not bring 5 %. The number is ours: it is above what
-    /// the bandwidth of a steady program varies by from second to second.
+    /// Two samples; a remap that gains less than 5 % is undone. The number is ours: it is above the
+    /// variation of a steady program's bandwidth from second to second.
     fn default() -> Self {
         Self {
             consecutive: 2,
@@ -48,28 +48,28 @@ impl Default for RemapSettings {
     }
 }
 
-/// What to do after a sample.
+/// The action after a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Remap {
-    /// Nothing.
+    /// No action.
     Stay,
-    /// Move hot data from so many devices to so many.
+    /// Move hot data to another number of devices.
     To {
-        /// Devices that hold it.
+        /// Devices that hold the hot data.
         from: u32,
-        /// Devices that shall.
+        /// Devices after the move.
         to: u32,
     },
-    /// The last remap brought nothing: move back.
+    /// The last remap gained nothing: move back.
     Undo {
         /// Devices that hold the data.
         from: u32,
-        /// Devices that shall again.
+        /// Devices after the undo.
         to: u32,
     },
 }
 
-/// A remap to more devices whose effect is not known yet.
+/// A remap to more devices whose effect is not measured yet.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
     from: u32,
@@ -78,7 +78,7 @@ struct Trial {
     samples: u32,
 }
 
-/// Samples in a row that lie in one range.
+/// Consecutive samples in one range.
 #[derive(Clone, Copy, Debug)]
 struct Streak {
     devices: u32,
@@ -94,12 +94,12 @@ pub struct Remapper {
     devices: u32,
     streak: Streak,
     trial: Option<Trial>,
-    /// The highest bandwidth at which more devices brought nothing.
+    /// The highest bandwidth at which more devices gained nothing.
     refused: Option<u64>,
 }
 
 impl Remapper {
-    /// Starts with hot data on this many devices, held between 1 and what the model knows.
+    /// Starts with hot data on this many devices, limited to 1 up to the most of the model.
     #[must_use]
     pub fn new(model: BandwidthModel, settings: RemapSettings, devices: u32) -> Self {
         let devices = devices.clamp(1, model.most());
@@ -127,8 +127,8 @@ impl Remapper {
         self.devices
     }
 
-    /// Takes a sample of the machine's bandwidth, in bytes a second. The caller carries out what is
-    /// returned before the next sample, and takes none while data is being moved.
+    /// Takes a sample of the machine's bandwidth, in bytes a second. The caller carries out the
+    /// returned action before the next sample, and takes no sample while data moves.
     pub fn sample(&mut self, bandwidth: u64) -> Remap {
         self.extend_streak(bandwidth);
         if let Some(undo) = self.judge_trial(bandwidth) {
@@ -178,7 +178,7 @@ impl Remapper {
         }
     }
 
-    /// Ends a trial that has seen its samples: returns the undo where it brought nothing.
+    /// Ends a trial once it has its samples: returns the undo if it gained nothing.
     fn judge_trial(&mut self, bandwidth: u64) -> Option<Remap> {
         let trial = self.trial.as_mut()?;
         trial.samples += 1;
@@ -206,7 +206,7 @@ impl Remapper {
         u128::from(after) * 100 > wanted
     }
 
-    /// A bandwidth below half of what was refused, for as long as it takes to remap, is another
+    /// A bandwidth below half of the refused one, for as many samples as a remap needs, is another
     /// phase of the program.
     fn forget_refusal(&mut self) {
         let is_low = |refused: u64| self.streak.highest < refused / 2;
@@ -215,7 +215,7 @@ impl Remapper {
         }
     }
 
-    /// Samples from before a move say nothing about after it.
+    /// Samples from before a move do not apply after it.
     fn move_to(&mut self, devices: u32) {
         self.devices = devices;
         self.streak = Streak {
@@ -283,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_remap_that_does_not_raise_bandwidth_is_undone_and_not_tried_again_at_that_bandwidth() {
-        // sparse with one thread in the paper, 10.8 GB/s whatever it is given.
+        // sparse with one thread in the paper: 10.8 GB/s on any number of devices.
         let sequence = [108, 108, 109, 108, 108, 108, 107, 108];
         let undone = [
             Stay,
@@ -296,7 +296,7 @@ mod tests {
             Stay,
         ];
         assert_eq!(decisions(RemapSettings::default(), &sequence), undone);
-        // The paper's implementation keeps it.
+        // The paper's implementation keeps the remap.
         let kept = decisions(RemapSettings::PAPER, &sequence);
         assert_eq!(kept.iter().filter(|remap| **remap != Stay).count(), 1);
     }

@@ -1,8 +1,9 @@
 //! Temperatures of methods and classes from sampled call stacks (Cross-Layer, section 7.1.2).
 //!
-//! A method is hot once it is seen at the top of a stack, and so are the classes that its code may
-//! access. Time is cut into intervals; at the end of each, whatever was not sampled in it becomes
-//! cold (section 8.2: every 0.1 s). A new object is hot where its method or its class is.
+//! A method becomes hot when it is sampled at the top of a stack, and so do the classes that its
+//! code may access. Time is divided into intervals; at the end of each, every method and class
+//! without a sample in it becomes cold (section 8.2: every 0.1 s). A new object is hot if its
+//! method or its class is.
 //!
 //! ```text
 //!     interval   0        1        2        3
@@ -10,8 +11,8 @@
 //!     hot         ~~~~~~~~~~~~~~~~~         ~~~ ...      cold again at the end of interval 1
 //! ```
 //!
-//! So a sample lasts through the interval after its own. That is computed when it is asked for;
-//! nothing has to run at the end of an interval, and time is an argument.
+//! So a sample lasts through the interval after its own. The state is computed on query; no code
+//! has to run at the end of an interval, and time is an argument.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,15 +23,15 @@ use super::Colour;
 /// The interval of the paper (section 8.2): 0.1 s.
 pub const COOL_DOWN: Nanos = Nanos(100_000_000);
 
-/// A method of the program, by a number of the caller's.
+/// A method of the program, numbered by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MethodId(pub u64);
 
-/// A class of the program, by a number of the caller's.
+/// A class of the program, numbered by the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClassId(pub u64);
 
-/// What has been sampled when. Everything is cold at first.
+/// The last sample of each method and class. All are cold at first.
 #[derive(Clone, Debug)]
 pub struct Temperatures {
     interval: u64,
@@ -53,12 +54,12 @@ impl Temperatures {
         }
     }
 
-    /// Notes which classes the code of a method may access; what was noted of it before is dropped.
+    /// Records the classes that the code of a method may access, in place of its earlier classes.
     pub fn compiled(&mut self, method: MethodId, classes: impl IntoIterator<Item = ClassId>) {
         self.accessed.insert(method, classes.into_iter().collect());
     }
 
-    /// Notes that a method was at the top of a stack at this time. Samples may come out of order.
+    /// Records that a method was at the top of a stack at this time. Samples may come out of order.
     pub fn sample(&mut self, method: MethodId, at: Nanos) {
         let interval = at.0 / self.interval;
         let note = |last: &mut u64| *last = interval.max(*last);
@@ -74,13 +75,13 @@ impl Temperatures {
         self.colour(self.methods.get(&method), at)
     }
 
-    /// The colour of a class at this time. Objects that survive a collection are given it anew.
+    /// The colour of a class at this time. Objects that survive a collection get it again.
     #[must_use]
     pub fn class(&self, class: ClassId, at: Nanos) -> Colour {
         self.colour(self.classes.get(&class), at)
     }
 
-    /// The colour of an object of this class that this method makes at this time.
+    /// The colour at this time of an object of this class that this method allocates.
     #[must_use]
     pub fn object(&self, method: MethodId, class: ClassId, at: Nanos) -> Colour {
         let colours = [self.method(method, at), self.class(class, at)];

@@ -1,13 +1,13 @@
 //! First come first allocated (TMP, section VI): pages enter the fast tier in the order of first
 //! touch while it has room, and never move.
 //!
-//! What the kernel does without a policy, the paper's baseline, and the lower bound that every other
-//! policy is shown beside.
+//! This is the kernel's behaviour without a policy, the paper's baseline, and the lower bound
+//! beside every other policy.
 
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::EpochPolicy;
 
-/// What is fast stays fast; nothing moves.
+/// Fast pages stay fast; no page moves.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FirstComeFirstAllocated;
 

@@ -1,7 +1,7 @@
 //! History (TMP, table II): the fast tier holds the pages of highest rank in the epoch that ended.
 //!
-//! It assumes that what was hot stays hot for one more epoch. It pays nothing for noise but moves:
-//! ranks that differ by chance reorder the pages every epoch, and each reordering moves pages.
+//! It assumes that hot pages stay hot for one more epoch. Noise costs it only moves: ranks that
+//! differ by chance reorder the pages every epoch, and each reordering moves pages.
 
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::EpochPolicy;

@@ -1,16 +1,17 @@
-//! The pages of highest rank that fit, found by selection instead of sorting.
+//! Selects the pages of highest rank that fit, without sorting; used by History, Oracle and
+//! payback.
 
 use isotherm_model::page::PageIndex;
 
-/// Chooses pages by rank; keeps its list between epochs so that none is allocated anew.
+/// Chooses pages by rank; keeps its list between epochs to avoid allocation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hottest {
     candidates: Vec<(u64, u32)>,
 }
 
 impl Hottest {
-    /// Writes the `capacity` pages of highest rank into `chosen`. Of two with the same rank the one
-    /// that is fast already comes first, so that no page moves without a reason, then the one
+    /// Writes the `capacity` pages of highest rank into `chosen`. Of two with the same rank the
+    /// page that is already fast comes first, so that no page moves without a reason, then the page
     /// touched first. A page of rank 0 is chosen only if it is fast and its room is not needed.
     ///
     /// With ranks 5, 3, 3, 0, 0, the third and fourth page fast, and room for three: the first,
@@ -22,7 +23,8 @@ impl Hottest {
         capacity: u32,
         chosen: &mut Vec<PageIndex>,
     ) {
-        // Rank and, in the lowest bit, whether it is fast. Ranks past 2^63 tie; none gets there.
+        // Rank and, in the lowest bit, whether it is fast. Ranks from 2^63 on would tie; none is
+        // that high.
         let key = |rank: u64, fast: bool| rank.min(u64::MAX >> 1) << 1 | u64::from(fast);
         self.candidates.clear();
         self.candidates.extend(

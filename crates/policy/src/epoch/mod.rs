@@ -1,8 +1,8 @@
-//! Epoch policies: which pages the fast tier holds, decided anew at the turn of every epoch.
+//! Epoch policies: they choose the pages of the fast tier again at the turn of every epoch.
 //!
-//! TMP (section IV) moves pages in batches at the turn of an epoch, because one shootdown of the
-//! TLBs then serves all of them, and ranks pages by what was seen of them in a whole epoch. One
-//! policy a file, each an [`EpochPolicy`]; which sources a rank sums is the caller's choice.
+//! TMP (section IV) moves pages in batches at the turn of an epoch, because one TLB shootdown then
+//! serves all of them, and ranks pages by the observations of a whole epoch. Each file holds one
+//! policy, an [`EpochPolicy`]; the caller chooses the sources of a rank.
 //!
 //! ```
 //! use isotherm_model::{page::{EpochView, PageIndex}, port::EpochPolicy};

@@ -1,7 +1,7 @@
 //! Oracle (TMP, table II): the fast tier holds the pages of highest rank in the epoch that begins.
 //!
 //! Only a replay can run it. No placement that is fixed within an epoch serves more accesses of
-//! that epoch, so its hit rate bounds every other; what it moves to get there bounds nothing.
+//! that epoch, so its hit rate is an upper bound for all policies. Its number of moves is no bound.
 
 use isotherm_model::page::{EpochView, PageIndex};
 use isotherm_model::port::EpochPolicy;
@@ -19,7 +19,7 @@ impl EpochPolicy for Oracle {
         "oracle"
     }
 
-    /// Without the coming ranks, in a live run, what is fast stays fast.
+    /// In a live run, without the coming ranks, fast pages stay fast.
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
         match view.coming {
             Some(coming) => self

@@ -1,14 +1,15 @@
-//! Payback, ours: a page moves only where the move pays for itself.
+//! Payback, our own epoch policy: a page moves only if the move pays for itself.
 //!
-//! History (TMP, table II) takes the last epoch's count of a page for its next. That errs where
-//! counts differ by chance, where what is hot will not stay hot, and where a move costs more than it
-//! brings. Payback answers each:
+//! History (TMP, table II) predicts the next count of a page by the last. This fails where counts
+//! differ by chance, where hot pages do not stay hot, and where a move costs more than it gains.
+//! Payback has an answer to each:
 //!
-//! - *Chance.* A page's counts are averaged until one comes that chance does not explain ([`heat`]).
-//! - *Change.* What pages of its kind kept of their heat in the epochs that followed is learnt from
-//!   all pages of the run, and gives the accesses to expect of it over a horizon ([`outlook`]).
-//! - *Cost.* A pair changes places where the accesses it wins over the horizon save more time than
-//!   its moves take. No more pages are moved than History would have moved by now ([`budget`]).
+//! - *Chance.* A page's counts are averaged until a count deviates more than chance explains
+//!   ([`heat`]).
+//! - *Change.* The share of heat that pages of one kind keep in the following epochs is learnt from
+//!   all pages of the run. It gives the expected accesses of a page over a horizon ([`outlook`]).
+//! - *Cost.* Two pages change places if the accesses gained over the horizon save more time than
+//!   the moves take. No more pages move than History would have moved by now ([`budget`]).
 //!
 //! ```text
 //! expected, 8 epochs   slow  n1 600   n2 90      fast  l1 10   l2 80
@@ -32,10 +33,10 @@ use budget::Budget;
 use heat::Heat;
 use outlook::Outlook;
 
-/// Expectations are kept in whole parts of an access, so that they can be ranked as counts are.
+/// Expectations are stored in whole parts of an access, so that they can be ranked as counts are.
 const PARTS: f64 = 256.0;
 
-/// What moves cost and what they bring.
+/// The cost of moves and their gain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MoveCosts {
     /// Time that one counted access saves when the fast tier serves it.
@@ -51,14 +52,15 @@ impl MoveCosts {
         moved_page: Nanos(2_000),
     };
 
-    /// True where accesses won, in [`PARTS`], save more time than so many moves take.
+    /// True where the accesses gained, in [`PARTS`], save more time than the given number of moves
+    /// take.
     fn pays(self, wins: u64, moves: u64) -> bool {
         let saved = wins as f64 / PARTS * self.saved.0 as f64;
         saved > moves as f64 * self.moved_page.0 as f64
     }
 }
 
-/// Moves what pays for itself, by what pages of its kind kept of their heat.
+/// Makes the moves that pay for themselves, predicted by the heat that similar pages kept.
 #[derive(Clone, Debug)]
 pub struct Payback {
     costs: MoveCosts,
@@ -73,7 +75,7 @@ pub struct Payback {
 }
 
 impl Payback {
-    /// A policy that has seen nothing yet.
+    /// A policy without any observations.
     #[must_use]
     pub fn new(costs: MoveCosts) -> Self {
         Self {
@@ -87,8 +89,8 @@ impl Payback {
         }
     }
 
-    /// Learns from the epoch that ended how well each kind kept what it promised, then what each
-    /// page promises now. All of that is in hits, because chance is in them.
+    /// Learns from the epoch that ended: how well each kind kept its promise, then the present
+    /// promise of each page. All of it is in hits, because chance acts on hits.
     fn follow(&mut self, view: &EpochView<'_>) {
         self.count_in_hits_of(view.hit.max(1));
         let hit = self.hit as f64;
@@ -111,8 +113,9 @@ impl Payback {
         self.expected.extend(self.pages.iter().map(expected));
     }
 
-    /// Converts every mean and sum to hits of this rank. A sampler that slows down yields fewer hits, each of which
-    /// stands for more accesses: without this every page would seem to have cooled.
+    /// Converts every mean and sum to hits of this rank. A sampler that slows down yields fewer
+    /// hits, each of which represents more accesses; without the conversion every page would seem
+    /// to have cooled.
     fn count_in_hits_of(&mut self, hit: u64) {
         if self.hit != hit && self.hit != 0 {
             let scale = self.hit as f64 / hit as f64;
@@ -122,8 +125,8 @@ impl Payback {
         self.hit = hit;
     }
 
-    /// Turns the request in `wanted` into what pays: every newcomer is paired with the room or the page
-    /// that it would take, best with coldest, and one of the two is kept.
+    /// Reduces the request in `wanted` to the moves that pay. Every newcomer is paired with the
+    /// free room or the page that it would replace, best with coldest, and one of the two is kept.
     fn pay(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
         let expected = |page: &PageIndex| self.expected[page.at()];
         let is_fast = |page: &PageIndex| view.fast[page.at()];
@@ -139,7 +142,7 @@ impl Payback {
         leavers.sort_unstable_by_key(|page| (expected(page), *page));
         let capacity = view.capacity as usize;
         let room = capacity.saturating_sub(held);
-        // These leave in any case, so no newcomer pays for them.
+        // These leave in any case, so they cost the newcomers nothing.
         let excess = held.saturating_sub(capacity).min(leavers.len());
         let leavers = &leavers[excess..];
         for (i, newcomer) in newcomers.iter().enumerate() {
@@ -187,8 +190,8 @@ mod tests {
         Payback::new(MoveCosts::TYPICAL)
     }
 
-    /// Runs epochs of ranks with room for one page of two, of which the first is fast at the start;
-    /// the page that is fast after each.
+    /// Runs epochs of ranks with room for one page of two; the first is fast at the start. Returns
+    /// the fast page after each epoch.
     fn follows(policy: &mut Payback, epochs: &[[u64; 2]]) -> Vec<u32> {
         let mut fast = [true, false];
         epochs
@@ -204,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_swap_that_does_not_pay_within_the_horizon_is_not_made() {
-        // Two moves take 4 us. Of a difference between new pages half is believed: eight epochs of 3
+        // Two moves take 4 us. Half of a difference between new pages is trusted: eight epochs of 3
         // accesses more save 3.6 us, of 3.5 more 4.2 us.
         assert_eq!(follows(&mut payback(), &[[10, 16]]), [0]);
         assert_eq!(follows(&mut payback(), &[[10, 17]]), [1]);
@@ -212,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_sample_is_one_hit_whatever_it_stands_for_and_chance_is_in_hits() {
-        // Three samples an epoch against one on the mean, and for once one against four.
+        // Three samples an epoch against one on average, and once one against four.
         let samples = [[3, 1], [4, 1], [2, 0], [3, 2], [1, 4]];
         let hit = 3_000;
         let ranks = samples.map(|epoch| epoch.map(|samples| samples * hit));
@@ -266,7 +269,7 @@ mod tests {
         let mut policy = payback();
         let full = [true, true, true, true, true, true, false, false];
         assert_eq!(decided(&mut policy, &ended, None, &full, 4), [0, 1, 6, 7]);
-        // There was time for the two that had to leave, and for no more.
+        // There was time only for the two pages that had to leave.
         let left = [true, true, false, false, true, true, false, false];
         assert_eq!(decided(&mut policy, &ended, None, &left, 4), [0, 1, 6, 7]);
     }
@@ -314,7 +317,8 @@ mod tests {
 
     #[test]
     fn pages_that_are_hot_for_one_epoch_are_soon_left_where_they_are() {
-        // A scan over eight pages, one an epoch; page 0 is fast. History would move every epoch.
+        // A scan over eight pages, one an epoch; page 0 is fast. History would move pages every
+        // epoch.
         let mut policy = payback();
         let mut fast = [false; 8];
         fast[0] = true;

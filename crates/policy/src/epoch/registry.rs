@@ -4,14 +4,14 @@ use isotherm_model::port::EpochPolicy;
 
 use super::{FirstComeFirstAllocated, History, MoveCosts, Oracle, Payback};
 
-/// A policy and one line about it.
+/// A policy and its line of help.
 #[derive(Clone, Copy, Debug)]
 pub struct EpochPolicyEntry {
     /// Its name on the command line.
     pub name: &'static str,
     /// One line of help.
     pub summary: &'static str,
-    /// Makes one that has seen nothing yet. The costs are for policies that weigh them.
+    /// Makes a policy without observations. The costs are for policies that use them.
     pub make: fn(MoveCosts) -> Box<dyn EpochPolicy>,
 }
 
@@ -39,7 +39,7 @@ pub static POLICIES: [EpochPolicyEntry; 4] = [
     },
 ];
 
-/// The policy with this name, fresh.
+/// A new policy with this name.
 #[must_use]
 pub fn by_name(name: &str, costs: MoveCosts) -> Option<Box<dyn EpochPolicy>> {
     POLICIES

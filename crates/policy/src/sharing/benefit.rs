@@ -1,5 +1,5 @@
-//! What one object in the fast tier brings to its program (CoMerge, section 3.2), and the same
-//! weighed by how much the program needs it (section 4.2).
+//! The benefit of one object in the fast tier to its program (CoMerge, section 3.2), and the
+//! co-benefit, weighted by the program's sensitivity (section 4.2).
 //!
 //! With S and F the times with all data slow and fast, and t the time with only this object fast:
 //!
@@ -18,8 +18,8 @@ use std::cmp::Ordering;
 
 use isotherm_model::sharing::{MeasuredObject, MeasuredProgram};
 
-/// A benefit or co-benefit as an exact fraction: the paper orders objects by values that differ in
-/// the third digit, so nothing is rounded before it is compared.
+/// A benefit or co-benefit as an exact fraction. The paper orders objects by values that differ in
+/// the third digit, so no value is rounded before the comparison.
 #[derive(Clone, Copy, Debug)]
 pub struct Benefit {
     /// Time saved, times the factor.
@@ -29,8 +29,8 @@ pub struct Benefit {
 }
 
 impl Benefit {
-    /// The benefit of this object of this program. It is 0 where all fast is no faster than all
-    /// slow, negative where the object made the program slower, and may exceed 1.
+    /// The benefit of this object of this program. It is 0 if all fast is no faster than all slow,
+    /// negative if the object made the program slower, and may exceed 1.
     #[must_use]
     pub fn of(program: &MeasuredProgram, object: &MeasuredObject) -> Self {
         let all_slow = i128::from(program.all_slow().0);
@@ -44,8 +44,8 @@ impl Benefit {
         }
     }
 
-    /// The co-benefit: the benefit times the factor of the program's sensitivity class, so that it
-    /// is 0 for a program that does not suffer from slow memory.
+    /// The co-benefit: the benefit times the factor of the program's sensitivity class. It is 0 for
+    /// a program that does not suffer from slow memory.
     #[must_use]
     pub fn co_benefit(program: &MeasuredProgram, object: &MeasuredObject) -> Self {
         let benefit = Self::of(program, object);
@@ -69,7 +69,8 @@ impl Benefit {
 }
 
 impl Ord for Benefit {
-    /// By cross products: times are at most 2^60 and factors at most 3, so they fit 128 bits.
+    /// Compares by cross products: times are at most 2^60 and factors at most 3, so they fit 128
+    /// bits.
     fn cmp(&self, other: &Self) -> Ordering {
         (self.saved * other.whole).cmp(&(other.saved * self.whole))
     }

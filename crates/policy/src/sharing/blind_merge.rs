@@ -1,5 +1,5 @@
 //! Blind merge (CoMerge, section 4.2): the objects of all programs in one order, by benefit
-//! descending, blind to which program they belong to.
+//! descending, regardless of their program.
 
 use std::cmp::Reverse;
 

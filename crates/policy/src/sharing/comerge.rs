@@ -1,9 +1,9 @@
 //! CoMerge (section 4.2): the objects of all programs in one order, by co-benefit descending, so
-//! that what a sensitive program needs comes before what an insensitive one could use. Among
-//! programs of one sensitivity class it is blind merge.
+//! that objects of sensitive programs come before those of insensitive ones. Among programs of one
+//! sensitivity class it equals blind merge.
 //!
-//! The objects of a program of the class none all have co-benefit 0. They come last, by benefit,
-//! into what room is left.
+//! All objects of a program of class none have co-benefit 0. They come last, by benefit, into the
+//! remaining room.
 
 use std::cmp::Reverse;
 

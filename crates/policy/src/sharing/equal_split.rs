@@ -13,7 +13,7 @@ use super::floor::FloorError;
 use super::policy::SharingPolicy;
 use super::whole_objects::in_parts;
 
-/// The same part for every program.
+/// Gives every program an equal part.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EqualSplit;
 

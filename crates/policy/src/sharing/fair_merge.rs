@@ -1,5 +1,5 @@
 //! Fair merge (CoMerge, section 4.2): the programs take turns, the one with the most bytes first,
-//! and each offers its next object by benefit. The order so made is filled as a whole.
+//! and each offers its next object by benefit. Objects enter the tier in this order.
 //!
 //! ```text
 //!     STREAM   c     a     b              order: c, zones, nuclide, a, parts, energy, b

@@ -1,7 +1,8 @@
-//! Floors: the least that a program must get, in percent of all that fast memory can bring to it.
+//! Floors of [`LeastSlowdown`](super::LeastSlowdown): the least that a program must get, in percent
+//! of the most that fast memory can gain it.
 //!
-//! A floor is in percent of the gain and not in bytes, because equal bytes are worth unequal time:
-//! 30 MB of XSBench bring 0.91 of its gap, 250 MB of CLOMP 0.02 (CoMerge, table 3).
+//! A floor is a percentage of the gain and not a number of bytes, because equal bytes save unequal
+//! time: 30 MB of XSBench gain 0.91 of its gap, 250 MB of CLOMP 0.02 (CoMerge, table 3).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +13,7 @@ use isotherm_model::units::Bytes;
 use super::increment::by_density;
 use super::slowdown::{Allotment, gain, useful_benefit};
 
-/// How far a gain may lie under its floor: the rounding of sums of fractions.
+/// Tolerance of a gain below its floor: the rounding of sums of fractions.
 const ROUNDING: f64 = 1e-9;
 
 /// Why floors cannot be kept.
@@ -20,15 +21,15 @@ const ROUNDING: f64 = 1e-9;
 pub enum FloorError {
     /// There is no program of this name.
     UnknownProgram(String),
-    /// More than all was asked for.
+    /// A floor is more than 100 percent.
     OutOfRange {
         /// The program.
         program: String,
         /// Its floor in percent.
         percent: u32,
     },
-    /// Even with all its objects in the fast tier the model does not reach the floor, because the
-    /// benefits of the objects add up to less.
+    /// Even with all its objects in the fast tier the program does not reach its floor in the
+    /// model, because the benefits of the objects sum to less.
     Unreachable {
         /// The program.
         program: String,
@@ -107,7 +108,7 @@ pub(super) fn targets(
     Ok(programs.iter().map(target).collect())
 }
 
-/// True where each program gains what its floor asks for.
+/// True where each program's gain reaches its floor.
 pub(super) fn are_kept(colocation: &Colocation, targets: &[f64], fast: &Allotment) -> bool {
     let mut programs = colocation.programs().iter().zip(fast).zip(targets);
     programs.all(|((program, fast), target)| gain(program, fast) >= target - ROUNDING)
@@ -137,7 +138,7 @@ pub(super) fn reserve(
         }
         reserved.push(fast);
     }
-    // The sizes of all objects add up within 64 bits, so these do too.
+    // The sizes of all objects sum to at most 64 bits, so these do too.
     let total: Bytes = needed.iter().map(|(_, bytes)| *bytes).sum();
     if total > capacity {
         return Err(FloorError::NoRoom { capacity, needed });
@@ -145,8 +146,8 @@ pub(super) fn reserve(
     Ok(reserved)
 }
 
-/// The densest bytes that bring this gain, the last object in whole chunks, rounded up; all bytes
-/// that bring something where even they do not reach it.
+/// The densest bytes with this gain, the last object in whole chunks, rounded up; all bytes with a
+/// gain if even they do not reach it.
 fn fewest(program: &MeasuredProgram, target: f64, chunk: u64) -> Vec<Bytes> {
     let mut fast = vec![Bytes::ZERO; program.objects().len()];
     let mut missing = target - gain(program, &fast);

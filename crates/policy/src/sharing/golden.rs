@@ -1,6 +1,6 @@
-//! The numbers printed in CoMerge (Doudali and Gavrilovska, MEMSYS 2017), tables 3 and 4 and
-//! section 4, from the times and sizes alone. Sizes count as the paper counts them: 1 GB is
-//! 1000 MB, and a program is as large as its objects together (STREAM 1602 MB, not 1600).
+//! Tests the numbers printed in CoMerge (Doudali and Gavrilovska, MEMSYS 2017), tables 3 and 4 and
+//! section 4, from the times and sizes alone. Sizes count as in the paper: 1 GB is 1000 MB, and a
+//! program is as large as its objects together (STREAM 1602 MB, not 1600).
 
 use isotherm_model::sharing::{
     Colocation, MeasuredObject, MeasuredProgram, SensitivityClass, SharedPlan,
@@ -139,14 +139,14 @@ fn plan(policy: &dyn SharingPolicy, colocation: &Colocation, megabytes: u64) -> 
         .unwrap()
 }
 
-/// What is in the fast tier, in the order in which it was placed.
+/// The objects in the fast tier, in the order in which they were placed.
 fn placed(plan: &SharedPlan) -> Vec<String> {
     plan.placed()
         .map(|grant| format!("{}.{}", grant.program, grant.object))
         .collect()
 }
 
-/// The same, sorted: for the partitions, whose order means nothing.
+/// The same, sorted: for the partitions, whose order has no meaning.
 fn placed_by_name(plan: &SharedPlan) -> Vec<String> {
     let mut placed = placed(plan);
     placed.sort();
@@ -189,7 +189,8 @@ fn table_3_every_co_benefit_is_the_factor_times_the_benefit() {
         for row in part.4 {
             let object = program.objects().iter().find(|o| o.name == row.0).unwrap();
             let co_benefit = Benefit::co_benefit(&program, object).value();
-            // The paper multiplies benefits that it has rounded, so its rounding is multiplied too.
+            // The paper multiplies benefits that are already rounded, so its rounding is multiplied
+            // too.
             let rounding = 0.01 * factor.max(1.0);
             assert!(
                 (co_benefit - row.3).abs() < rounding,
@@ -197,7 +198,8 @@ fn table_3_every_co_benefit_is_the_factor_times_the_benefit() {
                 part.0,
                 row.0
             );
-            // Its rule exactly: the printed co-benefit is the factor times the printed benefit.
+            // The paper's rule exactly: the printed co-benefit is the factor times the printed
+            // benefit.
             assert!(
                 (factor * row.2 - row.3).abs() < 1e-9,
                 "{}.{}",

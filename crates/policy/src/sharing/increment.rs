@@ -1,7 +1,7 @@
-//! The bytes of all objects in the order of what they are worth: the steps of [`LeastSlowdown`].
+//! The bytes of all objects in the order of their worth: the steps of [`LeastSlowdown`].
 //!
-//! Within a program the objects go by benefit per byte. Where their benefits reach 1 the program is
-//! at its best, and every further byte is worth nothing. So an object is cut into at most three
+//! Within a program the objects go by benefit per byte. Once their benefits sum to 1 the program is
+//! at its best, and every further byte is worth nothing. So an object is divided into at most three
 //! stretches of equal worth:
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //!                                    ^ here the benefits reach 1
 //! ```
 //!
-//! What a program gains never rises faster with more bytes, so taking the steps of all programs by
-//! worth is optimal up to the grain of the chunks.
+//! The gain of a program never rises faster with more bytes, so taking the steps of all programs by
+//! worth is optimal up to the size of a chunk.
 //!
 //! [`LeastSlowdown`]: super::LeastSlowdown
 
@@ -29,11 +29,11 @@ pub(super) struct Increment {
     pub(super) upto: Bytes,
     /// Summed slowdown that a byte saves.
     pub(super) worth: f64,
-    /// The same, were the program not yet at its best.
+    /// The same if the program were not yet at its best.
     pub(super) plain: f64,
 }
 
-/// The objects of a program that bring something, by benefit per byte descending, then by name.
+/// The objects of a program with a positive benefit, by benefit per byte descending, then by name.
 pub(super) fn by_density(program: &MeasuredProgram) -> Vec<usize> {
     let density = |index: usize| {
         let object = &program.objects()[index];
@@ -47,7 +47,7 @@ pub(super) fn by_density(program: &MeasuredProgram) -> Vec<usize> {
     order
 }
 
-/// All stretches of all programs, the most valuable first; equal ones by program, object and place.
+/// All stretches of all programs, the most valuable first; ties by program, object and position.
 pub(super) fn increments(colocation: &Colocation, chunk: u64) -> Vec<Increment> {
     let mut increments = Vec::new();
     for (index, program) in colocation.programs().iter().enumerate() {
@@ -107,8 +107,9 @@ mod tests {
 
     #[test]
     fn an_object_is_cut_where_its_program_is_at_its_best() {
-        // Benefits 0.5 and 1, of 100 bytes each: the dense one fills the program alone, so the
-        // other is worth nothing. With 0.75 and 0.5 the second is cut at half its bytes.
+        // Benefits 0.5 and 1, of 100 bytes each: the dense one alone brings the program to its
+        // best, so the other is worth nothing. With 0.75 and 0.5 the second is cut at half its
+        // bytes.
         let stretches = |alone: [u64; 2]| {
             let object = |(name, alone): (&str, u64)| MeasuredObject {
                 name: name.to_owned(),

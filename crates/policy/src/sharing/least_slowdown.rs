@@ -1,14 +1,14 @@
-//! Least slowdown, our own policy: objects may be fast in part, the sum of the slowdowns is made as
-//! small as the model of [`super::slowdown`] knows, and no program falls under its floor.
+//! Least slowdown, our own policy: objects may be fast in part, the sum of the slowdowns in the
+//! model of [`super::slowdown`] is minimal, and no program falls below its floor.
 //!
 //! The paper's policies place whole objects, which leaves holes (0.45 to 0.96 of the tier used on
-//! its own example), rank by benefit and not by benefit per byte, and may leave a program with
-//! nothing. Here:
+//! its own example), rank by benefit and not by benefit per byte, and may leave a program without
+//! fast memory. Here:
 //!
 //! 1. Each program with a floor gets the fewest chunks that keep it, or the plan is refused.
 //! 2. The rest goes to the bytes that save the most of the summed slowdown, chunk by chunk.
-//! 3. A plan of the paper's that does better by the same model and keeps the floors is taken
-//!    instead: with chunks as large as objects the second step alone could lose to it.
+//! 3. If a plan of the paper's policies is better in the same model and keeps the floors, it is
+//!    used instead: with chunks as large as objects the second step alone could be worse.
 //!
 //! ```text
 //!     STREAM |cccccccccc|aaaaaaaa..|..........|      fast: c, a part of a
@@ -29,17 +29,17 @@ use super::policy::SharingPolicy;
 use super::slowdown::{Allotment, all_slow, allotment, avoidable, gain, summed, useful_benefit};
 use super::whole_objects::{Candidate, candidates};
 
-/// Bytes of a chunk where nothing else is said: a huge page, which the kernel moves as one.
+/// Default bytes of a chunk: a huge page, which the kernel moves as a whole.
 pub const DEFAULT_CHUNK: NonZeroU64 = NonZeroU64::new(2 << 20).unwrap();
 
-/// Objects in chunks, the least summed slowdown, a floor for each program that wants one.
+/// Objects in chunks, the least summed slowdown, an optional floor for each program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeastSlowdown {
     /// Bytes of a chunk. An object is fast in whole chunks from its first byte on; its last chunk
     /// may be shorter.
     pub chunk: NonZeroU64,
-    /// The least that a program must get, by its name: percent from 0 to 100 of what fast memory
-    /// can bring to it. A program to which fast memory brings nothing keeps every floor.
+    /// The least that a program must get, by its name: 0 to 100 percent of the most that fast
+    /// memory can gain it. A program without a gain from fast memory keeps every floor.
     pub floors: BTreeMap<String, u32>,
 }
 
@@ -94,7 +94,7 @@ fn fill(fast: &mut Allotment, steps: &[Increment], capacity: Bytes, chunk: u64) 
     }
 }
 
-/// Every object with its bytes, those first that are worth most for each byte.
+/// Every object with its bytes, the highest worth per byte first.
 fn grants(colocation: &Colocation, fast: &Allotment) -> Vec<Grant> {
     let worth = |program: &MeasuredProgram, object: &MeasuredObject| {
         avoidable(program) * useful_benefit(program, object)
@@ -140,8 +140,8 @@ fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, is_at_its_best: bool
     }
 }
 
-/// The least summed slowdown that any plan without floors can reach by the model: what every
-/// result is shown beside. Bytes are taken by worth with nothing rounded to chunks.
+/// The least summed slowdown that any plan without floors can reach in the model, the bound beside
+/// every result. Bytes are taken by worth, without rounding to chunks.
 #[must_use]
 pub fn least_possible(colocation: &Colocation, capacity: Bytes) -> f64 {
     let mut taken: Allotment = colocation

@@ -1,4 +1,4 @@
-//! What holds for every sharing policy, and what our own promises beside the paper's.
+//! Properties of every sharing policy, and the additional promises of our own.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -137,7 +137,7 @@ proptest! {
         let plan = ours(chunk).share(&colocation, capacity).unwrap();
         let sum = summed_slowdown(&colocation, &plan);
         let bound = least_possible(&colocation, capacity);
-        // Worth of the densest byte there is, times the bytes that chunks can waste.
+        // Worth of the densest byte, times the bytes that chunks can waste.
         let densest = colocation.programs().iter().flat_map(|p| {
             p.objects().iter().map(|o| {
                 let saved = p.all_slow().saturating_sub(o.alone).0 as f64;
@@ -188,7 +188,7 @@ proptest! {
             }
             Err(FloorError::Unreachable { program, reachable, .. }) => {
                 prop_assert!(reachable <= percent, "{program}");
-                // Even all the memory of the world does not help.
+                // Even unlimited fast memory does not help.
                 let endless = policy.share(&colocation, Bytes(u64::MAX));
                 let is_unreachable = matches!(endless, Err(FloorError::Unreachable { .. }));
                 prop_assert!(is_unreachable);
@@ -196,8 +196,8 @@ proptest! {
             Err(FloorError::NoRoom { needed, .. }) => {
                 let total: Bytes = needed.iter().map(|(_, bytes)| *bytes).sum();
                 prop_assert!(total > Bytes(capacity));
-                // With what it says is needed the floors are kept, and with a chunk less for each
-                // program no bytes whatever keep them: the bound leaves too little for that.
+                // With the reported bytes the floors are kept, and with a chunk less for each
+                // program no selection of bytes keeps them: the bound leaves too little for that.
                 prop_assert!(policy.share(&colocation, total).is_ok());
                 let spare = chunk.saturating_mul(needed.len() as u64);
                 let least: f64 = needed.iter().map(|(name, _)| fewest_bytes(&colocation, name, percent)).sum();
@@ -208,7 +208,7 @@ proptest! {
     }
 }
 
-/// The fewest bytes, fractions of one too, that bring a program this gain: by benefit per byte.
+/// The fewest bytes, including fractions, with this gain for a program: by benefit per byte.
 fn fewest_bytes(colocation: &Colocation, name: &str, percent: u32) -> f64 {
     let program = colocation
         .programs()
@@ -253,14 +253,15 @@ fn on_the_papers_own_example_splitting_objects_saves_more_than_the_best_of_its_p
         .fold(f64::MAX, f64::min);
     assert!(sum < best - 0.05, "{sum} against {best}");
     assert!(sum - least_possible(&colocation, capacity) < 0.01);
-    // A part of an object is what makes the difference.
+    // The part of an object makes the difference.
     assert!(plan.placed().any(|grant| grant.fast < grant.size));
 }
 
 #[test]
 fn with_chunks_too_large_for_the_room_the_better_plan_of_the_papers_is_taken() {
-    // Two programs alike but for their object: 12 bytes of benefit 0.6, 10 bytes of benefit 0.49.
-    // By bytes the first is denser, but only 8 of its bytes fit in chunks of 4 into 10, for 0.4.
+    // Two programs that differ only in their object: 12 bytes of benefit 0.6, 10 bytes of benefit
+    // 0.49. By bytes the first is denser, but in chunks of 4 only 8 of its bytes fit into 10, for
+    // 0.4.
     let dense = program(0, 100, 1_100, &[(12, 500)]);
     let whole = program(1, 100, 1_100, &[(10, 610)]);
     let colocation = Colocation::new(vec![dense, whole]).unwrap();
@@ -287,7 +288,7 @@ fn every_reason_says_what_became_of_the_object_and_why() {
         reason("CLOMP", "zones"),
         "placed whole: all of it saves up to 2.288 of the summed slowdown"
     );
-    // The benefits of c and a add up to 0.985; 20 MiB of b bring the rest.
+    // The benefits of c and a sum to 0.985; 20 MiB of b add the rest.
     assert_eq!(
         reason("STREAM", "b"),
         "placed in part, 20 MiB: all of it saves up to 1.076 of the summed slowdown, but its \
@@ -312,7 +313,7 @@ fn a_floor_gives_fdtd_what_blind_merge_takes_from_it() {
     };
     let plan = policy.share(&colocation, capacity).unwrap();
     let slowdown = slowdowns(&colocation, &plan);
-    // By name: fdtd-2d, jacobi-2d. All slow they are 3.52 and 3.83 times slower than all fast.
+    // By name: fdtd-2d, jacobi-2d. All slow, they are 3.52 and 3.83 times slower than all fast.
     assert!(slowdown[0] <= 3.5233 - 0.30 * 2.5233 + 1e-3, "{slowdown:?}");
     assert!(slowdown[1] <= 3.8263 - 0.50 * 2.8263 + 1e-3, "{slowdown:?}");
 }

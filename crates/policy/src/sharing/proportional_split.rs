@@ -8,12 +8,12 @@ use super::floor::FloorError;
 use super::policy::SharingPolicy;
 use super::whole_objects::in_parts;
 
-/// A part in proportion to the footprint.
+/// Gives every program a part in proportion to its footprint.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ProportionalSplit;
 
 /// capacity * footprint of the program / footprint of all, rounded down: the parts together never
-/// exceed the capacity, and who loses the fraction of a byte is each program for itself.
+/// exceed the capacity, and each program loses its own fraction of a byte.
 fn part(capacity: Bytes, program: &MeasuredProgram, all: Bytes) -> Bytes {
     let product = u128::from(capacity.0) * u128::from(program.footprint().0);
     let part = product.checked_div(u128::from(all.0)).unwrap_or(0);

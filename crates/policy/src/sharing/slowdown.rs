@@ -1,6 +1,6 @@
-//! How slow each program is under a plan, by a model of its measured runs.
+//! The slowdown of each program under a plan, by a model of its measured runs.
 //!
-//! An object that is fast in part brings that part of its benefit, and a program is never faster
+//! An object that is fast in part gains that part of its benefit, and a program is never faster
 //! than with all its data fast:
 //!
 //! ```text
@@ -14,10 +14,10 @@
 //!                   +--------------------- fast bytes, by slope
 //! ```
 //!
-//! The model agrees with every run that was measured: all slow, each object alone, and all fast
-//! where the benefits add up to 1 or more. Where they add up to less it is pessimistic about the
-//! last bytes, because no run says which objects belong together. It knows nothing of what
-//! programs do to each other's bandwidth. A harmful object brings nothing.
+//! The model agrees with every measured run: all slow, each object alone, and all fast if the
+//! benefits sum to 1 or more. If they sum to less it is pessimistic about the last bytes, because
+//! no run measures objects together. It ignores the effect of programs on each other's bandwidth. A
+//! harmful object gains nothing.
 
 use std::collections::BTreeMap;
 
@@ -26,16 +26,16 @@ use isotherm_model::units::Bytes;
 
 use super::benefit::Benefit;
 
-/// Fast bytes of every object, by program and object as the colocation has them.
+/// Fast bytes of every object, by program and object in the order of the colocation.
 pub(super) type Allotment = Vec<Vec<Bytes>>;
 
-/// What the object brings when all of it is fast; at least 0.
+/// The benefit of the object if all of it is fast; at least 0.
 pub(super) fn useful_benefit(program: &MeasuredProgram, object: &MeasuredObject) -> f64 {
     Benefit::of(program, object).value().max(0.0)
 }
 
-/// The part of all that fast memory can bring to the program, from 0 to 1. It is 1 for a program
-/// to which fast memory brings nothing: it is as fast as it can be.
+/// The part of the most that fast memory can gain the program, from 0 to 1. It is 1 for a program
+/// without a gain from fast memory: it is as fast as it can be.
 pub(super) fn gain(program: &MeasuredProgram, fast: &[Bytes]) -> f64 {
     if program.all_slow() <= program.all_fast() {
         return 1.0;
@@ -47,7 +47,7 @@ pub(super) fn gain(program: &MeasuredProgram, fast: &[Bytes]) -> f64 {
     sum.min(1.0)
 }
 
-/// The slowdown that goes when the gain rises from 0 to 1.
+/// The slowdown that disappears when the gain rises from 0 to 1.
 pub(super) fn avoidable(program: &MeasuredProgram) -> f64 {
     let gap = program.all_slow().saturating_sub(program.all_fast());
     gap.0 as f64 / program.all_fast().0 as f64
@@ -58,7 +58,7 @@ pub(super) fn all_slow(program: &MeasuredProgram) -> f64 {
     program.all_slow().0 as f64 / program.all_fast().0 as f64
 }
 
-/// The slowdowns added up. Programs count alike, however long they run.
+/// The sum of the slowdowns. Programs count equally, regardless of their run time.
 pub(super) fn summed(colocation: &Colocation, fast: &Allotment) -> f64 {
     each(colocation, fast).iter().sum()
 }
@@ -70,7 +70,8 @@ fn each(colocation: &Colocation, fast: &Allotment) -> Vec<f64> {
         .collect()
 }
 
-/// What a plan makes fast. Objects that it does not name are slow, and none is fast beyond its size.
+/// The fast bytes of a plan. Objects that it does not name are slow, and none is fast beyond its
+/// size.
 pub(super) fn allotment(colocation: &Colocation, plan: &SharedPlan) -> Allotment {
     let granted: BTreeMap<(&str, &str), Bytes> = plan
         .grants
@@ -88,13 +89,14 @@ pub(super) fn allotment(colocation: &Colocation, plan: &SharedPlan) -> Allotment
     colocation.programs().iter().map(of_program).collect()
 }
 
-/// The slowdown of each program, by name, under a plan: its time by its time with all data fast.
+/// The slowdown of each program, by name, under a plan: its time divided by its time with all data
+/// fast.
 #[must_use]
 pub fn slowdowns(colocation: &Colocation, plan: &SharedPlan) -> Vec<f64> {
     each(colocation, &allotment(colocation, plan))
 }
 
-/// The slowdowns of all programs added up.
+/// The sum of the slowdowns of all programs.
 #[must_use]
 pub fn summed_slowdown(colocation: &Colocation, plan: &SharedPlan) -> f64 {
     summed(colocation, &allotment(colocation, plan))

@@ -1,15 +1,15 @@
-//! What the paper's policies have in common: whole objects, in an order, while they fit. One that
-//! does not fit is skipped and the next one tried (CoMerge, section 4).
+//! The common part of the paper's policies: whole objects, in an order, while they fit. An object
+//! that does not fit is skipped and the next one tried (CoMerge, section 4).
 //!
-//! Section 4 also says that benefits lie between 0 and 1. An object whose run was slower than all
-//! slow lies outside of that; it is left out, whatever room there is.
+//! Section 4 also states that benefits are between 0 and 1. An object whose run was slower than all
+//! slow is outside that range; it is left out even if there is room.
 
 use isotherm_model::sharing::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
 use isotherm_model::units::Bytes;
 
 use super::benefit::Benefit;
 
-/// An object of a program, and where both stand in the colocation.
+/// An object of a program, and the positions of both in the colocation.
 #[derive(Clone, Copy)]
 pub(super) struct Candidate<'a> {
     pub(super) program: &'a MeasuredProgram,
@@ -54,7 +54,7 @@ pub(super) fn by_program(colocation: &Colocation) -> Vec<Vec<Candidate<'_>>> {
     lists
 }
 
-/// Places objects in this order while they fit into the room, and notes each with its reason.
+/// Places objects in this order while they fit into the room, and records each with its reason.
 pub(super) fn fill(order: &[Candidate<'_>], room: Bytes, grants: &mut Vec<Grant>) {
     let mut left = room;
     for candidate in order {

@@ -1,36 +1,37 @@
-//! The budget of moves: as many pages as History would have moved by now.
+//! The budget of moves for payback: the number of pages that History would have moved by now.
 //!
-//! History runs in the shadow, on the same ranks and from the same beginnings. Whatever the
-//! averages promise, no more is moved than it would have moved. Where a page is not fast although it was wanted so,
-//! because it could not be moved, nothing was used up; where another program moved it out, History would move it anew.
+//! History runs in the background, on the same ranks and from the same start. Payback never moves
+//! more pages than History would have, regardless of its averages. A page that was wanted but could
+//! not be moved uses no budget. If another program moved a page out, History would move it again.
 
 use isotherm_model::page::{EpochView, PageIndex};
 
 use super::super::hottest::Hottest;
 
-/// What History would have moved and we did not.
+/// The moves that History would have made and payback has not.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Budget {
     left: u64,
     hottest: Hottest,
-    /// History's fast tier, and how many pages it holds.
+    /// History's fast tier, and the number of pages in it.
     fast: Vec<bool>,
     held: u64,
     chosen: Vec<PageIndex>,
     /// Pages that were fast and were to stay so.
     stays: Vec<PageIndex>,
-    /// Moves that were paid for, and whether each was one to the fast tier.
+    /// Moves that were paid for, and whether each was to the fast tier.
     paid: Vec<(PageIndex, bool)>,
 }
 
 impl Budget {
-    /// Adds the moves that History makes at this turn of an epoch. `is_new` tells whether a page had no access before
-    /// the epoch that ended. Such a page counts as placed where it is found, also without any access, so the pages
-    /// that hot ones replace in a full tier are moves as well.
+    /// Adds the moves that History makes at this turn of an epoch. `is_new` is true for a page
+    /// without an access before the epoch that ended. Such a page counts as placed where it is
+    /// found, even without any access, so the pages that hot ones replace in a full tier are moves
+    /// as well.
     pub(super) fn grow(&mut self, view: &EpochView<'_>, is_new: impl Fn(usize) -> bool) {
         self.fast.resize(view.ended.len(), false);
         let is_fast = |page: &PageIndex| view.fast.get(page.at()) == Some(&true);
-        // Paid for and not made: refused, without time, or left out with the rest of a huge page.
+        // Paid for but not made: refused, out of time, or left out with the rest of a huge page.
         let unmade = self.paid.drain(..);
         let unmade = unmade.filter(|(page, to_fast)| is_fast(page) != *to_fast);
         self.left = self.left.saturating_add(unmade.count() as u64);
@@ -61,14 +62,15 @@ impl Budget {
         self.held = chosen;
     }
 
-    /// Notes which pages of those wanted in the end were fast already.
+    /// Records which of the finally wanted pages were already fast.
     pub(super) fn note(&mut self, wanted: &[PageIndex], fast: &[bool]) {
         self.stays.clear();
         let stays = wanted.iter().filter(|page| fast[page.at()]);
         self.stays.extend(stays);
     }
 
-    /// Pays for a page to come and for the one that leaves, or says that there is too little left.
+    /// Pays for a page to enter and for the one that leaves; returns false if the budget is too
+    /// small.
     pub(super) fn pays(&mut self, newcomer: PageIndex, leaver: Option<PageIndex>) -> bool {
         let moves = 1 + u64::from(leaver.is_some());
         if self.left < moves {
@@ -97,7 +99,7 @@ mod tests {
         budget.grow(&view, |_| is_new);
     }
 
-    /// Pays for moves that [`grow`] finds made: of page 0 to the fast tier, of page 1 from it.
+    /// Pays for moves that [`grow`] then finds made: page 0 to the fast tier, page 1 from it.
     fn allows(budget: &mut Budget, moves: u64) -> bool {
         (0..moves / 2).all(|_| budget.pays(PageIndex(0), Some(PageIndex(1))))
             && (0..moves % 2).all(|_| budget.pays(PageIndex(0), None))
@@ -120,7 +122,7 @@ mod tests {
     #[test]
     fn what_could_not_be_moved_may_be_moved_again() {
         let mut budget = Budget::default();
-        // Page 1 is hot and slow, page 0 is to make room for it, and neither ever moves.
+        // Page 1 is hot and slow, page 0 must make room for it, and neither ever moves.
         for _ in 0..3 {
             grow(&mut budget, &[0, 5], true);
             assert!(budget.pays(PageIndex(1), Some(PageIndex(0))));

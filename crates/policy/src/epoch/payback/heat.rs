@@ -1,29 +1,29 @@
-//! What is known of one page: the mean of its counts since it last changed.
+//! The heat of one page, for payback: the mean of its counts since its last change.
 //!
-//! Counts vary by chance: their variance is their mean. A count that lies five standard deviations
-//! off the mean is no chance, even among millions of pages; then the mean starts anew, so that a
-//! change of phase is followed at once. Where counts differ less they are averaged, and chance
-//! decides little.
+//! Counts vary by chance: their variance is their mean. A count that deviates by five standard
+//! deviations from the mean is not chance, even among millions of pages. Then the mean starts
+//! again, so that a phase change is followed at once. Smaller differences are averaged, so chance
+//! has little effect.
 
-/// How old a mean can get: later epochs weigh as one of so many.
+/// Greatest age of a mean: later epochs count with a weight of one in this number.
 pub(super) const OLDEST: u8 = 15;
 
-/// Square of the distance, in standard deviations, from which a count is no chance. One is added to
-/// the variance, so that single accesses to a page without any are no change.
+/// Square of the distance, in standard deviations, from which a count is not chance. One is added
+/// to the variance, so that single accesses to a page without any are not a change.
 const SURPRISE: f32 = 25.0;
 
-/// By how much of a change it is expected to go on. A change begins somewhere within an epoch, and
-/// its count shows the part behind that point only.
+/// Expected further part of a change. A change begins somewhere within an epoch, and its count
+/// contains only the part after that point.
 const GOES_ON: f32 = 0.5;
 
-/// How a page came to do what it does.
+/// The last change of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Origin {
     /// It was accessed for the first time.
     Appeared,
-    /// It does more than before.
+    /// Its accesses rose.
     Rose,
-    /// It does less than before.
+    /// Its accesses fell.
     Fell,
 }
 
@@ -31,7 +31,7 @@ impl Origin {
     pub(super) const ALL: [Self; 3] = [Self::Appeared, Self::Rose, Self::Fell];
 }
 
-/// What is known of a page.
+/// The heat of a page and its last change.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heat {
     mean: f32,
@@ -41,7 +41,7 @@ pub(super) struct Heat {
 }
 
 impl Heat {
-    /// Of a page that nobody has accessed yet.
+    /// A page without any access yet.
     pub(super) const UNSEEN: Self = Self {
         mean: 0.0,
         promised: 0.0,
@@ -49,7 +49,7 @@ impl Heat {
         age: 0,
     };
 
-    /// Moves the mean towards what was seen in this epoch, in hits, or starts it anew there.
+    /// Moves the mean towards the hits of this epoch, or restarts it there.
     pub(super) fn follow(&mut self, seen: f32) {
         let apart = seen - self.mean;
         if self.age == 0 {
@@ -78,30 +78,29 @@ impl Heat {
         };
     }
 
-    /// True where it has just appeared or risen.
+    /// True where the page has just appeared or risen.
     pub(super) fn is_new(&self) -> bool {
         self.age == 1 && self.origin != Origin::Fell
     }
 
-    /// Moves what a new page promises half way to what all new pages promise. Its own count says as
-    /// much of when it rose as of how hot it is.
+    /// Moves the promise of a new page half way to the mean promise of all new pages. Its own count
+    /// depends as much on the time of its rise as on its heat.
     pub(super) const fn lean(&mut self, all: f64) {
         self.promised = f32::midpoint(self.promised, all as f32);
     }
 
-    /// Counts what is known in other hits, `scale` of them for each one so far.
+    /// Converts the values to other hits, `scale` of them for each one so far.
     pub(super) fn scale(&mut self, scale: f64) {
         self.mean = (f64::from(self.mean) * scale) as f32;
         self.promised = (f64::from(self.promised) * scale) as f32;
     }
 
-    /// Accesses to expect in the next epoch if it stays as it is.
+    /// Expected accesses in the next epoch if the page does not change.
     pub(super) const fn promised(&self) -> f64 {
         self.promised as f64
     }
 
-    /// How it came to what it does, and how many epochs ago, at most [`OLDEST`]; 0 before the first
-    /// access.
+    /// The last change, and its age in epochs, at most [`OLDEST`]; 0 before the first access.
     pub(super) const fn kind(&self) -> (Origin, u8) {
         (self.origin, self.age)
     }

@@ -1,10 +1,10 @@
-//! What becomes of the heat of pages, learnt by kind: how a page came to what it does, and how many
-//! epochs ago.
+//! Predicts the heat of pages for payback, learnt by kind: the last change of a page and its age in
+//! epochs.
 //!
-//! For each kind, what all its pages promised is set against what the next epoch brought; the
-//! quotient is the share of their promise that such pages keep. One epoch on, a page is of the next
-//! age, so one share after the other tells what to expect of it. A scan teaches that what appears
-//! is gone at once; a window that slides, that what appeared some epochs ago will be gone soon.
+//! For each kind, the promise of all its pages is compared with the hits of the next epoch. The
+//! quotient is the share of their promise that such pages keep. In each later epoch a page has the
+//! next age, so the product of the shares predicts its accesses. From a scan the policy learns that
+//! new pages cool at once; from a sliding window, that they cool some epochs later.
 //!
 //! ```text
 //! at age 1: 100 accesses  --keeps 1.0-->  100  --keeps 0.5-->  50  --keeps 0-->  0    together 150
@@ -12,18 +12,18 @@
 
 use super::heat::{Heat, OLDEST, Origin};
 
-/// Epochs for which a moved page is trusted to follow its kind: a move must pay within them.
+/// Epochs for which a moved page is expected to follow its kind: a move must pay within them.
 pub(super) const HORIZON: usize = 8;
 
-/// Share of what was learnt that is kept from epoch to epoch, so that a new phase of the program is
-/// believed after a few.
+/// Share of the learnt sums that is kept from epoch to epoch, so that a new phase of the program
+/// takes effect after a few epochs.
 const REMEMBERED: f64 = 0.75;
 
-/// Accesses by which a kind is believed to keep what it promises, or what it kept an epoch younger. A
-/// few pages that rose by chance prove nothing.
+/// Prior weight, in accesses, of the assumption that a kind keeps its promise, or the share of the
+/// kind one epoch younger. A few pages that rose by chance prove nothing.
 const BELIEF: f64 = 100.0;
 
-/// The most that a page is believed to grow: growth by chance must not multiply.
+/// Largest growth that is predicted for a page: growth by chance must not multiply.
 const GROWTH: f64 = 2.0;
 
 const AGES: usize = OLDEST as usize + 1;
@@ -36,16 +36,16 @@ struct Sums {
     came: f64,
 }
 
-/// What was learnt, by origin and age.
+/// The learnt sums, by origin and age.
 #[derive(Clone, Debug)]
 pub(super) struct Outlook {
     sums: [[Sums; AGES]; ORIGINS],
-    /// Accesses over the horizon for each access promised.
+    /// Expected accesses over the horizon for each access promised.
     ahead: [[f64; AGES]; ORIGINS],
 }
 
 impl Default for Outlook {
-    /// Every page is believed to keep what it promises.
+    /// Every page is expected to keep its promise.
     fn default() -> Self {
         Self {
             sums: Default::default(),
@@ -55,7 +55,7 @@ impl Default for Outlook {
 }
 
 impl Outlook {
-    /// Learns from an epoch: the pages as they were before it, and the hits that each had in it.
+    /// Learns from an epoch: the pages before it, and the hits of each in it.
     pub(super) fn learn(&mut self, pages: &[Heat], hits: impl Iterator<Item = f64>) {
         for sums in self.sums.as_flattened_mut() {
             sums.promised *= REMEMBERED;
@@ -65,7 +65,7 @@ impl Outlook {
             let (origin, age) = page.kind();
             let sums = &mut self.sums[origin as usize][usize::from(age)];
             sums.promised += page.promised();
-            // A page that was not there before promised nothing.
+            // A page without earlier accesses promised nothing.
             sums.came += if page.is_unseen() { 0.0 } else { came };
         }
         for origin in Origin::ALL {
@@ -80,7 +80,7 @@ impl Outlook {
         }
     }
 
-    /// Counts what was learnt in other hits, `scale` of them for each one so far.
+    /// Converts the learnt sums to other hits, `scale` of them for each one so far.
     pub(super) fn scale(&mut self, scale: f64) {
         for sums in self.sums.as_flattened_mut() {
             sums.promised *= scale;
@@ -88,14 +88,14 @@ impl Outlook {
         }
     }
 
-    /// Accesses to expect of a page over the horizon.
+    /// Expected accesses of a page over the horizon.
     pub(super) fn expected(&self, page: &Heat) -> f64 {
         let (origin, age) = page.kind();
         page.promised() * self.ahead[origin as usize][usize::from(age)]
     }
 }
 
-/// The shares kept one after the other from this age on, added up.
+/// The sum of the running products of the shares, from this age on.
 fn ahead(kept: &[f64; AGES], age: usize) -> f64 {
     let mut left = 1.0_f64;
     (age..age + HORIZON)
@@ -110,7 +110,7 @@ fn ahead(kept: &[f64; AGES], age: usize) -> f64 {
 mod tests {
     use super::{GROWTH, HORIZON, Heat, Outlook};
 
-    /// A page that appeared with this count and has had it for so many epochs.
+    /// A page that appeared with this count and has had it for the given number of epochs.
     fn page(count: u64, age: usize) -> Heat {
         let mut page = Heat::UNSEEN;
         for _ in 0..age {
