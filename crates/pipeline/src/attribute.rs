@@ -1,4 +1,4 @@
-//! From raw addresses to sites: a batch becomes a segment of the profile.
+//! Attributes raw addresses to sites: a batch becomes a segment of the profile.
 //!
 //! ```text
 //! extents, by process and address      |--- site A ---|   |- site B -|
@@ -6,9 +6,9 @@
 //! chunks                               |    |    |    |    |    |    |    |
 //! ```
 //!
-//! A sample belongs to the extent with the greatest start at or below its address, if it lies
-//! inside: one binary search. Extents of one process do not overlap, because one address has one
-//! owner at a time; should two, the later start wins.
+//! A sample belongs to the extent with the greatest start at or below its address, if that extent
+//! contains it: one binary search. Extents of one process do not overlap, because one address has
+//! one owner at a time; if two did, the later start would win.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,8 +17,8 @@ use isotherm_model::profile::{EpochSpan, Heat, Meta, Resident, Segment};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
 
-/// Turns batches into segments, in the order of the epochs, and remembers what a segment needs of
-/// earlier ones: the sites with their peaks and order, and the extents as last told.
+/// Turns batches into segments, in the order of the epochs. It keeps the state that later segments
+/// need: the sites with their peaks and order, and the extents as last reported.
 #[derive(Clone, Debug)]
 pub struct Attribution {
     chunk: u64,
@@ -37,7 +37,7 @@ impl Attribution {
         }
     }
 
-    /// Every site seen so far, by id.
+    /// Every observed site, by id.
     #[must_use]
     pub const fn sites(&self) -> &BTreeMap<SiteId, Site> {
         &self.sites
@@ -94,9 +94,9 @@ impl Attribution {
             .collect()
     }
 
-    /// The sites of the batch and those that only its extents or samples name, as far as a number
-    /// of theirs is news. Batches list sites in the order of creation, which is kept as
-    /// `first_seen`; of sites that only extents name, the lower address comes first.
+    /// The sites of the batch and those that only its extents or samples name, where any number
+    /// changed. Batches list sites in the order of creation, which is kept as `first_seen`; of
+    /// sites that only extents name, the lower address comes first.
     fn changed_sites(
         &mut self,
         batch: &Batch,
@@ -130,8 +130,8 @@ impl Attribution {
         changed
     }
 
-    /// Takes over what is told of a site, beside its order and peak, which are ours. True where it
-    /// is news.
+    /// Stores a site as reported, except its order and peak, which attribution computes. True if it
+    /// changed.
     fn learn(&mut self, site: Site) -> bool {
         let count = u32::try_from(self.sites.len()).unwrap_or(u32::MAX);
         let site = match self.sites.get(&site.id) {
@@ -151,7 +151,7 @@ impl Attribution {
         is_news
     }
 
-    /// Extents that are new or differ from what was told before.
+    /// Extents that are new or differ from the last report.
     fn changed_extents(&self, extents: &[Extent]) -> Vec<Extent> {
         extents
             .iter()
@@ -169,7 +169,7 @@ const fn key(extent: &Extent) -> (Process, u64) {
     (extent.process, extent.address)
 }
 
-/// A site of which nothing but the id is known.
+/// A site of which only the id is known.
 fn stranger(id: SiteId) -> Site {
     let kind = match id {
         SiteId::UNATTRIBUTED => SiteKind::Unattributed,
@@ -317,7 +317,7 @@ mod tests {
         let second = attribution.attribute(&same);
         assert_eq!((second.sites.len(), second.extents.len()), (0, 0));
         assert_eq!(second.resident.len(), 1);
-        // Gone and back again: told once more.
+        // The extent was freed and came back: it is reported again.
         let gone = attribution.attribute(&batch(2, vec![], vec![]));
         assert!(gone.resident.is_empty());
         assert_eq!(attribution.attribute(&same).extents.len(), 1);

@@ -1,22 +1,24 @@
-//! For how many accesses of the program one count of a profile stands.
+//! Computes how many accesses of the program one count of a profile represents, for rates and
+//! predicted times.
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::Profile;
 use isotherm_model::units::Nanos;
 
-/// What a count stands for.
+/// The meaning of one count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CountWorth {
-    /// One access: all were counted, or samples were multiplied by the accesses for which they stand.
+    /// One access: all were counted, or samples were multiplied by the accesses that they
+    /// represent.
     OneAccess,
-    /// The accesses of so much processor time.
+    /// The accesses of the given processor time.
     Time(Nanos),
-    /// Nobody can tell: the source weighs its samples, sees only that a page was touched, does not
-    /// say how often it looks, or there are several.
+    /// Unknown: the source weighs its samples, detects only that a page was accessed, or does not
+    /// report its interval, or there are several sources.
     Unknown,
 }
 
-/// What a count of this profile stands for.
+/// The meaning of one count of this profile.
 #[must_use]
 pub fn count_worth(profile: &Profile) -> CountWorth {
     match (profile.counted(), profile.meta.sample_interval) {

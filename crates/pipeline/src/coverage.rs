@@ -1,4 +1,5 @@
-//! How well a plan fits the sites of a run: is it a plan of this program and this version?
+//! Measures how well a plan fits the sites of a run: whether the plan is for this program and
+//! version.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,13 +11,13 @@ use isotherm_model::site::SiteId;
 /// that the plan lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Coverage {
-    /// In both.
+    /// Sites in both.
     pub matched: Vec<SiteId>,
-    /// The plan names them, the run never made them.
+    /// Sites that the plan names and the run never created.
     pub only_in_plan: Vec<SiteId>,
     /// The run made them, the plan does not know them; they get the default tier.
     pub only_in_run: Vec<SiteId>,
-    /// Value of the plan's sites that matched.
+    /// Value of the plan's matched sites.
     pub matched_value: u64,
     /// Value of all sites of the plan.
     pub planned_value: u64,
@@ -53,7 +54,7 @@ pub fn coverage(plan: &Plan, run: impl IntoIterator<Item = SiteId>) -> Coverage 
 }
 
 impl Coverage {
-    /// Share of the plan's value that lies in sites of the run; 1 of a plan without value.
+    /// Share of the plan's value in sites of the run; 1 for a plan without value.
     #[must_use]
     pub fn value_share(&self) -> f64 {
         if self.planned_value == 0 {

@@ -1,7 +1,7 @@
-//! From a profile to the data objects that chunk selection looks into.
+//! Turns a profile into data objects for chunk selection.
 //!
-//! A data object is an extent, from the first of its chunks that was accessed to the last. Where the
-//! profile knows no extent, neighbouring chunks of one site are one object.
+//! A data object is an extent, from its first accessed chunk to its last. Where the profile holds
+//! no extent, neighbouring chunks of one site are one object.
 //!
 //! ```text
 //! extents   |    of site 5    | of site 6 |
@@ -15,16 +15,16 @@ use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 use isotherm_policy::chunks::DataObject;
 
-/// Counts of an object at most, for each of its chunks that was accessed: two accesses at the ends
-/// of a terabyte must not take a gigabyte to describe. Past it one count covers more chunks.
+/// Most counts of an object per accessed chunk: two accesses at the ends of a terabyte must not
+/// need a gigabyte of counts. Above it one count covers more chunks.
 const COUNTS_PER_CHUNK: u64 = 64;
 
 /// A data object that owns its counts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CountedObject {
-    /// In whose address space.
+    /// Process that owns the address space.
     pub process: Process,
-    /// Who made it.
+    /// Site that allocated it.
     pub site: SiteId,
     /// First address.
     pub address: u64,
@@ -32,12 +32,12 @@ pub struct CountedObject {
     pub bytes: Bytes,
     /// Bytes that one count covers: the profile's chunk, or a power of two of it.
     pub grain: Bytes,
-    /// Accesses as the profile weighs them, one count for each grain.
+    /// Accesses as weighted by the profile, one count for each grain.
     pub accesses: Vec<u64>,
 }
 
 impl CountedObject {
-    /// The object as chunk selection is given it.
+    /// The object in the form that chunk selection takes.
     #[must_use]
     pub fn view(&self) -> DataObject<'_> {
         DataObject {
@@ -56,15 +56,15 @@ impl CountedObject {
 struct Chunk {
     process: Process,
     address: u64,
-    /// Who had most of its accesses: a range has one owner, though the sites in it may change.
+    /// The site with most of its accesses: a range has one owner, although its sites may change.
     site: SiteId,
-    /// First address of the extent that holds it, where one is known.
+    /// First address of the extent that holds it, if known.
     extent: Option<u64>,
     accesses: u64,
 }
 
-/// The data objects of a profile that were accessed, by process and address; no two overlap. Memory
-/// that no site made is left out, because nothing can place it.
+/// The accessed data objects of a profile, by process and address; no two overlap. Memory that no
+/// site allocated is left out, because it cannot be placed.
 #[must_use]
 pub fn data_objects(profile: &Profile) -> Vec<CountedObject> {
     let grain = profile.meta.chunk;
@@ -134,7 +134,7 @@ fn extent_of(
     ((last.process, last.site) == (process, site) && reaches).then_some(last.address)
 }
 
-/// The chunks of one object, with nothing counted between them.
+/// The chunks of one object, with counts of zero between them.
 fn object(run: &[Chunk], chunk: Bytes) -> CountedObject {
     let (first, last) = (&run[0], &run[run.len() - 1]);
     let bytes = (last.address - first.address).saturating_add(chunk.0);

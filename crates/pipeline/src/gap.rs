@@ -1,11 +1,11 @@
-//! Where a guided run stands between its bounds, in times measured.
+//! Locates a guided run between its bounds, from measured times.
 
-/// Share of the gap between first touch and all fast that the guided run closes:
-/// (first touch − guided) / (first touch − all fast). Above 1 where it beats all fast, negative
-/// where it is slower than first touch.
+/// Share of the gap between first touch and all fast that the guided run closes: (first touch −
+/// guided) / (first touch − all fast). Above 1 if it is faster than all fast, negative if it is
+/// slower than first touch.
 ///
-/// `None` where there is no gap to close (all fast is not faster than first touch) or a time is not
-/// a positive number.
+/// `None` if there is no gap to close (all fast is not faster than first touch) or a time is not a
+/// positive number.
 #[must_use]
 pub fn gap_closed(first_touch: f64, guided: f64, all_fast: f64) -> Option<f64> {
     let times = [first_touch, guided, all_fast];
@@ -15,8 +15,9 @@ pub fn gap_closed(first_touch: f64, guided: f64, all_fast: f64) -> Option<f64> {
     Some((first_touch - guided) / (first_touch - all_fast))
 }
 
-/// Geometric mean of ratios such as time over time all fast. `None` of nothing, or where one is not
-/// a positive number (shares of a gap can be negative: take the mean of the times, then the share).
+/// Geometric mean of ratios such as time divided by time of all fast. `None` without ratios, or if
+/// one is not a positive number (shares of a gap can be negative: take the mean of the times, then
+/// the share).
 #[must_use]
 pub fn geometric_mean(ratios: &[f64]) -> Option<f64> {
     if ratios.is_empty() || !ratios.iter().all(|r| r.is_finite() && *r > 0.0) {

@@ -1,4 +1,4 @@
-//! From a profile to what a policy is given.
+//! Turns a profile into the items and labels that a site policy takes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,9 +9,9 @@ use isotherm_model::profile::Profile;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 
-/// One item for each site of the profile that has value or weight, in the order of first
-/// allocation. The shared arena is one of them; unattributed memory, which nothing can place, is
-/// not. By [`Value::Latency`] no site has a value where no latency was measured.
+/// One item for each site of the profile with value or weight, in the order of first allocation.
+/// The shared arena is one of them; unattributed memory is not, because it cannot be placed. By
+/// [`Value::Latency`] every value is zero where no latency was measured.
 #[must_use]
 pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
     let accesses = profile.accesses_by_site();
@@ -49,7 +49,7 @@ pub fn items(profile: &Profile, value: Value, weight: Weight) -> Vec<Item> {
         .collect()
 }
 
-/// Words for every site of the profile, for plans and reports.
+/// Labels of every site of the profile, for plans and reports.
 #[must_use]
 pub fn labels(profile: &Profile) -> BTreeMap<SiteId, String> {
     profile
@@ -59,7 +59,7 @@ pub fn labels(profile: &Profile) -> BTreeMap<SiteId, String> {
         .collect()
 }
 
-/// How long each site lived: the length of the epochs in which it was resident or accessed.
+/// The lifetime of each site: the length of the epochs in which it was resident or accessed.
 fn lives(profile: &Profile) -> BTreeMap<SiteId, Nanos> {
     let spans: BTreeMap<Epoch, Nanos> = profile.epochs.iter().map(|e| (e.epoch, e.span)).collect();
     let resident = profile
@@ -76,8 +76,8 @@ fn lives(profile: &Profile) -> BTreeMap<SiteId, Nanos> {
     lives
 }
 
-/// Accesses a second, rounded to nearest; at least one where there is any, so that a rare site does
-/// not look untouched. In 128 bits: accesses times 10^9 stays below 2^94.
+/// Accesses a second, rounded to nearest; at least one if there is any, so that a rare site does
+/// not look untouched. In 128 bits: accesses times 10^9 stay below 2^94.
 fn per_second(accesses: Accesses, life: Nanos) -> u64 {
     if accesses == Accesses::ZERO {
         return 0;
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn bandwidth_is_over_the_epochs_in_which_the_site_lived() {
         let items = items(&profile(), Value::Bandwidth, Weight::PeakRequested);
-        // Site 5: 40 accesses in the two half seconds it was there. Site 7: one in two epochs.
+        // Site 5: 40 accesses in its two half seconds. Site 7: one in two epochs.
         let facts: Vec<_> = items
             .iter()
             .map(|i| (i.site.0, i.value, i.weight.0))

@@ -1,4 +1,4 @@
-//! The order of the stages, and the arithmetic between them. Pure: no I/O, clock or threads.
+//! Connects the stages of an epoch and converts data between them. Pure: no I/O, clock or threads.
 //!
 //! ```text
 //! Observer --Batch--> Attribution --Segment--> Recorder
@@ -6,13 +6,15 @@
 //!                          +--> Online (decides) --Action--> Executor --Outcome-->
 //! ```
 //!
-//! [`Step`] is that picture for one epoch. It is generic over the ports, so the same step serves a
-//! live run, a recorded profile and a simulated machine. A profile that is complete becomes the
-//! input of a policy through [`items()`], or of chunk selection through [`data_objects()`]; those of
-//! the ranks of a parallel program become one by [`merge()`], and [`regroup()`] gives the sites of one
-//! that another tool recorded the names of a program's own. [`matched_calls()`] finds the sites of a plan in a rebuilt program.
+//! [`Step`] implements this picture for one epoch. It is generic over the ports, so the same step
+//! serves a live run, a recorded profile and a simulated machine. A complete profile becomes the
+//! input of a policy through [`items()`], or of chunk selection through [`data_objects()`].
+//! [`merge()`] joins the profiles of the ranks of a parallel program. [`regroup()`] renames the
+//! sites of a profile that another tool recorded. [`matched_calls()`] finds the sites of a plan in
+//! a rebuilt program.
 //!
-//! [`UnitStep`] is the daemon's: units of memory of any process instead of sites of one.
+//! [`UnitStep`] is the daemon's step: it handles units of memory of any process instead of sites of
+//! one.
 //!
 //! Left out on purpose: waiting for the next epoch (a clock), and reading or writing profiles.
 //!

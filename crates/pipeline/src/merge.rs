@@ -1,9 +1,9 @@
-//! Several profiles as one: the ranks of a parallel program, each recorded by itself.
+//! Merges several profiles into one, for the ranks of a parallel program, each recorded by itself.
 //!
-//! A site has the same name in every run of a program, so what the ranks saw of it is added up. Epochs
-//! are taken to begin together: ranks start together, and what is wrong by a part of an epoch does
-//! not matter to a plan. Numbers of processes may be the same on two machines; one of them gets
-//! another.
+//! A site has the same name in every run of a program, so the numbers of the ranks are added.
+//! Epochs are treated as if they began together: ranks start together, and an error of a part of an
+//! epoch does not matter to a plan. Two machines may use the same process number; one of the
+//! processes gets another.
 //!
 //! ```text
 //!            rank 0            rank 1            together
@@ -22,13 +22,13 @@ use isotherm_model::units::Bytes;
 /// Why profiles cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MergeError {
-    /// There is none.
+    /// The list is empty.
     Nothing,
-    /// One, by its place in the list, was recorded with another setting than the first.
+    /// One profile, by its position in the list, was recorded with another setting than the first.
     Differs {
-        /// Its place, from 0.
+        /// Its position, from 0.
         place: usize,
-        /// What differs, as the flag of `isotherm record` that sets it.
+        /// The differing setting, as the flag of `isotherm record` that sets it.
         what: &'static str,
     },
 }
@@ -49,10 +49,11 @@ impl fmt::Display for MergeError {
 
 impl std::error::Error for MergeError {}
 
-/// The profiles as one. Commands, machine and the words of sites are those of the first that has any.
+/// Merges the profiles. Commands, machine and labels of sites are those of the first profile that
+/// has any.
 ///
 /// # Errors
-/// There is none, or their chunks, epochs, contexts, samples or tiers are not alike.
+/// The list is empty, or chunks, epochs, contexts, samples or tiers of the profiles differ.
 pub fn merge(profiles: &[Profile]) -> Result<Profile, MergeError> {
     let Some(first) = profiles.first() else {
         return Err(MergeError::Nothing);
@@ -116,7 +117,7 @@ pub fn merge(profiles: &[Profile]) -> Result<Profile, MergeError> {
     Ok(merged)
 }
 
-/// What keeps the numbers of two profiles from being added.
+/// The difference that keeps the numbers of two profiles from being added.
 fn difference(a: &Profile, b: &Profile) -> Option<&'static str> {
     let (a, b) = (&a.meta, &b.meta);
     let differs = [
@@ -135,14 +136,14 @@ fn difference(a: &Profile, b: &Profile) -> Option<&'static str> {
         .find_map(|(differs, what)| differs.then_some(what))
 }
 
-/// The first bad end, if there is any.
+/// The first abnormal end, if there is any.
 fn ending(profiles: &[Profile]) -> Ending {
     let endings = profiles.iter().map(|profile| profile.ending);
     let mut bad = endings.filter(|ending| *ending != Ending::Exited(0));
     bad.next().unwrap_or(Ending::Exited(0))
 }
 
-/// Each epoch that any has, as long as the longest.
+/// Each epoch that any profile has, as long as the longest.
 fn epochs(profiles: &[Profile]) -> Vec<EpochSpan> {
     let mut epochs = BTreeMap::<Epoch, EpochSpan>::new();
     for span in profiles.iter().flat_map(|profile| &profile.epochs) {
@@ -161,8 +162,8 @@ fn resident(profiles: &[Profile]) -> Vec<Resident> {
     sums.into_iter().map(resident).collect()
 }
 
-/// Sites by name, with the sums of their numbers. Most bytes resident is what all held in one epoch;
-/// most bytes asked for is not known by epoch, and the sum of the most of each is its bound.
+/// Sites by name, with the sums of their numbers. Peak resident bytes are those of all profiles in
+/// one epoch. Peak requested bytes are not recorded by epoch; the sum of the peaks is their bound.
 fn sites(profiles: &[Profile], resident: &[Resident]) -> Vec<Site> {
     let mut sites = BTreeMap::<SiteId, Site>::new();
     for site in profiles.iter().flat_map(|profile| &profile.sites) {
@@ -215,11 +216,11 @@ fn sources(profiles: &[Profile]) -> Vec<SourceReport> {
     sources
 }
 
-/// The numbers that the processes of one profile get.
+/// The new numbers of the processes of one profile.
 struct Names(BTreeMap<u32, u32>);
 
 impl Names {
-    /// Those of processes that nobody else is keep theirs.
+    /// Processes whose number is not taken keep it.
     fn new(profile: &Profile, taken: &BTreeSet<u32>) -> Self {
         let heat = profile.heat.iter().map(|heat| heat.process);
         let extents = profile.extents.iter().map(|extent| extent.process);

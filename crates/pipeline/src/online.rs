@@ -1,13 +1,13 @@
-//! The online policy: re-plan each epoch, move only what pays for itself.
+//! The online policy: it re-plans each epoch and moves only data for which the move pays.
 //!
 //! Each site has two moving averages of its accesses a second, a quick and a slow one. Every epoch
-//! thermos plans on their mean. The plan is a request; a move must earn its cost, and the two averages
-//! keep noise from deciding: what a promotion brings is judged by the lower of the two, what a
-//! demotion costs by the higher. A burst moves nothing before the slow average has followed, and a
-//! pause evicts nothing before it has sunk.
+//! thermos plans on their mean. The plan is a request; a move must earn its cost. The two averages
+//! suppress noise: the gain of a promotion is computed from the lower of the two, the loss of a
+//! demotion from the higher. So a burst moves no data before the slow average has risen, and a
+//! pause evicts none before it has fallen.
 //!
-//! Sites that no plan names are placed into the fastest tier while all data fits it, and into the
-//! slowest once it does not, until the data has shrunk to half of it.
+//! Sites that no plan names are placed into the fastest tier while all data fits it. Once it does
+//! not, they go to the slowest, until the data has shrunk to half of the tier.
 
 mod costs;
 mod moves;
@@ -28,36 +28,36 @@ use crate::retry_backoff::RetryBackoff;
 pub use costs::OnlineConfig;
 use moves::Candidate;
 
-/// What is remembered of a site.
+/// The state of a site.
 #[derive(Clone, Copy, Debug)]
 struct Memory {
     /// Accesses a second, following quickly.
     quick: f64,
     /// Accesses a second, following slowly.
     slow: f64,
-    /// Where its data is wanted now.
+    /// Requested tier of its data.
     at: TierIndex,
-    /// Where it was before the last decision.
+    /// Tier before the last decision.
     before: TierIndex,
-    /// In order of first sight.
+    /// Position in the order of first observation.
     order: u32,
 }
 
-/// The online policy and what it remembers.
+/// The online policy and its state.
 #[derive(Clone, Debug)]
 pub struct Online {
     config: OnlineConfig,
     sites: BTreeMap<SiteId, Memory>,
     backoff: RetryBackoff<SiteId>,
-    /// Sites whose spilled part was asked for in the tier that they are in, and has not come.
+    /// Sites whose spilled part was requested into their present tier and has not been moved yet.
     spilled: BTreeSet<SiteId>,
-    /// The epoch that was decided last.
+    /// The epoch of the last decision.
     epoch: Epoch,
     default_tier: TierIndex,
 }
 
 impl Online {
-    /// A policy that knows nothing yet. It starts with new data in the fastest tier.
+    /// A policy without observations. It starts with new data in the fastest tier.
     #[must_use]
     pub fn new(config: OnlineConfig) -> Self {
         Self {
@@ -70,8 +70,7 @@ impl Online {
         }
     }
 
-    /// Decides what to move after this epoch. Actions come demotions first, so that promotions find
-    /// the room.
+    /// Decides the moves after this epoch. Demotions come first, so that promotions find room.
     pub fn decide(&mut self, batch: &Batch, segment: &Segment) -> Decision {
         self.epoch = batch.epoch;
         let bytes = bytes_by_site(&batch.extents);
@@ -108,8 +107,8 @@ impl Online {
         }
     }
 
-    /// Takes back what was not carried out, so that it is decided again; what was denied is left
-    /// alone for a while.
+    /// Reverts actions that were not carried out, so that they are decided again; denied ones are
+    /// not retried for a while.
     pub fn learn(&mut self, outcomes: &[Outcome]) {
         for outcome in outcomes {
             self.spilled.remove(&outcome.action.site);
@@ -194,7 +193,7 @@ impl Online {
         }
     }
 
-    /// Makes the plan say what is in force: where a move does not pay, the site stays.
+    /// Updates the plan to the tiers in force: where a move does not pay, the site stays.
     fn adopt(&mut self, plan: &mut Plan, candidates: &[Candidate], items: &[Item]) {
         for (request, candidate) in plan.assignments.iter_mut().zip(candidates) {
             if request.tier != candidate.at {
@@ -263,7 +262,7 @@ fn bytes_by_site(extents: &[Extent]) -> BTreeMap<SiteId, Bytes> {
     sums
 }
 
-/// The tier that most bytes of each site are meant to be in, where extents say so.
+/// The target tier of most bytes of each site, where extents report it.
 fn tier_by_site(extents: &[Extent]) -> BTreeMap<SiteId, TierIndex> {
     let mut sums = BTreeMap::<(SiteId, TierIndex), Bytes>::new();
     for extent in extents {

@@ -1,4 +1,5 @@
-//! Which calls of a rebuilt function are those of its former build.
+//! Matches the calls of a rebuilt function to those of its former build, so that a plan survives a
+//! rebuild.
 //!
 //! ```text
 //! former build                     this build, two lines added above      matched
@@ -10,36 +11,38 @@
 //! 30:14 malloc   -> 0x1198         31:14 malloc   -> 0x11a2               and has as many calls of malloc as before
 //! ```
 //!
-//! A call whose result goes to another variable is another call. Where lines do not agree, variables do not tell and the
-//! numbers of calls differ, nothing is matched: whichever call were taken, it would be a guess.
+//! A call whose result goes to another variable is another call. If lines do not agree, variables
+//! do not identify the call and the numbers of calls differ, no call is matched: any choice would
+//! be a guess.
 
 use std::collections::BTreeMap;
 
 use isotherm_model::calls::{Call, Callee, FunctionCalls};
 
-/// How a call was found.
+/// The evidence of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MatchedBy {
-    /// By the place in the machine code, or by the compiler's name: nothing has changed.
+    /// The offset in the machine code, or the compiler's name: the call is unchanged.
     Name,
-    /// By function, file and line, or as the only call of a function.
+    /// Function, file and line, or the only call of a function.
     Line,
-    /// By function and file, and by the variable that the result is assigned to.
+    /// Function and file, and the variable that receives the result.
     Variable,
-    /// By function and file, and by the order of the calls in it.
+    /// Function and file, and the order of the calls in it.
     Order,
 }
 
-/// The calls that a former call may be. More than one where the compiler made several of one in the source.
+/// The calls that may correspond to a former call. Several if the compiler generated several from
+/// one in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchedCall {
     /// Their return addresses.
     pub offsets: Vec<u64>,
-    /// How they were found.
+    /// The evidence of the match.
     pub by: MatchedBy,
 }
 
-/// The calls of one place in the source: of several, their order is that of the machine code.
+/// The calls at one place in the source; several are in the order of the machine code.
 #[derive(Debug)]
 struct Place<'a> {
     line: Option<u32>,
@@ -47,8 +50,8 @@ struct Place<'a> {
     calls: Vec<&'a Call>,
 }
 
-/// Which calls of `now` those of `former` are, by the former return addresses; what is not in it is not there any more,
-/// or cannot be told from others.
+/// The calls of `now` that match those of `former`, by the former return addresses. A former call
+/// that is absent from the map no longer exists, or is ambiguous.
 #[must_use]
 pub fn matched_calls(former: &FunctionCalls, now: &FunctionCalls) -> BTreeMap<u64, MatchedCall> {
     by_line(former, now).unwrap_or_else(|| {
@@ -59,8 +62,9 @@ pub fn matched_calls(former: &FunctionCalls, now: &FunctionCalls) -> BTreeMap<u6
     })
 }
 
-/// Matches where every former call has its line still, counted from the beginning of the function. Where one has
-/// not, the function was edited, and a call at the former line of another call would be confused with it.
+/// Matches if every former call still has its line, counted from the beginning of the function.
+/// Otherwise the function was edited, and a call at the former line of another call would be
+/// mistaken for it.
 fn by_line(former: &FunctionCalls, now: &FunctionCalls) -> Option<BTreeMap<u64, MatchedCall>> {
     let begins = |function: &FunctionCalls| function.first_line.map_or(0, i64::from);
     let moved = match former.first_line.and(now.first_line) {
@@ -88,7 +92,8 @@ fn by_line(former: &FunctionCalls, now: &FunctionCalls) -> Option<BTreeMap<u64, 
             .copied()
             .filter(|call| call.callee == *callee)
             .collect();
-        // A function that ends in a jump leaves no frame, so that what is called need not be what was reached.
+        // A function that ends in a jump leaves no frame, so the callee in the code need not be the
+        // function that was reached.
         let here = if same.is_empty() { here } else { same };
         if here.is_empty() {
             return None;
@@ -98,13 +103,13 @@ fn by_line(former: &FunctionCalls, now: &FunctionCalls) -> Option<BTreeMap<u64, 
     Some(found)
 }
 
-/// Whether two calls assign to the same variable, as far as is known.
+/// True if both calls may assign to the same variable, as far as is known.
 fn may_be(former: &Call, now: &Call) -> bool {
     let variables = former.variable.as_ref().zip(now.variable.as_ref());
     variables.is_none_or(|(former, now)| former == now)
 }
 
-/// Matches the calls whose variable, and what is called for it, is there once before and once now.
+/// Matches the calls whose variable and callee occur once before and once now.
 fn by_variable(former: &FunctionCalls, now: &FunctionCalls) -> BTreeMap<u64, MatchedCall> {
     let mut found = BTreeMap::new();
     for call in former.calls.iter().filter(|call| call.variable.is_some()) {
@@ -118,7 +123,8 @@ fn by_variable(former: &FunctionCalls, now: &FunctionCalls) -> BTreeMap<u64, Mat
     found
 }
 
-/// Matches the other calls of each function by their order in the source, where there are as many as before.
+/// Matches the other calls of each function by their order in the source, if their number is
+/// unchanged.
 fn by_order(former: &FunctionCalls, now: &FunctionCalls, found: &mut BTreeMap<u64, MatchedCall>) {
     let taken: Vec<u64> = found.values().flat_map(|m| m.offsets.clone()).collect();
     let mut callees: Vec<&Callee> = former.calls.iter().map(|call| &call.callee).collect();
@@ -144,8 +150,9 @@ fn by_order(former: &FunctionCalls, now: &FunctionCalls, found: &mut BTreeMap<u6
     }
 }
 
-/// Matches the only call of a function with the only one that it had, whatever they are said to lead to: `_start` calls
-/// `__libc_start_main`, which the C library knows by another name. Not that of an allocation: it may be gone.
+/// Matches the only call of a function with its former only call, regardless of their callees:
+/// `_start` calls `__libc_start_main`, which has another name within the C library. Calls of
+/// allocation functions are excluded: the former one may have been removed.
 fn the_only_call(
     former: &FunctionCalls,
     now: &FunctionCalls,
@@ -166,7 +173,8 @@ fn the_only_call(
     }
 }
 
-/// The calls of one place: one by one where there are as many as before; else each may be each.
+/// Pairs the calls of one place: one by one if their number is unchanged; otherwise each may match
+/// each.
 fn pair(former: &[&Call], now: &[&Call], by: MatchedBy, found: &mut BTreeMap<u64, MatchedCall>) {
     for (position, call) in former.iter().enumerate() {
         let offsets = match former.len() == now.len() {
@@ -177,8 +185,8 @@ fn pair(former: &[&Call], now: &[&Call], by: MatchedBy, found: &mut BTreeMap<u64
     }
 }
 
-/// The places of calls in the order of the source; without lines, each call is a place of its own, in the order of
-/// the machine code.
+/// The places of calls in the order of the source; without lines, each call is its own place, in
+/// the order of the machine code.
 fn places(calls: &[Call]) -> Vec<Place<'_>> {
     let mut sorted: Vec<&Call> = calls.iter().collect();
     sorted.sort_by_key(|call| (call.line, call.column, call.offset));
@@ -208,7 +216,7 @@ mod tests {
     use super::{MatchedBy, matched_calls};
     use isotherm_model::calls::{Call, Callee, FunctionCalls};
 
-    /// Calls by (offset, line, column, what is called: `m` for malloc, else a function, `*` for a pointer).
+    /// Calls by (offset, line, column, callee: `m` for malloc, else a function, `*` for a pointer).
     fn function(first_line: u32, calls: &[(u64, u32, u32, &str)]) -> FunctionCalls {
         let call = |&(offset, line, column, callee): &(u64, u32, u32, &str)| Call {
             offset,
@@ -229,7 +237,7 @@ mod tests {
         }
     }
 
-    /// What the calls at 1, 2, ... were found to be.
+    /// The matches of the calls at 1, 2, ...
     fn found(former: &FunctionCalls, now: &FunctionCalls) -> Vec<Option<(Vec<u64>, MatchedBy)>> {
         let found = matched_calls(former, now);
         let calls = former.calls.iter();
@@ -290,7 +298,7 @@ mod tests {
             function
         };
         let former = named(function(20, &TWO), &["a", "b"]);
-        // `c` stands where `a` stood.
+        // `c` is at the line of the former `a`.
         let calls = [(11, 29, 14, "m"), (12, 30, 14, "m"), (13, 31, 14, "m")];
         let now = named(function(20, &calls), &["c", "a", "b"]);
         let by_variable = |offset| Some((vec![offset], MatchedBy::Variable));
@@ -308,7 +316,7 @@ mod tests {
         );
         let by_line = |offset| Some((vec![offset], MatchedBy::Line));
         assert_eq!(found(&former, &now), [by_line(12), by_line(11)]);
-        // Without columns all calls of the line may be the one.
+        // Without columns every call of the line may match.
         let former = function(20, &[(1, 29, 0, "m")]);
         let both = Some((vec![11, 12], MatchedBy::Line));
         assert_eq!(found(&former, &now), [both]);

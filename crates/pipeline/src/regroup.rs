@@ -1,4 +1,4 @@
-//! Other names for the sites of a profile, where several old ones may become one.
+//! Renames the sites of a profile from another tool, where several old names may become one.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use isotherm_model::profile::{Profile, Resident};
 use isotherm_model::site::{Site, SiteId};
 use isotherm_model::units::Bytes;
 
-/// The profile with each site called as `names` has it, by the old name; sites that it lacks keep theirs.
-/// What the sites of one name made is added up; their peaks are as well, as it is not known whether
-/// they came at one time.
+/// The profile with each site renamed by `names`, which is indexed by the old name; sites that it
+/// lacks keep theirs. The numbers of sites with one new name are added, also the peaks, because
+/// their times are not known.
 #[must_use]
 pub fn regroup(mut profile: Profile, names: &BTreeMap<SiteId, Site>) -> Profile {
     let renamed = |id: SiteId| names.get(&id).map_or(id, |site| site.id);

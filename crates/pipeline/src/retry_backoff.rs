@@ -1,17 +1,17 @@
-//! What could not be moved is left alone for a while: for 1, 2, 4 ... epochs.
+//! Exponential backoff for refused moves: they are not retried for 1, 2, 4 ... epochs.
 //!
-//! Most refusals pass: a page that is shared since a fork is the parent's again when the child has
-//! ended, a page that is being written to a disk is written. Some stay, such as locked pages, and
-//! asking for those in every epoch would cost as much as moving them.
+//! Most refusals are temporary: a page that is shared after a fork is private again when the child
+//! has ended, a page under writeback is written. Some are permanent, such as locked pages; a retry
+//! in every epoch would cost as much as a move.
 
 use std::collections::BTreeMap;
 
 use isotherm_model::batch::Epoch;
 
-/// The most epochs for which something is left alone.
+/// Longest backoff, in epochs.
 const EPOCHS_AT_MOST: u32 = 64;
 
-/// What is left alone, and until when.
+/// The refused keys, and the epoch in which each is retried.
 #[derive(Clone, Debug)]
 pub(crate) struct RetryBackoff<K>(BTreeMap<K, Refused>);
 
@@ -28,14 +28,14 @@ impl<K> Default for RetryBackoff<K> {
 }
 
 impl<K: Copy + Ord> RetryBackoff<K> {
-    /// True while this is left alone.
+    /// True while this key is not retried.
     pub(crate) fn has(&self, what: K, now: Epoch) -> bool {
         self.0
             .get(&what)
             .is_some_and(|refused| now.0 < refused.until)
     }
 
-    /// This could not be moved.
+    /// Records that this key could not be moved.
     pub(crate) fn refused(&mut self, what: K, now: Epoch) {
         let times = self.0.get(&what).map_or(0, |refused| refused.times);
         let epochs = 1_u32.checked_shl(times).unwrap_or(u32::MAX);
@@ -46,23 +46,23 @@ impl<K: Copy + Ord> RetryBackoff<K> {
         self.0.insert(what, refused);
     }
 
-    /// This was moved.
+    /// Records that this key was moved.
     pub(crate) fn moved(&mut self, what: K) {
         self.0.remove(&what);
     }
 
-    /// Forgets what lives no more.
+    /// Drops the keys that no longer exist.
     pub(crate) fn retain(&mut self, lives: impl Fn(K) -> bool) {
         self.0.retain(|what, _| lives(*what));
     }
 
-    /// Of how many something is kept.
+    /// Number of keys with stored state.
     #[cfg(test)]
     pub(crate) fn kept(&self) -> usize {
         self.0.len()
     }
 
-    /// How many are left alone now.
+    /// Number of keys that are not retried now.
     pub(crate) fn count(&self, now: Epoch) -> usize {
         let left = self.0.values().filter(|refused| now.0 < refused.until);
         left.count()

@@ -1,8 +1,8 @@
 //! One step, for one epoch: observe, attribute, record, decide, execute.
 //!
-//! The ports are arguments, so a live run, the replay of a profile and a simulated machine run this
+//! The ports are arguments, so a live run, the replay of a profile and a simulated machine run the
 //! same code. Recording comes before deciding, and its failure does not stop placement: a full disk
-//! must not slow the program that runs.
+//! must not slow the running program.
 
 use isotherm_model::batch::Epoch;
 use isotherm_model::outcome::Outcome;
@@ -13,14 +13,14 @@ use crate::attribute::Attribution;
 use crate::online::Online;
 use crate::tally::Tally;
 
-/// The stages in a row, and what they remember.
+/// The stages in order, and their state.
 #[derive(Debug)]
 pub struct Step<O, E, R> {
-    /// Where batches come from.
+    /// Source of batches.
     pub observer: O,
-    /// Who carries out actions.
+    /// Executor of actions.
     pub executor: E,
-    /// Where segments go.
+    /// Sink for segments.
     pub recorder: R,
     attribution: Attribution,
     online: Option<Online>,
@@ -28,21 +28,21 @@ pub struct Step<O, E, R> {
     epoch: Epoch,
 }
 
-/// What one step did.
+/// The results of one step.
 #[derive(Debug)]
 pub struct StepReport<F> {
-    /// What was learnt.
+    /// The segment of this epoch.
     pub segment: Segment,
-    /// Whether it was recorded.
+    /// The result of recording it.
     pub recorded: Result<(), F>,
-    /// What was decided; `None` in a run that does not re-plan.
+    /// The decision; `None` in a run that does not re-plan.
     pub decision: Option<Decision>,
-    /// What became of the decision's actions, in their order.
+    /// The results of the decision's actions, in their order.
     pub outcomes: Vec<Outcome>,
 }
 
 impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
-    /// The stages for a run; `online` is `None` where nothing is decided (recording, guided).
+    /// The stages for a run; `online` is `None` if no decisions are made (recording, guided).
     pub fn new(observer: O, executor: E, recorder: R, meta: &Meta, online: Option<Online>) -> Self {
         Self {
             observer,
@@ -55,7 +55,7 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
         }
     }
 
-    /// The sites learnt so far.
+    /// The attribution with the sites observed so far.
     pub const fn attribution(&self) -> &Attribution {
         &self.attribution
     }
@@ -73,7 +73,7 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
         let batch = self.observer.observe(self.epoch)?;
         self.epoch = Epoch(self.epoch.0.saturating_add(1));
         let mut segment = self.attribution.attribute(&batch);
-        // Moves follow a recording, so each epoch tells of those before it.
+        // Moves come after recording, so each epoch counts the moves of earlier ones.
         segment.counts.extend(self.tally.counts());
         let recorded = self.recorder.record(&segment);
         let decision = self
@@ -170,7 +170,7 @@ mod tests {
 
     impl std::error::Error for Full {}
 
-    /// Keeps one segment, then is full.
+    /// Keeps one segment and is then full.
     struct Disk(Option<Profile>);
 
     impl Recorder for Disk {

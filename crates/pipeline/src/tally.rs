@@ -1,4 +1,4 @@
-//! What became of a run's actions so far, as counters of its profile.
+//! Sums the outcomes of a run's actions, as counters of its profile.
 
 use isotherm_model::batch::Count;
 use isotherm_model::outcome::{Fate, Outcome};
@@ -14,7 +14,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Adds what became of one epoch's actions.
+    /// Adds the outcomes of one epoch.
     pub(crate) fn add(&mut self, outcomes: &[Outcome]) {
         for outcome in outcomes {
             let bytes = outcome.action.bytes.0;
@@ -33,7 +33,7 @@ impl Tally {
         }
     }
 
-    /// The sums that are not 0, of the whole run.
+    /// The sums of the whole run, without those that are 0.
     pub(crate) fn counts(&self) -> impl Iterator<Item = Count> + use<> {
         let sums = [
             ("made_moves", self.made),

@@ -1,4 +1,4 @@
-//! Ranks as profiles of a few rows.
+//! Tests the merge with ranks as profiles of a few rows.
 
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
 use isotherm_model::plan::{Value, Weight};
@@ -9,7 +9,7 @@ use isotherm_model::units::{Accesses, Bytes, Nanos};
 use super::{MergeError, merge};
 use crate::items;
 
-/// A rank: of each epoch and site the hits and the resident bytes.
+/// A rank: the hits and the resident bytes of each epoch and site.
 fn rank(pid: u32, rows: &[(u32, u64, u64, u64)]) -> Profile {
     let process = Process { pid, image: 0 };
     let mut profile = Profile::new(Meta {

@@ -1,13 +1,13 @@
-//! What accesses and moves cost, and how quickly the online policy follows.
+//! The costs of accesses and moves, and the other parameters of the online policy.
 
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 
-/// Load latency that is assumed of the fastest tier where nothing told: ordinary DRAM.
+/// Assumed load latency of the fastest tier if none is reported: ordinary DRAM.
 const DRAM: Nanos = Nanos(100);
 
-/// Time to move a 4 KiB page where nothing told: one copy at 2 GB/s, the slower end of what moving
-/// into recycled pages reaches.
+/// Assumed time to move a 4 KiB page if none is reported: one copy at 2 GB/s, the lower end of the
+/// rate of moves into recycled pages.
 const PAGE_COPY: Nanos = Nanos(2_000);
 
 /// Parameters of the online policy.
@@ -21,27 +21,27 @@ pub struct OnlineConfig {
     pub depth: u32,
     /// Share of the newest epoch in the quick average, above 0 and at most 1.
     pub quick: f64,
-    /// The same of the slow average.
+    /// Share of the newest epoch in the slow average, above 0 and at most 1.
     pub slow: f64,
-    /// How long a moved site is trusted to stay as hot as it is.
+    /// Time for which a moved site is expected to stay as hot as it is.
     pub horizon: Nanos,
-    /// How many times over a move must earn its cost.
+    /// Factor by which the gain of a move must exceed its cost.
     pub hysteresis: f64,
-    /// Accesses for which one counted access stands; see [`OnlineConfig::sampled_every`].
+    /// Accesses that one counted access represents; see [`OnlineConfig::sampled_every`].
     pub accesses_per_sample: f64,
-    /// Cost of an access by tier, fastest first, one each.
+    /// Cost of an access in each tier, fastest first.
     pub access: Vec<Nanos>,
     /// Size of a page.
     pub page: Bytes,
-    /// What moving a page costs the program.
+    /// Cost to the program of moving a page.
     pub move_page: Nanos,
 }
 
 impl OnlineConfig {
-    /// Parameters by what is known of the tiers: the costs of the emulated pair, else latencies,
-    /// else each tier taken for twice as slow as the faster one. A source that counts every
-    /// access; averages over about 2 and 10 epochs; a horizon of 10 s; a move must earn its cost
-    /// one and a half times.
+    /// Parameters from the known properties of the tiers: the costs of the emulated pair, else
+    /// latencies, else each tier twice as slow as the faster one. A source that counts every
+    /// access; averages over about 2 and 10 epochs; a horizon of 10 s; a move must earn one and a
+    /// half times its cost.
     #[must_use]
     pub fn for_tiers(tiers: Tiers) -> Self {
         let mut access = Vec::new();
@@ -74,8 +74,8 @@ impl OnlineConfig {
         }
     }
 
-    /// Counts come from a sampler that looks once in this interval of processor time. A sample then
-    /// stands for as many accesses as the slowest tier serves in the interval: the lowest
+    /// Counts come from a sampler that takes one sample in this interval of processor time. A
+    /// sample then represents the accesses that the slowest tier serves in the interval: the lowest
     /// estimate, so that moves are judged with caution.
     #[must_use]
     pub fn sampled_every(mut self, interval: Nanos) -> Self {

@@ -1,4 +1,4 @@
-//! Which of the requested moves pay for themselves.
+//! Selects the requested moves that pay for themselves.
 //!
 //! ```text
 //! gain  = accesses a second * (cost there - cost here) * horizon       (of the part that fits)
@@ -14,32 +14,32 @@ use isotherm_model::units::Bytes;
 
 use super::OnlineConfig;
 
-/// A site, where it is and where the plan would have it. Hottest first in every list.
+/// A site, its present tier and its tier in the plan. Hottest first in every list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) site: SiteId,
     pub(super) bytes: Bytes,
-    /// Accesses a second at the least.
+    /// Accesses a second, the lower average.
     pub(super) low: f64,
-    /// Accesses a second at the most.
+    /// Accesses a second, the higher average.
     pub(super) high: f64,
-    /// Where it was before this decision.
+    /// Its tier before this decision.
     pub(super) was: TierIndex,
-    /// Where it is by what is decided so far.
+    /// Its tier by the decisions so far.
     pub(super) at: TierIndex,
-    /// Where the plan would have it.
+    /// Its tier in the plan.
     pub(super) target: TierIndex,
 }
 
-/// Moves candidates (their `at`) as far as it pays. Returns the sites that stay in a tier from which
-/// others were demoted because it was overfull: their spilled part can come in now.
+/// Moves candidates (their `at`) as far as it pays. Returns the sites that stay in a tier from
+/// which others were demoted because it was overfull: their spilled part can enter it now.
 pub(super) fn select(config: &OnlineConfig, candidates: &mut [Candidate]) -> BTreeSet<SiteId> {
     let mut refreshed = BTreeSet::new();
     for tier in 0..config.tiers.slowest().0 {
         relieve(config, candidates, TierIndex(tier), &mut refreshed);
     }
-    // Each pass moves at least one candidate to its target, where it stays: at most as many passes
-    // as candidates, in practice one or two.
+    // Each pass moves at least one candidate to its target, where it stays: there are at most as
+    // many passes as candidates, in practice one or two.
     while promote(config, candidates) {}
     refreshed
 }
@@ -57,7 +57,7 @@ fn gain(config: &OnlineConfig, rate: f64, from: TierIndex, to: TierIndex) -> f64
     accesses * (cost(config, from) - cost(config, to))
 }
 
-/// Nanoseconds to move so many bytes.
+/// Nanoseconds to move the given bytes.
 fn price(config: &OnlineConfig, bytes: f64) -> f64 {
     (bytes / config.page.0.max(1) as f64).ceil() * config.move_page.0 as f64
 }
@@ -74,7 +74,7 @@ fn rooms(config: &OnlineConfig, candidates: &[Candidate]) -> Vec<f64> {
     rooms
 }
 
-/// One pass over the requested promotions, hottest first. True where something moved.
+/// One pass over the requested promotions, hottest first. True if any site moved.
 fn promote(config: &OnlineConfig, candidates: &mut [Candidate]) -> bool {
     let mut moved = false;
     let mut rooms = rooms(config, candidates);
@@ -85,7 +85,7 @@ fn promote(config: &OnlineConfig, candidates: &mut [Candidate]) -> bool {
         }
         let bytes = site.bytes.0 as f64;
         let whole = gain(config, site.low, site.at, site.target);
-        // What does not pay with room to spare pays no better when others must make room.
+        // A move that does not pay into free room does not pay either if others must make room.
         if whole <= config.hysteresis * price(config, bytes) {
             continue;
         }
@@ -119,8 +119,8 @@ fn promote(config: &OnlineConfig, candidates: &mut [Candidate]) -> bool {
     moved
 }
 
-/// Demotes from an overfull tier, coldest first, what the plan would not have there, where the bytes
-/// that spilled from the others are worth more.
+/// Demotes sites from an overfull tier, coldest first, if the plan does not keep them there and the
+/// spilled bytes of the others are worth more.
 fn relieve(
     config: &OnlineConfig,
     candidates: &mut [Candidate],

@@ -15,7 +15,7 @@ const MIB: u64 = 1 << 20;
 const FAST: TierIndex = TierIndex(0);
 const SLOW: TierIndex = TierIndex(1);
 
-/// A machine in which each request is granted at once.
+/// A machine that grants each request at once.
 struct Machine {
     online: Online,
     tiers: BTreeMap<SiteId, TierIndex>,
@@ -111,7 +111,7 @@ fn a_move_that_does_not_pay_for_itself_is_not_made_and_the_plan_says_so() {
 #[test]
 fn an_overfull_tier_lets_cold_data_go_and_asks_again_for_the_hot() {
     let mut machine = Machine::new(4 * MIB);
-    // All was meant for the fast tier by default; the hot site came last and spilled.
+    // All data was placed in the fast tier by default; the hot site came last and spilled.
     let decision = machine.epoch(&[(0, 4 * MIB), (900_000, 3 * MIB)]);
     assert_eq!(moves(&decision), [(2, SLOW), (3, FAST)]);
     assert!(
@@ -157,7 +157,7 @@ fn what_spilled_is_asked_for_until_it_has_come() {
         let outcomes: Vec<Outcome> = decision.actions.iter().map(&mut outcome).collect();
         machine.online.learn(&outcomes);
     }
-    // What was denied is left alone for an epoch.
+    // A denied move is not retried for an epoch.
     assert_eq!(asked, [(0, 3), (1, 3), (3, 3)]);
 }
 
@@ -197,7 +197,7 @@ fn what_was_busy_is_tried_in_the_next_epoch_and_what_was_denied_ever_more_rarely
         tried
     };
     assert_eq!(tried(&Fate::Busy("pinned".into())), Vec::from_iter(0..12));
-    // Shared since a fork, until the child has ended.
+    // The memory is shared after a fork, until the child has ended.
     assert_eq!(tried(&Fate::Denied("shared".into())), [0, 2, 5, 10]);
     assert_eq!(tried(&Fate::Moved), [0]);
 }

@@ -1,8 +1,8 @@
-//! Caps: the most of the fast tier that a group may have, applied to what the policy sees and to what
-//! it wants.
+//! Caps: the most of the fast tier that a control group may use, applied to the input and the
+//! output of the policy.
 //!
-//! Beyond the group's hottest units the policy is shown none of its heat, and none of them is
-//! wanted. The room goes to others.
+//! The heat of units beyond the group's hottest ones is hidden from the policy, and none of them is
+//! wanted. The room goes to other groups.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -11,8 +11,8 @@ use isotherm_model::page::PageIndex;
 
 use super::groups::Groups;
 
-/// Takes the ranks away from the units beyond each group's cap: of equal rank those that are
-/// fast already keep theirs, then the older ones.
+/// Sets the ranks of units beyond each group's cap to zero. Among equal ranks the units that are
+/// already fast keep theirs, then the older ones.
 pub(super) fn hide(groups: &Groups, ranks: &mut [u64], fast: &[bool]) {
     let all = (0..ranks.len() as u32).map(PageIndex);
     for page in beyond(groups, ranks, fast, all) {
@@ -20,7 +20,7 @@ pub(super) fn hide(groups: &Groups, ranks: &mut [u64], fast: &[bool]) {
     }
 }
 
-/// Takes the units beyond each group's cap from what is wanted.
+/// Removes the units beyond each group's cap from the wanted ones.
 pub(super) fn cut(groups: &Groups, ranks: &[u64], fast: &[bool], wanted: &mut Vec<PageIndex>) {
     let beyond = beyond(groups, ranks, fast, wanted.iter().copied());
     let beyond: BTreeSet<PageIndex> = beyond.into_iter().collect();

@@ -1,9 +1,9 @@
-//! Floors: fast memory that a group keeps whatever others do.
+//! Floors: fast memory that a control group keeps regardless of other groups.
 //!
-//! The policy decides first and knows nothing of floors. Where it wants less of a group than the
-//! group's *due*, more of the group is wanted, and the coldest of what is nobody's due gives way.
-//! The due is the floor, or what the group has with any heat in the last epochs where that is less:
-//! a floor is no right to keep cold data in fast memory. A cap wins.
+//! The policy decides first and ignores floors. If it wants less of a group than the group's *due*,
+//! more of the group is added, and the coldest units that are not due are dropped. The due is the
+//! floor, or the group's memory with any heat in the last epochs if that is less: a floor does not
+//! keep cold data in fast memory. A cap has precedence.
 //!
 //! ```text
 //! capacity 4, floor of b 2       hottest first
@@ -11,12 +11,12 @@
 //! wanted                         a1 a2    b1 b2      b2 has some heat; a3 gives way
 //! ```
 //!
-//! What the kernel moves as a whole is due and added as a whole, so that a group may have up to a huge page
-//! more than its floor: a part of one would be taken back, and the floor broken by all of it. Where the tier
-//! has no room to round all floors up, the huge pages that go beyond them give way first.
+//! Units that the kernel moves as a whole are due and added as a whole, so a group may have up to a
+//! huge page more than its floor: demoting one part demotes all of it, and breaks the floor. If the
+//! tier has no room to round all floors up, the huge pages beyond the floors are dropped first.
 //!
-//! What was added here is hidden from the policy in the next epoch, together with its room: the policy
-//! would offer that room to others again and again.
+//! In the next epoch the added units and their room are hidden from the policy. Otherwise it would
+//! offer that room to other groups again and again.
 
 use std::cmp::Reverse;
 
@@ -26,39 +26,39 @@ use super::groups::Groups;
 use super::huge_page_groups::HugePageGroups;
 use super::index::Index;
 
-/// What is due to each group, and what is kept for that alone.
+/// The units that are due to each group, and the units that are kept only for a floor.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Floors {
-    /// Units, by group.
+    /// Number of units due, by group.
     due: Vec<usize>,
     /// Units that were wanted in the epoch before only because they were due.
     lifted: Vec<PageIndex>,
 }
 
-/// Whether a unit is kept for a floor; what is more so stays longer.
+/// Whether a unit is kept for a floor, in ascending priority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Due {
     No,
-    /// Of a huge page that goes beyond the floor.
+    /// Part of a huge page that extends beyond the floor.
     Rounding,
     Yes,
 }
 
-/// What is known of the units: lists by their number.
+/// The state of the units: lists indexed by their number.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlacementState<'a> {
-    /// Heat, weighed by priorities.
+    /// Heat, weighted by priorities.
     pub ranks: &'a [u64],
-    /// Which units are fast.
+    /// True for units that are fast.
     pub fast: &'a [bool],
-    /// Which may be moved now.
+    /// True for units that may be moved now.
     pub movable: &'a [bool],
-    /// Which of them move together.
+    /// Units that move together.
     pub grains: &'a HugePageGroups,
 }
 
 impl PlacementState<'_> {
-    /// True where a unit is fast or can be, with all that move with it.
+    /// True if a unit is fast or can be, with all units that move with it.
     fn may_be_fast(&self, page: PageIndex) -> bool {
         let mut together = self.grains.with(&page).iter();
         together.all(|page| self.fast[page.at()] || self.movable[page.at()])
@@ -66,7 +66,7 @@ impl PlacementState<'_> {
 }
 
 impl Floors {
-    /// Learns what is due in this epoch.
+    /// Computes the units due in this epoch.
     pub(super) fn begin(&mut self, groups: &Groups, index: &Index, fast: &[bool]) {
         let warm = groups.members(index.warm());
         let due = groups.bounds().iter().zip(warm);
@@ -75,24 +75,25 @@ impl Floors {
         self.keep(fast);
     }
 
-    /// Keeps what is fast still.
+    /// Drops lifted units that are no longer fast.
     pub(super) fn keep(&mut self, fast: &[bool]) {
         let is_fast = |page: &PageIndex| fast.get(page.at()) == Some(&true);
         self.lifted.retain(is_fast);
     }
 
-    /// Forgets what was kept, because units have other numbers now.
+    /// Forgets the lifted units, because units have new numbers.
     pub(super) fn forget(&mut self) {
         self.lifted.clear();
     }
 
-    /// Units that are kept for a floor alone.
+    /// Number of units that are kept only for a floor.
     #[cfg(test)]
     pub(super) fn kept(&self) -> usize {
         self.lifted.len()
     }
 
-    /// Hides from the policy what was kept for a floor alone. Returns how many units of room that takes.
+    /// Hides from the policy the units that are kept only for a floor. Returns the units of room
+    /// that they use.
     pub(super) fn hide(&self, ranks: &mut [u64], fast: &mut [bool]) -> usize {
         for page in &self.lifted {
             (ranks[page.at()], fast[page.at()]) = (0, false);
@@ -100,8 +101,8 @@ impl Floors {
         self.lifted.len()
     }
 
-    /// Adds to what is wanted what is due and not wanted, and takes from it what finds no room then.
-    /// What finds no room although it is due, in a tier that has become too small, is due no more.
+    /// Adds the due units that are not wanted, and removes wanted ones that then have no room. Due
+    /// units without room, in a tier that has become too small, lose their due.
     pub(super) fn lift(
         &mut self,
         groups: &Groups,
@@ -116,7 +117,8 @@ impl Floors {
         let (lifted, due) = self.missing(groups, index, standing, wanted);
         wanted.extend(&lifted);
         is_wanted = marked(wanted, standing.ranks.len());
-        // What floors no longer need stays for an epoch if there is room: the policy has not seen it.
+        // Units that floors no longer need stay for an epoch if there is room: the policy has not
+        // ranked them yet.
         let mut released = std::mem::replace(&mut self.lifted, lifted);
         released.retain(|page| !is_wanted[page.at()]);
         let room = capacity.saturating_sub(wanted.len());
@@ -135,7 +137,7 @@ impl Floors {
         self.lifted.retain(|page| is_wanted[page.at()]);
     }
 
-    /// What is due beyond what is wanted, and how far each unit is due.
+    /// The due units that are not wanted, and the degree to which each unit is due.
     fn missing(
         &self,
         groups: &Groups,
@@ -152,7 +154,7 @@ impl Floors {
         let (mut missing, mut due) = (Vec::new(), vec![Due::No; ranks.len()]);
         for ((mut wanted, mut others), units) in wanted.into_iter().zip(others).zip(&self.due) {
             wanted.sort_unstable_by_key(|page| (Reverse(ranks[page.at()]), *page));
-            // What is fast already costs no move.
+            // Units that are already fast cost no move.
             let key = |page: &PageIndex| (fast[page.at()], ranks[page.at()]);
             others.sort_unstable_by_key(|page| (Reverse(key(page)), *page));
             let mut kept = wanted.len();
@@ -171,19 +173,19 @@ impl Floors {
         (missing, due)
     }
 
-    /// Fast units that each group may lose; below 0 where it has less than its due.
+    /// Fast units that each group may lose; below 0 if it has less than its due.
     pub(super) fn spare(&self, groups: &Groups, fast: &[bool]) -> Vec<i64> {
         let pages = (0..fast.len() as u32).map(PageIndex);
         let held = groups.members(pages.filter(|page| fast[page.at()]));
         let spare = held.into_iter().zip(&self.due);
-        // No list is as long as 2^63.
+        // No list has 2^63 entries.
         spare
             .map(|(held, due)| held.len() as i64 - *due as i64)
             .collect()
     }
 }
 
-/// Of so many units, which are in the list.
+/// A list of flags for the given number of units: true for those in `pages`.
 fn marked(pages: &[PageIndex], units: usize) -> Vec<bool> {
     let mut marked = vec![false; units];
     mark(&mut marked, pages);
@@ -196,7 +198,7 @@ fn mark<'a>(marked: &mut [bool], pages: impl IntoIterator<Item = &'a PageIndex>)
     }
 }
 
-/// Marks what a floor of so many units keeps, the best of it first.
+/// Marks the units that a floor of this size keeps, the best first.
 fn mark_due(due: &mut [Due], kept: &[PageIndex], units: usize, grains: &HugePageGroups) {
     let mut marked = 0;
     for page in kept {
@@ -224,7 +226,7 @@ mod tests {
     use isotherm_model::units::Bytes;
     use isotherm_model::watch::{Unit, UnitResidency};
 
-    /// Four units of the first group and four of the second, all warm but the last one.
+    /// Four units of the first group and four of the second, all warm except the last.
     fn machine(floors: [usize; 2]) -> (Groups, Index) {
         let held = |number: u64| UnitResidency {
             unit: Unit {
@@ -249,7 +251,7 @@ mod tests {
 
     const FAST: [bool; 8] = [false, false, false, false, true, false, false, false];
 
-    /// What is wanted in the end, and what of it for floors alone.
+    /// The units wanted in the end, and those wanted only for floors.
     fn lifted(floors: [usize; 2], capacity: usize, wanted: &[u32]) -> (Vec<u32>, Vec<u32>) {
         let (groups, index) = machine(floors);
         let mut floors = Floors::default();
@@ -269,13 +271,13 @@ mod tests {
 
     #[test]
     fn what_is_due_comes_in_and_the_coldest_of_the_rest_gives_way() {
-        // The fast unit first, then the hottest; neither what has no heat nor what cannot be moved.
+        // The fast unit first, then the hottest; cold and unmovable units are not lifted.
         assert_eq!(lifted([0, 2], 3, &[0, 1, 2]), (vec![0, 4, 6], vec![4, 6]));
         assert_eq!(
             lifted([0, 3], 4, &[0, 1, 2]),
             (vec![0, 1, 4, 6], vec![4, 6])
         );
-        // What the policy wants and cannot be moved keeps no promise.
+        // A wanted unit that cannot be moved does not fulfil a floor.
         assert_eq!(lifted([0, 1], 4, &[0, 5]), (vec![0, 4, 5], vec![4]));
     }
 

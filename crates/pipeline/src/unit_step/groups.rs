@@ -1,8 +1,8 @@
-//! What the operator says of control groups: the most and the least of the fast tier that they have,
-//! and what their heat weighs.
+//! The operator's settings for control groups: a cap and a floor of the fast tier, and the priority
+//! of their heat.
 //!
-//! A process obeys one entry: the longest name that is its control group's or that of a group above
-//! it. So no process counts in two entries, and floors can be added up.
+//! A process obeys one entry: the longest name that is its control group or a group above it. So no
+//! process counts in two entries, and floors can be added.
 //!
 //! ```text
 //! entries           /system.slice        /system.slice/redis.service
@@ -18,15 +18,15 @@ use isotherm_model::watch::Observation;
 
 use super::index::Index;
 
-/// What heat weighs, in thousandths: 1,000 as it is, 4,000 four times.
+/// Weight of heat, in thousandths: 1,000 leaves it unchanged, 4,000 multiplies it by four.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Priority(pub u32);
 
 impl Priority {
-    /// Heat as it is.
+    /// Heat unchanged.
     pub const NORMAL: Self = Self(1_000);
 
-    /// A rank that weighs so much; what has any heat keeps some.
+    /// The weighted rank; a rank above 0 stays above 0.
     fn weigh(self, rank: u64) -> u64 {
         // A 64-bit number times a 32-bit one fits 128 bits.
         let weighed = u128::from(rank) * u128::from(self.0) / u128::from(Self::NORMAL.0);
@@ -35,14 +35,15 @@ impl Priority {
     }
 }
 
-/// What one entry says of the processes that obey it, all of them together.
+/// The settings of one entry, for all processes that obey it together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupLimit {
-    /// The most of the fast tier that they may have; None for as much as there is. It wins over the floor.
+    /// Most bytes of the fast tier for them; `None` for no limit. It has precedence over the floor.
     pub cap: Option<Bytes>,
-    /// What they keep of it whatever others do, as long as they have so much with any heat.
+    /// Bytes of it that they keep regardless of others, as long as they have that much with any
+    /// heat.
     pub floor: Bytes,
-    /// What their heat weighs beside that of others.
+    /// Weight of their heat compared with others.
     pub priority: Priority,
 }
 
@@ -74,19 +75,19 @@ pub(super) fn entry_of<'a>(
 /// An entry in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bounds {
-    /// Units that may be fast: whole ones, so that the cap holds.
+    /// Most units that may be fast, rounded down, so that the cap holds.
     pub cap: usize,
-    /// Units that are kept: one begun counts, so that the floor holds.
+    /// Units that are kept, rounded up, so that the floor holds.
     pub floor: usize,
-    /// What heat weighs.
+    /// Weight of heat.
     pub priority: Priority,
 }
 
-/// The entries, and which of them each unit obeys.
+/// The entries, and the entry of each unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Groups {
     bounds: Vec<Bounds>,
-    /// By number of the unit; None where no entry fits.
+    /// By number of the unit; `None` if no entry applies.
     of: Vec<Option<u32>>,
 }
 
@@ -96,7 +97,7 @@ impl Groups {
         Self { bounds, of }
     }
 
-    /// Who obeys which entry in this epoch.
+    /// Finds the entry of each process in this epoch.
     pub(super) fn find(
         limits: &BTreeMap<String, GroupLimit>,
         seen: &Observation,
@@ -131,7 +132,7 @@ impl Groups {
         &self.bounds
     }
 
-    /// Those of some units that obey an entry, by entry.
+    /// The given units that obey an entry, by entry.
     pub(super) fn members(&self, pages: impl Iterator<Item = PageIndex>) -> Vec<Vec<PageIndex>> {
         let mut members = vec![Vec::new(); self.bounds.len()];
         for page in pages {

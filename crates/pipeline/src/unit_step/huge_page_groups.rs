@@ -1,9 +1,9 @@
-//! Units that the kernel moves together: those in one of its huge pages.
+//! Units that the kernel moves together: those in one huge page.
 //!
-//! A huge page goes as a whole, whichever of its addresses is named. Where units are smaller, to
-//! decide about them one by one would send a hot one in and a cold one out in turn, and the page to
-//! and fro with them. So the units of a huge page share its heat, are all wanted or none, and are
-//! moved in one go.
+//! The kernel moves a huge page as a whole, for any address in it. If units are smaller and are
+//! decided one by one, a hot unit enters the fast tier and a cold one leaves it in turn, and the
+//! whole page moves back and forth. So the units of a huge page share its heat, are all wanted or
+//! none, and are moved in one action.
 
 use std::collections::BTreeSet;
 
@@ -15,16 +15,16 @@ use super::index::{Index, UnitState};
 #[derive(Clone, Debug, Default)]
 pub(super) struct HugePageGroups {
     grains: Vec<Vec<PageIndex>>,
-    /// The huge page of a unit, by number of the unit. Empty where there are none.
+    /// The huge page of a unit, by number of the unit. Empty if there are no huge pages.
     of: Vec<Option<u32>>,
 }
 
 impl HugePageGroups {
-    /// Those of all units that are there.
+    /// Finds the huge pages of all existing units.
     pub(super) fn find(index: &Index, unit_bytes: u64) -> Self {
         let is_part = |known: &UnitState| known.grain > unit_bytes;
         let mut found = Self::default();
-        // Units as large as a huge page, the default, cost no walk through the index.
+        // Units as large as a huge page, the default, need no walk through the index.
         if !index.known().iter().any(is_part) {
             return found;
         }
@@ -41,7 +41,7 @@ impl HugePageGroups {
                 found.grains.push(Vec::new());
                 last = whole;
             }
-            // There are no more of them than units, whose numbers have 32 bits.
+            // There are no more huge pages than units, whose numbers have 32 bits.
             found.of[page.at()] = u32::try_from(found.grains.len() - 1).ok();
             if let Some(members) = found.grains.last_mut() {
                 members.push(page);
@@ -50,19 +50,19 @@ impl HugePageGroups {
         found
     }
 
-    /// The units that move with this one, itself included.
+    /// The units that move with this one, including itself.
     pub(super) fn with<'a>(&'a self, page: &'a PageIndex) -> &'a [PageIndex] {
         let number = self.of.get(page.at()).copied().flatten();
         let members = number.and_then(|number| self.grains.get(number as usize));
         members.map_or(std::slice::from_ref(page), Vec::as_slice)
     }
 
-    /// True for one unit of those that move together, which stands for all.
+    /// True for one unit of each group that moves together; it represents the group.
     pub(super) fn is_first(&self, page: PageIndex) -> bool {
         self.with(&page).first() == Some(&page)
     }
 
-    /// What the units that move with this one come to together, such as their resident bytes.
+    /// A sum over the units that move with this one, such as their resident bytes.
     pub(super) fn sum(
         &self,
         index: &Index,
@@ -74,8 +74,8 @@ impl HugePageGroups {
         values.fold(0, u64::saturating_add)
     }
 
-    /// Gives the units of a huge page equal parts of its rank, rounded up: what was seen is never
-    /// worth nothing.
+    /// Gives the units of a huge page equal parts of its rank, rounded up: an observed access never
+    /// becomes a rank of zero.
     pub(super) fn level(&self, ranks: &mut [u64]) {
         for members in &self.grains {
             let ranked = members.iter().map(|member| ranks[member.at()]);
@@ -87,7 +87,8 @@ impl HugePageGroups {
         }
     }
 
-    /// Of units in the order in which they are wanted, those that find room, each with all that move with it.
+    /// The units that find room, from units in the order of preference, each with all units that
+    /// move with it.
     pub(super) fn fitting(&self, pages: &[PageIndex], mut room: usize) -> Vec<PageIndex> {
         if self.grains.is_empty() {
             return pages.iter().copied().take(room).collect();
@@ -103,7 +104,7 @@ impl HugePageGroups {
         fitting
     }
 
-    /// Takes back what is wanted only in part.
+    /// Drops huge pages of which only a part is wanted.
     pub(super) fn make_whole(&self, wanted: &mut [bool]) {
         for members in &self.grains {
             let whole = members.iter().all(|member| wanted[member.at()]);

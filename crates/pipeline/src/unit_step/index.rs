@@ -1,8 +1,8 @@
-//! Units as dense numbers, in the order in which they were first seen.
+//! Assigns dense numbers to units, in the order of first observation.
 //!
-//! Policies keep what they learnt of a page under its number, so a number is never given to
-//! another unit: those of units that are gone stay empty until there are more of them than of
-//! living ones. Then all units are numbered anew, and the policy begins afresh.
+//! Policies store the state of a page under its number, so a number is never reused: the numbers of
+//! removed units stay empty until they outnumber the living units. Then all units are renumbered,
+//! and the policy starts again without state.
 
 use std::collections::BTreeMap;
 
@@ -10,18 +10,18 @@ use isotherm_model::batch::Process;
 use isotherm_model::page::PageIndex;
 use isotherm_model::watch::{Unit, UnitResidency};
 
-/// Numbers that may be empty before it is worth losing what the policy has learnt: 4,096 units of
-/// 2 MiB are 8 GiB of programs that ended, and some 0.3 MiB of lists.
+/// Empty numbers up to which the policy's state is worth keeping: 4,096 units of 2 MiB are 8 GiB of
+/// programs that ended, and some 0.3 MiB of lists.
 pub(super) const EMPTY_AT_LEAST: usize = 4096;
 
-/// Epochs for which a unit counts as warm after it was last seen accessed: as many as Payback looks
-/// ahead. Samples are few; a unit that is used all the time is not seen in every epoch.
+/// Epochs for which a unit counts as warm after its last observed access: the horizon of Payback.
+/// Samples are sparse; a unit in constant use is not sampled in every epoch.
 const WARM_EPOCHS: u8 = 8;
 
-/// What is known of a unit.
+/// The state of a unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct UnitState {
-    /// None where the unit is gone.
+    /// `None` if the unit no longer exists.
     pub unit: Option<Unit>,
     /// Bytes resident.
     pub resident: u64,
@@ -31,14 +31,14 @@ pub(super) struct UnitState {
     pub grain: u64,
     /// Epochs for which it still counts as warm.
     warm: u8,
-    /// In this epoch's observation.
+    /// True if it is in this epoch's observation.
     seen: bool,
 }
 
-/// The units by number and the numbers by unit.
+/// The units by number, and the numbers by unit.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    /// By process and address, so that the units in a range are found without walking the range.
+    /// By process and address, to find the units of a range without walking the range.
     numbers: BTreeMap<Unit, u32>,
     known: Vec<UnitState>,
 }
@@ -49,7 +49,7 @@ impl Index {
         &self.known
     }
 
-    /// The unit with this number, to be changed.
+    /// The unit with this number, mutable.
     pub(super) fn known_mut(&mut self, page: PageIndex) -> Option<&mut UnitState> {
         self.known.get_mut(page.at())
     }
@@ -60,13 +60,12 @@ impl Index {
         self.numbers.get(&unit).copied().map(PageIndex)
     }
 
-    /// Units that are there.
+    /// Number of existing units.
     pub(super) fn living(&self) -> usize {
         self.numbers.len()
     }
 
-    /// Takes what is held now and forgets what is not. Returns true where the numbers of before
-    /// are void.
+    /// Updates the index to the present residency. Returns true if the former numbers are invalid.
     pub(super) fn update(
         &mut self,
         held: &[UnitResidency],
@@ -104,7 +103,7 @@ impl Index {
         self.renumber()
     }
 
-    /// Notes which units were accessed in the epoch, by their ranks.
+    /// Marks the units that were accessed in the epoch, by their ranks.
     pub(super) fn warm_up(&mut self, ranks: &[u64]) {
         for (known, rank) in self.known.iter_mut().zip(ranks) {
             known.warm = match rank {
@@ -123,7 +122,7 @@ impl Index {
 
     fn entry(&mut self, unit: Unit) -> &mut UnitState {
         let next = self.known.len();
-        // Past 2^32 units there is no number left; the last one stands for all that come later.
+        // Above 2^32 units there is no free number; the last one represents all later units.
         let number = u32::try_from(next).unwrap_or(u32::MAX);
         let at = *self.numbers.entry(unit).or_insert(number) as usize;
         if at >= next {
@@ -148,7 +147,7 @@ impl Index {
         true
     }
 
-    /// All units that are there, by process and address.
+    /// All existing units, by process and address.
     pub(super) fn all(&self) -> impl Iterator<Item = (Unit, PageIndex)> {
         let numbers = self.numbers.iter();
         numbers.map(|(unit, number)| (*unit, PageIndex(*number)))
@@ -168,7 +167,7 @@ impl Index {
 }
 
 impl UnitState {
-    /// It was there in an epoch before.
+    /// True if it existed in an epoch before.
     const fn seen_before(&self) -> bool {
         self.unit.is_some()
     }

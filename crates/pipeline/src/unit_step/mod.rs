@@ -1,4 +1,4 @@
-//! The daemon's step: what was seen of all watched processes in an epoch becomes moves.
+//! The daemon's step: it turns the observations of all watched processes in an epoch into moves.
 //!
 //! ```text
 //! Observation --> index (dense numbers) --> ranks --> priorities, caps --> EpochPolicy --> caps, floors
@@ -6,9 +6,9 @@
 //!                 EpochReport <-- what is fast now <-- RangeExecutor <-- moves <------------+
 //! ```
 //!
-//! The policies are those of the simulator, and see what they see there. A unit of a process that
-//! ended vanishes with all that was known of it. No more is wanted fast than fits, whatever the
-//! policy says, and no more is promoted than demotions have in truth made room for.
+//! The policies are those of the simulator, with the same input. When a process ends, the state of
+//! its units is dropped. Regardless of the policy, the wanted units never exceed the capacity, and
+//! promotions never exceed the room that demotions have actually made.
 
 mod caps;
 mod floors;
@@ -43,45 +43,45 @@ pub use rank::Combine;
 use rank::Ranks;
 pub use report::{EpochReport, GroupShare, ProcessShare, Sums};
 
-/// Demoted at most before what fits into the room is promoted: some milliseconds of moving, and long enough that
-/// neighbours move together.
+/// Most bytes demoted before the promotions that fit the room: some milliseconds of moves, and long
+/// enough that neighbours move together.
 const BATCH_BYTES: u64 = 16 << 20;
-/// The same as a part of the fast tier: one sixteenth of it may be empty for want of time.
+/// The same as a fraction of the fast tier: one sixteenth of it may be empty if time runs out.
 const BATCH_PART: u64 = 16;
 
-/// How the step works.
+/// Settings of the step.
 #[derive(Clone, Debug)]
 pub struct UnitStepConfig {
     /// Size of a unit; a multiple of the page size.
     pub unit: Bytes,
     /// Size of the kernel's pages.
     pub page: Bytes,
-    /// Nodes of the fast tier, the one to be filled first in front.
+    /// Nodes of the fast tier, in the order of filling.
     pub fast_nodes: Vec<NodeId>,
-    /// Nodes that take what is demoted, likewise.
+    /// Nodes for demoted data, in the order of filling.
     pub slow_nodes: Vec<NodeId>,
-    /// How the hits of both kinds become one rank.
+    /// How the hits of both kinds are combined into one rank.
     pub combine: Combine,
-    /// Nothing is moved in truth: what the executor would have moved counts as moved.
+    /// True if no data really moves: moves that the executor would make count as made.
     pub modelled: bool,
 }
 
-/// What may change from epoch to epoch.
+/// Limits that may change from epoch to epoch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepLimits {
-    /// Accesses that one trace sample stands for; 0 counts as 1.
+    /// Accesses that one trace sample represents; 0 counts as 1.
     pub accesses_per_sample: u64,
     /// Bytes that may be moved in one epoch.
     pub moves: Bytes,
-    /// What holds for control groups, by the group's name: for its processes and those of groups
-    /// below it that are not named themselves.
+    /// Limits of control groups, by the group's name: for its processes and those of groups below
+    /// it without an entry of their own.
     pub groups: BTreeMap<String, GroupLimit>,
 }
 
-/// Makes a policy that has seen nothing yet.
+/// Makes a policy without observations.
 pub type MakePolicy = Box<dyn Fn() -> Box<dyn EpochPolicy>>;
 
-/// The step and what it keeps from epoch to epoch.
+/// The step and its state between epochs.
 pub struct UnitStep {
     config: UnitStepConfig,
     make: MakePolicy,
@@ -91,14 +91,14 @@ pub struct UnitStep {
     ranks: Ranks,
     backoff: RetryBackoff<PageIndex>,
     floors: Floors,
-    /// What the epoch that begins will bring, where somebody knows.
+    /// The accesses of the epoch that begins, if known.
     coming: Option<Vec<AccessReport>>,
-    /// Kept for its memory.
+    /// Kept to reuse its memory.
     wanted: Vec<PageIndex>,
 }
 
 impl UnitStep {
-    /// A step that has seen nothing yet. `make` is called again when all units are numbered anew.
+    /// A step without observations. `make` is called again when all units are renumbered.
     #[must_use]
     pub fn new(config: UnitStepConfig, make: MakePolicy) -> Self {
         Self {
@@ -115,13 +115,13 @@ impl UnitStep {
         }
     }
 
-    /// Says what will be accessed in the epoch that begins when the next one is taken: of a recording that is
-    /// known, and the oracle decides by it (TMP, table II). It counts for that one epoch.
+    /// Sets the accesses of the epoch that begins when the next one is processed. A recording knows
+    /// them, and the oracle decides by them (TMP, table II). They apply to that one epoch.
     pub fn set_next_epoch(&mut self, coming: Vec<AccessReport>) {
         self.coming = Some(coming);
     }
 
-    /// Takes one epoch: ranks, decides, has the executor move, and tells what became of it.
+    /// Processes one epoch: ranks, decides, has the executor move, and reports the outcomes.
     pub fn run(
         &mut self,
         seen: &Observation,
@@ -154,8 +154,8 @@ impl UnitStep {
         self.grains = HugePageGroups::find(index, unit);
         self.grains.level(&mut self.ranks.ranks);
         self.index.warm_up(&self.ranks.ranks);
-        // A source that is slowed looks in some epochs only. The others say nothing of memory, and that is not to say
-        // that it is cold.
+        // A slowed source scans in some epochs only. An epoch without a scan does not mean that
+        // memory is cold.
         let is_blind = hits == [0, 0] && self.coming.is_none();
         let moves = match is_blind && self.fast_bytes() <= seen.capacity.0 {
             true => self.stay(&mut report),
@@ -167,7 +167,7 @@ impl UnitStep {
         report
     }
 
-    /// What was seen of each unit in the epoch that was taken last.
+    /// The observations of each unit in the last processed epoch.
     pub fn seen(&self) -> impl Iterator<Item = UnitHeat> {
         let known = self.index.known().iter().zip(self.ranks.hits());
         known.filter_map(|(known, hits)| {
@@ -180,7 +180,7 @@ impl UnitStep {
         })
     }
 
-    /// Which units should be fast, and which moves bring that about as far as may be moved.
+    /// Decides which units should be fast, and the moves towards that within the limits.
     fn decide(
         &mut self,
         seen: &Observation,
@@ -197,7 +197,7 @@ impl UnitStep {
         let all = (0..fast.len() as u32).map(PageIndex);
         let movable = |page| !self.backoff.has(page, seen.epoch);
         let movable: Vec<bool> = all.map(movable).collect();
-        // Lent to all that decide, and taken back below.
+        // Lent to the functions that decide, and restored below.
         let grains = std::mem::take(&mut self.grains);
         let standing = PlacementState {
             ranks: &ranks,
@@ -223,7 +223,7 @@ impl UnitStep {
         moves
     }
 
-    /// Wants what is fast, and moves nothing.
+    /// Wants the units that are fast, and moves none.
     fn stay(&mut self, report: &mut EpochReport) -> Moves {
         let fast: Vec<bool> = self
             .index
@@ -237,7 +237,7 @@ impl UnitStep {
         Moves::default()
     }
 
-    /// Ranks of the units that are held now by what is seen of them in another epoch.
+    /// Ranks of the present units by the observations of another epoch.
     fn ranked(&self, sightings: &[AccessReport], limits: &StepLimits) -> Vec<u64> {
         let mut ranks = Ranks::default();
         let (unit, page) = (self.config.unit.0.max(1), self.config.page.0);
@@ -247,7 +247,7 @@ impl UnitStep {
         ranks.ranks
     }
 
-    /// Asks the policy, and makes its answer fit caps, floors and the tier.
+    /// Queries the policy, and fits its answer to caps, floors and the tier.
     fn wanted(
         &mut self,
         capacity: Bytes,
@@ -273,7 +273,7 @@ impl UnitStep {
         self.policy.decide(&view, chosen);
         chosen.retain(|page| page.at() < fast.len());
         caps::cut(groups, ranks, fast, chosen);
-        // A policy promises to keep to the capacity; this does not depend on it.
+        // A policy promises to keep the capacity; this code does not depend on it.
         self.floors
             .lift(groups, index, standing, capacity as usize, chosen);
         caps::cut(groups, ranks, fast, chosen);
@@ -285,8 +285,8 @@ impl UnitStep {
         wanted
     }
 
-    /// Promotes as far as there is room now, and demotes a batch where there is none for the next promotion: an
-    /// executor that stops in the middle leaves little of the fast tier empty.
+    /// Promotes as far as there is room now, and demotes a batch if there is none for the next
+    /// promotion. An executor that stops in the middle leaves little of the fast tier empty.
     fn carry_out(
         &mut self,
         moves: Moves,
@@ -312,7 +312,8 @@ impl UnitStep {
         }
     }
 
-    /// Divides promotions into those that fit into the fast tier as it is now and the others.
+    /// Divides promotions into those that fit into the present room of the fast tier and the
+    /// others.
     fn fitting(
         &self,
         promotions: Vec<PageIndex>,
@@ -328,7 +329,7 @@ impl UnitStep {
         })
     }
 
-    /// How many of the units that leave are one batch: at least one, with those that move with it.
+    /// Number of leaving units in one batch: at least one, with those that move with it.
     fn batch(&self, demotions: &[PageIndex], capacity: Bytes) -> usize {
         let most = BATCH_BYTES.min(capacity.0 / BATCH_PART).max(1);
         let mut bytes = 0_u64;
@@ -340,7 +341,7 @@ impl UnitStep {
         fits.count()
     }
 
-    /// Moves units to the first of the nodes that takes them.
+    /// Moves units to the first node that accepts them.
     fn move_to(
         &mut self,
         pages: &[PageIndex],
@@ -353,7 +354,7 @@ impl UnitStep {
         let together = pages.iter().flat_map(|page| self.grains.with(page));
         let mut left: Vec<PageIndex> = together.copied().collect();
         for (turn, node) in nodes.iter().enumerate() {
-            // By address, so that neighbours are moved together; nobody is served first here.
+            // By address, so that neighbours move together; there is no priority here.
             left.sort_unstable_by_key(|page| self.index.known()[page.at()].unit);
             let runs = moves::actions(&self.index, &left, self.config.unit.0, *node);
             let (actions, runs): (Vec<RangeAction>, Vec<_>) = runs.into_iter().unzip();
@@ -365,7 +366,8 @@ impl UnitStep {
                 for (page, share) in pages.iter().zip(shares(outcome, pages.len())) {
                     if !self.settle(*page, to_fast, share) {
                         left.push(*page);
-                        // The next epoch may have what was missing, and it was not the unit's own fault.
+                        // The next epoch may have the room or the time, and the unit itself was not
+                        // the cause.
                         elsewhere.extend((share.missed > 0).then_some(*page));
                     }
                 }
@@ -377,8 +379,8 @@ impl UnitStep {
         }
     }
 
-    /// Notes where a unit is, given the bytes of it that are at the target now. Returns true where
-    /// that is most of it.
+    /// Records the tier of a unit, given its bytes that are at the target now. Returns true if that
+    /// is most of it.
     fn settle(&mut self, page: PageIndex, to_fast: bool, share: Share) -> bool {
         let modelled = self.config.modelled;
         let Some(known) = self.index.known_mut(page) else {
@@ -386,7 +388,7 @@ impl UnitStep {
         };
         let there = share.there + if modelled { share.dry } else { 0 };
         let all = share.there + share.dry + share.not_there;
-        // Shares are of the bytes that have pages; the unit's own number may be a little older.
+        // Shares are of the bytes that have pages; the unit's own number may be slightly older.
         let there = u128::from(known.resident) * u128::from(there) / u128::from(all.max(1));
         let there = u64::try_from(there).unwrap_or(u64::MAX);
         let before = known.fast;
@@ -420,7 +422,7 @@ impl UnitStep {
     }
 }
 
-/// Bytes of a unit by what became of them.
+/// Bytes of a unit by their outcome.
 #[derive(Clone, Copy, Debug, Default)]
 struct Share {
     there: u64,
@@ -430,7 +432,7 @@ struct Share {
     missed: u64,
 }
 
-/// What became of each of the equal units in a run.
+/// The outcome of each of the equal units in a run.
 fn shares(outcome: &RangeOutcome, units: usize) -> Vec<Share> {
     let mut shares = vec![Share::default(); units];
     let unit = outcome.action.range.bytes.0 / (units as u64).max(1);

@@ -1,8 +1,8 @@
-//! Which of the policy's requests are carried out in this epoch, and in what order.
+//! Selects the policy's requests that are carried out in this epoch, and their order.
 //!
-//! Demotions make the room; promotions follow batch by batch, hottest first, as far as there is room in truth: a
-//! demotion that failed made none. No group is brought below its floor,
-//! not even for the epoch in which its own units change places.
+//! Demotions make the room. Promotions follow batch by batch, hottest first, as far as there is
+//! actual room: a failed demotion makes none. No group falls below its floor, even while its own
+//! units change places.
 
 mod demotion_queue;
 
@@ -15,8 +15,8 @@ use super::index::Index;
 use super::placement_requests::PlacementRequests;
 use demotion_queue::DemotionQueue;
 
-/// What is to be done: both lists in the order in which it should be. Of units that move together the
-/// first one stands for all.
+/// The moves: both lists in order of execution. The first of the units that move together
+/// represents all.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Moves {
     /// Coldest first.
@@ -67,8 +67,8 @@ pub(super) fn choose(
     moves
 }
 
-/// Neighbours of one process that go to the same node, as one action each run, and the units in
-/// each. The kernel is asked less often that way, and told of no page twice.
+/// Joins neighbours of one process that go to the same node: one action for each run, and the units
+/// in each. This needs fewer system calls and names no page twice.
 pub(super) fn actions(
     index: &Index,
     pages: &[PageIndex],

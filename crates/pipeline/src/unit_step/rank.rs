@@ -1,13 +1,13 @@
-//! The rank of a unit: what all sources together saw of it in an epoch.
+//! Computes the rank of a unit: the observations of all sources in an epoch.
 //!
 //! TMP (section IV) adds the hits of accessed bits and of trace samples, because on its machines
-//! both came in numbers of the same order (figure 2). Without a PMU they do not: a look at 1 GiB
-//! yields a quarter of a million accessed bits, a second of timer samples a thousand. So each
-//! source's hits are first turned into accesses that they stand for:
+//! both numbers had the same order of magnitude (figure 2). Without a PMU they do not: a scan of 1
+//! GiB yields a quarter of a million accessed bits, a second of timer samples a thousand. So each
+//! source's hits are first converted to the accesses that they represent:
 //!
-//! - a sample stands for as many as are made between two samples;
-//! - accessed bits tell *where*, not how often. Beside samples they stand together for as many
-//!   accesses as these do; alone, a hit stands for one read of every line of a page.
+//! - a sample represents the accesses between two samples;
+//! - accessed bits show *where*, not how often. Beside samples they represent in total the same
+//!   number of accesses as these; alone, a hit represents one read of every line of a page.
 //!
 //! [`Combine::Sum`] leaves the hits as they are, as TMP does.
 
@@ -15,26 +15,26 @@ use isotherm_model::watch::AccessReport;
 
 use super::index::Index;
 
-/// Bytes of a line of the cache, and so of what one access brings.
+/// Bytes of a cache line, and so of one access to memory.
 const LINE_BYTES: u64 = 64;
 
-/// How the hits of both kinds become one rank.
+/// The combination of the hits of both kinds into one rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Combine {
-    /// As accesses that they stand for.
+    /// Converted to the accesses that they represent.
     #[default]
     Balanced,
-    /// Added as they are (TMP, section IV).
+    /// Added unchanged (TMP, section IV).
     Sum,
 }
 
-/// Hits of an epoch by unit and kind, and the ranks made of them. Keeps its lists between epochs.
+/// Hits of an epoch by unit and kind, and the ranks from them. Keeps its lists between epochs.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Ranks {
     hits: [Vec<u64>; 2],
     /// By number of the unit.
     pub ranks: Vec<u64>,
-    /// Rank that one hit of the source added that chance has most to say in.
+    /// Rank of one hit of the source whose hits vary most by chance.
     pub hit: u64,
 }
 
@@ -47,8 +47,8 @@ impl Ranks {
             .map(|(bit, sample)| [*bit, *sample])
     }
 
-    /// Ranks every unit by what was seen in this epoch, in which a sample stands for so many accesses. Returns
-    /// the hits of each kind that fell on a unit.
+    /// Ranks every unit by the observations of this epoch; a sample represents the given number of
+    /// accesses. Returns the hits of each kind that fell on a unit.
     pub(super) fn take(
         &mut self,
         index: &Index,
@@ -86,7 +86,7 @@ impl Ranks {
     }
 }
 
-/// `hits` times a fraction, rounded down; a hit is never worth nothing.
+/// `hits` times a fraction, rounded down; a hit never becomes zero.
 fn scaled(hits: u64, (times, over): (u64, u64)) -> u64 {
     if hits == 0 {
         return 0;
@@ -96,8 +96,8 @@ fn scaled(hits: u64, (times, over): (u64, u64)) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
 }
 
-/// Spreads a sighting over the units in its range, each by the bytes that are resident in it:
-/// what is not there was not accessed. None is lost in rounding.
+/// Spreads a sighting over the units in its range, in proportion to their resident bytes: only
+/// resident memory was accessed. No hit is lost in rounding.
 fn spread(index: &Index, sighting: &AccessReport, unit_bytes: u64, hits: &mut [u64]) {
     let range = sighting.range;
     if range.bytes.0 == 0 || unit_bytes == 0 {

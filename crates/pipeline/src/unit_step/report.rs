@@ -1,4 +1,4 @@
-//! What an epoch of the daemon came to, for people and for metrics.
+//! The results of an epoch of the daemon, for people and for metrics.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use super::groups::{GroupLimit, entry_of};
 use super::index::Index;
 use super::rank::Ranks;
 
-/// One epoch.
+/// The results of one epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct EpochReport {
-    /// Which.
+    /// Number of the epoch.
     pub epoch: Epoch,
-    /// How long it took.
+    /// Length of the epoch.
     pub span: Nanos,
     /// Bytes of the fast tier that watched processes may use.
     pub capacity: Bytes,
     /// Bytes that watched processes have resident.
     pub resident: Bytes,
-    /// Of these, bytes in the fast tier when the epoch's moves were done.
+    /// Of these, bytes in the fast tier after the epoch's moves.
     pub fast: Bytes,
     /// Bytes that the policy wants there.
     pub wanted: Bytes,
@@ -31,36 +31,37 @@ pub struct EpochReport {
     pub wanted_units: Vec<Unit>,
     /// Units that are watched.
     pub units: usize,
-    /// Units that could not be moved and are left alone for a while.
+    /// Units that could not be moved and are in backoff.
     pub backoff: usize,
     /// Hits of accessed bits and of trace samples that fell on a unit.
     pub hits: [u64; 2],
-    /// Which kind of hits the next two count; None where there was no hit.
+    /// The kind of hits that the next two fields count; `None` if there was no hit.
     pub seen_by: Option<SourceKind>,
-    /// Accesses that were seen: trace samples where there were any, else accessed bits. The latter count a page once a
-    /// look however often it was accessed.
+    /// Observed accesses: trace samples if there were any, else accessed bits. The latter count a
+    /// page once per scan, regardless of its accesses.
     pub accesses: u64,
-    /// Of these, accesses to what was fast then.
+    /// Of these, accesses to memory that was fast at that time.
     pub accesses_fast: u64,
-    /// What the moves came to.
+    /// The outcome of the moves.
     pub moves: Sums,
     /// By process, in the order of the observation.
     pub processes: Vec<ProcessShare>,
-    /// By control group that something is said of, by name.
+    /// By control group with an entry, in the order of names.
     pub groups: Vec<GroupShare>,
     /// Reports of the sources, cumulative.
     pub sources: Vec<SourceReport>,
 }
 
 impl EpochReport {
-    /// Share of the accesses seen that the fast tier served; None where nothing was seen.
+    /// Share of the observed accesses that the fast tier served; `None` without accesses.
     #[must_use]
     pub fn hit_rate(&self) -> Option<f64> {
         (self.accesses > 0).then(|| self.accesses_fast as f64 / self.accesses as f64)
     }
 
-    /// Within which the share of all accesses lies in 95 of 100 epochs, if samples are taken by chance: Wilson's score
-    /// interval. None where accessed bits were counted, which are no sample of accesses.
+    /// Interval that contains the share of all accesses in 95 of 100 epochs, if samples are random:
+    /// Wilson's score interval. `None` if accessed bits were counted, which are not a sample of
+    /// accesses.
     #[must_use]
     pub fn hit_interval(&self) -> Option<[f64; 2]> {
         const DEVIATIONS: f64 = 1.96;
@@ -80,51 +81,51 @@ impl EpochReport {
 /// One process in an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProcessShare {
-    /// Which.
+    /// The process.
     pub process: Process,
     /// Its program.
     pub name: String,
     /// Its control group.
     pub control_group: String,
-    /// Why it cannot be seen well; empty where all is well.
+    /// Why it cannot be observed well; empty if it can.
     pub trouble: String,
     /// Bytes resident.
     pub resident: Bytes,
-    /// Of these, bytes in the fast tier when the epoch's moves were done.
+    /// Of these, bytes in the fast tier after the epoch's moves.
     pub fast: Bytes,
-    /// Accesses that were seen, of the kind that the report counts.
+    /// Observed accesses, of the kind that the report counts.
     pub accesses: u64,
-    /// Of these, accesses to what was fast then.
+    /// Of these, accesses to memory that was fast at that time.
     pub accesses_fast: u64,
 }
 
-/// The processes that obey what is said of a control group, in an epoch.
+/// The processes that obey one control group entry, in an epoch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct GroupShare {
-    /// The group's name, as it was given.
+    /// The group's name in the settings.
     pub name: String,
-    /// What is said of it.
+    /// Its settings.
     pub limit: GroupLimit,
-    /// How many processes obey it.
+    /// Number of processes that obey it.
     pub processes: usize,
     /// Bytes that they have resident.
     pub resident: Bytes,
-    /// Of these, bytes in the fast tier when the epoch's moves were done.
+    /// Of these, bytes in the fast tier after the epoch's moves.
     pub fast: Bytes,
-    /// Accesses that were seen, of the kind that the report counts, before the priority.
+    /// Observed accesses, of the kind that the report counts, before the priority.
     pub accesses: u64,
-    /// Of these, accesses to what was fast then.
+    /// Of these, accesses to memory that was fast at that time.
     pub accesses_fast: u64,
 }
 
-/// Bytes by what became of them.
+/// Bytes by outcome.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sums {
-    /// Moved to the fast tier; in a dry run what would have been.
+    /// Moved to the fast tier; in a dry run, bytes that would have been moved.
     pub promoted: Bytes,
-    /// Moved out of it, likewise.
+    /// Moved out of the fast tier; in a dry run, bytes that would have been moved.
     pub demoted: Bytes,
-    /// Where they should be before.
+    /// Already in the target tier.
     pub already_there: Bytes,
     /// Not moved, by the reason.
     pub not_moved: BTreeMap<String, Bytes>,
@@ -168,8 +169,8 @@ impl Sums {
     }
 }
 
-/// What is known before anything was moved. `modelled`: nothing is moved in truth, so it says little
-/// where the machine has something.
+/// The report before any move. `modelled`: no data really moves, so the machine's own placement
+/// says little.
 pub(super) fn begin(
     seen: &Observation,
     index: &Index,
@@ -214,7 +215,7 @@ pub(super) fn begin(
     report
 }
 
-/// The kind of hits by which accesses are counted: a sample is an access, an accessed bit only a page.
+/// The kind of hits that count as accesses: a sample is an access, an accessed bit only a page.
 const fn seen_by(totals: [u64; 2]) -> Option<SourceKind> {
     match totals {
         [0, 0] => None,
@@ -223,7 +224,7 @@ const fn seen_by(totals: [u64; 2]) -> Option<SourceKind> {
     }
 }
 
-/// Hits of one kind by process, of each unit in proportion to what of it was fast in the epoch.
+/// Hits of one kind by process, of each unit in proportion to its part that was fast in the epoch.
 fn by_units(index: &Index, ranks: &Ranks, kind: Option<SourceKind>) -> BTreeMap<Process, Placed> {
     let mut shares: BTreeMap<Process, Placed> = BTreeMap::new();
     let Some(kind) = kind else { return shares };
@@ -243,7 +244,7 @@ fn by_units(index: &Index, ranks: &Ranks, kind: Option<SourceKind>) -> BTreeMap<
     shares
 }
 
-/// What is where when all moves are done.
+/// Completes the report after all moves.
 pub(super) fn end(report: &mut EpochReport, index: &Index, limits: &BTreeMap<String, GroupLimit>) {
     let mut held: BTreeMap<Process, (u64, u64)> = BTreeMap::new();
     for known in index.known() {

@@ -1,4 +1,4 @@
-//! The step against a modelled machine that refuses, fills up and loses processes as it likes.
+//! Tests the step against a model of a machine that refuses moves, fills up and loses processes.
 
 mod day;
 mod groups;
@@ -23,21 +23,21 @@ const UNIT: u64 = 2 << 20;
 const FAST: NodeId = NodeId(0);
 const SLOW: NodeId = NodeId(1);
 
-/// Where every unit is, and which of them refuse.
+/// The node of every unit, and the units that refuse to move.
 #[derive(Clone, Debug, Default)]
 struct Machine {
     fast: BTreeMap<Unit, bool>,
     pinned: BTreeSet<Unit>,
     /// Every action, in order.
     log: Vec<(Unit, NodeId)>,
-    /// The most units that were fast at any moment.
+    /// The most units that were fast at any time.
     most: usize,
     dry: bool,
-    /// Units in a huge page, which moves as a whole; 0 as 1.
+    /// Units in a huge page, which moves as a whole; 0 counts as 1.
     grain: u64,
-    /// What becomes of every move to the fast node.
+    /// The fate of every move to the fast node.
     refusal: Option<Fate>,
-    /// Units that there is time to move; no end of it where that is none.
+    /// Units that there is still time to move; `None` for no limit.
     moves_left: Option<usize>,
 }
 
@@ -272,10 +272,10 @@ fn bits(unit: Unit, hits: u64) -> AccessReport {
 #[test]
 fn a_sample_counts_by_where_its_page_was_when_it_was_taken() {
     let mut machine = Machine::with((0..2).map(|number| unit(7, number)));
-    // It was moved in this epoch, when most of its samples had been taken.
+    // It was moved in this epoch, after most of its samples had been taken.
     machine.fast.insert(unit(7, 0), true);
     let mut seen = machine.observation(0, 1, &[(unit(7, 0), 30), (unit(7, 1), 10)]);
-    // Bits say how many pages were accessed and not how often, so they have no part in it.
+    // Bits show how many pages were accessed and not how often, so they are not counted.
     seen.access_reports.push(bits(unit(7, 0), 100_000));
     let placed = Placed {
         samples: 40,
@@ -289,7 +289,7 @@ fn a_sample_counts_by_where_its_page_was_when_it_was_taken() {
         (Some(SourceKind::TraceSamples), 40)
     );
     assert_eq!(report.processes[0].accesses_fast, 10);
-    // What a dry run imagines is in no page table.
+    // The result of a dry run is in no page table.
     let report = step("history", true).run(&seen, &limits(), &mut machine);
     assert_eq!(report.hit_rate(), Some(0.75));
 }
@@ -343,7 +343,7 @@ fn a_unit_that_cannot_leave_keeps_its_room_and_is_not_asked_every_epoch() {
         assert_eq!(machine.fast_units(), [unit(7, 0)], "epoch {epoch}");
         assert_eq!(report.moves.promoted, Bytes(0));
     }
-    // Asked in epochs 0, 2 and 5, the waits being 1, 2 and 4 epochs.
+    // Requested in epochs 0, 2 and 5: the backoffs are 1, 2 and 4 epochs.
     assert_eq!(machine.log.len(), 3, "{:?}", machine.log);
 }
 
@@ -372,7 +372,7 @@ fn the_oracle_takes_huge_pages_by_all_that_is_coming_to_them() {
     let mut machine = Machine::with((0..8).map(|number| unit(7, number)));
     machine.grain = 4;
     let mut step = step("oracle", false);
-    // Of one page a unit will be the hottest of all, of the other each unit will be warm.
+    // A unit of one page will be the hottest; of the other page each unit will be warm.
     let warm = (4..8).map(|number| samples(unit(7, number), 3));
     step.set_next_epoch(warm.chain([samples(unit(7, 0), 8)]).collect());
     step.run(&machine.observation(0, 4, &[]), &limits(), &mut machine);
@@ -408,7 +408,7 @@ fn a_dry_run_decides_as_if_it_had_moved() {
     assert_eq!(machine.log.len(), 2, "asked once, not in every epoch");
 }
 
-/// What happens in an epoch: heat by unit, which processes end, which units refuse.
+/// The events of an epoch: heat by unit, ending processes, refusing units.
 #[derive(Clone, Debug)]
 struct Turn {
     heat: Vec<u64>,
@@ -442,7 +442,7 @@ fn turns() -> impl Strategy<Value = Vec<Turn>> {
     prop::collection::vec(turn, 1..12)
 }
 
-/// All processes go through the turns. The reports and the machine at the end.
+/// Runs all processes through the turns. Returns the reports and the final machine.
 fn play(
     policy: &'static str,
     turns: &[Turn],
@@ -471,7 +471,7 @@ fn play(
             .filter(|(_, refuses)| **refuses);
         machine.pinned = pinned.map(|(unit, _)| *unit).collect();
         let seen = machine.observation(epoch as u32, capacity, &hot);
-        // After it was looked at and before anything is moved.
+        // After the observation and before the moves.
         machine
             .fast
             .retain(|unit, _| Some(unit.process.pid) != turn.ends);

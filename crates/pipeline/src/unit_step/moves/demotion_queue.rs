@@ -1,8 +1,8 @@
-//! Units that should leave the fast tier, handed out coldest first, and none that would bring its
-//! group below its floor.
+//! A queue of units that should leave the fast tier, coldest first. It holds back units whose
+//! demotion would bring their group below its floor.
 //!
-//! A group at its floor may still change its own units for hotter ones: a newcomer brings the group
-//! one unit that it may lose.
+//! A group at its floor may still exchange its own units for hotter ones: a newcomer allows the
+//! group to lose one unit.
 
 use std::collections::VecDeque;
 
@@ -10,11 +10,11 @@ use isotherm_model::page::PageIndex;
 
 use crate::unit_step::placement_requests::PlacementRequests;
 
-/// The units that should leave and have not been told to.
+/// The units that should leave and are not handed out yet.
 pub(super) struct DemotionQueue<'a> {
     requests: PlacementRequests<'a>,
     coldest: VecDeque<PageIndex>,
-    /// Passed over because their group had nothing to lose, by group.
+    /// Units that were held back because their group had none to lose, by group.
     held_back: Vec<VecDeque<PageIndex>>,
     /// Units that each group may lose.
     spare: Vec<i64>,
@@ -35,8 +35,8 @@ impl<'a> DemotionQueue<'a> {
         }
     }
 
-    /// Units that leave so many bytes of room for a newcomer. None, and nothing is changed, where
-    /// there are not enough.
+    /// Units that leave the given bytes of room for a newcomer. If there are not enough, returns
+    /// `None` and changes nothing.
     pub(super) fn beside(&mut self, newcomer: PageIndex, bytes: u64) -> Option<Vec<PageIndex>> {
         self.gain(newcomer, self.requests.units(newcomer));
         let group = self.requests.groups.of(newcomer);
@@ -52,7 +52,7 @@ impl<'a> DemotionQueue<'a> {
         Some(takes)
     }
 
-    /// Takes back what was handed out for a newcomer that does not come.
+    /// Puts back the units that were handed out for a newcomer that does not enter.
     pub(super) fn give_back(&mut self, newcomer: PageIndex, takes: Vec<PageIndex>) {
         self.gain(newcomer, -self.requests.units(newcomer));
         for page in takes.into_iter().rev() {
@@ -69,8 +69,8 @@ impl<'a> DemotionQueue<'a> {
         std::iter::from_fn(move || self.next(None))
     }
 
-    /// The coldest that may leave; where something of `group` comes, those held back of it first,
-    /// which are colder than all that follow.
+    /// The coldest unit that may leave. If a unit of `group` enters, the held-back units of this
+    /// group come first, which are colder than all that follow.
     fn next(&mut self, group: Option<usize>) -> Option<PageIndex> {
         let units = |page: &PageIndex| self.requests.units(*page);
         if let Some(group) = group

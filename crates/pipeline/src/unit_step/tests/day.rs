@@ -1,4 +1,4 @@
-//! A day of programs that start and end: what the step keeps is bounded by what lives.
+//! Tests a day of programs that start and end: the step's state is bounded by the living programs.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -21,11 +21,11 @@ const PROGRAMS: u32 = 24_000;
 /// Units of the fast tier.
 const CAPACITY: u64 = 24;
 
-/// Programs that are there at a time, on average, and the most units of one.
+/// Programs that run at one time, on average, and the most units of one.
 const AT_A_TIME: u32 = 20;
 const UNITS: u64 = 8;
 
-/// How many policies there are, and of how many pages the last one that decided keeps something.
+/// Number of living policies, and the number of pages with state in the one that decided last.
 #[derive(Clone, Debug, Default)]
 struct Policies {
     at_work: Rc<Cell<usize>>,
@@ -60,7 +60,7 @@ impl Drop for Counted {
     }
 }
 
-/// The machine of the day, and when its programs end.
+/// The machine of the day, and the end of each program.
 struct Day {
     epochs: u32,
     machine: Machine,
@@ -88,8 +88,8 @@ impl Day {
         (self.random >> 33) % below
     }
 
-    /// Programs begin, with numbers that others had an hour ago; some of their memory is fast at once,
-    /// as far as there is room, and some is pinned for all its life.
+    /// Starts programs with process numbers from an hour ago. Some of their memory is fast at once,
+    /// as far as there is room, and some is pinned for their whole life.
     fn begin(&mut self, epoch: u32) {
         let due = u64::from(PROGRAMS) * u64::from(epoch + 1) / u64::from(self.epochs);
         while u64::from(self.begun) < due {
@@ -113,7 +113,7 @@ impl Day {
         }
     }
 
-    /// What is seen of an epoch: about half of the units are accessed.
+    /// The observation of an epoch: about half of the units are accessed.
     fn observe(&mut self, epoch: u32) -> Observation {
         let units: Vec<Unit> = self.machine.fast.keys().copied().collect();
         let heat = |unit| (unit, self.next(40).saturating_sub(20));
@@ -129,7 +129,7 @@ impl Day {
         seen
     }
 
-    /// Programs end after they were looked at, and before anything is moved.
+    /// Ends programs after the observation and before the moves.
     fn end(&mut self, epoch: u32) {
         self.ends.retain(|_, end| *end > epoch);
         let (ends, machine) = (&self.ends, &mut self.machine);
@@ -143,7 +143,7 @@ impl Day {
     }
 }
 
-/// A floor, a cap, a priority, and a group that nothing is said of.
+/// A floor, a cap, a priority, and a group without an entry.
 fn limits() -> StepLimits {
     let units = |count: u64| Bytes(count * UNIT);
     let none = GroupLimit::default();
@@ -165,7 +165,7 @@ fn limits() -> StepLimits {
     }
 }
 
-/// Plays a day of so many epochs and looks after every one at what is kept.
+/// Runs a day of the given number of epochs and checks the kept state after each.
 fn nothing_is_left_after_a_day_of(epochs: u32, policy: &'static str) {
     let seed = 0x1507_6e12;
     println!("seed {seed}");
@@ -214,7 +214,8 @@ fn nothing_is_left_after_a_day_of(epochs: u32, policy: &'static str) {
         most_left_alone = most_left_alone.max(step.backoff.kept());
         lifted += step.floors.kept();
     }
-    // All of it happened: units were refused, floors kept some, and numbers were used up and given anew.
+    // All of it occurred: units were refused, floors kept some, and numbers were used up and
+    // assigned again.
     assert!(most_left_alone > 0 && lifted > 0 && renumbered > 10);
     assert_eq!(day.begun, PROGRAMS);
     day.end(u32::MAX);

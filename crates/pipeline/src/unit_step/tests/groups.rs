@@ -1,4 +1,5 @@
-//! Caps, floors and priorities: what groups have at the end of an epoch, whatever others do.
+//! Tests caps, floors and priorities: the memory of each group at the end of an epoch, under any
+//! load of others.
 
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::Unit;
@@ -7,7 +8,7 @@ use proptest::prelude::*;
 use super::{Machine, Turn, UNIT, all_units, limits, step, turns, unit};
 use crate::unit_step::{EpochReport, GroupLimit, Priority, StepLimits};
 
-/// What holds for the control group of a process.
+/// The settings for the control group of a process.
 fn group(pid: u32, limit: GroupLimit) -> (String, GroupLimit) {
     (format!("/services/{pid}"), limit)
 }
@@ -150,9 +151,10 @@ fn warm(turns: &[Turn], process: usize) -> u64 {
 }
 
 proptest! {
-    /// With any limit of moves a group never loses what its floor keeps; with none it has its floor at
-    /// the end of every epoch, or all that it has with any heat. Where floors are no whole huge pages and
-    /// the tier has no room to round them all up, a group has the whole ones of its floor.
+    /// With any limit of moves a group never loses the memory that its floor keeps. Without a limit
+    /// it has its floor at the end of every epoch, or all of its memory with any heat. If floors
+    /// are not multiples of a huge page and the tier has no room to round them all up, a group has
+    /// the whole huge pages of its floor.
     #[test]
     fn floors_are_kept_whatever_others_do(
         turns in turns(), floors in prop::array::uniform3(0_u64..7), more in 0_u64..12,

@@ -1,5 +1,5 @@
-//! The step by sources whose numbers are chance in part, as DAMON's are: what is moved is bounded by what changes, and
-//! fast memory is not left empty while what is known to be hot is slow.
+//! Tests the step with sources of random noise, such as DAMON: moves are bounded by real changes,
+//! and fast memory is not left empty while known hot data is slow.
 
 use isotherm_model::movement::AddressRange;
 use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
@@ -16,7 +16,7 @@ const SET: u64 = 12;
 const ALL: u64 = 64;
 const CAPACITY: u64 = 28;
 
-/// Looks of a report, and pages of a unit.
+/// Scans of a report, and pages of a unit.
 const LOOKS: u32 = 20;
 const PAGES: u64 = UNIT / 4096;
 
@@ -27,11 +27,11 @@ fn is_hot(number: u64, set: usize) -> bool {
     (SETS[set]..SETS[set] + SET).contains(&number)
 }
 
-/// DAMON: in each look one page of a region says whether all of it was accessed; after a report neighbours that were
-/// accessed alike are joined, and each region is cut in two somewhere. A page of the hot set is found accessed in three
-/// of four looks.
+/// DAMON: each scan checks one page of a region for all of it. After a report, neighbours with
+/// similar accesses are merged, and each region is split at a random point. A page of the hot set
+/// is found accessed in three of four scans.
 struct Damon {
-    /// Where regions end, in pages.
+    /// End of each region, in pages.
     ends: Vec<u64>,
     random: u64,
 }
@@ -118,7 +118,7 @@ impl Program {
         }
     }
 
-    /// What is seen of an epoch in which this set is hot.
+    /// The observation of an epoch in which this set is hot.
     fn epoch(&mut self, epoch: u32, set: usize) -> isotherm_model::watch::Observation {
         let mut seen = self.machine.observation(epoch, CAPACITY, &[]);
         // A second is ten reports, of which the last is read.
@@ -137,7 +137,7 @@ impl Program {
     }
 }
 
-/// A step whose moves cost what moving a unit takes.
+/// A step whose moves cost the time to move a unit.
 fn step_of_units() -> UnitStep {
     let costs = MoveCosts {
         moved_page: Nanos(2_000 * PAGES),
@@ -165,7 +165,7 @@ proptest! {
                 prop_assert!(fast >= SET - 1, "epoch {epoch}: {fast} of {SET} units are fast");
             }
         }
-        // Both sets once, and twice as much for what lies in a region with them by chance.
+        // Both sets once, and twice that for memory that shares a region with them by chance.
         prop_assert!(promoted <= 6 * SET, "{promoted} units were promoted");
     }
 
@@ -195,8 +195,9 @@ proptest! {
     }
 }
 
-/// A source that is slowed to an eighth looks in one epoch of eight. What it does not see in the others is not cold: a
-/// policy that learnt so would believe that heat never stays, and leave what becomes hot where it is.
+/// A source that is slowed to an eighth scans in one epoch of eight. Memory without hits in the
+/// others is not cold: a policy that learnt so would expect that heat never stays, and would not
+/// move newly hot data.
 #[test]
 fn an_epoch_in_which_no_source_looked_changes_nothing_and_teaches_nothing() {
     let mut program = Program::new(1);
@@ -208,7 +209,7 @@ fn an_epoch_in_which_no_source_looked_changes_nothing_and_teaches_nothing() {
     for epoch in 0..80 {
         let set = epoch as usize / 40;
         let looked = epoch % 8 == 0;
-        // A move pays within four epochs of so many accesses.
+        // A move pays within four epochs of this many accesses.
         let hot = (SETS[set]..SETS[set] + SET).map(|number| (unit(7, number), 2_000));
         let hot: Vec<(Unit, u64)> = hot.filter(|_| looked).collect();
         let seen = program.machine.observation(epoch, CAPACITY, &hot);
