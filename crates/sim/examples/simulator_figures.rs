@@ -1,10 +1,10 @@
-//! Prints what SPECIFICATION.md promises of the simulator and the epoch policies:
-//! `simulator_figures [ACCESSES [SEED ...]]`, four million accesses and seeds 1 to 3 unless told.
+//! Measures the promised figures of the simulator and the epoch policies: `simulator_figures
+//! [ACCESSES [SEED ...]]`, four million accesses and seeds 1 to 3 by default.
 //!
-//! First the speed, page accesses replayed a second with History on one core, then, for every
-//! generator, seed and capacity, the hit rate and the bytes moved of each policy. What SPECIFICATION.md
-//! promises follows in lines that begin with `reached` or `not reached`, which `bench/run policies`
-//! reads.
+//! First it prints the speed, page accesses replayed a second with History on one core, then, for
+//! every generator, seed and capacity, the hit rate and the bytes moved of each policy. Lines that
+//! begin with `reached` or `not reached` compare the figures with SPECIFICATION.md; `bench/run
+//! policies` reads them.
 
 use std::time::{Duration, Instant};
 
@@ -55,23 +55,23 @@ fn main() {
     tally.verdicts();
 }
 
-/// A promise, and whether it is kept here.
+/// Prints a promise, and whether this machine keeps it.
 fn verdict(what: &str, promised: &str, measured: &str, is_reached: bool) {
     let word = if is_reached { "reached" } else { "not reached" };
     println!("{word}: {what}: promised {promised}, measured {measured}");
 }
 
-/// How payback stands, over all cases.
+/// The results of payback over all cases.
 #[derive(Default)]
 struct Tally {
     cases: u32,
-    /// Cases in which it serves less than History, and by how much at most.
+    /// Cases in which it serves less than History, and the largest difference.
     below: u32,
     most_below: f64,
     /// Cases in which it serves less by more than chance explains.
     below_chance: u32,
     moved_more: u32,
-    /// Its hit rate over the oracle's on phases, and the capacity as one part in so many.
+    /// Its hit rate over the oracle's on phases, and the divisor of the capacity.
     of_oracle: Vec<(f64, u32)>,
 }
 
@@ -129,14 +129,15 @@ impl Tally {
 }
 
 /// Processor time of this thread so far, so that other programs on the machine do not count; the
-/// time of day where the kernel does not tell.
+/// time of day where the kernel does not report it.
 fn processor_time(start: Instant) -> Duration {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanoseconds = told.and_then(|text| text.split(' ').next()?.parse().ok());
     nanoseconds.map_or_else(|| start.elapsed(), Duration::from_nanos)
 }
 
-/// One GiB of pages, 64 million accesses, an eighth of it fast: million page accesses a second.
+/// One GiB of pages, 64 million accesses, an eighth of it fast. Returns million page accesses a
+/// second.
 fn speed(generator: &str, seed: u64) -> f64 {
     let settings = GeneratorSettings {
         seed,

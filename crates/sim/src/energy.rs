@@ -1,8 +1,8 @@
-//! Energy: a port, and the models behind it.
+//! The energy model of the simulator: a port, and the models that implement it.
 //!
-//! [`FlatPower`] charges every tier its background power by capacity and time, and every line by a
-//! fixed energy. Its numbers are round ones to compare placements by, not a machine's. [`DramPower`]
-//! knows the power states of ranks of DRAM.
+//! [`FlatPower`] charges every tier its background power by capacity and time, and every line a
+//! fixed energy. Its round numbers serve to compare placements; they are not of a real machine.
+//! [`DramPower`] models the power states of DRAM ranks.
 
 mod dram;
 mod port;
@@ -26,7 +26,7 @@ pub struct FlatTier {
     pub background_mw_per_gib: u64,
     /// Energy in picojoules to read a line of 64 bytes.
     pub read_pj: u64,
-    /// Energy in picojoules to write one.
+    /// Energy in picojoules to write a line of 64 bytes.
     pub write_pj: u64,
 }
 
@@ -69,7 +69,8 @@ impl EnergyModel for FlatPower {
             self.slow
         };
         let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
-        // Capacity times power times time may pass 128 bits only past any machine there can be.
+        // The product of capacity, power and time exceeds 128 bits only beyond any possible
+        // machine.
         let background = product(activity.capacity.0, activity.span.0)
             .saturating_mul(u128::from(tier.background_mw_per_gib))
             >> 30;

@@ -8,10 +8,10 @@
 //!                  epochs)
 //! ```
 //!
-//! [`simulate`] is the one entry point: a [`SimulationRequest`] in, a [`SimulationReport`] out. A workload is counted
-//! once an epoch, and every policy at every capacity is replayed on the same counts. Each is shown
-//! between two bounds, first come first allocated and the oracle that knows the exact counts of the
-//! epoch to come.
+//! [`simulate`] is the single entry point: a [`SimulationRequest`] in, a [`SimulationReport`] out.
+//! A workload is counted once an epoch, and every policy at every capacity is replayed on the same
+//! counts. Each result stands between two bounds: first come first allocated, and the oracle, which
+//! knows the exact counts of the epoch to come.
 //!
 //! ```
 //! use isotherm_model::units::{Bytes, Capacity};
@@ -28,7 +28,7 @@
 //! assert!(at.oracle.hit_rate() >= at.first_touch.hit_rate());
 //! ```
 //!
-//! Two tiers are modelled, fast and slow, as in every paper that Isotherm unites.
+//! Two tiers are modelled, fast and slow, as in every paper that Isotherm implements.
 //!
 //! Left out on purpose: reading traces and profiles (their own crates do), and caches (a trace holds
 //! the accesses that reach memory).

@@ -1,28 +1,28 @@
-//! The modelled machine: what an access, a byte and a moved page cost.
+//! The modelled machine: the cost of an access, a byte and a moved page.
 //!
-//! The time of an epoch is the longest of three: its accesses one after the other at their latency, divided by
-//! how many are under way at once; and for either tier its traffic at its bandwidth. Moved pages
-//! are added, because the program waits for them.
+//! The time of an epoch is the longest of three: its accesses one after the other at their latency,
+//! divided by the number in flight at once; and for either tier its traffic at its bandwidth. Moved
+//! pages are added, because the program waits for them.
 
 use isotherm_model::tier::{Emulation, Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_policy::epoch::MoveCosts;
 
-/// Bytes that one access brings from memory: a cache line.
+/// Bytes that one access transfers from memory: a cache line.
 pub const LINE: Bytes = Bytes(64);
 
-/// The page that a machine's time to move is of.
+/// The page size of a machine's move time.
 const PAGE: Bytes = Bytes(4096);
 
-/// Latency of ordinary DRAM, where nothing told.
+/// Latency of ordinary DRAM, used if none is reported.
 const DRAM: Nanos = Nanos(100);
 
 /// One kind of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelledTier {
-    /// Time of a load that reaches it.
+    /// Latency of a load that reaches it.
     pub read: Nanos,
-    /// Time of a store that reaches it.
+    /// Latency of a store that reaches it.
     pub write: Nanos,
     /// Bytes a second that can be read; 0 for no limit.
     pub read_bandwidth: u64,
@@ -30,16 +30,17 @@ pub struct ModelledTier {
     pub write_bandwidth: u64,
 }
 
-/// A fast and a slow tier, and what lies between.
+/// A fast and a slow tier, and the costs between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
-    /// The fast tier; its capacity is what a simulation varies.
+    /// The fast tier; a simulation varies its capacity.
     pub fast: ModelledTier,
-    /// The slow tier, large enough for everything.
+    /// The slow tier, large enough for all data.
     pub slow: ModelledTier,
-    /// Time that moving one page of 4 KiB takes, in either direction; larger ones take as much longer.
+    /// Time to move one page of 4 KiB, in either direction; larger pages take proportionally
+    /// longer.
     pub move_page: Nanos,
-    /// Accesses under way at once, at least 1: what the processors overlap.
+    /// Accesses in flight at once, at least 1: the overlap by the processors.
     pub overlap: u64,
 }
 
@@ -51,8 +52,8 @@ pub(crate) struct Traffic {
 }
 
 impl Machine {
-    /// DRAM beside CXL memory: round numbers of the published range. A page is 4 KiB copied at
-    /// 2 GB/s.
+    /// DRAM beside CXL memory: round numbers of the published range. A page is 4 KiB, copied at 2
+    /// GB/s.
     pub const CXL: Self = Self {
         fast: ModelledTier {
             read: DRAM,
@@ -82,7 +83,7 @@ impl Machine {
         ..Self::CXL
     };
 
-    /// HBM beside DRAM: the same latency, four times the bandwidth, 16 accesses under way.
+    /// HBM beside DRAM: the same latency, four times the bandwidth, 16 accesses in flight.
     pub const HBM: Self = Self {
         fast: ModelledTier {
             read: DRAM,
@@ -113,9 +114,9 @@ impl Machine {
             .map(|(_, machine)| *machine)
     }
 
-    /// The fastest and the slowest tier of a real or emulated machine, by what is known of them.
-    /// Where nothing told, the fastest is ordinary DRAM, the slowest takes as long as CXL memory,
-    /// and there is no limit of bandwidth.
+    /// The fastest and the slowest tier of a real or emulated machine, from their known properties.
+    /// If none are reported, the fastest is ordinary DRAM, the slowest has the latency of CXL
+    /// memory, and bandwidth is unlimited.
     #[must_use]
     pub fn of_tiers(tiers: &Tiers) -> Self {
         let (fast, slow) = (&tiers.all()[0], &tiers.all()[tiers.all().len() - 1]);
@@ -140,7 +141,7 @@ impl Machine {
         }
     }
 
-    /// What a policy that weighs moves is told, where a counted access stands for `accesses`.
+    /// The input of a policy that weighs moves, if a counted access represents `accesses`.
     #[must_use]
     pub const fn move_costs(&self, accesses: u64) -> MoveCosts {
         let saved = self.slow.read.saturating_sub(self.fast.read).0 / at_least_one(self.overlap);
@@ -165,7 +166,7 @@ const fn at_least_one(number: u64) -> u64 {
     if number == 0 { 1 } else { number }
 }
 
-/// A tier by what its firmware, a measurement or its emulation told.
+/// A tier from the properties reported by its firmware, a measurement or its emulation.
 fn known(tier: &Tier, latency: Nanos) -> ModelledTier {
     let latency = match tier.kind {
         TierKind::EmulatedFast => DRAM,
@@ -187,7 +188,7 @@ impl ModelledTier {
             + u128::from(traffic.writes) * u128::from(self.write.0)
     }
 
-    /// Nanoseconds to bring their lines at full bandwidth.
+    /// Nanoseconds to transfer their lines at full bandwidth.
     fn transfer(&self, traffic: Traffic) -> u128 {
         let time = |accesses: u64, bandwidth: u64| {
             let bytes = u128::from(accesses) * u128::from(LINE.0);
@@ -227,7 +228,7 @@ mod tests {
             overlap: 1_000_000,
             ..Machine::CXL
         };
-        // 25 million lines of 64 bytes at 25 GB/s take 64 ms, whatever is under way.
+        // 25 million lines of 64 bytes at 25 GB/s take 64 ms, regardless of the number in flight.
         assert_eq!(
             machine.time(NONE, traffic(25_000_000, 0), 0),
             Nanos(64_000_000)

@@ -1,8 +1,10 @@
-//! What a policy gets to see of an epoch: the sources of TMP's rank (section III-B, IV).
+//! The observations of an epoch that a policy receives: the sources of TMP's rank (section III-B,
+//! IV).
 //!
-//! The rank of a page is the sum of its accessed-bit hits (of the walks of an epoch, those that found its
-//! bit set) and its trace samples (one access in every so many). Each source can be used alone, which is
-//! the paper's piecemeal comparison (section VI-C); or a policy is given the exact counts.
+//! The rank of a page is the sum of its accessed-bit hits (the page table walks of an epoch that
+//! found its bit set) and its trace samples (one access in a fixed period). Each source can be used
+//! alone, which is the paper's piecemeal comparison (section VI-C); or a policy gets the exact
+//! counts.
 //!
 //! ```text
 //! accesses    a b a c | a a b a      two walks an epoch, one sample in three accesses
@@ -11,14 +13,15 @@
 //! rank                               a: 4   b: 2   c: 1
 //! ```
 //!
-//! That sum is of numbers of the same order only where samples are about as many as pages. *Balanced* is
-//! the rank of our daemon (`crates/pipeline/src/unit_step/rank.rs`): a sample stands for the accesses
-//! between two, and accessed bits for as many accesses together as the samples do.
+//! That sum adds numbers of the same magnitude only if there are about as many samples as pages.
+//! *Balanced* is the rank of our daemon (`crates/pipeline/src/unit_step/rank.rs`): a sample
+//! represents the accesses between two samples, and the accessed bits represent in total the same
+//! number of accesses as the samples.
 
-/// Which sources the rank sums.
+/// The sources that the rank sums.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MonitorSource {
-    /// Every access counts: no real source sees this much.
+    /// Every access counts: no real source observes all of them.
     #[default]
     Exact,
     /// Accessed bits alone.
@@ -27,12 +30,12 @@ pub enum MonitorSource {
     TraceSamples,
     /// TMP: the sum of both.
     Both,
-    /// The daemon: both, as accesses that they stand for.
+    /// The daemon: both, converted to the accesses that they represent.
     Balanced,
 }
 
 impl MonitorSource {
-    /// All of them.
+    /// All sources.
     pub const ALL: [Self; 5] = [
         Self::Exact,
         Self::AccessedBits,
@@ -60,21 +63,21 @@ impl MonitorSource {
     }
 }
 
-/// The sources and how closely they look.
+/// The sources and their resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Monitor {
-    /// Which sources the rank sums.
+    /// The sources that the rank sums.
     pub source: MonitorSource,
-    /// Walks of the page table in an epoch, evenly spaced over its accesses; 0 counts as 1. TMP walks
-    /// once a second, as long as its epoch.
+    /// Page table walks in an epoch, evenly spaced over its accesses; 0 counts as 1. TMP walks once
+    /// a second, which is the length of its epoch.
     pub walks: u32,
-    /// One access in so many is sampled; 0 counts as 1.
+    /// Accesses from one sample to the next; 0 counts as 1.
     pub period: u32,
 }
 
 impl Default for Monitor {
-    /// Exact; else one walk an epoch and one sample in 61 accesses: a prime, because loops over powers of two
-    /// show a sampler of such a period the same few pages again and again.
+    /// Exact; otherwise one walk an epoch and one sample in 61 accesses. 61 is a prime: loops over
+    /// powers of two would show a sampler of such a period the same few pages every time.
     fn default() -> Self {
         Self {
             source: MonitorSource::Exact,
@@ -94,7 +97,7 @@ impl Monitor {
     }
 }
 
-/// A monitor at work: the sampler's phase runs on from epoch to epoch.
+/// The state of a monitor: the sampler's phase continues from epoch to epoch.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
     monitor: Monitor,
@@ -102,7 +105,7 @@ pub(crate) struct Watch {
     walk: u32,
     /// The walk that last found each page's bit set, from 1.
     found: Vec<u32>,
-    /// Samples of each page in this epoch, where they are counted apart.
+    /// Samples of each page in this epoch, if they are counted separately.
     samples: Vec<u64>,
 }
 
@@ -166,9 +169,9 @@ impl Watch {
     }
 }
 
-/// Turns the hits of accessed bits in `ranks` and samples into accesses that they stand for, as the
-/// daemon does: a sample for `worth`, the bits together for as many as the samples. Without samples the
-/// bits are left as they are, because only their order counts then.
+/// Converts the accessed-bit hits in `ranks` and the samples into the accesses that they represent,
+/// as the daemon does: each sample represents `worth`, the bits in total as many as the samples.
+/// Without samples the bits are unchanged, because only their order matters then.
 fn balance(ranks: &mut [u64], samples: &[u64], worth: u64) {
     let sum = |hits: &[u64]| hits.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
     let (bits, all) = (sum(ranks), sum(samples).saturating_mul(worth));
@@ -176,7 +179,7 @@ fn balance(ranks: &mut [u64], samples: &[u64], worth: u64) {
         return;
     }
     for (rank, samples) in ranks.iter_mut().zip(samples) {
-        // The product of two 64-bit numbers fits 128 bits; a hit is never worth nothing.
+        // The product of two 64-bit numbers fits 128 bits; a hit never becomes zero.
         let share = u128::from(*rank) * u128::from(all) / u128::from(bits.max(1));
         let share = u64::try_from(share).unwrap_or(u64::MAX);
         let share = share.max(u64::from(*rank > 0));
@@ -207,7 +210,7 @@ mod tests {
         assert_eq!(ranks(MonitorSource::AccessedBits), [2, 2, 1]);
         assert_eq!(ranks(MonitorSource::TraceSamples), [2, 0, 0]);
         assert_eq!(ranks(MonitorSource::Both), [4, 2, 1]);
-        // Two samples stand for six accesses, and so do the five bits together.
+        // Two samples represent six accesses, and so do the five bits together.
         assert_eq!(ranks(MonitorSource::Balanced), [6 + 2, 2, 1]);
     }
 

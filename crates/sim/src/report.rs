@@ -1,4 +1,4 @@
-//! What a simulation found out.
+//! The results of a simulation.
 
 use isotherm_model::footprint::Footprint;
 use isotherm_model::units::{Bytes, Nanos};
@@ -40,38 +40,38 @@ impl PolicyResult {
 /// Every policy at one capacity of fast memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AtCapacity {
-    /// The capacity as asked for.
+    /// The capacity as requested.
     pub fast: Bytes,
     /// The whole pages that it holds.
     pub pages: u32,
     /// The lower bound: first come first allocated.
     pub first_touch: PolicyResult,
-    /// The upper bound of the hit rate: the oracle, given exact counts whatever the source.
+    /// The upper bound of the hit rate: the oracle, with exact counts for every source.
     pub oracle: PolicyResult,
-    /// The policies asked for, in that order.
+    /// The requested policies, in that order.
     pub policies: Vec<PolicyResult>,
 }
 
-/// All of a simulation.
+/// All results of a simulation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulationReport {
     /// Size of a page.
     pub page: Bytes,
-    /// What shares of fast memory are of.
+    /// The whole of which capacities are shares.
     pub footprint: Footprint,
     /// Number of epochs.
     pub epochs: usize,
-    /// Accesses replayed, weighted as their source weighs.
+    /// Replayed accesses, weighted by their source.
     pub accesses: u64,
-    /// Accesses left out because no site made what they reach.
+    /// Accesses that were left out because no site allocated their memory.
     pub left_out: u64,
-    /// What the policies saw.
+    /// The sources that the policies observe.
     pub source: MonitorSource,
-    /// Modelled time with everything in the fast tier.
+    /// Modelled time with all data in the fast tier.
     pub all_fast: Nanos,
-    /// Modelled time with everything in the slow tier.
+    /// Modelled time with all data in the slow tier.
     pub all_slow: Nanos,
-    /// Results by capacity, in the order asked for.
+    /// Results by capacity, in the order of the request.
     pub capacities: Vec<AtCapacity>,
 }
 
@@ -82,8 +82,8 @@ pub struct CurvePoint {
     pub fast: Bytes,
     /// Modelled time.
     pub time: Nanos,
-    /// Time lost against all fast, as a share of it: 0.25 is a quarter longer. Negative where
-    /// two tiers together have more bandwidth than the fast one.
+    /// Time lost against all fast, as a share of it: 0.25 is a quarter longer. Negative if two
+    /// tiers together have more bandwidth than the fast one.
     pub lost: f64,
 }
 
@@ -99,7 +99,7 @@ impl AtCapacity {
 }
 
 impl SimulationReport {
-    /// How much fast memory costs how much time under a policy, smallest memory first. Empty where
+    /// Modelled time for each size of fast memory under a policy, smallest memory first. Empty if
     /// the policy was not simulated.
     #[must_use]
     pub fn curve(&self, policy: &str) -> Vec<CurvePoint> {
@@ -116,8 +116,8 @@ impl SimulationReport {
         points
     }
 
-    /// The least fast memory, of the capacities simulated, with which the policy loses at most this
-    /// share of the all-fast time.
+    /// The least simulated capacity of fast memory with which the policy loses at most this share
+    /// of the all-fast time.
     #[must_use]
     pub fn fast_needed(&self, policy: &str, most_lost: f64) -> Option<Bytes> {
         self.curve(policy)

@@ -1,4 +1,4 @@
-//! What is to be simulated.
+//! The request for a simulation.
 
 use std::fmt;
 
@@ -10,8 +10,7 @@ use crate::machine::Machine;
 use crate::monitor::{Monitor, MonitorSource};
 use crate::workload::Workload;
 
-/// The shares of the footprint that are swept where nobody names any: 1/2 to 1/128. TMP, section
-/// VI-C, uses those from 1/8 on.
+/// The default shares of the footprint: 1/2 to 1/128. TMP, section VI-C, uses those from 1/8 on.
 pub const HALVINGS: [Capacity; 7] = [
     Capacity::Share(0.5),
     Capacity::Share(0.25),
@@ -22,24 +21,24 @@ pub const HALVINGS: [Capacity; 7] = [
     Capacity::Share(0.007_812_5),
 ];
 
-/// All that a simulation is made from.
+/// The input of a simulation.
 #[derive(Clone)]
 pub struct SimulationRequest<'a> {
-    /// What was accessed.
+    /// The accesses to replay.
     pub workload: &'a Workload,
-    /// What accesses and moves cost in time.
+    /// The time of accesses and moves.
     pub machine: Machine,
-    /// What they cost in energy.
+    /// Their energy.
     pub energy: &'a dyn EnergyModel,
     /// Capacities of the fast tier; shares are of the workload's footprint.
     pub capacities: Vec<Capacity>,
-    /// Names of epoch policies, and of site policies and `atmem` where the workload has sites; some
-    /// take a parameter behind `=`.
+    /// Names of epoch policies, and of site policies and `atmem` if the workload has sites; some
+    /// take a parameter after `=`.
     pub policies: Vec<String>,
-    /// What the epoch policies see.
+    /// The observations that epoch policies receive.
     pub monitor: Monitor,
-    /// Accesses for which one counted access stands, at least 1: times, energy and the worth of a
-    /// move are of so many.
+    /// Accesses that one counted access represents, at least 1: times, energy and the worth of a
+    /// move are computed for that many.
     pub accesses_per_count: u64,
 }
 
@@ -49,8 +48,8 @@ impl fmt::Debug for SimulationRequest<'_> {
     }
 }
 
-/// Policies that are bounds: each result stands between them anyway, or, as the fractional one, they
-/// bound a plan and say little of a run.
+/// Policies that are bounds: either each result already stands between them, or, as the fractional
+/// one, they bound a plan and mean little for a run.
 const BOUNDS: [&str; 6] = [
     "oracle",
     "first-come-first-allocated",
@@ -61,8 +60,8 @@ const BOUNDS: [&str; 6] = [
 ];
 
 impl<'a> SimulationRequest<'a> {
-    /// Every policy that can be replayed and is not a bound already, from 1/2 to 1/128 of the
-    /// footprint, on DRAM beside CXL memory, by exact counts. Change the fields to suit.
+    /// Every policy that can be replayed and is not already a bound, from 1/2 to 1/128 of the
+    /// footprint, on DRAM beside CXL memory, by exact counts. Callers change the fields as needed.
     #[must_use]
     pub fn new(workload: &'a Workload) -> Self {
         let is_bound = |name: &&str| BOUNDS.contains(name);
@@ -93,19 +92,19 @@ impl SimulationRequest<'_> {
     }
 }
 
-/// Why nothing was simulated.
+/// Why no simulation was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SimulateError {
     /// The list of capacities is empty.
     NoCapacity,
     /// No policy has this name.
     UnknownPolicy(String),
-    /// A parameter of a policy cannot be read or has no meaning, or the profile cannot be cut into
+    /// A parameter of a policy is malformed or out of range, or the profile cannot be divided into
     /// chunks.
     Parameter(String),
-    /// This policy places sites or parts of them, and the workload knows none.
+    /// This policy places sites or parts of them, and the workload has none.
     NeedsSites(String),
-    /// This source sees accesses in their order, which the workload does not know.
+    /// This source needs the order of accesses, which the workload does not hold.
     NeedsTrace(MonitorSource),
 }
 

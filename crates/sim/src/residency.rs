@@ -1,4 +1,4 @@
-//! Which pages are in the fast tier.
+//! Tracks the pages in the fast tier during a replay.
 
 use std::ops::Range;
 
@@ -37,8 +37,8 @@ impl Residency {
     }
 
     /// Makes these pages the fast ones. Pages from `known` on do not exist yet: they are allocated
-    /// fast when they are touched, which moves nothing. What does not fit, does not exist or is
-    /// named twice is passed over, whatever a policy asks for.
+    /// fast when they are touched, which needs no move. Pages that do not fit, do not exist or are
+    /// named twice are ignored, for every policy.
     pub(crate) fn adopt(&mut self, wanted: &[PageIndex], known: u32) -> Moves {
         std::mem::swap(&mut self.fast, &mut self.before);
         let old = std::mem::take(&mut self.pages);
@@ -67,8 +67,8 @@ impl Residency {
         }
     }
 
-    /// Pages that are touched for the first time enter while there is room, in that order, where
-    /// `may_enter` lets them.
+    /// Pages that are touched for the first time enter while there is room, in that order, if
+    /// `may_enter` is true for them.
     pub(crate) fn allocate(&mut self, new: Range<u32>, may_enter: impl Fn(PageIndex) -> bool) {
         for page in new.map(PageIndex) {
             if self.is_full() {
@@ -86,12 +86,12 @@ impl Residency {
         self.pages.len() >= self.capacity as usize
     }
 
-    /// How many pages it may hold.
+    /// Most pages that it may hold.
     pub(crate) const fn capacity(&self) -> u32 {
         self.capacity
     }
 
-    /// The fast pages, in no order.
+    /// The fast pages, in no particular order.
     pub(crate) fn pages(&self) -> &[PageIndex] {
         &self.pages
     }
@@ -101,7 +101,7 @@ impl Residency {
         &self.fast
     }
 
-    /// The most pages it ever held.
+    /// The most pages that it held at any time.
     pub(crate) const fn most(&self) -> usize {
         self.most
     }
@@ -130,7 +130,7 @@ mod tests {
         let mut fast = Residency::new(6, 3);
         fast.allocate(0..3, |_| true);
         let moves = fast.adopt(&pages(&[2, 3, 4]), 4);
-        // Page 4 does not exist yet, so that it is not moved; pages 0 and 1 are.
+        // Page 4 does not exist yet, so it is not moved; pages 0 and 1 are.
         assert_eq!(
             moves,
             Moves {

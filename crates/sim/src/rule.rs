@@ -1,4 +1,4 @@
-//! A policy by its name, as what it does at work in a replay.
+//! Turns a policy name into the rule that a replay applies.
 
 use std::collections::BTreeMap;
 
@@ -15,16 +15,16 @@ use isotherm_policy::{
 
 use crate::request::{SimulateError, SimulationRequest};
 
-/// How pages get to their tier.
+/// The rule by which pages get their tier.
 pub(crate) enum Rule {
-    /// Decided anew at every turn of an epoch.
+    /// Decided again at every turn of an epoch.
     Epoch(Box<dyn EpochPolicy>),
-    /// By a plan that was made before: marked pages enter while there is room, the others never.
+    /// By a plan made before the run: marked pages enter while there is room, the others never.
     Planned(Vec<bool>),
 }
 
 impl Rule {
-    /// The policy with this name and its parameters, for a fast tier of so many pages.
+    /// The policy with this name and its parameters, for a fast tier of the given number of pages.
     pub(crate) fn new(
         request: &SimulationRequest<'_>,
         text: &str,
@@ -53,7 +53,7 @@ impl Rule {
         }
     }
 
-    /// Whether a page that is touched for the first time may enter the fast tier.
+    /// True if a page that is touched for the first time may enter the fast tier.
     pub(crate) fn admits(&self, page: PageIndex) -> bool {
         match self {
             Self::Epoch(_) => true,
@@ -72,7 +72,7 @@ fn of_sites(
     if !workload.has_sites() {
         return Err(SimulateError::NeedsSites(policy.name().to_owned()));
     }
-    // Of these tiers only the capacities matter: the plan is replayed, not carried out.
+    // Only the capacities of these tiers matter: the plan is replayed, not carried out.
     let tiers = Tiers::emulated(fast, workload.bytes(), Emulation::PAPER);
     let items = workload.items();
     let plan = plan(&PlanRequest::new(policy, &items, &tiers));

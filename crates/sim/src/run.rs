@@ -1,4 +1,4 @@
-//! One policy at one capacity, epoch by epoch.
+//! Replays one policy at one capacity, epoch by epoch.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::request::SimulationRequest;
 use crate::residency::{Moves, Residency};
 use crate::rule::Rule;
 
-/// What all runs are told of one epoch. Lists are by page; counts hold reads and writes in turn.
+/// The data of one epoch for all runs. Lists are by page; counts alternate reads and writes.
 pub(crate) struct EpochTurn<'a> {
     pub(crate) counts: &'a [u64],
     pub(crate) all: Traffic,
@@ -31,11 +31,11 @@ pub(crate) struct Ranks<'a> {
     pub(crate) hit: u64,
 }
 
-/// A policy at work.
+/// A policy, its state and its results so far.
 pub(crate) struct Run {
     name: String,
     rule: Rule,
-    /// Ranks by exact counts, whatever the source.
+    /// True for ranks by exact counts, regardless of the source.
     exact: bool,
     residency: Residency,
     wanted: Vec<PageIndex>,
@@ -60,7 +60,7 @@ impl Run {
         }
     }
 
-    /// Decides, moves, lets new pages in, and accounts for the accesses of the epoch.
+    /// Decides, moves, admits new pages, and accounts for the accesses of the epoch.
     pub(crate) fn step(&mut self, turn: &EpochTurn<'_>, request: &SimulationRequest<'_>) {
         let moves = self.place(turn);
         self.moved_pages += moves.promoted + moves.demoted;
@@ -140,7 +140,7 @@ impl Run {
         self.energy += request.energy.energy(&slow);
     }
 
-    /// What came of it.
+    /// The result of the run.
     pub(crate) fn result(self, request: &SimulationRequest<'_>) -> PolicyResult {
         let page = request.workload.page().0;
         PolicyResult {

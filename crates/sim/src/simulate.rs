@@ -1,4 +1,4 @@
-//! The replay: a workload's epochs under policies and capacities.
+//! Replays a workload's epochs under all requested policies and capacities.
 
 use isotherm_model::units::{Capacity, Nanos};
 
@@ -10,12 +10,12 @@ use crate::rule::Rule;
 use crate::run::{EpochTurn, Ranks, Run};
 use crate::workload::Workload;
 
-/// Replays the workload under every policy asked for and both bounds, at every capacity. The same
+/// Replays the workload under every requested policy and both bounds, at every capacity. The same
 /// request gives the same report, byte for byte.
 ///
 /// # Errors
-/// No capacity; a policy nobody knows, or one of sites for a workload without; a source that needs
-/// a trace.
+/// No capacity; an unknown policy, or a site policy for a workload without sites; a source that
+/// needs a trace.
 pub fn simulate(request: &SimulationRequest<'_>) -> Result<SimulationReport, SimulateError> {
     if request.capacities.is_empty() {
         return Err(SimulateError::NoCapacity);
@@ -83,7 +83,7 @@ fn at_capacity(
     })
 }
 
-/// A run that has seen nothing yet; `exact` where it is given exact counts whatever the source.
+/// A run before its first epoch; `exact` if it gets exact counts regardless of the source.
 fn fresh(
     request: &SimulationRequest<'_>,
     name: &str,
@@ -102,7 +102,7 @@ fn pages_of(workload: &Workload, capacity: Capacity) -> u32 {
     u32::try_from(pages).unwrap_or(u32::MAX)
 }
 
-/// Takes every run through every epoch, on the same counts.
+/// Runs every policy through every epoch, on the same counts.
 fn run_all(request: &SimulationRequest<'_>, runs: &mut [&mut Run]) {
     let workload = request.workload;
     let size = workload.pages() as usize;
@@ -150,7 +150,7 @@ impl Pair {
         }
     }
 
-    /// What was coming has ended; the list for what comes now is handed out to be written.
+    /// The coming epoch becomes the ended one; returns the list for the next one, to be written.
     fn turn(&mut self) -> &mut [u64] {
         std::mem::swap(&mut self.ended, &mut self.coming);
         &mut self.coming
@@ -165,7 +165,7 @@ impl Pair {
     }
 }
 
-/// Modelled time with everything in the fast tier, and with everything in the slow one.
+/// Modelled time with all data in the fast tier, and with all data in the slow one.
 fn bounds_of_time(request: &SimulationRequest<'_>) -> (Nanos, Nanos) {
     let none = Traffic::default();
     let scale = request.accesses_per_count.max(1);

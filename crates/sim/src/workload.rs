@@ -1,7 +1,7 @@
-//! A workload: what a program accessed, page by page and epoch by epoch, ready to be replayed.
+//! A workload: the accesses of a program, page by page and epoch by epoch, ready for replay.
 //!
 //! Addresses become dense page numbers once, here, in the order of first touch; a replay then
-//! counts into a flat list and hashes nothing. Since numbers follow first touch, the pages that an
+//! counts into a flat list without hashing. Because numbers follow first touch, the pages that an
 //! epoch touches for the first time are those from the number known before it to the one after.
 //!
 //! ```text
@@ -28,15 +28,15 @@ use crate::machine::Traffic;
 /// The most pages of a workload: a page and a bit for writes share 32 bits.
 const MOST_PAGES: usize = 1 << 31;
 
-/// The most chunks of a profile that were resident, 2 TiB of the usual 64 KiB: a few rows of a damaged
+/// The most resident chunks of a profile, 2 TiB of the usual 64 KiB: a few rows of a damaged
 /// profile must not take all memory.
 const MOST_CHUNKS: u32 = 1 << 25;
 
-/// The most epochs of a trace. More are a sign of a wrong unit of time, and each costs a pass over
-/// all pages.
+/// The most epochs of a trace. More indicate a wrong unit of time, and each costs a pass over all
+/// pages.
 const MOST_EPOCHS: u64 = 1 << 20;
 
-/// Where a trace is cut into epochs.
+/// The length of the epochs into which a trace is divided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EpochLength {
     /// By time, counted from the first access.
@@ -45,26 +45,26 @@ pub enum EpochLength {
     Accesses(u64),
 }
 
-/// What a program accessed. See the module's description.
+/// The accesses of a program. See the module's description.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     page: Bytes,
     touches: Touches,
     epochs: Vec<EpochEnd>,
-    /// Where each page was and who made it; empty for a trace, which knows no sites.
+    /// Address and site of each page; empty for a trace, which has no sites.
     places: Vec<Place>,
     footprint: Footprint,
-    /// What chunk selection looks into; empty for a trace.
+    /// The input of chunk selection; empty for a trace.
     objects: Vec<CountedObject>,
     accesses: u64,
     left_out: u64,
 }
 
-/// A chunk of a profile, and who made what is in it.
+/// A chunk of a profile, and the site of its memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) site: SiteId,
-    /// Where it is; none where it was resident and no access to it was seen.
+    /// Its address; `None` if it was resident without an observed access.
     pub(crate) at: Option<(Process, u64)>,
 }
 
@@ -76,7 +76,7 @@ enum Touches {
     Heat(Vec<(u32, u64)>),
 }
 
-/// Where an epoch ends in the touches, and how many pages are known then.
+/// End of an epoch in the touches, and the number of pages known then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct EpochEnd {
     touches: usize,
@@ -86,9 +86,9 @@ struct EpochEnd {
 /// Why no workload could be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkloadError {
-    /// Nothing was accessed.
+    /// There are no accesses.
     Empty,
-    /// The size of a page is no power of two, or zero.
+    /// The size of a page is not a power of two, or zero.
     PageSize(Bytes),
     /// The length of an epoch is zero.
     EpochLength,
@@ -101,16 +101,16 @@ pub enum WorkloadError {
         /// The time of the one before.
         before: Nanos,
     },
-    /// The trace is longer than the most epochs that are replayed.
+    /// The trace is longer than the most epochs of a replay.
     TooManyEpochs {
-        /// Number of the access that lies past them, from 1.
+        /// Number of the access beyond them, from 1.
         access: u64,
         /// Time from the first access to this one.
         after: Nanos,
     },
     /// More than 2^31 pages.
     TooManyPages,
-    /// A profile with more resident memory than is modelled chunk by chunk.
+    /// A profile with more resident memory than the model holds chunk by chunk.
     TooMuchResident(Bytes),
     /// Heat of an epoch that the profile does not list.
     UnknownEpoch(Epoch),
@@ -163,19 +163,19 @@ impl fmt::Display for WorkloadError {
 impl std::error::Error for WorkloadError {}
 
 impl Workload {
-    /// Size of a page, or of a chunk of the profile it was made from.
+    /// Size of a page, or of a chunk of the source profile.
     #[must_use]
     pub const fn page(&self) -> Bytes {
         self.page
     }
 
-    /// Pages: of a trace those that were accessed, of a profile also those that were only resident.
+    /// Pages: for a trace the accessed ones, for a profile also those that were only resident.
     #[must_use]
     pub fn pages(&self) -> u32 {
         self.epochs.last().map_or(0, |end| end.known)
     }
 
-    /// What a share of fast memory is a share of: of a profile its own footprint.
+    /// The whole of which capacities are shares: for a profile its own footprint.
     #[must_use]
     pub const fn footprint(&self) -> Footprint {
         self.footprint
@@ -193,14 +193,14 @@ impl Workload {
         self.epochs.len()
     }
 
-    /// Accesses, weighted as their source weighs.
+    /// Accesses, weighted by their source.
     #[must_use]
     pub const fn accesses(&self) -> u64 {
         self.accesses
     }
 
-    /// Accesses of a profile that were left out because no site made what they reach: nothing can
-    /// place it.
+    /// Accesses of a profile that were left out because no site allocated their memory, so it
+    /// cannot be placed.
     #[must_use]
     pub const fn left_out(&self) -> u64 {
         self.left_out
@@ -212,15 +212,15 @@ impl Workload {
         !self.places.is_empty()
     }
 
-    /// True where the order of accesses is known, so that what a real source sees of them can be
-    /// told.
+    /// True if the order of accesses is known, so that the observations of a real source can be
+    /// computed.
     #[must_use]
     pub const fn is_trace(&self) -> bool {
         matches!(self.touches, Touches::Trace(_))
     }
 
-    /// The sites as a site policy is given them: all accesses, the bytes of all pages, in the order of first
-    /// touch. Empty for a trace.
+    /// The sites as input of a site policy: all accesses, the bytes of all pages, in the order of
+    /// first touch. Empty for a trace.
     #[must_use]
     pub fn items(&self) -> Vec<Item> {
         let mut items = std::collections::BTreeMap::<SiteId, Item>::new();
@@ -263,7 +263,7 @@ impl Workload {
     }
 
     /// Writes how often each page was read (even places) and written (odd places) in an epoch, and
-    /// gives the sums.
+    /// returns the sums.
     pub(crate) fn tally(&self, epoch: usize, counts: &mut [u64]) -> Traffic {
         counts.fill(0);
         let range = self.touches_of(epoch);
@@ -288,7 +288,7 @@ impl Workload {
         all
     }
 
-    /// The pages of an epoch in the order of access; none where the order is not known.
+    /// The pages of an epoch in the order of access; empty if the order is not known.
     pub(crate) fn accessed(&self, epoch: usize) -> impl ExactSizeIterator<Item = usize> + '_ {
         let accesses: &[u32] = match &self.touches {
             Touches::Trace(accesses) => &accesses[self.touches_of(epoch)],

@@ -1,4 +1,4 @@
-//! What is promised of our own policy, on every generator and several seeds: a hit rate lower than
+//! Tests the promises of our own policy on every generator and several seeds: a hit rate lower than
 //! History's by chance alone, nine tenths of the oracle's on phases, no more bytes moved than by
 //! History, and no more time.
 
@@ -10,8 +10,8 @@ use isotherm_sim::{
 
 const SEEDS: [u64; 3] = [1, 2, 3];
 
-/// By how much chance lets two hit rates differ, three standard deviations of the difference of two
-/// counts: where pages are equally hot, as in uniform traces, every choice is as good as any other.
+/// Difference of two hit rates by chance: three standard deviations of the difference of two
+/// counts. Where pages are equally hot, as in uniform traces, all choices are equally good.
 fn chance(rate: f64, accesses: u64) -> f64 {
     3.0 * (2.0 * rate * (1.0 - rate) / accesses as f64).sqrt()
 }

@@ -1,4 +1,4 @@
-//! Replays that can be followed by hand, and what holds for every replay.
+//! Tests replays that can be followed by hand, and properties of every replay.
 
 use isotherm_model::batch::{Epoch, Process};
 use isotherm_model::profile::{EpochSpan, Heat, Meta, Profile};
@@ -170,7 +170,7 @@ fn chunk_selection_takes_the_hot_part_of_a_site_that_no_site_policy_can_split() 
     }
     let workload = Workload::of_profile(&profile).unwrap();
     // Eight chunks of one site in one object, of which the last two are hot. The site does not fit
-    // as a whole, and what first touch lets in of it is its beginning.
+    // as a whole, and first touch admits only its beginning.
     assert_eq!(hits_and_moves(&workload, "knapsack", 2), (0, 0));
     assert_eq!(hits_and_moves(&workload, "hotset", 2), (6, 0));
     assert_eq!(hits_and_moves(&workload, "atmem", 2), (300, 0));
@@ -183,7 +183,7 @@ fn chunk_selection_takes_the_hot_part_of_a_site_that_no_site_policy_can_split() 
 #[test]
 fn a_parameter_of_a_policy_is_heeded_and_a_wrong_one_is_explained() {
     let workload = Workload::of_profile(&profile()).unwrap();
-    // Site 2 has four chunks, the others two.
+    // Site 2 has four chunks, the other sites two.
     assert_eq!(
         hits_and_moves(&workload, "size-threshold=8KiB", 4).0,
         306 + 6
@@ -225,7 +225,8 @@ fn counts_that_stand_for_many_accesses_make_moves_pay_that_did_not() {
 
 #[test]
 fn each_source_ranks_by_what_it_sees_and_the_bounds_stay_exact() {
-    // Pages 1 and 2 are touched every epoch, 2 sixteen times; accessed bits see no difference.
+    // Pages 1 and 2 are touched every epoch, 2 sixteen times; accessed bits cannot distinguish
+    // them.
     let epoch: Vec<u64> = [1].into_iter().chain([2; 16]).collect();
     let workload = trace(&vec![epoch; 8]);
     let mut hits = Vec::new();

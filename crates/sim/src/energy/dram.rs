@@ -1,7 +1,7 @@
 //! Tiers of DRAM ranks, with the power states of each (Cross-Layer, section 3.2).
 //!
-//! A tier is as many whole ranks as its capacity asks for. Its data fills as few of them as it can;
-//! these share the accesses evenly, and the others sleep.
+//! A tier has as many whole ranks as its capacity requires. Its data fills as few of them as
+//! possible; these share the accesses evenly, and the others sleep.
 //!
 //! ```text
 //! capacity 20 GiB   | rank 0: 8 GiB | rank 1: 8 GiB | rank 2: 8 GiB |
@@ -18,9 +18,9 @@ use crate::machine::LINE;
 /// Both tiers of the same kind of rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DramPower {
-    /// What the tiers are made of.
+    /// The ranks of both tiers.
     pub rank: DramRank,
-    /// When a rank that is not accessed goes to sleep.
+    /// Idle times after which a rank enters each sleep state.
     pub thresholds: Thresholds,
 }
 
@@ -37,7 +37,7 @@ impl DramPower {
         thresholds: Thresholds::ROUND,
     };
 
-    /// Background of one rank with so many accesses in a span, in nanojoules.
+    /// Background energy of one rank with the given accesses in a span, in nanojoules.
     fn background(&self, accesses: u64, span: Nanos) -> u128 {
         let activity = RankActivity {
             residency: Residency::evenly(accesses, span, &self.thresholds),
@@ -52,7 +52,7 @@ impl EnergyModel for DramPower {
         format!("ranks of {} {}", self.rank.chips, self.rank.chip.name)
     }
 
-    /// Every access of the program opens a row; moved pages open one for as many bytes as a row has.
+    /// Every access of the program opens a row; moved pages open one for each row of bytes.
     fn energy(&self, activity: &TierActivity) -> Picojoules {
         let size = self.rank.capacity().0.max(1);
         let lines = |bytes: Bytes| bytes.0 / LINE.0;
@@ -60,7 +60,7 @@ impl EnergyModel for DramPower {
         let accesses = activity.reads.saturating_add(activity.writes);
         let all = accesses.saturating_add(lines(moved));
         let ranks = activity.capacity.0.div_ceil(size);
-        // What was moved away was there to be read, even where nothing is left.
+        // Moved data was read from some rank, even if no data is left.
         let busy = activity.used.0.div_ceil(size).max(u64::from(all > 0));
         let asleep = ranks.saturating_sub(busy);
         let bytes = |count: u64| Bytes(count.saturating_mul(LINE.0));

@@ -1,5 +1,5 @@
-//! Graph walk: breadth-first searches from random roots over an R-MAT graph, each access to the
-//! lists, the parents and the queue as the search makes it.
+//! Graph walk: breadth-first searches from random roots over an R-MAT graph. Accesses go to the
+//! lists, the parents and the queue in the order of the search.
 //!
 //! ```text
 //! | begins 8 B a vertex | neighbours 4 B an edge end | parent 8 B a vertex | queue 4 B a vertex |
@@ -13,10 +13,10 @@ use super::pcg::Pcg32;
 use super::rmat::Graph;
 use super::{GeneratorSettings, Pattern, Place};
 
-/// Bytes that a vertex takes: its begin, sixteen ends of edges, its parent, its place in the queue.
+/// Bytes of a vertex: its begin, sixteen ends of edges, its parent, its place in the queue.
 const VERTEX: u64 = 8 + 16 * 4 + 8 + 4;
 
-/// The largest graph that is made, 2^22 vertices: it takes 300 MB while it is built.
+/// Scale of the largest graph, 2^22 vertices: it takes 300 MB while it is built.
 const LARGEST: u32 = 22;
 
 pub(super) struct GraphWalk {
@@ -24,7 +24,7 @@ pub(super) struct GraphWalk {
     reached: Vec<bool>,
     queue: Vec<u32>,
     head: usize,
-    /// Accesses of the vertex at hand that are still to come.
+    /// Accesses of the current vertex that are still to come.
     pending: VecDeque<Place>,
 }
 
@@ -68,7 +68,7 @@ impl GraphWalk {
         self.note(queue + at as u64 * 4, write);
     }
 
-    /// A new search, from an end of a random edge: such a vertex has a neighbour.
+    /// Starts a search at an end of a random edge: such a vertex has a neighbour.
     fn begin(&mut self, random: &mut Pcg32) {
         let edge = random.below(self.graph.neighbours.len() as u64) as usize;
         let root = self.graph.neighbours[edge];
@@ -85,7 +85,7 @@ impl GraphWalk {
         self.queue.push(vertex);
     }
 
-    /// Takes the next vertex from the queue and looks at its neighbours.
+    /// Takes the next vertex from the queue and visits its neighbours.
     fn visit(&mut self, vertex: u32) {
         self.note_queue(self.head, false);
         self.head += 1;

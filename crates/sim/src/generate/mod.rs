@@ -1,6 +1,8 @@
-//! Generators of traces, seeded: the same settings give the same accesses, on every machine.
+//! Seeded generators of traces, for the simulator and its tests: the same settings give the same
+//! accesses on every machine.
 //!
-//! One pattern a file. They compute in integers only, so that no mathematics library has a say.
+//! Each file holds one pattern. They compute in integers only, so that results do not depend on a
+//! mathematics library.
 
 mod graph_walk;
 mod pcg;
@@ -28,22 +30,22 @@ const PAGE: u64 = 4096;
 /// Bytes of a cache line: the grain of an access.
 const LINE: u64 = 64;
 
-/// The smallest memory of which every pattern makes what it is named for: 16 pages.
+/// The smallest memory in which every pattern shows its characteristic behaviour: 16 pages.
 pub const SMALLEST_FOOTPRINT: Bytes = Bytes(16 * PAGE);
 
-/// The largest memory that is generated, 1 TiB: zipf, which holds two numbers for each of the 2^28 pages,
-/// takes 4 GiB for it.
+/// The largest memory that is generated, 1 TiB: zipf, which holds two numbers for each of the 2^28
+/// pages, takes 4 GiB for it.
 pub const LARGEST_FOOTPRINT: Bytes = Bytes(PAGE << 28);
 
-/// What every generator is told.
+/// The input of every generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeneratorSettings {
-    /// Where chance begins; another seed gives another trace of the same pattern.
+    /// Seed of the random numbers; another seed gives another trace of the same pattern.
     pub seed: u64,
-    /// Memory that the program has; accesses stay below it. Less than [`SMALLEST_FOOTPRINT`] counts as
+    /// Memory of the program; accesses stay below it. Less than [`SMALLEST_FOOTPRINT`] counts as
     /// that; more than [`LARGEST_FOOTPRINT`] takes more memory than most machines have.
     pub footprint: Bytes,
-    /// Accesses of the trace.
+    /// Number of accesses in the trace.
     pub accesses: u64,
     /// Time from one access to the next.
     pub interval: Nanos,
@@ -69,7 +71,7 @@ impl GeneratorSettings {
     }
 }
 
-/// What a pattern accesses next.
+/// The place of the next access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Place {
     /// Bytes from the first address.
@@ -77,7 +79,7 @@ struct Place {
     write: bool,
 }
 
-/// Chooses what is accessed.
+/// Chooses the place of each access.
 trait Pattern {
     /// The place of access number `at`, from 0.
     fn place(&mut self, at: u64, random: &mut Pcg32) -> Place;
@@ -115,7 +117,7 @@ impl Iterator for Generated {
     }
 }
 
-/// A random line of a page, one access in four a write.
+/// A random line of a page; one access in four is a write.
 fn somewhere_in(page: u64, random: &mut Pcg32) -> Place {
     Place {
         offset: page * PAGE + random.below(PAGE / LINE) * LINE,
@@ -123,7 +125,7 @@ fn somewhere_in(page: u64, random: &mut Pcg32) -> Place {
     }
 }
 
-/// All pages in random order: what is hot need not lie together.
+/// All pages in random order: hot pages need not be adjacent.
 fn shuffled(pages: u64, random: &mut Pcg32) -> Vec<u64> {
     let mut order: Vec<u64> = (0..pages).collect();
     for last in (1..order.len()).rev() {

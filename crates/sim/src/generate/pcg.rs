@@ -1,7 +1,7 @@
 //! Random numbers: PCG-XSH-RR 64/32 (O'Neill, "PCG: A Family of Simple Fast Space-Efficient
 //! Statistically Good Algorithms for Random Number Generation", 2014).
-//!
-//! Its own twenty lines rather than a crate, because a trace is named by its seed: the numbers must
+//! Twenty lines of our own rather than a crate, because a trace is identified by its seed: the
+//! numbers must not change with the version of a dependency.
 //! not change with the version of a dependency.
 
 const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
@@ -42,8 +42,8 @@ impl Pcg32 {
         shifted.rotate_right((state >> 59) as u32)
     }
 
-    /// A number below `limit`, or 0 where that is 0. Multiplying 64 random bits by the limit and
-    /// keeping the upper half favours no number by more than limit / 2^64.
+    /// A number below `limit`, or 0 if that is 0. Multiplies 64 random bits by the limit and keeps
+    /// the upper half, so the bias towards any number is at most limit / 2^64.
     pub(super) const fn below(&mut self, limit: u64) -> u64 {
         let bits = (self.next_32() as u64) << 32 | self.next_32() as u64;
         ((bits as u128 * limit as u128) >> 64) as u64

@@ -1,6 +1,6 @@
-//! Phases: two kinds that take turns, as the steps of a simulation do, twice each and for about as
-//! long. Each has a hot sixteenth of the pages of its own, scattered, that takes nine accesses in
-//! ten. The others go anywhere.
+//! Phases: two kinds that alternate, as the steps of a simulation do, twice each and for about the
+//! same time. Each has its own hot sixteenth of the pages, scattered, with nine of ten accesses.
+//! The others go to random pages.
 
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, Pattern, Place, shuffled, somewhere_in};
@@ -9,8 +9,8 @@ const PHASES: u64 = 4;
 
 pub(super) struct Phases {
     pages: Vec<u64>,
-    /// The access at which each phase but the first begins. A phase begins up to an eighth of its
-    /// length late, so that phases and epochs do not turn together.
+    /// The access at which each phase except the first begins. A phase begins up to an eighth of
+    /// its length late, so that phases and epochs are not synchronised.
     turns: Vec<u64>,
 }
 

@@ -10,7 +10,7 @@ use super::uniform::Uniform;
 use super::zipf::Zipf;
 use super::{Generated, GeneratorSettings, Pattern};
 
-/// A generator and one line about it.
+/// A generator and its line of help.
 #[derive(Clone, Copy, Debug)]
 pub struct GeneratorEntry {
     /// Its name on the command line.

@@ -1,18 +1,19 @@
-//! R-MAT graphs (Chakrabarti, Zhan, Faloutsos, SDM 2004): each edge falls into a quadrant of the
-//! adjacency matrix by unequal chances, and so on within it, which makes few vertices of many edges
-//! and many of few. The chances are those of Graph500: 57, 19, 19 and 5 in a hundred.
+//! R-MAT graphs (Chakrabarti, Zhan, Faloutsos, SDM 2004), for the graph walk: each edge falls into
+//! a quadrant of the adjacency matrix with unequal probabilities, recursively, which gives few
+//! vertices many edges and many vertices few. The probabilities are those of Graph500: 57, 19, 19
+//! and 5 in a hundred.
 
 use super::pcg::Pcg32;
 
 /// Neighbours of every vertex, one list after the other.
 pub(super) struct Graph {
-    /// Where each vertex's list begins, and the end of the last.
+    /// Start of each vertex's list, and the end of the last.
     pub(super) begins: Vec<u32>,
     pub(super) neighbours: Vec<u32>,
 }
 
 impl Graph {
-    /// 2^`scale` vertices, eight times as many edges, each in the lists of both its ends.
+    /// 2^`scale` vertices and eight times as many edges, each in the lists of both its ends.
     pub(super) fn new(scale: u32, random: &mut Pcg32) -> Self {
         let vertices = 1_usize << scale;
         let edges: Vec<(u32, u32)> = (0..vertices * 8).map(|_| edge(scale, random)).collect();

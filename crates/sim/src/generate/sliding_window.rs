@@ -1,5 +1,6 @@
 //! Sliding window: a sixteenth of the pages is accessed at random, and the window moves over all
-//! pages, from the first to the last, once in the trace. What became hot last stays hot longest.
+//! pages, from the first to the last, once in the trace. Pages that became hot last stay hot
+//! longest.
 
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, Pattern, Place, somewhere_in};
@@ -22,7 +23,7 @@ impl Pattern for SlidingWindow {
     fn place(&mut self, at: u64, random: &mut Pcg32) -> Place {
         let window = self.pages / 16;
         let way = u128::from(self.pages - window + 1);
-        // Below the way, since `at` is below the number of accesses.
+        // Below `way`, because `at` is below the number of accesses.
         let start = (u128::from(at) * way / u128::from(self.accesses)) as u64;
         somewhere_in(start + random.below(window), random)
     }

@@ -1,5 +1,5 @@
 //! Stencil sweep: a five-point stencil in doubles reads one grid and writes another, line by line,
-//! and the two change places after every sweep. Nothing is by chance.
+//! and the two are exchanged after every sweep. It uses no random numbers.
 //!
 //! ```text
 //! read        north            write
@@ -10,7 +10,7 @@
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, LINE, Pattern, Place};
 
-/// Accesses for each line: north, the line, south, and the line written.
+/// Accesses for each line: north, the line, south, and the written line.
 const STEPS: u64 = 4;
 
 pub(super) struct StencilSweep {

@@ -1,5 +1,5 @@
-//! Uniform: every line as likely as any other, as in GUPS. Whatever a policy thinks it has learnt
-//! of such a trace is chance.
+//! Uniform: all lines are equally likely, as in GUPS. Any pattern that a policy learns from such a
+//! trace is chance.
 
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, Pattern, Place, somewhere_in};

@@ -1,5 +1,5 @@
-//! Zipf: the page of rank r is accessed in proportion to 1/r, as keys of a store are. The ranks are
-//! spread over the pages at random.
+//! Zipf: the page of rank r is accessed in proportion to 1/r, like the keys of a store. The ranks
+//! are spread over the pages at random.
 
 use super::pcg::Pcg32;
 use super::{GeneratorSettings, Pattern, Place, shuffled, somewhere_in};

@@ -1,9 +1,9 @@
-//! From a recorded profile to a workload: its resident chunks are the pages.
+//! Makes a workload of a recorded profile: its resident chunks are the pages.
 //!
-//! A profile tells how much of a site was resident in each epoch, and where some of it was accessed. As
-//! many pages are made for the site, those without an access too: they take fast memory as others do. Which
-//! of a site's pages were first touched when no row tells, so what is accessed is spread evenly over those
-//! that are there:
+//! A profile holds the resident bytes of each site in each epoch, and the addresses of accessed
+//! chunks. The site gets that many pages, including pages without an access, because they take fast
+//! memory too. No row records the first touch of a page, so the accessed chunks are spread evenly
+//! over the resident pages:
 //!
 //! ```text
 //! resident in the epoch    4 chunks of site 5      numbers 0 1 2 3
@@ -22,13 +22,13 @@ use isotherm_pipeline::data_objects;
 use super::{EpochEnd, MOST_CHUNKS, MOST_PAGES, Place, Touches, Workload, WorkloadError};
 
 impl Workload {
-    /// A workload of a profile's heat and residency, in the profile's epochs. A chunk that was freed
-    /// and made anew by another site is two pages, one of each site. Heat of memory that no site made
-    /// is left out and counted in [`Workload::left_out`].
+    /// A workload of a profile's heat and residency, in the profile's epochs. A chunk that was
+    /// freed and allocated again by another site is two pages, one of each site. Heat of memory
+    /// that no site allocated is left out and counted in [`Workload::left_out`].
     ///
     /// # Errors
-    /// No heat of any site; a chunk size that is no power of two; heat of an epoch that is not in
-    /// the list of epochs; too many chunks.
+    /// No heat of any site; a chunk size that is not a power of two; heat of an epoch that is not
+    /// in the list of epochs; too many chunks.
     pub fn of_profile(profile: &Profile) -> Result<Self, WorkloadError> {
         let page = profile.meta.chunk;
         if !page.0.is_power_of_two() {
@@ -56,7 +56,7 @@ impl Workload {
         Ok(workload)
     }
 
-    /// Numbers the pages by first touch and lists what is accessed in each epoch.
+    /// Numbers the pages by first touch and lists the accesses of each epoch.
     fn fill(
         &mut self,
         numbering: &mut Numbering,
@@ -82,17 +82,17 @@ impl Workload {
     }
 }
 
-/// A chunk that was accessed: whose, and where.
+/// An accessed chunk: its site, process and address.
 type Chunk = (SiteId, Process, u64);
 
-/// What an epoch tells of the memory that can be placed.
+/// The residency and accesses of one epoch in memory that can be placed.
 #[derive(Default)]
 struct ChunkResidency {
     accessed: BTreeMap<Chunk, u64>,
     resident: BTreeMap<SiteId, Bytes>,
 }
 
-/// What each epoch tells, and the accesses to memory that no site made.
+/// The residency of each epoch, and the accesses to memory that no site allocated.
 fn by_epoch(profile: &Profile) -> Result<(BTreeMap<Epoch, ChunkResidency>, u64), WorkloadError> {
     let mut left_out = 0_u64;
     let epochs = profile.epochs.iter().map(|epoch| epoch.epoch);
@@ -123,7 +123,7 @@ fn by_epoch(profile: &Profile) -> Result<(BTreeMap<Epoch, ChunkResidency>, u64),
     Ok((epochs, left_out))
 }
 
-/// The numbers that pages get.
+/// The numbers of the pages.
 #[derive(Default)]
 struct Numbering {
     page: Bytes,
@@ -138,12 +138,13 @@ struct Numbering {
 #[derive(Default)]
 struct Pages {
     count: u64,
-    /// Those in which no access was seen so far.
+    /// Pages without an observed access so far.
     quiet: Vec<u32>,
 }
 
 impl Numbering {
-    /// Numbers what an epoch shows for the first time, by site in the order of first allocation.
+    /// Numbers the pages that an epoch shows for the first time, by site in the order of first
+    /// allocation.
     fn add(&mut self, held: &ChunkResidency) -> Result<(), WorkloadError> {
         let mut new = BTreeMap::<SiteId, Vec<Chunk>>::new();
         for chunk in held
@@ -171,7 +172,7 @@ impl Numbering {
         Ok(())
     }
 
-    /// Makes the pages that a site lacks to have so many, and so many without an access.
+    /// Adds pages to a site until it has the given number of pages, and of pages without an access.
     fn make(&mut self, site: SiteId, resident: u64, new: usize) -> Result<(), WorkloadError> {
         let pages = self.sites.entry(site).or_default();
         let quiet = (new as u64).saturating_sub(pages.quiet.len() as u64);
@@ -190,7 +191,7 @@ impl Numbering {
         Ok(())
     }
 
-    /// Gives new chunks, which are in the order of their addresses, quiet pages of their site.
+    /// Assigns quiet pages of their site to new chunks, which are in the order of their addresses.
     fn spread(&mut self, site: SiteId, chunks: Vec<Chunk>) {
         let Some(pages) = self.sites.get_mut(&site) else {
             return;

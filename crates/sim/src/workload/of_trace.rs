@@ -1,4 +1,4 @@
-//! From accesses to a workload.
+//! Makes a workload of a trace.
 
 use std::collections::HashMap;
 
@@ -9,11 +9,11 @@ use isotherm_model::units::{Bytes, Nanos};
 use super::{EpochEnd, EpochLength, MOST_EPOCHS, MOST_PAGES, Touches, Workload, WorkloadError};
 
 impl Workload {
-    /// Numbers the pages of a trace and cuts it into epochs. Epochs in which nothing happened
-    /// count. Takes 4 bytes of memory an access.
+    /// Numbers the pages of a trace and divides it into epochs. Epochs without accesses count.
+    /// Takes 4 bytes of memory per access.
     ///
     /// # Errors
-    /// No access at all; a page size that is no power of two; an epoch of length zero; accesses
+    /// No access at all; a page size that is not a power of two; an epoch of length zero; accesses
     /// that are not in the order of time; more pages or epochs than can be replayed.
     pub fn of_trace(
         accesses: impl IntoIterator<Item = Access>,
@@ -54,7 +54,7 @@ impl Workload {
     }
 }
 
-/// Where epochs turn.
+/// The turns of epochs.
 struct Cut {
     length: EpochLength,
     first: Option<Nanos>,
@@ -75,7 +75,7 @@ impl Cut {
         }
     }
 
-    /// The epoch of access number `at`, from 0: how many epochs have ended before it.
+    /// The epoch of access number `at`, from 0: the number of epochs that ended before it.
     fn epoch_of(&mut self, at: u64, time: Nanos) -> Result<u64, WorkloadError> {
         let access = at.saturating_add(1);
         let first = *self.first.get_or_insert(time);
@@ -104,7 +104,7 @@ struct Numbers {
     shift: u32,
     known: HashMap<u64, u32>,
     next: u32,
-    /// The page of the last access: most accesses stay on it.
+    /// The page of the last access: most accesses stay on one page.
     last: Option<(u64, u32)>,
 }
 
