@@ -1,4 +1,4 @@
-//! Single accesses, one at a time, whatever the format.
+//! Reads the single accesses of a trace one at a time, for every format that holds them.
 
 use isotherm_model::trace::Access;
 use isotherm_model::units::Nanos;
@@ -6,36 +6,36 @@ use isotherm_model::words::counted;
 
 use crate::error::{Error, Fault, Place};
 
-/// How much a reader has seen so far.
+/// The progress of a reader.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Records that could have been accesses: lines, samples.
+    /// Records that can be accesses: lines, samples.
     pub records: u64,
-    /// Of these, samples that name no data address.
+    /// Of these, samples without a data address.
     pub without_address: u64,
-    /// Processes that the records name; 0 where the format names none. With more than one, equal
-    /// addresses of two processes cannot be told apart.
+    /// Processes in the records; 0 if the format names none. With more than one, equal addresses of
+    /// two processes cannot be distinguished.
     pub processes: usize,
-    /// True where the records are samples: each stands for an unknown number of accesses.
+    /// True if the records are samples: each represents an unknown number of accesses.
     pub sampled: bool,
 }
 
 /// A format that yields single accesses.
 pub(crate) trait Reader {
-    /// The next access, `None` behind the last one. It is not called again after either `None` or
-    /// an error.
+    /// The next access; `None` after the last one. It is not called again after either `None` or an
+    /// error.
     fn next_access(&mut self) -> Result<Option<Access>, Error>;
 
     fn tally(&self) -> Tally;
 
-    /// The process of the access that was returned last; 0 where the format names none.
+    /// The process of the last returned access; 0 if the format names none.
     fn process(&self) -> u32 {
         0
     }
 }
 
 /// The accesses of a trace in the order of time, which is counted from the first of them. It ends
-/// after the first error; a trace without any access is one.
+/// after the first error; a trace without any access is an error.
 pub struct Accesses {
     reader: Box<dyn Reader>,
     file: String,
@@ -54,13 +54,13 @@ impl Accesses {
         }
     }
 
-    /// What was read so far.
+    /// The progress so far.
     #[must_use]
     pub fn tally(&self) -> Tally {
         self.reader.tally()
     }
 
-    /// The process of the access that was returned last; 0 where the format names none.
+    /// The process of the last returned access; 0 if the format names none.
     #[must_use]
     pub fn process(&self) -> u32 {
         self.reader.process()

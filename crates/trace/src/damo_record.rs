@@ -1,5 +1,5 @@
-//! Records of `damo`, the tool for DAMON: JSON, compressed with zlib (`damon.data` as `damo record`
-//! leaves it) or plain (`json` of `damo record --output_type`).
+//! Reads records of `damo`, the tool for DAMON: JSON, compressed with zlib (`damon.data`, the
+//! output of `damo record`) or plain (`json` of `damo record --output_type`).
 //!
 //! ```text
 //! [ { "target_id": 1, "intervals": {...},
@@ -8,8 +8,8 @@
 //!                                     "nr_accesses": { "samples": 5, "percent": null } } ] } ] } ]
 //! ```
 //!
-//! Times are nanoseconds. Numbers are numbers, or text with commas between thousands. The file is
-//! read as a stream: one snapshot is in memory at a time.
+//! Times are nanoseconds. Numbers are JSON numbers, or text with commas between thousands. The file
+//! is read as a stream: one snapshot is in memory at a time.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -31,8 +31,8 @@ use crate::error::{Error, Fault, Place};
 use crate::grain::Grain;
 
 const FORMAT: &str = "a record of `damo record` (JSON, plain or compressed with zlib)";
-/// Bytes between two regions at most: without a limit a small compressed file could hold one name
-/// that fills the memory.
+/// Most bytes between two regions: without a limit a small compressed file could hold one name that
+/// fills the memory.
 const BETWEEN_REGIONS: u64 = 1 << 24;
 
 /// The profile of a record.
@@ -70,7 +70,7 @@ fn stream(source: impl Read, state: &State) -> Result<(), serde_json::Error> {
     json.end()
 }
 
-/// The two bytes with which zlib begins: method 8 and a check that makes both a multiple of 31.
+/// The two magic bytes of zlib: method 8 and a check that makes both a multiple of 31.
 pub(crate) fn is_zlib(head: &[u8]) -> bool {
     let Some(&[method, flags]) = head.first_chunk() else {
         return false;
@@ -78,7 +78,7 @@ pub(crate) fn is_zlib(head: &[u8]) -> bool {
     method & 0x0f == 8 && u16::from_be_bytes([method, flags]).is_multiple_of(31)
 }
 
-/// What is wrong, with the line of the (unpacked) text.
+/// The error, with the line of the (unpacked) text.
 fn located(error: serde_json::Error, state: &State, file: &str) -> Error {
     let place = Place::Line(error.line().max(1) as u64);
     if let Some(fault) = state.fault.take() {
@@ -91,7 +91,7 @@ fn located(error: serde_json::Error, state: &State, file: &str) -> Error {
         ) => Fault::new("the compressed data is damaged or cut off", FORMAT).at(file, place),
         (Category::Io, _) => Error::read(file, error.into()),
         (Category::Eof, _) => Fault::new("it ends in the middle", FORMAT).at(file, place),
-        // The library's own words end with the place, which is said already.
+        // The library's message ends with the line, which is already printed.
         _ => {
             let text = error.to_string();
             let text = text.split(" at line ").next().unwrap_or_default();
@@ -100,10 +100,10 @@ fn located(error: serde_json::Error, state: &State, file: &str) -> Error {
     }
 }
 
-/// What the readers of the parts share.
+/// The state shared by the readers of the parts.
 struct State {
     gatherer: RefCell<Gatherer>,
-    /// What was wrong, where it was one of our own rules that was broken.
+    /// The fault, if the file broke one of our own rules.
     fault: RefCell<Option<Fault>>,
     /// Bytes since the last region.
     unmarked: Cell<u64>,
@@ -118,7 +118,7 @@ impl State {
     }
 }
 
-/// Counts the bytes between regions.
+/// A reader that counts the bytes between regions.
 struct Metered<R> {
     inner: R,
     state: Rc<State>,
@@ -174,7 +174,7 @@ impl<'de> Visitor<'de> for Records<'_> {
 /// One record: a target and its snapshots.
 struct Record<'a> {
     state: &'a State,
-    /// Stands for the target where the record names none (physical memory).
+    /// Identifies the target if the record names none (physical memory).
     number: u64,
 }
 
@@ -194,8 +194,8 @@ impl<'de> Visitor<'de> for Record<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut record: A) -> Result<(), A::Error> {
-        // Two records of one target (several schemes) begin again at the same time, so the record
-        // and not the target keeps them apart.
+        // Two records of one target (several schemes) start again at the same time, so the number
+        // of the record and not the target distinguishes them.
         let target = self.number;
         let mut found = false;
         while let Some(key) = record.next_key::<String>()? {
@@ -322,7 +322,7 @@ impl<'de> Visitor<'de> for Regions<'_> {
     }
 }
 
-/// A region as the file has it; fields that are not used are passed over.
+/// A region as stored in the file; unused fields are skipped.
 #[derive(Deserialize)]
 struct RawRegion {
     start: Number,

@@ -1,8 +1,8 @@
-//! Regions of DAMON, whichever file they come from, gathered into a profile.
+//! Gathers the regions of DAMON, from any of its file formats, into a profile.
 //!
-//! DAMON watches *regions*: ranges of addresses whose pages it takes to be equally hot. At the end
-//! of each aggregation interval it tells, as a *snapshot*, how often a page sampled from each region
-//! was found accessed.
+//! DAMON watches *regions*: ranges of addresses whose pages it assumes to be equally hot. At the
+//! end of each aggregation interval it reports a *snapshot*: for each region, how often a sampled
+//! page was found accessed.
 //!
 //! ```text
 //! snapshot 1   |---- 0 ----|-- 7 --|     heat = 7 for each page of the second region,
@@ -10,9 +10,9 @@
 //! area         |=====================|   one site: what regions covered without a gap
 //! ```
 //!
-//! DAMON knows no allocation sites, so each contiguous area that it watched stands for one; and it
-//! does not say what is resident, so an area counts as resident in full. Both make a profile from
-//! DAMON good for chunks and epochs, and coarse for sites.
+//! DAMON knows no allocation sites, so each contiguous area that it watched becomes one. It does
+//! not report resident memory, so an area counts as fully resident. Both make a profile from DAMON
+//! good for chunks and epochs, and coarse for sites.
 
 use std::collections::BTreeMap;
 
@@ -27,12 +27,12 @@ use crate::site_hash::site_hash;
 
 /// Bytes of a page, the unit in which DAMON samples.
 const PAGE: u64 = 4096;
-/// Epochs of a recording at most: eleven days of seconds.
+/// Most epochs of a recording: eleven days of seconds.
 const EPOCHS: u64 = 1 << 20;
-/// Rows of heat at most; each takes about a hundred bytes while they are gathered.
+/// Most rows of heat; each takes about a hundred bytes while they are gathered.
 const ROWS: usize = 1 << 22;
 
-/// A range of addresses and how often a page of it was found accessed.
+/// A range of addresses, and how often a page of it was found accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
     pub(crate) start: u64,
@@ -53,7 +53,7 @@ impl Region {
         })
     }
 
-    /// Does the region stand behind the one before it in the same snapshot?
+    /// Checks that the region follows the one before it in the same snapshot.
     pub(crate) fn behind(&self, before: Option<&Self>) -> Result<(), Fault> {
         match before {
             Some(before) if before.end > self.start => {
@@ -83,7 +83,7 @@ pub(crate) struct Snapshot {
 #[derive(Debug)]
 pub(crate) struct Gatherer {
     grain: Grain,
-    /// Targets in the order in which they appear, and the end of the last snapshot of each.
+    /// Targets in the order of their appearance, and the end of the last snapshot of each.
     targets: BTreeMap<u64, (Process, Nanos)>,
     first: Option<Nanos>,
     last: Nanos,
@@ -112,7 +112,7 @@ impl Gatherer {
         let process = self.process(snapshot)?;
         let first = *self.first.get_or_insert(snapshot.start);
         self.last = self.last.max(snapshot.end);
-        // It belongs to the epoch in which its last moment lies.
+        // A snapshot belongs to the epoch that contains its last moment.
         let moment = snapshot.end.saturating_sub(first).0.saturating_sub(1);
         let epoch = moment / self.grain.epoch.0.max(1);
         let number = u32::try_from(epoch).ok().filter(|_| epoch < EPOCHS);
@@ -134,7 +134,7 @@ impl Gatherer {
         Ok(())
     }
 
-    /// The process that stands for a target; its snapshots must come in the order of time.
+    /// The process that represents a target; its snapshots must come in the order of time.
     fn process(&mut self, snapshot: &Snapshot) -> Result<Process, Fault> {
         if snapshot.end < snapshot.start {
             let found = format!(
@@ -157,7 +157,8 @@ impl Gatherer {
         Ok(*process)
     }
 
-    /// Adds a region's accesses to the chunks it covers: those found for each of its pages.
+    /// Adds a region's accesses to the chunks that it covers: the count of the region for each of
+    /// its pages.
     fn heat_up(&mut self, epoch: Epoch, process: Process, region: &Region) -> Result<(), Fault> {
         if region.accesses == 0 {
             return Ok(());
@@ -186,7 +187,7 @@ impl Gatherer {
         Ok(())
     }
 
-    /// The profile of what was gathered.
+    /// The profile of the gathered snapshots.
     pub(crate) fn finish(self) -> Result<Profile, Fault> {
         let Some(first) = self.first else {
             let expected = "at least one; is the file whole, and of this format?";
@@ -296,14 +297,15 @@ fn add_area(profile: &mut Profile, process: Process, start: u64, end: u64) {
     }));
 }
 
-/// What regions covered: ranges that neither overlap nor touch, by first address.
+/// The covered ranges: they neither overlap nor touch, sorted by first address.
 #[derive(Clone, Debug, Default)]
 struct Areas(BTreeMap<u64, u64>);
 
 impl Areas {
     fn cover(&mut self, region: &Region) {
         let (mut start, mut end) = (region.start, region.end);
-        // Everything that begins no later than this ends, from the back, until one lies before it.
+        // Visits the areas that begin no later than this end, from the back, until one ends before
+        // it.
         while let Some((&known, &known_end)) = self.0.range(..=end).next_back() {
             if known_end < start {
                 break;

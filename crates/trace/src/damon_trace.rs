@@ -1,13 +1,13 @@
-//! The tracepoint `damon:damon_aggregated` as text, from `perf script` or from the kernel's own
-//! trace file.
+//! Reads the tracepoint `damon:damon_aggregated` as text, from `perf script` or from the kernel's
+//! own trace file.
 //!
 //! ```text
 //! kdamond.0 4452 [000] 82820.952659: damon:damon_aggregated: target_id=184 nr_regions=8 4096-8192: 3 7
 //! ```
 //!
-//! One line is one region: first and end address, in how many samples it was found accessed, and
-//! (newer kernels) its age, which is not used. As many lines as `nr_regions` says follow each
-//! other for one target; together they are a snapshot.
+//! One line is one region: first and end address, the number of samples that found it accessed, and
+//! (newer kernels) its age, which is not used. `nr_regions` lines for one target follow each other;
+//! together they are a snapshot.
 
 use std::io::BufRead;
 
@@ -24,7 +24,7 @@ use crate::number;
 const EVENT: &str = "damon_aggregated:";
 const LINE: &str =
     "`damon_aggregated: target_id=N nr_regions=N START-END: ACCESSES` behind a time in seconds";
-/// Regions of one snapshot at most, far above what DAMON can be asked for sensibly.
+/// Most regions of one snapshot, far above any sensible setting of DAMON.
 pub(crate) const REGIONS: u64 = 1 << 20;
 
 /// One line.
@@ -36,7 +36,7 @@ struct Event {
     region: Region,
 }
 
-/// The event of a line; `None` where the line tells of something else.
+/// The event of a line; `None` for a line of another kind.
 fn parse(line: &str) -> Option<Result<Event, Fault>> {
     let (before, behind) = line.split_once(EVENT)?;
     (!line.trim_start().starts_with('#')).then(|| event(before, behind))
@@ -79,7 +79,7 @@ pub(crate) fn is_event(line: &str) -> bool {
     matches!(parse(line), Some(Ok(_)))
 }
 
-/// A snapshot of which regions are missing yet.
+/// A snapshot that still lacks regions.
 #[derive(Debug)]
 struct Open {
     snapshot: Snapshot,
@@ -93,7 +93,7 @@ impl Open {
         Self {
             snapshot: Snapshot {
                 target: event.target,
-                // The event comes at the end of the interval; it begins where the last one ended.
+                // The event marks the end of the interval, which begins where the last one ended.
                 start: last.unwrap_or(event.time),
                 end: event.time,
                 regions: Vec::new(),

@@ -1,4 +1,4 @@
-//! What can be wrong with a file: which file, where in it, what was found, what was expected.
+//! Errors of the readers: the file, the place in it, the text found, the form expected.
 
 use std::fmt;
 use std::io;
@@ -9,11 +9,11 @@ use std::io;
 /// `perf.data: at byte 4096: ...` for a format without lines.
 #[derive(Debug)]
 pub struct Error {
-    /// Name of the file as it was given.
+    /// Name of the file as given by the caller.
     pub file: String,
-    /// Where in the file.
+    /// Place in the file.
     pub place: Place,
-    /// What is wrong there.
+    /// The kind of error.
     pub kind: TraceErrorKind,
 }
 
@@ -28,17 +28,17 @@ pub enum Place {
     Offset(u64),
 }
 
-/// What is wrong.
+/// The kinds of error.
 #[derive(Debug)]
 pub enum TraceErrorKind {
-    /// The content is not what the format asks for.
+    /// The content does not follow the format.
     Malformed {
-        /// What was found, as a clause.
+        /// The text found, as a clause.
         found: String,
-        /// What was expected, as a phrase that names the remedy where there is one.
+        /// The form expected, as a phrase that names the remedy if there is one.
         expected: String,
     },
-    /// The system did not let the file be read.
+    /// The system could not read the file.
     Read(io::Error),
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
-    /// What lies behind the system's error; that error itself is part of the text already.
+    /// The cause of the system's error; that error itself is already part of the text.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.kind {
             TraceErrorKind::Read(source) => source.source(),
@@ -70,7 +70,7 @@ impl std::error::Error for Error {
 }
 
 impl Error {
-    /// A file that the system does not give.
+    /// An error for a file that the system could not read.
     pub(crate) fn read(file: &str, source: io::Error) -> Self {
         Self {
             file: file.to_owned(),
@@ -80,7 +80,7 @@ impl Error {
     }
 }
 
-/// What is wrong with a piece of text or bytes, by a parser that does not know where it stands.
+/// An error in a piece of text or bytes, from a parser that does not know its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) found: String,
@@ -95,7 +95,7 @@ impl Fault {
         }
     }
 
-    /// The error at a place.
+    /// The error with its place.
     pub(crate) fn at(self, file: &str, place: Place) -> Error {
         Error {
             file: file.to_owned(),
@@ -108,10 +108,10 @@ impl Fault {
     }
 }
 
-/// Characters of a file's content that a message repeats at most.
+/// Most characters of a file's content in a message.
 const SHOWN: usize = 40;
 
-/// A piece of a file as a message shows it: quoted, cut, and unable to steer a terminal.
+/// A piece of a file for a message: quoted, cut, and without terminal control sequences.
 pub(crate) fn shown(text: &str) -> String {
     let clean = |c: char| if c.is_control() { '?' } else { c };
     let mut characters = text.chars();

@@ -1,34 +1,33 @@
-//! The formats and how they are told apart.
+//! The supported formats, and the detection of a file's format.
 
 use crate::{damo_record, damon_trace, memprof, perf_data, perf_script, text};
 
-/// A format that some tool writes.
+/// A format of a recording tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// Plain text or CSV with a header.
     Text,
-    /// What `perf script` prints of samples with data addresses.
+    /// Output of `perf script` for samples with data addresses.
     PerfScript,
     /// A `perf.data` file with data addresses.
     PerfData,
     /// The tracepoint `damon:damon_aggregated` as text.
     DamonTrace,
-    /// What `damo record` writes.
+    /// Output of `damo record`.
     DamoRecord,
-    /// What `llvm-profdata show --memory` prints.
+    /// Output of `llvm-profdata show --memory`.
     MemProf,
-    /// What a program built with clang's `-fmemory-profile` writes.
+    /// Output of a program built with clang's `-fmemory-profile`.
     MemProfRaw,
 }
 
-/// Bytes of a file's beginning that tell its format.
+/// Bytes at the start of a file from which its format is detected.
 pub const HEAD: usize = 1 << 16;
-/// Lines of the beginning that are looked at: comments and callers may stand before the first
-/// sample.
+/// Lines that detection reads: comments and callers may come before the first sample.
 const LINES: usize = 200;
 
 impl Format {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 7] = [
         Self::Text,
         Self::PerfScript,
@@ -59,14 +58,14 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.word() == word)
     }
 
-    /// True where the format tells single accesses; else it tells sums, a profile.
+    /// True if the format holds single accesses; otherwise it holds sums, a profile.
     #[must_use]
     pub const fn has_single_accesses(self) -> bool {
         matches!(self, Self::Text | Self::PerfScript | Self::PerfData)
     }
 
-    /// The format of a file that begins with these bytes ([`HEAD`] of them are enough); `None`
-    /// where it is none of them.
+    /// The format of a file that begins with these bytes ([`HEAD`] of them suffice); `None` if it
+    /// is none of them.
     #[must_use]
     pub fn guess(head: &[u8]) -> Option<Self> {
         if head.starts_with(perf_data::MAGIC) || head.starts_with(b"2ELIFREP") {
@@ -86,7 +85,7 @@ impl Format {
     }
 }
 
-/// The format of which a line is a part, for lines that tell.
+/// The format of a line, for lines that identify one.
 fn of_line(line: &str) -> Option<Format> {
     if damon_trace::is_event(line) {
         Some(Format::DamonTrace)

@@ -1,19 +1,19 @@
-//! How finely aggregated formats are cut.
+//! The resolution of profiles from aggregated formats.
 
 use isotherm_model::profile::Meta;
 use isotherm_model::units::{Bytes, Nanos};
 
-/// Length of the epochs and size of the chunks of a profile that is made of a file without either.
+/// Length of epochs and size of chunks for a profile from a file that has neither.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Grain {
-    /// Snapshots within one epoch are added up. At least a nanosecond.
+    /// Epoch length: snapshots within one epoch are added. At least a nanosecond.
     pub epoch: Nanos,
-    /// Ranges are cut into chunks of this size. At least a page of 4 KiB.
+    /// Chunk size: ranges are divided into chunks of it. At least a page of 4 KiB.
     pub chunk: Bytes,
 }
 
 impl Default for Grain {
-    /// What `isotherm record` uses: one second, 64 KiB.
+    /// The defaults of `isotherm record`: one second, 64 KiB.
     fn default() -> Self {
         Self {
             epoch: Nanos(1_000_000_000),
@@ -22,7 +22,7 @@ impl Default for Grain {
     }
 }
 
-/// What is known of a run that another tool recorded: which one.
+/// The meta data of a run that another tool recorded: only the tool is known.
 pub(crate) fn meta(source: &str) -> Meta {
     Meta {
         isotherm: env!("CARGO_PKG_VERSION").to_owned(),

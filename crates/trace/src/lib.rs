@@ -1,5 +1,5 @@
-//! Readers of what other tools recorded: single accesses, or profiles of what was accessed how
-//! often. One format a file; `docs/traces.md` describes each with an example.
+//! Readers of recordings by other tools: single accesses, or profiles with access counts. Each file
+//! holds one format; `docs/traces.md` describes each with an example.
 //!
 //! ```text
 //! text, perf script, perf.data            --> Access, Access, ...   (one at a time)
@@ -8,9 +8,9 @@
 //! ```
 //!
 //! Files are read as streams: a trace of many gigabytes takes no more memory than a short one, and
-//! a profile as much as its sums. Whatever the bytes, the answer is a value or an [`Error`] that
-//! names the file, the place and what was expected there; nothing panics. Isotherm's own profiles
-//! are directories and read by `isotherm-profile`.
+//! a profile as much as its sums. For any input bytes, the result is a value or an [`Error`] that
+//! names the file, the place and the expected form; no input causes a panic. Isotherm's own
+//! profiles are directories and read by `isotherm-profile`.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -55,24 +55,24 @@ pub use grain::Grain;
 pub use replay::{Cut, Replay};
 use sample::Samples;
 
-/// Largest file that is read. Traces are streams and take no more memory for it; at a hundred million accesses a
-/// minute reading this one takes hours.
+/// Largest file that is read. Traces are streams, so memory is no limit; at a hundred million
+/// accesses a minute reading a file of this size takes hours.
 const FILE_BYTES: u64 = 1 << 40;
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 pub enum Trace {
     /// Single accesses.
     Accesses(Accesses),
-    /// Sums. A box, as it is far larger.
+    /// Sums. A box, because the profile is far larger.
     Profile(Box<Profile>),
 }
 
-/// Opens a file and finds its format where none is given. Accesses are read later, one by one; a
-/// profile is read at once, cut as `grain` says.
+/// Opens a file and detects its format if none is given. Accesses are read later, one by one; a
+/// profile is read at once, in epochs and chunks of `grain`.
 ///
 /// # Errors
-/// The file cannot be read, is of no known format, or is not what its format asks for.
+/// The file cannot be read, has no known format, or does not follow its format.
 pub fn open(path: &Path, format: Option<Format>, grain: Grain) -> Result<Trace, Error> {
     let name = path.display().to_string();
     let failed = |source| Error::read(&name, source);
@@ -107,11 +107,11 @@ fn guess(file: &mut File, name: &str) -> Result<Format, Error> {
     })
 }
 
-/// The accesses of a source in a format that tells single ones; `name` is for messages.
+/// The accesses of a source in a format with single accesses; `name` is for messages.
 ///
 /// # Errors
-/// The format tells none, or the beginning is not what it asks for. What is wrong further on is
-/// told by the iterator.
+/// The format holds no single accesses, or the beginning does not follow it. The iterator reports
+/// later errors.
 pub fn accesses(
     format: Format,
     name: &str,
@@ -134,10 +134,10 @@ pub fn accesses(
     })
 }
 
-/// The profile of a source in a format that tells sums; `name` is for messages.
+/// The profile of a source in a format with sums; `name` is for messages.
 ///
 /// # Errors
-/// The format tells single accesses, or the source is not what it asks for.
+/// The format holds single accesses, or the source does not follow it.
 pub fn profile(
     format: Format,
     name: &str,

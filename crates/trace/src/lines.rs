@@ -1,12 +1,12 @@
-//! A text file line by line, one line in memory at a time.
+//! Reads a text file line by line, one line in memory at a time.
 
 use std::borrow::Cow;
 use std::io::{BufRead, Read};
 
 use crate::error::{Error, Fault, Place};
 
-/// Bytes of a line at most. A `perf script` line with a long calling context in one line stays far
-/// below; a file without any line feed does not.
+/// Most bytes of a line. A `perf script` line with a long calling context in one line is far below;
+/// a file without any line feed is not.
 const LONGEST: usize = 1 << 16;
 
 /// The lines of a file.
@@ -27,8 +27,8 @@ impl<R: BufRead> Lines<R> {
         }
     }
 
-    /// The next line without its end (LF or CR LF); `None` behind the last one. Bytes that are not
-    /// UTF-8 become replacement characters: names of programs may hold any bytes.
+    /// The next line without its end (LF or CR LF); `None` after the last one. Bytes that are not
+    /// UTF-8 become replacement characters, because names of programs may hold any bytes.
     pub(crate) fn next_line(&mut self) -> Result<Option<Cow<'_, str>>, Error> {
         self.buffer.clear();
         let limit = LONGEST as u64 + 1;
@@ -57,12 +57,12 @@ impl<R: BufRead> Lines<R> {
         self.number
     }
 
-    /// What is wrong with the line that was read last.
+    /// An error in the line that was read last.
     pub(crate) fn error(&self, fault: Fault) -> Error {
         self.error_at(fault, self.number)
     }
 
-    /// What is wrong with an earlier line.
+    /// An error in an earlier line.
     pub(crate) fn error_at(&self, fault: Fault, line: u64) -> Error {
         fault.at(&self.file, Place::Line(line.max(1)))
     }

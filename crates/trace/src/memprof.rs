@@ -1,4 +1,4 @@
-//! Profiles of LLVM's MemProf, as `llvm-profdata show --memory` prints them.
+//! Reads profiles of LLVM's MemProf, as `llvm-profdata show --memory` prints them.
 //!
 //! ```text
 //! HeapProfileRecords:            (of an indexed profile; of a raw one: MemprofProfile, Records)
@@ -11,8 +11,9 @@
 //!         TotalAccessCount: 2    loads and stores, counted by the instrumented program
 //! ```
 //!
-//! A call stack is an allocation site. MemProf knows no addresses and no residency: a site's bytes
-//! are the most that can have been live at once, and its accesses are spread evenly over them.
+//! A call stack is an allocation site. MemProf records no addresses and no residency. So a site's
+//! bytes are the most that can have been live at once, and its accesses are spread evenly over
+//! them.
 
 mod events;
 pub(crate) mod raw;
@@ -33,10 +34,10 @@ use stacks::{Stack, profile};
 
 const BLOCK: &str = "a MemInfoBlock with AllocCount, TotalSize and TotalAccessCount (or with the \
                      totals of lifetime and access density)";
-/// Nesting of lists and maps at most; the format needs seven.
+/// Deepest nesting of lists and maps; the format needs seven.
 const DEPTH: usize = 32;
 
-/// What a map of the file is about.
+/// The subject of a map in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum About {
     Site,
@@ -48,9 +49,9 @@ enum About {
 /// A list or map that is open.
 #[derive(Clone, Debug)]
 enum Level {
-    /// With the key of which the value comes next.
+    /// With the key of the next value.
     Map(About, Option<String>),
-    /// With the key whose value it is.
+    /// With the key of the list.
     List(String),
 }
 
@@ -79,13 +80,13 @@ pub(crate) fn read(
     Ok(profile(&reader.sites, grain))
 }
 
-/// What was understood so far.
+/// The records read so far.
 #[derive(Debug, Default)]
 struct Reader {
     open: Vec<Level>,
     draft: Stack,
     frame: Frame,
-    /// Line of the site's beginning.
+    /// First line of the site.
     line: u64,
     sites: BTreeMap<SiteId, Stack>,
 }
@@ -113,7 +114,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The key whose value begins here, or in whose list it stands.
+    /// The key of the value that begins here, or of the list that contains it.
     fn key(&self) -> String {
         match self.open.last() {
             Some(Level::Map(_, key)) => key.clone().unwrap_or_default(),
@@ -179,8 +180,8 @@ impl Reader {
         }
     }
 
-    /// Keeps a site that is whole. An inlined function's sites are printed again with its callers;
-    /// the copies are equal and count once. A stack with other numbers is added up.
+    /// Keeps a complete site. An inlined function's sites are printed again with its callers; the
+    /// copies are equal and count once. A stack with other numbers is added.
     fn keep(&mut self) -> Result<(), Fault> {
         let draft = std::mem::take(&mut self.draft);
         let wrong = |what: &str| {
@@ -210,12 +211,12 @@ impl Reader {
     }
 }
 
-/// A frame's name is its function, and line and column counted from the function's first line, as
-/// MemProf tells calls apart: `_Z3foov:+1:10`.
+/// A frame's name consists of its function, and line and column counted from the function's first
+/// line, by which MemProf distinguishes calls: `_Z3foov:+1:10`.
 fn frame_field(frame: &mut Frame, key: &str, text: String) -> Result<(), Fault> {
     let name = frame.function.take().unwrap_or_default();
     frame.function = Some(match key {
-        // A symbol is better than the hash that stood before it; a missing one is not.
+        // A symbol is better than the hash that was there before; a missing one is not.
         "SymbolName" if text != "<None>" => match name.split_once(':') {
             Some((_, place)) => format!("{text}:{place}"),
             None => text,

@@ -1,8 +1,8 @@
-//! Numbers as traces write them, with a sentence for each way in which they can be wrong.
+//! Parses numbers of traces, with a message for each kind of error.
 
 use crate::error::{Fault, shown};
 
-/// Decimal digits of a fraction that count; more would be below any clock.
+/// Decimal digits of a fraction that count; more would be below the resolution of any clock.
 const DIGITS: u32 = 18;
 
 /// A time of `unit` nanoseconds with an optional decimal fraction, `12`, `0.25`, in nanoseconds,
@@ -30,7 +30,7 @@ pub(crate) fn time(text: &str, unit: u64) -> Result<u64, Fault> {
 
 const TIME: &str = "a decimal number of zero or more, below 584 years";
 
-/// An address: hexadecimal behind `0x`, else decimal.
+/// An address: hexadecimal after `0x`, else decimal.
 pub(crate) fn address(text: &str) -> Result<u64, Fault> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"));
     match digits {
@@ -70,8 +70,7 @@ pub(crate) fn decimal(text: &str) -> Option<u64> {
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// The seconds of a kernel trace, `82820.952659:`, in nanoseconds; `None` where the word is
-/// something else.
+/// The seconds of a kernel trace, `82820.952659:`, in nanoseconds; `None` for any other word.
 pub(crate) fn stamp(word: &str) -> Option<Result<u64, Fault>> {
     let text = word.strip_suffix(':')?;
     let (whole, fraction) = text.split_once('.')?;

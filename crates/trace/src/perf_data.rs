@@ -1,9 +1,9 @@
-//! `perf.data` files that hold samples with data addresses.
+//! Reads `perf.data` files with samples that hold data addresses.
 //!
-//! The library `linux-perf-data` finds events and sorts records by time; [`sample`] takes a sample
-//! apart, because the library passes over the word that tells reads from writes. The library trusts
-//! the sizes that a file names and would ask for as much memory, so [`layout`] follows them all
-//! first, and hands over a header of which the parts that are not needed are cut off.
+//! The library `linux-perf-data` finds events and sorts records by time. [`sample`] parses the
+//! samples, because the library skips the word that distinguishes reads from writes. The library
+//! trusts the sizes in a file and would allocate that much memory. So [`layout`] checks them all
+//! first, and passes on a header without the unneeded parts.
 
 mod layout;
 mod sample;
@@ -18,7 +18,7 @@ use crate::error::{Error, Fault, Place};
 use crate::sample::{Sample, Source};
 use layout::{Event, HEADER_BYTES, Stop};
 
-/// The first bytes of every file that this reads.
+/// The first bytes of every accepted file.
 pub(crate) use layout::MAGIC;
 
 /// Samples of a `perf.data` file.
@@ -27,15 +27,15 @@ pub(crate) struct PerfData<R: BufRead + Seek> {
     perf_file: PerfFile,
     records: PerfRecordIter<Patched<R>>,
     events: Vec<Event>,
-    /// How many samples were read.
+    /// Number of samples that were read.
     samples: u64,
 }
 
 impl<R: BufRead + Seek> PerfData<R> {
-    /// Follows every record of the file once, and opens it.
+    /// Checks every record of the file once, and opens it.
     ///
     /// # Errors
-    /// It cannot be read, is no such file, is cut off, or holds no data addresses.
+    /// It cannot be read, is not a `perf.data` file, is cut off, or holds no data addresses.
     pub(crate) fn open(mut source: R, file: &str) -> Result<Self, Error> {
         let layout = layout::check(&mut source).map_err(|stop| match stop {
             Stop::Read(source) => Error::read(file, source),
@@ -101,8 +101,7 @@ fn library_fault(error: linux_perf_data::Error) -> Fault {
     )
 }
 
-/// Turns a panic into a fault: the library asserts in some places what a file made to deceive can
-/// break.
+/// Turns a panic into a fault: the library has assertions that a malicious file can violate.
 fn guarded<T>(step: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(step)).unwrap_or_else(|_| {
         Err(Fault::new(
@@ -112,7 +111,7 @@ fn guarded<T>(step: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     })
 }
 
-/// A file that begins with another header than it has.
+/// A file whose header is replaced by another.
 struct Patched<R> {
     inner: R,
     header: [u8; HEADER_BYTES],

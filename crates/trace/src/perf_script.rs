@@ -1,14 +1,14 @@
-//! What `perf script` prints of samples with data addresses.
+//! Reads the output of `perf script` for samples with data addresses.
 //!
 //! ```text
 //! comm pid/tid [cpu] seconds.fraction: period event: ADDR [sym] [data_src |OP ...|...] ip sym (dso)
 //! ```
 //!
-//! Which fields there are depends on the recording and on `-F`; the number in brackets, the period,
-//! the symbols and everything behind the address may be missing. The one thing that must not happen
-//! is that an instruction pointer is taken for a data address, where the sample has none: both are
-//! bare hexadecimal. The first such number behind the event is the address if it stands alone, or
-//! if another one (the instruction pointer, or the data source) follows.
+//! The fields depend on the recording and on `-F`; the number in brackets, the period, the symbols
+//! and all fields after the address may be missing. An instruction pointer must never be mistaken
+//! for a data address in a sample without one: both are bare hexadecimal. The first such number
+//! after the event is the address if it stands alone, or if another one (the instruction pointer,
+//! or the data source) follows.
 
 use std::io::BufRead;
 
@@ -20,11 +20,11 @@ use crate::text::is_comment;
 
 const LINE: &str =
     "a line such as `app 71/71 [003] 12.345678: event: 7ffff7fe4b70 ...` (perf script prints it)";
-/// Shortest second number that is taken for an instruction pointer: shorter ones are weights, and
+/// Shortest second number that is treated as an instruction pointer: shorter ones are weights, and
 /// names that look like hexadecimal.
 const SHORTEST_POINTER: usize = 5;
 
-/// What a line is.
+/// The kind of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     Sample(Sample),
@@ -81,7 +81,7 @@ fn pid(before: &[&str]) -> Result<u32, Fault> {
         .find(|word| !(word.starts_with('[') && word.ends_with(']')));
     let word = word.copied().unwrap_or("");
     let pid = word.split('/').next().unwrap_or("");
-    // The idle tasks of a processor have no process: perf prints -1 where it does not know.
+    // The idle tasks of a processor have no process: perf prints -1 for an unknown one.
     if pid == "-1" {
         return Ok(0);
     }
@@ -96,7 +96,7 @@ fn data_address(behind: &[&str]) -> Option<u64> {
     let Some(next) = rest.first() else {
         return Some(address);
     };
-    // A data source follows itself in words: what stands before the words is no address.
+    // A data source is followed by its description: the number before the words is not an address.
     if next.starts_with('|') {
         return None;
     }
@@ -108,7 +108,7 @@ fn data_address(behind: &[&str]) -> Option<u64> {
     rest.iter().any(|word| is_number(word)).then_some(address)
 }
 
-/// The data source says what the access was; without one the event's name may.
+/// The data source states the kind of access; without one the event's name may.
 fn is_write(event: &str, line: &str) -> bool {
     let operation = line.split_once("|OP ").map(|(_, rest)| rest);
     let operation = operation.and_then(|rest| rest.split('|').next());

@@ -1,8 +1,8 @@
-//! What the daemon would have seen of a recording: an observation an epoch.
+//! Replays a recording as the daemon would have observed it: one observation an epoch.
 //!
-//! A recording tells what was accessed, not what was resident: a unit counts as held from its first access
-//! on, and in full. All of it lies in slow memory at first, as in a dry run on a machine with one kind
-//! of memory. Epochs in which nothing was accessed count.
+//! A recording holds accesses, not residency: a unit counts as fully resident from its first access
+//! on. All units are in slow memory at first, as in a dry run on a machine with one kind of memory.
+//! Epochs without accesses count.
 //!
 //! ```text
 //! accesses   |x  x   |  x     |        | x    x |     trace samples, each of an address
@@ -22,24 +22,24 @@ use crate::Trace;
 use crate::accesses::Accesses;
 use crate::error::{Error, Fault, Place};
 
-/// Epochs of a recording at most: a quarter of an hour of milliseconds, twelve days of seconds.
+/// Most epochs of a recording: a quarter of an hour of milliseconds, twelve days of seconds.
 const EPOCHS: u64 = 1 << 20;
 
-/// Units of a recording at most: 8 TiB in units of 2 MiB.
+/// Most units of a recording: 8 TiB in units of 2 MiB.
 const UNITS: usize = 1 << 22;
 
-/// How a recording is cut.
+/// The division of a recording into units and epochs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
     /// Bytes of a unit, a power of two.
     pub unit: Bytes,
-    /// Length of an epoch, longer than nothing.
+    /// Length of an epoch, above zero.
     pub epoch: Nanos,
     /// Fast memory that may be used.
     pub capacity: Bytes,
 }
 
-/// The observations of a recording, one after the other. It ends after the first error.
+/// The observations of a recording, in order. It ends after the first error.
 #[derive(Debug)]
 pub struct Replay {
     recording: Recording,
@@ -51,19 +51,19 @@ pub struct Replay {
     ended: bool,
 }
 
-/// What was recorded.
+/// The recorded data.
 #[derive(Debug)]
 enum Recording {
     Accesses {
         accesses: Accesses,
-        /// The first access of the next epoch with any, once it was read.
+        /// The first access of the next epoch with any, if it is already read.
         ahead: Option<SeenChunk>,
     },
-    /// Sums; those of epochs that were told already are passed over.
+    /// Sums; those of epochs that were already returned are skipped.
     Sums { profile: Box<Profile>, told: usize },
 }
 
-/// An access of a process, and when.
+/// An access of a process, with its time.
 #[derive(Clone, Copy, Debug)]
 struct SeenChunk {
     epoch: u64,
@@ -75,7 +75,7 @@ struct SeenChunk {
 type Hits = BTreeMap<(Process, u64), u64>;
 
 impl Replay {
-    /// The observations of what a file holds. `name` is what it is called.
+    /// The observations of a file's content. `name` is for messages.
     #[must_use]
     pub fn new(trace: Trace, name: &str, cut: Cut) -> Self {
         let recording = match trace {
@@ -111,7 +111,7 @@ impl Replay {
         Bytes((self.units.len() as u64).saturating_mul(self.cut.unit.0))
     }
 
-    /// True where what is recorded are samples, which stand for an unknown number of accesses.
+    /// True if the records are samples, which represent an unknown number of accesses.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         match &self.recording {
@@ -129,7 +129,8 @@ impl Replay {
         Fault::new(found, expected).at(&self.name, Place::Whole)
     }
 
-    /// What was hit in the next epoch, by address, and the bytes that each hit is of; None at the end.
+    /// The hits of the next epoch, by address, and the bytes that each hit covers; `None` at the
+    /// end.
     fn hits(&mut self) -> Result<Option<(Hits, u64)>, Error> {
         let epoch = u64::from(self.next);
         match &mut self.recording {
@@ -168,7 +169,7 @@ impl Replay {
                         *ahead = Some(seen);
                         break;
                     }
-                    // Of a unit only the sum counts; its address stays that of the first access.
+                    // Only the sum of a unit counts; its address stays that of the first access.
                     let start = seen.address & !(self.cut.unit.0 - 1);
                     *hits.entry((seen.process, start)).or_default() += 1;
                 }

@@ -1,4 +1,4 @@
-//! Samples with data addresses, as `perf` records them, on their way to accesses.
+//! Converts samples with data addresses, as `perf` records them, to accesses.
 
 use std::collections::BTreeSet;
 
@@ -8,28 +8,28 @@ use isotherm_model::units::Nanos;
 use crate::accesses::{Reader, Tally};
 use crate::error::Error;
 
-/// What is used of a sample.
+/// The used fields of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
     pub(crate) pid: u32,
     /// Nanoseconds of the recorder's clock.
     pub(crate) time: u64,
-    /// `None` where the hardware knew none.
+    /// `None` if the hardware reported none.
     pub(crate) address: Option<u64>,
     pub(crate) write: bool,
 }
 
 /// A format that yields samples.
 pub(crate) trait Source {
-    /// The next sample, `None` behind the last one.
+    /// The next sample; `None` after the last one.
     fn next_sample(&mut self) -> Result<Option<Sample>, Error>;
 }
 
 /// The samples of a source that have an address, as accesses.
 pub(crate) struct Samples<S> {
     source: S,
-    /// `perf` sorts by time within what it buffered; a sample that comes late is given the time of
-    /// the one before it.
+    /// Time of the latest sample. `perf` sorts by time within its buffer; a sample that comes late
+    /// gets the time of the one before it.
     latest: u64,
     /// The process of the last sample that had an address.
     process: u32,

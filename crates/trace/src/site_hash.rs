@@ -1,9 +1,9 @@
-//! Names for sites of other tools.
+//! Names for the sites of other tools' recordings.
 
 use isotherm_model::site::SiteId;
 
-/// The 64-bit FNV-1a hash of the bytes: the same in every run and on every machine. The two names
-/// that are no sites are never returned.
+/// The 64-bit FNV-1a hash of the bytes: the same in every run and on every machine. It never
+/// returns the two reserved ids.
 pub(crate) fn site_hash(bytes: impl IntoIterator<Item = u8>) -> SiteId {
     const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
     const PRIME: u64 = 0x0100_0000_01b3;

@@ -1,4 +1,4 @@
-//! Plain text and CSV: a header that names columns and units, then one access a line.
+//! Reads plain text and CSV: a header that names columns and units, then one access a line.
 //!
 //! ```text
 //! # anything behind a hash is a comment
@@ -7,12 +7,11 @@
 //! 0.5,0x7f0000001040,w
 //! ```
 //!
-//! Columns stand in any order. `time_s`, `time_ms`, `time_us` or `time_ns` is required, so is
-//! `address` (decimal, or hexadecimal behind `0x`) or `address_hex` (bare hexadecimal). Without
-//! `access` every access is a read. Other columns are passed over. Values are separated as the
-//! names in the header are: by commas, by tabs, or by blanks. Times never go backwards: whoever
-//! replays a trace cuts it into epochs as it goes, and a trace that is not sorted would be cut
-//! wrongly.
+//! Columns may be in any order. `time_s`, `time_ms`, `time_us` or `time_ns` is required, so is
+//! `address` (decimal, or hexadecimal after `0x`) or `address_hex` (bare hexadecimal). Without
+//! `access` every access is a read. Other columns are ignored. Values are separated like the names
+//! in the header: by commas, by tabs, or by blanks. Times must not decrease: a replay divides the
+//! trace into epochs as it reads, and an unsorted trace would be divided wrongly.
 
 use std::io::BufRead;
 
@@ -33,7 +32,7 @@ const TIME_COLUMNS: [(&str, u64); 4] = [
 const HEADER: &str =
     "a header such as `time_us,address,access` (time_s, time_ms, time_us or time_ns)";
 
-/// What stands between two values.
+/// The separator between two values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Separator {
     Comma,
@@ -62,7 +61,7 @@ impl Separator {
     }
 }
 
-/// Which column holds what.
+/// The columns of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Columns {
     separator: Separator,
@@ -157,7 +156,7 @@ pub(crate) fn is_header(line: &str) -> bool {
     Columns::parse(line).is_ok()
 }
 
-/// True where the line tells nothing.
+/// True for a line without data.
 pub(crate) fn is_comment(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty() || line.starts_with('#')

@@ -1,4 +1,4 @@
-//! Small files of every format, good and bad, in `tests/traces`, and the examples of
+//! Tests small files of every format, good and bad, in `tests/traces`, and the examples of
 //! `docs/traces.md`.
 
 use std::io::Cursor;
@@ -21,7 +21,7 @@ fn opened(name: &str) -> Result<Trace, Error> {
     open(&traces().join(name), None, Grain::default())
 }
 
-/// The accesses of a file of which the format is guessed.
+/// The accesses of a file whose format is detected.
 fn all_accesses(name: &str) -> Vec<Access> {
     match opened(name) {
         Ok(Trace::Accesses(accesses)) => accesses.map(|access| access.expect(name)).collect(),
@@ -97,7 +97,7 @@ fn a_recording_and_its_print_yield_the_same_accesses() {
     for (recorded, printed) in recorded.iter().zip(&printed) {
         assert_eq!(recorded.address, printed.address);
         assert_eq!(recorded.write, printed.write);
-        // The print is cut to whole microseconds.
+        // The printed time is cut to whole microseconds.
         assert!(recorded.time.0.abs_diff(printed.time.0) < 1_000);
     }
 }
@@ -173,7 +173,7 @@ fn memprof_sites_have_their_stack_their_bytes_and_their_accesses() {
     assert_eq!(raw.sites[0].peak_rss, Bytes(2048));
 }
 
-/// Each bad file and what its error must say; the place comes first.
+/// Each bad file and the expected error message; the place comes first.
 const BAD: &[(&str, Format, &str)] = &[
     (
         "no-header.csv",
@@ -454,7 +454,7 @@ fn a_format_that_tells_sums_is_not_read_as_accesses_nor_the_other_way_round() {
     }
 }
 
-/// The first fenced block behind each heading "## `word`: ..." of the page.
+/// The first fenced block after each heading "## `word`: ..." of the page.
 fn examples() -> Vec<(Format, String)> {
     let page = std::fs::read_to_string(root().join("docs/traces.md")).unwrap();
     let sections = page.split("\n## `").skip(1);

@@ -1,4 +1,4 @@
-//! What holds of every trace, however it is written.
+//! Properties of every trace, in every format.
 
 use std::fmt::Write;
 use std::io::Cursor;
@@ -8,7 +8,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_trace::{Format, Grain, accesses, profile};
 use proptest::prelude::*;
 
-/// Accesses whose first one is at time zero, as readers count.
+/// Accesses with the first one at time zero, as readers count.
 fn any_trace() -> impl Strategy<Value = Vec<Access>> {
     let step = (0..2_000_000_000_u64, any::<u64>(), any::<bool>());
     prop::collection::vec(step, 1..50).prop_map(|steps| {

@@ -1,5 +1,6 @@
-//! Larger recordings of real programs, where the directory `../shared/samples` lies beside the
-//! repository: what its README says an importer must find. Skipped, with a word, where it does not.
+//! Tests larger recordings of real programs from the directory `../shared/samples` beside the
+//! repository, against the numbers in its README. Skipped with a message if the directory does not
+//! exist.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,7 +8,7 @@ use std::process::Command;
 use isotherm_model::trace::Access;
 use isotherm_trace::{Grain, Trace, open};
 
-/// The sample, unpacked where it is packed; `None` where it is not there.
+/// The sample, unpacked if necessary; `None` if it does not exist.
 fn sample(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/samples");
     let path = root.join(name);

@@ -1,4 +1,4 @@
-//! YAML as a stream of events with their lines.
+//! Parses YAML into a stream of events with their lines, for the MemProf reader.
 
 use std::cell::{Cell, RefCell};
 use std::io::{self, BufRead};
@@ -10,16 +10,16 @@ use saphyr_parser::{BufferedInput, Event as YamlEvent, Parser};
 use crate::error::{Error, Fault, Place};
 
 const YAML: &str = "YAML as `llvm-profdata show --memory` prints it";
-/// Characters between two events at most: a name, however mangled, is far shorter, and without a
-/// limit one value could be as long as the file.
+/// Most characters between two events: even a mangled name is far shorter. Without a limit one
+/// value could be as long as the file.
 const BETWEEN_EVENTS: usize = 1 << 20;
 
-/// What the reader above needs to know.
+/// The events that the MemProf reader uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     MapStart,
     ListStart,
-    /// Of a map or list.
+    /// End of a map or list.
     End,
     /// A key or a value.
     Scalar(String),
@@ -32,7 +32,7 @@ pub(super) struct Events<R: BufRead> {
     file: String,
 }
 
-/// What the parser cannot pass on.
+/// The errors that the parser cannot return.
 #[derive(Debug, Default)]
 struct State {
     failed: RefCell<Option<io::Error>>,
@@ -93,8 +93,8 @@ impl<R: BufRead + 'static> Events<R> {
     }
 }
 
-/// The characters of a file, one at a time. It ends early where the file cannot be read, or where
-/// the parser has swallowed more than a value can be long.
+/// The characters of a file, one at a time. It ends early if the file cannot be read, or if the
+/// parser has read more than the longest allowed value.
 struct Characters<R> {
     source: R,
     state: Rc<State>,
@@ -124,8 +124,8 @@ impl<R: BufRead> Iterator for Characters<R> {
             return None;
         }
         let first = self.byte()?;
-        // The first byte of a character tells how many follow; bytes that are no UTF-8 become
-        // replacement characters.
+        // The first byte of a character gives the number that follow; bytes that are not UTF-8
+        // become replacement characters.
         let follow = match first {
             0xc2..=0xdf => 1,
             0xe0..=0xef => 2,

@@ -1,4 +1,5 @@
-//! Profiles of LLVM's MemProf as the instrumented program itself writes them, `memprof.profraw.PID`.
+//! Reads profiles of LLVM's MemProf as the instrumented program itself writes them,
+//! `memprof.profraw.PID`.
 //!
 //! Little-endian, packed, as LLVM 19's `MemProfData.inc` lays it out. A file holds one dump after
 //! the other:
@@ -15,8 +16,8 @@
 //! stacks:   count, then for each: stack, count of calls, address within each call
 //! ```
 //!
-//! The frames are addresses of modules that are known by their build-id; their names are looked up later, in the
-//! programs themselves.
+//! The frames are addresses in modules that are identified by their build-id; their names are
+//! looked up later in the programs themselves.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Read};
@@ -37,11 +38,11 @@ const HEAD_BYTES: u64 = 48;
 const SEGMENT_BYTES: u64 = 64;
 /// Most bytes of a build-id.
 const BUILD_ID_BYTES: u64 = 32;
-/// Largest file that is read, as all of it lies in memory: a stack takes about 400 bytes, and the largest
-/// programs have some millions.
+/// Largest file that is read, because all of it is held in memory: a stack takes about 400 bytes,
+/// and the largest programs have some millions.
 const FILE_BYTES: u64 = 1 << 30;
 
-/// A field of the `MemInfoBlock` that is used: its name, its place in the block, its bytes.
+/// The used fields of the `MemInfoBlock`: name, offset in the block, bytes.
 const FIELDS: [(&str, u64, u64); 8] = [
     ("AllocCount", 0, 4),
     ("TotalAccessCount", 4, 8),
@@ -89,20 +90,20 @@ pub(crate) fn read(source: impl BufRead, file: &str, grain: Grain) -> Result<Pro
 struct Segment {
     start: u64,
     end: u64,
-    /// What the loader added to the module's own addresses.
+    /// Difference between run-time addresses and the module's own.
     load_address: u64,
     build_id: Option<String>,
 }
 
-/// One dump while it is read.
+/// State of reading one dump.
 struct Dump<'a> {
     bytes: &'a [u8],
-    /// What is read next, from the beginning of the file.
+    /// Position of the next read, from the beginning of the file.
     place: u64,
 }
 
 impl Dump<'_> {
-    /// Adds what the dump says; answers where it ends.
+    /// Adds the contents of the dump; returns the position of its end.
     fn read(&mut self, stacks: &mut BTreeMap<SiteId, Stack>) -> Result<u64, Fault> {
         let start = self.place;
         if self.take(8)? != MAGIC {
@@ -138,7 +139,7 @@ impl Dump<'_> {
         let [segments, blocks, calls] = tables.map(|offset| start.saturating_add(offset));
         let bytes = &self.bytes[..end as usize];
         let at = |place| Dump { bytes, place };
-        // An error is told where its own table was read.
+        // An error is reported at the position in its own table.
         let segments = self.at(at(segments), Self::segments)?;
         let calls = self.at(at(calls), Self::calls)?;
         let blocks = self.at(at(blocks), |dump| dump.blocks(block_bytes))?;
@@ -152,7 +153,7 @@ impl Dump<'_> {
         Ok(end)
     }
 
-    /// Reads elsewhere; this dump's place follows where that fails.
+    /// Reads at another position; the position of this dump changes only if that fails.
     fn at<'a, T>(
         &mut self,
         mut there: Dump<'a>,
@@ -237,14 +238,14 @@ impl Dump<'_> {
         Ok(bytes)
     }
 
-    /// A number of so many bytes, eight at most.
+    /// A number of the given bytes, at most eight.
     fn number(&mut self, bytes: u64) -> Result<u64, Fault> {
         let bytes = self.take(bytes)?.iter().rev();
         Ok(bytes.fold(0, |number, byte| number << 8 | u64::from(*byte)))
     }
 
-    /// The number of entries of so many bytes at least; more than the file can hold are refused, so that no
-    /// memory is taken for them.
+    /// A number of entries, each of at least the given bytes. A number that the file cannot hold is
+    /// rejected, so that no memory is allocated for it.
     fn count(&mut self, entry_bytes: u64) -> Result<u64, Fault> {
         let count = self.number(8)?;
         let left = (self.bytes.len() as u64).saturating_sub(self.place);
@@ -256,7 +257,8 @@ impl Dump<'_> {
     }
 }
 
-/// The frames of calls, as return addresses of their modules. MemProf writes an address within the call.
+/// The frames of calls, as return addresses in their modules. MemProf writes an address within the
+/// call.
 fn frames(calls: &[u64], segments: &[Segment]) -> Vec<Frame> {
     let frame = |call: &u64| {
         let holds = |segment: &&Segment| (segment.start..segment.end).contains(call);
@@ -272,7 +274,7 @@ fn frames(calls: &[u64], segments: &[Segment]) -> Vec<Frame> {
     calls.iter().map(frame).collect()
 }
 
-/// Keeps a stack; one that is known is added up.
+/// Keeps a stack; the numbers of a known one are added.
 fn keep(stacks: &mut BTreeMap<SiteId, Stack>, frames: Vec<Frame>, numbers: BTreeMap<String, u64>) {
     let id = site_hash(frames.iter().flat_map(|frame| {
         let module = frame.build_id.clone().unwrap_or_default();

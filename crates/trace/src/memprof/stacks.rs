@@ -1,4 +1,4 @@
-//! What MemProf knows of each allocating call stack, and the profile that it makes.
+//! The numbers that MemProf records for each allocating call stack, and the profile made of them.
 
 use std::collections::BTreeMap;
 
@@ -10,9 +10,9 @@ use isotherm_model::words::counted;
 
 use crate::grain::Grain;
 
-/// Chunks of all sites together at most; their size is doubled until they are no more.
+/// Most chunks of all sites together; their size is doubled until they fit.
 const CHUNKS: u64 = 1 << 20;
-/// Where the first site is laid; any address does, as the program's are not known.
+/// Address of the first site; any address serves, because MemProf does not record the program's.
 const FIRST_ADDRESS: u64 = 1 << 32;
 /// MemProf's clock: milliseconds.
 const MILLISECOND: u64 = 1_000_000;
@@ -20,14 +20,14 @@ const MILLISECOND: u64 = 1_000_000;
 /// An allocating call stack with the fields of its `MemInfoBlock`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Stack {
-    /// From the allocation outwards.
+    /// Callers, from the allocation outwards.
     pub(super) frames: Vec<Frame>,
-    /// By LLVM's names of the fields.
+    /// Values by LLVM's names of the fields.
     pub(super) numbers: BTreeMap<String, u64>,
 }
 
 impl Stack {
-    /// Adds another block of the same stack: what is a maximum stays one, and so does the last moment.
+    /// Adds another block of the same stack: maxima and the last moment are combined by maximum.
     pub(super) fn add(&mut self, other: &Self) {
         for (key, number) in &other.numbers {
             let sum = self.numbers.entry(key.clone()).or_default();
@@ -55,9 +55,9 @@ impl Stack {
         bound.map_or(total, |bound| bound.min(total))
     }
 
-    /// Loads and stores, and whether they were counted. Without a count they follow from the
-    /// density (a hundred times accesses for each byte and second of lifetime, summed over
-    /// allocations) as if all allocations were alike.
+    /// Loads and stores, and whether they were counted. Without a count they are computed from the
+    /// density (a hundred times accesses per byte and second of lifetime, summed over allocations)
+    /// as if all allocations were alike.
     fn accesses(&self) -> (u64, bool) {
         if let Some(counted) = self.number("TotalAccessCount") {
             return (counted, true);
@@ -77,7 +77,7 @@ impl Stack {
     }
 }
 
-/// Sites laid one behind the other, each from the beginning of a chunk.
+/// A profile of the sites, placed one after the other, each from the beginning of a chunk.
 pub(super) fn profile(sites: &BTreeMap<SiteId, Stack>, grain: Grain) -> Profile {
     let mut chunk = grain.chunk.0.max(4096);
     let chunks = |chunk: u64| {
@@ -126,7 +126,7 @@ pub(super) fn profile(sites: &BTreeMap<SiteId, Stack>, grain: Grain) -> Profile 
     profile
 }
 
-/// From the first allocation to the last end, and at least the longest life.
+/// From the first allocation to the last end, and at least the longest lifetime.
 fn span(sites: &BTreeMap<SiteId, Stack>) -> Nanos {
     let numbers = |key: &'static str| sites.values().filter_map(move |stack| stack.number(key));
     let ends = numbers("DeallocTimestamp").max();
@@ -136,7 +136,7 @@ fn span(sites: &BTreeMap<SiteId, Stack>) -> Nanos {
     Nanos(milliseconds.max(1).saturating_mul(MILLISECOND))
 }
 
-/// Adds a site at an address; returns the address behind it.
+/// Adds a site at an address; returns the address after it.
 fn add_site(profile: &mut Profile, id: SiteId, stack: &Stack, address: u64) -> u64 {
     let (epoch, process) = (Epoch(0), Process::default());
     let peak = Bytes(stack.peak());
@@ -165,7 +165,7 @@ fn add_site(profile: &mut Profile, id: SiteId, stack: &Stack, address: u64) -> u
         bytes: peak,
     });
     let accesses = stack.accesses().0;
-    // The first chunks get what does not divide; chunks without any have no row.
+    // The first chunks get the remainder of the division; chunks without accesses have no row.
     let (each, rest) = (accesses / chunks, accesses % chunks);
     for index in 0..chunks {
         let count = each + u64::from(index < rest);

@@ -1,4 +1,4 @@
-//! The parts of a `perf.data` file, every size of which is followed before anything trusts it.
+//! Checks every size in a `perf.data` file before other code relies on it.
 //!
 //! ```text
 //!   0  magic "PERFILE2"     8  bytes of the header    16  bytes of one event (attr and ids)
@@ -7,14 +7,14 @@
 //! 104  end of the header
 //! ```
 //!
-//! An event is a `perf_event_attr` and, behind it, offset and size of the list of its ids. A record
-//! is type (32 bits), flags (16), size with these 8 bytes (16), and its body.
+//! An event is a `perf_event_attr`, followed by offset and size of the list of its ids. A record is
+//! type (32 bits), flags (16), size with these 8 bytes (16), and its body.
 
 use std::io::{self, BufRead, Seek, SeekFrom};
 
 use crate::error::Fault;
 
-/// The first bytes of a file that a little-endian machine wrote.
+/// The first bytes of a file from a little-endian machine.
 pub(crate) const MAGIC: &[u8; 8] = b"PERFILE2";
 const BIG_ENDIAN_MAGIC: &[u8; 8] = b"2ELIFREP";
 /// Bytes of the header.
@@ -25,14 +25,14 @@ const PIPE_HEADER: u64 = 16;
 const SECTION_BYTES: u64 = 16;
 /// Smallest and largest `perf_event_attr`: the first version's, and far beyond today's 136.
 const ATTR_BYTES: std::ops::RangeInclusive<u64> = 64..=4096;
-/// Events, and ids of one event, at most: one for each processor of a large machine.
+/// Most events, and most ids of one event: one for each processor of a large machine.
 const EVENTS: u64 = 1 << 12;
 const IDS: u64 = 1 << 20;
-/// Records are sorted by holding two rounds of the recorder in memory: bytes and records of these
-/// at most. A round is what the buffers of all processors hold.
+/// Records are sorted by holding two rounds of the recorder in memory: most bytes and records of
+/// these. A round is the content of the buffers of all processors.
 const HELD_BYTES: u64 = 1 << 30;
 const HELD_RECORDS: u64 = 1 << 24;
-/// Bytes of one block of processor trace at most; it is held in memory and passed over.
+/// Most bytes of one block of processor trace; it is held in memory and skipped.
 const TRACE_BYTES: u64 = 1 << 28;
 
 const RECORD_HEADER: u64 = 8;
@@ -51,18 +51,18 @@ pub(super) struct Event {
     pub(super) user_registers: u32,
 }
 
-/// A file whose sizes hold.
+/// A file whose sizes are consistent.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// The header as the library shall see it.
+    /// The header for the library.
     pub(super) header: [u8; HEADER_BYTES],
     pub(super) events: Vec<Event>,
 }
 
-/// Why a file was not followed to its end.
+/// Why the check ended early.
 #[derive(Debug)]
 pub(super) enum Stop {
-    /// What is wrong, at which byte.
+    /// The fault, and its byte offset.
     Fault(Fault, u64),
     Read(io::Error),
 }
@@ -81,7 +81,7 @@ struct Section {
 }
 
 impl Section {
-    /// The first offset behind it, where it lies within the file.
+    /// The first offset after it, if it is within the file.
     fn end(self, length: u64) -> Option<u64> {
         self.offset
             .checked_add(self.size)
@@ -93,7 +93,7 @@ fn stop<T>(found: impl Into<String>, expected: &str, offset: u64) -> Result<T, S
     Err(Stop::Fault(Fault::new(found, expected), offset))
 }
 
-/// Follows every size of the file.
+/// Checks every size in the file.
 pub(super) fn check<R: BufRead + Seek>(source: &mut R) -> Result<Layout, Stop> {
     let length = source.seek(SeekFrom::End(0))?;
     source.seek(SeekFrom::Start(0))?;
@@ -134,7 +134,7 @@ pub(super) fn check<R: BufRead + Seek>(source: &mut R) -> Result<Layout, Stop> {
     })
 }
 
-/// The header for the library: no features, and the events where the library looks for events with
+/// The header for the library: no features, and the events where the library expects events with
 /// their ids, which older files had under "event types".
 fn patched(header: &[u8; HEADER_BYTES], attr_bytes: u64) -> [u8; HEADER_BYTES] {
     let mut patched = *header;
@@ -253,7 +253,7 @@ fn follow_records<R: BufRead + Seek>(source: &mut R, data: Section) -> Result<()
         position += size;
         if kind == AUXTRACE {
             let bytes = trace_bytes(source, body, left - size, position)?;
-            // The first word of the body, which tells the bytes behind it, is read already.
+            // The first word of the body, the number of bytes after it, is already read.
             body = body - 8 + bytes;
             position += bytes;
         }
@@ -264,8 +264,8 @@ fn follow_records<R: BufRead + Seek>(source: &mut R, data: Section) -> Result<()
     Ok(())
 }
 
-/// Bytes that follow a record of processor trace and are not in its size; the first word of the
-/// record's body, which is read here, tells them.
+/// Bytes that follow a record of processor trace and are not in its size. The first word of the
+/// record's body, which is read here, holds their number.
 fn trace_bytes<R: BufRead>(
     source: &mut R,
     body: u64,
@@ -285,7 +285,7 @@ fn trace_bytes<R: BufRead>(
     Ok(bytes)
 }
 
-/// What of two rounds is held in memory while they are sorted.
+/// Bytes and records of two rounds that are in memory during the sort.
 #[derive(Debug, Default)]
 struct Rounds {
     before: (u64, u64),
@@ -325,7 +325,7 @@ fn read_up_to<R: BufRead>(source: &mut R, buffer: &mut [u8]) -> io::Result<usize
     Ok(filled)
 }
 
-/// A little-endian number; zero where the bytes end before it does.
+/// A little-endian number; zero if the bytes are too few.
 fn u64_at(bytes: &[u8], at: usize) -> u64 {
     let word = bytes.get(at..).and_then(<[u8]>::first_chunk);
     word.copied().map_or(0, u64::from_le_bytes)

@@ -1,4 +1,4 @@
-//! The body of one sample, in the order of `perf_event_open(2)`.
+//! Parses the body of one sample, in the order of `perf_event_open(2)`.
 
 use super::layout::Event;
 use crate::error::Fault;
@@ -74,7 +74,7 @@ pub(super) fn parse(body: &[u8], event: &Event) -> Option<Sample> {
     let thread = field(TID)?;
     let time = field(TIME)?;
     let address = field(ADDR)?;
-    // Every field up to the data source has to be passed over; none behind it is of interest.
+    // Every field up to the data source must be skipped; none after it is needed.
     let write = has(DATA_SRC) && {
         for bit in [ID, STREAM_ID, CPU, PERIOD] {
             field(bit)?;
@@ -94,7 +94,7 @@ pub(super) fn parse(body: &[u8], event: &Event) -> Option<Sample> {
     })
 }
 
-/// The words of a body that are left.
+/// The remaining words of a body.
 struct Words<'a>(&'a [u8]);
 
 impl Words<'_> {
@@ -113,7 +113,7 @@ impl Words<'_> {
         self.pass_bytes(words.checked_mul(8)?)
     }
 
-    /// Passes over the fields of variable length that stand before the weight.
+    /// Skips the fields of variable length before the weight.
     fn pass_variable(&mut self, event: &Event) -> Option<()> {
         let has = |field: u64| event.sample_type & field != 0;
         if has(READ) {
@@ -131,7 +131,7 @@ impl Words<'_> {
         if has(BRANCH_STACK) {
             self.pass_branches(event.branch_type)?;
         }
-        // A word that is zero where there are no registers.
+        // This word is zero if there are no registers.
         if has(REGS_USER) && self.word()? != 0 {
             self.pass_words(u64::from(event.user_registers))?;
         }

@@ -3,10 +3,10 @@ use crate::grain::Grain;
 use isotherm_model::profile::Profile;
 use isotherm_model::units::{Bytes, Nanos};
 
-/// What a test changes in a dump.
+/// The fields that a test changes in a dump.
 struct Dump {
     version: u64,
-    /// Bytes of histogram entries behind the block, in version 4.
+    /// Bytes of histogram entries after the block, in version 4.
     histogram: Vec<u64>,
     stack_of_block: u64,
     build_id_bytes: u64,
