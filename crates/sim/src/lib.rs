@@ -15,13 +15,17 @@
 //!
 //! ```
 //! use isotherm_model::units::{Bytes, Capacity};
-//! use isotherm_sim::generate::{self, Settings};
-//! use isotherm_sim::{EpochLength, Request, Workload, simulate};
+//! use isotherm_sim::generate::{self, GeneratorSettings};
+//! use isotherm_sim::{EpochLength, SimulationRequest, Workload, simulate};
 //!
-//! let settings = Settings { footprint: Bytes(1 << 20), accesses: 100_000, ..Settings::default() };
+//! let settings = GeneratorSettings {
+//!     footprint: Bytes(1 << 20),
+//!     accesses: 100_000,
+//!     ..GeneratorSettings::default()
+//! };
 //! let accesses = generate::by_name("zipf", settings).unwrap();
 //! let workload = Workload::of_trace(accesses, Bytes(4096), EpochLength::Accesses(10_000)).unwrap();
-//! let mut request = Request::new(&workload);
+//! let mut request = SimulationRequest::new(&workload);
 //! request.capacities = vec![Capacity::Share(0.25)];
 //! let report = simulate(&request).unwrap();
 //! let at = &report.capacities[0];
