@@ -347,7 +347,7 @@ fn what_cannot_be_read_is_refused_with_the_reason() {
             &["curve", "bad/negative.memprof.yaml"],
             ":10: TotalAccessCount is \"-90000\"",
         ),
-        (&["curve", "bad/nothing.bin"], "of no format that is known"),
+        (&["curve", "bad/nothing.bin"], "matches no known format"),
         (
             &["curve", "nowhere.csv"],
             "nowhere.csv: cannot be read: No such file",

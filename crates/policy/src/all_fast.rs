@@ -30,7 +30,7 @@ impl SitePolicy for AllFast {
             .map(|item| Choice {
                 item,
                 taken: true,
-                reason: "taken: all fast takes everything, whatever the capacity".to_owned(),
+                reason: "taken: all fast takes every site, regardless of the capacity".to_owned(),
             })
             .collect()
     }

@@ -32,7 +32,7 @@ pub static POLICIES: [PolicyEntry; 11] = [
         policy: &Thermos {
             displaced: Displaced::Average,
         },
-        summary: "thermos, compared with the average density of what is taken",
+        summary: "thermos, but compares with the average density of the taken sites",
     },
     PolicyEntry {
         policy: &Knapsack::DEFAULT,
@@ -44,7 +44,7 @@ pub static POLICIES: [PolicyEntry; 11] = [
     },
     PolicyEntry {
         policy: &StaticRatio { ratio: None },
-        summary: "sites by a hash of their id up to a share of the bytes, whatever is hot",
+        summary: "sites by a hash of their id up to a share of the bytes, regardless of hotness",
     },
     PolicyEntry {
         policy: &SizeThreshold {
@@ -66,7 +66,7 @@ pub static POLICIES: [PolicyEntry; 11] = [
     },
     PolicyEntry {
         policy: &AllFast,
-        summary: "everything to the fastest tier, whatever its capacity",
+        summary: "everything to the fastest tier, regardless of its capacity",
     },
     PolicyEntry {
         policy: &AllSlow,

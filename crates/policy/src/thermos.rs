@@ -104,7 +104,7 @@ impl SitePolicy for Thermos {
 
     fn overfills(&self) -> Option<&'static str> {
         Some(
-            "thermos takes a site that crosses the capacity if it is worth more than what it displaces",
+            "thermos takes a site that crosses the capacity if it is worth more than the bytes it displaces",
         )
     }
 

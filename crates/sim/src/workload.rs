@@ -121,7 +121,7 @@ impl fmt::Display for WorkloadError {
         match self {
             Self::Empty => write!(
                 f,
-                "there is no access to replay; record with a sampler that sees memory accesses"
+                "there is no access to replay; record with a sampler that records memory accesses"
             ),
             Self::PageSize(bytes) => write!(
                 f,

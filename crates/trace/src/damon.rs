@@ -121,7 +121,7 @@ impl Gatherer {
                 "the snapshot at {} ns ends in epoch {epoch}",
                 snapshot.start.0
             );
-            let expected = format!("at most {EPOCHS} epochs (ask for longer ones)");
+            let expected = format!("at most {EPOCHS} epochs (choose longer ones)");
             return Err(Fault::new(found, expected));
         };
         let epoch = Epoch(number);
@@ -141,7 +141,7 @@ impl Gatherer {
                 "the snapshot ends at {} ns, before it starts at {} ns",
                 snapshot.end.0, snapshot.start.0
             );
-            return Err(Fault::new(found, "an end behind the start"));
+            return Err(Fault::new(found, "an end after the start"));
         }
         let pid = u32::try_from(self.targets.len()).unwrap_or(u32::MAX);
         let unseen = (Process { pid, image: 0 }, Nanos::ZERO);
@@ -170,8 +170,7 @@ impl Gatherer {
                 "the region {}-{} is {chunks} more chunks of {}",
                 region.start, region.end, self.grain.chunk
             );
-            let expected =
-                format!("at most {ROWS} in all (ask for larger chunks or longer epochs)");
+            let expected = format!("at most {ROWS} in all (choose larger chunks or longer epochs)");
             return Err(Fault::new(found, expected));
         }
         let first = region.start - region.start % chunk;
@@ -203,7 +202,7 @@ impl Gatherer {
         let areas: usize = self.areas.values().map(|areas| areas.0.len()).sum();
         if areas.saturating_mul(profile.epochs.len()) > ROWS {
             let found = format!("{areas} areas in {} epochs", profile.epochs.len());
-            let expected = format!("at most {ROWS} pairs of both (ask for longer epochs)");
+            let expected = format!("at most {ROWS} pairs of both (choose longer epochs)");
             return Err(Fault::new(found, expected));
         }
         for (process, areas) in &self.areas {

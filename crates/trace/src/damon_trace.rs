@@ -23,7 +23,7 @@ use crate::number;
 /// The name of the tracepoint, with or without the name of its subsystem.
 const EVENT: &str = "damon_aggregated:";
 const LINE: &str =
-    "`damon_aggregated: target_id=N nr_regions=N START-END: ACCESSES` behind a time in seconds";
+    "`damon_aggregated: target_id=N nr_regions=N START-END: ACCESSES` after a time in seconds";
 /// Most regions of one snapshot, far above any sensible setting of DAMON.
 pub(crate) const REGIONS: u64 = 1 << 20;
 
@@ -51,12 +51,12 @@ fn event(before: &str, behind: &str) -> Result<Event, Fault> {
         let value = words.next().and_then(|word| word.strip_prefix(key));
         value
             .and_then(number::decimal)
-            .ok_or_else(|| wrong(&format!("no number behind {}", shown(key))))
+            .ok_or_else(|| wrong(&format!("no number after {}", shown(key))))
     };
     let target = keyed("target_id=")?;
     let regions = keyed("nr_regions=")?;
     if regions == 0 || regions > REGIONS {
-        let found = format!("the line says that there are {regions} regions");
+        let found = format!("the line reports {regions} regions");
         return Err(Fault::new(found, format!("1 to {REGIONS}")));
     }
     let range = words.next().and_then(|word| word.strip_suffix(':'));
@@ -212,7 +212,7 @@ mod tests {
             ),
             (
                 format!("{HEAD} target_id=x"),
-                "no number behind \"target_id=\"",
+                "no number after \"target_id=\"",
             ),
             (
                 format!("{HEAD} target_id=1 nr_regions=99999999 0-4096: 1"),

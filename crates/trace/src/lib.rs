@@ -100,7 +100,7 @@ fn guess(file: &mut File, name: &str) -> Result<Format, Error> {
     Format::guess(&head).ok_or_else(|| {
         let known = Format::ALL.map(Format::word).join(", ");
         let fault = Fault::new(
-            "its beginning is of no format that is known",
+            "its beginning matches no known format",
             format!("one of {known}, named with --format if it is one after all"),
         );
         fault.at(name, Place::Whole)
@@ -128,7 +128,7 @@ pub fn accesses(
             Accesses::new(samples, name)
         }
         Format::DamonTrace | Format::DamoRecord | Format::MemProf | Format::MemProfRaw => {
-            let found = format!("{} files tell sums, not single accesses", format.word());
+            let found = format!("{} files hold sums, not single accesses", format.word());
             return Err(Fault::new(found, "text, perf-script or perf-data").at(name, Place::Whole));
         }
     })
@@ -150,7 +150,7 @@ pub fn profile(
         Format::MemProf => memprof::read(source, name, grain),
         Format::MemProfRaw => memprof::raw::read(source, name, grain),
         Format::Text | Format::PerfScript | Format::PerfData => {
-            let found = format!("{} files tell single accesses, not sums", format.word());
+            let found = format!("{} files hold single accesses, not sums", format.word());
             let expected = "damon-trace, damo-record, memprof or memprof-raw";
             Err(Fault::new(found, expected).at(name, Place::Whole))
         }

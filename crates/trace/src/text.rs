@@ -135,7 +135,10 @@ impl Columns {
 }
 
 fn wrong_unit(name: &str) -> Fault {
-    let found = format!("the time column {} has no unit that is known", shown(name));
+    let found = format!(
+        "the time column {} has no unit, or an unknown one",
+        shown(name)
+    );
     Fault::new(found, "time_s, time_ms, time_us or time_ns")
 }
 

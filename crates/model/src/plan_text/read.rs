@@ -129,7 +129,7 @@ impl Draft {
                 };
                 if let Some(known) = self.headers.get(name) {
                     let first = known.number;
-                    return line.wrong(format!("`{name}` stands already in line {first}"));
+                    return line.wrong(format!("`{name}` is already in line {first}"));
                 }
                 self.headers.insert(name, line);
             }
@@ -311,7 +311,7 @@ fn sites(lines: &[Line], tiers: &Tiers) -> Result<Vec<Assignment>, PlanTextError
         let assignment = site(line, tiers)?;
         if let Some(first) = seen.insert(assignment.site, line.number) {
             return line.wrong(format!(
-                "site {} stands already in line {first}; a site has one tier",
+                "site {} is already in line {first}; a site has one tier",
                 assignment.site
             ));
         }

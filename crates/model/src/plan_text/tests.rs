@@ -91,7 +91,7 @@ const MALFORMED: [(&str, &str, &str); 50] = [
     (
         "depth 4",
         "depth 4\ndepth 5",
-        "line 7: `depth` stands already in line 6",
+        "line 7: `depth` is already in line 6",
     ),
     (
         "depth 4",
@@ -187,7 +187,7 @@ const MALFORMED: [(&str, &str, &str); 50] = [
     (
         "site shared",
         "site ab",
-        "line 13: site 00000000000000ab stands already in line 12",
+        "line 13: site 00000000000000ab is already in line 12",
     ),
     (
         "site shared",

@@ -94,7 +94,7 @@ impl fmt::Display for ObjectError {
             ),
             Self::PastTheEnd { address, bytes } => write!(
                 f,
-                "the object at {address:#x} has {}, more than there are addresses behind it",
+                "the object at {address:#x} has {}, more than the address space after it",
                 bytes.exact()
             ),
             Self::Overlap {

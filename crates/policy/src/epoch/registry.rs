@@ -19,7 +19,7 @@ pub struct EpochPolicyEntry {
 pub static POLICIES: [EpochPolicyEntry; 4] = [
     EpochPolicyEntry {
         name: "payback",
-        summary: "moves a page only where what its kind keeps of its heat pays for the move",
+        summary: "moves a page only if the heat that similar pages kept pays for the move",
         make: |costs| Box::new(Payback::new(costs)),
     },
     EpochPolicyEntry {

@@ -129,7 +129,7 @@ fn reason(object: &MeasuredObject, fast: Bytes, worth: f64, is_at_its_best: bool
         return format!("placed whole: {worth}");
     }
     let end = if is_at_its_best {
-        "its program is as fast as it can be with what is placed"
+        "its program is as fast as it can be with the placed objects"
     } else {
         "the room went to bytes that save more"
     };

@@ -292,7 +292,7 @@ fn every_reason_says_what_became_of_the_object_and_why() {
     assert_eq!(
         reason("STREAM", "b"),
         "placed in part, 20 MiB: all of it saves up to 1.076 of the summed slowdown, but its \
-         program is as fast as it can be with what is placed"
+         program is as fast as it can be with the placed objects"
     );
     assert_eq!(
         reason("XSBench", "energy"),

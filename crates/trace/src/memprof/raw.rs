@@ -110,7 +110,7 @@ impl Dump<'_> {
             self.place = start;
             return Err(Fault::new(
                 "no MemProf profile begins here",
-                "what a program built with clang's -fmemory-profile writes",
+                "a profile from a program built with clang's -fmemory-profile",
             ));
         }
         let version = self.number(8)?;

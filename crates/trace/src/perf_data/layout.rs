@@ -231,7 +231,7 @@ fn follow_records<R: BufRead + Seek>(source: &mut R, data: Section) -> Result<()
         let left = end - position;
         let mut head = [0; RECORD_HEADER as usize];
         if left < RECORD_HEADER {
-            let found = format!("{left} bytes are left behind the last record");
+            let found = format!("{left} bytes are left after the last record");
             return stop(found, "whole records", position);
         }
         source.read_exact(&mut head)?;
