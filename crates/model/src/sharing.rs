@@ -3,7 +3,7 @@
 //! A *co-located* program runs beside others on the same machine. Three run times of each are
 //! measured: all data in the fast tier, all data in the slow tier, and one *data object* at a time
 //! in the fast tier (CoMerge, Doudali and Gavrilovska, MEMSYS 2017, section 3.2). Its *sensitivity
-//! class* tells how well it runs without fast memory.
+//! class* ranks how well it runs without fast memory.
 
 use std::fmt;
 

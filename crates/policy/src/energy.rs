@@ -5,7 +5,7 @@
 //!     profile --- cold_set ---------> which sites are cold          (offline, section 7.1.1)
 //!     stacks  --- Temperatures -----> which new objects are cold    (online, section 7.1.2)
 //!     counters -- Remapper ---------> how many devices hold hot data (section 7.2)
-//!     accesses -- DramRank ---------> what it costs                 (section 3.2)
+//!     accesses -- DramRank ---------> energy of each rank           (section 3.2)
 //! ```
 //!
 //! A *colour* is a label for the expected use of data; the placement gives it a meaning. A *device*

@@ -8,7 +8,7 @@ use isotherm_model::units::Bytes;
 
 use crate::standing::by_hotness;
 
-/// The hottest sites, until just past the capacity.
+/// The hottest sites, up to the first that crosses the capacity.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Hotset;
 

@@ -4,7 +4,7 @@
 //! ```text
 //! text, perf script, perf.data            --> Access, Access, ...   (one at a time)
 //! DAMON traces, damo records, MemProf     --> Profile               (sums by epoch and chunk)
-//! either                                  --> Observation, ...      (one an epoch, as the daemon sees)
+//! either                                  --> Observation, ...      (one an epoch, as for the daemon)
 //! ```
 //!
 //! Files are read as streams: a trace of many gigabytes takes no more memory than a short one, and
@@ -16,7 +16,7 @@
 //! use std::io::Cursor;
 //! use isotherm_trace::{Format, accesses};
 //! let trace = "time_us,address,access\n0,0x1000,r\n0.5,0x1040,w\n";
-//! let format = Format::guess(trace.as_bytes()).expect("a header tells the format");
+//! let format = Format::guess(trace.as_bytes()).expect("the header identifies the format");
 //! let read: Result<Vec<_>, _> = accesses(format, "a.csv", Cursor::new(trace))?.collect();
 //! assert!(read?[1].write);
 //! # Ok::<(), isotherm_trace::Error>(())

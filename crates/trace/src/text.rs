@@ -1,7 +1,7 @@
 //! Reads plain text and CSV: a header that names columns and units, then one access a line.
 //!
 //! ```text
-//! # anything behind a hash is a comment
+//! # text after a hash is a comment
 //! time_us,address,access
 //! 0,0x7f0000001000,r
 //! 0.5,0x7f0000001040,w

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! gain  = accesses a second * (cost there - cost here) * horizon       (of the part that fits)
-//! price = pages * cost of moving a page + gain lost by what is demoted to make room
+//! price = pages * cost of moving a page + gain lost by demotions that make room
 //! moved where gain > hysteresis * price
 //! ```
 

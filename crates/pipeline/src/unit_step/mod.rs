@@ -3,7 +3,7 @@
 //! ```text
 //! Observation --> index (dense numbers) --> ranks --> priorities, caps --> EpochPolicy --> caps, floors
 //!                                                                                           |
-//!                 EpochReport <-- what is fast now <-- RangeExecutor <-- moves <------------+
+//!                 EpochReport <----- fast units <----- RangeExecutor <-- moves <------------+
 //! ```
 //!
 //! The policies are those of the simulator, with the same input. When a process ends, the state of

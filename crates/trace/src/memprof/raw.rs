@@ -9,7 +9,7 @@
 //!      0      8  magic
 //!      8      8  version, 3 or 4
 //!     16      8  bytes of the dump
-//!     24   3 x 8  where segments, blocks and stacks begin, from the dump's first byte
+//!     24   3 x 8  offsets of segments, blocks and stacks, from the dump's first byte
 //!
 //! segments: count, then for each 64 bytes: first address, end, load address, bytes of the build-id, build-id (32)
 //! blocks:   count, then for each: stack, MemInfoBlock (132 bytes; 144 in version 4), histogram (8 bytes an entry)

@@ -78,7 +78,7 @@ impl Heat {
         };
     }
 
-    /// True where the page has just appeared or risen.
+    /// True where the page appeared or rose in the last epoch.
     pub(super) fn is_new(&self) -> bool {
         self.age == 1 && self.origin != Origin::Fell
     }
