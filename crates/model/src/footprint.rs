@@ -10,10 +10,10 @@ use crate::units::Bytes;
 
 /// The most bytes of all placeable sites together that were resident in one epoch.
 ///
-/// It is a type of its own so that the compiler refuses any other sum of bytes in its place: not the memory in which a
-/// sample fell, which is less, nor the peaks of the sites added up, which is more where they peak at
-/// different times. A profile has one ([`Profile::footprint`]); of a profile or trace that
-/// knows no residency it is the bytes of all pages that were accessed.
+/// It has a type of its own so that the compiler rejects any other sum of bytes in its place. The
+/// memory in which a sample fell is less; the sum of the sites' peaks is more where they peak at
+/// different times. A profile has one footprint ([`Profile::footprint`]). For a profile or trace
+/// without residency it is the bytes of all pages that were accessed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Footprint(pub Bytes);
 
@@ -53,7 +53,7 @@ impl ResidentSums {
 }
 
 impl Profile {
-    /// The footprint: what a share in `--fast 25%` is a share of.
+    /// The footprint: the whole of which `--fast 25%` is a share.
     #[must_use]
     pub fn footprint(&self) -> Footprint {
         match self.resident_sums().footprint(&self.sites) {
@@ -62,7 +62,7 @@ impl Profile {
         }
     }
 
-    /// The bytes of all chunks that were accessed and can be placed.
+    /// The bytes of all accessed chunks that can be placed.
     fn accessed(&self) -> Footprint {
         let placeable = self.heat.iter().filter(|heat| heat.site.is_placeable());
         let chunks: BTreeSet<_> = placeable
@@ -71,7 +71,7 @@ impl Profile {
         Footprint(Bytes(self.meta.chunk.0.saturating_mul(chunks.len() as u64)))
     }
 
-    /// What was resident in each epoch.
+    /// The resident bytes of each epoch.
     #[must_use]
     pub fn resident_sums(&self) -> ResidentSums {
         let mut sums = ResidentSums::default();

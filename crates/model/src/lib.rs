@@ -4,11 +4,11 @@
 //! observe --Batch--> profile --Profile--> policy --Plan--> act --Outcome--> report
 //! ```
 //!
-//! Each arrow is a type of this crate; a stage depends on `model` and never on its neighbour.
-//! Nothing here does I/O, reads a clock or is unsafe. Overloaded words are defined where their type
-//! stands: *tier* in [`tier`], *node* in [`movement`], *site* in [`site`], *epoch* and *batch* in [`batch`], *page* in
-//! [`page`], *plan* in [`plan`], *unit* in [`watch`], *footprint* in [`footprint`], *hotness* in [`hotness`], what an
-//! *access count* counts in [`count_unit`].
+//! Each arrow is a type of this crate. A stage depends on `model` and never on its neighbour. This
+//! crate does no I/O, reads no clock and contains no unsafe code. The module that holds a type
+//! defines its term: *tier* in [`tier`], *node* in [`movement`], *site* in [`site`], *epoch* and
+//! *batch* in [`batch`], *page* in [`page`], *plan* in [`plan`], *unit* in [`watch`], *footprint*
+//! in [`footprint`], *hotness* in [`hotness`], the unit of an *access count* in [`count_unit`].
 //!
 //! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]

@@ -180,7 +180,7 @@ impl Profile {
         sums
     }
 
-    /// The sites that can be placed, by id: those that every output counts.
+    /// The sites that can be placed, by id: the sites that every output counts.
     pub fn placeable_sites(&self) -> impl Iterator<Item = &Site> {
         self.sites.iter().filter(|site| site.id.is_placeable())
     }

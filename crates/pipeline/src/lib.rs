@@ -16,7 +16,7 @@
 //! [`UnitStep`] is the daemon's step: it handles units of memory of any process instead of sites of
 //! one.
 //!
-//! Left out on purpose: waiting for the next epoch (a clock), and reading or writing profiles.
+//! Not part of this crate: waiting for the next epoch (a clock), and reading or writing profiles.
 //!
 //! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]

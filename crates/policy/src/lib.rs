@@ -22,7 +22,7 @@
 //!
 //! [`epoch`] holds the policies that decide by page and epoch instead of by site.
 //!
-//! Left out on purpose: reading profiles (the pipeline turns one into items), and moving anything.
+//! Not part of this crate: reading profiles (the pipeline turns one into items), and the moves.
 //!
 //! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]

@@ -34,8 +34,8 @@
 //!
 //! Two tiers are modelled, fast and slow, as in every paper that Isotherm implements.
 //!
-//! Left out on purpose: reading traces and profiles (their own crates do), and caches (a trace holds
-//! the accesses that reach memory).
+//! Not part of this crate: reading traces and profiles (their own crates do), and caches (a trace
+//! holds the accesses that reach memory).
 //!
 //! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]

@@ -25,8 +25,8 @@ pub(super) struct Moves {
     pub promotions: Vec<PageIndex>,
 }
 
-/// Chooses moves from what is wanted, at most `bytes` of them. `room` is what the fast tier has left,
-/// `spare` the fast units that each group may lose.
+/// Chooses moves from the wanted state, at most `bytes` of them. `room` is the free room of the
+/// fast tier, `spare` the fast units that each group may lose.
 pub(super) fn choose(
     requests: PlacementRequests<'_>,
     spare: Vec<i64>,

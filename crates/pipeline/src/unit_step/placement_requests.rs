@@ -1,4 +1,4 @@
-//! What the policy wants of each unit, with what the step knows of it.
+//! The requests of the policy for each unit, with the step's state of the units.
 
 use isotherm_model::page::PageIndex;
 
@@ -6,26 +6,26 @@ use super::groups::Groups;
 use super::huge_page_groups::HugePageGroups;
 use super::index::{Index, UnitState};
 
-/// What is wanted, by number of the unit.
+/// The wanted state, by number of the unit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlacementRequests<'a> {
     /// The units.
     pub index: &'a Index,
     /// Their heat.
     pub ranks: &'a [u64],
-    /// Which of them should be fast.
+    /// True for units that should be fast.
     pub wanted: &'a [bool],
-    /// Which of them may be moved.
+    /// True for units that may be moved.
     pub movable: &'a [bool],
-    /// Whose they are.
+    /// The control groups of the units.
     pub groups: &'a Groups,
-    /// Which of them move together.
+    /// Units that move together.
     pub grains: &'a HugePageGroups,
 }
 
 impl PlacementRequests<'_> {
-    /// Bytes that a unit has with those that move with it, and below what of them is fast and how
-    /// many they are.
+    /// Resident bytes of a unit with those that move with it. The next functions give the fast part
+    /// of them and the number of units.
     pub(super) fn resident(&self, page: PageIndex) -> u64 {
         self.sum(page, |known| known.resident)
     }
@@ -47,8 +47,8 @@ impl PlacementRequests<'_> {
         members.all(|member| self.movable[member.at()])
     }
 
-    /// Units that should come, those of groups below their floors first and then the hottest, and
-    /// units that should go, coldest first.
+    /// Units that should enter, those of groups below their floors first and then the hottest, and
+    /// units that should leave, coldest first.
     pub(super) fn lists(&self, spare: &[i64]) -> [Vec<PageIndex>; 2] {
         let rank = |page: &PageIndex| self.ranks[page.at()];
         let below = |page: &PageIndex| {

@@ -1,15 +1,15 @@
-//! What the stages of chunk selection find in one object.
+//! The results of chunk selection for one object, filled in by its stages.
 
 use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 
-/// What was found in one object.
+/// The result for one object.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ObjectSelection {
-    /// In whose address space.
+    /// Process that owns the address space.
     pub process: Process,
-    /// Who made it.
+    /// Site that allocated it.
     pub site: SiteId,
     /// First address.
     pub address: u64,
@@ -19,10 +19,10 @@ pub struct ObjectSelection {
     pub chunk: Bytes,
     /// Number of its chunks.
     pub chunks: u32,
-    /// θ (equation 2): missed reads a byte from which a chunk is critical.
+    /// θ (equation 2): missed reads per byte from which a chunk is critical.
     pub threshold: f64,
-    /// W (equation 4): missed reads a byte of its critical chunks; none without any.
+    /// W (equation 4): missed reads per byte of its critical chunks; `None` if it has none.
     pub weight: Option<f64>,
-    /// θ' (equation 5): tree ratio from which it promotes; none without a weight.
+    /// θ' (equation 5): tree ratio from which it promotes; `None` without a weight.
     pub tree_threshold: Option<f64>,
 }

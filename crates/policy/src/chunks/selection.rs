@@ -17,7 +17,7 @@ use super::tree::Tree;
 /// Priorities are shown per MiB, because per byte most would print as zero.
 const MIB: f64 = 1_048_576.0;
 
-/// Which ranges go fast, and what led to them.
+/// The ranges that go fast, and the numbers behind them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ChunkSelection {
     /// The objects, by process and address.

@@ -1,4 +1,4 @@
-//! The port of all ways to share a fast tier.
+//! The port of the policies that share a fast tier.
 
 use isotherm_model::sharing::{Colocation, SharedPlan};
 use isotherm_model::units::Bytes;
@@ -16,6 +16,6 @@ pub trait SharingPolicy {
     /// Shares a fast tier of this capacity.
     ///
     /// # Errors
-    /// A floor that cannot be kept. The paper's policies know no floors and never fail.
+    /// A floor that cannot be kept. The paper's policies have no floors and never fail.
     fn share(&self, colocation: &Colocation, capacity: Bytes) -> Result<SharedPlan, FloorError>;
 }

@@ -1,4 +1,4 @@
-//! The port of the energy models: what a tier did in an epoch, and the energy that it took.
+//! The port of the energy models: the activity of a tier in an epoch, and its energy.
 
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Bytes, Nanos};
@@ -21,16 +21,16 @@ impl std::ops::AddAssign for Picojoules {
     }
 }
 
-/// What one tier did in one epoch.
+/// Activity of one tier in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TierActivity {
     /// Which tier: 0 is the fast one.
     pub tier: TierIndex,
-    /// How large it is.
+    /// Capacity of the tier.
     pub capacity: Bytes,
-    /// How much of it holds data.
+    /// Bytes that hold data.
     pub used: Bytes,
-    /// How long the epoch took.
+    /// Length of the epoch.
     pub span: Nanos,
     /// Lines read by the program.
     pub reads: u64,
@@ -42,11 +42,12 @@ pub struct TierActivity {
     pub moved_in: Bytes,
 }
 
-/// How much energy memory takes.
+/// A model of memory energy.
 pub trait EnergyModel {
-    /// What it takes memory for, in words.
+    /// The modelled memory, in words.
     fn words(&self) -> String;
 
-    /// Energy of one tier in one epoch. The implementer guarantees that it depends on nothing else.
+    /// Energy of one tier in one epoch. The implementer guarantees that it depends only on the
+    /// activity.
     fn energy(&self, activity: &TierActivity) -> Picojoules;
 }

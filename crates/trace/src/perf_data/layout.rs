@@ -40,7 +40,7 @@ const FINISHED_ROUND: u32 = 68;
 const AUXTRACE: u32 = 71;
 const COMPRESSED: [u32; 2] = [81, 83];
 
-/// What of an event says how its samples are laid out.
+/// The fields of an event that determine the layout of its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) kind: u32,

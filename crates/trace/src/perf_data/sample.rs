@@ -40,7 +40,7 @@ const OP_STORE: u64 = 4;
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
 
-/// Do samples have what is needed: an address and a time?
+/// Checks that samples have the required fields: an address and a time.
 pub(super) fn has_addresses(events: &[Event]) -> Result<(), Fault> {
     const EXPECTED: &str = "samples with data addresses (`perf mem record`, `perf record -d`)";
     let with_address = || events.iter().filter(|event| event.sample_type & ADDR != 0);
@@ -61,7 +61,7 @@ pub(super) fn has_addresses(events: &[Event]) -> Result<(), Fault> {
     }
 }
 
-/// Takes a sample apart; `None` where it is shorter than its fields.
+/// Parses a sample; `None` if it is shorter than its fields.
 pub(super) fn parse(body: &[u8], event: &Event) -> Option<Sample> {
     let mut rest = Words(body);
     let has = |field: u64| event.sample_type & field != 0;
