@@ -1,4 +1,4 @@
-//! The flag table. Help, man pages and completions all come from here.
+//! The flag table: help, man pages and completions are generated from it.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,16 +14,16 @@ use isotherm_observe::live::SampleSource;
 use crate::input::{self, InputFormat};
 use crate::known_values::KnownValues;
 
-/// The machine that `isotherm simulate` models if nothing else is said.
+/// The machine that `isotherm simulate` models by default.
 pub(crate) const SIMULATED_TIERS: &str = "cxl";
 
-/// What its memory draws if nothing else is said.
+/// The default power model of its memory.
 pub(crate) const SIMULATED_POWER: &str = "flat";
 
-/// Decides which data lives in which memory.
+/// Decides which data is stored in which memory.
 ///
-/// Isotherm learns which data of a program is hot, decides which memory each piece should live in,
-/// and puts it there. Try: isotherm record -o app.iso -- ./app
+/// Isotherm measures which data of a program is hot, chooses a memory tier for each allocation site,
+/// and places the data there. Try: isotherm record -o app.iso -- ./app
 #[derive(Debug, Parser)]
 #[command(
     name = "isotherm",
@@ -32,18 +32,18 @@ pub(crate) const SIMULATED_POWER: &str = "flat";
     disable_help_subcommand = true
 )]
 pub(crate) struct Cli {
-    /// Say nothing on standard error but errors and warnings.
+    /// Print only errors and warnings on standard error.
     #[arg(short, long, global = true)]
     pub quiet: bool,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// The commands, in the order in which people need them.
+/// The commands, in the order of a user's first steps.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what this machine can do, what is missing and what would bring it
+    /// Show which features work on this machine, and what the others need
     Doctor(DoctorArgs),
     /// Show the tiers: detected, measured, from a file, or the emulated pair
     Tiers(TiersArgs),
@@ -51,13 +51,13 @@ pub(crate) enum Command {
     Sites(SitesArgs),
     /// Profile a program
     Record(RecordArgs),
-    /// Make a profile of what another tool recorded
+    /// Make a profile from a recording of another tool
     Import(ImportArgs),
-    /// Decide what goes where, from a profile
+    /// Choose a tier for each site, from a profile
     Plan(PlanArgs),
     /// Run a program: by a plan, or profiling and placing in one run
     Run(RunArgs),
-    /// Say why a site is where a plan puts it
+    /// Explain a plan's decision about a site
     Explain(ExplainArgs),
     /// Merge the profiles of a parallel program's ranks into one
     Merge(MergeArgs),
@@ -65,15 +65,15 @@ pub(crate) enum Command {
     Report(ReportArgs),
     /// Replay a profile or a trace under every policy, between first touch and the oracle
     Simulate(SimulateArgs),
-    /// Show how many accesses how much fast memory would serve
+    /// Show the share of accesses served, by the size of fast memory
     Curve(CurveArgs),
     /// Time a program all slow, by first touch, guided and all fast, in turn
     Compare(CompareArgs),
-    /// Watch the processes of this machine and keep their hot memory fast, without their help
+    /// Watch the processes of this machine and keep their hot memory fast; programs stay unmodified
     Daemon(DaemonArgs),
-    /// Show what the daemon does
+    /// Show the state of the daemon
     Status(StatusArgs),
-    /// Show what the daemon does as it does it, on one screen
+    /// Show the state of the daemon on one screen, updated each epoch
     Top(TopArgs),
     /// Print a shell completion script
     Completions(CompletionArgs),
@@ -156,23 +156,23 @@ pub(crate) struct TiersArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Write the tiers to a file that `--tiers` reads, in TOML; `-` for standard output, where they stand
-    /// instead of the tables [default with --measure: tiers.toml]
+    /// Write the tiers to a file that `--tiers` reads, in TOML; `-` for standard output, in place
+    /// of the tables [default with --measure: tiers.toml]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Measure latency and bandwidth of every pair of processors and memory, and write the tiers
-    /// that they make to a file
+    /// Measure latency and bandwidth of every pair of processors and memory, and write the resulting
+    /// tiers to a file
     #[arg(long, conflicts_with_all = CHOICES)]
     pub measure: bool,
-    /// Tiers as the processors of this node see them: memory of other sockets is slower then
+    /// Tiers from the view of this node's processors, where memory of other sockets is slower
     #[arg(long, value_name = "NODE", conflicts_with_all = CHOICES)]
     pub from_node: Option<u32>,
-    /// Show another machine: a directory with what its /proc and /sys hold
+    /// Show another machine: a directory with a copy of its /proc and /sys
     #[arg(long, value_name = "DIRECTORY", conflicts_with_all = CHOICES, conflicts_with = "measure")]
     pub root: Option<PathBuf>,
 }
 
-/// The flags of [`TiersChoice`], which say what the tiers are; what detects or measures them finds out.
+/// The flags of [`TiersChoice`], which define the tiers; they conflict with flags that detect or measure them.
 const CHOICES: [&str; 4] = ["tiers", "fast", "slow_period", "slow_access"];
 
 /// Flags of `isotherm sites`.
@@ -184,7 +184,7 @@ pub(crate) struct SitesArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// List the calling contexts that the link told apart; of a profile, what telling each apart is worth,
+    /// List the calling contexts that the link distinguished; for a profile, the value of distinguishing each,
     /// for isotherm-cc --isotherm-profile
     #[arg(long)]
     pub contexts: bool,
@@ -204,7 +204,7 @@ pub(crate) struct TiersChoice {
     /// Emulated pair: time between two protections of the slow tier
     #[arg(long, value_name = "TIME")]
     pub slow_period: Option<Nanos>,
-    /// Emulated pair: what the first access to a slow page in a period costs
+    /// Emulated pair: the delay of the first access to a slow page in a period
     #[arg(long, value_name = "TIME")]
     pub slow_access: Option<Nanos>,
 }
@@ -225,7 +225,7 @@ pub(crate) struct Observing {
     /// Samples a second and processor
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub frequency: u32,
-    /// Source `instrumented`: one load or store in so many is sampled; 1 counts each [default: 1024]
+    /// Source `instrumented`: one load or store in N is sampled; 1 counts each [default: 1024]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PERIOD_MAX))]
     pub period: Option<u64>,
     /// Source `instrumented`: count only accesses that miss a direct-mapped cache of this size, one a thread; a power of two
@@ -255,7 +255,7 @@ pub(crate) struct RecordArgs {
 /// Flags of `isotherm import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// What LLVM's MemProf, DAMON or damo recorded (see docs/traces.md)
+    /// A recording of LLVM's MemProf, DAMON or damo (see docs/traces.md)
     #[arg(value_name = "FILE")]
     pub input: PathBuf,
     #[command(flatten)]
@@ -287,12 +287,12 @@ pub(crate) struct PlanArgs {
     /// size-threshold[=SIZE], size-threshold-larger[=SIZE], first-touch, all-fast, all-slow, fractional
     #[arg(long, default_value = "thermos", value_parser = SITE_POLICIES, hide_possible_values = true)]
     pub policy: String,
-    /// What makes a site valuable: `accesses` (what the profile counted: accesses, misses or samples of
+    /// The value of a site: `accesses` (in the profile's unit: accesses, misses or samples of
     /// the time waiting for memory), `bandwidth` (the same per second of the site's life), or `latency`
     /// (measured by the processor; sources pebs, ibs and spe)
     #[arg(long, default_value = "accesses", value_parser = VALUES, hide_possible_values = true)]
     pub value: String,
-    /// What makes a site big: `peak-rss` or `peak-requested`
+    /// The weight of a site: `peak-rss` or `peak-requested`
     #[arg(long, default_value = "peak-rss", value_parser = WEIGHTS, hide_possible_values = true)]
     pub weight: String,
     /// Where to write the plan; `-` for standard output [default: the profile's name with .plan]
@@ -306,25 +306,25 @@ pub(crate) struct RunArgs {
     /// Place by this plan; without it the program is profiled and placed in one run
     #[arg(long, value_name = "PLAN", conflicts_with_all = ["TiersChoice", "Observing"])]
     pub plan: Option<PathBuf>,
-    /// Keep what was seen as a profile (runs without a plan)
+    /// Write the recording of the run as a profile (runs without a plan)
     #[arg(short, long, value_name = "PROFILE", conflicts_with = "plan")]
     pub output: Option<PathBuf>,
     /// Replace a profile that is already there
     #[arg(long, requires = "output")]
     pub force: bool,
-    /// Say what would be moved, but move nothing (runs without a plan)
+    /// Print the moves without making them (runs without a plan)
     #[arg(long, conflicts_with = "plan")]
     pub dry_run: bool,
-    /// Who moves data between memory nodes (runs without a plan): `kernel`, page migration from outside
+    /// How data moves between memory nodes (runs without a plan): `kernel`, page migration from outside
     /// the program, or `staged`, copies by a thread inside it, faster but with the limits in
-    /// docs/movers.md; what that thread cannot move is the kernel's
+    /// docs/movers.md; the kernel moves the pages that this thread cannot move
     #[arg(long, value_name = "MOVER", default_value = "kernel", value_parser = MOVERS, hide_possible_values = true, conflicts_with = "plan")]
     pub mover: Mover,
-    /// When interrupted (SIGINT, SIGTERM, SIGHUP), or when processes of the program are left behind, move
-    /// what was moved between memory nodes back to where it was (runs without a plan)
+    /// When interrupted (SIGINT, SIGTERM, SIGHUP), or when child processes outlive the program, move
+    /// pages back to their original memory nodes (runs without a plan)
     #[arg(long, conflicts_with = "plan")]
     pub undo: bool,
-    /// Write what the run cost and how it was placed to this file, as JSON
+    /// Write the cost and the placement of the run to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
     #[command(flatten)]
@@ -382,7 +382,7 @@ pub(crate) struct ReportArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct Reading {
     /// The file's format: profile, text, perf-script, perf-data, damon-trace, damo-record, memprof
-    /// or memprof-raw [default: told by its content]
+    /// or memprof-raw [default: detected from its content]
     #[arg(long, value_name = "FORMAT", value_parser = FORMATS, hide_possible_values = true)]
     pub format: Option<InputFormat>,
     /// Size of the pages into which a trace is cut, a power of two of at least 4 KiB [default: 4KiB;
@@ -398,7 +398,7 @@ pub(crate) struct Reading {
 /// Flags of `isotherm simulate`.
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
-    /// A profile, or what another tool recorded (see docs/traces.md)
+    /// A profile, or a recording of another tool (see docs/traces.md)
     #[arg(required_unless_present = "generate")]
     pub input: Option<PathBuf>,
     /// Replay a generated trace instead: uniform, zipf, sliding-window, phases, scan-and-hot-set,
@@ -408,7 +408,7 @@ pub(crate) struct SimulateArgs {
     /// Seed of the generated trace
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "input")]
     pub seed: u64,
-    /// Memory that the generated trace reaches, 64KiB to 1TiB; zipf, phases and graph-walk hold up to 16
+    /// Memory that the generated trace reaches, 64KiB to 1TiB; zipf, phases and graph-walk use up to 16
     /// bytes for each 4 KiB of it, 300 MB at most for graph-walk
     #[arg(
         long,
@@ -424,29 +424,29 @@ pub(crate) struct SimulateArgs {
     #[command(flatten)]
     pub reading: Reading,
     /// The modelled machine: cxl, nvm or hbm; or `detect`, `emulated`, `emulated:PRESET` or a tiers file, as
-    /// elsewhere
+    /// in other commands
     #[arg(long, value_name = "TIERS", default_value = SIMULATED_TIERS)]
     pub tiers: String,
-    /// Fast memory: a size (4GiB) or a share of the footprint (25%) [default: 25%, or what the tiers
-    /// have]
+    /// Fast memory: a size (4GiB) or a share of the footprint (25%) [default: 25%, or the
+    /// capacity of the tiers]
     #[arg(long, value_name = "SIZE", conflicts_with = "sweep", value_parser = input::capacity)]
     pub fast: Option<Capacity>,
     /// Simulate 1/2, 1/4, ... 1/128 of the footprint
     #[arg(long)]
     pub sweep: bool,
     /// A policy, some with a parameter: static-ratio=1:3, atmem=m:4,alpha:0.2,N:5,epsilon:0.25; may be
-    /// given several times [default: every one that the input suits]
+    /// given several times [default: all that suit the input]
     #[arg(long = "policy", value_name = "NAME", value_parser = ALL_POLICIES, hide_possible_values = true)]
     pub policies: Vec<String>,
-    /// What the policies see of a trace: exact, accessed-bits, trace-samples, both (added, as TMP does) or
+    /// The policies' view of a trace: exact, accessed-bits, trace-samples, both (added, as TMP does) or
     /// balanced (the daemon's rank of both)
     #[arg(long, value_name = "SOURCE", default_value = "exact", value_parser = MONITOR_SOURCES, hide_possible_values = true)]
     pub source: isotherm_sim::MonitorSource,
-    /// Accesses of the program for which one recorded access stands [default: what the slow tier
-    /// serves between two samples, where a profile tells; else 1]
+    /// Accesses of the program for which one recorded access stands [default: the accesses that the slow
+    /// tier serves between two samples, if the profile has their interval; else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub accesses_per_sample: Option<u64>,
-    /// What memory draws: flat (round numbers), ddr4 or ddr5 (ranks with power states)
+    /// Power model of the memory: flat (round numbers), ddr4 or ddr5 (ranks with power states)
     #[arg(long, value_name = "MODEL", default_value = SIMULATED_POWER, value_parser = POWER_MODELS, hide_possible_values = true)]
     pub power: &'static str,
     /// Print JSON
@@ -460,7 +460,7 @@ pub(crate) struct SimulateArgs {
 /// Flags of `isotherm curve`.
 #[derive(Debug, Args)]
 pub(crate) struct CurveArgs {
-    /// A profile, or what another tool recorded (see docs/traces.md)
+    /// A profile, or a recording of another tool (see docs/traces.md)
     pub input: PathBuf,
     #[command(flatten)]
     pub reading: Reading,
@@ -477,7 +477,7 @@ pub(crate) struct CompareArgs {
     /// Rounds; in each every placement runs once
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// End with an error where the program's output is not the same in all runs
+    /// Fail if the program's output differs between runs
     #[arg(long)]
     pub check_output: bool,
     /// Print JSON
@@ -490,31 +490,31 @@ pub(crate) struct CompareArgs {
 /// Flags of `isotherm daemon`.
 #[derive(Debug, Args)]
 pub(crate) struct DaemonArgs {
-    /// The configuration file [default: /etc/isotherm/daemon.toml, where it is there]
+    /// The configuration file [default: /etc/isotherm/daemon.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Decide and print what would be moved, but move nothing
+    /// Decide and print the moves without making them
     #[arg(long)]
     pub dry_run: bool,
-    /// End after one epoch and print what it came to
+    /// End after one epoch and print its result
     #[arg(long)]
     pub once: bool,
-    /// Print a configuration file with every key, its default and what it means
+    /// Print a configuration file with every key, its default and its meaning
     #[arg(long)]
     pub print_config: bool,
-    /// Watch a recording instead of this machine, in epochs and units of the configuration: print what
-    /// would have been moved (see docs/traces.md)
+    /// Watch a recording instead of this machine, in epochs and units of the configuration: print the
+    /// moves that it would have made (see docs/traces.md)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "once"])]
     pub replay: Option<PathBuf>,
     /// The recording's format: text, perf-script, perf-data, damon-trace, damo-record or memprof
-    /// [default: told by its content]
+    /// [default: detected from its content]
     #[arg(long, value_name = "FORMAT", value_parser = FORMATS, hide_possible_values = true, requires = "replay", conflicts_with_all = ["dry_run", "once"])]
     pub format: Option<InputFormat>,
-    /// Fast memory for the recording: a size (4GiB) or a share of all that was accessed (25%)
+    /// Fast memory for the recording: a size (4GiB) or a share of all accessed memory (25%)
     /// [default: memory.fast]
     #[arg(long, value_name = "SIZE", value_parser = input::capacity, requires = "replay", conflicts_with_all = ["dry_run", "once"])]
     pub fast: Option<Capacity>,
-    /// Accesses for which a sample of the recording is taken
+    /// Accesses for which one sample of the recording stands
     #[arg(long, value_name = "N", default_value_t = 1, requires = "replay", conflicts_with_all = ["dry_run", "once"], value_parser = clap::value_parser!(u64).range(1..=1 << 40))]
     pub accesses_per_sample: u64,
     /// Print the status of each epoch of the recording as a line of JSON
@@ -528,16 +528,16 @@ pub(crate) struct StatusArgs {
     /// The daemon's socket
     #[arg(long, value_name = "SOCKET", default_value = SOCKET)]
     pub socket: PathBuf,
-    /// Show what was seen in the last epochs: by time and place, and its distribution over memory
+    /// Show the accesses of the last epochs by time and address, and their distribution over memory
     #[arg(long)]
     pub heat: bool,
-    /// Show where the memory of each process lies and what was seen of it in the last epoch, range by range
+    /// Show the tier of each range of each process's memory, and its accesses in the last epoch
     #[arg(long, conflicts_with_all = ["heat", "page"])]
     pub maps: bool,
     /// Show the ranges of this process only
     #[arg(long, value_name = "PID", requires = "maps")]
     pub pid: Option<u32>,
-    /// Write that into a page for a browser
+    /// Write the heat into a page for a browser
     #[arg(long, value_name = "FILE", conflicts_with = "json")]
     pub page: Option<PathBuf>,
     /// Print JSON

@@ -1,12 +1,12 @@
-//! Values of flags of which the words are known: offered by completions, and read by a function of the flag's own,
-//! which may take more than the words alone (`static-ratio=1:3`).
+//! Flags with known values: completions offer them, and a function of the flag parses the value,
+//! which may accept more than these words (`static-ratio=1:3`).
 
 use std::ffi::OsStr;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Command, Error};
 
-/// The words of a flag, and how its values are read.
+/// The words of a flag, and the function that parses its values.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownValues<T> {
     words: fn() -> Vec<&'static str>,
@@ -14,7 +14,7 @@ pub(crate) struct KnownValues<T> {
 }
 
 impl<T> KnownValues<T> {
-    /// Offers these words and takes what `read` takes.
+    /// Offers these words and accepts the values that `read` accepts.
     pub(crate) const fn new(
         words: fn() -> Vec<&'static str>,
         read: fn(&str) -> Result<T, String>,
@@ -24,7 +24,7 @@ impl<T> KnownValues<T> {
 }
 
 impl KnownValues<String> {
-    /// Offers these words and takes any: who uses the value says what is wrong with it.
+    /// Offers these words and accepts any: the user of the value reports errors in it.
     pub(crate) const fn any(words: fn() -> Vec<&'static str>) -> Self {
         Self::new(words, |word| Ok(word.to_owned()))
     }

@@ -1,10 +1,10 @@
-//! What the long help and the man page of each command say beside its flags: examples, files, exit status.
+//! The parts of each command's long help and man page beside its flags: examples, files, exit status.
 
 use clap::Command;
 
 use isotherm_console::shell_quoting::SOCKET;
 
-/// A word and what it means: an example and what it does, a file and what it holds, a status and when.
+/// A term and its meaning: an example and its effect, a file and its contents, an exit status and its cause.
 type Entry = (&'static str, &'static str);
 
 /// The end of a command's help and man page.
@@ -19,16 +19,16 @@ pub(crate) struct Manual {
 const SUCCESS: Entry = ("0", "Success");
 const FAILURE: Entry = (
     "1",
-    "Failure: one sentence on standard error says what, where, why, and what helps",
+    "Failure: one sentence on standard error names the fault, its place, its cause and the remedy",
 );
-const USAGE: Entry = ("2", "Wrong usage: a flag or a value that is not known");
+const USAGE: Entry = ("2", "Wrong usage: an unknown flag or value");
 const INTERRUPTED: Entry = (
     "128+N",
-    "As a shell sees it: ended by the signal N, an interrupt for one",
+    "As a shell reports it: ended by signal N, such as an interrupt",
 );
 const PROGRAM: Entry = (
     "other",
-    "The program's own: its exit status, or its end by the same signal. Where the program ended well and a \
+    "The program's own: its exit status, or its end by the same signal. If the program succeeded and a \
      result could not be written, 1",
 );
 const USUAL: &[Entry] = &[SUCCESS, FAILURE, USAGE];
@@ -45,15 +45,15 @@ const PLAN: Entry = (
 );
 const TIERS: Entry = (
     "tiers.toml",
-    "Tiers of a machine, as `isotherm tiers` writes them and --tiers reads them",
+    "Tiers of a machine, written by `isotherm tiers` and read by --tiers",
 );
 const SESSION: Entry = (
     "/dev/shm/isotherm-*",
-    "Session files of the programs that run, removed at the end",
+    "Session files of running programs, removed at the end",
 );
 const SOCKET_FILE: Entry = (SOCKET, "The daemon's socket");
 const DAEMON_FILE: Entry = ("/etc/isotherm/daemon.toml", "The daemon's configuration");
-const NO_FILES: &[Entry] = &[("none", "Only what is named on the command line")];
+const NO_FILES: &[Entry] = &[("none", "Only files that are named on the command line")];
 
 /// Every command, in the order of the flag table; `isotherm` itself first.
 pub(crate) const MANUAL: [Manual; 19] = [
@@ -63,9 +63,9 @@ pub(crate) const MANUAL: [Manual; 19] = [
             ("isotherm record -o app.iso -- ./app", "Profile a program"),
             (
                 "isotherm plan app.iso --fast 4GiB -o app.plan",
-                "Decide what goes where",
+                "Choose a tier for each site",
             ),
-            ("isotherm run --plan app.plan -- ./app", "Run it placed so"),
+            ("isotherm run --plan app.plan -- ./app", "Run it by this plan"),
         ],
         files: &[PROFILE, PLAN, TIERS, DAEMON_FILE, SOCKET_FILE],
         exit_status: AS_THE_PROGRAM,
@@ -75,11 +75,11 @@ pub(crate) const MANUAL: [Manual; 19] = [
         examples: &[
             (
                 "isotherm doctor",
-                "What works here, and what is missing and why",
+                "Which features work, and what the others need",
             ),
             ("isotherm doctor --json", "The same for a program"),
         ],
-        files: &[("/proc, /sys", "Where it looks")],
+        files: &[("/proc, /sys", "The state of the kernel")],
         exit_status: USUAL,
     },
     Manual {
@@ -88,11 +88,11 @@ pub(crate) const MANUAL: [Manual; 19] = [
             ("isotherm tiers", "The tiers of this machine"),
             (
                 "isotherm tiers --measure -o tiers.toml",
-                "Measure latency and bandwidth, and write the tiers that they make",
+                "Measure latency and bandwidth, and write the resulting tiers",
             ),
             (
                 "isotherm tiers --tiers emulated:cxl --fast 4GiB",
-                "A pair that this machine's memory stands in for",
+                "A pair that is emulated in this machine's memory",
             ),
         ],
         files: &[TIERS],
@@ -104,7 +104,7 @@ pub(crate) const MANUAL: [Manual; 19] = [
             ("isotherm sites ./app", "The sites that isotherm-cc named"),
             (
                 "isotherm sites --contexts ./app",
-                "The calls around them that the link told apart",
+                "The calling contexts that the link distinguished",
             ),
         ],
         files: NO_FILES,
@@ -119,7 +119,7 @@ pub(crate) const MANUAL: [Manual; 19] = [
             ),
             (
                 "isotherm record --force --epoch 100ms -- ./app",
-                "Short epochs, into app.iso, whatever was there",
+                "Short epochs, into app.iso, which is replaced",
             ),
         ],
         files: &[PROFILE, SESSION],
@@ -130,11 +130,11 @@ pub(crate) const MANUAL: [Manual; 19] = [
         examples: &[
             (
                 "isotherm import memprof.profraw.1 --program ./app -o app.iso",
-                "What LLVM's MemProf counted",
+                "The counts of LLVM's MemProf",
             ),
             (
                 "isotherm import --format damon-trace damon.txt",
-                "What DAMON saw, into app.iso",
+                "A trace of DAMON, into app.iso",
             ),
         ],
         files: &[PROFILE],
@@ -149,7 +149,7 @@ pub(crate) const MANUAL: [Manual; 19] = [
             ),
             (
                 "isotherm plan app.iso --fast 25% --policy knapsack -o -",
-                "Exactly, with a quarter of the footprint, to standard output",
+                "The exact optimum, with a quarter of the footprint, to standard output",
             ),
         ],
         files: &[PROFILE, PLAN],
@@ -172,11 +172,11 @@ pub(crate) const MANUAL: [Manual; 19] = [
         examples: &[
             (
                 "isotherm explain app.plan 00000000000000ab",
-                "Why this site is where it is",
+                "The reason for the tier of this site",
             ),
             (
                 "isotherm explain app.plan make_graph",
-                "The site whose location holds this text",
+                "The site whose location contains this text",
             ),
         ],
         files: &[PLAN],
@@ -197,7 +197,7 @@ pub(crate) const MANUAL: [Manual; 19] = [
             ("isotherm report app.iso", "A page for a browser, app.html"),
             (
                 "isotherm report --text app.iso --plan app.plan",
-                "In the terminal, with what a plan does",
+                "In the terminal, with the effect of a plan",
             ),
         ],
         files: &[PROFILE, PLAN, ("app.html", "The page; it needs no network")],
@@ -229,7 +229,7 @@ pub(crate) const MANUAL: [Manual; 19] = [
         command: "curve",
         examples: &[(
             "isotherm curve app.iso",
-            "How much fast memory would serve how many accesses",
+            "The share of accesses served, by the size of fast memory",
         )],
         files: &[PROFILE],
         exit_status: USUAL,
@@ -243,7 +243,7 @@ pub(crate) const MANUAL: [Manual; 19] = [
             ),
             (
                 "isotherm compare --rounds 9 --check-output --json app.plan -- ./app",
-                "More rounds, an error where the output differs, for a program",
+                "More rounds, an error if the output differs, and JSON",
             ),
         ],
         files: &[PLAN, SESSION],
@@ -254,7 +254,7 @@ pub(crate) const MANUAL: [Manual; 19] = [
         examples: &[
             (
                 "isotherm daemon --dry-run --once",
-                "What would be moved on this machine, and move nothing",
+                "Print the moves on this machine without making them",
             ),
             (
                 "isotherm daemon --print-config",
@@ -262,7 +262,7 @@ pub(crate) const MANUAL: [Manual; 19] = [
             ),
             (
                 "isotherm daemon --replay damon.txt --fast 25%",
-                "What it would have moved of a recording",
+                "The moves that it would have made of a recording",
             ),
         ],
         files: &[DAEMON_FILE, SOCKET_FILE],
@@ -271,8 +271,8 @@ pub(crate) const MANUAL: [Manual; 19] = [
     Manual {
         command: "status",
         examples: &[
-            ("isotherm status", "What the daemon does"),
-            ("isotherm status --heat", "What was seen, by time and place"),
+            ("isotherm status", "The state of the daemon"),
+            ("isotherm status --heat", "The accesses by time and address"),
         ],
         files: &[SOCKET_FILE],
         exit_status: USUAL,
@@ -295,13 +295,13 @@ pub(crate) const MANUAL: [Manual; 19] = [
     Manual {
         command: "man",
         examples: &[("isotherm man share/man/man1", "One page a command")],
-        files: &[("isotherm-*.1", "The pages, in the directory that is named")],
+        files: &[("isotherm-*.1", "The pages, in the given directory")],
         exit_status: USUAL,
     },
 ];
 
 impl Manual {
-    /// The one of a command, empty for `isotherm` itself.
+    /// The manual of a command; the name is empty for `isotherm` itself.
     pub(crate) fn of(command: &str) -> Option<&'static Self> {
         MANUAL.iter().find(|manual| manual.command == command)
     }
@@ -315,7 +315,7 @@ impl Manual {
         ]
     }
 
-    /// As the long help has them.
+    /// The sections as text of the long help.
     fn help(&self) -> String {
         let section = |(heading, entries): (&str, &[Entry])| {
             let entry = |(word, meaning): &Entry| format!("  {word}\n          {meaning}\n");
