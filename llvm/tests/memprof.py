@@ -118,7 +118,7 @@ def what_does_not_fit_is_refused(bench: Bench) -> None:
     profile = recorded(bench, "clang++-19")
     bench.run("clang++-19", "-O2", "-Wl,--build-id", SOURCE, "-o", "other")
     for words, said in (((profile,), "name the program that wrote it with --program"),
-                        ((profile, "--program", "other"), "is not what"),
+                        ((profile, "--program", "other"), "is not the program"),
                         ((profile, "--program", "counting", "--sites", "other"), "compile it with isotherm-cc")):
         done = bench.run(bench.isotherm, "import", *words, status=1)
         expect_in(f"{words}", said, done.stderr)

@@ -1,4 +1,4 @@
-"""A plan of a program with named sites, after the program was built anew."""
+"""A plan of a program with named sites, after the program was rebuilt."""
 import json
 import os
 
@@ -60,7 +60,7 @@ def a_plan_finds_named_sites_in_a_changed_program(bench: Bench) -> None:
         found = {site["found_by"] for site in fit["sites"] if site["found_by"] != "line"}
         expect(f"how they were found after {change}", found, ways)
         expect(f"sites not made after {change}", summary["sites_only_in_plan"], 0)
-        expect_in(f"what is said after {change}", "built anew since the plan was made", said)
+        expect_in(f"what is said after {change}", "rebuilt since the plan was made", said)
 
 
 TESTS = [a_plan_finds_named_sites_in_a_changed_program]

@@ -1,5 +1,5 @@
-//! Reads the command line, with what clap alone does not say: where a program's words begin, and how a short unit was
-//! read.
+//! Parses the command line, and adds two messages to clap's: the start of a program's arguments, and the meaning of a
+//! short unit.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,17 +12,17 @@ use crate::cli::Cli;
 use crate::{input, manual};
 use isotherm_console::shell_quoting;
 
-/// Commands that run a program, whose words stand behind `--`.
+/// Commands that run a program, whose arguments follow `--`.
 const RUNNING: [&str; 3] = ["record", "run", "compare"];
 
-/// Reads the words; where they are wrong, or ask for help, prints what is to be said.
+/// Parses the words; if they are wrong or request help, prints the message.
 ///
 /// # Errors
-/// The status with which to end, or why help could not be printed.
+/// The exit status, or the reason why help could not be printed.
 pub(crate) fn read(words: &[OsString]) -> Result<(Cli, Vec<String>), anyhow::Result<ExitCode>> {
     parse(words).map_err(|error| match (error.print(), error.use_stderr()) {
         (Err(failed), false) => Err(isotherm_console::output_failed(failed)),
-        // A message that standard error does not take is lost; the exit status remains.
+        // A message that cannot be written to standard error is lost; the exit status remains.
         _ => Ok(ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))),
     })
 }
@@ -36,7 +36,7 @@ fn parse(words: &[OsString]) -> Result<(Cli, Vec<String>), Error> {
     Ok((cli, short_sizes(&matches)))
 }
 
-/// `isotherm record ls` gets `isotherm record -- ls` as a tip.
+/// The tip for `isotherm record ls` is `isotherm record -- ls`.
 fn with_separator(mut error: Error, words: &[OsString]) -> Error {
     let words: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
     let Some(ContextValue::String(unexpected)) = error.get(ContextKind::InvalidArg) else {
@@ -56,7 +56,7 @@ fn with_separator(mut error: Error, words: &[OsString]) -> Error {
     };
     let (before, program) = (shown(&words[1..at]), shown(&words[at..]));
     let tip =
-        format!("a program and its arguments stand behind `--`: isotherm {before} -- {program}");
+        format!("a program and its arguments follow `--`: isotherm {before} -- {program}");
     error.insert(
         ContextKind::Suggested,
         ContextValue::StyledStrs(vec![tip.into()]),
@@ -64,7 +64,7 @@ fn with_separator(mut error: Error, words: &[OsString]) -> Error {
     error
 }
 
-/// The sizes that were given with a short unit, and how they were read, each once.
+/// The given sizes with a short unit, and their full form, each once.
 fn short_sizes(matches: &ArgMatches) -> Vec<String> {
     let Some((_, matches)) = matches.subcommand() else {
         return Vec::new();
@@ -128,7 +128,7 @@ mod tests {
             "isotherm record --force x --frobnicate -- ls",
             "isotherm plan a b",
         ] {
-            assert!(!parsed(line).unwrap_err().contains("behind `--`"), "{line}");
+            assert!(!parsed(line).unwrap_err().contains("follow `--`"), "{line}");
         }
     }
 

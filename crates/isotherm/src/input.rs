@@ -1,4 +1,4 @@
-//! What `simulate` and `curve` read: a profile of our own, or a file of another tool.
+//! The input of `simulate` and `curve`: an Isotherm profile, or a file of another tool.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -16,10 +16,10 @@ use isotherm_trace::{Accesses, Format, Grain, Trace};
 use crate::cli::Reading;
 use isotherm_console::Console;
 
-/// Page of a trace where none is asked for.
+/// Default page of a trace.
 const PAGE: Bytes = Bytes(4096);
-/// Epochs into which a trace is cut where no length is asked for: enough for a policy to learn and
-/// to be seen to follow.
+/// Default number of epochs of a trace: enough for a policy to adapt and to
+/// show that it follows changes.
 const EPOCHS: u64 = 64;
 
 /// A format that these commands read.
@@ -32,7 +32,7 @@ pub(crate) enum InputFormat {
 }
 
 impl InputFormat {
-    /// The flag that asks for it, to stand behind a command.
+    /// The flag that selects it, to append to a command.
     pub(crate) fn option(self) -> String {
         let word = match self {
             Self::Profile => "profile",
@@ -43,7 +43,7 @@ impl InputFormat {
 }
 
 impl Reading {
-    /// The flags that were given, to stand behind a command that reads the same.
+    /// The given flags, to append to a command that reads the same input.
     pub(crate) fn options(&self) -> String {
         let mut options = self.format.map(InputFormat::option).unwrap_or_default();
         if let Some(page) = self.page {
@@ -56,13 +56,13 @@ impl Reading {
     }
 }
 
-/// The words behind `--format`.
+/// The values of `--format`.
 pub(crate) fn formats() -> Vec<&'static str> {
     let others = Format::ALL.map(Format::word);
     std::iter::once("profile").chain(others).collect()
 }
 
-/// Reads the word behind `--format`.
+/// Parses the value of `--format`.
 ///
 /// # Errors
 /// There is no such format.
@@ -78,7 +78,7 @@ pub(crate) fn format(word: &str) -> Result<InputFormat, String> {
         })
 }
 
-/// `4GiB` of `4G`: what a size with a short unit is read as; None of a text that is none.
+/// The full form of a size with a short unit, `4GiB` of `4G`; None for any other text.
 pub(crate) fn with_whole_unit(text: &str) -> Option<String> {
     let text = text.trim();
     let number = text.strip_suffix(['K', 'M', 'G', 'T', 'P'])?;
@@ -86,15 +86,15 @@ pub(crate) fn with_whole_unit(text: &str) -> Option<String> {
     (!number.is_empty() && number.chars().all(is_number)).then(|| format!("{text}iB"))
 }
 
-/// Reads a size; `4G` as `4GiB`, which is said elsewhere.
+/// Parses a size; `4G` as `4GiB`, which the command line reports.
 ///
 /// # Errors
-/// It is no size.
+/// It is not a size.
 pub(crate) fn size(text: &str) -> Result<Bytes, String> {
     short_or_whole(text)
 }
 
-/// Reads a size or a share of a footprint.
+/// Parses a size or a share of a footprint.
 ///
 /// # Errors
 /// It is neither.
@@ -108,7 +108,7 @@ fn short_or_whole<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     read.map_err(|error: T::Err| error.to_string())
 }
 
-/// Reads the size behind `--page`.
+/// Parses the value of `--page`.
 ///
 /// # Errors
 /// It is no size, no power of two, or smaller than the smallest page.
@@ -120,10 +120,10 @@ pub(crate) fn page(text: &str) -> Result<Bytes, String> {
     Ok(bytes)
 }
 
-/// Reads the size behind `--footprint`.
+/// Parses the value of `--footprint`.
 ///
 /// # Errors
-/// It is no size, or one that no generator makes a trace of.
+/// It is not a size, or out of the range of the generators.
 pub(crate) fn footprint(text: &str) -> Result<Bytes, String> {
     let bytes = size(text)?;
     if !(SMALLEST_FOOTPRINT..=LARGEST_FOOTPRINT).contains(&bytes) {
@@ -136,10 +136,10 @@ pub(crate) fn footprint(text: &str) -> Result<Bytes, String> {
     Ok(bytes)
 }
 
-/// Reads the time behind `--epoch`.
+/// Parses the value of `--epoch`.
 ///
 /// # Errors
-/// It is no time, or none at all.
+/// It is not a time, or zero.
 pub(crate) fn epoch(text: &str) -> Result<Nanos, String> {
     let length: Nanos = text.parse().map_err(|error| format!("{error}"))?;
     match length {
@@ -148,7 +148,7 @@ pub(crate) fn epoch(text: &str) -> Result<Nanos, String> {
     }
 }
 
-/// Reads the word behind `--source`.
+/// Parses the value of `--source`.
 ///
 /// # Errors
 /// There is no such source.
@@ -162,12 +162,12 @@ pub(crate) fn monitor_source(word: &str) -> Result<isotherm_sim::MonitorSource, 
     })
 }
 
-/// The words behind `--power`.
+/// The values of `--power`.
 pub(crate) fn powers() -> Vec<&'static str> {
     ENERGY_MODELS.iter().map(|(name, _)| *name).collect()
 }
 
-/// Reads the word behind `--power`.
+/// Parses the value of `--power`.
 ///
 /// # Errors
 /// There is no such model.
@@ -180,7 +180,7 @@ pub(crate) fn power(word: &str) -> Result<&'static str, String> {
     })
 }
 
-/// What a file holds.
+/// The content of a file.
 pub(crate) enum Input {
     /// Sums by epoch and chunk.
     Profile(Box<Profile>),
@@ -188,10 +188,10 @@ pub(crate) enum Input {
     Accesses(Accesses),
 }
 
-/// Opens what is at the path. A directory is a profile, whatever its name.
+/// Opens the file at the path. A directory is a profile, whatever its name.
 ///
 /// # Errors
-/// It cannot be read, or is not what its format asks for.
+/// It cannot be read, or does not have its format.
 pub(crate) fn open(path: &Path, reading: &Reading, console: Console) -> Result<Input> {
     let ours = match reading.format {
         Some(InputFormat::Profile) => true,
@@ -230,14 +230,14 @@ pub(crate) fn open(path: &Path, reading: &Reading, console: Console) -> Result<I
     })
 }
 
-/// A workload, what its counts are counts of, and what one of them stands for.
+/// A workload, the unit of its counts, and the accesses that one count stands for.
 pub(crate) struct Replayable {
     pub workload: Workload,
     pub counted: CountUnit,
     pub worth: CountWorth,
 }
 
-/// What the accesses of a trace are: all of them, or samples.
+/// Whether the accesses of a trace are all accesses or samples.
 pub(crate) fn counted(accesses: &Accesses) -> CountUnit {
     match accesses.tally().sampled {
         true => CountUnit::Unknown,
@@ -245,10 +245,10 @@ pub(crate) fn counted(accesses: &Accesses) -> CountUnit {
     }
 }
 
-/// What is at the path, ready to be replayed.
+/// Reads the file at the path, ready to be replayed.
 ///
 /// # Errors
-/// As [`open`]; nothing in it can be replayed.
+/// As [`open`]; or it contains nothing to replay.
 pub(crate) fn workload(path: &Path, reading: &Reading, console: Console) -> Result<Replayable> {
     let shown = || path.display().to_string();
     let progress = console.progress("reading the trace");
@@ -274,7 +274,7 @@ pub(crate) fn workload(path: &Path, reading: &Reading, console: Console) -> Resu
     Ok(read)
 }
 
-/// The length of one of so many equal parts of a trace, at least a nanosecond.
+/// The length of one of the equal parts of a trace, at least a nanosecond.
 fn part_of(accesses: Accesses, parts: u64) -> Result<Nanos> {
     let mut last = Nanos::ZERO;
     for access in accesses {
@@ -315,7 +315,7 @@ fn replayable(
     })
 }
 
-/// Says what of a trace could not be used, and what cannot be told apart.
+/// Warns of samples that could not be used, and of processes that cannot be distinguished.
 pub(crate) fn warn_of(path: &Path, accesses: &Accesses, console: Console) {
     let tally = accesses.tally();
     if tally.without_address > 0 {
@@ -328,7 +328,7 @@ pub(crate) fn warn_of(path: &Path, accesses: &Accesses, console: Console) {
     }
     if tally.processes > 1 {
         console.warn(&format!(
-            "{}: {} processes are taken for one; print one of them with `perf script --pid N`",
+            "{}: {} processes are treated as one; print one of them with `perf script --pid N`",
             path.display(),
             tally.processes
         ));

@@ -223,7 +223,7 @@ fn processor_name() -> String {
 /// Says that a recording held nothing, and so did not replace the profile that was there.
 pub(crate) fn warn_of_former(path: &Path, console: Console) {
     console.warn(&format!(
-        "nothing was seen of the program, so {} stays the profile that it was",
+        "nothing of the program was observed, so {} is left unchanged",
         path.display()
     ));
 }

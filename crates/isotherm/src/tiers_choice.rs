@@ -14,11 +14,11 @@ use isotherm_model::words::percent;
 use crate::cli::TiersChoice;
 use isotherm_console::Console;
 
-/// Share of the footprint that is fast where nothing was said: the middle one of MemBrain's three
+/// Default share of the footprint that is fast: the middle one of MemBrain's three
 /// (1/8, 1/4, 1/2, section V).
 const DEFAULT_SHARE: f64 = 0.25;
 
-/// The tiers that the flags ask for. `footprint` is what a share is of: the profile's, where there
+/// The tiers that the flags select. A share is of `footprint`: the profile's, if there
 /// is one, else the machine's memory.
 ///
 /// # Errors
@@ -31,7 +31,7 @@ pub(crate) fn resolve(
     let footprint = footprint.map(|Footprint(bytes)| bytes);
     if let (Some(Capacity::Share(share)), None) = (choice.fast, footprint) {
         console.info(&format!(
-            "no profile tells the footprint here, so --fast takes {} of this machine's memory, {}",
+            "without a profile there is no footprint, so --fast takes {} of this machine's memory, {}",
             percent(share),
             memory()
         ));
@@ -45,7 +45,7 @@ pub(crate) fn resolve(
     Ok(tiers)
 }
 
-/// Why these tiers cannot work on this machine, and what would help: the emulated pair traps pages.
+/// The reason why these tiers cannot work on this machine, with the remedy: the emulated pair traps pages.
 pub(crate) fn trouble(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
     if !tiers.emulates() {
         return None;

@@ -276,7 +276,7 @@ fn a_sample_of_the_timer_is_taken_for_what_the_slow_tier_serves_until_the_next()
     assert_eq!(default["accesses_per_count"], 8_000);
     let notes = default["notes"].to_string();
     assert!(
-        notes.contains("one each 2.0 ms, and is taken for 8000"),
+        notes.contains("one each 2.0 ms, and stands for 8000"),
         "{notes}"
     );
     let told = report(&["--accesses-per-sample", "5"]);

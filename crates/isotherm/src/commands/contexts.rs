@@ -1,4 +1,4 @@
-//! `isotherm sites --contexts`: the calling contexts of a program, or what those of a profile are worth.
+//! `isotherm sites --contexts`: the calling contexts of a program, or the value of those of a profile.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -60,7 +60,7 @@ fn of_program(file: &Path, json: bool, console: Console) -> Result<()> {
         .collect();
     if lines.is_empty() {
         console.info(&format!(
-            "{} tells no contexts apart; compile and link it with isotherm-cc --isotherm-context",
+            "{} distinguishes no contexts; compile and link it with isotherm-cc --isotherm-context",
             file.display()
         ));
     }
@@ -72,7 +72,7 @@ fn print_json(contexts: Vec<Value>) -> Result<()> {
     print(&format!("{document:#}\n"))
 }
 
-/// What it is worth to tell one context apart, with its name and its calls.
+/// The value of distinguishing one context, with its name and its calls.
 type Worth<'a> = (f64, SiteId, &'a [Frame]);
 
 /// The name of a context, then its calls from the inside out.
@@ -122,8 +122,8 @@ fn worth_json((worth, id, frames): &Worth<'_>) -> Value {
     })
 }
 
-/// The contexts of each site, by what it is worth to tell them apart: the accesses by which a context differs
-/// from what its bytes would have if all contexts of the site were alike.
+/// The contexts of each site, ordered by the value of distinguishing them: the difference between the accesses of a
+/// context and those of its bytes if all contexts of the site were alike.
 fn worth<'a>(sites: &'a [Site], accesses: &BTreeMap<SiteId, Accesses>) -> Vec<Worth<'a>> {
     let mut by_place: BTreeMap<(&str, u64), Vec<&Site>> = BTreeMap::new();
     let described = |site: &&Site| site.kind == SiteKind::Described;
@@ -152,7 +152,7 @@ fn worth<'a>(sites: &'a [Site], accesses: &BTreeMap<SiteId, Accesses>) -> Vec<Wo
     rows
 }
 
-/// One context a line, as the link reads it: name, worth, and the calls for people.
+/// One context a line, as the link reads it: name, value, and the calls as text.
 fn worth_list(rows: &[Worth<'_>]) -> String {
     let mut text = String::from("# context, accesses that telling it apart moves, calls\n");
     for (worth, id, frames) in rows {

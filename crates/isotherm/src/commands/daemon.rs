@@ -12,10 +12,10 @@ use isotherm_daemon::config::{COMMENTED, Config};
 use isotherm_daemon::replay::{Recorded, run as replay};
 use isotherm_daemon::service::{Options, run as serve};
 
-/// The configuration that is read where none is named, if it is there.
+/// The default configuration file, read if it exists.
 const CONFIG: &str = "/etc/isotherm/daemon.toml";
 
-/// Runs the daemon in the foreground; systemd or a shell puts it elsewhere. Or has it watch a recording.
+/// Runs the daemon in the foreground (systemd or a shell puts it in the background), or on a recording.
 ///
 /// # Errors
 /// As [`serve`] and [`replay`].
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &DaemonArgs, console: Console) -> Result<()> {
             None => None,
             Some(InputFormat::Other(format)) => Some(format),
             Some(InputFormat::Profile) => bail!(
-                "{}: a profile tells sums of sites, which a daemon does not see; `isotherm simulate` \
+                "{}: a profile has sums by site, which the daemon cannot use; `isotherm simulate` \
                  replays it",
                 file.display()
             ),

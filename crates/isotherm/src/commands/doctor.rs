@@ -1,4 +1,4 @@
-//! `isotherm doctor`: what this machine can do, what is missing and what would bring it.
+//! `isotherm doctor`: the features that work on this machine, and the needs of the others.
 
 use std::path::Path;
 
@@ -56,7 +56,7 @@ fn findings(examination: &Examination) -> String {
         &[
             left("feature"),
             left("state"),
-            left("what was found, and what would help"),
+            left("finding, and remedy"),
         ],
         &rows,
     )

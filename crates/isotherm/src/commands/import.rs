@@ -1,4 +1,4 @@
-//! `isotherm import`: what another tool recorded, as a profile of our own.
+//! `isotherm import`: a recording of another tool becomes an Isotherm profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ use isotherm_console::shell_quoting;
 /// Reads, names the sites, and writes.
 ///
 /// # Errors
-/// The file cannot be read or tells no sites, a program is not the one that was recorded, the output cannot be
+/// The file cannot be read or has no sites, a program is not the recorded one, the output cannot be
 /// written.
 pub(crate) fn run(args: &ImportArgs, console: Console) -> Result<()> {
     let shown = args.input.display();
     let Input::Profile(profile) = input::open(&args.input, &args.reading, console)? else {
         bail!(
-            "{shown}: tells single accesses and no allocation sites, so no profile can be made of it; \
+            "{shown}: has single accesses and no allocation sites, so no profile can be made from it; \
              `isotherm simulate {}` replays it",
             shell_quoting::file(&args.input)
         );
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &ImportArgs, console: Console) -> Result<()> {
     progress.finish_and_clear();
     let mut profile = isotherm_pipeline::regroup(*profile, &sites);
     let planned = args.sites.as_ref().or(args.program.first());
-    // What another tool wrote is whole, and no exit status is in it.
+    // Another tool's file is complete, and contains no exit status.
     profile.ending = Ending::Exited(0);
     profile.meta.command = planned
         .iter()
@@ -62,8 +62,8 @@ fn named(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>>
     if modules.is_empty() {
         if let Some(program) = args.program.first() {
             bail!(
-                "{shown}: does not say where in a program its sites are, so {} cannot name them; leave out \
-                 --program, or import what the program itself wrote (memprof.profraw)",
+                "{shown}: has no code addresses of its sites, so {} cannot name them; leave out \
+                 --program, or import the file that the program itself wrote (memprof.profraw)",
                 program.display()
             );
         }
@@ -71,7 +71,7 @@ fn named(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>>
     }
     if args.program.is_empty() {
         bail!(
-            "{shown}: knows its code by addresses only; name the program that wrote it with --program"
+            "{shown}: has only code addresses; name the program that wrote it with --program"
         );
     }
     let mut code = Code::default();
@@ -80,7 +80,7 @@ fn named(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>>
             let built =
                 build_id(program).unwrap_or_else(|| "none; link with -Wl,--build-id".to_owned());
             bail!(
-                "{}: is not what {shown} was recorded of; its build-id is {built}, those recorded are {}",
+                "{}: is not the program that {shown} recorded; its build-id is {built}, those recorded are {}",
                 program.display(),
                 modules.into_iter().collect::<Vec<_>>().join(", ")
             );
@@ -107,7 +107,7 @@ fn named(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>>
     Ok(profile.sites.iter().map(site).collect())
 }
 
-/// What the given programs' debugging information says of the recorded addresses.
+/// The debugging information of the given programs for the recorded addresses.
 #[derive(Default)]
 struct Code {
     symbols: Symbols,
@@ -171,13 +171,13 @@ impl Code {
     }
 }
 
-/// True for what MemProf's runtime, which is a part of the program, calls its own `malloc` and `new`.
+/// True for the names of `malloc` and `new` in MemProf's runtime, which is a part of the program.
 fn is_allocator(call: &SourceCall) -> bool {
     let names = ["___interceptor_", "__interceptor_", "operator new"];
     call.file.is_empty() && names.iter().any(|name| call.function.starts_with(name))
 }
 
-/// The site of code that no given program holds, with the build-ids in the place of the modules' names.
+/// The site of code that is in no given program, with the build-ids in the place of the modules' names.
 fn with_modules(site: &Site) -> Site {
     let mut site = site.clone();
     for frame in Arc::make_mut(&mut site.frames) {
@@ -189,7 +189,7 @@ fn with_modules(site: &Site) -> Site {
     site
 }
 
-/// Says what was made, and what of it a guided run can use.
+/// Prints the result, and the part of it that a guided run can use.
 fn announce(args: &ImportArgs, profile: &Profile, console: Console) {
     let unit = profile.counted();
     let accesses = profile.accesses_by_site();
@@ -216,7 +216,7 @@ fn announce(args: &ImportArgs, profile: &Profile, console: Console) {
         let remedy = match args.program.is_empty() {
             false => "--sites names such a program, built from the same sources",
             true => {
-                "of what a program with MemProf's instrumentation itself writes (memprof.profraw) they can be"
+                "sites can be matched in the file that a program with MemProf's instrumentation itself writes (memprof.profraw)"
             }
         };
         console.warn(&format!(

@@ -58,13 +58,13 @@ fn read_plan(path: &Path) -> Result<Plan> {
     plan_text::read(&text).with_context(|| shown.to_string())
 }
 
-/// Reads a profile and says what could not be read of it.
+/// Reads a profile and warns of the parts that could not be read.
 pub(crate) fn read_profile(path: &Path, console: Console) -> Result<(Profile, Vec<String>)> {
     let (profile, warnings) = read(path, console)?;
     Ok((profile, say_all(&warnings, console)))
 }
 
-/// As [`read_profile`], for what needs the size of the chunks, which the meta data alone tells.
+/// As [`read_profile`], for commands that need the size of the chunks, which only the metadata contains.
 pub(crate) fn read_placeable(path: &Path, console: Console) -> Result<Profile> {
     let (profile, warnings) = read(path, console)?;
     if profile.meta.chunk == Bytes::ZERO {
@@ -72,9 +72,9 @@ pub(crate) fn read_placeable(path: &Path, console: Console) -> Result<Profile> {
         let why = meta.and_then(|meta| meta.what.split(';').next());
         bail!(
             "{}: {}, and without it the size of the chunks in which heat was kept is not \
-             known; put the file back, make it readable, or record again; `isotherm report {}` shows what is left",
+             known; put the file back, make it readable, or record again; `isotherm report {}` shows the rest",
             path.join(META_FILE).display(),
-            why.unwrap_or("it does not tell the size of the chunks"),
+            why.unwrap_or("it does not contain the size of the chunks"),
             path.display()
         );
     }
@@ -97,7 +97,7 @@ fn say_all(warnings: &[isotherm_profile::Warning], console: Console) -> Vec<Stri
     warnings
 }
 
-/// Begins a profile; one that is there is replaced only by `--force`.
+/// Begins a profile; an existing one is replaced only with `--force`.
 fn create_profile(path: &Path, meta: &Meta, force: bool) -> Result<Writer> {
     let existing = match force {
         true => Existing::Overwrite,
@@ -116,7 +116,7 @@ fn create(path: &Path, meta: &Meta, existing: Existing) -> Result<Writer> {
     })
 }
 
-/// Writes a profile that is whole already.
+/// Writes a profile that is already complete.
 fn write_profile(path: &Path, profile: &Profile, force: bool, console: Console) -> Result<()> {
     let existing = match force {
         true => Existing::OverwriteAtEnd,
@@ -132,13 +132,13 @@ fn write_profile(path: &Path, profile: &Profile, force: bool, console: Console) 
     match kept {
         FinishOutcome::New => Ok(()),
         FinishOutcome::Former => bail!(
-            "{}: stays as it was, because the new profile holds nothing",
+            "{}: is left unchanged, because the new profile is empty",
             path.display()
         ),
     }
 }
 
-/// A profile in the pieces in which one is written: what is known of the whole run comes first.
+/// A profile in the pieces in which it is written: the data of the whole run comes first.
 fn segments(profile: &Profile) -> impl Iterator<Item = Segment> {
     let mut segments = BTreeMap::<Epoch, Segment>::new();
     for epoch in &profile.epochs {

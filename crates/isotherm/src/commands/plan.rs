@@ -1,4 +1,4 @@
-//! `isotherm plan`: decides what goes where, from a profile.
+//! `isotherm plan`: chooses a tier for each site, from a profile.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -79,7 +79,7 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
     let items = isotherm_pipeline::items(profile, value, weight);
     if items.iter().all(|item| item.value == 0) {
         bail!(
-            "{shown}: holds no access to any site, so nothing can be called hot; record longer, or \
+            "{shown}: has no access to any site, so no site can be ranked; record longer, or \
              see `isotherm doctor` for the sources this machine has"
         );
     }
@@ -110,12 +110,12 @@ fn frames(profile: &Profile, plan: &Plan) -> BTreeMap<SiteId, Vec<Frame>> {
         .collect()
 }
 
-/// Why `--value latency` means nothing here, and what would bring latencies.
+/// The reason why `--value latency` has no meaning here, and the sources that measure latencies.
 fn no_latency(counted: CountUnit) -> String {
     let instead = match counted {
         CountUnit::Time => {
-            "; samples of the timer are of time waiting for memory already, which is what --value \
-             accesses plans by"
+            "; samples of the timer already measure time waiting for memory, by which --value \
+             accesses plans"
         }
         _ => "",
     };
@@ -161,7 +161,7 @@ fn announce(plan: &Plan, console: Console) {
     ));
 }
 
-/// Why a tier gets more than it holds, where it does.
+/// The reason why a tier gets more than its capacity, if it does.
 fn spill(plan: &Plan, index: TierIndex) -> String {
     let capacity = plan.tiers.all()[index.0 as usize].capacity;
     let over = plan.bytes_in(index).saturating_sub(capacity);

@@ -22,7 +22,7 @@ use crate::site_names::Naming;
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
 
-/// Records, and returns how the program ended; a failure where it ended well and its profile could not
+/// Records, and returns the program's exit status; a failure if it succeeded and its profile could not
 /// be written.
 ///
 /// # Errors
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     console.info(&totals.in_words(&sites, &meta, &shown.to_string()));
     if totals.on_sites + totals.elsewhere == 0 {
         console.warn(
-            "no access was seen, so this profile cannot tell hot from cold; a longer run, a higher \
+            "no access was observed, so this profile cannot separate hot from cold data; a longer run, a higher \
              --frequency or another --source may (see `isotherm doctor`)",
         );
     }
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     Ok(status)
 }
 
-/// Sums over what was recorded, as every other command computes them from the profile.
+/// Sums over the recording, as every other command computes them from the profile.
 #[derive(Debug, Default)]
 struct Totals {
     epochs: usize,

@@ -1,4 +1,4 @@
-//! `isotherm run`: by a plan, or profiling and placing in one run.
+//! `isotherm run`: runs a program by a plan, or profiles and places in one run.
 
 mod site_executor;
 
@@ -34,17 +34,17 @@ use isotherm_console::Console;
 use isotherm_console::shell_quoting;
 use site_executor::SiteExecutor;
 
-/// Share of a plan's value that must be found in the run, below which the plan is called foreign.
+/// Least share of a plan's value that the run must allocate; below it a warning calls the plan foreign.
 const FOREIGN_BELOW: f64 = 0.5;
 
-/// Runs, and returns how the program ended; a failure where it ended well and something of the run
+/// Runs, and returns the program's exit status; a failure if it succeeded and a result of the run
 /// could not be written.
 ///
 /// # Errors
 /// The plan or the tiers cannot be used, the summary or the profile could not be written, the program
 /// cannot be started or watched.
 pub(crate) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
-    // What takes long is not begun where its result could not be kept.
+    // A long run is not started if its result could not be stored.
     args.summary.as_deref().map_or(Ok(()), output::check)?;
     match &args.plan {
         Some(path) => guided(args, &super::read_plan(path)?, console),
@@ -82,8 +82,8 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
     Ok(launch::ended(status, [kept], console))
 }
 
-/// The sites that a run made. Of a caller whose contexts all go to one tier the runtime looks at the
-/// first only, so all sites of such a caller count as made.
+/// The sites that a run allocated. For a caller whose contexts all go to one tier the runtime records the
+/// first only, so all sites of such a caller count.
 fn made(plan: &Plan, summary: &SessionSummary) -> BTreeSet<SiteId> {
     let mut made = summary.site_ids();
     let callers = plan.tiers_by_caller().unwrap_or_default();
@@ -101,7 +101,7 @@ fn made(plan: &Plan, summary: &SessionSummary) -> BTreeSet<SiteId> {
     made
 }
 
-/// Which of the plan's sites a run made, under whichever names.
+/// The plan's sites that a run allocated, under their names in this build.
 pub(super) fn covered(fitted: &Fitted, summary: &SessionSummary) -> Coverage {
     let made = made(&fitted.plan, summary).into_iter();
     coverage(&fitted.original, made.flat_map(|site| fitted.former(site)))
@@ -131,7 +131,7 @@ fn say_coverage(plan: &Plan, seen: &Coverage, console: Console) {
     warn_if_foreign(plan, seen, console);
 }
 
-/// Says it where a run made little of what its plan was made for.
+/// Warns if a run allocated little of its plan's value.
 pub(super) fn warn_if_foreign(plan: &Plan, seen: &Coverage, console: Console) {
     let has_sites = !(seen.matched.is_empty() && seen.only_in_plan.is_empty());
     if has_sites && seen.value_share() < FOREIGN_BELOW {
@@ -152,7 +152,7 @@ fn write_summary(args: &RunArgs, summary: &serde_json::Value) -> Result<()> {
     output::write(path, format!("{summary:#}\n").as_bytes())
 }
 
-/// Where an online run's segments go.
+/// The destination of an online run's segments.
 enum Sink {
     File(Box<Writer>),
     Memory(Box<InMemory>),
@@ -211,7 +211,7 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
             }
         },
     )?;
-    // What runs on, the program or what it left behind, gets its memory back where it was.
+    // Processes that run on, the program or its children, get their memory back on its original nodes.
     step.executor.inner.undo(console);
     let status = match ended {
         Some(status) => status,
@@ -239,10 +239,10 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     Ok(launch::ended(status, [written, closed.map(drop)], console))
 }
 
-/// How an online run decides.
+/// The decisions of an online run.
 fn online_config(observing: &Observing, tiers: &Tiers, meta: &Meta) -> OnlineConfig {
     let mut config = OnlineConfig::for_tiers(tiers.clone());
-    // The counts of a program that counts itself are accesses, not moments of time.
+    // The counts of an instrumented program are accesses, not samples in time.
     if observing.source != [SampleSource::Instrumented] {
         config = config.sampled_every(recording::sample_interval(observing));
     }
@@ -251,7 +251,7 @@ fn online_config(observing: &Observing, tiers: &Tiers, meta: &Meta) -> OnlineCon
     config
 }
 
-/// The tiers that the flags ask for, with a warning where they cannot work.
+/// The tiers that the flags select, with a warning if they cannot work.
 fn tiers(args: &RunArgs, console: Console) -> Result<Tiers> {
     let tiers = tiers_choice::resolve(&args.tiers, None, console)?;
     if let Some(why) = tiers_choice::trouble(&tiers, &KernelProbe) {
@@ -286,7 +286,7 @@ fn say_next(args: &RunArgs, console: Console) {
     });
 }
 
-/// A profile on disk where one was asked for.
+/// The profile on disk, if one was requested.
 fn sink(args: &RunArgs, meta: &Meta) -> Result<Sink> {
     let Some(path) = &args.output else {
         return Ok(Sink::Memory(Box::new(InMemory(Profile::new(meta.clone())))));
@@ -295,7 +295,7 @@ fn sink(args: &RunArgs, meta: &Meta) -> Result<Sink> {
     Ok(Sink::File(Box::new(writer)))
 }
 
-/// An outcome by its action, so that a bare success is never all that is said.
+/// An outcome with its action and the reason.
 fn outcome(outcome: &Outcome) -> serde_json::Value {
     let (fate, why) = match &outcome.fate {
         Fate::Moved => ("moved", None),
@@ -315,7 +315,7 @@ fn outcome(outcome: &Outcome) -> serde_json::Value {
     })
 }
 
-/// Actions that fared so, and their bytes.
+/// The number of actions with this result, and their bytes.
 fn count(outcomes: &[Outcome], fate: &Fate) -> (usize, Bytes) {
     let like = || outcomes.iter().filter(|outcome| outcome.fate == *fate);
     (
@@ -335,15 +335,15 @@ fn say_moves(
     if !summary.worked() {
         return console.info(&said);
     }
-    // On the emulated pair moves are asked for, on real nodes they are made.
+    // On the emulated pair moves are requested, on real nodes they are made.
     let (asked, asked_bytes) = count(outcomes, &Fate::Requested);
     let (moved, moved_bytes) = count(outcomes, &Fate::Moved);
     let (there, _) = count(outcomes, &Fate::AlreadyThere);
     let done = match tiers.emulates() {
-        true => format!("{} of {asked_bytes} asked for", counted(asked, "move")),
+        true => format!("{} of {asked_bytes} requested", counted(asked, "move")),
         false => {
             let moves = counted(moved, "move");
-            format!("{moves} of {moved_bytes} made, {there} there already")
+            format!("{moves} of {moved_bytes} made, {there} already in place")
         }
     };
     let left = outcomes.len() - asked - moved - there;

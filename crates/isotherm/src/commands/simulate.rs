@@ -19,11 +19,11 @@ use crate::tiers_choice;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
-/// Share of the footprint that is fast where nothing was said, as `isotherm plan` has it.
+/// Default share of the footprint that is fast, as in `isotherm plan`.
 const DEFAULT_SHARE: Capacity = Capacity::Share(0.25);
-/// Page of a generated trace where none is asked for.
+/// Default page of a generated trace.
 const PAGE: Bytes = Bytes(4096);
-/// Epochs of a generated trace where no length is asked for.
+/// Default number of epochs of a generated trace.
 const EPOCHS: u64 = 64;
 
 /// Replays and prints.
@@ -116,8 +116,8 @@ fn workload(args: &SimulateArgs, console: Console) -> Result<Replayable> {
     })
 }
 
-/// Accesses for which a counted one is taken, and what the reader must know of that. A sample of the
-/// timer is taken for what the slow tier serves in the meantime: the lowest estimate, so that moves
+/// Accesses that a counted one stands for, with a note for the reader. A sample of the
+/// timer stands for the accesses that the slow tier serves in its interval: the lowest estimate, so that moves
 /// are judged with caution.
 fn accesses_per_count(
     args: &SimulateArgs,
@@ -131,23 +131,22 @@ fn accesses_per_count(
             let served = interval.0.saturating_mul(machine.overlap.max(1));
             let accesses = (served / machine.slow.read.0.max(1)).max(1);
             let note = format!(
-                "a recorded access is a sample of the timer, one each {interval}, and is taken for \
-                 {accesses}, which is what the slow tier serves in that time; \
-                 --accesses-per-sample takes another number"
+                "a recorded access is a sample of the timer, one each {interval}, and stands for \
+                 {accesses}, the number that the slow tier serves in that time; \
+                 --accesses-per-sample sets another number"
             );
             (accesses, Some(note))
         }
         (None, CountWorth::Unknown) => {
-            let note = "a recorded access is a sample, it is not known of how many accesses, and \
-                        it is taken for one: times are too short and moves look too dear; give \
+            let note = "a recorded access is a sample of an unknown number of accesses, and \
+                        counts as one: times are too short and moves look too expensive; give \
                         --accesses-per-sample";
             (1, Some(note.to_owned()))
         }
     }
 }
 
-/// The modelled machine, in values and in words, and the capacity of its fast tier where nothing
-/// else was said.
+/// The modelled machine, as values and as text, and the default capacity of its fast tier.
 fn machine(
     args: &SimulateArgs,
     workload: &Workload,
@@ -211,7 +210,7 @@ fn simulation(
     }
 }
 
-/// What a reader of the figures must know.
+/// Notes that limit the meaning of the figures.
 fn notes_of(report: &SimulationReport) -> Vec<String> {
     let mut notes = Vec::new();
     if report.epochs < 2 {
@@ -276,8 +275,8 @@ fn say_next(args: &SimulateArgs, console: Console) {
     console.next(&next);
 }
 
-/// The input and the flags that say what is replayed and on which machine, without those that say at
-/// which capacity and what is shown.
+/// The input and the flags that select the replay and the machine, without those for
+/// capacity and output.
 fn same_replay(args: &SimulateArgs) -> String {
     let mut words = match (&args.input, &args.generate) {
         (Some(path), _) => shell_quoting::file(path),

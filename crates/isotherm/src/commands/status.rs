@@ -1,4 +1,4 @@
-//! `isotherm status`: what the daemon does, once.
+//! `isotherm status`: prints the state of the daemon once.
 
 use anyhow::Result;
 
@@ -9,7 +9,7 @@ use isotherm_console::terminal_width;
 use isotherm_console::{Console, print};
 use isotherm_daemon::socket::{ask, ask_heat, ask_maps};
 
-/// Asks the daemon and prints its answer.
+/// Queries the daemon and prints its answer.
 ///
 /// # Errors
 /// No daemon answers, or the page cannot be written.
@@ -42,14 +42,14 @@ pub(crate) fn run(args: &StatusArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
-/// Where memory lies.
+/// The tiers of memory ranges.
 fn maps(args: &StatusArgs, console: Console) -> Result<()> {
     let mut maps = ask_maps(&args.socket)?;
     if let Some(pid) = args.pid {
         maps.retain(pid);
         if maps.processes.is_empty() {
             anyhow::bail!(
-                "process {pid} is not watched, or no epoch has ended since it is; `isotherm status` lists those that are"
+                "process {pid} is not watched, or its first epoch has not ended; `isotherm status` lists the watched processes"
             );
         }
     }
@@ -62,7 +62,7 @@ fn maps(args: &StatusArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
-/// What was seen in the last epochs.
+/// The accesses of the last epochs.
 fn heat(args: &StatusArgs, console: Console) -> Result<()> {
     let map = ask_heat(&args.socket)?;
     if args.json {

@@ -1,4 +1,4 @@
-//! `isotherm top`: what the daemon does, as it does it, on one screen.
+//! `isotherm top`: the state of the daemon on one screen, updated each epoch.
 
 use std::fs::File;
 use std::io::IsTerminal;
@@ -30,10 +30,10 @@ use crate::interrupt::Interrupt;
 use crate::launch::end_as;
 use isotherm_daemon::socket::{ask, ask_heat};
 
-/// How long to wait for a key before looking for news.
+/// The wait for a key before the next check for a new status.
 const WAIT: Duration = Duration::from_millis(200);
 
-/// What the screen shows.
+/// The view on the screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
     Figures,
@@ -41,7 +41,7 @@ enum View {
 }
 
 impl View {
-    /// The next one: `h` goes round.
+    /// The next view; `h` cycles through them.
     const fn next(self) -> Self {
         match self {
             Self::Figures => Self::Heat(SourceKind::TraceSamples),
@@ -59,7 +59,7 @@ impl View {
 pub(crate) fn run(args: &TopArgs) -> Result<Option<ExitStatus>> {
     if !std::io::stdout().is_terminal() {
         bail!(
-            "`isotherm top` draws on a terminal, and there is none; `isotherm status` prints the same once"
+            "`isotherm top` needs a terminal, and there is none; `isotherm status` prints the same once"
         );
     }
     let (send, news) = channel();
@@ -78,15 +78,15 @@ pub(crate) fn run(args: &TopArgs) -> Result<Option<ExitStatus>> {
     let result = follow(&mut terminal, first, &news, &args.socket, &interrupt);
     // Where the terminal is gone there is nothing to put in order.
     let _ = ratatui::try_restore();
-    // A terminal that hung up can be drawn on no more, which is then no failure of its own.
+    // After a hang-up drawing fails, which is then not an error.
     match interrupt.status() {
         Some(status) => Ok(Some(status)),
         None => result.map(|()| None),
     }
 }
 
-/// Has a thread end this process as SIGHUP does when the terminal hangs up. Whether a signal comes depends on who
-/// began the session, and crossterm reads the end of its input over and over, without a look at anything else.
+/// Starts a thread that ends this process as SIGHUP does when the terminal hangs up. Whether a signal arrives depends on the
+/// leader of the session, and crossterm reads the end of its input in an endless loop.
 ///
 /// # Errors
 /// There is no terminal to read keys from, or no thread.
@@ -99,7 +99,7 @@ fn end_with_the_terminal() -> Result<()> {
     };
     let keyboard = keyboard.context("there is no terminal to read keys from")?;
     let wait = move || {
-        // What is asked for is nothing: a hang-up is always told.
+        // No event is requested: poll always reports a hang-up.
         let mut watched = [PollFd::new(&keyboard, PollFlags::empty())];
         while rustix::event::poll(&mut watched, None) == Err(Errno::INTR) {}
         if watched[0]
@@ -155,7 +155,7 @@ fn follow(
     }
 }
 
-/// What a key asks for.
+/// The command of a key.
 enum KeyCommand {
     End,
     NextView,
@@ -177,7 +177,7 @@ impl KeyCommand {
     }
 }
 
-/// Draws what was seen by time and place.
+/// Draws the accesses by time and address.
 fn draw_heat(frame: &mut Frame<'_>, heat: &HeatMap, evidence: SourceKind) {
     let area = frame.area();
     // The lines above and below the map, and the one on keys.
@@ -186,7 +186,7 @@ fn draw_heat(frame: &mut Frame<'_>, heat: &HeatMap, evidence: SourceKind) {
     frame.render_widget(Paragraph::new(text + "h: next view   q ends"), area);
 }
 
-/// The most control groups that are drawn: the rest of the screen is for processes.
+/// The most control groups that are drawn; the rest of the screen is for processes.
 const GROUPS_AT_MOST: usize = 8;
 
 /// Draws everything: tiers, control groups, processes, moves and costs.
@@ -239,13 +239,13 @@ fn draw(frame: &mut Frame<'_>, status: &Status) {
         frame,
         sources,
         "sources",
-        ["source", "seen", "usable", "lost", "cost", "what is wrong"],
+        ["source", "seen", "usable", "lost", "cost", "problem"],
         [14, 12, 12, 8, 10, 60],
         status.source_rows(),
     );
 }
 
-/// How full the fast tier is, and how often it is hit.
+/// The use of the fast tier, and the hit rate.
 fn bars(frame: &mut Frame<'_>, [fast, hits]: [Rect; 2], status: &Status) {
     let (is, may) = (status.fast_bytes, status.capacity_bytes);
     let label = format!("fast {} of {}", Bytes(is), Bytes(may));
@@ -282,7 +282,7 @@ fn heading(status: &Status) -> Vec<Line<'static>> {
 }
 
 fn bar(frame: &mut Frame<'_>, area: Rect, share: f64, label: String) {
-    // Where memory was taken away since, more is held than may be.
+    // If the capacity has shrunk since, more is used than allowed.
     frame.render_widget(
         Gauge::default().ratio(share.clamp(0.0, 1.0)).label(label),
         area,

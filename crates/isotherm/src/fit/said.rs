@@ -1,4 +1,4 @@
-//! How a plan fits, in words and as JSON.
+//! The fit of a plan to the build, as messages and as JSON.
 
 use isotherm_model::site::SiteId;
 use isotherm_pipeline::MatchedBy;
@@ -6,7 +6,7 @@ use isotherm_pipeline::MatchedBy;
 use super::{Fitted, Found, sites};
 use isotherm_console::Console;
 
-/// Sites that are named of those that were not found.
+/// The most sites that the message names of those that were not found.
 const LISTED: usize = 3;
 
 const fn word(by: MatchedBy) -> &'static str {
@@ -37,7 +37,7 @@ impl Fitted {
         (all, known, share)
     }
 
-    /// Says before the program starts how much of the plan is known to its build.
+    /// Prints before the program starts how much of the plan was found in its build.
     pub(crate) fn say(&self, console: Console) {
         let (all, known, share) = self.shares();
         if all == 0 {
@@ -52,15 +52,15 @@ impl Fitted {
         let files = self.changed.iter().map(|path| path.display().to_string());
         let files = files.collect::<Vec<_>>().join(", ");
         console.info(&format!(
-            "{files}: built anew since the plan was made; {known} of its {all} sites ({:.0} % of its value) were found \
+            "{files}: rebuilt since the plan was made; {known} of its {all} sites ({:.0} % of its value) were found \
              again{}",
             share * 100.0,
             self.ways()
         ));
         if known < all {
             console.warn(&format!(
-                "{} of the plan's sites were not found in this build ({}); their data, and all else that the plan does not know, is \
-                 placed as first touch would: fast while there is room, then slow",
+                "{} of the plan's sites were not found in this build ({}); their data, and all data unknown to the plan, is \
+                 placed by first touch: fast while there is room, then slow",
                 all - known,
                 self.lost()
             ));
@@ -100,8 +100,8 @@ impl Fitted {
         let lost: Vec<String> = sites(&self.original)
             .filter_map(|site| match self.found.get(&site.site)? {
                 Found::As(..) => None,
-                Found::Nothing => Some(shown(site.site, &site.label, "not there")),
-                Found::Ambiguous => Some(shown(site.site, &site.label, "one of several alike")),
+                Found::Nothing => Some(shown(site.site, &site.label, "no such call")),
+                Found::Ambiguous => Some(shown(site.site, &site.label, "one of several similar calls")),
             })
             .collect();
         let more = match lost.len() {
@@ -111,7 +111,7 @@ impl Fitted {
         format!("{}{more}", lost[..lost.len().min(LISTED)].join("; "))
     }
 
-    /// How each site was found.
+    /// The way in which each site was found.
     pub(crate) fn to_json(&self) -> serde_json::Value {
         let (all, known, share) = self.shares();
         let list = self.found.iter().map(|(site, found)| {
@@ -133,7 +133,7 @@ impl Fitted {
     }
 }
 
-/// A site, the innermost of its callers, and why it was not found.
+/// A site, its innermost caller, and the reason why it was not found.
 fn shown(site: SiteId, label: &str, why: &str) -> String {
     let innermost = label.split(" < ").next().unwrap_or_default();
     format!("{site} {innermost}, {why}")

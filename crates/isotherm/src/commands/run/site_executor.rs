@@ -1,4 +1,4 @@
-//! Who obeys the actions of an online run.
+//! The executors of an online run's actions.
 
 use std::path::Path;
 
@@ -22,16 +22,16 @@ use crate::cli::RunArgs;
 use crate::launch::Ready;
 use isotherm_console::Console;
 
-/// One way for each kind of memory.
+/// One executor for each kind of memory.
 pub(super) enum SiteExecutor {
     Dry(DryRun),
-    /// On the emulated pair the runtime moves.
+    /// On the emulated pair the runtime moves data.
     Requests(PlacementRequestWriter),
     /// On real nodes we do, or the runtime at our request.
     Nodes(Box<SiteMoves<NodeMover, MachineClock>>),
 }
 
-/// Moves pages between nodes, and remembers where they were if it is asked to.
+/// Moves pages between nodes, and remembers their original nodes for `--undo`.
 pub(super) enum NodeMover {
     Plain(Box<dyn RangeExecutor>),
     Undoable(Undo<Box<dyn RangeExecutor>, Kernel>),
@@ -70,8 +70,8 @@ impl SiteExecutor {
         if tiers.emulates() {
             if args.mover == Mover::Staged || args.undo {
                 console.warn(
-                    "--mover and --undo are for memory nodes; the emulated pair has a way of its \
-                     own to move data, which ends with the program",
+                    "--mover and --undo are for memory nodes; the emulated pair has its own \
+                     mover, which ends with the program",
                 );
             }
             return Self::Requests(PlacementRequestWriter::new(sessions));
@@ -101,7 +101,7 @@ impl SiteExecutor {
         )))
     }
 
-    /// Moves what was moved back, in the processes that live, and says how far that went.
+    /// Moves pages back to their original nodes, in the living processes, and reports the result.
     pub(super) fn undo(&mut self, console: Console) {
         let Self::Nodes(nodes) = self else { return };
         let NodeMover::Undoable(undo) = &mut nodes.mover else {
