@@ -262,7 +262,7 @@ fn to_move(plan: &Plan, ranked: &[&Assignment], rank: usize) -> String {
                 hotness(next)
             ),
             None => format!(
-                "it stays in {name} while that holds {}; no colder site waits",
+                "it stays in {name} while that holds {}; no colder site competes",
                 used.saturating_add(site.weight)
             ),
         };

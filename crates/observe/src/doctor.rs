@@ -1,7 +1,7 @@
-//! What this machine can do, what is missing, why, and what would bring it.
+//! The features that work on this machine, and the cause and remedy of each that does not, for `isotherm doctor`.
 //!
-//! Settings and descriptions are read under a root directory; abilities of the kernel are tried
-//! for real through [`Probe`], so that what is said to work has worked.
+//! Settings and descriptions are read under a root directory; features of the kernel are tried
+//! through [`Probe`], so that a feature reported as available has worked.
 
 use std::fmt;
 use std::path::Path;
@@ -15,35 +15,35 @@ use crate::live::SampleSource;
 use crate::pmu::Pmu;
 use crate::probe::{KernelProbe, Probe};
 
-/// How well something works.
+/// The state of a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeatureState {
     /// It works.
     Available,
     /// It works less well than it could.
     Degraded {
-        /// In what way, and why.
+        /// The limitation and its cause.
         why: String,
-        /// What would mend it.
+        /// The remedy.
         remedy: String,
     },
     /// It does not work.
     Missing {
-        /// Why.
+        /// The cause.
         why: String,
-        /// What would bring it.
+        /// The remedy.
         remedy: String,
     },
 }
 
-/// One thing that was looked at.
+/// The result for one feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What: `timer samples`, `transparent huge pages`.
+    /// The feature: `timer samples`, `transparent huge pages`.
     pub feature: &'static str,
-    /// What was found, in a few words.
+    /// The finding, in a few words.
     pub detail: String,
-    /// How well it works.
+    /// Its state.
     pub state: FeatureState,
 }
 
@@ -64,15 +64,15 @@ impl fmt::Display for Finding {
 /// A profile source in the order of preference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
-    /// Which.
+    /// The source.
     pub source: SampleSource,
     /// It can be used here.
     pub usable: bool,
-    /// What it gives, or why it cannot be used.
+    /// The data that it delivers, or the reason why it cannot be used.
     pub note: String,
 }
 
-/// All that was found.
+/// The result for the whole machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Examination {
     /// One entry for each feature.
@@ -95,7 +95,7 @@ pub fn examine(root: &Path) -> Examination {
     examine_with(root, &KernelProbe)
 }
 
-/// As [`examine`], with other answers from the kernel.
+/// As [`examine`], with a given probe of the kernel.
 #[must_use]
 pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
     let hardware = [SampleSource::Pebs, SampleSource::Ibs, SampleSource::Spe]
@@ -134,8 +134,8 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
     Examination { findings, ranking }
 }
 
-/// The processor's own samples where they can be had, else the timer. Nothing else is looked at, and
-/// no more once one is found.
+/// Hardware samples if they are available, else the timer. Only these sources are tried, and
+/// no further one after the first that works.
 #[must_use]
 pub fn best_samples(root: &Path, probe: &dyn Probe) -> SampleSource {
     let usable = |source: &SampleSource| {
@@ -212,13 +212,13 @@ fn hardware(source: SampleSource, root: &Path, probe: &dyn Probe) -> Finding {
     match probe.event(&event) {
         Ok(trial) if trial.samples == 0 => degraded(
             feature,
-            "the event opens, but a moment of work on memory brought no sample",
-            "see whether `isotherm record` names its samples; a hypervisor may fake the event",
+            "the event opens, but accesses to trial memory produced no sample",
+            "check whether `isotherm record` reports its samples; a hypervisor may fake the event",
         ),
         Ok(trial) if trial.in_memory == 0 => degraded(
             feature,
             format!(
-                "none of {} trial samples has the address of what was accessed",
+                "none of {} trial samples has the address of the access",
                 trial.samples
             ),
             "Linux 6.2 for AMD IBS; --source timer until then",
@@ -226,7 +226,7 @@ fn hardware(source: SampleSource, root: &Path, probe: &dyn Probe) -> Finding {
         Ok(trial) => available(
             feature,
             format!(
-                "precise data addresses from the hardware ({} of {} trial samples fell on what was accessed, \
+                "precise data addresses from the hardware ({} of {} trial samples fell on the accessed memory, \
                  {} of them with the level of memory)",
                 trial.in_memory, trial.samples, trial.with_level
             ),
@@ -242,7 +242,7 @@ fn timer(probe: &dyn Probe) -> Finding {
         Ok(found) if found.samples == 0 => missing(
             NAME,
             "the event opens but delivers no samples",
-            "look for a seccomp profile or a hypervisor that fakes perf",
+            "check for a seccomp profile or a hypervisor that fakes perf",
         ),
         Ok(found) if found.with_registers == 0 => missing(
             NAME,
@@ -260,7 +260,7 @@ fn timer(probe: &dyn Probe) -> Finding {
     }
 }
 
-/// What a sample of the timer takes of a program. Trying it takes some 50 ms, and no choice of a source
+/// The time that a timer sample takes from a program. Measuring it takes some 50 ms, and no choice of a source
 /// depends on it.
 #[must_use]
 pub fn sample_price(probe: &dyn Probe) -> Finding {
@@ -299,7 +299,7 @@ fn counting(kind: CounterKind, root: &Path, probe: &dyn Probe) -> Finding {
     }
 }
 
-/// What each kind of source rests by while it is low (TMP's rule of 20 %).
+/// The counter by which each kind of source rests while it is low (TMP's rule of 20 %).
 fn resting(root: &Path, probe: &dyn Probe) -> Finding {
     const NAME: &str = "sources that may rest";
     let chosen = SourceKind::ALL.map(|evidence| {
@@ -309,7 +309,7 @@ fn resting(root: &Path, probe: &dyn Probe) -> Finding {
     let words = chosen.map(|(evidence, kind)| match kind {
         Some(kind) => format!("{} by {kind}", evidence.words()),
         None => format!(
-            "{} never: nothing that they depend on is counted",
+            "{} never: no counter that they depend on is available",
             evidence.words()
         ),
     });
@@ -349,10 +349,10 @@ fn damon(root: &Path) -> Finding {
         Ok(count) => degraded(
             NAME,
             format!(
-                "{} kdamonds are set up; the daemon leaves those of somebody else alone",
+                "{} kdamonds are set up; the daemon leaves those of other users alone",
                 count.trim()
             ),
-            "write 0 to nr_kdamonds when they are off and nobody needs them",
+            "write 0 to nr_kdamonds when they are off and unused",
         ),
     }
 }
@@ -489,7 +489,7 @@ fn memory_limit(root: &Path) -> Finding {
     }
 }
 
-/// The runtime reserves this much address space and uses what it needs of it.
+/// The address space that the runtime reserves; it uses only a part of it.
 const POOL: u64 = 1 << 40;
 
 fn address_space(root: &Path) -> Finding {
@@ -507,12 +507,12 @@ fn address_space(root: &Path) -> Finding {
                 Bytes(limit),
                 Bytes(POOL)
             ),
-            "ulimit -v unlimited; else the runtime makes do with a smaller pool or passes through",
+            "ulimit -v unlimited; else the runtime uses a smaller pool, or leaves allocations to the C library",
         ),
         _ => match sysctl(root, "vm/overcommit_memory") {
             Some(2) => degraded(
                 NAME,
-                "vm.overcommit_memory is 2: what is mapped counts as used",
+                "vm.overcommit_memory is 2: mapped memory counts as used",
                 "sysctl vm.overcommit_memory=0",
             ),
             _ => available(NAME, "not limited"),

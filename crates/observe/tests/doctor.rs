@@ -245,7 +245,7 @@ fn kdamonds_that_somebody_has_set_up_are_told_from_none() {
 #[test]
 fn an_event_that_opens_and_tells_nothing_is_not_praised() {
     let root = recorded("two-nodes-hmat");
-    for (samples, said) in [(0, "brought no sample"), (9, "none of 9 trial samples")] {
+    for (samples, said) in [(0, "produced no sample"), (9, "none of 9 trial samples")] {
         let trial = EventTrial {
             samples,
             ..EventTrial::default()

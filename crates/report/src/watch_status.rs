@@ -1,7 +1,7 @@
-//! The daemon's status: what `isotherm status` prints, the socket sends and the metrics count.
+//! The daemon's status, for `isotherm status`, the socket and the metrics.
 //!
 //! Plain numbers with their unit in the name, so that the JSON form explains itself; described in
-//! `docs/daemon.md`. Every figure is made once, by the daemon; the forms only print it.
+//! `docs/daemon.md`. The daemon computes every figure once; the forms only print it.
 
 use std::collections::BTreeMap;
 
@@ -12,26 +12,26 @@ use crate::json_line;
 use crate::table::{left, render, right};
 use crate::words::{clip, counted, percent, printable};
 
-/// Version of the JSON form; a change that old readers would misread raises it.
+/// Version of the JSON form; a change that old readers would misread increases it.
 pub const VERSION: u32 = 1;
 
 /// Widest name of a program or control group in a table.
 const NAME_AT_MOST: usize = 32;
 
-/// All that the daemon tells of itself.
+/// The state of the daemon.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// [`VERSION`] of the daemon that wrote it.
     pub version: u32,
-    /// Its process.
+    /// Its process id.
     pub pid: u32,
-    /// It decides but moves nothing.
+    /// True in a dry run: it decides but makes no moves.
     pub dry_run: bool,
     /// The epoch policy.
     pub policy: String,
     /// Epochs since the start.
     pub epochs: u64,
-    /// How long the last one took.
+    /// Length of the last epoch.
     pub epoch_ns: u64,
     /// The tiers, fastest first.
     pub tiers: Vec<TierStatus>,
@@ -41,25 +41,25 @@ pub struct Status {
     pub resident_bytes: u64,
     /// Of these, bytes in the fast tier; in a dry run as if everything had been moved.
     pub fast_bytes: u64,
-    /// Bytes that the policy wants there.
+    /// Bytes that the policy requests there.
     pub wanted_bytes: u64,
     /// Units of memory watched.
     pub units: u64,
     /// Units that could not be moved and are left alone for a while.
     pub units_left_alone: u64,
-    /// Share of the accesses seen in the last epoch with any that fast memory served; an estimate.
+    /// Share of the observed accesses that fast memory served, in the last epoch with any; an estimate.
     pub hit_rate: Option<f64>,
-    /// What saw them: `trace-samples`, or `accessed-bits`, which count a page once a look however often it is accessed;
-    /// empty where nothing was seen yet.
+    /// Their evidence: `trace-samples`, or `accessed-bits`, which count a page once a check however often it is accessed;
+    /// empty before the first observed access.
     #[serde(default)]
     pub hit_rate_by: String,
-    /// How many it is the share of.
+    /// The number of accesses or pages behind the hit rate.
     #[serde(default)]
     pub hit_rate_samples: u64,
-    /// Within which the share of all accesses lies in 95 of 100 epochs, as far as chance goes; null for accessed bits.
+    /// Its 95 % confidence interval as a share of all accesses; null for accessed bits.
     #[serde(default)]
     pub hit_rate_interval: Option<[f64; 2]>,
-    /// Accesses seen since the start.
+    /// Observed accesses since the start.
     #[serde(default)]
     pub accesses_seen: Vec<AccessesSeen>,
     /// Moves of the last epoch.
@@ -68,39 +68,39 @@ pub struct Status {
     pub total: MoveStatus,
     /// The watched processes.
     pub processes: Vec<ProcessStatus>,
-    /// The control groups that something is said of.
+    /// The control groups that the configuration names.
     #[serde(default)]
     pub groups: Vec<GroupStatus>,
     /// The sources.
     pub sources: Vec<SourceStatus>,
-    /// How the timer samples; null where samples come from elsewhere, or not at all.
+    /// The timer's rate and cost; null where samples come from another source, or there are none.
     #[serde(default)]
     pub timer: Option<TimerStatus>,
     /// Trace samples by the number of the processor that took them, since the start.
     #[serde(default)]
     pub samples_by_cpu: Vec<u64>,
-    /// Trace samples of watched processes by the memory node that their data lay on, since the start;
-    /// empty where no sample tells a physical address.
+    /// Trace samples of watched processes by the memory node of their data, since the start;
+    /// empty where no sample has a physical address.
     #[serde(default)]
     pub samples_by_node: Vec<NodeStatus>,
-    /// What each kind of source rests by.
+    /// The counter by which each kind of source rests.
     #[serde(default)]
     pub gates: Vec<GateStatus>,
     /// Processor time of the daemon since the start, kernel threads on its behalf included.
     pub cpu_ns: u64,
-    /// Of the last epoch, in processors: 0.01 is one part in a hundred of one.
+    /// The same in the last epoch, in processors: 0.01 is 1 % of one.
     pub cpu_share: f64,
-    /// Memory of the daemon that is resident, its program and libraries included.
+    /// Resident memory of the daemon, its program and libraries included.
     pub memory_bytes: u64,
-    /// Of it, what no file has a copy of, so that the kernel cannot drop it.
+    /// Of it, bytes without a copy in a file, which the kernel cannot drop.
     #[serde(default)]
     pub memory_private_bytes: u64,
     /// The kernel's memory for the daemon's samples; not every kernel counts it as resident.
     #[serde(default)]
     pub memory_rings_bytes: u64,
-    /// What the daemon may and may not do, and which right would bring it.
+    /// The rights that the daemon has and lacks, and the feature of each.
     pub rights: Vec<RightStatus>,
-    /// Sentences that must be seen.
+    /// Warnings for the operator.
     pub notes: Vec<String>,
 }
 
@@ -113,42 +113,42 @@ pub struct TierStatus {
     pub nodes: Vec<u32>,
     /// Its size.
     pub bytes: u64,
-    /// Of it, bytes that are free or hold only copies of files.
+    /// Of it, bytes that are free or file cache.
     pub available_bytes: u64,
 }
 
-/// How the timer samples.
+/// The timer's rate and cost.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimerStatus {
     /// Samples a second and processor.
     pub hz: u32,
-    /// Time that a sample was seen to take of a program; null where that could not be tried.
+    /// Measured time that a sample takes from a program; null where it could not be measured.
     pub price_ns: Option<u64>,
 }
 
-/// Accesses that one kind of source saw since the start, in epochs whose hit rate is made of them.
+/// Accesses that one kind of source observed since the start, in epochs whose hit rate uses them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AccessesSeen {
     /// Which kind: `accessed-bits`, `trace-samples`.
     pub evidence: String,
-    /// To what was in fast memory then.
+    /// Accesses to memory that was fast at the access.
     pub fast: u64,
-    /// To all else.
+    /// Accesses to all other memory.
     pub slow: u64,
 }
 
-/// What became of moves.
+/// The results of moves.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MoveStatus {
-    /// Moved to the fast tier; in a dry run what would have been.
+    /// Bytes moved to the fast tier; in a dry run those that would have been.
     pub promoted_bytes: u64,
-    /// Moved out of it, likewise.
+    /// Bytes moved out of it, likewise.
     pub demoted_bytes: u64,
-    /// Not moved, by the reason.
+    /// Bytes not moved, by the reason.
     pub not_moved_bytes: BTreeMap<String, u64>,
 }
 
-/// One process.
+/// A watched process.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProcessStatus {
     /// Its number.
@@ -161,24 +161,24 @@ pub struct ProcessStatus {
     pub resident_bytes: u64,
     /// Of these, bytes in the fast tier.
     pub fast_bytes: u64,
-    /// Share of its accesses that fast memory served; None where none was seen.
+    /// Share of its accesses that fast memory served; None where none was observed.
     pub hit_rate: Option<f64>,
-    /// Why it cannot be seen well; empty where all is well.
+    /// The reason why it cannot be observed well; empty without a problem.
     pub trouble: String,
 }
 
-/// One control group that something is said of in the configuration.
+/// A control group that the configuration names.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GroupStatus {
     /// Its name there.
     pub control_group: String,
-    /// Watched processes that it holds for.
+    /// The number of its watched processes.
     pub processes: u64,
-    /// Bytes of fast memory that they keep whatever others do; 0 for none.
+    /// Bytes of fast memory that they keep regardless of other processes; 0 for none.
     pub floor_bytes: u64,
-    /// The most that they may have; None for as much as there is.
+    /// The most bytes of fast memory that they may have; None for no limit.
     pub cap_bytes: Option<u64>,
-    /// What their accesses weigh; 1 for no more and no less than those of others.
+    /// The weight of their accesses; 1 for the same as those of others.
     pub priority: f64,
     /// Bytes that they have resident in private memory.
     pub resident_bytes: u64,
@@ -193,22 +193,22 @@ pub struct GroupStatus {
 pub struct SourceStatus {
     /// Its name.
     pub name: String,
-    /// What it has seen since the start: hits, samples, processes or units.
+    /// Its observations since the start: hits, samples, processes or units.
     pub taken: u64,
-    /// Of these, what could be used.
+    /// Of these, the usable ones.
     pub usable: u64,
-    /// What was lost.
+    /// The number of lost ones.
     pub lost: u64,
     /// Processor time that it used.
     pub cost_ns: u64,
-    /// Why it is off or weaker than it could be; empty where all is well.
+    /// The reason why it is off or degraded; empty without a problem.
     pub trouble: String,
 }
 
-/// What was accessed of one memory node.
+/// The samples of one memory node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NodeStatus {
-    /// Its number; None for memory of which the node is not known.
+    /// Its number; None for memory of an unknown node.
     pub node: Option<u32>,
     /// Trace samples that fell on it.
     pub samples: u64,
@@ -219,9 +219,9 @@ pub struct NodeStatus {
 pub struct GateStatus {
     /// Which kind: `accessed-bits`, `trace-samples`.
     pub evidence: String,
-    /// What is counted; empty where nothing can be, and the source never rests.
+    /// The counter; empty where none is available, and the source never rests.
     pub counter: String,
-    /// Why nothing better is counted, and what would bring it.
+    /// The reason why no better counter is used, and its remedy.
     pub why: String,
     /// The source rested in the last epoch.
     pub rests: bool,
@@ -232,7 +232,7 @@ pub struct GateStatus {
 pub struct RightStatus {
     /// The capability: `CAP_SYS_NICE`.
     pub capability: String,
-    /// What it buys.
+    /// The feature that it permits.
     pub feature: String,
     /// The daemon has it.
     pub held: bool,
@@ -242,7 +242,7 @@ impl TimerStatus {
     fn line(&self) -> String {
         let Self { hz, price_ns } = *self;
         let taken = match price_ns {
-            None => "what one takes of a program could not be tried".to_owned(),
+            None => "the time of a sample could not be measured".to_owned(),
             Some(price) => format!(
                 "each takes {}: {:.1} % of a program's time",
                 Nanos(price),
@@ -254,7 +254,7 @@ impl TimerStatus {
 }
 
 impl Status {
-    /// For people, in a terminal of so many columns.
+    /// As text, for a terminal of the given number of columns.
     #[must_use]
     pub fn text(&self, columns: usize) -> String {
         let mut text = format!("{}\n\n{}\n", self.headline(), self.tier_table());
@@ -297,7 +297,7 @@ impl Status {
         text
     }
 
-    /// One line on the whole.
+    /// The summary line.
     #[must_use]
     pub fn headline(&self) -> String {
         let mode = if self.dry_run { "dry run" } else { "moving" };
@@ -315,7 +315,7 @@ impl Status {
         )
     }
 
-    /// The hit rate with what is known of its error: `81 % (74 to 87 % by 120 samples)`.
+    /// The hit rate with its confidence interval: `81 % (74 to 87 % by 120 samples)`.
     #[must_use]
     pub fn hit_words(&self) -> String {
         let Some(rate) = self.hit_rate.map(percent) else {
@@ -383,12 +383,12 @@ impl Status {
             right("resident"),
             right("fast"),
             right("hit rate"),
-            left("control group, or what is wrong"),
+            left("control group, or problem"),
         ];
         render(&columns, &self.process_rows())
     }
 
-    /// The heads of [`Self::group_rows`].
+    /// The column headings of [`Self::group_rows`].
     pub const GROUP_HEADS: [&str; 8] = [
         "control group",
         "processes",
@@ -400,7 +400,7 @@ impl Status {
         "hit rate",
     ];
 
-    /// The control groups that something is said of, with their shares.
+    /// The control groups that the configuration names, with their shares.
     #[must_use]
     pub fn group_rows(&self) -> Vec<Vec<String>> {
         let row = |group: &GroupStatus| {
@@ -467,12 +467,12 @@ impl Status {
             right("usable"),
             right("lost"),
             right("cost"),
-            left("what is wrong"),
+            left("problem"),
         ];
         render(&columns, &self.source_rows())
     }
 
-    /// Memory that nobody would hold without the daemon: its own, and the kernel's on its behalf.
+    /// Memory that is used because of the daemon: its own, and the kernel's on its behalf.
     #[must_use]
     pub const fn own_memory(&self) -> Bytes {
         Bytes(
@@ -481,18 +481,18 @@ impl Status {
         )
     }
 
-    /// What the daemon itself takes.
+    /// The daemon's own memory.
     fn memory_line(&self) -> String {
         format!(
-            "memory of the daemon: {} of its own, and {} of program and libraries that the kernel can drop; {} of \
-             rings for samples",
+            "memory of the daemon: {} private, and {} of program and library files, which the kernel can drop; {} of \
+             ring buffers for samples",
             Bytes(self.memory_private_bytes),
             Bytes(self.memory_bytes.saturating_sub(self.memory_private_bytes)),
             Bytes(self.memory_rings_bytes),
         )
     }
 
-    /// On which node the data of how many samples lay, of those that tell it.
+    /// Samples by the memory node of their data, for those with a physical address.
     fn node_line(&self) -> String {
         let all: u64 = self.samples_by_node.iter().map(|node| node.samples).sum();
         let words = self.samples_by_node.iter().map(|node| {
@@ -506,7 +506,7 @@ impl Status {
         format!("samples by memory node: {}", words.join(", "))
     }
 
-    /// What each kind of source rests by, and why by nothing better: a line each.
+    /// The counter by which each kind of source rests, and the reason why no better one is used: a line each.
     fn gate_lines(&self) -> impl Iterator<Item = String> {
         self.gates.iter().map(|gate| {
             let state = match (gate.counter.as_str(), gate.rests) {
@@ -531,7 +531,7 @@ impl Status {
     /// Reads a line of JSON.
     ///
     /// # Errors
-    /// In words: it is none, or of a version that this program does not know.
+    /// A message: it is not a status, or of an unknown version.
     pub fn from_json_line(line: &str) -> Result<Self, String> {
         json_line::read(line)
     }
@@ -649,8 +649,8 @@ mod tests {
             "would be promoted",
             "4 KiB (pinned)",
             "timer",
-            "2 MiB of its own, and 7 MiB of program and libraries",
-            "512 KiB of rings",
+            "2 MiB private, and 7 MiB of program and library files",
+            "512 KiB of ring buffers",
             "timer: 250 samples a second and processor, each takes 20.0 us: 0.5 % of a program's time",
             "samples by processor: 812 0 790",
             "samples by memory node: not known: 1 (12 %), node 0: 6 (75 %), node 2: 1 (12 %)",
