@@ -55,8 +55,7 @@ fn with_separator(mut error: Error, words: &[OsString]) -> Error {
         words.join(" ")
     };
     let (before, program) = (shown(&words[1..at]), shown(&words[at..]));
-    let tip =
-        format!("a program and its arguments follow `--`: isotherm {before} -- {program}");
+    let tip = format!("a program and its arguments follow `--`: isotherm {before} -- {program}");
     error.insert(
         ContextKind::Suggested,
         ContextValue::StyledStrs(vec![tip.into()]),

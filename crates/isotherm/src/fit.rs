@@ -1,4 +1,4 @@
-//! A plan, made fit for the build of the program that is to run.
+//! Fits a plan to the build of the program to run.
 //!
 //! Sites are named by addresses in a build. A rebuilt program has others, so each caller of a planned site is looked for in
 //! the new build ([`modules`]), and the site gets the name that the runtime will give it there. What is not found, or could be one
@@ -19,27 +19,27 @@ use isotherm_pipeline::MatchedBy;
 
 use modules::Modules;
 
-/// Most names that one site may have in the new build, before nothing is said of it.
+/// Most names that one site may have in the new build; with more it counts as not found.
 const NAMES_MAX: usize = 64;
 
-/// A plan for this build, and how its sites were found.
+/// A plan for this build, and the matches of its sites.
 #[derive(Clone, Debug)]
 pub(crate) struct Fitted {
-    /// As it was made.
+    /// The original plan.
     pub(crate) original: Plan,
-    /// Under the names that the sites have in this build.
+    /// The plan with the names of the sites in this build.
     pub(crate) plan: Plan,
-    /// The planned sites that a site of this build is.
+    /// The planned sites for each site of this build.
     former: BTreeMap<SiteId, Vec<SiteId>>,
-    /// What was found of each planned site.
+    /// The match of each planned site.
     found: BTreeMap<SiteId, Found>,
-    /// Files that were built anew since, with what the plan knows of them.
+    /// Files with callers of the plan that were rebuilt since.
     changed: Vec<PathBuf>,
-    /// Changed files that hold none of the functions that the plan names.
+    /// Changed files without any of the functions that the plan names.
     unknown: Vec<PathBuf>,
 }
 
-/// What was found of a planned site.
+/// The match of a planned site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Found {
     /// It has these names in this build.
@@ -53,7 +53,7 @@ enum Found {
 /// A name in the new build, with the direct caller that goes with it.
 type Named = (SiteId, Option<CallerId>);
 
-/// Finds the sites of a plan in the program that is to run.
+/// Finds the sites of a plan in the program to run.
 pub(crate) fn fitted(plan: &Plan, program: &Path) -> Fitted {
     let modules = Modules::read(plan, program);
     let mut candidates = BTreeMap::new();
@@ -97,7 +97,7 @@ fn sites(plan: &Plan) -> impl Iterator<Item = &Assignment> {
     plan.assignments.iter().filter(|a| a.site > SiteId::SHARED)
 }
 
-/// The names that a site may have in this build, and how they were found.
+/// The names that a site may have in this build, and how they were matched.
 fn candidate(
     plan: &Plan,
     site: &Assignment,
@@ -111,7 +111,7 @@ fn candidate(
         };
         Some((BTreeSet::from([(site.site, caller)]), MatchedBy::Name))
     };
-    // A plan of the first days has no frames: its sites are those of its build.
+    // An old plan has no frames: its sites are valid only for its own build.
     let Some(frames) = plan.frames.get(&site.site) else {
         return as_it_is(None);
     };
@@ -201,7 +201,7 @@ impl Fitted {
         self.found.insert(site.site, Found::As(names, by));
     }
 
-    /// True where a file was built anew since the plan was made, or a site is not there any more.
+    /// True if a file was rebuilt since the plan was made, or a site no longer exists.
     pub(crate) fn is_rebuilt(&self) -> bool {
         !self.changed.is_empty()
             || self
@@ -210,7 +210,7 @@ impl Fitted {
                 .any(|found| !matches!(found, Found::As(..)))
     }
 
-    /// The planned sites that a site of a run is; itself where the plan knows it by no other name.
+    /// The planned sites for a site of a run; the site itself if the plan has no other name for it.
     pub(crate) fn former(&self, site: SiteId) -> Vec<SiteId> {
         self.former
             .get(&site)

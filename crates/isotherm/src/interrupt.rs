@@ -1,4 +1,4 @@
-//! Signals that break off what a command does at its next step, so that terminals and files are left in order.
+//! Signals that interrupt a command at its next step, so that terminals and files are left in order.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 /// The signals that were caught. A second one ends the program at once.
 pub(crate) struct Interrupt {
-    /// Number of the one that came last; 0 before.
+    /// Number of the last signal; 0 before one arrives.
     signal: Arc<AtomicUsize>,
 }
 
@@ -33,7 +33,7 @@ impl Interrupt {
         Ok(Self { signal: number })
     }
 
-    /// How a program ends that did not catch the signal that came; None before one came.
+    /// The exit status of a program ended by the signal that arrived; None before one arrives.
     pub(crate) fn status(&self) -> Option<ExitStatus> {
         match self.signal.load(Ordering::Relaxed) as i32 {
             0 => None,

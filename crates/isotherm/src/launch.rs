@@ -1,4 +1,4 @@
-//! Starts a program with the runtime preloaded, waits for it, and ends as it ended.
+//! Starts a program with the runtime preloaded, waits for it, and exits with its status.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -26,10 +26,10 @@ use isotherm_console::Console;
 /// Name of the runtime's file.
 const LIBRARY: &str = "libisotherm.so";
 
-/// Where the program's standard output goes.
+/// The destination of the program's standard output.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// Where ours goes.
+    /// The same as that of this process.
     Ours,
     /// Into a file, to be compared.
     File(std::fs::File),
@@ -53,12 +53,12 @@ pub(crate) struct Running {
     started: Instant,
 }
 
-/// Signals that would end us before the profile is closed.
+/// Signals that would end this process before the profile is closed.
 #[derive(Debug)]
 struct Signals {
-    /// Those to pass on, and whether they came.
+    /// The signals to pass on, and whether they have arrived.
     passed_on: Vec<(Signal, Arc<AtomicBool>)>,
-    /// Number of one that wants us to end, whether it is passed on or came from the terminal; 0 before it came.
+    /// Number of a signal that requests the end, passed on or from the terminal; 0 before one arrives.
     wanted: Arc<AtomicUsize>,
 }
 
@@ -80,7 +80,7 @@ fn library() -> Result<PathBuf> {
         })
 }
 
-/// `LD_PRELOAD` separates by spaces and colons, so a path that holds one is reached by a link.
+/// `LD_PRELOAD` separates by spaces and colons, so a path with one of these is reached by a link.
 fn preload(library: &Path, session: &SessionDirectory) -> Result<OsString> {
     let bytes = library.as_os_str().as_bytes();
     let plain = !bytes
@@ -100,10 +100,10 @@ fn preload(library: &Path, session: &SessionDirectory) -> Result<OsString> {
     Ok(value)
 }
 
-/// The file of the program that is to run.
+/// The file of the program to run.
 ///
 /// # Errors
-/// One sentence on what is wrong with it.
+/// One sentence on the reason why it cannot be run.
 pub(crate) fn program(words: &[OsString]) -> Result<PathBuf> {
     program::check(words.first().context("no program was named")?)
 }
@@ -111,7 +111,7 @@ pub(crate) fn program(words: &[OsString]) -> Result<PathBuf> {
 /// Checks the program, writes the configuration and holds the program before its exec.
 ///
 /// # Errors
-/// One sentence on what is wrong with the program, the runtime or the machine.
+/// One sentence on the fault of the program, the runtime or the machine.
 pub(crate) fn prepare(
     words: &[OsString],
     configuration: &Configuration,
@@ -173,8 +173,8 @@ impl Ready {
 }
 
 impl Signals {
-    /// From here on we go on to close the profile, and signals are passed on; but an interrupt from the
-    /// terminal reaches the program by itself, which shares our process group.
+    /// From here on signals are passed on, and this process lives to close the profile; an interrupt from the
+    /// terminal reaches the program directly, because it is in the same process group.
     fn catch() -> Result<Self> {
         let flag = || Arc::new(AtomicBool::new(false));
         let has_terminal = std::fs::File::open("/dev/tty").is_ok();
@@ -202,7 +202,7 @@ impl Signals {
         let pid = Pid::from_child(child);
         for (signal, came) in &self.passed_on {
             if came.swap(false, Ordering::Relaxed) {
-                // The program may have gone meanwhile; then there is nothing to pass on to.
+                // The program may have ended meanwhile; then the signal is dropped.
                 let _ = kill_process(pid, *signal);
             }
         }
@@ -248,7 +248,7 @@ impl Running {
         Ok((status, self.started.elapsed()))
     }
 
-    /// As [`Self::finish`], for who wants to know more of it afterwards.
+    /// As [`Self::finish`], for callers that use the program's data afterwards.
     ///
     /// # Errors
     /// The kernel refused to wait.
@@ -260,7 +260,7 @@ impl Running {
         }
     }
 
-    /// The signal by which somebody wanted us to end (SIGINT, SIGTERM, SIGHUP) since the start.
+    /// The signal that requested the end (SIGINT, SIGTERM, SIGHUP) since the start.
     pub(crate) fn interrupted(&self) -> Option<ExitStatus> {
         match self.signals.wanted.load(Ordering::Relaxed) as i32 {
             0 => None,
@@ -268,13 +268,13 @@ impl Running {
         }
     }
 
-    /// Time since the program was let go.
+    /// Time since the program was started.
     pub(crate) fn elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 }
 
-/// How the program ended, as the profile notes it.
+/// The program's end, as the profile records it.
 pub(crate) fn ending(status: ExitStatus) -> Ending {
     match (status.code(), status.signal()) {
         (Some(code), _) => Ending::Exited(code),
@@ -283,8 +283,8 @@ pub(crate) fn ending(status: ExitStatus) -> Ending {
     }
 }
 
-/// How a command ends whose program has ended: as the program did. Only where the program ended well,
-/// and something of the run could not be kept, the failure is ours. Says each thing that was not kept.
+/// The exit status of a command whose program has ended: the program's own, or a failure if the program succeeded
+/// and a result of the run could not be stored. Prints each such error.
 pub(crate) fn ended(
     status: ExitStatus,
     kept: impl IntoIterator<Item = Result<()>>,
@@ -304,10 +304,10 @@ pub(crate) fn ended(
     }
 }
 
-/// Ends as the program ended: with its exit status, or of its signal.
+/// Ends with the program's exit status, or by its signal.
 pub(crate) fn end_as(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal() {
-        // A core file of ours would only overwrite the program's.
+        // A core file of this process would overwrite the program's.
         let none = rustix::process::Rlimit {
             current: Some(0),
             maximum: Some(0),
@@ -319,7 +319,7 @@ pub(crate) fn end_as(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(1));
 }
 
-/// Says which processes ran without the runtime, and which run on without us.
+/// Prints the processes that ran without the runtime, and the number of those that run on unobserved.
 pub(crate) fn warn_of(summary: &SessionSummary, console: Console) {
     for (pid, why) in &summary.off {
         console.warn(&format!("Isotherm was off in process {pid}: {why}"));

@@ -1,5 +1,5 @@
 //! The command line. Each command is a thin file under `commands`: it reads arguments, calls the
-//! stages, and prints; what is decided is decided elsewhere.
+//! stages, and prints; other crates make the decisions.
 #![forbid(unsafe_code)]
 
 mod cli;
@@ -57,8 +57,8 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs a command; those that run a program return how it ended, and one that was interrupted by
-/// which signal.
+/// Runs a command. Commands that run a program return its exit status, interrupted ones return
+/// the signal.
 fn dispatch(command: &Command, console: Console) -> Result<Option<ExitStatus>> {
     match command {
         Command::Doctor(args) => commands::doctor::run(args, console)?,

@@ -65,7 +65,10 @@ pub(crate) const MANUAL: [Manual; 19] = [
                 "isotherm plan app.iso --fast 4GiB -o app.plan",
                 "Choose a tier for each site",
             ),
-            ("isotherm run --plan app.plan -- ./app", "Run it by this plan"),
+            (
+                "isotherm run --plan app.plan -- ./app",
+                "Run it by this plan",
+            ),
         ],
         files: &[PROFILE, PLAN, TIERS, DAEMON_FILE, SOCKET_FILE],
         exit_status: AS_THE_PROGRAM,

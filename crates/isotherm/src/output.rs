@@ -1,5 +1,5 @@
-//! Files that are written at once: at every moment the name holds the whole old file or the whole
-//! new one, and where nothing was there, nothing or the whole new one.
+//! Atomic file writes for results: at every moment the name has the whole old file or the whole
+//! new one; without an old file, no file or the whole new one.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, Permissions};
@@ -16,21 +16,21 @@ use tempfile::NamedTempFile;
 const NEW_FILE_MODE: u32 = 0o666;
 
 /// Writes a file: under a hidden name beside it that no other user can guess, flushed to the device, then
-/// renamed. A link of the caller's or root's is followed, one of another user's is refused, and a file that
-/// is there gives the new one its permissions. What is no regular file, a pipe or `/dev/stdout`, is written
-/// to as it is; so is a file whose directory takes no new one.
+/// renamed. A link of the caller's or root's is followed, one of another user's is refused, and the new file gets the
+/// permissions of an existing one. A path that is not a regular file, such as a pipe or `/dev/stdout`, is written
+/// in place; so is a file whose directory does not permit new files.
 ///
 /// # Errors
-/// It cannot be written; what was there is left as it was.
+/// It cannot be written; an existing file is unchanged.
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<()> {
     whole(path, content).with_context(|| format!("{}: cannot be written", path.display()))
 }
 
-/// Tries whether a file can be made there, and leaves nothing behind: for results that take long,
-/// before they are made.
+/// Tests whether a file can be created there, and removes it again: called before a long computation
+/// of the result.
 ///
 /// # Errors
-/// It cannot.
+/// It cannot be created.
 pub(crate) fn check(path: &Path) -> Result<()> {
     tried(path).with_context(|| format!("{}: cannot be written", path.display()))
 }
@@ -58,7 +58,7 @@ fn beside(target: &Path, content: &[u8], old: Option<&Metadata>) -> io::Result<(
     Ok(())
 }
 
-/// Writes to what is there already, and makes nothing: a file that is removed meanwhile is not made again.
+/// Writes to an existing file, and creates none: a file that is removed meanwhile is not created again.
 fn in_place(path: &Path, content: &[u8]) -> io::Result<()> {
     OpenOptions::new()
         .write(true)
@@ -83,8 +83,8 @@ fn tried(path: &Path) -> io::Result<()> {
     }
 }
 
-/// True for the errors of a directory in which a file may be written but none be made or exchanged,
-/// a single file that is mounted into a container for one.
+/// True for the errors of a directory in which a file may be written but none created or renamed,
+/// such as a single file that is mounted into a container.
 fn takes_no_new_file(error: &io::Error) -> bool {
     use ErrorKind::{PermissionDenied, ReadOnlyFilesystem, ResourceBusy};
     matches!(

@@ -1,4 +1,4 @@
-//! Looks at the program before it is started, so that each reason why it cannot be preloaded is one
+//! Checks the program before it is started, so that each reason why the runtime cannot be preloaded is one
 //! clear sentence instead of a silent run without Isotherm.
 
 use std::ffi::OsStr;
@@ -49,7 +49,7 @@ fn check_file(path: &Path, interpreters_left: usize) -> Result<()> {
     let shown = path.display();
     let meta = path
         .metadata()
-        .with_context(|| format!("{shown}: cannot be looked at"))?;
+        .with_context(|| format!("{shown}: cannot be examined"))?;
     if meta.is_dir() {
         bail!("{shown}: is a directory, not a program");
     }
@@ -122,7 +122,7 @@ fn check_script(path: &Path, line: &[u8], interpreters_left: usize) -> Result<()
 fn check_elf(path: &Path) -> Result<()> {
     let shown = path.display();
     let data = std::fs::read(path).with_context(|| format!("{shown}: cannot be read"))?;
-    let broken = || format!("{shown}: is not a sound 64-bit ELF program");
+    let broken = || format!("{shown}: is not a valid 64-bit ELF program");
     if data.get(4) == Some(&elf::ELFCLASS32) {
         bail!("{shown}: is a 32-bit program; Isotherm serves 64-bit programs");
     }
@@ -204,7 +204,7 @@ mod tests {
         );
         assert!(refusal(&lost).contains("does not exist"));
         assert!(refusal(&itself).contains("no usable interpreter"));
-        assert!(refusal(&cut).contains("sound 64-bit ELF"));
+        assert!(refusal(&cut).contains("valid 64-bit ELF"));
         assert!(refusal(dir.path()).contains("is a directory"));
     }
 }

@@ -1,4 +1,4 @@
-//! Watches a running program, epoch by epoch, until it ends.
+//! Observes a running program, epoch by epoch, until it ends, for `record` and `run`.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -24,7 +24,7 @@ use crate::program;
 use crate::site_names::Naming;
 use isotherm_console::Console;
 
-/// Pages trapped at a time by the source `trapped-pages`, and for how long: KERNEL measurements
+/// Pages trapped at a time by the source `trapped-pages`, and the length of a window: measurements of the kernel
 /// gave 0.97 to 0.995 of the ideal capture for 32 to 128 chunks at 100 ms.
 const TRAPPED_PAGES: u64 = 128;
 const TRAP_PERIOD: Nanos = Nanos(100_000_000);
@@ -34,10 +34,10 @@ const TRAP_SEED: u64 = 1;
 /// within a long epoch.
 const DRAIN_EVERY: Duration = Duration::from_millis(100);
 
-/// Epochs shorter than this would spend most of their time in reading the program's state.
+/// Shortest epoch: a shorter one would spend most of its time reading the program's state.
 const SHORTEST_EPOCH: Nanos = Nanos(20_000_000);
 
-/// Checks what the flag table cannot.
+/// Checks the limits that the flag table cannot express.
 ///
 /// # Errors
 /// An epoch or a chunk out of range.
@@ -55,7 +55,7 @@ pub(crate) fn check(observing: &Observing) -> Result<()> {
     Ok(())
 }
 
-/// Tells the runtime what it has to do for the sources: trap pages, count accesses.
+/// Configures the runtime for the sources: trap pages, count accesses.
 pub(crate) fn for_sources(
     mut configuration: Configuration,
     observing: &Observing,
@@ -70,8 +70,8 @@ pub(crate) fn for_sources(
     configuration
 }
 
-/// The flags with the sources to use: those asked for, else the program's own counts if it was built
-/// to count, else the best that this machine has.
+/// The flags with the sources to use: the requested ones, else the program's own counts if it is a profile
+/// build, else the best source of this machine.
 ///
 /// # Errors
 /// A flag is given for a source that is not used.
@@ -82,7 +82,7 @@ pub(crate) fn with_sources(
 ) -> Result<Observing> {
     let mut observing = observing.clone();
     if observing.source.is_empty() {
-        // A program that cannot be found is refused when it is started.
+        // A program that cannot be found is refused at its start.
         let program = words.first().and_then(|name| program::check(name).ok());
         let built = program.map_or(Instrumentation::None, |path| instrumentation(&path));
         if let Instrumentation::Other(version) = built {
@@ -105,13 +105,13 @@ pub(crate) fn with_sources(
     if observing.cache_filter.is_some() {
         bail!(
             "--cache-filter: works with the source instrumented only, for programs compiled with \
-             isotherm-cc --profile; other sources sample what the processor's own caches miss, or pages"
+             isotherm-cc --profile; other sources sample misses of the processor's own caches, or pages"
         );
     }
     if observing.period.is_some() {
         bail!(
             "--period: works with the source instrumented only, for programs compiled with isotherm-cc \
-             --profile; --frequency says how often other sources sample"
+             --profile; --frequency sets the rate of other sources"
         );
     }
     Ok(observing)
@@ -130,9 +130,9 @@ pub(crate) fn attach(ready: &Ready, observing: &Observing) -> Result<LiveRun> {
     Ok(run)
 }
 
-/// Runs a step each epoch until the program ends, and one more for what came after the last; or until
-/// `stop` says so, which is asked after each wait. `note` hears of each step, and whether it was the
-/// last. Returns how the program ended, if it did.
+/// Runs a step each epoch until the program ends, and one more for the rest after the last; or until
+/// `stop`, which is called after each wait, returns true. `note` receives each step, and whether it was the
+/// last. Returns the program's exit status, if it ended.
 ///
 /// # Errors
 /// The program could not be waited for.
@@ -172,7 +172,7 @@ pub(crate) fn named<E: Executor, R: Recorder>(
     naming.finish(step.attribution().sites().values().cloned().collect())
 }
 
-/// What the profile says of the run before it begins.
+/// The profile's metadata that is known before the run.
 pub(crate) fn meta(words: &[OsString], observing: &Observing, emulated: bool) -> Meta {
     let uname = rustix::system::uname();
     let info = rustix::system::sysinfo();
@@ -210,7 +210,7 @@ pub(crate) fn sample_interval(observing: &Observing) -> Nanos {
     Nanos(1_000_000_000 / u64::from(observing.frequency.max(1)))
 }
 
-/// The processor's own name, where the kernel tells it.
+/// The processor's model name, if the kernel reports it.
 fn processor_name() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("model name"));
@@ -220,7 +220,7 @@ fn processor_name() -> String {
     name.trim().to_owned()
 }
 
-/// Says that a recording held nothing, and so did not replace the profile that was there.
+/// Warns that a recording was empty, and so did not replace the existing profile.
 pub(crate) fn warn_of_former(path: &Path, console: Console) {
     console.warn(&format!(
         "nothing of the program was observed, so {} is left unchanged",
@@ -241,7 +241,7 @@ impl Recorder for InMemory {
     }
 }
 
-/// Troubles of the sources that have not been said yet: each is said once.
+/// Warnings of the sources: each is printed once.
 #[derive(Debug, Default)]
 pub(crate) struct Diagnostics {
     said: BTreeSet<String>,
@@ -249,7 +249,7 @@ pub(crate) struct Diagnostics {
 }
 
 impl Diagnostics {
-    /// Says those of a segment.
+    /// Prints the warnings of a segment.
     fn say(&mut self, segment: &Segment, console: Console) {
         for source in segment
             .sources
@@ -263,8 +263,8 @@ impl Diagnostics {
         }
     }
 
-    /// Says what went wrong in a step, and returns what it learnt. What the last step could not write
-    /// the end tries once more, and tells of it.
+    /// Prints the errors of a step, and returns its segment. Data that the last step could not write
+    /// is tried again at the end, which reports it.
     pub(crate) fn hear<F: std::error::Error>(
         &mut self,
         report: Result<StepReport<F>, LiveError>,
@@ -289,7 +289,7 @@ impl Diagnostics {
         }
     }
 
-    /// What the end of a recording to `path` failed of; without the reason where that was said while the
+    /// The error at the end of a recording to `path`; without the reason if it was printed while the
     /// program ran.
     pub(crate) fn at_the_end(&self, error: isotherm_profile::Error, path: &Path) -> anyhow::Error {
         let isotherm_profile::Error::Finish { kept_epochs, .. } = &error else {
@@ -305,15 +305,15 @@ impl Diagnostics {
         }
     }
 
-    /// Says a sentence unless it was said before.
+    /// Prints a sentence unless it was printed before.
     fn once(&mut self, sentence: &str, console: Console) {
         if self.is_new(sentence) {
             console.warn(sentence);
         }
     }
 
-    /// Console a sentence and answers whether it was not said before. The same sentence with other
-    /// figures is no news: many a trouble grows with every epoch.
+    /// Records a sentence and returns true if it is new. The same sentence with other
+    /// figures is not new, because many warnings have a count that grows with every epoch.
     fn is_new(&mut self, sentence: &str) -> bool {
         let is_figure = |letter: char| letter.is_ascii_digit() || letter == '.';
         self.said.insert(

@@ -1,13 +1,13 @@
-//! The directory of a run's session files, and what runs that were killed left of theirs.
+//! The directory of a run's session files, and the removal of those that killed runs left.
 //!
-//! Session files lie in memory, so a directory that is never removed holds memory for good. A run removes
+//! Session files are stored in memory, so a directory that is never removed occupies memory for good. A run removes
 //! its own at its end, and its guard ([`crate::session_guard`]) does so where the run is killed. Where both are
 //! killed at once, the next run of the same user does: the owner of a directory holds a lock in it, which the
-//! kernel releases however the owner ends. Programs that run on have their files mapped and need no names.
+//! kernel releases at any end of the owner. Programs that run on have their files mapped and need no names.
 //!
-//! The programs obey what lies in it, so it is closed to all other users, whatever the umask. Its name, which
-//! all can see, and that of the configuration file, which none can, are random and never used again:
-//! a program that outlives its run finds nothing, and no other user can make that directory in advance.
+//! The programs follow the files in it, so it is closed to all other users, whatever the umask. Its name, which
+//! all users can see, and that of the configuration file, which none can, are random and never used again:
+//! a program that outlives its run finds no other run's files, and no other user can make that directory in advance.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write;
@@ -23,7 +23,7 @@ use crate::session_guard::SessionGuard;
 
 /// Memory-backed directory for session files; the temporary directory serves where it is missing.
 const SHARED_MEMORY: &str = "/dev/shm";
-/// What the directories' names begin with.
+/// The prefix of the directories' names.
 const PREFIX: &str = "isotherm-";
 /// The file that is locked as long as the owner lives.
 const LOCK: &str = "owner";
@@ -34,17 +34,17 @@ const RANDOM_LETTERS: usize = 22;
 #[derive(Debug)]
 pub(crate) struct SessionDirectory {
     directory: TempDir,
-    /// Locked.
+    /// The locked file.
     _owner: File,
-    /// Ends last. None where no process could be made for it.
+    /// The guard, which ends last. None where no process could be created for it.
     _guard: Option<SessionGuard>,
 }
 
 impl SessionDirectory {
-    /// Makes one, and removes what killed runs of this user left.
+    /// Creates one, and removes the directories of this user's killed runs.
     ///
     /// # Errors
-    /// It can be made neither in shared memory nor in the temporary directory.
+    /// It can be created neither in shared memory nor in the temporary directory.
     pub(crate) fn new() -> Result<Self> {
         let shared = Path::new(SHARED_MEMORY);
         remove_abandoned(shared);
@@ -64,9 +64,9 @@ impl SessionDirectory {
             .rand_bytes(RANDOM_LETTERS)
             .permissions(own())
             .tempdir_in(parent)?;
-        // A umask may have taken from these rights.
+        // A umask may have removed some of these rights.
         std::fs::set_permissions(directory.path(), own())?;
-        // Locked before it has the name by which others look for it.
+        // Locked before it gets the name that other runs search for.
         let unnamed = directory.path().join("owner.new");
         let owner = OpenOptions::new()
             .write(true)
@@ -82,7 +82,7 @@ impl SessionDirectory {
         })
     }
 
-    /// Writes the configuration file, and says where.
+    /// Writes the configuration file, and returns its path.
     ///
     /// # Errors
     /// There is no room.
@@ -103,14 +103,14 @@ impl SessionDirectory {
         })
     }
 
-    /// Where it is.
+    /// Its path.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }
 }
 
-/// Removes the directories in `parent` that belong to this user and to no run that lives. What
-/// cannot be read or removed stays: it harms no run.
+/// Removes the directories in `parent` that belong to this user and to no living run. A directory that
+/// cannot be read or removed stays, which harms no run.
 fn remove_abandoned(parent: &Path) {
     let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
     for entry in entries {
@@ -122,7 +122,7 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Removes a directory of this user's whose run has ended, if it is still there.
+/// Removes a directory of this user's whose run has ended, if it still exists.
 pub(crate) fn remove(path: &Path) {
     if is_ours(path) {
         let _ = std::fs::remove_dir_all(path);
@@ -137,7 +137,7 @@ fn is_ours(path: &Path) -> bool {
 
 fn is_abandoned(directory: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Without a lock it is not known whose it is; it may be in the making.
+    // Without a lock its owner is unknown; it may be under construction.
     let Ok(owner) = open(directory.join(LOCK), flags, Mode::empty()) else {
         return false;
     };

@@ -1,19 +1,19 @@
 //! Removes the session directory of a run that was killed.
 //!
-//! A run removes its directory at its end, but not after SIGKILL, and what lies there is memory. So it starts a
-//! process that waits for the run's end and removes what is left then. That process is this
-//! program again under another name, in a session of its own: what a terminal sends to the run does not reach
-//! it, and a service manager that ends all processes of a unit politely does not end it first. One that kills
-//! all of them at once leaves the directory to this user's next run.
+//! A run removes its directory at its end, but not after SIGKILL, and files there occupy memory. So it starts a
+//! process that waits for the run's end and removes the remaining files. That process is this
+//! program again under another name, in a session of its own: signals of the terminal do not reach
+//! it, and a service manager that sends SIGTERM to all processes of a unit does not end it first. If all
+//! are killed at once, this user's next run removes the directory.
 //!
 //! ```text
 //! run            guard
 //! pipe, start    waits for the end of the pipe
-//! ...            the kernel closes the pipe, however the run ends
+//! ...            the kernel closes the pipe at any end of the run
 //!                removes the directory
 //! ```
 //!
-//! The programs may run on: the runtime maps its file, writes on into it, and finds nothing to make a new one.
+//! The programs may run on: the runtime has its file mapped, writes to it, and cannot create a new one.
 
 use std::ffi::OsStr;
 use std::io::{self, PipeWriter, Read};
@@ -28,7 +28,7 @@ use crate::session_directory;
 /// Under this name, instead of its own, the program is a guard.
 const NAME: &str = "isotherm-session-guard";
 
-/// The guard of one directory; it is not needed any more when this is dropped.
+/// The guard of one directory; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct SessionGuard {
     process: Child,
@@ -39,7 +39,7 @@ impl SessionGuard {
     /// Starts one.
     ///
     /// # Errors
-    /// No process or pipe could be made.
+    /// No process or pipe could be created.
     pub(crate) fn start(directory: &Path) -> io::Result<Self> {
         let (ends, alive) = io::pipe()?;
         let process = Command::new("/proc/self/exe")
@@ -59,13 +59,13 @@ impl SessionGuard {
 
 impl Drop for SessionGuard {
     fn drop(&mut self) {
-        // One that ended by itself cannot be killed, and is waited for all the same.
+        // A guard that has already ended cannot be killed, but must still be waited for.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
 
-/// Whether this process was started as a guard, and how it ended then.
+/// The exit status of a guard, if this process was started as one.
 pub(crate) fn as_guard() -> Option<ExitCode> {
     let mut words = std::env::args_os();
     let is_guard = words.next().is_some_and(|name| name == OsStr::new(NAME));

@@ -1,4 +1,4 @@
-//! What the runtime left behind in its session files when the program had ended.
+//! Summary of a run from the session files that the runtime has left at the program's end.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
@@ -15,18 +15,18 @@ use rustix::process::getuid;
 
 use crate::session_directory::SessionDirectory;
 
-/// The processes of a run, as their runtimes last told.
+/// The processes of a run, by the last state of their session files.
 #[derive(Debug, Default)]
 pub(crate) struct SessionSummary {
     /// Process images that had the runtime.
     pub images: usize,
-    /// Processes that the program left behind, which run on unobserved.
+    /// Child processes that run on unobserved.
     pub running: BTreeSet<u32>,
-    /// Why the runtime turned itself off, by pid.
+    /// The reason why the runtime turned itself off, by pid.
     pub off: BTreeMap<u32, &'static str>,
     /// Process images in which it was off.
     off_images: usize,
-    /// Every site that was seen.
+    /// Every recorded site.
     pub sites: BTreeMap<SiteId, Site>,
     counters: BTreeMap<usize, u64>,
 }
@@ -68,13 +68,13 @@ impl SessionSummary {
         seen
     }
 
-    /// True where the runtime worked in any process: only then was anything placed or emulated.
+    /// True if the runtime worked in any process: only then was data placed or tiers emulated.
     pub(crate) const fn worked(&self) -> bool {
         self.off_images < self.images
     }
 
-    /// How a run took place and what it took, in words that claim no more than happened; `kind` is
-    /// what it was meant to be.
+    /// The mode and the time of a run, as a message that is true if the runtime was off; `kind` is
+    /// the intended mode.
     pub(crate) fn took(&self, kind: &str, took: Nanos, tiers: &Tiers) -> String {
         if !self.worked() {
             return format!("the program ran without Isotherm and took {took}: nothing was placed");
@@ -116,7 +116,7 @@ impl SessionSummary {
         });
     }
 
-    /// Names of the sites seen.
+    /// Names of the recorded sites.
     pub(crate) fn site_ids(&self) -> BTreeSet<SiteId> {
         self.sites.keys().copied().collect()
     }
@@ -147,7 +147,7 @@ impl SessionSummary {
 }
 
 /// The processes of this user that have a file of this directory mapped. A forked child has its parent's
-/// until it has one of its own, so the names of the files do not tell.
+/// until it has one of its own, so the names of the files do not identify it.
 fn running(directory: &Path) -> BTreeSet<u32> {
     let user = getuid().as_raw();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -164,7 +164,7 @@ fn has_mapped(pid: u32, directory: &Path) -> bool {
     maps.windows(directory.len()).any(|part| part == directory)
 }
 
-/// The reason in words, with what would help.
+/// The reason as text, with the remedy.
 fn reason(number: u32) -> &'static str {
     let reasons = [
         (
@@ -186,7 +186,7 @@ fn reason(number: u32) -> &'static str {
         ),
         (
             OffReason::NoUffdMove,
-            "the kernel lacks UFFDIO_MOVE; Linux 6.8 brings it",
+            "the kernel lacks UFFDIO_MOVE; Linux 6.8 has it",
         ),
         (
             OffReason::NoThread,

@@ -1,9 +1,9 @@
-//! Names the frames of sites on a thread of its own while the program runs, so that little is left
-//! to look up when it has ended: reading the debugging information of one large library takes
+//! Names the frames of sites on a separate thread while the program runs, so that few
+//! look-ups are left when it has ended: reading the debugging information of one large library takes
 //! longer than anything else at the end of a short run.
 //!
 //! Only the sites that reports and plans show are named: those whose data was accessed or resident, and those that the compiler
-//! named. The thousands of others that a large program has share one arena, and are told by module and offset.
+//! named. The thousands of others that a large program has share one arena, and are shown by module and offset.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,11 +16,11 @@ use isotherm_model::units::Bytes;
 use isotherm_symbols::name_cache::NameCache;
 use isotherm_symbols::resolver::Symbols;
 
-/// The thread, and what was sent to it.
+/// The thread, and the frames sent to it.
 pub(crate) struct Naming {
     unnamed: Sender<Vec<Site>>,
     named: Receiver<Vec<Site>>,
-    /// Sites that nothing is shown of yet.
+    /// Sites that are not shown yet.
     waiting: BTreeMap<SiteId, Site>,
     shown: BTreeSet<SiteId>,
 }
@@ -29,7 +29,7 @@ impl Naming {
     /// Starts the thread.
     ///
     /// # Errors
-    /// The system gives no thread.
+    /// No thread could be created.
     pub(crate) fn start() -> io::Result<Self> {
         let (unnamed, incoming) = mpsc::channel::<Vec<Site>>();
         let (outgoing, named) = mpsc::channel();
@@ -37,7 +37,7 @@ impl Naming {
             let mut symbols = Symbols::with_cache(NameCache::of_user());
             for mut sites in incoming {
                 symbols.symbolise(&mut sites);
-                // No receiver is left where the tool was interrupted.
+                // Without a receiver the tool was interrupted.
                 if outgoing.send(sites).is_err() {
                     return;
                 }

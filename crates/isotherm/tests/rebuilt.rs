@@ -128,10 +128,7 @@ fn a_changed_text_leaves_every_site_in_the_plan() {
         ways(&summary).iter().all(|way| way == "line"),
         "{summary:#}"
     );
-    assert!(
-        said.contains("rebuilt since the plan was made"),
-        "{said}"
-    );
+    assert!(said.contains("rebuilt since the plan was made"), "{said}");
 }
 
 #[test]

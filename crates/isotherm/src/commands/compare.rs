@@ -1,4 +1,4 @@
-//! `isotherm compare`: one program under four placements in turn, so that a guided run is seen
+//! `isotherm compare`: runs one program under four placements in turn, to show a guided run
 //! between its bounds.
 
 use std::fs::File;
@@ -29,7 +29,7 @@ const PLACEMENTS: [Placement; 4] = [
     Placement::AllFast,
 ];
 
-/// The same in the order of the runs of a round: a plan that fits nothing is known after the first one.
+/// The same in the order of the runs of a round: a plan that matches no site is detected after the first run.
 const ORDER: [Placement; 4] = [
     Placement::Guided,
     Placement::AllSlow,
@@ -66,7 +66,7 @@ impl Placement {
         }
     }
 
-    /// How the runtime is told. The bounds name no site: everything goes one way, and first touch
+    /// The runtime's configuration. The bounds name no site: all data goes to one tier, and first touch
     /// spills when the fast tier is full.
     fn configuration(self, plan: &Plan) -> Configuration {
         match self {
@@ -81,7 +81,7 @@ impl Placement {
     }
 }
 
-/// The same tiers with an unbounded emulated fast tier. The kernel bounds real ones.
+/// The same tiers with an unlimited emulated fast tier. The kernel limits real ones.
 fn without_limit(tiers: &Tiers) -> Tiers {
     let lifted = |tier: &Tier| match tier.kind {
         TierKind::EmulatedFast => Tier {
@@ -94,12 +94,12 @@ fn without_limit(tiers: &Tiers) -> Tiers {
     Tiers::new(all).unwrap_or_else(|_| tiers.clone())
 }
 
-/// What the runs of all rounds told.
+/// The results of the runs of all rounds.
 #[derive(Debug, Default)]
 struct Runs {
     /// Times by placement and round.
     times: [Vec<Nanos>; 4],
-    /// True where the program's output was not always the same.
+    /// True if the program's output differed between runs.
     outputs_differ: bool,
 }
 
@@ -108,7 +108,7 @@ impl Runs {
         Times::of(&self.times[placement as usize])
     }
 
-    /// Leaves out the round in which the runs were interrupted. Returns how many are left.
+    /// Drops the round in which the runs were interrupted. Returns the number of complete rounds.
     fn keep_whole_rounds(&mut self) -> usize {
         let whole = self.times.iter().map(Vec::len).min().unwrap_or(0);
         self.times
@@ -118,11 +118,11 @@ impl Runs {
     }
 }
 
-/// Runs and prints the comparison. Returns the signal by which it was interrupted, if it was: what whole
-/// rounds there are is printed then.
+/// Runs and prints the comparison. Returns the signal that interrupted it, if any: it then prints the complete
+/// rounds.
 ///
 /// # Errors
-/// A plan that cannot be read or fits nothing, a program that fails, and with --check-output a run whose
+/// A plan that cannot be read or matches no site, a program that fails, and with --check-output a run whose
 /// output differs.
 pub(crate) fn run(args: &CompareArgs, console: Console) -> Result<Option<ExitStatus>> {
     let fitted = fit::fitted(
@@ -151,7 +151,7 @@ pub(crate) fn run(args: &CompareArgs, console: Console) -> Result<Option<ExitSta
     Ok(interrupted)
 }
 
-/// The command that is run, which need not be the one that the plan was made for.
+/// The command that is run, which may differ from that of the plan.
 fn command(args: &CompareArgs) -> Vec<String> {
     let words = args.program.words.iter();
     words
@@ -159,7 +159,7 @@ fn command(args: &CompareArgs) -> Vec<String> {
         .collect()
 }
 
-/// Times every placement in turn, round by round; until the signal that is returned.
+/// Times every placement in turn, round by round; a signal ends it and is returned.
 fn time_all(
     args: &CompareArgs,
     fitted: &Fitted,
@@ -208,7 +208,7 @@ fn time_all(
     Ok(None)
 }
 
-/// What the program printed, until it printed something else.
+/// The program's output, until one run differs.
 #[derive(Debug, Default)]
 struct Outputs {
     first: Option<Vec<u8>>,
@@ -216,7 +216,7 @@ struct Outputs {
 }
 
 impl Outputs {
-    /// False for the first run whose output differs; later ones are not looked at.
+    /// False for the first run whose output differs; later ones are not compared.
     fn same(&mut self, path: &Path) -> Result<bool> {
         if self.differed {
             return Ok(true);
@@ -228,10 +228,10 @@ impl Outputs {
     }
 }
 
-/// Refuses a plan of which the program made nothing: its guided runs would be those of no plan at all.
+/// Refuses a plan of which the program allocated no site: its guided runs would be the same as without a plan.
 ///
 /// # Errors
-/// No site of the plan was made.
+/// No site of the plan was allocated.
 fn check_fit(
     args: &CompareArgs,
     fitted: &Fitted,
@@ -263,11 +263,11 @@ fn check_fit(
     )
 }
 
-/// What became of one run.
+/// The result of one run.
 enum Run {
-    /// How long it took, and what the runtime left behind.
+    /// Its time, and the runtime's summary.
     Whole(Nanos, SessionSummary),
-    /// Somebody wanted it and us to end.
+    /// A signal requested the end of the program and of this command.
     Interrupted(ExitStatus),
 }
 
@@ -283,7 +283,7 @@ fn time_one(
     let status = running.until_end()?;
     let took = Nanos(running.elapsed().as_nanos() as u64);
     if let Some(signal) = running.interrupted() {
-        // A program that takes it well and ends by itself is no reason to go on.
+        // The comparison ends even if the program handles the signal and exits normally.
         return Ok(Run::Interrupted(match status.success() {
             true => signal,
             false => status,
@@ -299,8 +299,8 @@ fn time_one(
     Ok(Run::Whole(took, summary))
 }
 
-/// What a run would take if as much of its value were fast as the fractional bound allows, in
-/// proportion between all slow and all fast.
+/// The modelled time of a run in which as much of its value is fast as the fractional bound allows,
+/// interpolated between all slow and all fast.
 fn bound(plan: &Plan, slow: Nanos, fast: Nanos) -> Nanos {
     let standing = &plan.standing;
     let share = if standing.total == 0 {
@@ -323,8 +323,8 @@ fn comparison(plan: &Plan, runs: &Runs) -> Comparison {
     }
 }
 
-/// The table as JSON: every run's time in seconds, medians, least and most, whether they differ, the gap that
-/// guiding closed.
+/// The table as JSON: the time of every run in seconds, medians, minimum and maximum, whether they differ, the share of
+/// the gap that guiding closed.
 fn to_json(
     plan: &Plan,
     command: &[String],

@@ -1,4 +1,4 @@
-//! `isotherm curve`: how many accesses how much fast memory would serve.
+//! `isotherm curve`: the share of accesses that a given size of fast memory would serve.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,13 +13,13 @@ use crate::input::{self, Input};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
-/// Page of a trace where none is asked for.
+/// Default page of a trace.
 const PAGE: Bytes = Bytes(4096);
 
 /// Prints the curves.
 ///
 /// # Errors
-/// The input cannot be read, or holds no access that could be placed.
+/// The input cannot be read, or has no access to memory that could be placed.
 pub(crate) fn run(args: &CurveArgs, console: Console) -> Result<()> {
     let path = &args.input;
     let curves = match input::open(path, &args.reading, console)? {
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &CurveArgs, console: Console) -> Result<()> {
     };
     if curves.is_empty() {
         bail!(
-            "{}: holds no access to memory that could be placed; record longer, or see `isotherm \
+            "{}: has no access to memory that could be placed; record longer, or see `isotherm \
              doctor` for the sources this machine has",
             path.display()
         );

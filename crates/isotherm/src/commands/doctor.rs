@@ -53,11 +53,7 @@ fn findings(examination: &Examination) -> String {
     };
     let rows: Vec<_> = examination.findings.iter().map(row).collect();
     render(
-        &[
-            left("feature"),
-            left("state"),
-            left("finding, and remedy"),
-        ],
+        &[left("feature"), left("state"), left("finding, and remedy")],
         &rows,
     )
 }

@@ -1,4 +1,4 @@
-//! `isotherm completions` and `isotherm man`: made from the flag table, so they cannot drift.
+//! `isotherm completions` and `isotherm man`: generated from the flag table, so they agree with it.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(crate) fn completions(args: &CompletionArgs) -> Result<()> {
 /// Writes one page a command.
 ///
 /// # Errors
-/// The directory cannot be made or written.
+/// The directory cannot be created or written.
 pub(crate) fn man(args: &ManArgs) -> Result<()> {
     let directory = &args.directory;
     let failed = || format!("{}: man pages cannot be written", directory.display());
@@ -47,8 +47,8 @@ fn write_page(command: &Command, directory: &Path) -> Result<()> {
     output::write(&directory.join(man.get_filename()), page.as_bytes())
 }
 
-/// The page with the usage that `--help` shows as its synopsis. The one that is made for it names
-/// options without their values and leaves out the `--` before a program.
+/// The page with the usage that `--help` shows as its synopsis. The synopsis that clap generates names
+/// options without their values and omits the `--` before a program.
 fn with_usage(page: &str, command: &Command) -> String {
     let [synopsis, description] = [".SH SYNOPSIS\n", ".SH DESCRIPTION\n"];
     let parts = page
@@ -68,9 +68,9 @@ fn with_usage(page: &str, command: &Command) -> String {
     format!("{before}{synopsis}{usage}{description}{after}")
 }
 
-/// The page with the sections of the manual, before the version where it has one.
+/// The page with the sections of the manual, before the version if it has one.
 fn with_manual(page: &str, command: &Command) -> String {
-    // `isotherm` itself is no command of its own.
+    // `isotherm` itself is not a subcommand.
     let name = match command.get_name() {
         "isotherm" => "",
         name => name,

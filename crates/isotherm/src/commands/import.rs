@@ -70,9 +70,7 @@ fn named(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>>
         return Ok(BTreeMap::new());
     }
     if args.program.is_empty() {
-        bail!(
-            "{shown}: has only code addresses; name the program that wrote it with --program"
-        );
+        bail!("{shown}: has only code addresses; name the program that wrote it with --program");
     }
     let mut code = Code::default();
     for program in &args.program {

@@ -11,7 +11,7 @@ use isotherm_console::shell_quoting;
 /// Reads, merges and writes.
 ///
 /// # Errors
-/// A profile cannot be read or was recorded otherwise than the first, the output cannot be written.
+/// A profile cannot be read or was recorded with other settings than the first, the output cannot be written.
 pub(crate) fn run(args: &MergeArgs, console: Console) -> Result<()> {
     // Before it is written: with --force the output is put aside first.
     if let Some(path) = args.profiles.iter().find(|path| same(path, &args.output)) {

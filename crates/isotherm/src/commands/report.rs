@@ -8,7 +8,7 @@ use crate::cli::ReportArgs;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
-/// Writes the page, or prints text or JSON; where a file is named, these go into it.
+/// Writes the page, or prints text or JSON; a named file receives these instead.
 ///
 /// # Errors
 /// The profile or plan cannot be read, the file cannot be written.

@@ -18,7 +18,7 @@ pub(super) const SCHEMA_VERSION: u32 = 1;
 /// Prints the sites in the order of the source.
 ///
 /// # Errors
-/// A file that is no linked program, or one of another version's pass.
+/// A file that is not a linked program, or one built by another version of the pass.
 pub(crate) fn run(args: &SitesArgs, console: Console) -> Result<()> {
     if args.contexts {
         return super::contexts::run(&args.file, args.json, console);
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &SitesArgs, console: Console) -> Result<()> {
     if sites.is_empty() {
         console.info(&format!(
             "{shown} has no sites of its own; compile it with isotherm-cc or isotherm-c++ to name them. \
-             Without, sites are told apart by their callers while the program runs"
+             Without it, sites are identified by their callers while the program runs"
         ));
         return Ok(());
     }

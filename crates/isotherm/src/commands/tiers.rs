@@ -1,5 +1,5 @@
-//! `isotherm tiers`: the tiers of this machine, of a file, or the emulated pair, and why each node
-//! is where it is.
+//! `isotherm tiers`: the tiers of this machine, of a file, or the emulated pair, and the reason for
+//! the tier of each node.
 
 mod measure;
 mod show;
@@ -19,11 +19,11 @@ use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 use show::Shown;
 
-/// Prints the tiers, or writes them to a file, and as JSON prints them even so; measures them first where
-/// that is asked for. Returns the signal that broke a measurement off.
+/// Prints the tiers, or writes them to a file; with --json it prints them in both cases. Measures them first with
+/// --measure. Returns the signal that interrupted a measurement.
 ///
 /// # Errors
-/// Tiers that cannot be had; a file that cannot be written; nothing that can be measured.
+/// Tiers that are not available; a file that cannot be written; no node that can be measured.
 pub(crate) fn run(args: &TiersArgs, console: Console) -> Result<Option<ExitStatus>> {
     let view = args.from_node.map_or(View::Machine, View::Node);
     if args.json
@@ -75,7 +75,7 @@ fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
         return Ok(Shown::detected(detected?));
     }
     let tiers = tiers_choice::resolve(&args.tiers, None, console)?;
-    // Where the machine tells of no nodes, the tiers that were named are shown without them.
+    // If the machine reports no nodes, the named tiers are shown without them.
     let (nodes, mut found) = detected.map_or_else(
         |_| (Vec::new(), Vec::new()),
         |detected| (detected.nodes, detected.notes),
@@ -99,7 +99,7 @@ fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {
     })
 }
 
-/// Nodes by tiers that were not detected but named: the reason of a node is that of its tier.
+/// Nodes by named tiers, which were not detected: the reason of a node is that of its tier.
 fn by_tiers(nodes: Vec<PlacedNode>, tiers: &Tiers) -> Vec<PlacedNode> {
     let place = |placed: PlacedNode| {
         let number = placed.node.number;
@@ -115,8 +115,8 @@ fn by_tiers(nodes: Vec<PlacedNode>, tiers: &Tiers) -> Vec<PlacedNode> {
     nodes.into_iter().map(place).collect()
 }
 
-/// A note for each node of the tiers that this machine has no memory at; none where the machine
-/// tells of no nodes. A file may be that of another machine.
+/// A note for each node of the tiers at which this machine has no memory; none if the machine
+/// reports no nodes. A file may be that of another machine.
 fn strangers(nodes: &[PlacedNode], tiers: &Tiers) -> Vec<String> {
     let has = |number: u32| {
         let found = nodes.iter().find(|placed| placed.node.number == number);
@@ -129,7 +129,7 @@ fn strangers(nodes: &[PlacedNode], tiers: &Tiers) -> Vec<String> {
             let name = &tier.name;
             notes.extend(missing.map(|number| {
                 format!(
-                    "tier {name}: this machine has no memory at node {number}; is the file its own?"
+                    "tier {name}: this machine has no memory at node {number}; is the file for another machine?"
                 )
             }));
         }

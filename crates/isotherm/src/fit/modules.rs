@@ -1,4 +1,4 @@
-//! The files that hold a plan's callers: which of them were built anew, and where its callers are in them now.
+//! The files that contain a plan's callers: finds the rebuilt ones, and the new locations of the callers in them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,20 +13,20 @@ use isotherm_symbols::{calls, cloned_contexts, compiled_sites};
 /// A module as frames name it: path and build-id.
 type Key = (String, Option<String>);
 
-/// The modules of a plan as they are now.
+/// The current state of a plan's modules.
 pub(super) struct Modules {
     changed: BTreeMap<Key, Changed>,
     /// Sites and contexts that the compiler named, of all modules.
     described: BTreeSet<SiteId>,
 }
 
-/// A module that was built anew.
+/// A module that was rebuilt.
 struct Changed {
     path: PathBuf,
     build_id: Option<String>,
     /// Its calls by the return addresses in the former build.
     matched: BTreeMap<u64, MatchedCall>,
-    /// The sites that the compiler named, by the places of those in the former build.
+    /// The sites that the compiler named, by their locations in the former build.
     described: BTreeMap<u64, (SiteId, MatchedBy)>,
     has_functions: bool,
 }
@@ -35,7 +35,7 @@ struct Changed {
 type Function = (String, Option<String>);
 
 impl Modules {
-    /// Looks at each module of the plan; `program` is to run now.
+    /// Reads each module of the plan; `program` is the one to run.
     pub(super) fn read(plan: &Plan, program: &Path) -> Self {
         let program = program
             .canonicalize()
@@ -71,8 +71,8 @@ impl Modules {
         modules
     }
 
-    /// What a caller is in this build: more than one where the compiler made several calls of one. `None` where it is
-    /// not there, or cannot be told from others.
+    /// The calls in this build for a caller: several if the compiler duplicated the call. `None` if there is
+    /// none, or it cannot be distinguished from others.
     pub(super) fn places(&self, frame: &Frame) -> Option<(Vec<Frame>, MatchedBy)> {
         let Some(changed) = self.changed.get(&key(frame)) else {
             return Some((vec![frame.clone()], MatchedBy::Name));
@@ -87,7 +87,7 @@ impl Modules {
         Some((matched.offsets.iter().map(place).collect(), matched.by))
     }
 
-    /// What a site that the compiler named is called in this build.
+    /// The name in this build of a site that the compiler named.
     pub(super) fn described(&self, site: SiteId, frames: &[Frame]) -> Option<(SiteId, MatchedBy)> {
         let changed = frames
             .first()
@@ -95,14 +95,14 @@ impl Modules {
         if changed.is_none() || self.described.contains(&site) {
             return Some((site, MatchedBy::Name));
         }
-        // The contexts of a site are told apart by calls that have no order.
+        // The contexts of a site differ by calls that have no order.
         let [frame] = frames else {
             return None;
         };
         changed?.described.get(&frame.offset).copied()
     }
 
-    /// The modules that were built anew.
+    /// The modules that were rebuilt.
     pub(super) fn changed(&self) -> Vec<PathBuf> {
         self.changed
             .values()
@@ -110,7 +110,7 @@ impl Modules {
             .collect()
     }
 
-    /// Those of them that hold none of the functions that the plan names.
+    /// Those of them without any of the functions that the plan names.
     pub(super) fn unknown(&self) -> Vec<PathBuf> {
         let without = self.changed.values().filter(|module| !module.has_functions);
         without.map(|module| module.path.clone()).collect()
@@ -121,7 +121,7 @@ fn key(frame: &Frame) -> Key {
     (frame.module.clone(), frame.build_id.clone())
 }
 
-/// Where a module of the plan is now: the program under its new name, everything else at its path.
+/// The current path of a module of the plan: the program's new name, or the same path for all others.
 fn path_now(module: &str, plan: &Plan, program: &Path) -> Option<PathBuf> {
     let name = |path: &str| Path::new(path).file_name().map(ToOwned::to_owned);
     let planned = plan.command.first().and_then(|word| name(word));
@@ -174,7 +174,7 @@ impl Changed {
     }
 }
 
-/// What the plan knows of the calls in a module, by function.
+/// The plan's data of the calls in a module, by function.
 fn former_functions(plan: &Plan, module: &Key) -> BTreeMap<Function, FunctionCalls> {
     let mut functions = BTreeMap::<Function, FunctionCalls>::new();
     for frames in plan.frames.values() {
@@ -234,7 +234,7 @@ fn described_functions(
     functions.into_values().collect()
 }
 
-/// The function of this name in the file whose path is most like the former one; `None` where two are as like.
+/// The function of this name in the file with the path most similar to the former one; `None` if two are equally similar.
 fn same_function<'a>(
     former: &FunctionCalls,
     now: &'a [FunctionCalls],

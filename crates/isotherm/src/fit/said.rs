@@ -101,7 +101,11 @@ impl Fitted {
             .filter_map(|site| match self.found.get(&site.site)? {
                 Found::As(..) => None,
                 Found::Nothing => Some(shown(site.site, &site.label, "no such call")),
-                Found::Ambiguous => Some(shown(site.site, &site.label, "one of several similar calls")),
+                Found::Ambiguous => Some(shown(
+                    site.site,
+                    &site.label,
+                    "one of several similar calls",
+                )),
             })
             .collect();
         let more = match lost.len() {

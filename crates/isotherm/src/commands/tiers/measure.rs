@@ -19,17 +19,17 @@ use crate::output;
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
 
-/// Where the tiers go if no file is named.
+/// The default output file.
 const DEFAULT_FILE: &str = "tiers.toml";
 
-/// Measures, writes the file, and shows what was found. Returns the signal that broke it off.
+/// Measures, writes the file, and shows the result. Returns the signal that interrupted it.
 ///
 /// # Errors
-/// The file cannot be written; nothing can be measured.
+/// The file cannot be written; no node can be measured.
 pub(super) fn run(args: &TiersArgs, view: View, console: Console) -> Result<Option<ExitStatus>> {
     let path = file(args)?;
     let root = Path::new("/");
-    // A view from nowhere is refused before minutes are spent, too.
+    // A view from an unknown node is refused before the measurement, which takes minutes.
     isotherm_topology::examine(root, view)?;
     let interrupt = Interrupt::catch(&[SIGINT, SIGTERM])?;
     let found = match watched(root, &interrupt, console) {
@@ -71,8 +71,8 @@ pub(super) fn run(args: &TiersArgs, view: View, console: Console) -> Result<Opti
     Ok(None)
 }
 
-/// Where to write, tried before minutes are spent. A file that was named is replaced, the default
-/// one is not: nobody asked for that.
+/// The output path, tested before the measurement, which takes minutes. A named file is replaced, the default
+/// one is not, because the user did not request it.
 fn file(args: &TiersArgs) -> Result<PathBuf> {
     let path = match &args.output {
         Some(path) => path.clone(),
@@ -115,7 +115,7 @@ fn watched(
     let found = measure(root, MeasureSettings::default(), &mut watch);
     bar.finish_and_clear();
     match found {
-        // An interrupt after the last step still means: write nothing.
+        // After an interrupt no file is written, even after the last step.
         Ok(_) if interrupt.status().is_some() => Err(MeasureError::Interrupted),
         found => found,
     }

@@ -9,22 +9,22 @@ use isotherm_topology::nodes::{HugePages, Node};
 use isotherm_topology::{Detected, PlacedNode, TiersFile};
 use serde_json::{Value, json};
 
-/// What there is to show.
+/// The data to show.
 pub(super) struct Shown {
     /// The tiers, fastest first.
     pub tiers: Tiers,
-    /// The nodes of the machine, each with its place in these tiers.
+    /// The nodes of the machine, each with its tier.
     pub nodes: Vec<PlacedNode>,
-    /// What was measured, now or when the file was written.
+    /// The measurements, new or from the file.
     pub measured: Vec<Pair>,
-    /// What should be known before the tiers are believed.
+    /// Notes that limit the meaning of the tiers.
     pub notes: Vec<String>,
-    /// Time and memory that a measurement took just now.
+    /// Time and memory of a measurement by this command.
     pub cost: Option<(Nanos, Bytes)>,
 }
 
 impl Shown {
-    /// Tiers as they were detected, nothing measured.
+    /// Detected tiers without measurements.
     pub(super) fn detected(detected: Detected) -> Self {
         Self {
             tiers: detected.tiers,
@@ -35,7 +35,7 @@ impl Shown {
         }
     }
 
-    /// What a tiers file says of it.
+    /// The content of a tiers file.
     pub(super) fn file(&self) -> TiersFile {
         TiersFile {
             tiers: self.tiers.clone(),
@@ -226,7 +226,7 @@ fn pairs_table(pairs: &[Pair]) -> String {
         vec![
             format!("node {}", pair.cpu_node),
             format!("node {}", pair.memory_node),
-            // It is that of one load, whatever the number of threads.
+            // The latency of one load, for any number of threads.
             if index == 0 { latency } else { String::new() },
             rates.threads.to_string(),
             bandwidth(rates.read),
