@@ -1,7 +1,7 @@
 #!/bin/bash
 #SBATCH --job-name=isotherm-profile
 #SBATCH --ntasks=2
-# Records every rank of a program and merges what they saw into one profile: sbatch job.sh ./app ARGUMENTS
+# Records every rank of a program and merges the profiles into one: sbatch job.sh ./app ARGUMENTS
 # With Open MPI's own starter the rank is in OMPI_COMM_WORLD_RANK instead of SLURM_PROCID.
 set -euo pipefail
 
