@@ -114,7 +114,7 @@ mod tests {
             .find(|symbol| symbol.name().is_ok_and(|name| name == "main"))
             .unwrap();
         let frame = Frame {
-            module: path.to_str().unwrap().to_owned(),
+            module: path.to_str().unwrap().into(),
             offset: function.address() + 1,
             ..Frame::default()
         };

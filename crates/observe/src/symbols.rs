@@ -48,7 +48,7 @@ pub struct SourceCall {
 #[derive(Debug, Default)]
 pub struct Symbols {
     symbolizer: Symbolizer,
-    known: HashMap<(String, u64), Found>,
+    known: HashMap<(Arc<str>, u64), Found>,
     cache: Option<NameCache>,
 }
 
@@ -70,7 +70,7 @@ impl Symbols {
 
     /// Fills in what can be found for frames that have no function yet.
     pub fn symbolise(&mut self, sites: &mut [Site]) {
-        let mut wanted: HashMap<&str, Module<'_>> = HashMap::new();
+        let mut wanted: HashMap<&Arc<str>, Module<'_>> = HashMap::new();
         for frame in sites.iter().flat_map(|site| site.frames.iter()) {
             let key = (frame.module.clone(), frame.offset);
             if frame.function.is_some() || frame.module.is_empty() || self.known.contains_key(&key)
@@ -88,7 +88,7 @@ impl Symbols {
             let keys = module
                 .offsets
                 .iter()
-                .map(|offset| (path.to_owned(), *offset));
+                .map(|offset| (Arc::clone(path), *offset));
             self.known.extend(keys.zip(found));
         }
         let frames = sites
@@ -323,9 +323,9 @@ mod tests {
     fn site(module: &str, offset: u64, build_id: Option<&str>) -> Site {
         Site {
             frames: vec![Frame {
-                module: module.to_owned(),
+                module: module.into(),
                 offset,
-                build_id: build_id.map(str::to_owned),
+                build_id: build_id.map(Into::into),
                 ..Frame::default()
             }]
             .into(),

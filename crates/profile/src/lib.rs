@@ -40,6 +40,7 @@ mod checksum;
 mod column;
 mod error;
 mod former;
+mod frame_files;
 mod layout;
 mod log;
 mod meta;

@@ -20,6 +20,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Read};
+use std::sync::Arc;
 
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, SiteId};
@@ -91,7 +92,7 @@ struct Segment {
     end: u64,
     /// What the loader added to the module's own addresses.
     load_address: u64,
-    build_id: Option<String>,
+    build_id: Option<Arc<str>>,
 }
 
 /// One dump while it is read.
@@ -183,7 +184,7 @@ impl Dump<'_> {
             start,
             end,
             load_address,
-            build_id: (!build_id.is_empty()).then_some(build_id),
+            build_id: (!build_id.is_empty()).then(|| build_id.into()),
         })
     }
 
@@ -275,11 +276,9 @@ fn frames(calls: &[u64], segments: &[Segment]) -> Vec<Frame> {
 /// Keeps a stack; one that is known is added up.
 fn keep(stacks: &mut BTreeMap<SiteId, Stack>, frames: Vec<Frame>, numbers: BTreeMap<String, u64>) {
     let id = site_hash(frames.iter().flat_map(|frame| {
-        let module = frame.build_id.clone().unwrap_or_default();
-        module
-            .into_bytes()
-            .into_iter()
-            .chain(frame.offset.to_le_bytes())
+        let module = frame.build_id.as_deref().unwrap_or_default();
+        let bytes = module.bytes().chain(frame.offset.to_le_bytes());
+        bytes.collect::<Vec<_>>()
     }));
     let stack = Stack { frames, numbers };
     match stacks.get_mut(&id) {
