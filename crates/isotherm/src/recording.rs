@@ -155,10 +155,11 @@ pub(crate) fn watch<E: Executor, R: Recorder>(
         if ended.is_none() && Instant::now() < due {
             continue;
         }
-        note(step.run(), ended.is_some());
         if ended.is_some() {
+            note(step.run_last(), true);
             return Ok(ended);
         }
+        note(step.run(), false);
         // A step that took longer than an epoch must not be followed by a burst of steps.
         due = (due + epoch).max(Instant::now() + epoch / 2);
     }

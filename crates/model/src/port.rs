@@ -126,6 +126,15 @@ pub trait Recorder {
     /// # Errors
     /// Nothing could be written (disk full, say).
     fn record(&mut self, segment: &Segment) -> Result<(), Self::Error>;
+
+    /// Notes the last epoch, after which the recording is ended: what is written then may be all that is
+    /// written of it.
+    ///
+    /// # Errors
+    /// As [`Self::record`].
+    fn record_last(&mut self, segment: &Segment) -> Result<(), Self::Error> {
+        self.record(segment)
+    }
 }
 
 /// What a re-plan decided, beside the actions that follow from it.

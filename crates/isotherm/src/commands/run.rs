@@ -170,6 +170,13 @@ impl Recorder for Sink {
             }
         }
     }
+
+    fn record_last(&mut self, segment: &Segment) -> Result<(), Self::Error> {
+        match self {
+            Self::File(writer) => writer.record_last(segment),
+            Self::Memory(_) => self.record(segment),
+        }
+    }
 }
 
 fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
