@@ -14,8 +14,10 @@ use isotherm_model::port::{Executor, Recorder};
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::site::Site;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::doctor::best_source;
 use isotherm_observe::instrumented::{Instrumentation, instrumentation};
 use isotherm_observe::live::{LiveConfig, LiveError, LiveRun, Source};
+use isotherm_observe::probe::Machine;
 use isotherm_pipeline::{Step, StepReport};
 
 use crate::cli::Observing;
@@ -94,7 +96,7 @@ pub(crate) fn with_sources(
         let source = match built {
             Instrumentation::Current => Some(Source::Instrumented),
             Instrumentation::None | Instrumentation::Other(_) => {
-                isotherm_observe::doctor::examine(Path::new("/")).chosen()
+                best_source(Path::new("/"), &Machine)
             }
         };
         observing.source.extend(source);

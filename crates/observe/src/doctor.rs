@@ -97,22 +97,12 @@ pub fn examine(root: &Path) -> Examination {
 /// As [`examine`], with other answers from the kernel.
 #[must_use]
 pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
-    let hardware = [Source::Pebs, Source::Ibs, Source::Spe].map(|it| hardware(it, root, probe));
-    let timer = timer(probe);
-    let accessed = accessed_bits(probe);
-    let trapped = userfaultfd(probe);
-    let sources = hardware
-        .iter()
-        .zip([Source::Pebs, Source::Ibs, Source::Spe])
-        .chain([
-            (&timer, Source::Timer),
-            (&accessed, Source::AccessedBits),
-            (&trapped, Source::TrappedPages),
-        ]);
+    let found = PREFERRED.map(|source| tried(source, root, probe));
+    let sources = PREFERRED.iter().zip(&found);
     let ranking = sources
-        .map(|(finding, source)| ranked(source, finding))
+        .map(|(source, finding)| ranked(*source, finding))
         .collect();
-    let [pebs, ibs, spe] = hardware;
+    let [pebs, ibs, spe, timer, accessed, trapped] = found;
     let mut findings = vec![pebs, ibs, spe, timer, paranoid(root)];
     findings.extend(Kind::ALL.map(|kind| counting(kind, root, probe)));
     findings.extend([
@@ -130,6 +120,34 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
         address_space(root),
     ]);
     Examination { findings, ranking }
+}
+
+/// The sources, best first.
+const PREFERRED: [Source; 6] = [
+    Source::Pebs,
+    Source::Ibs,
+    Source::Spe,
+    Source::Timer,
+    Source::AccessedBits,
+    Source::TrappedPages,
+];
+
+/// Whether one of them works, by trying it.
+fn tried(source: Source, root: &Path, probe: &dyn Probe) -> Finding {
+    match source {
+        Source::Timer => timer(probe),
+        Source::AccessedBits => accessed_bits(probe),
+        Source::TrappedPages => userfaultfd(probe),
+        _ => hardware(source, root, probe),
+    }
+}
+
+/// The source that [`Examination::chosen`] names. Nothing else is looked at, and no more once one is found: a
+/// program waits for the answer.
+#[must_use]
+pub fn best_source(root: &Path, probe: &dyn Probe) -> Option<Source> {
+    let usable = |source: &Source| ranked(*source, &tried(*source, root, probe)).usable;
+    PREFERRED.into_iter().find(usable)
 }
 
 /// The processor's own samples where they can be had, else the timer. Nothing else is looked at, and

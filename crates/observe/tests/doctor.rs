@@ -8,7 +8,9 @@ use std::path::Path;
 
 use isotherm_model::units::Nanos;
 use isotherm_observe::counters::Counted;
-use isotherm_observe::doctor::{Examination, State, best_samples, examine, examine_with};
+use isotherm_observe::doctor::{
+    Examination, State, best_samples, best_source, examine, examine_with,
+};
 use isotherm_observe::live::Source;
 use isotherm_observe::probe::{EventTrial, Probe, TimerTrial};
 use isotherm_observe::resident::Method;
@@ -142,6 +144,17 @@ fn the_best_samples_are_those_of_the_doctor_and_nothing_else_is_tried_for_them()
             let best = best_samples(root.path(), &EventsOnly(Kernel::that_allows(allows)));
             let whole = examine_with(root.path(), &Kernel::that_allows(allows));
             assert_eq!(best, whole.chosen().unwrap_or(Source::Timer), "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_best_source_is_the_one_that_the_doctor_chooses() {
+    for allows in [true, false] {
+        for name in ["two-nodes-hmat", "cxl-without-cpus", "one-node"] {
+            let (root, kernel) = (recorded(name), Kernel::that_allows(allows));
+            let whole = examine_with(root.path(), &kernel);
+            assert_eq!(best_source(root.path(), &kernel), whole.chosen(), "{name}");
         }
     }
 }

@@ -62,6 +62,8 @@ pub struct Writer {
     epochs: Log<EpochSpan>,
     noted_epochs: usize,
     kept_epochs: usize,
+    /// True once the meta data was flushed to the device.
+    meta_is_durable: bool,
     /// What was overwritten, while it can be put back.
     former: Option<Former>,
     existing: Existing,
@@ -103,11 +105,17 @@ impl Writer {
             epochs: Log::new(),
             noted_epochs: 0,
             kept_epochs: 0,
+            meta_is_durable: false,
             former,
             existing,
             tells: false,
         };
-        let started = writer.replace(&[writer.meta_file(Ending::Unknown)]);
+        // A program waits to be started, and a flush to the device takes a moment: the first epoch does it.
+        let meta = Pending {
+            durable: false,
+            ..writer.meta_file(Ending::Unknown)
+        };
+        let started = writer.replace(&[meta]);
         if started.is_err() && made {
             // Only an empty directory can be removed so; the error at hand is the one to tell.
             let _ = fs::remove_dir(path);
@@ -232,9 +240,12 @@ impl Writer {
     /// pending and is tried again with the next epoch.
     fn flush(&mut self, ending: Option<Ending>) -> Result<(), Error> {
         let mut files = self.pending();
-        files.extend(ending.map(|ending| self.meta_file(ending)));
+        if ending.is_some() || !self.meta_is_durable {
+            files.push(self.meta_file(ending.unwrap_or(Ending::Unknown)));
+        }
         self.replace(&files)?;
         drop(files);
+        self.meta_is_durable = true;
         self.sites.dirty = false;
         self.extents.dirty = false;
         self.counts.dirty = false;
@@ -339,6 +350,8 @@ impl Drop for Writer {
 /// some milliseconds each.
 struct Pending<'a> {
     file: String,
+    /// True where it is flushed to the device before it gets its name.
+    durable: bool,
     encode: Box<dyn Fn() -> Result<Vec<u8>, ParquetError> + Sync + 'a>,
 }
 
@@ -347,6 +360,7 @@ impl<'a> Pending<'a> {
     fn new<R: Row>(file: String, rows: impl Fn() -> Vec<R> + Sync + 'a) -> Self {
         Self {
             file,
+            durable: true,
             encode: Box::new(move || column::encode(R::TABLE, R::columns(&rows()))),
         }
     }
@@ -354,6 +368,7 @@ impl<'a> Pending<'a> {
     fn of<R: Row + Sync>(file: String, rows: &'a [R]) -> Self {
         Self {
             file,
+            durable: true,
             encode: Box::new(|| column::encode(R::TABLE, R::columns(rows))),
         }
     }
@@ -404,7 +419,7 @@ fn replace(directory: &Path, files: &[Pending<'_>]) -> Result<(), (String, io::E
     Ok(())
 }
 
-/// A file that is whole and on the device, under a random name that did not exist before.
+/// A file that is whole and, where it is to be durable, on the device, under a random name that did not exist before.
 fn written(directory: &Path, file: &Pending<'_>) -> io::Result<TempPath> {
     let bytes = (file.encode)().map_err(io::Error::other)?;
     let (begin, end) = temporary(&file.file);
@@ -414,7 +429,9 @@ fn written(directory: &Path, file: &Pending<'_>) -> io::Result<TempPath> {
         .permissions(Permissions::from_mode(TABLE_MODE))
         .tempfile_in(directory)?;
     out.write_all(&bytes)?;
-    out.as_file().sync_data()?;
+    if file.durable {
+        out.as_file().sync_data()?;
+    }
     Ok(out.into_temp_path())
 }
 
