@@ -54,7 +54,7 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
         Some(status) => status,
         None => running.until_end()?,
     };
-    launch::warn_of(&Aftermath::read(&session), notes);
+    launch::warn_of(&Aftermath::without_sites(&session), notes);
     let progress = notes.progress("naming the sites");
     let sites = recording::named(&step, naming);
     progress.finish_and_clear();
