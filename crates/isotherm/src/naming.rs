@@ -52,6 +52,14 @@ impl Naming {
         })
     }
 
+    /// Looks up the frames of sites that are likely to be shown, so that they are known when they are.
+    pub(crate) fn look_up_early(&self, sites: Vec<Site>) {
+        if !sites.is_empty() {
+            // As below.
+            let _ = self.unnamed.send(sites);
+        }
+    }
+
     /// Looks up the frames of sites that are shown since this segment.
     pub(crate) fn look_up(&mut self, segment: &Segment) {
         let accessed = segment.heat.iter().map(|heat| heat.site);

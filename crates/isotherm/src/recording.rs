@@ -134,7 +134,7 @@ pub(crate) fn attach(ready: &Ready, observing: &Observing) -> Result<LiveRun> {
 
 /// Runs a step each epoch until the program ends, and one more for what came after the last; or until
 /// `stop` says so, which is asked after each wait. `note` hears of each step, and whether it was the
-/// last. Returns how the program ended, if it did.
+/// last; the sites of the segment that it returns are named. Returns how the program ended, if it did.
 ///
 /// # Errors
 /// The program could not be waited for.
@@ -142,8 +142,9 @@ pub(crate) fn watch<E: Executor, R: Recorder>(
     step: &mut Step<LiveRun, E, R>,
     running: &mut Running,
     epoch: Nanos,
+    naming: &mut Naming,
     stop: impl Fn(&Running) -> bool,
-    mut note: impl FnMut(Result<StepReport<R::Error>, LiveError>, bool),
+    mut note: impl FnMut(Result<StepReport<R::Error>, LiveError>, bool) -> Option<Segment>,
 ) -> Result<Option<ExitStatus>> {
     let epoch = Duration::from_nanos(epoch.0);
     let mut due = Instant::now() + epoch;
@@ -151,17 +152,23 @@ pub(crate) fn watch<E: Executor, R: Recorder>(
         let left = due.saturating_duration_since(Instant::now());
         let ended = running.wait(left.min(DRAIN_EVERY))?;
         step.observer.drain();
+        naming.look_up_early(step.observer.take_owners());
         if ended.is_none() && stop(running) {
             return Ok(None);
         }
         if ended.is_none() && Instant::now() < due {
             continue;
         }
+        let report = match ended {
+            Some(_) => step.run_last(),
+            None => step.run(),
+        };
+        if let Some(segment) = note(report, ended.is_some()) {
+            naming.look_up(&segment);
+        }
         if ended.is_some() {
-            note(step.run_last(), true);
             return Ok(ended);
         }
-        note(step.run(), false);
         // A step that took longer than an epoch must not be followed by a burst of steps.
         due = (due + epoch).max(Instant::now() + epoch / 2);
     }

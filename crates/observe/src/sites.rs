@@ -81,6 +81,12 @@ impl SiteLedger {
         self.contributed.remove(&process);
     }
 
+    /// What is known of a site.
+    #[must_use]
+    pub fn get(&self, id: SiteId) -> Option<&Site> {
+        self.sites.get(&id)
+    }
+
     /// The sites that are new or whose numbers changed since the last call, in the order in which they
     /// were created: that of first touch.
     pub fn take_changed(&mut self) -> Vec<Site> {

@@ -43,13 +43,19 @@ pub(crate) fn run(args: &RecordArgs, notes: Notes) -> Result<ExitStatus> {
     let mut troubles = Troubles::default();
     let mut totals = Totals::default();
     let hear = |report, last| {
-        if let Some(segment) = troubles.hear(report, last, notes) {
-            totals.add(&segment);
-            naming.look_up(&segment);
-        }
+        let segment = troubles.hear(report, last, notes)?;
+        totals.add(&segment);
+        Some(segment)
     };
     let never = |_: &Running| false;
-    let ended = recording::watch(&mut step, &mut running, observing.epoch, never, hear)?;
+    let ended = recording::watch(
+        &mut step,
+        &mut running,
+        observing.epoch,
+        &mut naming,
+        never,
+        hear,
+    )?;
     let status = match ended {
         Some(status) => status,
         None => running.until_end()?,

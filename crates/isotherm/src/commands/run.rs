@@ -212,12 +212,9 @@ fn online(args: &RunArgs, notes: Notes) -> Result<ExitStatus> {
         &mut step,
         &mut running,
         observing.epoch,
+        &mut naming,
         |running| args.undo && running.interrupted().is_some(),
-        |report, last| {
-            if let Some(segment) = troubles.hear(report, last, notes) {
-                naming.look_up(&segment);
-            }
-        },
+        |report, last| troubles.hear(report, last, notes),
     )?;
     // What runs on, the program or what it left behind, gets its memory back where it was.
     step.executor.inner.undo(notes);

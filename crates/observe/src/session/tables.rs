@@ -159,13 +159,26 @@ impl SessionFile {
     pub fn read_sites(
         &self,
         progress: &Progress,
+        take: impl FnMut(u64, SiteRow),
+    ) -> Result<(), SessionError> {
+        self.read_sites_from(0, progress, take)
+    }
+
+    /// As [`Self::read_sites`], of the sites from number `first` on.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_sites_from(
+        &self,
+        first: u64,
+        progress: &Progress,
         mut take: impl FnMut(u64, SiteRow),
     ) -> Result<(), SessionError> {
         let bytes = size_of::<SiteRecord>();
         self.read_records(
             self.header.sites,
             bytes,
-            0,
+            first,
             progress.sites,
             |number, record| {
                 if let Some(row) = site(record) {
