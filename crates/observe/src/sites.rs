@@ -91,7 +91,7 @@ impl SiteLedger {
     /// were created: that of first touch.
     pub fn take_changed(&mut self) -> Vec<Site> {
         let mut changed: Vec<SiteId> = std::mem::take(&mut self.changed).into_iter().collect();
-        changed.sort_by_key(|id| self.created.get(id));
+        changed.sort_by_cached_key(|id| self.created.get(id));
         changed
             .iter()
             .filter_map(|id| self.sites.get(id).cloned())

@@ -147,8 +147,12 @@ impl Symbols {
                 build_id: module.build_id,
             };
             let found = self.look_up(path, &missing);
+            let is_news = found.iter().any(|found| found.function.is_some());
             names.extend(missing.offsets.iter().copied().zip(found));
-            cache.write(build_id, &names);
+            // What has no name is not kept: it may be found later.
+            if is_news {
+                cache.write(build_id, &names);
+            }
         }
         let found = module.offsets.iter().map(|offset| names.remove(offset));
         found.map(Option::unwrap_or_default).collect()
