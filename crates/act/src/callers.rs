@@ -77,8 +77,8 @@ mod tests {
 
     fn frame(module: &str, build_id: Option<&str>, offset: u64) -> Frame {
         Frame {
-            module: module.to_owned(),
-            build_id: build_id.map(str::to_owned),
+            module: module.into(),
+            build_id: build_id.map(Into::into),
             offset,
             ..Frame::default()
         }

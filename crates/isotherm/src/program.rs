@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::{ReadCache, ReadRef};
 use object::{Endianness, elf};
 
 /// Scripts may name scripts as their interpreters; Linux follows four.
@@ -121,22 +122,22 @@ fn check_script(path: &Path, line: &[u8], interpreters_left: usize) -> Result<()
 
 fn check_elf(path: &Path) -> Result<()> {
     let shown = path.display();
-    let data = std::fs::read(path).with_context(|| format!("{shown}: cannot be read"))?;
-    let broken = || format!("{shown}: is not a valid 64-bit ELF program");
-    if data.get(4) == Some(&elf::ELFCLASS32) {
+    let file = File::open(path).with_context(|| format!("{shown}: cannot be read"))?;
+    // Only the headers are read, and not megabytes of code before the program may start.
+    let data = &ReadCache::new(file);
+    let broken = || format!("{shown}: is not a sound 64-bit ELF program");
+    if data.read_bytes_at(4, 1) == Ok(&[elf::ELFCLASS32]) {
         bail!("{shown}: is a 32-bit program; Isotherm serves 64-bit programs");
     }
-    let header = elf::FileHeader64::<Endianness>::parse(&*data).with_context(broken)?;
+    let header = elf::FileHeader64::<Endianness>::parse(data).with_context(broken)?;
     let endian = header.endian().with_context(broken)?;
     if header.e_machine(endian) != own_machine() {
         bail!("{shown}: is for another processor than this one");
     }
-    let segments = header
-        .program_headers(endian, &*data)
-        .with_context(broken)?;
+    let segments = header.program_headers(endian, data).with_context(broken)?;
     let loader = segments
         .iter()
-        .find_map(|s| s.interpreter(endian, &*data).ok().flatten());
+        .find_map(|s| s.interpreter(endian, data).ok().flatten());
     let Some(loader) = loader else {
         bail!(
             "{shown}: is statically linked, so there is nothing to preload; link it dynamically, \

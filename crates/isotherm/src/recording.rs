@@ -14,7 +14,9 @@ use isotherm_model::port::{Executor, Recorder};
 use isotherm_model::profile::{Meta, Profile, Segment};
 use isotherm_model::site::Site;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::doctor::best_source;
 use isotherm_observe::live::{LiveConfig, LiveError, LiveRun, SampleSource};
+use isotherm_observe::probe::KernelProbe;
 use isotherm_pipeline::{Step, StepReport};
 use isotherm_symbols::access_counting::{Instrumentation, instrumentation};
 
@@ -94,7 +96,7 @@ pub(crate) fn with_sources(
         let source = match built {
             Instrumentation::Current => Some(SampleSource::Instrumented),
             Instrumentation::None | Instrumentation::Other(_) => {
-                isotherm_observe::doctor::examine(Path::new("/")).chosen()
+                best_source(Path::new("/"), &KernelProbe)
             }
         };
         observing.source.extend(source);
@@ -130,9 +132,9 @@ pub(crate) fn attach(ready: &Ready, observing: &Observing) -> Result<LiveRun> {
     Ok(run)
 }
 
-/// Runs a step each epoch until the program ends, and one more for the rest after the last; or until
-/// `stop`, which is called after each wait, returns true. `note` receives each step, and whether it was the
-/// last. Returns the program's exit status, if it ended.
+/// Runs a step each epoch until the program ends, and one more for what came after the last; or until
+/// `stop` says so, which is asked after each wait. `note` hears of each step, and whether it was the
+/// last; the sites of the segment that it returns are named. Returns how the program ended, if it did.
 ///
 /// # Errors
 /// The program could not be waited for.
@@ -140,8 +142,9 @@ pub(crate) fn watch<E: Executor, R: Recorder>(
     step: &mut Step<LiveRun, E, R>,
     running: &mut Running,
     epoch: Nanos,
+    naming: &mut Naming,
     stop: impl Fn(&Running) -> bool,
-    mut note: impl FnMut(Result<StepReport<R::Error>, LiveError>, bool),
+    mut note: impl FnMut(Result<StepReport<R::Error>, LiveError>, bool) -> Option<Segment>,
 ) -> Result<Option<ExitStatus>> {
     let epoch = Duration::from_nanos(epoch.0);
     let mut due = Instant::now() + epoch;
@@ -149,13 +152,20 @@ pub(crate) fn watch<E: Executor, R: Recorder>(
         let left = due.saturating_duration_since(Instant::now());
         let ended = running.wait(left.min(DRAIN_EVERY))?;
         step.observer.drain();
+        naming.look_up_early(step.observer.take_owners());
         if ended.is_none() && stop(running) {
             return Ok(None);
         }
         if ended.is_none() && Instant::now() < due {
             continue;
         }
-        note(step.run(), ended.is_some());
+        let report = match ended {
+            Some(_) => step.run_last(),
+            None => step.run(),
+        };
+        if let Some(segment) = note(report, ended.is_some()) {
+            naming.look_up(&segment);
+        }
         if ended.is_some() {
             return Ok(ended);
         }

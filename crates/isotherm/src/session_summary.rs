@@ -10,7 +10,7 @@ use isotherm_model::site::{Site, SiteId};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::Nanos;
 use isotherm_model::words::counted;
-use isotherm_observe::session::{SessionFile, parse_name};
+use isotherm_observe::session::{Progress, SessionFile, parse_name};
 use rustix::process::getuid;
 
 use crate::session_directory::SessionDirectory;
@@ -52,6 +52,22 @@ impl SessionSummary {
     /// before it had written its header.
     pub(crate) fn read(session: &SessionDirectory) -> Self {
         let mut seen = Self::default();
+        seen.add_all(session, Self::add_sites);
+        seen
+    }
+
+    /// As [`Self::read`] without the sites, which a recording knows already: a large program has megabytes of them.
+    pub(crate) fn without_sites(session: &SessionDirectory) -> Self {
+        let mut seen = Self::default();
+        seen.add_all(session, |_, _, _| ());
+        seen
+    }
+
+    fn add_all(
+        &mut self,
+        session: &SessionDirectory,
+        add_sites: impl Fn(&mut Self, &SessionFile, &Progress),
+    ) {
         let entries = std::fs::read_dir(session.path())
             .into_iter()
             .flatten()
@@ -60,12 +76,13 @@ impl SessionSummary {
             let name = entry.file_name().to_string_lossy().into_owned();
             if let Some((pid, _)) = parse_name(&name)
                 && let Ok(file) = SessionFile::open(&entry.path())
+                && let Ok(progress) = file.progress()
             {
-                seen.add(pid, &file);
+                self.add(pid, &progress);
+                add_sites(self, &file, &progress);
             }
         }
-        seen.running = running(session.path());
-        seen
+        self.running = running(session.path());
     }
 
     /// True if the runtime worked in any process: only then was data placed or tiers emulated.
@@ -93,10 +110,7 @@ impl SessionSummary {
         format!("{kind} run took {took}{emulated}{off}")
     }
 
-    fn add(&mut self, pid: u32, file: &SessionFile) {
-        let Ok(progress) = file.progress() else {
-            return;
-        };
+    fn add(&mut self, pid: u32, progress: &Progress) {
         self.images += 1;
         if progress.state == SessionState::Off as u32 {
             self.off.insert(pid, reason(progress.off_reason));
@@ -105,9 +119,12 @@ impl SessionSummary {
         for (counter, value) in progress.counters.iter().enumerate() {
             *self.counters.entry(counter).or_default() += value;
         }
+    }
+
+    fn add_sites(&mut self, file: &SessionFile, progress: &Progress) {
         let mut modules = Vec::new();
-        let _ = file.read_modules(&progress, &mut modules);
-        let _ = file.read_sites(&progress, |_, row| {
+        let _ = file.read_modules(progress, &mut modules);
+        let _ = file.read_sites(progress, |_, row| {
             let frames = row.frames_in(&modules);
             self.sites.entry(row.id).or_insert_with(|| Site {
                 frames: frames.into(),
@@ -147,15 +164,28 @@ impl SessionSummary {
 }
 
 /// The processes of this user that have a file of this directory mapped. A forked child has its parent's
-/// until it has one of its own, so the names of the files do not identify it.
+/// until it has one of its own, so the names of the files do not tell.
+///
+/// Only those that started after us are looked at: the mappings of all processes of a desktop take some 20 ms to read.
 fn running(directory: &Path) -> BTreeSet<u32> {
     let user = getuid().as_raw();
+    let since = started(std::process::id()).unwrap_or_default();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
         .filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user))
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| started(*pid).is_some_and(|start| start >= since))
         .filter(|pid| has_mapped(*pid, directory))
         .collect()
+}
+
+/// When a process started, in clock ticks since the boot of the machine. An exec changes nothing of it.
+fn started(pid: u32) -> Option<u64> {
+    let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
+    // The program's name may hold spaces and parentheses; 20 fields follow before the one that is wanted.
+    let (_, fields) = stat.rsplit_once(')')?;
+    fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
 fn has_mapped(pid: u32, directory: &Path) -> bool {

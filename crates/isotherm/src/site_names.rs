@@ -52,6 +52,14 @@ impl Naming {
         })
     }
 
+    /// Looks up the frames of sites that are likely to be shown, so that they are known when they are.
+    pub(crate) fn look_up_early(&self, sites: Vec<Site>) {
+        if !sites.is_empty() {
+            // As below.
+            let _ = self.unnamed.send(sites);
+        }
+    }
+
     /// Looks up the frames of sites that are shown since this segment.
     pub(crate) fn look_up(&mut self, segment: &Segment) {
         let accessed = segment.heat.iter().map(|heat| heat.site);
@@ -114,7 +122,7 @@ mod tests {
             .find(|symbol| symbol.name().is_ok_and(|name| name == "main"))
             .unwrap();
         let frame = Frame {
-            module: path.to_str().unwrap().to_owned(),
+            module: path.to_str().unwrap().into(),
             offset: function.address() + 1,
             ..Frame::default()
         };

@@ -156,6 +156,15 @@ pub trait Recorder {
     /// # Errors
     /// The epoch could not be written (for example, the disk is full).
     fn record(&mut self, segment: &Segment) -> Result<(), Self::Error>;
+
+    /// Notes the last epoch, after which the recording is ended: what is written then may be all that is
+    /// written of it.
+    ///
+    /// # Errors
+    /// As [`Self::record`].
+    fn record_last(&mut self, segment: &Segment) -> Result<(), Self::Error> {
+        self.record(segment)
+    }
 }
 
 /// The decision of a re-plan, and the actions that follow from it.

@@ -1,6 +1,6 @@
 //! Allocation sites: code locations, with calling context, that allocate data.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -127,10 +127,11 @@ impl SiteKind {
 /// One caller of a calling context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
-    /// Path of the module; empty for code outside every module.
-    pub module: String,
+    /// Path of the module; empty for code outside every module. Shared, as the build-id is: the fifty
+    /// thousand frames of a large program name a hundred modules.
+    pub module: Arc<str>,
     /// GNU build-id in hexadecimal, where the module has one.
-    pub build_id: Option<String>,
+    pub build_id: Option<Arc<str>>,
     /// Return address as an ELF virtual address of the module.
     pub offset: u64,
     /// Function, where symbols were found.
@@ -153,22 +154,28 @@ impl fmt::Display for Frame {
     /// The most precise known form: `function (file:line: variable)`, `function (file:line)`,
     /// `function (module)`, `function`, `module+0x1234`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |path: &str| path.rsplit('/').next().unwrap_or(path).to_owned();
         match (&self.function, &self.file, self.line) {
             (Some(function), Some(file), Some(line)) => {
                 let variable = self.variable.as_ref();
                 let variable = variable.map_or(String::new(), |name| format!(": {name}"));
-                write!(f, "{function} ({}:{line}{variable})", name(file))
+                write!(f, "{function} ({}:{line}{variable})", file_name(file))
             }
             (Some(function), _, _) if self.module.is_empty() => f.write_str(function),
-            (Some(function), _, _) => write!(f, "{function} ({})", name(&self.module)),
+            (Some(function), _, _) => write!(f, "{function} ({})", file_name(&self.module)),
             _ if self.module.is_empty() => write!(f, "0x{:x}", self.offset),
-            _ => write!(f, "{}+0x{:x}", name(&self.module), self.offset),
+            _ => write!(f, "{}+0x{:x}", file_name(&self.module), self.offset),
         }
     }
 }
 
-/// An allocation site and the known numbers of its data.
+/// What follows the last slash. By bytes, which are found faster than characters: a profile has fifty thousand
+/// frames.
+fn file_name(path: &str) -> &str {
+    let slash = path.bytes().rposition(|byte| byte == b'/');
+    slash.map_or(path, |slash| &path[slash + 1..])
+}
+
+/// An allocation site and what is known of its data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Site {
     /// Its id.
@@ -214,12 +221,15 @@ impl Site {
         match self.kind {
             SiteKind::Shared => "small and rare sites (shared arena)".to_owned(),
             SiteKind::Unattributed => "stacks, program data, libraries, files".to_owned(),
-            SiteKind::Heap | SiteKind::Mapping | SiteKind::Described => self
-                .frames
-                .iter()
-                .map(ToString::to_string)
-                .collect::<Vec<_>>()
-                .join(" < "),
+            SiteKind::Heap | SiteKind::Mapping | SiteKind::Described => {
+                let mut label = String::with_capacity(32 * self.frames.len());
+                for (depth, frame) in self.frames.iter().enumerate() {
+                    let between = if depth == 0 { "" } else { " < " };
+                    // Writing into a String cannot fail.
+                    let _ = write!(label, "{between}{frame}");
+                }
+                label
+            }
         }
     }
 }

@@ -98,23 +98,12 @@ pub fn examine(root: &Path) -> Examination {
 /// As [`examine`], with a given probe of the kernel.
 #[must_use]
 pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
-    let hardware = [SampleSource::Pebs, SampleSource::Ibs, SampleSource::Spe]
-        .map(|it| hardware(it, root, probe));
-    let timer = timer(probe);
-    let accessed = accessed_bits(probe);
-    let trapped = userfaultfd(probe);
-    let sources = hardware
-        .iter()
-        .zip([SampleSource::Pebs, SampleSource::Ibs, SampleSource::Spe])
-        .chain([
-            (&timer, SampleSource::Timer),
-            (&accessed, SampleSource::AccessedBits),
-            (&trapped, SampleSource::TrappedPages),
-        ]);
+    let found = PREFERRED.map(|source| tried(source, root, probe));
+    let sources = PREFERRED.iter().zip(&found);
     let ranking = sources
-        .map(|(finding, source)| ranked(source, finding))
+        .map(|(source, finding)| ranked(*source, finding))
         .collect();
-    let [pebs, ibs, spe] = hardware;
+    let [pebs, ibs, spe, timer, accessed, trapped] = found;
     let mut findings = vec![pebs, ibs, spe, timer, paranoid(root)];
     findings.extend(CounterKind::ALL.map(|kind| counting(kind, root, probe)));
     findings.extend([
@@ -134,8 +123,36 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
     Examination { findings, ranking }
 }
 
-/// Hardware samples if they are available, else the timer. Only these sources are tried, and
-/// no further one after the first that works.
+/// The sources, best first.
+const PREFERRED: [SampleSource; 6] = [
+    SampleSource::Pebs,
+    SampleSource::Ibs,
+    SampleSource::Spe,
+    SampleSource::Timer,
+    SampleSource::AccessedBits,
+    SampleSource::TrappedPages,
+];
+
+/// Whether one of them works, by trying it.
+fn tried(source: SampleSource, root: &Path, probe: &dyn Probe) -> Finding {
+    match source {
+        SampleSource::Timer => timer(probe),
+        SampleSource::AccessedBits => accessed_bits(probe),
+        SampleSource::TrappedPages => userfaultfd(probe),
+        _ => hardware(source, root, probe),
+    }
+}
+
+/// The source that [`Examination::chosen`] names. Nothing else is looked at, and no more once one is found: a
+/// program waits for the answer.
+#[must_use]
+pub fn best_source(root: &Path, probe: &dyn Probe) -> Option<SampleSource> {
+    let usable = |source: &SampleSource| ranked(*source, &tried(*source, root, probe)).usable;
+    PREFERRED.into_iter().find(usable)
+}
+
+/// The processor's own samples where they can be had, else the timer. Nothing else is looked at, and
+/// no more once one is found.
 #[must_use]
 pub fn best_samples(root: &Path, probe: &dyn Probe) -> SampleSource {
     let usable = |source: &SampleSource| {

@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::batch::{Batch, Count, Epoch, Process, Sample, SourceReport};
 use isotherm_model::port::Observer;
+use isotherm_model::site::Site;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::perf::{PerfCounter, PerfEventAttributes};
 
@@ -266,6 +267,11 @@ impl LiveRun {
         self.files.cost += self.clock.busy().saturating_sub(begin);
         self.read_touches();
         self.measure();
+    }
+
+    /// Sites that own memory and did not when this was last called, as of the last [`LiveRun::drain`].
+    pub fn take_owners(&mut self) -> Vec<Site> {
+        self.sessions.take_owners()
     }
 
     /// Works off, in the order of time, what happened before `now`. What is later waits: a ring

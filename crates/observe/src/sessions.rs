@@ -24,6 +24,8 @@ pub struct Sessions {
     tracked: BTreeMap<Process, TrackedImage>,
     refused: BTreeMap<String, String>,
     ledger: SiteLedger,
+    /// Sites that own memory, as far as [`Self::take_owners`] told of them.
+    told_owners: BTreeSet<SiteId>,
 }
 
 impl Sessions {
@@ -36,6 +38,7 @@ impl Sessions {
             tracked: BTreeMap::new(),
             refused: BTreeMap::new(),
             ledger: SiteLedger::default(),
+            told_owners: BTreeSet::new(),
         }
     }
 
@@ -90,7 +93,7 @@ impl Sessions {
             let read = tracked.refresh().and_then(|()| match over {
                 // Its sites are read at once: nothing will change any more.
                 true => tracked.read_sites(&mut self.ledger),
-                false => Ok(()),
+                false => tracked.read_new_sites(&mut self.ledger),
             });
             if let Err(error) = read {
                 let name = format!("{}.{}", process.pid, process.image);
@@ -216,6 +219,14 @@ impl Sessions {
             // A file cut short is noted by `refresh`.
             let _ = tracked.read_sites(&mut self.ledger);
         }
+    }
+
+    /// Sites that own memory and did not when this was last called: those that a profile will tell of.
+    pub fn take_owners(&mut self) -> Vec<Site> {
+        let owners = self.tracked.values().flat_map(TrackedImage::owners);
+        let told = &mut self.told_owners;
+        let new = owners.filter(|id| told.insert(*id));
+        new.filter_map(|id| self.ledger.get(id).cloned()).collect()
     }
 
     /// Sites that are new or whose numbers changed since the last call.

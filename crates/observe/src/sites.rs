@@ -81,11 +81,17 @@ impl SiteLedger {
         self.contributed.remove(&process);
     }
 
+    /// What is known of a site.
+    #[must_use]
+    pub fn get(&self, id: SiteId) -> Option<&Site> {
+        self.sites.get(&id)
+    }
+
     /// The sites that are new or whose numbers changed since the last call, in the order in which they
     /// were created: that of first touch.
     pub fn take_changed(&mut self) -> Vec<Site> {
         let mut changed: Vec<SiteId> = std::mem::take(&mut self.changed).into_iter().collect();
-        changed.sort_by_key(|id| self.created.get(id));
+        changed.sort_by_cached_key(|id| self.created.get(id));
         changed
             .iter()
             .filter_map(|id| self.sites.get(id).cloned())

@@ -134,13 +134,30 @@ impl TrackedImage {
     /// # Errors
     /// The file was cut short.
     pub fn read_sites(&mut self, ledger: &mut SiteLedger) -> Result<(), SessionError> {
+        self.read_sites_from(0, ledger)
+    }
+
+    /// As [`Self::read_sites`], of those that are new since the last call of either: a large program has ten thousand,
+    /// which need not all be met at its end.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_new_sites(&mut self, ledger: &mut SiteLedger) -> Result<(), SessionError> {
+        let first = self.sites.len() as u64;
+        match first < self.progress.sites {
+            true => self.read_sites_from(first, ledger),
+            false => Ok(()),
+        }
+    }
+
+    fn read_sites_from(&mut self, first: u64, ledger: &mut SiteLedger) -> Result<(), SessionError> {
         let Some(file) = &self.file else {
             return Ok(());
         };
         file.read_modules(&self.progress, &mut self.modules)?;
         let (process, modules) = (self.process, &self.modules);
         let sites = &mut self.sites;
-        file.read_sites(&self.progress, |number, row| {
+        file.read_sites_from(first, &self.progress, |number, row| {
             let number = number as usize;
             if sites.len() <= number {
                 sites.resize(number + 1, (SiteId::UNATTRIBUTED, Peak::default()));
@@ -155,6 +172,15 @@ impl TrackedImage {
         self.shared_peak.measured = file.shared_peak_resident(&self.progress)?;
         ledger.note_shared_peak(Bytes(self.shared_peak.measured));
         Ok(())
+    }
+
+    /// The sites that own memory now.
+    pub fn owners(&self) -> impl Iterator<Item = SiteId> {
+        let numbers = self.owned.iter().filter_map(|range| match range.owner {
+            Owner::Site(number) => Some(number as usize),
+            Owner::Shared => None,
+        });
+        numbers.filter_map(|number| self.sites.get(number).map(|(site, _)| *site))
     }
 
     /// Hands over the trapped accesses since the last call; returns how many were lost.

@@ -8,7 +8,9 @@ use std::path::Path;
 
 use isotherm_model::units::Nanos;
 use isotherm_observe::counters::CounterEvent;
-use isotherm_observe::doctor::{Examination, FeatureState, best_samples, examine, examine_with};
+use isotherm_observe::doctor::{
+    Examination, FeatureState, best_samples, best_source, examine, examine_with,
+};
 use isotherm_observe::live::SampleSource;
 use isotherm_observe::probe::{EventTrial, Probe, TimerTrial};
 use isotherm_observe::resident::ResidencyMethod;
@@ -146,6 +148,17 @@ fn the_best_samples_are_those_of_the_doctor_and_nothing_else_is_tried_for_them()
                 whole.chosen().unwrap_or(SampleSource::Timer),
                 "{name}"
             );
+        }
+    }
+}
+
+#[test]
+fn the_best_source_is_the_one_that_the_doctor_chooses() {
+    for allows in [true, false] {
+        for name in ["two-nodes-hmat", "cxl-without-cpus", "one-node"] {
+            let (root, kernel) = (recorded(name), Kernel::that_allows(allows));
+            let whole = examine_with(root.path(), &kernel);
+            assert_eq!(best_source(root.path(), &kernel), whole.chosen(), "{name}");
         }
     }
 }

@@ -63,14 +63,11 @@ fn owners_sites_and_modules_are_read_as_written() {
         .expect("reads");
     assert_eq!(rows[0].1.id, SiteId(111));
     let frames = rows[0].1.frames_in(&modules);
-    assert_eq!(
-        (frames[0].module.as_str(), frames[0].offset),
-        ("/bin/app", 0x10)
-    );
+    assert_eq!((&*frames[0].module, frames[0].offset), ("/bin/app", 0x10));
     assert_eq!(frames[0].build_id.as_deref(), Some("ab01"));
-    assert_eq!(frames[1].module, "/lib/so");
+    assert_eq!(&*frames[1].module, "/lib/so");
     let outside = rows[1].1.frames_in(&modules);
-    assert_eq!((outside[0].module.as_str(), outside[0].offset), ("", 0x30));
+    assert_eq!((&*outside[0].module, outside[0].offset), ("", 0x30));
 }
 
 #[test]

@@ -70,12 +70,27 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
     /// # Errors
     /// The observer failed; the step may be tried again for the same epoch.
     pub fn run(&mut self) -> Result<StepReport<R::Error>, O::Error> {
+        self.advance(R::record)
+    }
+
+    /// As [`Self::run`], for the epoch after which nothing comes but the end of the recording.
+    ///
+    /// # Errors
+    /// As [`Self::run`].
+    pub fn run_last(&mut self) -> Result<StepReport<R::Error>, O::Error> {
+        self.advance(R::record_last)
+    }
+
+    fn advance(
+        &mut self,
+        record: impl FnOnce(&mut R, &Segment) -> Result<(), R::Error>,
+    ) -> Result<StepReport<R::Error>, O::Error> {
         let batch = self.observer.observe(self.epoch)?;
         self.epoch = Epoch(self.epoch.0.saturating_add(1));
         let mut segment = self.attribution.attribute(&batch);
         // Moves come after recording, so each epoch counts the moves of earlier ones.
         segment.counts.extend(self.tally.counts());
-        let recorded = self.recorder.record(&segment);
+        let recorded = record(&mut self.recorder, &segment);
         let decision = self
             .online
             .as_mut()

@@ -20,7 +20,8 @@
 //! (16,384 rows or 256 epochs), and then the next number begins. One rename replaces a file by
 //! one that holds all of its rows and more, so there are few files, no merging, and no moment at
 //! which a row is missing or double. The epochs table is written last: rows of an epoch it does
-//! not name belong to an epoch that was cut short, and are left out on reading.
+//! not name belong to an epoch that was cut short, and are left out on reading. The last epoch is written
+//! with the end of the recording: a short run has no other, and would write each table twice.
 //!
 //! A profile that is overwritten is put aside (`.app.iso.before`) until the new one has an epoch that
 //! tells something, and put back where it never has.
@@ -47,6 +48,7 @@ mod tables;
 mod meta;
 mod backup;
 mod log;
+mod frame_files;
 mod reader;
 mod writer;
 

@@ -4,9 +4,9 @@ use crate::tables::Row;
 
 /// Rows after which a file is full. Each epoch writes the last file anew, so this bounds the work
 /// of an epoch (some milliseconds) and, with [`FULL_EPOCHS`], the number of files of a long run.
-const FULL_ROWS: usize = 16_384;
+pub(crate) const FULL_ROWS: usize = 16_384;
 /// Epochs after which a file is full.
-const FULL_EPOCHS: u32 = 256;
+pub(crate) const FULL_EPOCHS: u32 = 256;
 
 /// The file at the end of a log table: the only one that still changes.
 #[derive(Debug)]
@@ -51,10 +51,6 @@ impl<R: Row> Log<R> {
     /// Notes that the pending file was written.
     pub(crate) const fn written(&mut self) {
         self.dirty = false;
-    }
-
-    pub(crate) const fn number(&self) -> u32 {
-        self.number
     }
 }
 

@@ -16,7 +16,7 @@ use crate::column::File;
 use crate::error::{Error, Warning};
 use crate::layout::{FORMAT_VERSION, PROFILE_BYTES, TABLE_BYTES, Table, is_temporary};
 use crate::meta;
-use crate::tables::{FrameRow, MetaRow, Row};
+use crate::tables::{FrameRow, MetaRow, Stored};
 
 /// Reads the profile at a path, and names each file that could not be used.
 ///

@@ -1,5 +1,8 @@
 //! What the rows of each table are, and how they become columns and rows again.
 
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
@@ -14,21 +17,33 @@ use crate::layout::Table;
 
 type Columns = Vec<(&'static str, Cells)>;
 
-/// A row of one table.
+/// A row of one table, to be written.
 pub(crate) trait Row: Sized {
     /// Which table.
     const TABLE: Table;
     /// The columns of these rows.
     fn columns(rows: &[Self]) -> Columns;
+}
+
+/// A row of one table, as it was read.
+pub(crate) trait Stored: Sized {
     /// The rows of this file, or what is wrong with it.
     fn read(file: &File) -> Result<Vec<Self>, String>;
 }
 
-/// One caller of one site.
+/// One caller of one site, to be written.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caller<'a> {
+    pub(crate) site: SiteId,
+    /// Position in the calling context, 0 for the innermost.
+    pub(crate) depth: usize,
+    pub(crate) frame: &'a Frame,
+}
+
+/// One caller of one site, as it was read.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FrameRow {
     pub(crate) site: SiteId,
-    /// Position in the calling context, 0 for the innermost.
     pub(crate) depth: u32,
     pub(crate) frame: Frame,
 }
@@ -48,36 +63,69 @@ fn optional_numbers<R>(rows: &[R], value: impl Fn(&R) -> Option<u64>) -> Cells {
     Cells::Number(Column::optional(rows.iter().map(value)))
 }
 
-fn bytes(text: &str) -> ByteArray {
-    ByteArray::from(text)
+/// The texts of a column, in one buffer: a text of its own for each of the fifty thousand frames of a large
+/// program costs as much as all the rest of writing them. Equal texts in a row are kept once.
+#[derive(Default)]
+struct Texts {
+    buffer: String,
+    cells: Vec<Range<usize>>,
 }
 
-fn text<R>(rows: &[R], value: impl Fn(&R) -> String) -> Cells {
-    let values = rows.iter().map(|row| value(row).into_bytes().into());
-    Cells::Text(Column::required(values.collect()))
-}
-
-fn optional_text<R>(rows: &[R], value: impl Fn(&R) -> Option<&String>) -> Cells {
-    Cells::Text(Column::optional(
-        rows.iter().map(|row| value(row).map(|text| bytes(text))),
-    ))
-}
-
-/// The site of each row as text. Runs of rows of one site, which heat has, share one text.
-fn sites<R>(rows: &[R], site: impl Fn(&R) -> SiteId) -> Cells {
-    let mut last: Option<(SiteId, ByteArray)> = None;
-    let values = rows.iter().map(|row| {
-        let id = site(row);
-        match &last {
-            Some((known, text)) if *known == id => text.clone(),
-            _ => {
-                let text = bytes(&id.to_string());
-                last = Some((id, text.clone()));
-                text
+impl Texts {
+    fn push(&mut self, write: impl FnOnce(&mut String)) {
+        let start = self.buffer.len();
+        write(&mut self.buffer);
+        let last = self.cells.last().cloned();
+        match last.filter(|last| self.buffer[last.clone()] == self.buffer[start..]) {
+            Some(last) => {
+                self.buffer.truncate(start);
+                self.cells.push(last);
             }
+            None => self.cells.push(start..self.buffer.len()),
         }
-    });
-    Cells::Text(Column::required(values.collect()))
+    }
+
+    fn into_cells(self) -> Vec<ByteArray> {
+        let buffer = bytes::Bytes::from(self.buffer);
+        let cells = self.cells.into_iter();
+        cells.map(|cell| buffer.slice(cell).into()).collect()
+    }
+}
+
+fn text<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> &'a str) -> Cells {
+    written_text(rows, |row, to| to.push_str(value(row)))
+}
+
+/// A column of texts that are made as they are written.
+fn written_text<'a, R>(rows: &'a [R], write: impl Fn(&'a R, &mut String)) -> Cells {
+    let mut texts = Texts::default();
+    for row in rows {
+        texts.push(|to| write(row, to));
+    }
+    Cells::Text(Column::required(texts.into_cells()))
+}
+
+fn optional_text<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> Option<&'a str>) -> Cells {
+    let mut texts = Texts::default();
+    let mut present = Vec::with_capacity(rows.len());
+    for value in rows.iter().map(value) {
+        present.push(i16::from(value.is_some()));
+        if let Some(value) = value {
+            texts.push(|to| to.push_str(value));
+        }
+    }
+    Cells::Text(Column {
+        values: texts.into_cells(),
+        present: Some(present),
+    })
+}
+
+/// The site of each row as text.
+fn sites<R>(rows: &[R], site: impl Fn(&R) -> SiteId) -> Cells {
+    written_text(rows, |row, to| {
+        // Writing into a String cannot fail.
+        let _ = write!(to, "{}", site(row));
+    })
 }
 
 /// A column in which every row must have a value.
@@ -135,6 +183,21 @@ fn read_optional_text(file: &File, name: &str) -> Result<Vec<Option<String>>, St
         .collect()
 }
 
+/// As [`read_optional_text`], of a column with few different texts.
+fn read_shared_text(file: &File, name: &str) -> Result<Vec<Option<Arc<str>>>, String> {
+    let mut known = HashMap::<Vec<u8>, Arc<str>>::new();
+    let mut shared = |value: ByteArray| -> Result<Arc<str>, String> {
+        if let Some(text) = known.get(value.data()) {
+            return Ok(Arc::clone(text));
+        }
+        let text: Arc<str> = utf8(name, &value)?.into();
+        known.insert(value.data().to_vec(), Arc::clone(&text));
+        Ok(text)
+    };
+    let rows = file.text(name)?.rows();
+    rows.map(|row| row.map(&mut shared).transpose()).collect()
+}
+
 fn read_sites(file: &File) -> Result<Vec<SiteId>, String> {
     let values = required("site", file.text("site")?)?;
     values
@@ -154,11 +217,13 @@ impl Row for MetaRow {
 
     fn columns(rows: &[Self]) -> Columns {
         vec![
-            ("key", text(rows, |row| row.key.clone())),
-            ("value", text(rows, |row| row.value.clone())),
+            ("key", text(rows, |row| &row.key)),
+            ("value", text(rows, |row| &row.value)),
         ]
     }
+}
 
+impl Stored for MetaRow {
     fn read(file: &File) -> Result<Vec<Self>, String> {
         let keys = read_text(file, "key")?;
         let values = read_text(file, "value")?;
@@ -167,13 +232,13 @@ impl Row for MetaRow {
     }
 }
 
-impl Row for Site {
+impl Row for &Site {
     const TABLE: Table = Table::Sites;
 
     fn columns(rows: &[Self]) -> Columns {
         vec![
             ("site", sites(rows, |row| row.id)),
-            ("kind", text(rows, |row| row.kind.word().to_owned())),
+            ("kind", text(rows, |row| row.kind.word())),
             ("allocations", numbers(rows, |row| row.allocations)),
             ("requested_bytes", numbers(rows, |row| row.requested.0)),
             (
@@ -182,10 +247,15 @@ impl Row for Site {
             ),
             ("peak_rss_bytes", numbers(rows, |row| row.peak_rss.0)),
             ("first_seen", numbers(rows, |row| row.first_seen.into())),
-            ("label", text(rows, Self::label)),
+            (
+                "label",
+                written_text(rows, |row, to| to.push_str(&row.label())),
+            ),
         ]
     }
+}
 
+impl Stored for Site {
     /// The frames are in a table of their own; the label follows from them and is for queries.
     fn read(file: &File) -> Result<Vec<Self>, String> {
         let kinds = read_text(file, "kind")?;
@@ -213,24 +283,24 @@ impl Row for Site {
     }
 }
 
-impl Row for FrameRow {
+impl Row for Caller<'_> {
     const TABLE: Table = Table::Frames;
 
     fn columns(rows: &[Self]) -> Columns {
         vec![
             ("site", sites(rows, |row| row.site)),
-            ("depth", numbers(rows, |row| row.depth.into())),
-            ("module", text(rows, |row| row.frame.module.clone())),
+            ("depth", numbers(rows, |row| row.depth as u64)),
+            ("module", text(rows, |row| &row.frame.module)),
             (
                 "build_id",
-                optional_text(rows, |row| row.frame.build_id.as_ref()),
+                optional_text(rows, |row| row.frame.build_id.as_deref()),
             ),
             ("offset", numbers(rows, |row| row.frame.offset)),
             (
                 "function",
-                optional_text(rows, |row| row.frame.function.as_ref()),
+                optional_text(rows, |row| row.frame.function.as_deref()),
             ),
-            ("file", optional_text(rows, |row| row.frame.file.as_ref())),
+            ("file", optional_text(rows, |row| row.frame.file.as_deref())),
             (
                 "line",
                 optional_numbers(rows, |row| row.frame.line.map(u64::from)),
@@ -245,17 +315,21 @@ impl Row for FrameRow {
             ),
             (
                 "variable",
-                optional_text(rows, |row| row.frame.variable.as_ref()),
+                optional_text(rows, |row| row.frame.variable.as_deref()),
             ),
         ]
     }
+}
 
+impl Stored for FrameRow {
     fn read(file: &File) -> Result<Vec<Self>, String> {
         let depth = read_small(file, "depth")?;
         let offset = read_numbers(file, "offset")?;
         let line = read_optional_small(file, "line")?;
-        let mut module = read_text(file, "module")?;
-        let mut build_id = read_optional_text(file, "build_id")?;
+        let modules = read_shared_text(file, "module")?;
+        let modules: Option<Vec<Arc<str>>> = modules.into_iter().collect();
+        let modules = modules.ok_or("its column \"module\" has empty rows")?;
+        let mut build_id = read_shared_text(file, "build_id")?;
         let mut function = read_optional_text(file, "function")?;
         let mut source = read_optional_text(file, "file")?;
         // Profiles of the first days lack the columns from here on.
@@ -270,7 +344,7 @@ impl Row for FrameRow {
             site,
             depth: depth[row],
             frame: Frame {
-                module: std::mem::take(&mut module[row]),
+                module: Arc::clone(&modules[row]),
                 build_id: build_id[row].take(),
                 offset: offset[row],
                 function: function[row].take(),
@@ -302,7 +376,9 @@ impl Row for Extent {
             ),
         ]
     }
+}
 
+impl Stored for Extent {
     fn read(file: &File) -> Result<Vec<Self>, String> {
         let process = read_processes(file)?;
         let address = read_numbers(file, "address")?;
@@ -344,7 +420,9 @@ impl Row for Heat {
             ("accesses", numbers(rows, |row| row.accesses.0)),
         ]
     }
+}
 
+impl Stored for Heat {
     fn read(file: &File) -> Result<Vec<Self>, String> {
         let epoch = read_small(file, "epoch")?;
         let process = read_processes(file)?;
@@ -372,7 +450,9 @@ impl Row for Resident {
             ("resident_bytes", numbers(rows, |row| row.bytes.0)),
         ]
     }
+}
 
+impl Stored for Resident {
     fn read(file: &File) -> Result<Vec<Self>, String> {
         let epoch = read_small(file, "epoch")?;
         let resident = read_numbers(file, "resident_bytes")?;
@@ -395,7 +475,9 @@ impl Row for EpochSpan {
             ("span_ns", numbers(rows, |row| row.span.0)),
         ]
     }
+}
 
+impl Stored for EpochSpan {
     fn read(file: &File) -> Result<Vec<Self>, String> {
         let spans = read_numbers(file, "span_ns")?;
         let epochs = read_small(file, "epoch")?.into_iter().zip(spans);
@@ -421,11 +503,13 @@ impl Row for Count {
                 "image",
                 optional_numbers(rows, |row| row.process.map(|p| p.image.into())),
             ),
-            ("name", text(rows, |row| row.name.clone())),
+            ("name", text(rows, |row| &row.name)),
             ("value", numbers(rows, |row| row.value)),
         ]
     }
+}
 
+impl Stored for Count {
     fn read(file: &File) -> Result<Vec<Self>, String> {
         let pid = read_optional_small(file, "pid")?;
         let image = read_optional_small(file, "image")?;
@@ -448,16 +532,18 @@ impl Row for SourceReport {
 
     fn columns(rows: &[Self]) -> Columns {
         vec![
-            ("source", text(rows, |row| row.name.clone())),
+            ("source", text(rows, |row| &row.name)),
             ("taken_samples", numbers(rows, |row| row.taken)),
             ("usable_samples", numbers(rows, |row| row.usable)),
             ("lost_samples", numbers(rows, |row| row.lost)),
             ("cost_ns", numbers(rows, |row| row.cost.0)),
-            ("cost_note", text(rows, |row| row.cost_note.clone())),
-            ("trouble", text(rows, |row| row.warning.clone())),
+            ("cost_note", text(rows, |row| &row.cost_note)),
+            ("trouble", text(rows, |row| &row.warning)),
         ]
     }
+}
 
+impl Stored for SourceReport {
     fn read(file: &File) -> Result<Vec<Self>, String> {
         let taken = read_numbers(file, "taken_samples")?;
         let usable = read_numbers(file, "usable_samples")?;

@@ -13,14 +13,17 @@ use isotherm_model::site::{Site, SiteId};
 use isotherm_sys::files::{Directory, followed_output};
 use tempfile::TempPath;
 
+use parquet::errors::ParquetError;
+
 use crate::backup::ProfileBackup;
 use crate::column;
 use crate::error::Error;
+use crate::frame_files::FrameFiles;
 use crate::layout::{Table, is_temporary, temporary};
 use crate::log::Log;
 use crate::meta;
 use crate::recognition::{is_empty, recognised};
-use crate::tables::{FrameRow, Row};
+use crate::tables::{Caller, Row};
 
 /// What to do with a profile that is at the path already. Anything that is not a profile is left
 /// alone either way.
@@ -54,14 +57,14 @@ pub struct Writer {
     extents: State<BTreeMap<(Process, u64), Extent>>,
     counts: State<Vec<Count>>,
     sources: State<Vec<SourceReport>>,
-    frames: Log<FrameRow>,
-    /// The sites whose frames each file of the frames table holds.
-    framed: Vec<Vec<SiteId>>,
+    frames: FrameFiles,
     heat: Log<Heat>,
     resident: Log<Resident>,
     epochs: Log<EpochSpan>,
     noted_epochs: usize,
     kept_epochs: usize,
+    /// True once the meta data was flushed to the device.
+    meta_is_durable: bool,
     /// What was overwritten, while it can be put back.
     former: Option<ProfileBackup>,
     existing: Existing,
@@ -97,18 +100,23 @@ impl Writer {
             extents: State::default(),
             counts: State::default(),
             sources: State::default(),
-            frames: Log::new(),
-            framed: Vec::new(),
+            frames: FrameFiles::default(),
             heat: Log::new(),
             resident: Log::new(),
             epochs: Log::new(),
             noted_epochs: 0,
             kept_epochs: 0,
+            meta_is_durable: false,
             former,
             existing,
             tells: false,
         };
-        let started = writer.write_meta(Ending::Unknown);
+        // A program waits to be started, and a flush to the device takes a moment: the first epoch does it.
+        let meta = Pending {
+            durable: false,
+            ..writer.meta_file(Ending::Unknown)
+        };
+        let started = writer.replace(&[meta]);
         if started.is_err() && made {
             // Only an empty directory can be removed so; the error at hand is the one to tell.
             let _ = fs::remove_dir(path);
@@ -139,9 +147,7 @@ impl Writer {
 
     fn end(&mut self, ending: Ending, symbolised: &[Site]) -> Result<FinishOutcome, Error> {
         self.note_sites(symbolised);
-        self.flush()?;
-        self.rewrite_frames()?;
-        self.write_meta(ending)?;
+        self.flush(Some(ending))?;
         self.sync()?;
         match self.former.take() {
             Some(former) if self.tells => former.remove(),
@@ -177,8 +183,10 @@ impl Writer {
         let mut new = Vec::new();
         for site in sites {
             let known = self.sites.now.get(&site.id);
-            if known.is_none() && !site.frames.is_empty() {
-                new.push(site.id);
+            match known {
+                None if !site.frames.is_empty() => new.push((site.id, site.frames.len())),
+                Some(known) if known.frames != site.frames => self.frames.renamed(site.id),
+                _ => {}
             }
             let peak_rss = known.map_or(site.peak_rss, |known| known.peak_rss.max(site.peak_rss));
             let site = Site {
@@ -190,24 +198,16 @@ impl Writer {
                 self.sites.dirty = true;
             }
         }
-        self.note_frames(new);
+        self.frames.push(new);
     }
 
-    fn note_frames(&mut self, new: Vec<SiteId>) {
-        let rows: Vec<_> = new.iter().flat_map(|id| self.frames_of(*id)).collect();
-        self.frames.push(rows);
-        self.framed
-            .resize_with(self.frames.number() as usize + 1, Vec::new);
-        self.framed[self.frames.number() as usize].extend(new);
-    }
-
-    fn frames_of(&self, id: SiteId) -> impl Iterator<Item = FrameRow> + use<> {
-        let frames = self.sites.now.get(&id).map(|site| site.frames.clone());
-        let frames = frames.unwrap_or_default();
-        (0..frames.len()).map(move |depth| FrameRow {
+    fn callers(&self, id: SiteId) -> impl Iterator<Item = Caller<'_>> {
+        let site = self.sites.now.get(&id).into_iter();
+        let frames = site.flat_map(|site| site.frames.iter().enumerate());
+        frames.map(move |(depth, frame)| Caller {
             site: id,
-            depth: depth as u32,
-            frame: frames[depth].clone(),
+            depth,
+            frame,
         })
     }
 
@@ -237,29 +237,16 @@ impl Writer {
         }
     }
 
-    /// Writes all that is not on disk yet, the commit record last. What fails stays pending and is
-    /// tried again with the next epoch.
-    fn flush(&mut self) -> Result<(), Error> {
-        let mut files = Vec::new();
-        if self.sites.dirty {
-            let rows: Vec<_> = self.sites.now.values().cloned().collect();
-            files.push(self.encoded(Table::Sites.file(0), &rows)?);
+    /// Writes all that is not on disk yet, the commit record last, and then the ending. What fails stays
+    /// pending and is tried again with the next epoch.
+    fn flush(&mut self, ending: Option<Ending>) -> Result<(), Error> {
+        let mut files = self.pending();
+        if ending.is_some() || !self.meta_is_durable {
+            files.push(self.meta_file(ending.unwrap_or(Ending::Unknown)));
         }
-        if self.extents.dirty {
-            let rows: Vec<_> = self.extents.now.values().copied().collect();
-            files.push(self.encoded(Table::Extents.file(0), &rows)?);
-        }
-        if self.counts.dirty {
-            files.push(self.encoded(Table::Counts.file(0), &self.counts.now)?);
-        }
-        if self.sources.dirty {
-            files.push(self.encoded(Table::Sources.file(0), &self.sources.now)?);
-        }
-        files.extend(self.pending(&self.frames)?);
-        files.extend(self.pending(&self.heat)?);
-        files.extend(self.pending(&self.resident)?);
-        files.extend(self.pending(&self.epochs)?);
         self.replace(&files)?;
+        drop(files);
+        self.meta_is_durable = true;
         self.sites.dirty = false;
         self.extents.dirty = false;
         self.counts.dirty = false;
@@ -272,38 +259,43 @@ impl Writer {
         Ok(())
     }
 
-    fn pending<R: Row>(&self, log: &Log<R>) -> Result<Option<Encoded>, Error> {
-        log.pending()
-            .map(|(file, rows)| self.encoded(file, rows))
-            .transpose()
-    }
-
-    /// Replaces each file of the frames table by one that holds the same sites' frames as known
-    /// now.
-    fn rewrite_frames(&self) -> Result<(), Error> {
-        for (number, sites) in self.framed.iter().enumerate() {
-            let rows: Vec<_> = sites.iter().flat_map(|id| self.frames_of(*id)).collect();
-            if !rows.is_empty() {
-                let file = Table::Frames.file(number as u32);
-                self.replace(&[self.encoded(file, &rows)?])?;
-            }
+    /// The files that differ from what is on disk, in the order in which they are to appear there.
+    fn pending(&self) -> Vec<Pending<'_>> {
+        let mut files = Vec::new();
+        if self.sites.dirty {
+            let sites = self.sites.now.values();
+            files.push(Pending::new(Table::Sites.file(0), move || {
+                sites.clone().collect()
+            }));
         }
-        Ok(())
-    }
-
-    fn write_meta(&self, ending: Ending) -> Result<(), Error> {
-        let rows = meta::rows(&self.meta, ending);
-        self.replace(&[self.encoded(Table::Meta.file(0), &rows)?])
-    }
-
-    fn encoded<R: Row>(&self, file: String, rows: &[R]) -> Result<Encoded, Error> {
-        match column::encode(R::TABLE, R::columns(rows)) {
-            Ok(bytes) => Ok(Encoded { file, bytes }),
-            Err(e) => Err(self.failed(self.path.join(file), io::Error::other(e))),
+        if self.extents.dirty {
+            let extents = self.extents.now.values();
+            files.push(Pending::new(Table::Extents.file(0), move || {
+                extents.clone().copied().collect()
+            }));
         }
+        if self.counts.dirty {
+            files.push(Pending::of(Table::Counts.file(0), &self.counts.now));
+        }
+        if self.sources.dirty {
+            files.push(Pending::of(Table::Sources.file(0), &self.sources.now));
+        }
+        files.extend(self.frames.pending().map(|(file, sites)| {
+            Pending::new(file, move || {
+                sites.iter().flat_map(|id| self.callers(*id)).collect()
+            })
+        }));
+        files.extend(Pending::last(&self.heat));
+        files.extend(Pending::last(&self.resident));
+        files.extend(Pending::last(&self.epochs));
+        files
     }
 
-    fn replace(&self, files: &[Encoded]) -> Result<(), Error> {
+    fn meta_file(&self, ending: Ending) -> Pending<'_> {
+        Pending::new(Table::Meta.file(0), move || meta::rows(&self.meta, ending))
+    }
+
+    fn replace(&self, files: &[Pending<'_>]) -> Result<(), Error> {
         replace(&self.directory.path(), files)
             .map_err(|(file, source)| self.failed(self.path.join(file), source))
     }
@@ -322,7 +314,7 @@ impl Recorder for Writer {
 
     fn record(&mut self, segment: &Segment) -> Result<(), Error> {
         self.note(segment);
-        self.flush()?;
+        self.flush(None)?;
         if self.tells
             && self.existing == Existing::Overwrite
             && let Some(former) = self.former.take()
@@ -338,6 +330,12 @@ impl Recorder for Writer {
         }
         Ok(())
     }
+
+    /// Only notes it: a short run has one epoch, whose tables would all be written twice within a moment.
+    fn record_last(&mut self, segment: &Segment) -> Result<(), Error> {
+        self.note(segment);
+        Ok(())
+    }
 }
 
 impl Drop for Writer {
@@ -349,10 +347,37 @@ impl Drop for Writer {
     }
 }
 
-/// A file to be.
-struct Encoded {
+/// A file to be, and what makes its bytes: on a thread of its own, as the tables of sites and frames take
+/// some milliseconds each.
+struct Pending<'a> {
     file: String,
-    bytes: Vec<u8>,
+    /// True where it is flushed to the device before it gets its name.
+    durable: bool,
+    encode: Box<dyn Fn() -> Result<Vec<u8>, ParquetError> + Sync + 'a>,
+}
+
+impl<'a> Pending<'a> {
+    /// A file of rows that are made when it is encoded.
+    fn new<R: Row>(file: String, rows: impl Fn() -> Vec<R> + Sync + 'a) -> Self {
+        Self {
+            file,
+            durable: true,
+            encode: Box::new(move || column::encode(R::TABLE, R::columns(&rows()))),
+        }
+    }
+
+    fn of<R: Row + Sync>(file: String, rows: &'a [R]) -> Self {
+        Self {
+            file,
+            durable: true,
+            encode: Box::new(|| column::encode(R::TABLE, R::columns(rows))),
+        }
+    }
+
+    /// The last file of a log, where rows were added.
+    fn last<R: Row + Sync>(log: &'a Log<R>) -> Option<Self> {
+        log.pending().map(|(file, rows)| Self::of(file, rows))
+    }
 }
 
 /// Mode of a table before the process's umask, as of any new file.
@@ -365,7 +390,7 @@ const TABLE_MODE: u32 = 0o666;
 ///
 /// They are written at the same time, because flushing one after the other costs a turn of the file
 /// system's journal each (8 ms on a virtual disk, so 50 ms for an epoch), and together one for all.
-fn replace(directory: &Path, files: &[Encoded]) -> Result<(), (String, io::Error)> {
+fn replace(directory: &Path, files: &[Pending<'_>]) -> Result<(), (String, io::Error)> {
     let written: Vec<io::Result<TempPath>> = std::thread::scope(|scope| {
         let writers: Vec<_> = files
             .iter()
@@ -395,16 +420,19 @@ fn replace(directory: &Path, files: &[Encoded]) -> Result<(), (String, io::Error
     Ok(())
 }
 
-/// A file that is whole and on the device, under a random name that did not exist before.
-fn written(directory: &Path, file: &Encoded) -> io::Result<TempPath> {
+/// A file that is whole and, where it is to be durable, on the device, under a random name that did not exist before.
+fn written(directory: &Path, file: &Pending<'_>) -> io::Result<TempPath> {
+    let bytes = (file.encode)().map_err(io::Error::other)?;
     let (begin, end) = temporary(&file.file);
     let mut out = tempfile::Builder::new()
         .prefix(&begin)
         .suffix(end)
         .permissions(Permissions::from_mode(TABLE_MODE))
         .tempfile_in(directory)?;
-    out.write_all(&file.bytes)?;
-    out.as_file().sync_data()?;
+    out.write_all(&bytes)?;
+    if file.durable {
+        out.as_file().sync_data()?;
+    }
     Ok(out.into_temp_path())
 }
 

@@ -41,6 +41,24 @@ fn a_profile_reads_as_it_was_recorded() {
 }
 
 #[test]
+fn the_last_epoch_is_written_with_the_end_and_not_before() {
+    let scratch = Scratch::new("last-epoch");
+    let path = scratch.path("a.iso");
+    let mut expected = Profile::new(meta(&mut Random(3)));
+    let mut writer = Writer::create(&path, &expected.meta, Existing::Refuse).unwrap();
+    let (first, last) = (segment(3, 0, 40), segment(3, 1, 40));
+    writer.record(&first).unwrap();
+    expected.absorb(first);
+    writer.record_last(&last).unwrap();
+    assert_eq!(read(&path).unwrap().0, expected);
+    assert_eq!(writer.kept_epochs(), 1);
+    expected.absorb(last);
+    expected.ending = Ending::Exited(0);
+    writer.finish(expected.ending, &[]).unwrap();
+    assert_eq!(read(&path).unwrap(), (expected, vec![]));
+}
+
+#[test]
 fn a_long_run_makes_few_files() {
     let scratch = Scratch::new("files");
     let path = scratch.path("a.iso");

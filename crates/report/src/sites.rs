@@ -178,7 +178,7 @@ fn caller(frame: &Frame) -> SiteCaller {
         line: frame.line,
         column: frame.column,
         variable: frame.variable.clone(),
-        module: frame.module.clone(),
+        module: frame.module.to_string(),
         offset: format!("0x{:x}", frame.offset),
     }
 }

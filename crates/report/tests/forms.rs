@@ -224,7 +224,7 @@ fn huge() -> Profile {
         ..Meta::default()
     });
     let frame = Frame {
-        module: "m".repeat(5_000),
+        module: "m".repeat(5_000).into(),
         function: Some("std::vector<T>::".repeat(300)),
         file: Some("/src".repeat(1_000)),
         line: Some(1),

@@ -261,7 +261,9 @@ impl Cache {
         self.busy = false;
     }
 
-    /// The context of an allocation, which is one of its hits. Finds it in the cache, or unwinds.
+    /// The context of an allocation, which is one of its hits. Finds it in the cache, or unwinds. Inlined, as all
+    /// between the hook and the unwinder: each frame of ours is unwound as well.
+    #[inline(always)]
     fn find(&mut self, config: &Config, caller: Caller) -> &mut Way {
         let (key, set) = key_of(caller);
         let Some(place) = self.place_of(caller, key, set) else {
@@ -338,7 +340,7 @@ impl Cache {
     }
 
     /// Unwinds, and remembers what was found.
-    #[cold]
+    #[inline(always)]
     fn miss(&mut self, config: &Config, caller: Caller, key: u64, set: usize) -> &mut Way {
         self.begin();
         session::count(SessionCounter::ContextMisses, 1);

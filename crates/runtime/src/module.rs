@@ -5,7 +5,7 @@
 //! within it, is a leaf, and guards only the appending of records.
 
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use isotherm_abi::session::{ModuleRecord, NO_MODULE};
 
@@ -22,6 +22,9 @@ static GENERATION: AtomicU64 = AtomicU64::new(0);
 static SEEN: [AtomicU64; MODULES_MAX] = [const { AtomicU64::new(0) }; MODULES_MAX];
 /// First address of each module; 0 for one that was unloaded.
 static STARTS: [AtomicUsize; MODULES_MAX] = [const { AtomicUsize::new(0) }; MODULES_MAX];
+/// The module that was found last. Callers lie in few modules, and the program itself, which holds most of them, is
+/// the oldest of a hundred.
+static RECENT: AtomicU32 = AtomicU32::new(0);
 static LOCK: Lock = Lock::new();
 /// Whether the module's allocations may be unwound.
 static OPAQUE: [AtomicU8; MODULES_MAX] = [const { AtomicU8::new(0) }; MODULES_MAX];
@@ -57,22 +60,26 @@ fn marked(address: usize, mark: u8) -> bool {
     module != NO_MODULE && OPAQUE[module as usize].load(Ordering::Relaxed) == mark
 }
 
-/// Looks through the known modules, the youngest first.
+/// Looks at the module that was found last, and then through the known ones, the youngest first.
 fn find(address: usize) -> u32 {
     let Some(private) = tables::private() else {
         return NO_MODULE;
     };
     let count = private.header().module_count.load(Ordering::Acquire);
-    (0..count)
-        .rev()
-        .find(|&index| {
-            let start = STARTS[index as usize].load(Ordering::Relaxed);
-            // SAFETY: records below the count are filled.
-            start != 0
-                && start <= address
-                && address < unsafe { (*private.module(index)).end } as usize
-        })
-        .unwrap_or(NO_MODULE)
+    let holds = |&index: &u32| {
+        let start = STARTS[index as usize].load(Ordering::Relaxed);
+        // SAFETY: records below the count are filled.
+        start != 0 && start <= address && address < unsafe { (*private.module(index)).end } as usize
+    };
+    let recent = RECENT.load(Ordering::Relaxed);
+    if recent < count && holds(&recent) {
+        return recent;
+    }
+    let Some(found) = (0..count).rev().find(holds) else {
+        return NO_MODULE;
+    };
+    RECENT.store(found, Ordering::Relaxed);
+    found
 }
 
 /// The name of a module, and the bias that its addresses have.

@@ -129,7 +129,10 @@ fn take_room(session: &Session, granule: u64) -> Option<()> {
         return None;
     };
     match fs::fallocate(&file, FallocateFlags::KEEP_SIZE, start, bytes) {
-        Ok(()) => Some(()),
+        Ok(()) => {
+            session.touch(start, bytes);
+            Some(())
+        }
         Err(error) => {
             give_up(Unpublished::of(error));
             None

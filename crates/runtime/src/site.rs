@@ -15,26 +15,91 @@ use crate::session;
 use crate::tables::{self, Tables, part};
 use crate::unwind::Context;
 
-/// Slots of the index from names to sites: twice the sites, so that a search is short.
-const INDEX_SLOTS: usize = 1 << 21;
+/// Slots of the first index from names to sites. Names are hashes, so that ten thousand of them would touch each page of
+/// an index for a million sites, and a page fault for each page: it grows instead.
+const FIRST_SLOTS: usize = 1 << 12;
+/// Records of sites whose pages are taken at once.
+const BATCH_BYTES: u64 = 64 << 10;
 
 /// Stands for "no record was free"; such a site stays in the shared arena.
 pub(crate) const NO_SITE: u32 = (1 << 20) - 1;
 
 static LOCK: Lock = Lock::new();
-/// Site + 1 in the slot that its name leads to, or the next.
-static INDEX: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
+/// Begins with the number of slots, a power of two. A former one stays mapped, for threads that look at it: together
+/// they take as much as the last.
+static INDEX: AtomicPtr<usize> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The slots of an index: site + 1 in the slot that its name leads to, or the next.
+#[derive(Clone, Copy)]
+struct Index(&'static [AtomicU32]);
+
+impl Index {
+    /// An index without sites.
+    fn fresh(slots: usize) -> memory::Result<*mut usize> {
+        let bytes = size_of::<usize>() + slots * size_of::<AtomicU32>();
+        let base = core::ptr::with_exposed_provenance_mut::<usize>(memory::fresh(bytes)?);
+        // SAFETY: the memory is fresh, and long enough.
+        unsafe { base.write(slots) };
+        Ok(base)
+    }
+
+    /// The slots of the index at `base`.
+    ///
+    /// # Safety
+    /// [`Index::fresh`] made it.
+    unsafe fn at(base: *mut usize) -> Self {
+        // SAFETY: as many slots as the first word says follow it and stay mapped; they are atomics.
+        Self(unsafe { core::slice::from_raw_parts(base.add(1).cast(), *base) })
+    }
+
+    fn current() -> Self {
+        // SAFETY: `start` stored an index, before there was a site to look for; others replaced it.
+        unsafe { Self::at(INDEX.load(Ordering::Acquire)) }
+    }
+
+    /// The site with this name, or the slot where it belongs. Half of the slots at least are free.
+    fn find(self, private: &Tables, hash: u64) -> Result<u32, usize> {
+        let mask = self.0.len() - 1;
+        let mut slot = hash as usize & mask;
+        loop {
+            let site = self.0[slot].load(Ordering::Acquire);
+            if site == 0 {
+                return Err(slot);
+            }
+            if private.site(site - 1).hash.load(Ordering::Relaxed) == hash {
+                return Ok(site - 1);
+            }
+            slot = (slot + 1) & mask;
+        }
+    }
+
+    /// The index that has room for a further site: twice as large where half of the slots are used. The caller
+    /// holds the lock.
+    fn with_room(private: &Tables, sites: u32) -> memory::Result<Self> {
+        let now = Self::current();
+        if (sites as usize + 1) * 2 <= now.0.len() {
+            return Ok(now);
+        }
+        let base = Self::fresh(now.0.len() * 2)?;
+        // SAFETY: it was just made.
+        let larger = unsafe { Self::at(base) };
+        for site in 0..sites {
+            let hash = private.site(site).hash.load(Ordering::Relaxed);
+            if let Err(slot) = larger.find(private, hash) {
+                larger.0[slot].store(site + 1, Ordering::Relaxed);
+            }
+        }
+        INDEX.store(base, Ordering::Release);
+        Ok(larger)
+    }
+}
 
 /// Makes the index. Called once, at start.
 ///
 /// # Errors
 /// The kernel has no address space for it.
 pub(crate) fn start() -> memory::Result<()> {
-    let base = memory::fresh(INDEX_SLOTS * size_of::<AtomicU32>())?;
-    INDEX.store(
-        core::ptr::with_exposed_provenance_mut(base),
-        Ordering::Release,
-    );
+    INDEX.store(Index::fresh(FIRST_SLOTS)?, Ordering::Release);
     Ok(())
 }
 
@@ -61,7 +126,7 @@ pub(crate) fn named(hash: u64, context: &Context, kind: SiteHashKind) -> u32 {
     let Some(private) = tables::private() else {
         return NO_SITE;
     };
-    if let Ok(site) = find(private, hash) {
+    if let Ok(site) = Index::current().find(private, hash) {
         return site;
     }
     // Modules are looked up before the lock is taken: the loader's lock comes first.
@@ -70,27 +135,10 @@ pub(crate) fn named(hash: u64, context: &Context, kind: SiteHashKind) -> u32 {
     let Some(_guard) = LOCK.lock() else {
         return NO_SITE;
     };
-    match find(private, hash) {
-        Ok(site) => site,
-        Err(slot) => insert(private, hash, slot, &record),
-    }
-}
-
-/// The site with this name, or the index slot where it belongs.
-fn find(private: &Tables, hash: u64) -> Result<u32, usize> {
-    let index = INDEX.load(Ordering::Acquire);
-    let mut slot = hash as usize & (INDEX_SLOTS - 1);
-    loop {
-        // SAFETY: the index has this many slots.
-        let site = unsafe { &*index.add(slot) }.load(Ordering::Acquire);
-        if site == 0 {
-            return Err(slot);
-        }
-        if private.site(site - 1).hash.load(Ordering::Relaxed) == hash {
-            return Ok(site - 1);
-        }
-        slot = (slot + 1) & (INDEX_SLOTS - 1);
-    }
+    // Another thread may have made it meanwhile.
+    Index::current()
+        .find(private, hash)
+        .unwrap_or_else(|_| insert(private, hash, &record))
 }
 
 /// A record with the frames of the context and no name yet.
@@ -124,12 +172,15 @@ fn describe(context: &Context, kind: SiteHashKind) -> SiteRecord {
 }
 
 /// Appends a site; the caller holds the lock.
-fn insert(private: &Tables, hash: u64, slot: usize, record: &SiteRecord) -> u32 {
+fn insert(private: &Tables, hash: u64, record: &SiteRecord) -> u32 {
     let site = private.header().site_count.load(Ordering::Relaxed);
-    if site >= private.layout().site_slots.min(NO_SITE) {
+    let has_record = site < private.layout().site_slots.min(NO_SITE);
+    let index = Index::with_room(private, site).ok();
+    let Some(index) = index.filter(|_| has_record) else {
         session::count(SessionCounter::SitesLost, 1);
         return NO_SITE;
-    }
+    };
+    take_pages(private, site);
     let write = |tables: &Tables| {
         // SAFETY: the place lies within the tables and is not published; the record holds only
         // integers, so a bitwise copy is a value.
@@ -144,10 +195,22 @@ fn insert(private: &Tables, hash: u64, slot: usize, record: &SiteRecord) -> u32 
     if let Some(session) = session::writable(offset(private, site), SITE_BYTES) {
         write(session);
     }
-    // SAFETY: the slot lies within the index.
-    let place = unsafe { &*INDEX.load(Ordering::Acquire).add(slot) };
-    place.store(site + 1, Ordering::Release);
+    if let Err(slot) = index.find(private, hash) {
+        index.0[slot].store(site + 1, Ordering::Release);
+    }
     site
+}
+
+/// Takes the pages of a batch of records with the first of them. The session's are taken with their room.
+fn take_pages(private: &Tables, site: u32) {
+    let start = offset(private, site);
+    let before = start.saturating_sub(SITE_BYTES);
+    if site == 0 || start / BATCH_BYTES != before / BATCH_BYTES {
+        let end = start.next_multiple_of(BATCH_BYTES).max(start + SITE_BYTES);
+        let end = end.min(private.offset(part::ARENAS));
+        let page = start & !(memory::PAGE_BYTES as u64 - 1);
+        private.touch(page, end - page);
+    }
 }
 
 /// Bytes of a record.
@@ -277,4 +340,36 @@ pub(crate) fn before_fork() {
 /// Releases the lock after a fork, in parent and child.
 pub(crate) fn after_fork() {
     LOCK.release();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FIRST_SLOTS, Index, start};
+    use crate::tables::{Tables, part};
+    use core::sync::atomic::Ordering;
+    use isotherm_abi::session::SessionLayout;
+    use isotherm_sys::memory;
+
+    #[test]
+    fn each_site_is_found_however_often_the_index_grew() {
+        let layout = SessionLayout::for_pool(1 << 30);
+        let base = memory::fresh(layout.offsets()[part::END] as usize).unwrap();
+        // SAFETY: the memory is fresh, zeroed and as long as the layout says.
+        let tables = unsafe { Tables::at(base, layout) };
+        let sites = 4 * FIRST_SLOTS as u32;
+        let name = |site: u32| u64::from(site + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        start().unwrap();
+        for site in 0..sites {
+            let index = Index::with_room(&tables, site).unwrap();
+            let slot = index.find(&tables, name(site)).unwrap_err();
+            tables.site(site).hash.store(name(site), Ordering::Relaxed);
+            index.0[slot].store(site + 1, Ordering::Relaxed);
+        }
+        let index = Index::current();
+        assert_eq!(index.0.len(), 8 * FIRST_SLOTS);
+        for site in 0..sites {
+            assert_eq!(index.find(&tables, name(site)), Ok(site));
+        }
+        assert!(index.find(&tables, name(sites)).is_err());
+    }
 }

@@ -71,7 +71,9 @@ struct Walk {
     skipped: usize,
 }
 
-/// Up to `wanted` callers. At least the direct one, if its address is known.
+/// Up to `wanted` callers. At least the direct one, if its address is known. Inlined: its own frame would be
+/// unwound first.
+#[inline(always)]
 pub(crate) fn unwind(caller: Caller, wanted: usize) -> Context {
     let mut alone = Context {
         addresses: [0; MAX_DEPTH],

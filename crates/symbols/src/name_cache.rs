@@ -87,8 +87,12 @@ impl NameCache {
             return;
         }
         if let Some(path) = self.path(build_id) {
+            let is_new = !path.exists();
             let _ = self.replace(&path, &text);
-            self.keep_small();
+            // A look at each file of the folder takes longer than to write one that is there already.
+            if is_new {
+                self.keep_small();
+            }
         }
     }
 

@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use isotherm_model::site::{Frame, SiteId};
 
@@ -29,8 +30,8 @@ pub struct NamedSite {
 /// The sites of a program that the compiler pass built, by place.
 #[derive(Debug)]
 pub struct NamedSites {
-    module: String,
-    build_id: Option<String>,
+    module: Arc<str>,
+    build_id: Option<Arc<str>>,
     sites: BTreeMap<u64, CompiledSite>,
     contexts: Contexts,
     /// Addresses of records by line and column.
@@ -48,11 +49,11 @@ impl NamedSites {
         let sites = compiled_sites::read(program)?;
         let contexts = cloned_contexts::read(program);
         let module = program.display().to_string();
-        Ok(Self::new(module, build_id(program), sites, contexts))
+        Ok(Self::new(&module, build_id(program), sites, contexts))
     }
 
     fn new(
-        module: String,
+        module: &str,
         build_id: Option<String>,
         sites: BTreeMap<u64, CompiledSite>,
         contexts: Contexts,
@@ -68,8 +69,8 @@ impl NamedSites {
             by_site.entry(context.site).or_default().push(context);
         }
         Self {
-            module,
-            build_id,
+            module: module.into(),
+            build_id: build_id.map(Into::into),
             sites,
             contexts,
             by_place,
@@ -228,7 +229,7 @@ mod tests {
     fn sites(records: Vec<CompiledSite>) -> NamedSites {
         let records = records.into_iter().map(|site| (site.address, site));
         let records: BTreeMap<u64, CompiledSite> = records.collect();
-        NamedSites::new("app".to_owned(), None, records, Contexts::default())
+        NamedSites::new("app", None, records, Contexts::default())
     }
 
     const FILE: &str = "/home/me/app/src/make.c";

@@ -38,7 +38,7 @@ pub struct SourceCall {
 #[derive(Debug, Default)]
 pub struct Symbols {
     symbolizer: Symbolizer,
-    known: HashMap<(String, u64), AddressName>,
+    known: HashMap<(Arc<str>, u64), AddressName>,
     cache: Option<NameCache>,
 }
 
@@ -60,7 +60,7 @@ impl Symbols {
 
     /// Fills in what can be found for frames that have no function yet.
     pub fn symbolise(&mut self, sites: &mut [Site]) {
-        let mut wanted: HashMap<&str, Module<'_>> = HashMap::new();
+        let mut wanted: HashMap<&Arc<str>, Module<'_>> = HashMap::new();
         for frame in sites.iter().flat_map(|site| site.frames.iter()) {
             let key = (frame.module.clone(), frame.offset);
             if frame.function.is_some() || frame.module.is_empty() || self.known.contains_key(&key)
@@ -78,7 +78,7 @@ impl Symbols {
             let keys = module
                 .offsets
                 .iter()
-                .map(|offset| (path.to_owned(), *offset));
+                .map(|offset| (Arc::clone(path), *offset));
             self.known.extend(keys.zip(found));
         }
         let frames = sites
@@ -137,8 +137,12 @@ impl Symbols {
                 build_id: module.build_id,
             };
             let found = self.look_up(path, &missing);
+            let is_news = found.iter().any(|found| found.function.is_some());
             names.extend(missing.offsets.iter().copied().zip(found));
-            cache.write(build_id, &names);
+            // What has no name is not kept: it may be found later.
+            if is_news {
+                cache.write(build_id, &names);
+            }
         }
         let found = module.offsets.iter().map(|offset| names.remove(offset));
         found.map(Option::unwrap_or_default).collect()
@@ -317,9 +321,9 @@ mod tests {
     fn site(module: &str, offset: u64, build_id: Option<&str>) -> Site {
         Site {
             frames: vec![Frame {
-                module: module.to_owned(),
+                module: module.into(),
                 offset,
-                build_id: build_id.map(str::to_owned),
+                build_id: build_id.map(Into::into),
                 ..Frame::default()
             }]
             .into(),

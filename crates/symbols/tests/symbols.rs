@@ -18,7 +18,7 @@ fn a_call_is_named_by_function_file_and_line() {
     let text = String::from_utf8(output.stdout).expect("text");
     let offset = u64::from_str_radix(text.trim(), 16).expect("an offset");
     let frame = Frame {
-        module: program.to_str().expect("a path").to_owned(),
+        module: program.to_str().expect("a path").into(),
         offset,
         ..Frame::default()
     };

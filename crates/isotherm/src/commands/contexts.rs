@@ -129,7 +129,7 @@ fn worth<'a>(sites: &'a [Site], accesses: &BTreeMap<SiteId, Accesses>) -> Vec<Wo
     let described = |site: &&Site| site.kind == SiteKind::Described;
     for site in sites.iter().filter(described) {
         if let Some(frame) = site.frames.first() {
-            let place = (frame.module.as_str(), frame.offset);
+            let place = (&*frame.module, frame.offset);
             by_place.entry(place).or_default().push(site);
         }
     }
@@ -172,7 +172,7 @@ mod tests {
 
     fn context(id: u64, site: u64, rss: u64, caller: &str) -> Site {
         let frame = |offset, function: &str| Frame {
-            module: "app".to_owned(),
+            module: "app".into(),
             offset,
             function: Some(function.to_owned()),
             ..Frame::default()

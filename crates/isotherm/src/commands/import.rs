@@ -139,7 +139,10 @@ impl Code {
         let mut calls = Vec::new();
         let mut frames = Vec::new();
         for frame in site.frames.iter() {
-            let module = frame.build_id.as_ref().and_then(|id| self.modules.get(id));
+            let module = frame
+                .build_id
+                .as_deref()
+                .and_then(|id| self.modules.get(id));
             let known = module.and_then(|module| Some((module, module.calls.get(&frame.offset)?)));
             let Some((module, known)) = known else {
                 continue;
@@ -147,7 +150,7 @@ impl Code {
             let known = known.iter().filter(|call| !is_allocator(call));
             calls.extend(known.clone().cloned());
             frames.extend(known.map(|call| Frame {
-                module: module.path.display().to_string(),
+                module: module.path.display().to_string().into(),
                 function: Some(call.function.clone()),
                 file: Some(call.file.clone()).filter(|file| !file.is_empty()),
                 line: call.line,
@@ -182,7 +185,7 @@ fn with_modules(site: &Site) -> Site {
         frame.module = frame
             .build_id
             .as_deref()
-            .map_or(String::new(), |id| format!("build-id {id}"));
+            .map_or_else(Arc::default, |id| format!("build-id {id}").into());
     }
     site
 }

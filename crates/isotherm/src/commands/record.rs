@@ -43,18 +43,24 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     let mut diagnostics = Diagnostics::default();
     let mut totals = Totals::default();
     let hear = |report, last| {
-        if let Some(segment) = diagnostics.hear(report, last, console) {
-            totals.add(&segment);
-            naming.look_up(&segment);
-        }
+        let segment = diagnostics.hear(report, last, console)?;
+        totals.add(&segment);
+        Some(segment)
     };
     let never = |_: &Running| false;
-    let ended = recording::watch(&mut step, &mut running, observing.epoch, never, hear)?;
+    let ended = recording::watch(
+        &mut step,
+        &mut running,
+        observing.epoch,
+        &mut naming,
+        never,
+        hear,
+    )?;
     let status = match ended {
         Some(status) => status,
         None => running.until_end()?,
     };
-    launch::warn_of(&SessionSummary::read(&session), console);
+    launch::warn_of(&SessionSummary::without_sites(&session), console);
     let progress = console.progress("naming the sites");
     let sites = recording::named(&step, naming);
     progress.finish_and_clear();

@@ -170,6 +170,13 @@ impl Recorder for Sink {
             }
         }
     }
+
+    fn record_last(&mut self, segment: &Segment) -> Result<(), Self::Error> {
+        match self {
+            Self::File(writer) => writer.record_last(segment),
+            Self::Memory(_) => self.record(segment),
+        }
+    }
 }
 
 fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
@@ -204,12 +211,9 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
         &mut step,
         &mut running,
         observing.epoch,
+        &mut naming,
         |running| args.undo && running.interrupted().is_some(),
-        |report, last| {
-            if let Some(segment) = diagnostics.hear(report, last, console) {
-                naming.look_up(&segment);
-            }
-        },
+        |report, last| diagnostics.hear(report, last, console),
     )?;
     // Processes that run on, the program or its children, get their memory back on its original nodes.
     step.executor.inner.undo(console);

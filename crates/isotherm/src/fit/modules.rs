@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use isotherm_model::calls::{Call, Callee, FunctionCalls};
 use isotherm_model::plan::Plan;
@@ -11,7 +12,7 @@ use isotherm_symbols::resolver::build_id;
 use isotherm_symbols::{calls, cloned_contexts, compiled_sites};
 
 /// A module as frames name it: path and build-id.
-type Key = (String, Option<String>);
+type Key = (Arc<str>, Option<Arc<str>>);
 
 /// The current state of a plan's modules.
 pub(super) struct Modules {
@@ -23,7 +24,7 @@ pub(super) struct Modules {
 /// A module that was rebuilt.
 struct Changed {
     path: PathBuf,
-    build_id: Option<String>,
+    build_id: Option<Arc<str>>,
     /// Its calls by the return addresses in the former build.
     matched: BTreeMap<u64, MatchedCall>,
     /// The sites that the compiler named, by their locations in the former build.
@@ -60,7 +61,7 @@ impl Modules {
             let now = build_id(&path);
             // The runtime keeps 32 bytes of a build-id.
             let is_same = match (&key.1, &now) {
-                (Some(former), Some(now)) => now.starts_with(former.as_str()),
+                (Some(former), Some(now)) => now.starts_with(&**former),
                 _ => false,
             };
             if !is_same {
@@ -79,7 +80,7 @@ impl Modules {
         };
         let matched = changed.matched.get(&frame.offset)?;
         let place = |offset: &u64| Frame {
-            module: changed.path.display().to_string(),
+            module: changed.path.display().to_string().into(),
             build_id: changed.build_id.clone(),
             offset: *offset,
             ..frame.clone()
@@ -149,7 +150,7 @@ impl Changed {
         let named = described_functions(records);
         let mut changed = Self {
             path,
-            build_id,
+            build_id: build_id.map(Into::into),
             matched: BTreeMap::new(),
             described: BTreeMap::new(),
             has_functions: !now.is_empty() || !named.is_empty(),

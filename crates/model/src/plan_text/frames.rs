@@ -113,8 +113,8 @@ pub(super) fn frames(
             text.map(|text| line.number(name, text)).transpose()
         };
         let frame = Frame {
-            module: module.clone(),
-            build_id: build_id.clone(),
+            module: module.as_str().into(),
+            build_id: build_id.as_deref().map(Into::into),
             offset,
             function,
             file,

@@ -458,6 +458,7 @@ prop_compose! {
     ) -> Frame {
         let [build_id, function, file, variable] = words;
         let [line, column, function_line] = numbers;
+        let (module, build_id) = (module.into(), build_id.map(Into::into));
         Frame { module, build_id, offset, function, file, line, column, function_line, variable }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::mem::{offset_of, size_of};
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use isotherm_abi::MAX_DEPTH;
 use isotherm_abi::session::{FrameRecord, ModuleRecord, NO_MODULE, SiteRecord};
@@ -23,9 +24,9 @@ const BLOCK_BYTES: usize = 256 << 10;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Module {
     /// Its path.
-    pub path: String,
+    pub path: Arc<str>,
     /// Its GNU build-id in hexadecimal, if it has one.
-    pub build_id: Option<String>,
+    pub build_id: Option<Arc<str>>,
 }
 
 /// Numbers of a site that only grow (but for `arena`, which changes once).
@@ -122,7 +123,7 @@ impl SessionFile {
             |_, record| found.push(module(record)),
         )?;
         for (build_id, path_offset, path_bytes) in found {
-            let path = self.read_text(path_offset, path_bytes)?;
+            let path = self.read_text(path_offset, path_bytes)?.into();
             known.push(Module { path, build_id });
         }
         Ok(())
@@ -147,13 +148,26 @@ impl SessionFile {
     pub fn read_sites(
         &self,
         progress: &Progress,
+        take: impl FnMut(u64, SessionSite),
+    ) -> Result<(), SessionError> {
+        self.read_sites_from(0, progress, take)
+    }
+
+    /// As [`Self::read_sites`], of the sites from number `first` on.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_sites_from(
+        &self,
+        first: u64,
+        progress: &Progress,
         mut take: impl FnMut(u64, SessionSite),
     ) -> Result<(), SessionError> {
         let bytes = size_of::<SiteRecord>();
         self.read_records(
             self.header.sites,
             bytes,
-            0,
+            first,
             progress.sites,
             |number, record| {
                 if let Some(row) = site(record) {
@@ -170,13 +184,18 @@ pub(super) fn pages(count: u32) -> u64 {
 }
 
 /// Build-id, and where the path lies.
-fn module(record: &[u8]) -> (Option<String>, u32, u32) {
+fn module(record: &[u8]) -> (Option<Arc<str>>, u32, u32) {
     let at = offset_of!(ModuleRecord, build_id);
     let length = word(record, offset_of!(ModuleRecord, build_id_bytes)).min(32) as usize;
     let is_one = word(record, offset_of!(ModuleRecord, has_build_id)) == 1 && length > 0;
-    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hexadecimal = |bytes: &[u8]| {
+        bytes
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect::<String>()
+    };
     (
-        is_one.then(|| hexadecimal(&record[at..at + length])),
+        is_one.then(|| hexadecimal(&record[at..at + length]).into()),
         word(record, offset_of!(ModuleRecord, path_offset)),
         word(record, offset_of!(ModuleRecord, path_bytes)),
     )

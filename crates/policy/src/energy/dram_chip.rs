@@ -87,8 +87,8 @@ pub const DDR4_2400_8GBIT: DramChip = DramChip {
 /// from public programs that quote it. Three agree in IDD2N 92, IDD2P 88, IDD3N 142 and IDD5B 277
 /// mA. They differ in IDD0, IDD4R and IDD4W, which depend on the width. The program that names
 /// pages and eight pins has 103, 377 and 349 mA, which are used; another has 103, 318 and 345, and
-/// gem5 (`DDR5_4400_4x8`) 122, 530 and 479. IDD6N 102 mA is from gem5 alone. Refreshing adds (IDD5B
-/// - IDD2N) * tRFC / tREFI with tRFC 295 ns and tREFI 3900 ns. tRAS 32 ns, tRP 39 clocks of 0.416
+/// gem5 (`DDR5_4400_4x8`) 122, 530 and 479. IDD6N 102 mA is from gem5 alone. Refreshing adds
+/// (IDD5B - IDD2N) * tRFC / tREFI with tRFC 295 ns and tREFI 3900 ns. tRAS 32 ns, tRP 39 clocks of 0.416
 /// ns, tXP 7.5 ns, tXS = tRFC.
 ///
 /// By these figures self-refresh saves no energy over power-down on this die (102 against 88 + 14

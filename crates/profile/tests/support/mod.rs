@@ -98,8 +98,8 @@ pub(crate) fn meta(random: &mut Random) -> Meta {
 
 fn frame(random: &mut Random) -> Frame {
     Frame {
-        module: random.text(),
-        build_id: random.maybe(Random::text),
+        module: random.text().into(),
+        build_id: random.maybe(|random| random.text().into()),
         offset: random.next(),
         function: random.maybe(Random::text),
         file: random.maybe(Random::text),

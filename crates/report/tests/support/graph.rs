@@ -226,7 +226,7 @@ pub(crate) fn make_hostile(profile: &mut Profile) {
         for frame in std::sync::Arc::make_mut(&mut site.frames) {
             frame.function = Some(name("function"));
             frame.file = Some(name("file"));
-            frame.module = name("module");
+            frame.module = name("module").into();
         }
     }
     profile.meta.command = vec![name("program"), name("argument")];

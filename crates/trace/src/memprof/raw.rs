@@ -21,6 +21,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, Read};
+use std::sync::Arc;
 
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, SiteId};
@@ -92,7 +93,7 @@ struct Segment {
     end: u64,
     /// Difference between run-time addresses and the module's own.
     load_address: u64,
-    build_id: Option<String>,
+    build_id: Option<Arc<str>>,
 }
 
 /// State of reading one dump.
@@ -184,7 +185,7 @@ impl Dump<'_> {
             start,
             end,
             load_address,
-            build_id: (!build_id.is_empty()).then_some(build_id),
+            build_id: (!build_id.is_empty()).then(|| build_id.into()),
         })
     }
 
@@ -277,11 +278,9 @@ fn frames(calls: &[u64], segments: &[Segment]) -> Vec<Frame> {
 /// Keeps a stack; the numbers of a known one are added.
 fn keep(stacks: &mut BTreeMap<SiteId, Stack>, frames: Vec<Frame>, numbers: BTreeMap<String, u64>) {
     let id = site_hash(frames.iter().flat_map(|frame| {
-        let module = frame.build_id.clone().unwrap_or_default();
-        module
-            .into_bytes()
-            .into_iter()
-            .chain(frame.offset.to_le_bytes())
+        let module = frame.build_id.as_deref().unwrap_or_default();
+        let bytes = module.bytes().chain(frame.offset.to_le_bytes());
+        bytes.collect::<Vec<_>>()
     }));
     let stack = Stack { frames, numbers };
     match stacks.get_mut(&id) {
