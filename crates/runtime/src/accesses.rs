@@ -10,7 +10,8 @@ use isotherm_abi::accesses::{LineFilter, PAGE_SHIFT, REGION_COUNT_BYTES, REGION_
 use isotherm_abi::session::SessionCounter;
 
 use crate::config;
-use crate::kernel;
+use crate::errno;
+use crate::fast_path::HOT;
 use crate::line_filter;
 use crate::session::{self, Session};
 use crate::start;
@@ -28,14 +29,14 @@ const PROBES: u64 = 64;
 /// `count` addresses lie at `addresses`.
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_note_accesses_2"))]
 unsafe extern "C" fn note(addresses: *const usize, count: usize) -> u64 {
-    let before = kernel::errno();
+    let before = errno::errno();
     let addresses = match count {
         0 => &[],
         // SAFETY: the caller's promise.
         _ => unsafe { core::slice::from_raw_parts(addresses, count) },
     };
     let period = count_all(addresses);
-    kernel::set_errno(before);
+    errno::set_errno(before);
     period
 }
 
@@ -47,7 +48,7 @@ extern "C" fn line_filter() -> *const LineFilter {
 }
 
 fn count_all(addresses: &[usize]) -> u64 {
-    if state::get() == state::UNDECIDED && !start::decide() {
+    if HOT.state.get() == state::UNDECIDED && !start::decide() {
         return TOO_EARLY;
     }
     let period = config::current().map_or(0, |config| config.access_period);

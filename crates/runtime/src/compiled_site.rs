@@ -20,7 +20,6 @@ use crate::config::{self, Config};
 use crate::fast_path::HOT;
 use crate::free_route::{self, Free};
 use crate::heap::{self, Origin};
-use crate::plan;
 use crate::reentrancy;
 use crate::session;
 use crate::site;
@@ -56,7 +55,7 @@ impl CompiledSite {
 impl Origin for CompiledSite {
     #[inline]
     fn arena(self, bytes: usize) -> u32 {
-        if state::get() == state::PROFILE {
+        if HOT.state.get() == state::PROFILE {
             return counted_arena(self, bytes);
         }
         self.number()
@@ -90,7 +89,7 @@ unsafe extern "C" fn resolve(site: SitePointer, own_malloc: usize, own_new: usiz
         operator_new: null(),
         settled,
     };
-    if state::get() == state::UNDECIDED && !start::decide() {
+    if HOT.state.get() == state::UNDECIDED && !start::decide() {
         return nobody(0);
     }
     // A program that brings its own allocator has the last word, as without the pass.
@@ -104,7 +103,7 @@ unsafe extern "C" fn resolve(site: SitePointer, own_malloc: usize, own_new: usiz
         return nobody(0);
     };
     site.number.store(number + 1, Ordering::Release);
-    let tier = (state::get() != state::PROFILE).then_some(number);
+    let tier = (HOT.state.get() != state::PROFILE).then_some(number);
     Routes {
         heap: compiled_site_routes::heap(tier),
         operator_new: compiled_site_routes::operator_new(tier),
@@ -119,7 +118,7 @@ unsafe extern "C" fn resolve(site: SitePointer, own_malloc: usize, own_new: usiz
 /// Any number may be asked about.
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_resolve_free_1"))]
 unsafe extern "C" fn resolve_free(own: usize) -> Option<Free> {
-    if state::get() == state::UNDECIDED && !start::decide() {
+    if HOT.state.get() == state::UNDECIDED && !start::decide() {
         return None;
     }
     is_ours(own, &OUR_FREE).then(free_route::current)
@@ -131,10 +130,10 @@ fn number_of(described: &DescribedSite) -> Option<u32> {
     let Some(config) = config::current() else {
         return Some(0);
     };
-    if state::get() == state::DIRECT {
+    if HOT.state.get() == state::DIRECT {
         return Some(0);
     }
-    if state::get() == state::PROFILE {
+    if HOT.state.get() == state::PROFILE {
         if reentrancy::level() > 0 {
             return None;
         }
@@ -149,7 +148,7 @@ fn number_of(described: &DescribedSite) -> Option<u32> {
 }
 
 fn tier(config: &Config, id: u64) -> u32 {
-    plan::tier_or_default(config, id)
+    config.tier_or_default(id)
 }
 
 /// The site's number in the tables. The addresses of records stand for the frames, the site's own or

@@ -68,6 +68,18 @@ pub(crate) struct Config {
     pub(crate) callers: Callers,
 }
 
+impl Config {
+    /// Tier of the site with this name, or the default.
+    pub(crate) fn tier_or_default(&self, hash: u64) -> u32 {
+        self.entries.tier_of(hash).unwrap_or(self.default_tier)
+    }
+
+    /// Tier of whatever the direct caller with this name allocates ([`Callers::tier_of`]).
+    pub(crate) fn tier_of_caller(&self, hash: u64) -> Option<u32> {
+        self.callers.tier_of(hash, self.default_tier)
+    }
+}
+
 static CURRENT: OnceLock<Config> = OnceLock::new();
 
 /// The configuration of this process; `None` before it was read and in pass-through mode.

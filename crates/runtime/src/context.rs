@@ -27,7 +27,6 @@ use isotherm_abi::session::SessionCounter;
 use crate::callers;
 use crate::config::Config;
 use crate::fast_path::HOT;
-use crate::plan;
 use crate::session;
 use crate::site;
 use crate::unwind::{Caller, Context, unwind};
@@ -506,7 +505,7 @@ fn heap_value(config: &Config, caller: Caller, context: &Context) -> u32 {
         return value;
     }
     let name = site::name(&context.direct(), SiteHashKind::Heap);
-    let Some(tier) = plan::tier_of_caller(config, name) else {
+    let Some(tier) = config.tier_of_caller(name) else {
         return value;
     };
     // A context may begin above the caller, where that is this library.
@@ -535,7 +534,7 @@ pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteHashKind) -
             // each context, and the allocation does not need the number.
             let _ = site::of(context, kind);
         }
-        plan::tier_or_default(config, site::name(context, kind))
+        config.tier_or_default(site::name(context, kind))
     } else {
         site::of(context, kind)
     };

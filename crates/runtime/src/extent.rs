@@ -10,8 +10,8 @@ use core::sync::atomic::Ordering;
 use isotherm_sys::memory;
 
 use crate::arena;
+use crate::hidden_symbols::hidden;
 use crate::instance;
-use crate::kernel::hidden;
 use crate::placement;
 use crate::pool::{self, CHUNK};
 use crate::resident;

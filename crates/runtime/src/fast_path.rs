@@ -5,13 +5,13 @@
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
-use crate::state;
+use crate::state::State;
 
 /// The cache line. The entry shims of what allocates read its first byte.
 #[repr(C, align(64))]
 pub(crate) struct FastPathState {
-    /// A [`state`].
-    pub(crate) state: AtomicU8,
+    /// A [`crate::state`].
+    pub(crate) state: State,
     /// Whether blocks are freed by instance 0, which finds the owner of what is not its own.
     pub(crate) frees_in_first: AtomicBool,
     /// How many instances serve tiers; see [`crate::instance`].
@@ -34,7 +34,7 @@ const _: () = assert!(size_of::<FastPathState>() == 64);
 
 /// The one of this process.
 pub(crate) static HOT: FastPathState = FastPathState {
-    state: AtomicU8::new(state::UNDECIDED),
+    state: State::undecided(),
     frees_in_first: AtomicBool::new(false),
     instances: AtomicU32::new(1),
     base: AtomicUsize::new(0),

@@ -14,7 +14,6 @@ use crate::pool;
 use crate::session;
 use crate::site;
 use crate::staged;
-use crate::start;
 use crate::thread;
 
 /// Registers the handlers. Called once, at start.
@@ -71,7 +70,7 @@ unsafe extern "C" fn after_in_child() {
     if placement::trapped() {
         // The service needs a session to tell what it does.
         session::ensure();
-        emulation::after_fork_child(start::board());
+        emulation::after_fork_child(session::board());
     }
 }
 

@@ -122,7 +122,7 @@ core::arch::global_asm!(
 );
 
 #[cfg(not(target_arch = "x86_64"))]
-crate::kernel::hidden! {
+crate::hidden_symbols::hidden! {
     "_je0_je_free_default" => not_taken,
 }
 

@@ -8,8 +8,9 @@ use isotherm_abi::session::SHARED_ARENA;
 use crate::c_library;
 use crate::callers;
 use crate::config::{self, Config};
+use crate::errno::{errno, set_errno};
+use crate::fast_path::HOT;
 use crate::instance::{self, INSTANCES, Instance};
-use crate::kernel::set_errno;
 use crate::pool;
 use crate::reentrancy;
 use crate::start;
@@ -37,7 +38,7 @@ impl Origin for Caller {
 /// allocation pays, so it is part of each hook.
 #[inline(always)]
 fn quick_arena(caller: Caller, bytes: usize) -> Option<u32> {
-    match state::get() {
+    match HOT.state.get() {
         state::GUIDED => match callers::instance_of(caller.address) {
             Some(instance) => Some(instance.number),
             None => thread::existing()?.cache.quick_value(caller),
@@ -56,7 +57,7 @@ fn arena_for(caller: Caller, bytes: usize) -> u32 {
 /// As [`arena_for`], for the other cases.
 #[inline(never)]
 fn slow_arena(caller: Caller, bytes: usize) -> u32 {
-    if state::get() == state::UNDECIDED {
+    if HOT.state.get() == state::UNDECIDED {
         return decide(caller, bytes);
     }
     let Some(config) = config::current() else {
@@ -65,7 +66,7 @@ fn slow_arena(caller: Caller, bytes: usize) -> u32 {
     let Some(thread) = thread::current() else {
         return unplaced(config);
     };
-    match state::get() {
+    match HOT.state.get() {
         state::GUIDED => thread.cache.value(config, caller),
         // A handler that came in between must not make arenas.
         state::PROFILE if reentrancy::level() == 0 => {
@@ -79,7 +80,7 @@ fn slow_arena(caller: Caller, bytes: usize) -> u32 {
 
 /// The arena of data that has no place of its own.
 pub(crate) fn unplaced(config: &Config) -> u32 {
-    if state::get() == state::GUIDED {
+    if HOT.state.get() == state::GUIDED {
         config.default_tier
     } else {
         0
@@ -418,7 +419,7 @@ pub(crate) unsafe fn place_aligned(
     if !alignment.is_power_of_two() || !alignment.is_multiple_of(size_of::<usize>()) {
         return libc::EINVAL;
     }
-    let before = crate::kernel::errno();
+    let before = errno();
     let block = allocate_aligned(alignment, bytes, origin);
     if block.is_null() {
         set_errno(before);

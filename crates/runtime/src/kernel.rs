@@ -3,64 +3,11 @@
 //! The build bends jemalloc's own `mmap` and kin to these, because the plain names are hooks of
 //! this very library.
 
-use isotherm_sys::memory::{self, Errno};
+use isotherm_sys::memory;
 
+use crate::errno::{answer, answer_number};
 use crate::extent;
-
-/// Sets `errno`.
-pub(crate) fn set_errno(number: i32) {
-    // SAFETY: the C library gives each of its threads an `errno`; only such threads come here.
-    unsafe { *libc::__errno_location() = number };
-}
-
-/// This thread's `errno`.
-pub(crate) fn errno() -> i32 {
-    // SAFETY: as above.
-    unsafe { *libc::__errno_location() }
-}
-
-/// The C library's way to answer: 0, or -1 and `errno`.
-pub(crate) fn answer(result: Result<(), Errno>) -> i32 {
-    match result {
-        Ok(()) => 0,
-        Err(Errno(number)) => {
-            set_errno(number);
-            -1
-        }
-    }
-}
-
-/// The C library's way to answer an address or a number: it, or all bits set (`MAP_FAILED`, -1) and
-/// `errno`.
-pub(crate) fn answer_number(result: Result<usize, Errno>) -> usize {
-    result.unwrap_or_else(|Errno(number)| {
-        set_errno(number);
-        usize::MAX
-    })
-}
-
-/// Gives Rust functions names that the copies of jemalloc can be linked to and nobody else.
-///
-/// `no_mangle` would export them from the library, where they could catch another object's call.
-macro_rules! hidden {
-    ($($name:literal => $function:path,)*) => {
-        $(
-            #[cfg(target_arch = "x86_64")]
-            core::arch::global_asm!(
-                concat!(".text\n.globl ", $name, "\n.hidden ", $name, "\n.type ", $name, ",@function\n", $name, ":"),
-                "jmp {function}",
-                function = sym $function,
-            );
-            #[cfg(target_arch = "aarch64")]
-            core::arch::global_asm!(
-                concat!(".text\n.globl ", $name, "\n.hidden ", $name, "\n.type ", $name, ",%function\n", $name, ":"),
-                "b {function}",
-                function = sym $function,
-            );
-        )*
-    };
-}
-pub(crate) use hidden;
+use crate::hidden_symbols::hidden;
 
 hidden! {
     "isotherm_kernel_mmap" => map,

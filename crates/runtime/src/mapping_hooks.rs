@@ -9,7 +9,8 @@ use isotherm_abi::session::{CHUNK_FREE, CHUNK_MAPPING, NO_TIER};
 use isotherm_sys::memory::{self, Errno};
 
 use crate::config::{self, Config};
-use crate::kernel::{answer, answer_number};
+use crate::errno::{answer, answer_number};
+use crate::fast_path::HOT;
 use crate::mapping::{self, Mapping};
 use crate::placement;
 use crate::pool::{self, CHUNK};
@@ -89,7 +90,7 @@ fn serve(bytes: usize, flags: i32) -> Option<usize> {
 
 /// The configuration, if a mapping of this size is to be served.
 fn large_enough(bytes: usize, flags: i32) -> Option<&'static Config> {
-    let working = matches!(state::get(), state::GUIDED | state::PROFILE);
+    let working = matches!(HOT.state.get(), state::GUIDED | state::PROFILE);
     let config = config::current().filter(|_| working)?;
     // The pool is not counted as memory; what the kernel would refuse as too much, it shall.
     let believable = flags & libc::MAP_NORESERVE != 0 || bytes as u64 <= memory_bytes();

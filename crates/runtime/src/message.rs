@@ -7,9 +7,7 @@ use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
 use std::os::fd::BorrowedFd;
 
-use isotherm_abi::session::{OffReason, SessionState};
-
-use crate::session;
+use isotherm_abi::session::OffReason;
 
 /// Longest sentence; what is longer is cut.
 const SENTENCE_BYTES: usize = 512;
@@ -81,16 +79,9 @@ fn explanation(reason: OffReason) -> (&'static str, &'static str) {
     }
 }
 
-/// Records in the session and says, once a process, that Isotherm is off or gave something up.
+/// Says, once a process, that Isotherm is off or gave something up.
 pub(crate) fn off(reason: OffReason) {
     static SAID: AtomicBool = AtomicBool::new(false);
-    if let Some(session) = session::current() {
-        let header = session.header();
-        header.off_reason.store(reason as u32, Ordering::Relaxed);
-        header
-            .state
-            .store(SessionState::Off as u32, Ordering::Release);
-    }
     if SAID.swap(true, Ordering::Relaxed) {
         return;
     }

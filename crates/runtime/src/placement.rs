@@ -9,7 +9,7 @@ use isotherm_sys::policy::{self, MempolicyMode, NodeMask};
 
 use crate::config;
 use crate::emulation;
-use crate::message;
+use crate::session;
 use crate::staged;
 
 /// Set once the trap runs: ranges of the pool may be protected or lie in a shadow area.
@@ -75,7 +75,7 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
         bound = policy::set_for_range(address, bytes, MempolicyMode::Preferred, &mask);
     }
     if bound.is_err() && !REFUSED.swap(true, Ordering::Relaxed) {
-        message::off(OffReason::NoPlacement);
+        session::off(OffReason::NoPlacement);
     }
 }
 

@@ -5,8 +5,6 @@
 
 use isotherm_abi::config::{PlanEntry, TELL_APART};
 
-use crate::config::Config;
-
 /// Names with their tiers, an open-addressed table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlanTable(&'static [PlanEntry]);
@@ -63,16 +61,6 @@ impl Callers {
         let tier = self.0.tier_of(hash).unwrap_or(default);
         (tier != TELL_APART).then_some(tier)
     }
-}
-
-/// Tier of the site with this name, or the default.
-pub(crate) fn tier_or_default(config: &Config, hash: u64) -> u32 {
-    config.entries.tier_of(hash).unwrap_or(config.default_tier)
-}
-
-/// Tier of whatever the direct caller with this name allocates ([`Callers::tier_of`]).
-pub(crate) fn tier_of_caller(config: &Config, hash: u64) -> Option<u32> {
-    config.callers.tier_of(hash, config.default_tier)
 }
 
 #[cfg(test)]

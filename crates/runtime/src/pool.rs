@@ -42,8 +42,6 @@ const FOR_HANDLERS: usize = 64;
 
 /// No chunk from those for handlers on and below this one is free.
 static LOWEST_FREE: AtomicUsize = AtomicUsize::new(0);
-/// No chunk from this one on was ever handed out.
-static EVER_USED: AtomicUsize = AtomicUsize::new(0);
 static LOCK: Lock = Lock::new();
 
 /// The address range of the pool; empty where there is none.
@@ -83,11 +81,6 @@ pub(crate) fn overlap(address: usize, bytes: usize) -> Range<usize> {
     start..end.max(start)
 }
 
-/// Chunks from the first to the last that was ever handed out.
-pub(crate) fn chunks_ever_used() -> usize {
-    EVER_USED.load(Ordering::Acquire)
-}
-
 /// Chunks of the pool.
 fn chunks_in_all() -> usize {
     HOT.bytes.load(Ordering::Relaxed) >> CHUNK_SHIFT
@@ -99,7 +92,7 @@ pub(crate) fn for_each_run(owner: u32, mut visit: impl FnMut(Range<usize>)) {
         return;
     };
     let base = HOT.base.load(Ordering::Relaxed);
-    let end = chunks_ever_used();
+    let end = tables::chunks_ever_used();
     let is_own = |index: &usize| private.chunk(*index).load(Ordering::Relaxed) == owner;
     let mut index = 0;
     while let Some(first) = (index..end).find(is_own) {
@@ -179,7 +172,7 @@ pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
     if first == lowest {
         LOWEST_FREE.store(first + chunks, Ordering::Relaxed);
     }
-    EVER_USED.fetch_max(first + chunks, Ordering::Release);
+    tables::note_chunks_used(first + chunks);
     drop(guard);
     publish(first, chunks, owner);
     Some(base + first * CHUNK)
@@ -209,7 +202,7 @@ fn take_in_handler(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
             .take_while(|index| change(*index, CHUNK_FREE, owner))
             .count();
         if taken == chunks {
-            EVER_USED.fetch_max(first + chunks, Ordering::Release);
+            tables::note_chunks_used(first + chunks);
             free_route::note(base + first * CHUNK, chunks, owner);
             publish(first, chunks, owner);
             return Some(base + first * CHUNK);
@@ -267,7 +260,7 @@ pub(crate) fn extend(end: usize, chunks: usize, owner: u32) -> Option<()> {
         return None;
     }
     own(private, first, chunks, owner);
-    EVER_USED.fetch_max(last, Ordering::Release);
+    tables::note_chunks_used(last);
     drop(guard);
     publish(first, chunks, owner);
     Some(())

@@ -14,12 +14,11 @@ use isotherm_sys::system_call::{Errno, Result, call};
 
 use crate::c_library;
 use crate::emulation;
-use crate::kernel::{answer, answer_number, errno, set_errno};
+use crate::errno::{answer, answer_number, errno, set_errno};
 use crate::placement;
 use crate::resident;
 use crate::session;
 use crate::staged;
-use crate::start;
 
 /// The first fields of `clone3`'s argument.
 const CLONE3_BYTES: usize = 64;
@@ -195,7 +194,7 @@ fn start_over() {
     session::after_fork_child();
     if placement::trapped() {
         session::ensure();
-        emulation::after_fork_child(start::board());
+        emulation::after_fork_child(session::board());
     }
 }
 
@@ -233,7 +232,7 @@ fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
     }
     let before = errno();
     let done = match placement::trapped() {
-        true => emulation::pause_for(start::board(), work),
+        true => emulation::pause_for(session::board(), work),
         false => staged::pause_for(work),
     };
     set_errno(before);

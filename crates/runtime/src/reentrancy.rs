@@ -17,24 +17,13 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering, compiler_fence};
+use core::sync::atomic::{Ordering, compiler_fence};
 
 use crate::arena;
 use crate::heap;
 use crate::instance::{self, INSTANCES, Instance};
 use crate::thread;
-use crate::tls;
-
-/// Which instances a thread is in. Zeroes are a thread outside.
-///
-/// Only its thread and handlers on it touch this, so plain loads and stores in program order do.
-#[repr(C)]
-pub(crate) struct ReentrancyState {
-    /// The thread may be in the instances below this number.
-    level: AtomicU32,
-    /// Blocks to free, linked by their first words.
-    deferred: AtomicPtr<c_void>,
-}
+use crate::tls::{self, ReentrancyState};
 
 /// The thread is in an instance until this is dropped.
 pub(crate) struct AllocatorGuard {

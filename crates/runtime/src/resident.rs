@@ -23,7 +23,8 @@ use isotherm_abi::session::{ArenaRecord, CHUNK_FREE, CHUNK_MAPPING, SiteRecord};
 use isotherm_sys::memory::{self, PAGE_BYTES};
 
 use crate::arena::ARENAS_MAX;
-use crate::emulation::progress::now_ns;
+use crate::clock::now_ns;
+use crate::fast_path::HOT;
 use crate::pool::{self, CHUNK};
 use crate::session;
 use crate::state;
@@ -58,7 +59,7 @@ pub(crate) fn before_sandbox() {
 
 /// The tables, if sites are told apart, an observer reads the measurement, and the measurement does no harm.
 fn wanted() -> Option<&'static Tables> {
-    let wanted = state::get() == state::PROFILE
+    let wanted = HOT.state.get() == state::PROFILE
         && session::is_wanted()
         && !SANDBOXED.load(Ordering::Relaxed);
     tables::private().filter(|_| wanted)
@@ -100,7 +101,7 @@ fn measure_arenas(private: &Tables) {
         pages.store(0, Ordering::Relaxed);
     }
     let base = pool::range().start;
-    for index in 0..pool::chunks_ever_used() {
+    for index in 0..tables::chunks_ever_used() {
         let owner = private.chunk(index).load(Ordering::Relaxed);
         if matches!(owner, CHUNK_FREE | CHUNK_MAPPING) {
             continue;

@@ -21,7 +21,9 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 use isotherm_abi::config::RuntimeMode;
-use isotherm_abi::session::{OffReason, SessionCounter, SessionHeader, SessionLayout};
+use isotherm_abi::session::{
+    OffReason, SessionCounter, SessionHeader, SessionLayout, SessionState,
+};
 use isotherm_sys::memory;
 use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, FallocateFlags, OFlags};
@@ -33,7 +35,7 @@ use crate::config::Config;
 use crate::lock::Lock;
 use crate::message;
 use crate::path::{PATH_BYTES, Path};
-use crate::tables::{self, Tables, part};
+use crate::tables::{self, SessionTables, Tables, part};
 
 /// The tables in the session file, as everybody else in this library knows them.
 pub(crate) type Session = Tables;
@@ -99,6 +101,11 @@ pub(crate) fn current() -> Option<&'static Session> {
     // SAFETY: 0, or the address of tables that were written before it was stored and change only
     // in a child, before it has a second thread.
     unsafe { core::ptr::with_exposed_provenance::<Tables>(address).as_ref() }
+}
+
+/// What the trap's service reads and writes.
+pub(crate) fn board() -> Option<SessionTables> {
+    current().map(Session::board)
 }
 
 /// The published tables if `bytes` bytes at `offset` may be stored to; takes room for them.
@@ -188,10 +195,22 @@ impl From<PrivateError> for Unpublished {
     }
 }
 
+/// Records in the session and says, once a process, that Isotherm is off or gave something up.
+pub(crate) fn off(reason: OffReason) {
+    if let Some(session) = current() {
+        let header = session.header();
+        header.off_reason.store(reason as u32, Ordering::Relaxed);
+        header
+            .state
+            .store(SessionState::Off as u32, Ordering::Release);
+    }
+    message::off(reason);
+}
+
 /// Ends publication, and says why where the user can do something about it.
 fn give_up(why: Unpublished) {
     if let Unpublished::Said(reason) = why {
-        message::off(reason);
+        off(reason);
     }
     withdraw();
 }
@@ -219,7 +238,7 @@ pub(crate) fn start(directory: &CStr, config: &Config) {
     let fits = directory.count_bytes() + NAME_BYTES <= PATH_BYTES
         && path.push(directory.to_bytes()).is_some();
     if !fits || directory.is_empty() || DIRECTORY.set(path).is_err() {
-        message::off(OffReason::NoSession);
+        off(OffReason::NoSession);
         return;
     }
     let Ok(page) = memory::fresh(4096) else {
@@ -438,7 +457,7 @@ fn copy_words(private: &Tables, session: &Session, offset: u64, bytes: u64) -> O
 
 /// Publishes the owners of the chunks that have one.
 fn copy_chunks(private: &Tables, session: &Session, chunks: usize) -> Option<()> {
-    let used = crate::pool::chunks_ever_used().min(chunks);
+    let used = tables::chunks_ever_used().min(chunks);
     for index in 0..used {
         let owner = private.chunk(index).load(Ordering::Acquire);
         if owner != 0 {

@@ -10,7 +10,6 @@ use crate::arena;
 use crate::config::Config;
 use crate::lock::Lock;
 use crate::module;
-use crate::plan;
 use crate::session;
 use crate::tables::{self, Tables, part};
 use crate::unwind::Context;
@@ -278,7 +277,7 @@ fn give_arena(config: &Config, private: &Tables, site: u32) -> u32 {
     if arena != 0 {
         return arena;
     }
-    let tier = plan::tier_or_default(config, record.hash.load(Ordering::Relaxed));
+    let tier = config.tier_or_default(record.hash.load(Ordering::Relaxed));
     let Some(arena) = arena::create(site + 1, tier) else {
         return 0;
     };
@@ -329,7 +328,7 @@ pub(crate) fn tier(config: &Config, site: u32) -> u32 {
     if site == NO_SITE {
         return config.default_tier;
     }
-    plan::tier_or_default(config, private.site(site).hash.load(Ordering::Relaxed))
+    config.tier_or_default(private.site(site).hash.load(Ordering::Relaxed))
 }
 
 /// Takes the lock before a fork.

@@ -35,7 +35,7 @@ use rustix::event::Timespec;
 use rustix::thread::futex;
 
 use crate::arena;
-use crate::emulation::progress::{now_ns, thread_ns};
+use crate::clock::{now_ns, thread_ns};
 use crate::lock::{Guard, Lock};
 use crate::placement;
 use crate::pool::{self, CHUNK};
@@ -75,7 +75,7 @@ const IDLE_NS: u64 = 20_000_000;
 const BUSY_NS: u64 = 1_000_000;
 /// Looks without a request until the thread is idle, and gives up the memory that it keeps ready.
 const BUSY_LOOKS: u32 = 1_000;
-/// How often it is asked whether the program still has a thread, as in [`crate::service`].
+/// How often it is asked whether the program still has a thread, as in [`crate::emulation`].
 const PROGRAM_NS: u64 = 100_000_000;
 
 /// Chunks kept ready: 16 MiB. One thread copies, so that the program sees one thread more and no other.

@@ -72,12 +72,12 @@ pub(crate) fn decide() -> bool {
     }
     // Whatever allocates while the mode is being decided goes to instance 0.
     if STARTED.swap(true, Ordering::AcqRel) {
-        return state::get() != state::UNDECIDED;
+        return HOT.state.get() != state::UNDECIDED;
     }
     let decided = match setting(env::CONFIG) {
         None => state::DIRECT,
         Some(path) => configure(path).unwrap_or_else(|reason| {
-            message::off(reason);
+            session::off(reason);
             // Nothing came from the pool yet.
             pool::close();
             state::DIRECT
@@ -88,7 +88,7 @@ pub(crate) fn decide() -> bool {
     }
     fork::start();
     free_route::decide(decided);
-    state::set(decided);
+    HOT.state.set(decided);
     if setting(env::VERBOSE).is_some_and(|value| value == c"1") {
         let range = pool::range();
         message::line(format_args!("isotherm: state {decided}, pool {range:x?}"));
@@ -166,11 +166,6 @@ fn register_arenas(config: &Config) {
     }
 }
 
-/// What the trap's service reads and writes.
-pub(crate) fn board() -> Option<emulation::SessionTables> {
-    session::current().map(|session| session.board())
-}
-
 /// Starts the trap, if anything is to be slowed or sampled.
 fn start_trap(config: &Config) -> Result<(), OffReason> {
     if config.emulation.period_ns == 0 && config.trapping.pages == 0 {
@@ -183,7 +178,7 @@ fn start_trap(config: &Config) -> Result<(), OffReason> {
         tiers: config.tiers,
         online: config.mode == RuntimeMode::Online && config.tiers.iter().any(emulates),
     };
-    emulation::start(pool::range(), &settings, board())?;
+    emulation::start(pool::range(), &settings, session::board())?;
     placement::set_trapped();
     Ok(())
 }

@@ -1,8 +1,6 @@
 //! What the hooks do, from the first allocation on.
 
-use core::sync::atomic::Ordering;
-
-use crate::fast_path::HOT;
+use core::sync::atomic::{AtomicU8, Ordering};
 
 /// Pass everything to instance 0; the entry shims jump there themselves.
 pub(crate) const DIRECT: u8 = 0;
@@ -13,13 +11,24 @@ pub(crate) const GUIDED: u8 = 2;
 /// Sites are told apart and grow into arenas of their own.
 pub(crate) const PROFILE: u8 = 3;
 
-/// The state now.
-#[inline]
-pub(crate) fn get() -> u8 {
-    HOT.state.load(Ordering::Relaxed)
-}
+/// The place of the state, one byte, which the entry shims compare with [`DIRECT`].
+#[repr(transparent)]
+pub(crate) struct State(AtomicU8);
 
-/// Changes the state.
-pub(crate) fn set(state: u8) {
-    HOT.state.store(state, Ordering::Release);
+impl State {
+    /// Before anything was decided.
+    pub(crate) const fn undecided() -> Self {
+        Self(AtomicU8::new(UNDECIDED))
+    }
+
+    /// The state now.
+    #[inline]
+    pub(crate) fn get(&self) -> u8 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Changes the state.
+    pub(crate) fn set(&self, state: u8) {
+        self.0.store(state, Ordering::Release);
+    }
 }

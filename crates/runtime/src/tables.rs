@@ -5,16 +5,14 @@
 //! what it tells the observer. Whoever changes a record changes the private one first and then
 //! the published one.
 
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
 use isotherm_abi::session::{
     ArenaRecord, MappingRecord, ModuleRecord, SessionCounter, SessionHeader, SessionLayout,
-    SiteRecord,
+    SiteRecord, TouchRecord,
 };
 use isotherm_sys::memory::{self, Errno};
-
-use crate::emulation::SessionTables;
 
 /// Indices into [`Layout::offsets`].
 pub(crate) mod part {
@@ -28,6 +26,21 @@ pub(crate) mod part {
     pub(crate) const REGIONS: usize = 7;
     pub(crate) const ACCESS_COUNTS: usize = 8;
     pub(crate) const END: usize = 9;
+}
+
+/// The tables of the session file that the emulation reads and writes.
+#[derive(Clone, Copy)]
+pub(crate) struct SessionTables {
+    /// Counters, the ring's positions, the number of records in use.
+    pub(crate) header: &'static SessionHeader,
+    /// Arenas with their wanted tiers.
+    pub(crate) arenas: &'static [ArenaRecord],
+    /// Owner of each chunk of the pool.
+    pub(crate) owners: &'static [AtomicU32],
+    /// Mappings with their wanted tiers.
+    pub(crate) mappings: &'static [MappingRecord],
+    /// The ring of trapped accesses.
+    pub(crate) touches: &'static [TouchRecord],
 }
 
 /// One set of tables. Every method is lock-free, allocates nothing and needs no thread-local
@@ -179,6 +192,19 @@ impl Tables {
         // SAFETY: the offset lies within the tables.
         unsafe { &*self.base.add(offset as usize).cast() }
     }
+}
+
+/// No chunk from this one on was ever handed out.
+static CHUNKS_EVER_USED: AtomicUsize = AtomicUsize::new(0);
+
+/// Chunks from the first to the last that was ever handed out.
+pub(crate) fn chunks_ever_used() -> usize {
+    CHUNKS_EVER_USED.load(Ordering::Acquire)
+}
+
+/// The chunks below `end` are handed out, or were.
+pub(crate) fn note_chunks_used(end: usize) {
+    CHUNKS_EVER_USED.fetch_max(end, Ordering::Release);
 }
 
 /// A table of a part.

@@ -6,9 +6,8 @@
 //! as jemalloc reaches its own.
 
 use core::arch::{asm, global_asm};
-use core::sync::atomic::AtomicU64;
-
-use crate::reentrancy::ReentrancyState;
+use core::ffi::c_void;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64};
 
 global_asm!(
     ".section .tbss.isotherm_thread,\"awT\",@nobits",
@@ -37,6 +36,17 @@ pub(crate) fn thread_pointer() -> usize {
         asm!("mrs {}, tpidr_el0", out(reg) pointer, options(pure, nomem, nostack, preserves_flags));
     }
     pointer
+}
+
+/// Which instances a thread is in. Zeroes are a thread outside.
+///
+/// Only its thread and handlers on it touch this, so plain loads and stores in program order do.
+#[repr(C)]
+pub(crate) struct ReentrancyState {
+    /// The thread may be in the instances below this number.
+    pub(crate) level: AtomicU32,
+    /// Blocks to free, linked by their first words.
+    pub(crate) deferred: AtomicPtr<c_void>,
 }
 
 // The word, [`ReentrancyState`] behind it, and the number of the thread's filter.

@@ -10,7 +10,7 @@ use isotherm_abi::session::SessionCounter;
 
 use super::account::Account;
 use super::due::DueQueue;
-use super::migrate::Migration;
+use super::migration::Migration;
 use super::moves::{BATCH_PAGES, Mover, Rescue};
 use super::page::{PageState, PageWord, Side};
 use super::progress::{FaultCosts, Progress};

@@ -10,58 +10,15 @@ use isotherm_abi::config::{TierRecord, TierRecordKind};
 use isotherm_abi::session::SessionCounter;
 
 use super::fault_handler::FaultHandler;
+use super::migration::{BATCH, Job};
 use super::page::{PageState, Side};
-use super::placement_requests::{PlacementRequest, RequestTables, Subject};
+use super::placement_requests::{RequestTables, Subject};
 use super::table::{Label, Table};
-
-/// Pages that move together. 16 pages at the paper's 50 us keep an access waiting 0.8 ms at most.
-const BATCH: usize = 16;
 
 /// Chunks looked at in one step, after which faults are served.
 const CHUNKS_PER_STEP: usize = 4;
 
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
-
-/// A migration under way.
-pub(crate) struct Migration {
-    job: Option<Job>,
-    batch: [u32; BATCH],
-    batch_count: usize,
-    batch_until_ns: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Job {
-    request: PlacementRequest,
-    chunks: Range<usize>,
-    /// Next page to look at in the first chunk of `chunks`.
-    page: u32,
-}
-
-impl Migration {
-    pub(crate) const fn new() -> Self {
-        Self {
-            job: None,
-            batch: [0; BATCH],
-            batch_count: 0,
-            batch_until_ns: 0,
-        }
-    }
-
-    /// Whether there is anything to do.
-    pub(crate) fn is_busy(&self) -> bool {
-        self.job.is_some() || self.batch_count > 0
-    }
-
-    /// When the next step can be taken.
-    pub(crate) fn next_ns(&self, now_ns: u64) -> Option<u64> {
-        if self.batch_count > 0 {
-            Some(self.batch_until_ns)
-        } else {
-            self.job.is_some().then_some(now_ns)
-        }
-    }
-}
 
 impl FaultHandler {
     /// Takes up the next request, if none is being obeyed.

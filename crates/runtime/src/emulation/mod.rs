@@ -6,7 +6,7 @@
 //! The pool is registered with userfaultfd in *missing* mode. A page is taken away by moving it
 //! (`UFFDIO_MOVE`) from its *home* in the pool to its *shadow*, the same offset in a second
 //! reservation that nobody else knows; the next access to the home faults, and the service thread
-//! ([`crate::service`]) moves the page back after the delay. Nothing is copied, no mapping is
+//! ([`service`]) moves the page back after the delay. Nothing is copied, no mapping is
 //! split, and the content is always at exactly one of the two. A system call on such a page waits
 //! like the program does; with `mprotect` and a signal handler it would return `EFAULT`.
 //!
@@ -58,14 +58,18 @@ mod due;
 mod fault_handler;
 mod faults;
 mod migrate;
+mod migration;
 mod moves;
 mod page;
 mod placement_requests;
-pub(crate) mod progress;
+mod progress;
 mod protect;
+mod resample;
 mod runs;
 mod sample;
+mod service;
 mod service_channel;
+mod settings;
 mod shared;
 mod sparse;
 mod table;
@@ -74,43 +78,15 @@ mod tests;
 
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicPtr, Ordering};
 
-use isotherm_abi::config::{EmulationConfig, PageTrapConfig, TierRecord};
-use isotherm_abi::session::{ArenaRecord, MappingRecord, OffReason, SessionHeader, TouchRecord};
+use isotherm_abi::session::OffReason;
 
-use shared::drop_home;
+use shared::{SlowTierEmulator, drop_home};
 
-pub(crate) use fault_handler::FaultHandler;
-pub(crate) use shared::SlowTierEmulator;
+use crate::tables::SessionTables;
 
-/// What the configuration says about this part.
-#[derive(Clone, Copy)]
-pub(crate) struct Settings<'a> {
-    /// How the slow tier is slowed.
-    pub(crate) emulation: EmulationConfig,
-    /// Protected-chunk sampling.
-    pub(crate) trapping: PageTrapConfig,
-    /// Fastest first.
-    pub(crate) tiers: &'a [TierRecord],
-    /// Whether the observer's requests are obeyed.
-    pub(crate) online: bool,
-}
-
-/// The tables of the session file that this part reads and writes.
-#[derive(Clone, Copy)]
-pub(crate) struct SessionTables {
-    /// Counters, the ring's positions, the number of records in use.
-    pub(crate) header: &'static SessionHeader,
-    /// Arenas with their wanted tiers.
-    pub(crate) arenas: &'static [ArenaRecord],
-    /// Owner of each chunk of the pool.
-    pub(crate) owners: &'static [AtomicU32],
-    /// Mappings with their wanted tiers.
-    pub(crate) mappings: &'static [MappingRecord],
-    /// The ring of trapped accesses.
-    pub(crate) touches: &'static [TouchRecord],
-}
+pub(crate) use settings::Settings;
 
 /// The process's trap.
 static TRAP: AtomicPtr<SlowTierEmulator> = AtomicPtr::new(ptr::null_mut());
@@ -130,7 +106,7 @@ pub(crate) fn start(
     settings: &Settings<'_>,
     board: Option<SessionTables>,
 ) -> Result<(), OffReason> {
-    if let Some(trap) = SlowTierEmulator::start(pool, settings, board)? {
+    if let Some(trap) = SlowTierEmulator::start(pool, settings, board, service::run)? {
         TRAP.store(ptr::from_ref(trap).cast_mut(), Ordering::Release);
     }
     Ok(())

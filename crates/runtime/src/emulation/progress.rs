@@ -11,7 +11,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::clock::{process_ns, thread_ns};
 
 /// Shortest time between two looks at the clock, which costs a system call that asks every thread.
 const SHORTEST_LOOK_NS: u64 = 500_000;
@@ -103,7 +103,7 @@ impl Progress {
     /// Ends the window and reads the clock: work of all threads but this one. `least_ns` is what a
     /// fault costs on an idle machine. Service thread only.
     pub(crate) fn read(&mut self, least_ns: u64) -> u64 {
-        let used_ns = nanos(ClockId::ProcessCPUTime).saturating_sub(thread_ns());
+        let used_ns = process_ns().saturating_sub(thread_ns());
         self.advance(used_ns, least_ns)
     }
 
@@ -133,21 +133,6 @@ impl Progress {
     pub(crate) fn look_again(&mut self, now_ns: u64, left_ns: u64) {
         self.next_look_ns = now_ns + (left_ns / LOOKS_PER_REST).max(SHORTEST_LOOK_NS);
     }
-}
-
-/// Monotonic time.
-pub(crate) fn now_ns() -> u64 {
-    nanos(ClockId::Monotonic)
-}
-
-/// Processor time of the calling thread.
-pub(crate) fn thread_ns() -> u64 {
-    nanos(ClockId::ThreadCPUTime)
-}
-
-fn nanos(clock: ClockId) -> u64 {
-    let time = clock_gettime(clock);
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use rustix::io::Errno;
 use rustix::mm::Advice;
 
-use super::progress::{now_ns, thread_ns};
 use super::sparse::map_zeroes;
 use super::table::PAGE_BYTES;
+use crate::clock::{now_ns, thread_ns};
 
 /// Threads that can ask at the same time; the next one waits for a slot.
 const SLOTS: usize = 32;

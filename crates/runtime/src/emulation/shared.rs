@@ -4,6 +4,7 @@
 //! has the [`FaultHandler`].
 
 use core::cell::UnsafeCell;
+use core::ffi::c_void;
 use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -18,15 +19,16 @@ use rustix::thread::futex;
 use super::account::Account;
 use super::due::DueQueue;
 use super::fault_handler::FaultHandler;
-use super::migrate::Migration;
+use super::migration::Migration;
 use super::moves::{BATCH_PAGES, Mover};
 use super::placement_requests::RequestTables;
 use super::progress::{FaultCosts, Progress};
 use super::sample::Sample;
 use super::service_channel::{ServiceChannel, ServiceCommand, ServiceRequest};
+use super::settings::Settings;
 use super::sparse::{PageList, map_zeroes};
 use super::table::{Label, PAGE_BYTES, Table};
-use super::{SessionTables, Settings};
+use crate::tables::SessionTables;
 
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 
@@ -45,6 +47,9 @@ const RUNNING: u32 = 1;
 /// Plus the number of an [`OffReason`].
 const OFF: u32 = 2;
 
+/// What the service thread runs; the argument is a `&'static SlowTierEmulator`.
+pub(super) type ServiceLoop = extern "C" fn(*mut c_void);
+
 /// One pool and its service.
 pub(crate) struct SlowTierEmulator {
     pool: Range<usize>,
@@ -52,6 +57,7 @@ pub(crate) struct SlowTierEmulator {
     zeroes: usize,
     pub(super) table: &'static Table,
     channel: ServiceChannel,
+    service: ServiceLoop,
     stack: Stack,
     status: AtomicU32,
     process: AtomicU32,
@@ -78,12 +84,13 @@ impl SlowTierEmulator {
         pool: Range<usize>,
         settings: &Settings<'_>,
         board: Option<SessionTables>,
+        service: ServiceLoop,
     ) -> Result<Option<&'static Self>, OffReason> {
         if settings.emulation.period_ns == 0 && settings.trapping.pages == 0 {
             return Ok(None);
         }
         let obeys = settings.online && !settings.tiers.is_empty();
-        let trap = Self::build(pool, settings, board.filter(|_| obeys))
+        let trap = Self::build(pool, settings, board.filter(|_| obeys), service)
             .map_err(|_| OffReason::NoAddressSpace)?;
         // SAFETY: the service thread does not run yet.
         unsafe { (*trap.handler.get()).account = account_of(board) };
@@ -102,6 +109,7 @@ impl SlowTierEmulator {
         pool: Range<usize>,
         settings: &Settings<'_>,
         board: Option<SessionTables>,
+        service: ServiceLoop,
     ) -> rustix::io::Result<&'static Self> {
         let shadow_start = map_zeroes(pool.len())?;
         for start in [pool.start, shadow_start] {
@@ -121,6 +129,7 @@ impl SlowTierEmulator {
             zeroes: map_zeroes(BATCH_PAGES * PAGE_BYTES)?,
             table,
             channel: ServiceChannel::map()?,
+            service,
             stack: Stack::map(STACK_BYTES)?,
             status: AtomicU32::new(STARTING),
             process: AtomicU32::new(0),
@@ -144,8 +153,7 @@ impl SlowTierEmulator {
         let argument = ptr::from_ref(self).cast_mut().cast();
         // SAFETY: the stack is fresh, or its thread died with the fork; the service keeps to the
         // rules of bare threads; `self` is never freed.
-        let spawned =
-            unsafe { isotherm_sys::thread::spawn(&self.stack, crate::service::run, argument) };
+        let spawned = unsafe { isotherm_sys::thread::spawn(&self.stack, self.service, argument) };
         let Ok(thread) = spawned else {
             self.status
                 .store(OFF + OffReason::NoThread as u32, Ordering::Release);

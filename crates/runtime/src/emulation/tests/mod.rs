@@ -17,7 +17,7 @@ use isotherm_abi::session::{
 use rustix::mm::{MprotectFlags, ProtFlags};
 
 use super::table::PAGE_BYTES;
-use super::{SessionTables, Settings, SlowTierEmulator};
+use super::{SessionTables, Settings, SlowTierEmulator, service};
 
 mod safety;
 mod tiers;
@@ -128,7 +128,7 @@ pub(super) fn start(
         tiers: &tiers(capacity_bytes),
         online: true,
     };
-    match SlowTierEmulator::start(pool.clone(), &settings, Some(board)) {
+    match SlowTierEmulator::start(pool.clone(), &settings, Some(board), service::run) {
         Ok(trap) => trap.map(|trap| (trap, board)),
         Err(reason @ (OffReason::NoUserfaultfd | OffReason::NoUffdMove)) => {
             isotherm_skip::skip!("{reason:?}");

@@ -16,8 +16,9 @@ use isotherm_sys::thread::ProgramThreads;
 use isotherm_sys::userfaultfd::Message;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::emulation::progress::{now_ns, thread_ns};
-use crate::emulation::{FaultHandler, SlowTierEmulator};
+use super::fault_handler::FaultHandler;
+use super::shared::SlowTierEmulator;
+use crate::clock::{now_ns, thread_ns};
 
 /// Faults read in one call.
 const MESSAGES: usize = 32;
@@ -37,7 +38,7 @@ const PROGRAM_NS: u64 = 100_000_000;
 const PUBLISH_NS: u64 = 20_000_000;
 
 /// What the thread runs; `argument` is a `&'static SlowTierEmulator`.
-pub(crate) extern "C" fn run(argument: *mut c_void) {
+pub(super) extern "C" fn run(argument: *mut c_void) {
     // SAFETY: `SlowTierEmulator::launch` passes a reference that lives for ever.
     let trap = unsafe { &*argument.cast::<SlowTierEmulator>() };
     // SAFETY: this is the service thread, and this is its only call.

@@ -1,0 +1,24 @@
+//! Names for the linker that the library does not export.
+
+/// Gives Rust functions names that the copies of jemalloc can be linked to and nobody else.
+///
+/// `no_mangle` would export them from the library, where they could catch another object's call.
+macro_rules! hidden {
+    ($($name:literal => $function:path,)*) => {
+        $(
+            #[cfg(target_arch = "x86_64")]
+            core::arch::global_asm!(
+                concat!(".text\n.globl ", $name, "\n.hidden ", $name, "\n.type ", $name, ",@function\n", $name, ":"),
+                "jmp {function}",
+                function = sym $function,
+            );
+            #[cfg(target_arch = "aarch64")]
+            core::arch::global_asm!(
+                concat!(".text\n.globl ", $name, "\n.hidden ", $name, "\n.type ", $name, ",%function\n", $name, ":"),
+                "b {function}",
+                function = sym $function,
+            );
+        )*
+    };
+}
+pub(crate) use hidden;
