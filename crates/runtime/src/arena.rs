@@ -5,12 +5,10 @@
 //! the others belong to one site each. In guided mode number k holds the data of tier k; the
 //! first ones are whole jemalloc instances.
 
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use isotherm_abi::session::{ArenaRecord, NO_TIER, SessionCounter};
-use isotherm_sys::memory;
 
-use crate::extent::{self, ArenaHooks};
 use crate::lock::Lock;
 use crate::placement;
 use crate::pool;
@@ -21,7 +19,6 @@ use crate::tables::{self, Tables, part};
 pub(crate) const ARENAS_MAX: u32 = 4_000;
 
 static LOCK: Lock = Lock::new();
-static HOOKS: AtomicPtr<ArenaHooks> = AtomicPtr::new(core::ptr::null_mut());
 /// jemalloc's number of each of our arenas.
 static JEMALLOC_NUMBERS: [AtomicU32; ARENAS_MAX as usize] =
     [const { AtomicU32::new(0) }; ARENAS_MAX as usize];
@@ -121,9 +118,9 @@ pub(crate) fn register_instance(number: u32, tier: u32) {
     }
 }
 
-/// Makes an arena for a site (its index + 1, or 0 for none). `None` if this thread is making one
-/// already, or none is left.
-pub(crate) fn create(site: u32, tier: u32) -> Option<u32> {
+/// Adds an arena for a site (its index + 1, or 0 for none), of which `make` makes jemalloc's part and
+/// answers its number. `None` if this thread is making one already, or none is left.
+pub(crate) fn add(site: u32, tier: u32, make: impl FnOnce(u32) -> Option<u32>) -> Option<u32> {
     if EXHAUSTED.load(Ordering::Relaxed) {
         session::count(SessionCounter::ArenasLost, 1);
         return None;
@@ -131,10 +128,7 @@ pub(crate) fn create(site: u32, tier: u32) -> Option<u32> {
     let _guard = LOCK.lock()?;
     let private = tables::private()?;
     let number = private.header().arena_count.load(Ordering::Relaxed);
-    let index = (number < ARENAS_MAX)
-        .then(|| hooks(number))
-        .flatten()
-        .and_then(extent::create_arena);
+    let index = (number < ARENAS_MAX).then(|| make(number)).flatten();
     let Some(index) = index else {
         EXHAUSTED.store(true, Ordering::Relaxed);
         session::count(SessionCounter::ArenasLost, 1);
@@ -143,23 +137,6 @@ pub(crate) fn create(site: u32, tier: u32) -> Option<u32> {
     JEMALLOC_NUMBERS[number as usize].store(index, Ordering::Release);
     register(private, number, site, tier);
     Some(number)
-}
-
-/// The place of an arena's hooks, filled.
-fn hooks(number: u32) -> Option<&'static ArenaHooks> {
-    let mut first = HOOKS.load(Ordering::Acquire);
-    if first.is_null() {
-        let bytes = ARENAS_MAX as usize * size_of::<ArenaHooks>();
-        first = core::ptr::with_exposed_provenance_mut(memory::fresh(bytes).ok()?);
-        HOOKS.store(first, Ordering::Release);
-    }
-    // SAFETY: the memory has room for all arenas, is never unmapped, and the caller holds the
-    // lock, so nobody else writes this place; each place is written once.
-    unsafe {
-        let place = first.add(number as usize);
-        place.write(ArenaHooks::new(number));
-        Some(&*place)
-    }
 }
 
 /// Takes the lock before a fork.

@@ -2,35 +2,26 @@
 //! brings its address.
 //!
 //! The program's own copy of the entry points (`llvm/sites`) asks once for each record who serves
-//! it ([`resolve`]) and calls that directly from then on. The answer never changes: a plan is
+//! it ([`crate::resolve_site`]) and calls that directly from then on. The answer never changes: a plan is
 //! read once, and a record lies in its module, with which it comes and goes.
 
-use core::ffi::c_void;
-use core::mem::MaybeUninit;
-use core::ptr::null;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::Ordering;
 
-use isotherm_abi::MAX_DEPTH;
-use isotherm_abi::hash::SiteHashKind;
 use isotherm_abi::session::SessionCounter;
-use isotherm_abi::site::{DescribedSite, Routes, SitePointer};
+use isotherm_abi::site::{DescribedSite, SitePointer};
 
-use crate::compiled_site_routes;
-use crate::config::{self, Config};
+use crate::config;
 use crate::fast_path::HOT;
-use crate::free_route::{self, Free};
 use crate::heap::{self, Origin};
 use crate::reentrancy;
 use crate::session;
 use crate::site;
-use crate::start;
 use crate::state;
-use crate::unwind::Context;
 
 /// More bytes than any machine has memory: such a request fails and says nothing of its site.
 const BELIEVABLE_BYTES: usize = 1 << 46;
 
-/// A record that [`resolve`] has numbered.
+/// A record that [`crate::resolve_site`] has numbered.
 #[derive(Clone, Copy)]
 pub(crate) struct CompiledSite(&'static DescribedSite);
 
@@ -45,7 +36,7 @@ impl CompiledSite {
         Self(unsafe { &*site })
     }
 
-    /// What [`resolve`] noted: the tier in guided mode, the site else.
+    /// What [`crate::resolve_site`] noted: the tier in guided mode, the site else.
     #[inline]
     fn number(self) -> u32 {
         self.0.number.load(Ordering::Relaxed).wrapping_sub(1)
@@ -75,129 +66,4 @@ fn counted_arena(described: CompiledSite, bytes: usize) -> u32 {
     let believable = if bytes <= BELIEVABLE_BYTES { bytes } else { 0 };
     session::count(SessionCounter::Allocations, 1);
     site::add(config, described.number(), 1, believable as u64)
-}
-
-/// Who serves a site. Called by the program at the first use of each, perhaps by several threads at
-/// once; all get the same answer.
-///
-/// # Safety
-/// The record is one of a loaded module, of [`isotherm_abi::site::VERSION`].
-#[cfg_attr(not(test), unsafe(export_name = "isotherm_resolve_site_1"))]
-unsafe extern "C" fn resolve(site: SitePointer, own_malloc: usize, own_new: usize) -> Routes {
-    let nobody = |settled| Routes {
-        heap: null(),
-        operator_new: null(),
-        settled,
-    };
-    if HOT.state.get() == state::UNDECIDED && !start::decide() {
-        return nobody(0);
-    }
-    // A program that brings its own allocator has the last word, as without the pass.
-    let serves_new = own_new != 0 && is_ours(own_new, &OUR_NEW);
-    if !is_ours(own_malloc, &OUR_MALLOC) || (own_new != 0 && !serves_new) {
-        return nobody(1);
-    }
-    // SAFETY: the caller's promise.
-    let site = unsafe { &*site };
-    let Some(number) = number_of(site) else {
-        return nobody(0);
-    };
-    site.number.store(number + 1, Ordering::Release);
-    let tier = (HOT.state.get() != state::PROFILE).then_some(number);
-    Routes {
-        heap: compiled_site_routes::heap(tier),
-        operator_new: compiled_site_routes::operator_new(tier),
-        settled: 1,
-    }
-}
-
-/// Who frees the blocks that a module would give to `own`, its `free` or a form of `operator delete`; `None` where
-/// that is the program's. Called when the module is loaded.
-///
-/// # Safety
-/// Any number may be asked about.
-#[cfg_attr(not(test), unsafe(export_name = "isotherm_resolve_free_1"))]
-unsafe extern "C" fn resolve_free(own: usize) -> Option<Free> {
-    if HOT.state.get() == state::UNDECIDED && !start::decide() {
-        return None;
-    }
-    is_ours(own, &OUR_FREE).then(free_route::current)
-}
-
-/// The tier of a site, or its number where sites are counted; `None` where it cannot be had now
-/// (in a signal handler that interrupted the making of another).
-fn number_of(described: &DescribedSite) -> Option<u32> {
-    let Some(config) = config::current() else {
-        return Some(0);
-    };
-    if HOT.state.get() == state::DIRECT {
-        return Some(0);
-    }
-    if HOT.state.get() == state::PROFILE {
-        if reentrancy::level() > 0 {
-            return None;
-        }
-        let _visit = reentrancy::enter(0);
-        return Some(record(described));
-    }
-    if session::current().is_some() {
-        // Told so that a plan of another program or version can be called foreign.
-        let _ = record(described);
-    }
-    Some(tier(config, described.id))
-}
-
-fn tier(config: &Config, id: u64) -> u32 {
-    config.tier_or_default(id)
-}
-
-/// The site's number in the tables. The addresses of records stand for the frames, the site's own or
-/// those that its context is made of: whoever names frames finds the places in the source there.
-fn record(described: &DescribedSite) -> u32 {
-    let mut context = Context {
-        addresses: [0; MAX_DEPTH],
-        stacks: [0; MAX_DEPTH],
-        depth: 1,
-    };
-    context.addresses[0] = core::ptr::from_ref(described).addr();
-    for (depth, (slot, address)) in context
-        .addresses
-        .iter_mut()
-        .zip(described.context())
-        .enumerate()
-    {
-        *slot = address;
-        context.depth = depth + 1;
-    }
-    site::named(described.id, &context, SiteHashKind::Described)
-}
-
-/// Functions that were found to be this library's, so that the loader is asked once.
-static OUR_MALLOC: AtomicUsize = AtomicUsize::new(0);
-static OUR_NEW: AtomicUsize = AtomicUsize::new(0);
-static OUR_FREE: AtomicUsize = AtomicUsize::new(0);
-
-/// Whether a function lies in this library. Its own symbols cannot be compared with: a program
-/// that defines one overrides it here as well.
-fn is_ours(function: usize, known: &AtomicUsize) -> bool {
-    if function == known.load(Ordering::Relaxed) {
-        return true;
-    }
-    let ours = module_base(function).is_some()
-        && module_base(function) == module_base(core::ptr::from_ref(&HOT).addr());
-    if ours {
-        known.store(function, Ordering::Relaxed);
-    }
-    ours
-}
-
-/// First address of the module that holds an address.
-fn module_base(address: usize) -> Option<usize> {
-    let mut found = MaybeUninit::<libc::Dl_info>::zeroed();
-    let address = core::ptr::without_provenance::<c_void>(address);
-    // SAFETY: the loader only compares the address, and fills the structure where it answers so.
-    unsafe {
-        (libc::dladdr(address, found.as_mut_ptr()) != 0)
-            .then(|| found.assume_init().dli_fbase.addr())
-    }
 }

@@ -5,7 +5,7 @@
 //! belongs to a site has hooks of its own, which know its number.
 
 use core::ffi::{c_int, c_uint, c_void};
-use core::sync::atomic::Ordering;
+use core::sync::atomic::{AtomicPtr, Ordering};
 
 use isotherm_sys::memory;
 
@@ -84,6 +84,9 @@ impl ArenaHooks {
         }
     }
 }
+
+/// The hooks of all arenas, by number; null before the first.
+static HOOKS: AtomicPtr<ArenaHooks> = AtomicPtr::new(core::ptr::null_mut());
 
 /// jemalloc's default source of extents, which an instance uses outside the pool.
 type PlainSource =
@@ -284,9 +287,31 @@ struct ArenaConfig {
     metadata_use_hooks: bool,
 }
 
+/// Makes an arena for a site, as [`arena::add`].
+pub(crate) fn create_arena(site: u32, tier: u32) -> Option<u32> {
+    arena::add(site, tier, |number| hooks(number).and_then(jemalloc_arena))
+}
+
+/// The place of an arena's hooks, filled.
+fn hooks(number: u32) -> Option<&'static ArenaHooks> {
+    let mut first = HOOKS.load(Ordering::Acquire);
+    if first.is_null() {
+        let bytes = arena::ARENAS_MAX as usize * size_of::<ArenaHooks>();
+        first = core::ptr::with_exposed_provenance_mut(memory::fresh(bytes).ok()?);
+        HOOKS.store(first, Ordering::Release);
+    }
+    // SAFETY: the memory has room for all arenas, is never unmapped, and the caller holds the
+    // lock, so nobody else writes this place; each place is written once.
+    unsafe {
+        let place = first.add(number as usize);
+        place.write(ArenaHooks::new(number));
+        Some(&*place)
+    }
+}
+
 /// Makes a jemalloc arena of instance 0 with these hooks, which must live for ever. Returns its
 /// jemalloc number.
-pub(crate) fn create_arena(hooks: &'static ArenaHooks) -> Option<u32> {
+fn jemalloc_arena(hooks: &'static ArenaHooks) -> Option<u32> {
     let config = ArenaConfig {
         hooks: &raw const hooks.hooks,
         metadata_use_hooks: false,

@@ -9,12 +9,12 @@ use crate::emulation;
 use crate::instance;
 use crate::mapping;
 use crate::module;
+use crate::mover_lock;
 use crate::placement;
 use crate::pool;
 use crate::session;
 use crate::site;
-use crate::staged;
-use crate::thread;
+use crate::thread_list;
 
 /// Registers the handlers. Called once, at start.
 pub(crate) fn start() {
@@ -28,7 +28,7 @@ unsafe extern "C" fn before() {
     mapping::before_fork();
     site::before_fork();
     arena::before_fork();
-    thread::before_fork();
+    thread_list::before_fork();
     for instance in instance::all_running() {
         // SAFETY: the instance was started, and the handler is called before a fork.
         unsafe { (instance.prefork)() };
@@ -39,12 +39,12 @@ unsafe extern "C" fn before() {
     if placement::trapped() {
         emulation::before_fork();
     }
-    staged::before_fork();
+    mover_lock::before_fork();
 }
 
 /// Releases every lock, innermost first.
 unsafe extern "C" fn after_in_parent() {
-    staged::after_fork_parent();
+    mover_lock::after_fork_parent();
     if placement::trapped() {
         emulation::after_fork_parent();
     }
@@ -59,7 +59,7 @@ unsafe extern "C" fn after_in_parent() {
 
 /// Makes every lock free in the child, and lets go of the parent's session.
 unsafe extern "C" fn after_in_child() {
-    staged::after_fork_child();
+    mover_lock::after_fork_child();
     session::after_fork_child();
     release_inner();
     for instance in instance::all_running().iter().rev() {
@@ -80,7 +80,7 @@ fn release_inner() {
 }
 
 fn release_outer() {
-    thread::after_fork();
+    thread_list::after_fork();
     arena::after_fork();
     site::after_fork();
     mapping::after_fork();

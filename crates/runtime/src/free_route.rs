@@ -23,35 +23,19 @@ use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
 use isotherm_abi::CHUNK_SHIFT;
-use isotherm_sys::memory::{self, Errno};
 
 use crate::arena;
+use crate::block;
 use crate::c_library;
 #[cfg(target_arch = "x86_64")]
 use crate::fast_path::FastPathState;
 use crate::fast_path::HOT;
+use crate::free_map::FIRST;
 use crate::heap;
-use crate::instance::{self, INSTANCES};
-use crate::pool::CHUNK;
-use crate::state;
+use crate::instance::INSTANCES;
 
 /// `free`.
 pub(crate) type Free = unsafe extern "C" fn(*mut c_void);
-
-/// Bits of the addresses that the kernel gives a program which does not ask for higher ones.
-const ADDRESS_BITS: u32 = if cfg!(target_arch = "x86_64") { 47 } else { 48 };
-
-/// Bytes of the map: 64 MiB of address space, or twice as much.
-const MAP_BYTES: usize = 1 << (ADDRESS_BITS - CHUNK_SHIFT);
-
-/// The part of the map that is opened begins and ends at multiples of the largest page there is.
-const PAGE: usize = 1 << 16;
-
-/// Stands in the map for chunks whose blocks are no instance's that is called straight away.
-const LOOKED_UP: u8 = u8::MAX;
-
-/// Stands in the map for chunks of instance 0; the others stand for themselves.
-const FIRST: u8 = INSTANCES.len() as u8;
 
 unsafe extern "C" {
     /// Instance 0's way for whatever its fast one does not take.
@@ -69,7 +53,7 @@ static FREE: [Free; 256] = {
     free[3] = INSTANCES[3].free;
     free
 };
-const _: () = assert!(INSTANCES.len() == 4);
+const _: () = assert!(INSTANCES.len() == 4 && FIRST == 4);
 
 /// Frees a block outside of the pool, or where there is no map: while passing through and profiling.
 unsafe extern "C" fn outside(block: *mut c_void) {
@@ -88,7 +72,7 @@ unsafe extern "C" fn outside(block: *mut c_void) {
 unsafe extern "C" fn looked_up(block: *mut c_void) {
     // SAFETY: the caller's promise.
     unsafe {
-        if heap::arena_of(block) < arena::count() {
+        if block::arena_of(block) < arena::count() {
             heap::free_hook(block);
         } else {
             _je0_free_slowly(block);
@@ -152,57 +136,11 @@ pub(crate) fn current() -> Free {
     }
 }
 
-/// Says who frees blocks in a state that was decided.
-pub(crate) fn decide(decided: u8) {
-    let in_first = matches!(decided, state::DIRECT | state::GUIDED);
-    HOT.frees_in_first.store(in_first, Ordering::Release);
-}
-
-/// Makes the map, for a pool. Called once, at the start of a guided run, before anything is taken from
-/// the pool.
-///
-/// # Errors
-/// The kernel has no address space for it.
-pub(crate) fn open(base: usize, bytes: usize) -> Result<(), Errno> {
-    let map = memory::reserve(MAP_BYTES)?;
-    let first = (base >> CHUNK_SHIFT) / PAGE * PAGE;
-    let end = ((base + bytes) >> CHUNK_SHIFT).next_multiple_of(PAGE);
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the ranges lie within the map, which was made just now.
-    unsafe {
-        memory::protect(map, MAP_BYTES, libc::PROT_READ)?;
-        memory::protect(map + first, end - first, access)?;
-    }
-    HOT.free_map.store(
-        core::ptr::with_exposed_provenance_mut(map),
-        Ordering::Release,
-    );
-    Ok(())
-}
-
-/// Notes who owns some chunks of the pool now, if that decides who frees. Lock-free.
-pub(crate) fn note(address: usize, chunks: usize, owner: u32) {
-    let map = HOT.free_map.load(Ordering::Relaxed);
-    if map.is_null() {
-        return;
-    }
-    // Owners are arenas counted from 1; 0 is nobody.
-    let number = owner.wrapping_sub(1);
-    let byte = match number {
-        0 => FIRST,
-        number if number < instance::in_use() => number as u8,
-        _ => LOOKED_UP,
-    };
-    for index in 0..chunks {
-        // SAFETY: the chunks lie in the pool, whose bytes of the map can be written.
-        let place = unsafe { &*map.add((address + index * CHUNK) >> CHUNK_SHIFT) };
-        place.store(byte, Ordering::Release);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::free_map::{ADDRESS_BITS, LOOKED_UP, note, open};
+    use crate::pool::CHUNK;
 
     const BASE: usize = 0x7000_0000_0000;
 

@@ -3,15 +3,13 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 
-use isotherm_abi::session::SHARED_ARENA;
-
+use crate::block::{self, arena_of};
 use crate::c_library;
 use crate::callers;
 use crate::config::{self, Config};
 use crate::errno::{errno, set_errno};
 use crate::fast_path::HOT;
 use crate::instance::{self, INSTANCES, Instance};
-use crate::pool;
 use crate::reentrancy;
 use crate::start;
 use crate::state;
@@ -95,12 +93,6 @@ fn decide(caller: Caller, bytes: usize) -> u32 {
     } else {
         0
     }
-}
-
-/// The arena that owns a block: 0 for one outside the pool.
-#[inline]
-pub(crate) fn arena_of(block: *const c_void) -> u32 {
-    pool::owner_or(block.addr(), SHARED_ARENA + 1).wrapping_sub(1)
 }
 
 /// Allocates from an arena; where that fails, from the plain instance. Sets `errno`.
@@ -305,10 +297,9 @@ pub(crate) unsafe fn move_block(
     if moved.is_null() {
         return moved;
     }
-    // SAFETY: both blocks are at least as long as what is copied, and they do not overlap.
+    // SAFETY: the new block has that many bytes, and the caller gives the old one up.
     unsafe {
-        let held = usable_size(block);
-        core::ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast::<u8>(), held.min(bytes));
+        block::copy_contents(block, moved, bytes);
         free_hook(block);
     }
     moved
@@ -450,26 +441,6 @@ pub(crate) fn allocate_pages(bytes: usize, origin: impl Origin) -> *mut c_void {
         return null_mut();
     };
     allocate_at_multiple(PAGE, rounded.max(PAGE), origin)
-}
-
-/// `malloc_usable_size`.
-///
-/// # Safety
-/// As for the C function.
-pub(crate) unsafe extern "C" fn usable_size(block: *mut c_void) -> usize {
-    // SAFETY: the caller's promise.
-    unsafe {
-        match c_library::has(block) {
-            true => c_library::size_of_block(block),
-            false => (holder(block).usable_size)(block),
-        }
-    }
-}
-
-/// The instance that holds a block; an arena that is none belongs to the plain one.
-#[inline]
-pub(crate) fn holder(block: *const c_void) -> &'static Instance {
-    instance::running_as(arena_of(block)).unwrap_or(PLAIN)
 }
 
 /// `malloc_trim`: gives freed memory back to the system. Answers 1 as if some had been.

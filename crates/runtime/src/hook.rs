@@ -8,6 +8,7 @@
 
 use core::ffi::c_void;
 
+use crate::block;
 use crate::c_library;
 #[cfg(target_arch = "x86_64")]
 use crate::entry::by_caller;
@@ -163,7 +164,7 @@ hooks! {
     posix_memalign(3) => heap::posix_memalign_hook;
     valloc(1) => heap::valloc_hook;
     pvalloc(1) => heap::pvalloc_hook;
-    malloc_usable_size(1) => heap::usable_size;
+    malloc_usable_size(1) => block::usable_size;
     malloc_trim(1) => heap::trim;
 
     mallocx(2) => jemalloc_api::mallocx_hook;

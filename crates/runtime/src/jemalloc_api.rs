@@ -8,6 +8,7 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
 
+use crate::block;
 use crate::heap;
 use crate::instance::{self, INSTANCES, PLACE_FLAGS};
 use crate::reentrancy;
@@ -72,7 +73,7 @@ pub(crate) unsafe extern "C" fn xallocx_hook(
 /// As for jemalloc's function.
 pub(crate) unsafe extern "C" fn sallocx_hook(block: *const c_void, _: c_int) -> usize {
     // SAFETY: the caller's promise.
-    unsafe { (heap::holder(block).sallocx)(block, 0) }
+    unsafe { (block::holder(block).sallocx)(block, 0) }
 }
 
 /// `dallocx`.
@@ -80,7 +81,7 @@ pub(crate) unsafe extern "C" fn sallocx_hook(block: *const c_void, _: c_int) -> 
 /// # Safety
 /// As for jemalloc's function.
 pub(crate) unsafe extern "C" fn dallocx_hook(block: *mut c_void, flags: c_int) {
-    let arena = heap::arena_of(block);
+    let arena = block::arena_of(block);
     // SAFETY: the caller's promise.
     unsafe {
         match instance::straight(arena) {

@@ -16,7 +16,6 @@ use crate::placement;
 use crate::pool::{self, CHUNK};
 use crate::resident;
 use crate::site;
-use crate::staged;
 use crate::state;
 use crate::unwind::{Caller, unwind};
 
@@ -55,7 +54,7 @@ pub(crate) unsafe extern "C" fn mmap_hook(
     };
     match flags & libc::MAP_FIXED {
         0 => map(),
-        _ => staged::apart(hint, bytes, map),
+        _ => placement::apart(hint, bytes, map),
     }
 }
 
@@ -159,7 +158,7 @@ pub(crate) unsafe extern "C" fn munmap_hook(address: usize, bytes: usize) -> i32
     match served(address, rounded) {
         // SAFETY: the caller's promise.
         Some(inside) => answer(unsafe { unmap_around(address, rounded, &inside) }),
-        None => staged::apart(address, bytes, || {
+        None => placement::apart(address, bytes, || {
             // SAFETY: the caller's promise.
             answer(unsafe { memory::unmap(address, bytes) })
         }),
@@ -210,7 +209,7 @@ pub(crate) unsafe extern "C" fn mremap_hook(
         if is_free(address) {
             return answer_number(Err(Errno(libc::EFAULT)));
         }
-        return staged::apart(address, bytes, || {
+        return placement::apart(address, bytes, || {
             // SAFETY: the caller's promise.
             answer_number(unsafe { memory::remap(address, bytes, new_bytes, flags, new_address) })
         });
@@ -380,7 +379,7 @@ pub(crate) unsafe extern "C" fn mprotect_hook(
     protection: i32,
 ) -> i32 {
     settle_overlap(address, bytes);
-    staged::apart(address, bytes, || {
+    placement::apart(address, bytes, || {
         // SAFETY: the caller's promise.
         answer(unsafe { memory::protect(address, bytes, protection) })
     })
@@ -413,7 +412,7 @@ pub(crate) unsafe extern "C" fn madvise_hook(address: usize, bytes: usize, advic
             _ => placement::settle(inside.start, inside.len()),
         }
     }
-    staged::apart(address, bytes, || {
+    placement::apart(address, bytes, || {
         // SAFETY: the caller's promise.
         answer(unsafe { memory::advise(address, bytes, advice) })
     })

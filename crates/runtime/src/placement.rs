@@ -9,8 +9,9 @@ use isotherm_sys::policy::{self, MempolicyMode, NodeMask};
 
 use crate::config;
 use crate::emulation;
+use crate::mover_lock;
+use crate::pool;
 use crate::session;
-use crate::staged;
 
 /// Set once the trap runs: ranges of the pool may be protected or lie in a shadow area.
 pub(crate) static TRAPPED: AtomicBool = AtomicBool::new(false);
@@ -79,6 +80,13 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
     }
 }
 
+/// Does what no chunk on the move must meet, if the range has a part in the pool.
+pub(crate) fn apart<R>(address: usize, bytes: usize, work: impl FnOnce() -> R) -> R {
+    let inside = mover_lock::runs() && !pool::overlap(address, bytes).is_empty();
+    let _kept = inside.then(mover_lock::keep);
+    work()
+}
+
 /// Makes a range of the pool read as zero, wherever its contents lie.
 ///
 /// # Errors
@@ -88,7 +96,7 @@ pub(crate) fn discard(address: usize, bytes: usize) -> memory::Result<()> {
         emulation::discard(address, bytes);
         return Ok(());
     }
-    staged::apart(address, bytes, || {
+    apart(address, bytes, || {
         // SAFETY: the caller owns the range and wants its contents gone.
         unsafe { memory::advise(address, bytes, libc::MADV_DONTNEED) }
     })

@@ -26,7 +26,7 @@ use rustix::process::Resource;
 
 use crate::config::POOL_BYTES_MIN;
 use crate::fast_path::HOT;
-use crate::free_route;
+use crate::free_map;
 use crate::lock::Lock;
 use crate::session;
 use crate::tables::{self, Tables, part};
@@ -203,7 +203,7 @@ fn take_in_handler(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
             .count();
         if taken == chunks {
             tables::note_chunks_used(first + chunks);
-            free_route::note(base + first * CHUNK, chunks, owner);
+            free_map::note(base + first * CHUNK, chunks, owner);
             publish(first, chunks, owner);
             return Some(base + first * CHUNK);
         }
@@ -286,7 +286,7 @@ fn own(private: &Tables, first: usize, chunks: usize, owner: u32) {
     for index in first..first + chunks {
         private.chunk(index).store(owner, Ordering::Release);
     }
-    free_route::note(
+    free_map::note(
         HOT.base.load(Ordering::Relaxed) + first * CHUNK,
         chunks,
         owner,

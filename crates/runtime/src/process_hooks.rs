@@ -15,6 +15,7 @@ use isotherm_sys::system_call::{Errno, Result, call};
 use crate::c_library;
 use crate::emulation;
 use crate::errno::{answer, answer_number, errno, set_errno};
+use crate::mover_lock;
 use crate::placement;
 use crate::resident;
 use crate::session;
@@ -177,12 +178,12 @@ fn bring_home() {
     if placement::trapped() {
         emulation::before_fork();
     }
-    staged::before_fork();
+    mover_lock::before_fork();
 }
 
 /// In the parent, or where no process was made.
 fn let_go() {
-    staged::after_fork_parent();
+    mover_lock::after_fork_parent();
     if placement::trapped() {
         emulation::after_fork_parent();
     }
@@ -190,7 +191,7 @@ fn let_go() {
 
 /// In the child: lets go of the parent's session, and starts a service where the trap runs.
 fn start_over() {
-    staged::after_fork_child();
+    mover_lock::after_fork_child();
     session::after_fork_child();
     if placement::trapped() {
         session::ensure();

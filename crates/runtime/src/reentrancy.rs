@@ -20,7 +20,8 @@ use core::ptr::null_mut;
 use core::sync::atomic::{Ordering, compiler_fence};
 
 use crate::arena;
-use crate::heap;
+use crate::block;
+use crate::errno::set_errno;
 use crate::instance::{self, INSTANCES, Instance};
 use crate::thread;
 use crate::tls::{self, ReentrancyState};
@@ -90,7 +91,8 @@ impl ReentrancyState {
             // SAFETY: `defer` wrote the link, and the block is nobody's since.
             unsafe {
                 let next = block.cast::<*mut c_void>().read();
-                heap::free_hook(block);
+                // Blocks wait only while each free comes here.
+                free_block(block::arena_of(block), block);
                 block = next;
             }
         }
@@ -176,7 +178,7 @@ pub(crate) unsafe fn reallocate(
     // SAFETY: the caller's promise.
     unsafe {
         if must_wait(arena, level()) {
-            return heap::move_block(block, arena, bytes, flags);
+            return move_block(block, arena, bytes, flags);
         }
         match whole_instance(arena) {
             Some((number, instance)) => {
@@ -191,6 +193,24 @@ pub(crate) unsafe fn reallocate(
     }
 }
 
+/// Copies a block that must wait into one that a handler can have.
+///
+/// # Safety
+/// As for [`reallocate`].
+unsafe fn move_block(block: *mut c_void, arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
+    let moved = allocate(arena, bytes, flags);
+    if moved.is_null() {
+        set_errno(libc::ENOMEM);
+        return moved;
+    }
+    // SAFETY: the new block has that many bytes, and the caller gives the old one up.
+    unsafe {
+        block::copy_contents(block, moved, bytes);
+        free_block(arena, block);
+    }
+    moved
+}
+
 /// jemalloc's `xallocx`: resizes a block in place as far as that goes, in a handler that came in
 /// between not at all, and answers its size.
 ///
@@ -202,7 +222,7 @@ pub(crate) unsafe fn resize_in_place(
     extra: usize,
     flags: c_int,
 ) -> usize {
-    let arena = heap::arena_of(block);
+    let arena = block::arena_of(block);
     let (number, instance) = whole_instance(arena).unwrap_or((0, &INSTANCES[0]));
     // SAFETY: the caller's promise, and the block belongs to the instance.
     unsafe {

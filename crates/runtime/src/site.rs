@@ -6,8 +6,8 @@ use isotherm_abi::hash::{SiteHashKind, SiteHasher};
 use isotherm_abi::session::{FrameRecord, NO_MODULE, SessionCounter, SiteRecord};
 use isotherm_sys::memory;
 
-use crate::arena;
 use crate::config::Config;
+use crate::extent;
 use crate::lock::Lock;
 use crate::module;
 use crate::session;
@@ -278,7 +278,7 @@ fn give_arena(config: &Config, private: &Tables, site: u32) -> u32 {
         return arena;
     }
     let tier = config.tier_or_default(record.hash.load(Ordering::Relaxed));
-    let Some(arena) = arena::create(site + 1, tier) else {
+    let Some(arena) = extent::create_arena(site + 1, tier) else {
         return 0;
     };
     record.arena.store(arena, Ordering::Release);

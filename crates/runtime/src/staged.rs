@@ -3,14 +3,14 @@
 //! The observer names some chunks of the pool and a node ([`MoveRequest`]). A bare thread
 //! ([`isotherm_sys::thread`]) moves those that belong to arenas, one at a time, by
 //! [`StagedCopy`] with [`Method::Exchange`], and answers which it moved. It allocates nothing, and
-//! waits for nothing that the program holds but for [`APART`]. Large mappings of the program are
+//! waits for nothing that the program holds but for [`mover_lock`]. Large mappings of the program are
 //! left to the kernel's migration: programs unmap, protect and lock them.
 //!
-//! While a chunk moves, whoever touches it waits. What it must not meet takes [`APART`], which the
+//! While a chunk moves, whoever touches it waits. What it must not meet takes [`mover_lock`], which the
 //! thread holds for each chunk:
-//! - a fork, whose child would find the chunk missing ([`before_fork`], [`crate::process_hooks`]).
+//! - a fork, whose child would find the chunk missing ([`mover_lock::before_fork`], [`crate::process_hooks`]).
 //!   A child has no mover; the observer moves its memory from outside;
-//! - calls that throw contents away or change the mapping ([`apart`]).
+//! - calls that throw contents away or change the mapping ([`placement::apart`]).
 //!
 //! - the end of a thread whose stack lies in it, and is [left alone](leave_alone).
 //!
@@ -36,36 +36,19 @@ use rustix::thread::futex;
 
 use crate::arena;
 use crate::clock::{now_ns, thread_ns};
-use crate::lock::{Guard, Lock};
+use crate::mover_lock::{self, ENDING, OFF, RUNNING, STARTING, STATUS};
 use crate::placement;
 use crate::pool::{self, CHUNK};
 use crate::session;
 
-/// There is no thread.
-const OFF: u32 = 0;
-/// It has not said yet how it goes.
-const STARTING: u32 = 1;
-/// It serves.
-const RUNNING: u32 = 2;
-/// It is asked to end.
-const ENDING: u32 = 3;
-
-static STATUS: AtomicU32 = AtomicU32::new(OFF);
 static THREAD: AtomicU32 = AtomicU32::new(0);
 static STACK: OnceLock<Stack> = OnceLock::new();
-/// Held by the thread for each chunk, and by whoever a chunk on the move must not meet.
-static APART: Lock = Lock::new();
-/// Who waits for [`APART`] beside the thread, which would take it again and again before they wake.
-static WAITING: AtomicU32 = AtomicU32::new(0);
 /// Chunks of the pool that are never moved, a bit for each.
 static LEFT_ALONE: [AtomicU64; LEFT_ALONE_CHUNKS / 64] =
     [const { AtomicU64::new(0) }; LEFT_ALONE_CHUNKS / 64];
 /// The chunk in hand, 0 for none; stored before [`LEFT_ALONE`] is looked at, and read after it was
 /// changed, so that one of the two sees the other.
 static IN_HAND: AtomicUsize = AtomicUsize::new(0);
-/// Forks so far: each makes the pages that the mover keeps ready shared with a child.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
 /// Chunks that can be left alone: a pool of 1 TiB. Chunks behind it are not moved at all.
 const LEFT_ALONE_CHUNKS: usize = 1 << 19;
 /// The thread's stack: two lists of a chunk's pages are the most that lies there.
@@ -85,12 +68,6 @@ const SETTINGS: StagedSettings = StagedSettings {
     method: Some(CopyMethod::Exchange),
     even_if_there: false,
 };
-
-/// Whether chunks may be on the move.
-#[inline]
-fn runs() -> bool {
-    STATUS.load(Ordering::Relaxed) != OFF
-}
 
 /// Starts the thread. A process without a session has nobody who would ask; one whose kernel lacks
 /// what is needed says so in its session, and runs on.
@@ -224,7 +201,7 @@ fn carry_out(mover: &mut StagedCopy, request: &MoveRequest, forks: &mut u32) -> 
             continue;
         };
         arena::follow_tier(arena);
-        if core::mem::replace(forks, FORKS.load(Ordering::Relaxed)) != *forks {
+        if core::mem::replace(forks, mover_lock::forks()) != *forks {
             mover.empty();
         }
         IN_HAND.store(chunk, Ordering::SeqCst);
@@ -266,7 +243,7 @@ fn may_move(chunk: usize) -> bool {
 /// when the thread ends, and cannot wait for it then.
 pub(crate) fn leave_alone(address: usize, bytes: usize) {
     let inside = pool::overlap(address, bytes);
-    if !runs() || inside.is_empty() {
+    if !mover_lock::runs() || inside.is_empty() {
         return;
     }
     for chunk in (inside.start / CHUNK * CHUNK..inside.end).step_by(CHUNK) {
@@ -279,63 +256,19 @@ pub(crate) fn leave_alone(address: usize, bytes: usize) {
     }
 }
 
-/// The thread's side of [`APART`].
+/// The thread's side of [`mover_lock`].
 struct Apart;
 
 impl Exclusion for Apart {
     fn enter(&self) {
-        while WAITING.load(Ordering::Relaxed) > 0 {
+        while mover_lock::is_awaited() {
             sleep(BUSY_NS / 10);
         }
-        APART.acquire();
+        mover_lock::acquire();
     }
 
     fn leave(&self) {
-        APART.release();
-    }
-}
-
-/// Keeps chunks where they are until it is dropped; `None` where nothing moves, or this thread keeps
-/// them already.
-pub(crate) fn keep() -> Option<Guard<'static>> {
-    if !runs() {
-        return None;
-    }
-    WAITING.fetch_add(1, Ordering::Relaxed);
-    let guard = APART.lock();
-    WAITING.fetch_sub(1, Ordering::Relaxed);
-    guard
-}
-
-/// Does what no chunk on the move must meet, if the range has a part in the pool.
-pub(crate) fn apart<R>(address: usize, bytes: usize, work: impl FnOnce() -> R) -> R {
-    let inside = runs() && !pool::overlap(address, bytes).is_empty();
-    let _kept = inside.then(keep);
-    work()
-}
-
-/// Keeps chunks where they are from before a fork until after it.
-pub(crate) fn before_fork() {
-    if runs() {
-        FORKS.fetch_add(1, Ordering::Relaxed);
-        WAITING.fetch_add(1, Ordering::Relaxed);
-        APART.acquire();
-        WAITING.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// The fork is over, or failed.
-pub(crate) fn after_fork_parent() {
-    if runs() {
-        APART.release();
-    }
-}
-
-/// In the child, which has no mover: its memory is moved from outside.
-pub(crate) fn after_fork_child() {
-    WAITING.store(0, Ordering::Relaxed);
-    if STATUS.swap(OFF, Ordering::Relaxed) != OFF {
-        APART.release();
+        mover_lock::release();
     }
 }
 

@@ -14,9 +14,10 @@ use crate::arena;
 use crate::c_library;
 use crate::config::{self, Config};
 use crate::emulation;
+use crate::extent;
 use crate::fast_path::HOT;
 use crate::fork;
-use crate::free_route;
+use crate::free_map;
 use crate::instance;
 use crate::line_filter;
 use crate::message;
@@ -29,6 +30,7 @@ use crate::staged;
 use crate::state;
 use crate::tables;
 use crate::thread;
+use crate::thread_exit;
 
 unsafe extern "C" {
     /// The program's environment; null before the C library has it.
@@ -87,7 +89,7 @@ pub(crate) fn decide() -> bool {
         instance::start(1, true);
     }
     fork::start();
-    free_route::decide(decided);
+    free_map::decide(decided);
     HOT.state.set(decided);
     if setting(env::VERBOSE).is_some_and(|value| value == c"1") {
         let range = pool::range();
@@ -114,14 +116,14 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
         (*private.header_mut()).pool_bytes = bytes as u64;
     }
     site::start().map_err(|_| OffReason::NoAddressSpace)?;
-    thread::start().ok_or(OffReason::NoThread)?;
+    thread::start(thread_exit::leave).ok_or(OffReason::NoThread)?;
     config::install(config);
     pool::open(base, bytes);
     if config.access_period > 0 && config.access_filter_lines > 0 {
         line_filter::start(config.access_filter_lines).ok_or(OffReason::NoAddressSpace)?;
     }
     if config.mode == RuntimeMode::Guided {
-        free_route::open(base, bytes).map_err(|_| OffReason::NoAddressSpace)?;
+        free_map::open(base, bytes).map_err(|_| OffReason::NoAddressSpace)?;
     }
     if config.depth == 1 {
         HOT.stack_mask.store(0, Ordering::Relaxed);
@@ -160,7 +162,7 @@ fn register_arenas(config: &Config) {
     instance::start(instances, true);
     for tier in instances..config.tiers.len() as u32 {
         // A tier without an arena is served by the default instance.
-        if arena::create(0, tier).is_none() {
+        if extent::create_arena(0, tier).is_none() {
             break;
         }
     }
@@ -191,7 +193,7 @@ extern "C" fn loaded() {
 
 /// Runs when the program leaves through `exit`.
 extern "C" fn unloaded() {
-    thread::finish();
+    thread_exit::finish();
     resident::measure();
     if let Some(session) = session::current() {
         // What was turned off stays said.

@@ -6,7 +6,7 @@
 //! the same stack.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 
 use isotherm_sys::memory;
 
@@ -14,9 +14,8 @@ use crate::arena;
 use crate::config;
 use crate::context::Cache;
 use crate::instance::{self, INSTANCES};
-use crate::lock::Lock;
-use crate::reentrancy;
 use crate::site;
+use crate::thread_list;
 use crate::tls;
 
 /// The word of a thread that has no state and gets none.
@@ -56,12 +55,10 @@ pub(crate) struct Thread {
 }
 
 static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
-static FREE: AtomicUsize = AtomicUsize::new(0);
-static LOCK: Lock = Lock::new();
 static TCACHES: AtomicU32 = AtomicU32::new(0);
 
-/// Makes the key whose destructor gives states back. Called once, at start.
-pub(crate) fn start() -> Option<()> {
+/// Makes the key whose destructor, `leave`, gives states back. Called once, at start.
+pub(crate) fn start(leave: unsafe extern "C" fn(*mut c_void)) -> Option<()> {
     let mut key = 0;
     // SAFETY: the destructor is a function of this library, which is never unloaded.
     let error = unsafe { libc::pthread_key_create(&raw mut key, Some(leave)) };
@@ -108,64 +105,41 @@ fn enter() -> Option<&'static mut Thread> {
 
 /// A state that an ended thread left.
 fn take_free() -> Option<usize> {
-    let _guard = LOCK.lock()?;
-    let address = FREE.load(Ordering::Relaxed);
-    if address == 0 {
-        return None;
-    }
     // SAFETY: states on the list are mapped and used by nobody.
-    let next = unsafe { (*core::ptr::with_exposed_provenance::<Thread>(address)).next_free };
-    FREE.store(next, Ordering::Relaxed);
-    Some(address)
+    thread_list::take(|address| unsafe {
+        (*core::ptr::with_exposed_provenance::<Thread>(address)).next_free
+    })
 }
 
 /// Leaves a state for a later thread.
-fn give_free(state: &mut Thread) {
-    // A thread that holds the lock already is in a signal handler; the state is lost then.
-    if let Some(_guard) = LOCK.lock() {
-        state.next_free = FREE.load(Ordering::Relaxed);
-        FREE.store(
-            core::ptr::from_mut(state).expose_provenance(),
-            Ordering::Relaxed,
-        );
-    }
-}
-
-/// Called when a thread ends, once a round.
-unsafe extern "C" fn leave(state: *mut c_void) {
-    // SAFETY: the value of the key is this thread's state.
-    let state = unsafe { &mut *state.cast::<Thread>() };
-    state.rounds += 1;
-    if state.rounds <= ROUNDS {
-        let key = KEY.load(Ordering::Relaxed);
-        // SAFETY: the key exists. If this fails the state is never given back, which is only a
-        // loss of memory.
-        let kept = unsafe { libc::pthread_setspecific(key, core::ptr::from_mut(state).cast()) };
-        if kept == 0 {
-            return;
-        }
-    }
-    let visit = reentrancy::enter(0);
-    state.settle();
-    state.flush_tcaches();
-    tls::set(NONE);
-    drop(visit);
-    give_free(state);
-}
-
-/// Counts what this thread has gathered: at exit of the process.
-pub(crate) fn finish() {
-    if tls::get() > NONE
-        && let Some(state) = current()
-    {
-        let _visit = reentrancy::enter(0);
-        state.settle();
-    }
+pub(crate) fn give_free(state: &mut Thread) {
+    let address = core::ptr::from_mut(state).expose_provenance();
+    thread_list::give(address, |next| state.next_free = next);
 }
 
 impl Thread {
+    /// Keeps the state of an ending thread until the next round of destructors, while one is left.
+    /// Answers whether it did.
+    pub(crate) fn stays(&mut self) -> bool {
+        self.rounds += 1;
+        if self.rounds > ROUNDS {
+            return false;
+        }
+        let key = KEY.load(Ordering::Relaxed);
+        // SAFETY: the key exists. If this fails the state is never given back, which is only a
+        // loss of memory.
+        unsafe { libc::pthread_setspecific(key, core::ptr::from_mut(self).cast()) == 0 }
+    }
+
+    /// Takes the state from this thread, which gets no other.
+    pub(crate) fn detach(&mut self) {
+        self.settle();
+        self.flush_tcaches();
+        tls::set(NONE);
+    }
+
     /// Counts everything gathered at its sites.
-    fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if let Some(config) = config::current() {
             self.cache.flush_all(config);
         }
@@ -299,14 +273,4 @@ pub(crate) unsafe fn reallocate(
         }
         moved
     }
-}
-
-/// Takes the lock before a fork.
-pub(crate) fn before_fork() {
-    LOCK.acquire();
-}
-
-/// Releases the lock after a fork, in parent and child.
-pub(crate) fn after_fork() {
-    LOCK.release();
 }

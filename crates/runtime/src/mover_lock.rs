@@ -1,0 +1,87 @@
+//! The lock between the thread that moves chunks ([`crate::staged`]) and what a chunk on the move must not
+//! meet.
+
+use core::sync::atomic::{AtomicU32, Ordering};
+
+use crate::lock::{Guard, Lock};
+
+/// There is no thread.
+pub(crate) const OFF: u32 = 0;
+/// It has not said yet how it goes.
+pub(crate) const STARTING: u32 = 1;
+/// It serves.
+pub(crate) const RUNNING: u32 = 2;
+/// It is asked to end.
+pub(crate) const ENDING: u32 = 3;
+
+/// The state of the thread, a futex.
+pub(crate) static STATUS: AtomicU32 = AtomicU32::new(OFF);
+/// Held by the thread for each chunk, and by whoever a chunk on the move must not meet.
+static APART: Lock = Lock::new();
+/// Who waits for [`APART`] beside the thread, which would take it again and again before they wake.
+static WAITING: AtomicU32 = AtomicU32::new(0);
+/// Forks so far: each makes the pages that the mover keeps ready shared with a child.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Whether chunks may be on the move.
+#[inline]
+pub(crate) fn runs() -> bool {
+    STATUS.load(Ordering::Relaxed) != OFF
+}
+
+/// How many forks there were.
+pub(crate) fn forks() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
+/// Whether others than the mover's thread wait.
+pub(crate) fn is_awaited() -> bool {
+    WAITING.load(Ordering::Relaxed) > 0
+}
+
+/// The thread takes the lock, for a chunk.
+pub(crate) fn acquire() {
+    APART.acquire();
+}
+
+/// The thread releases the lock.
+pub(crate) fn release() {
+    APART.release();
+}
+
+/// Keeps chunks where they are until it is dropped; `None` where nothing moves, or this thread keeps
+/// them already.
+pub(crate) fn keep() -> Option<Guard<'static>> {
+    if !runs() {
+        return None;
+    }
+    WAITING.fetch_add(1, Ordering::Relaxed);
+    let guard = APART.lock();
+    WAITING.fetch_sub(1, Ordering::Relaxed);
+    guard
+}
+
+/// Keeps chunks where they are from before a fork until after it.
+pub(crate) fn before_fork() {
+    if runs() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+        WAITING.fetch_add(1, Ordering::Relaxed);
+        APART.acquire();
+        WAITING.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The fork is over, or failed.
+pub(crate) fn after_fork_parent() {
+    if runs() {
+        APART.release();
+    }
+}
+
+/// In the child, which has no mover: its memory is moved from outside.
+pub(crate) fn after_fork_child() {
+    WAITING.store(0, Ordering::Relaxed);
+    if STATUS.swap(OFF, Ordering::Relaxed) != OFF {
+        APART.release();
+    }
+}
