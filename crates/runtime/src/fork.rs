@@ -36,18 +36,12 @@ unsafe extern "C" fn before() {
     pool::before_fork();
     module::before_fork();
     session::before_fork();
-    if placement::trapped() {
-        emulation::before_fork();
-    }
-    mover_lock::before_fork();
+    bring_home();
 }
 
 /// Releases every lock, innermost first.
 unsafe extern "C" fn after_in_parent() {
-    mover_lock::after_fork_parent();
-    if placement::trapped() {
-        emulation::after_fork_parent();
-    }
+    let_go();
     session::after_fork_parent();
     release_inner();
     for instance in instance::all_running().iter().rev() {
@@ -59,14 +53,47 @@ unsafe extern "C" fn after_in_parent() {
 
 /// Makes every lock free in the child, and lets go of the parent's session.
 unsafe extern "C" fn after_in_child() {
-    mover_lock::after_fork_child();
-    session::after_fork_child();
+    forget_parent();
     release_inner();
     for instance in instance::all_running().iter().rev() {
         // SAFETY: the instance was prepared by `before`.
         unsafe { (instance.postfork_child)() };
     }
     release_outer();
+    serve_child();
+}
+
+/// Brings every page home and keeps it there until [`let_go`].
+pub(crate) fn bring_home() {
+    if placement::trapped() {
+        emulation::before_fork();
+    }
+    mover_lock::before_fork();
+}
+
+/// In the parent, or where no process was made: pages may be away again.
+pub(crate) fn let_go() {
+    mover_lock::after_fork_parent();
+    if placement::trapped() {
+        emulation::after_fork_parent();
+    }
+}
+
+/// In a child whose locks are free already: lets go of the parent's session, and starts a service where the
+/// trap runs.
+pub(crate) fn start_over() {
+    forget_parent();
+    serve_child();
+}
+
+/// In the child: lets go of the parent's mover and session.
+fn forget_parent() {
+    mover_lock::after_fork_child();
+    session::after_fork_child();
+}
+
+/// In the child: starts a service where the trap runs.
+fn serve_child() {
     if placement::trapped() {
         // The service needs a session to tell what it does.
         session::ensure();

@@ -16,11 +16,25 @@
 //!                                                                  mbind, or the trap
 //! ```
 //!
+//! Modules are listed bottom-up: each uses only those above it. The groups, in the order of the list:
+//!
+//! - from `errno` to `tables`, the ground: words of a thread, a lock, the state, the configuration, the
+//!   layout of the records;
+//! - `mover_lock` and `emulation`, what takes pages away for a while; they know addresses only;
+//! - `session` and `module`, what is published;
+//! - from `free_map` to `kernel`, memory: the pool, its placement, the arenas, what jemalloc asks for;
+//! - from `callers` to `mapping`, sites: who allocates, and what a thread keeps of it;
+//! - `staged`, `fork` and `start`, the life of the process;
+//! - from `accesses` to `hook`, the hooks: what programs call.
+//!
+//! The list is the order of the locks too: while the lock of a module is held, only locks of modules
+//! above it are taken. The outermost first: `mapping`, `site`, `arena`, `thread_list`, jemalloc's own
+//! (`instance`), `pool`, `module`, `session`, `mover_lock`.
+//!
 //! Rules of the house, because this code runs inside other people's programs: no hook allocates
-//! through the C library, prints (but for the one sentence of [`say`]) or panics; no lock is held
+//! through the C library, prints (but for the one sentence of [`message`]) or panics; no lock is held
 //! over a call that may allocate or over a fork; any failure leaves a program that runs as without
-//! Isotherm. The order of the locks: `mapping`, then `site`, then `arena`, then `thread`, then
-//! jemalloc's own, then `pool`, then `module`, then `session`, then `staged`.
+//! Isotherm.
 #![allow(unsafe_code)]
 #![cfg_attr(
     test,
@@ -42,11 +56,14 @@ mod fast_path;
 mod message;
 mod plan;
 mod config;
-mod mover_lock;
 mod tables;
+
+mod mover_lock;
 mod emulation;
+
 mod session;
 mod module;
+
 mod free_map;
 mod pool;
 mod placement;
@@ -58,6 +75,7 @@ mod arena;
 mod resident;
 mod extent;
 mod kernel;
+
 mod callers;
 mod unwind;
 mod site;
@@ -66,9 +84,11 @@ mod thread;
 mod reentrancy;
 mod thread_exit;
 mod mapping;
+
 mod staged;
 mod fork;
 mod start;
+
 mod accesses;
 mod heap;
 mod operators;

@@ -15,7 +15,7 @@ use isotherm_sys::system_call::{Errno, Result, call};
 use crate::c_library;
 use crate::emulation;
 use crate::errno::{answer, answer_number, errno, set_errno};
-use crate::mover_lock;
+use crate::fork;
 use crate::placement;
 use crate::resident;
 use crate::session;
@@ -163,40 +163,14 @@ fn at_home(make: impl FnOnce() -> Result<usize>) -> Result<usize> {
     if !placement::may_be_away() {
         return make();
     }
-    bring_home();
+    fork::bring_home();
     let made = make();
     if made == Ok(0) {
-        start_over();
+        fork::start_over();
     } else {
-        let_go();
+        fork::let_go();
     }
     made
-}
-
-/// Brings every page home and keeps it there until [`let_go`].
-fn bring_home() {
-    if placement::trapped() {
-        emulation::before_fork();
-    }
-    mover_lock::before_fork();
-}
-
-/// In the parent, or where no process was made.
-fn let_go() {
-    mover_lock::after_fork_parent();
-    if placement::trapped() {
-        emulation::after_fork_parent();
-    }
-}
-
-/// In the child: lets go of the parent's session, and starts a service where the trap runs.
-fn start_over() {
-    mover_lock::after_fork_child();
-    session::after_fork_child();
-    if placement::trapped() {
-        session::ensure();
-        emulation::after_fork_child(session::board());
-    }
 }
 
 /// What the kernel grants to a process of one thread alone.
@@ -290,7 +264,7 @@ struct Start {
 
 /// Starts the service in a child that has a copy of the memory, and then the program's function.
 unsafe extern "C" fn start_child(start: *mut c_void) -> c_int {
-    start_over();
+    fork::start_over();
     // SAFETY: it lies on the parent's stack, of which the child has a copy.
     let Start { function, argument } = unsafe { start.cast::<Start>().read() };
     // SAFETY: the program's own function and argument.
@@ -333,7 +307,7 @@ pub(crate) unsafe extern "C" fn clone_hook(
         return unsafe { clone(function, stack, flags, argument, parent, storage, child) };
     };
     let mut start = Start { function, argument };
-    bring_home();
+    fork::bring_home();
     let start = (&raw mut start).cast();
     // SAFETY: the caller's promise; the child has a copy of this frame.
     let pid = unsafe {
@@ -347,6 +321,6 @@ pub(crate) unsafe extern "C" fn clone_hook(
             child,
         )
     };
-    let_go();
+    fork::let_go();
     pid
 }
