@@ -391,7 +391,24 @@ const TABLE_MODE: u32 = 0o666;
 /// They are written at the same time, because flushing one after the other costs a turn of the file
 /// system's journal each (8 ms on a virtual disk, so 50 ms for an epoch), and together one for all.
 fn replace(directory: &Path, files: &[Pending<'_>]) -> Result<(), (String, io::Error)> {
-    let written: Vec<io::Result<TempPath>> = std::thread::scope(|scope| {
+    let written = match files {
+        [file] => vec![written(directory, file)],
+        _ => written_at_once(directory, files),
+    };
+    let mut whole = Vec::with_capacity(files.len());
+    for (file, written) in files.iter().zip(written) {
+        whole.push(written.map_err(|source| (file.file.clone(), source))?);
+    }
+    for (file, temporary) in files.iter().zip(whole) {
+        let renamed = temporary.persist(directory.join(&file.file));
+        renamed.map_err(|failed| (file.file.clone(), failed.error))?;
+    }
+    Ok(())
+}
+
+/// Each file on a thread of its own.
+fn written_at_once(directory: &Path, files: &[Pending<'_>]) -> Vec<io::Result<TempPath>> {
+    std::thread::scope(|scope| {
         let writers: Vec<_> = files
             .iter()
             .map(|file| {
@@ -408,16 +425,7 @@ fn replace(directory: &Path, files: &[Pending<'_>]) -> Result<(), (String, io::E
                 Err(_) => written(directory, file),
             })
             .collect()
-    });
-    let mut whole = Vec::with_capacity(files.len());
-    for (file, written) in files.iter().zip(written) {
-        whole.push(written.map_err(|source| (file.file.clone(), source))?);
-    }
-    for (file, temporary) in files.iter().zip(whole) {
-        let renamed = temporary.persist(directory.join(&file.file));
-        renamed.map_err(|failed| (file.file.clone(), failed.error))?;
-    }
-    Ok(())
+    })
 }
 
 /// A file that is whole and, where it is to be durable, on the device, under a random name that did not exist before.
