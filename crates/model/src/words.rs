@@ -1,15 +1,15 @@
 //! Spelling of numbers and names for people, the same in every output.
 
-/// A share as a percentage: `83 %`, `4.2 %` below ten, `<0.1 %` where it would print as zero.
+/// A share as a percentage: `83 %`, `4.2 %` between -10 and 10, `<0.1 %` and `>-0.1 %` where it would print as zero.
 #[must_use]
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
-    if percent > 0.0 && percent < 0.05 {
-        "<0.1 %".to_owned()
-    } else if percent > 0.0 && percent < 9.95 {
-        format!("{percent:.1} %")
-    } else {
-        format!("{percent:.0} %")
+    match percent.abs() {
+        0.0 => "0 %".to_owned(),
+        size if size < 0.05 && percent < 0.0 => ">-0.1 %".to_owned(),
+        size if size < 0.05 => "<0.1 %".to_owned(),
+        size if size < 9.95 => format!("{percent:.1} %"),
+        _ => format!("{percent:.0} %"),
     }
 }
 
@@ -73,6 +73,8 @@ mod tests {
             texts,
             ["0 %", "<0.1 %", "1.2 %", "9.9 %", "10 %", "83 %", "100 %"]
         );
+        let lost = [-0.0, -0.000_1, -0.012, -0.0996, -0.834].map(percent);
+        assert_eq!(lost, ["0 %", ">-0.1 %", "-1.2 %", "-10 %", "-83 %"]);
         assert!(share(1, 0).abs() < f64::EPSILON);
     }
 

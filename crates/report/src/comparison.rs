@@ -161,7 +161,7 @@ impl Comparison {
             (Some(gap), _) => {
                 text += &format!(
                     "guided closes {} of the gap between first touch and all fast\n",
-                    signed(gap)
+                    percent(gap)
                 );
             }
             (None, _) => {}
@@ -181,14 +181,6 @@ fn faster(guided: Nanos, first: Nanos) -> String {
             "guided is {:.2} times as slow as first touch\n",
             times(guided, first)
         ),
-    }
-}
-
-fn signed(share: f64) -> String {
-    if share < 0.0 {
-        format!("-{}", percent(-share))
-    } else {
-        percent(share)
     }
 }
 

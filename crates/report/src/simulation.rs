@@ -183,7 +183,7 @@ impl SimulatedCapacity {
                 joules(policy.energy_pj),
                 Bytes(policy.moved_bytes).to_string(),
                 Bytes(policy.fast_used_bytes).to_string(),
-                policy.gap_closed.map(signed).unwrap_or_default(),
+                policy.gap_closed.map(percent).unwrap_or_default(),
             ]
         };
         let rows: Vec<_> = self.policies.iter().map(row).collect();
@@ -230,14 +230,6 @@ fn joules(picojoules: u64) -> String {
         1_000_000..1_000_000_000 => format!("{:.2} uJ", value / 1e6),
         1_000_000_000..1_000_000_000_000 => format!("{:.2} mJ", value / 1e9),
         _ => format!("{:.2} J", value / 1e12),
-    }
-}
-
-fn signed(share: f64) -> String {
-    if share < 0.0 {
-        format!("-{}", percent(-share))
-    } else {
-        percent(share)
     }
 }
 
@@ -301,6 +293,14 @@ mod tests {
             )
         );
         assert!(text.contains("! left out: 3 accesses"), "{text}");
+    }
+
+    #[test]
+    fn a_small_loss_against_first_touch_is_one_signed_number() {
+        let mut lost = simulation(1);
+        lost.capacities[0].policies[1].gap_closed = Some(-0.000_1);
+        let text = lost.text();
+        assert!(text.contains("4 MiB     >-0.1 %\n"), "{text}");
     }
 
     #[test]
