@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::noise::by_share;
 use crate::shell::quoted;
 use crate::summary::{HOT_SHARE, Summary};
 
@@ -69,9 +70,10 @@ pub(crate) fn commands(summary: &Summary, profile: &str, plan: Option<&str>) -> 
             ),
         ));
     }
-    if let Some(site) = summary.sites.first() {
+    let mut rows = by_share(&summary.sites).into_iter();
+    if let Some(site) = rows.find(|site| !site.below_noise) {
         list.push(next(
-            "Ask why the hottest site is where it is",
+            "Ask why the site with the largest share is where it is",
             format!("isotherm explain {} {}", quoted(&plan_path), site.site),
         ));
     }

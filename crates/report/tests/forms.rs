@@ -65,6 +65,32 @@ fn the_forms_are_as_they_were() {
 }
 
 #[test]
+fn the_site_to_ask_about_is_that_of_the_first_row() {
+    let mut profile = graph::profile();
+    // Hotter than all others by its few bytes, with hardly an access.
+    let mut tiny = Site::new(SiteId(99), SiteKind::Heap);
+    tiny.peak_rss = Bytes(1);
+    profile.sites.push(tiny);
+    profile.heat.push(Heat {
+        epoch: Epoch(0),
+        process: Process::default(),
+        site: SiteId(99),
+        address: 1 << 40,
+        accesses: Accesses(900),
+    });
+    let report = Report::new(&profile, None);
+    assert_eq!(report.summary().sites[0].id, SiteId(99));
+    let text = report.text(100);
+    let table = text
+        .lines()
+        .skip_while(|line| !line.contains("allocated in"));
+    let row = table.skip(1).next().unwrap();
+    let command = text.lines().find(|line| line.contains("isotherm explain"));
+    let asked = command.unwrap().rsplit(' ').next().unwrap();
+    assert!(row.contains(asked), "{asked} is not in\n{row}");
+}
+
+#[test]
 fn text_keeps_to_its_width_but_for_commands() {
     for columns in [60, 80, 120, 200] {
         let text = planned().text(columns);
