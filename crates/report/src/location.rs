@@ -1,8 +1,131 @@
 //! Where a site is, in words that tell it from all others.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use isotherm_model::site::{Frame, Site, SiteKind};
+
+use crate::words::clip;
+
+/// Characters of a module that are kept before its offset.
+const MODULE: usize = 8;
+/// Between a place and the caller around it.
+const AROUND: &str = " < ";
+/// In so many characters there is no room for a caller.
+const CALLER: usize = 8;
+
+/// A caller in words, parted so that the module, which many sites share, can be cut before what tells them apart.
+///
+/// ```text
+/// front           module               back
+/// zmalloc_usable  " (redis-server)"
+///                 libfoo.so.6          +0x1234
+/// bfs.cc:88 load
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct CallerWords {
+    front: String,
+    module: String,
+    back: String,
+}
+
+impl CallerWords {
+    fn whole(text: String) -> Self {
+        Self {
+            front: text,
+            ..Self::default()
+        }
+    }
+
+    /// As [`Frame`] prints it.
+    fn of(frame: &Frame) -> Self {
+        let whole = frame.to_string();
+        let in_file = frame.file.is_some() && frame.line.is_some();
+        let of_module = !(frame.module.is_empty() || in_file && frame.function.is_some());
+        let (front, back) = match &frame.function {
+            Some(function) if of_module => (function.clone(), String::new()),
+            None if of_module => (String::new(), format!("+0x{:x}", frame.offset)),
+            _ => return Self::whole(whole),
+        };
+        let module = whole.get(front.len()..whole.len() - back.len());
+        Self {
+            module: module.unwrap_or_default().to_owned(),
+            front,
+            back,
+        }
+    }
+
+    /// Characters without which it says too little.
+    fn least(&self) -> usize {
+        let module = match self.back.is_empty() {
+            true => 0,
+            false => length(&self.module).min(MODULE),
+        };
+        length(&self.front) + module + length(&self.back)
+    }
+
+    /// In at most so many characters, the module cut first.
+    fn fitted(&self, room: usize) -> String {
+        let whole = self.to_string();
+        if length(&whole) <= room || self.module.is_empty() {
+            return clip(&whole, room);
+        }
+        let module = room.saturating_sub(length(&self.back)).max(1);
+        match self.back.is_empty() {
+            true => clip(&self.front, room),
+            false => clip(&(clip(&self.module, module) + &self.back), room),
+        }
+    }
+}
+
+impl fmt::Display for CallerWords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}{}", self.front, self.module, self.back)
+    }
+}
+
+fn length(text: &str) -> usize {
+    text.chars().count()
+}
+
+/// Where a site is: the caller that says most, then, where other sites have the same, what tells it from them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Location {
+    place: CallerWords,
+    /// The first caller around the place in which the sites differ.
+    caller: Option<CallerWords>,
+    /// ` #` and the beginning of the site's name.
+    name: String,
+}
+
+impl Location {
+    /// In at most so many characters: modules are cut first, and what tells the site from others gets half of the room.
+    pub(crate) fn fitted(&self, room: usize) -> String {
+        let whole = self.to_string();
+        if length(&whole) <= room {
+            return clip(&whole, room);
+        }
+        let room = room.saturating_sub(length(&self.name)).max(1);
+        let Some(caller) = self.caller.as_ref().filter(|_| room > CALLER) else {
+            return self.place.fitted(room) + &self.name;
+        };
+        let room = room - length(AROUND);
+        let beside = room.saturating_sub(self.place.least()).max(room / 2);
+        let caller = caller.fitted(beside);
+        let place = self.place.fitted(room - length(&caller));
+        format!("{place}{AROUND}{caller}{}", self.name)
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.place)?;
+        if let Some(caller) = &self.caller {
+            write!(f, "{AROUND}{caller}")?;
+        }
+        f.write_str(&self.name)
+    }
+}
 
 /// The caller that says most to the program's author: not the container of the standard library
 /// that asked for the memory, but the line that asked the container.
@@ -20,12 +143,12 @@ fn telling(site: &Site) -> Option<usize> {
 }
 
 /// `graph.cc:88 load_graph: edges`, with the column where asked for.
-fn shown(site: &Site, with_column: bool) -> String {
+fn shown(site: &Site, with_column: bool) -> CallerWords {
     let Some(frame) = telling(site).map(|at| &site.frames[at]) else {
-        return match site.kind {
+        return CallerWords::whole(match site.kind {
             SiteKind::Shared => site.label(),
             _ => site.id.to_string(),
-        };
+        });
     };
     match (&frame.file, frame.line, &frame.function) {
         // The line comes first: it tells sites apart where a long name is cut.
@@ -35,42 +158,44 @@ fn shown(site: &Site, with_column: bool) -> String {
             let column = column.map_or(String::new(), |column| format!(":{column}"));
             let variable = frame.variable.as_ref();
             let variable = variable.map_or(String::new(), |name| format!(": {name}"));
-            format!("{file}:{line}{column} {function}{variable}")
+            CallerWords::whole(format!("{file}:{line}{column} {function}{variable}"))
         }
-        _ => frame.to_string(),
+        _ => CallerWords::of(frame),
     }
 }
 
-/// One text for each site. Sites of one place are told apart by the column, then by the first caller around it in which
+/// One for each site. Sites of one place are told apart by the column, then by the first caller around it in which
 /// they differ, then by their names.
-pub(crate) fn locations(sites: &[Site]) -> Vec<String> {
-    let mut texts: Vec<String> = sites.iter().map(|site| shown(site, false)).collect();
-    for group in alike(&texts) {
+pub(crate) fn locations(sites: &[Site]) -> Vec<Location> {
+    let location = |site| Location {
+        place: shown(site, false),
+        ..Location::default()
+    };
+    let mut locations: Vec<Location> = sites.iter().map(location).collect();
+    for group in alike(&locations) {
         for at in group {
-            texts[at] = shown(&sites[at], true);
+            locations[at].place = shown(&sites[at], true);
         }
     }
-    for group in alike(&texts) {
+    for group in alike(&locations) {
         for (at, caller) in group.iter().zip(differing(sites, &group)) {
-            if let Some(caller) = caller {
-                texts[*at] += &format!(" < {caller}");
-            }
+            locations[*at].caller = caller;
         }
     }
-    for group in alike(&texts) {
+    for group in alike(&locations) {
         for at in group {
             let name = sites[at].id.to_string();
-            texts[at] += &format!(" #{}", name.get(..8).unwrap_or(&name));
+            locations[at].name = format!(" #{}", name.get(..8).unwrap_or(&name));
         }
     }
-    texts
+    locations
 }
 
-/// Positions of texts that are there more than once.
-fn alike(texts: &[String]) -> Vec<Vec<usize>> {
-    let mut places = BTreeMap::<&str, Vec<usize>>::new();
-    for (at, text) in texts.iter().enumerate() {
-        places.entry(text).or_default().push(at);
+/// Positions of locations that are there more than once.
+fn alike(locations: &[Location]) -> Vec<Vec<usize>> {
+    let mut places = BTreeMap::<String, Vec<usize>>::new();
+    for (at, location) in locations.iter().enumerate() {
+        places.entry(location.to_string()).or_default().push(at);
     }
     places
         .into_values()
@@ -79,11 +204,11 @@ fn alike(texts: &[String]) -> Vec<Vec<usize>> {
 }
 
 /// The outer caller of each site of a group, at the first depth where not all are the same.
-fn differing(sites: &[Site], group: &[usize]) -> Vec<Option<String>> {
+fn differing(sites: &[Site], group: &[usize]) -> Vec<Option<CallerWords>> {
     let outer = |at: usize, depth: usize| {
         let site = &sites[at];
         let first = telling(site).map_or(0, |telling| telling + 1);
-        site.frames.get(first + depth).map(ToString::to_string)
+        site.frames.get(first + depth).map(CallerWords::of)
     };
     let deepest = group.iter().map(|at| sites[*at].frames.len()).max();
     let callers = |depth| group.iter().map(|at| outer(*at, depth)).collect::<Vec<_>>();
@@ -95,8 +220,13 @@ fn differing(sites: &[Site], group: &[usize]) -> Vec<Option<String>> {
 
 #[cfg(test)]
 mod tests {
-    use super::locations;
+    use super::Location;
     use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
+
+    fn locations(sites: &[Site]) -> Vec<String> {
+        let all = super::locations(sites);
+        all.iter().map(ToString::to_string).collect()
+    }
 
     fn frame(file: &str, function: &str, column: u32, variable: Option<&str>) -> Frame {
         Frame {
@@ -158,5 +288,63 @@ mod tests {
         let named = |id, variable| site(id, vec![frame("cg.c", "main", 7, Some(variable))]);
         let wanted = ["cg.c:3 main: a", "cg.c:3 main: b"];
         assert_eq!(locations(&[named(1, "a"), named(2, "b")]), wanted);
+    }
+
+    /// A caller without a source line, as in a library of a distribution.
+    fn caller(module: &str, function: Option<&str>, offset: u64) -> Frame {
+        Frame {
+            module: format!("/usr/lib/{module}"),
+            offset,
+            function: function.map(str::to_owned),
+            ..Frame::default()
+        }
+    }
+
+    fn fitted(sites: &[Site], room: usize) -> Vec<String> {
+        let all = super::locations(sites);
+        all.iter().map(|location| location.fitted(room)).collect()
+    }
+
+    #[test]
+    fn a_long_module_is_cut_before_what_tells_sites_apart() {
+        let umath = "_multiarray_umath.cpython-311-x86_64-linux-gnu.so";
+        let numpy = |id, offset| site(id, vec![caller(umath, None, offset)]);
+        let wanted = ["_multiarray_um…+0x1f2a40", "_multiarray_um…+0x1f2b88"];
+        let sites = [numpy(1, 0x1f_2a40), numpy(2, 0x1f_2b88)];
+        assert_eq!(fitted(&sites, 24), wanted);
+        let redis = |id, outer| {
+            let redis = |function| caller("redis-check-rdb", Some(function), 1);
+            site(id, vec![redis("zmalloc_usable"), redis(outer)])
+        };
+        let sites = [redis(3, "_sdsnewlen"), redis(4, "dictExpand")];
+        let wanted = ["zmalloc_usable < _sdsnewlen", "zmalloc_usable < dictExpand"];
+        assert_eq!(fitted(&sites, 32), wanted);
+        assert_eq!(
+            fitted(&sites, 19),
+            ["zmalloc… < _sdsnew…", "zmalloc… < dictExp…"].map(str::to_owned)
+        );
+        let whole = "zmalloc_usable (redis-check-rdb) < _sdsnewlen (redis-check-rdb)";
+        assert_eq!(fitted(&sites, 80)[0], whole);
+    }
+
+    #[test]
+    fn a_location_keeps_to_its_room_and_steers_no_terminal() {
+        let deep = |id, outer: &str| {
+            let inner = caller("m\x1b[2J.so", Some("allocate"), 7);
+            site(id, vec![inner, caller("m.so", Some(outer), 9)])
+        };
+        let sites = [
+            deep(1, "a"),
+            deep(2, "b"),
+            deep(3, "b"),
+            site(4, vec![caller("m.so", None, u64::MAX)]),
+        ];
+        for room in 12..70 {
+            for text in fitted(&sites, room) {
+                assert!(text.chars().count() <= room, "{room}: {text}");
+                assert!(!text.contains('\x1b'), "{text}");
+            }
+        }
+        assert_eq!(Location::default().fitted(12), "");
     }
 }

@@ -10,7 +10,7 @@ use isotherm_model::units::{Accesses, Bytes};
 use serde::Serialize;
 
 use crate::capacity_curve::{CapacityCurve, Piece};
-use crate::location::locations;
+use crate::location::{Location, locations};
 use crate::noise::count_samples;
 use crate::words::share;
 
@@ -27,6 +27,9 @@ pub struct SiteRow {
     /// The caller that says most, the innermost with a source line of the program's own:
     /// `graph.cc:88 load_graph: edges`; no two sites have the same.
     pub location: String,
+    /// The same in parts, which can be cut where there is little room.
+    #[serde(skip)]
+    pub(crate) place: Location,
     /// Callers, innermost first.
     pub callers: Vec<SiteCaller>,
     /// Accesses seen, in the unit of `totals.counted`.
@@ -125,7 +128,7 @@ pub(crate) fn rows(
     let mut rows: Vec<SiteRow> = sites
         .iter()
         .zip(locations(&sites))
-        .map(|(site, location)| {
+        .map(|(site, place)| {
             let accesses = seen(site);
             bytes += site.peak_rss;
             sum = sum.saturating_add(accesses);
@@ -135,7 +138,8 @@ pub(crate) fn rows(
                 id: site.id,
                 site: site.id.to_string(),
                 kind: site.kind.word(),
-                location,
+                location: place.to_string(),
+                place,
                 callers: site.frames.iter().map(caller).collect(),
                 accesses,
                 accesses_share: share(accesses, total),

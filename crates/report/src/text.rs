@@ -157,13 +157,13 @@ fn sites(summary: &Summary, columns: usize) -> String {
         .max()
         .unwrap_or(0);
     let room = columns.saturating_sub(used + 2).max(12);
-    let locations = shown.iter().map(|site| site.location.as_str());
+    let locations = shown.iter().map(|site| site.place.fitted(room));
     let mut text = String::new();
     for (line, location) in fixed
         .lines()
-        .zip(std::iter::once("allocated in").chain(locations))
+        .zip(std::iter::once("allocated in".to_owned()).chain(locations))
     {
-        text += &format!("{line:<used$}  {}\n", clip(location, room));
+        text += &format!("{line:<used$}  {location}\n");
     }
     let more = telling.len() - shown.len();
     if more > 0 {
