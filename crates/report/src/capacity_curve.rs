@@ -1,4 +1,4 @@
-//! How many accesses the hottest bytes serve: the table and the curve of `isotherm curve`.
+//! How many accesses the hottest bytes serve.
 //!
 //! ```text
 //! pieces by hotness   |■■■■|■■|■■■■■■■■|■■■■■■■■■■■■■■|   one square, so many bytes
@@ -9,27 +9,17 @@
 //! A piece that does not fit counts by the share of it that does, so the curve is what no placement
 //! of these pieces can beat.
 
-use std::collections::BTreeMap;
-
-use isotherm_model::batch::Process;
-use isotherm_model::count_unit::CountUnit;
 use isotherm_model::footprint::Footprint;
 use isotherm_model::hotness::hotter_first;
-use isotherm_model::profile::Profile;
-use isotherm_model::site::SiteId;
 use isotherm_model::units::{Accesses, Bytes};
 use serde::Serialize;
 
-use crate::table::{left, render, right};
-use crate::words::{percent, share};
-use crate::{plot, sites};
+use crate::words::share;
 
 /// Divisors of the footprint: the table shows 1/128 of it to all of it.
-const PARTS: [u64; 8] = [128, 64, 32, 16, 8, 4, 2, 1];
+pub(crate) const PARTS: [u64; 8] = [128, 64, 32, 16, 8, 4, 2, 1];
 /// Shares of the accesses for which the bytes that they need are shown, in percent.
-const NEEDS: [u64; 5] = [50, 80, 90, 95, 99];
-/// Columns of the curve at most.
-const COLUMNS: usize = 100;
+pub(crate) const NEEDS: [u64; 5] = [50, 80, 90, 95, 99];
 
 /// A part of a program's memory that is placed as a whole: a chunk, a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,156 +132,13 @@ impl CapacityCurve {
     }
 }
 
-/// The curves of one program: one for each way to divide its memory, with the words for its
-/// pieces, finest first.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CapacityCurves {
-    /// What the accesses are counts of.
-    pub counted: CountUnit,
-    /// What the shares of capacity are of.
-    pub footprint: Footprint,
-    /// The curves.
-    pub curves: Vec<(&'static str, CapacityCurve)>,
-}
-
-impl CapacityCurves {
-    /// By chunk, which is as fine as a profile knows, and by site, which is what a plan places.
-    #[must_use]
-    pub fn of_profile(profile: &Profile) -> Self {
-        let mut chunks = BTreeMap::<(Process, u64, SiteId), Accesses>::new();
-        for heat in profile.heat.iter().filter(|heat| heat.site.is_placeable()) {
-            *chunks
-                .entry((heat.process, heat.address, heat.site))
-                .or_default() += heat.accesses;
-        }
-        let chunks = chunks.into_values().map(|accesses| Piece {
-            accesses,
-            bytes: profile.meta.chunk,
-        });
-        let rows = sites::rows(profile, &profile.accesses_by_site(), None);
-        Self {
-            counted: profile.counted(),
-            footprint: profile.footprint(),
-            curves: vec![
-                ("chunks", CapacityCurve::new(chunks.collect())),
-                ("sites", sites::curve(&rows)),
-            ],
-        }
-    }
-
-    /// True where no access fell on memory that could be placed.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        let empty = |(_, curve): &(&str, CapacityCurve)| curve.accesses() == Accesses::ZERO;
-        self.curves.iter().all(empty)
-    }
-
-    /// For a terminal of so many columns.
-    #[must_use]
-    pub fn text(&self, columns: usize) -> String {
-        let Some((pieces, finest)) = self.curves.first() else {
-            return String::new();
-        };
-        let width = columns.clamp(60, COLUMNS) - plot::MARGIN - 1;
-        let end = self.footprint.0.max(finest.bytes());
-        let mut text = format!(
-            "{}, a footprint of {}. Share of the {} by capacity, hottest {pieces} first\n",
-            self.counted.counted(finest.accesses().0),
-            self.footprint,
-            self.counted.noun()
-        );
-        let at = |way: f64| finest.share_at(Bytes((end.0 as f64 * way) as u64));
-        text += &plot::area(width, at);
-        text += &plot::ends(width, "0 B", &end.to_string());
-        text + "\n" + &self.shares() + "\n" + &self.needs()
-    }
-
-    /// What is served at each share of the footprint.
-    fn shares(&self) -> String {
-        let mut titles = vec![left("of the footprint"), right("capacity")];
-        let title = |pieces: &str| right(&format!("{pieces} whole or in part"));
-        titles.extend(self.curves.iter().map(|(pieces, _)| title(pieces)));
-        let row = |(index, part): (usize, &u64)| {
-            let mut row = vec![match part {
-                1 => "all".to_owned(),
-                part => format!("1/{part}"),
-            }];
-            row.push(Bytes(self.footprint.0.0 / part).to_string());
-            let points = |curve: &CapacityCurve| curve.points(self.footprint);
-            let share = |curve: &CapacityCurve| percent(points(curve)[index].share_of_accesses);
-            row.extend(self.curves.iter().map(|(_, curve)| share(curve)));
-            row
-        };
-        let rows: Vec<_> = PARTS.iter().enumerate().map(row).collect();
-        render(&titles, &rows)
-    }
-
-    /// What is needed to serve each share of the accesses.
-    fn needs(&self) -> String {
-        let mut titles = vec![left(&format!("of the {}", self.counted.noun()))];
-        let title = |pieces: &str| right(&format!("{pieces} needed"));
-        titles.extend(self.curves.iter().map(|(pieces, _)| title(pieces)));
-        let row = |(index, share): (usize, &u64)| {
-            let need = |curve: &CapacityCurve| Bytes(curve.needs()[index].capacity_bytes);
-            let needs = self.curves.iter();
-            let needs = needs.map(|(_, curve)| need(curve).to_string());
-            std::iter::once(format!("{share} %")).chain(needs).collect()
-        };
-        let rows: Vec<Vec<String>> = NEEDS.iter().enumerate().map(row).collect();
-        render(&titles, &rows)
-    }
-
-    /// The same as JSON, documented in `docs/formats.md`, ending in a line feed.
-    #[must_use]
-    pub fn json(&self) -> String {
-        let of_curve = |(pieces, curve): &(&'static str, CapacityCurve)| JsonCurve {
-            pieces,
-            bytes: curve.bytes().0,
-            accesses: curve.accesses().0,
-            points: curve.points(self.footprint),
-            needs: curve.needs(),
-        };
-        let json = Json {
-            schema_version: SCHEMA_VERSION,
-            counted: self.counted,
-            footprint_bytes: self.footprint.0.0,
-            curves: self.curves.iter().map(of_curve).collect(),
-        };
-        // Strings, numbers and lists of them: serialising cannot fail.
-        serde_json::to_string_pretty(&json).unwrap_or_default() + "\n"
-    }
-}
-
-/// Version of the JSON form; fields may be added within it, none is renamed.
-const SCHEMA_VERSION: u32 = 2;
-
-#[derive(Serialize)]
-struct Json<'a> {
-    schema_version: u32,
-    #[serde(serialize_with = "crate::words::noun")]
-    counted: CountUnit,
-    footprint_bytes: u64,
-    curves: Vec<JsonCurve<'a>>,
-}
-
-#[derive(Serialize)]
-struct JsonCurve<'a> {
-    pieces: &'a str,
-    bytes: u64,
-    accesses: u64,
-    points: Vec<CapacityPoint>,
-    needs: Vec<CapacityNeed>,
-}
-
 #[cfg(test)]
-mod tests {
-    use super::{CapacityCurve, CapacityCurves, Piece};
-    use isotherm_model::count_unit::CountUnit;
-    use isotherm_model::footprint::Footprint;
+pub(crate) mod tests {
+    use super::{CapacityCurve, Piece};
     use isotherm_model::units::{Accesses, Bytes};
 
     /// The example at the head of the file: hotness 15, 10, 1.9 and 0.4.
-    fn example() -> CapacityCurve {
+    pub(crate) fn example() -> CapacityCurve {
         let pieces = [(5, 14), (15, 8), (60, 4), (20, 2)];
         let piece = |(accesses, bytes): (u64, u64)| Piece {
             accesses: Accesses(accesses),
@@ -321,36 +168,6 @@ mod tests {
     }
 
     #[test]
-    fn pieces_without_bytes_or_accesses_and_no_pieces_are_no_failure() {
-        let empty = CapacityCurve::new(Vec::new());
-        assert!(empty.share_at(Bytes(5)).abs() < f64::EPSILON);
-        let odd = CapacityCurve::new(vec![
-            Piece {
-                accesses: Accesses(u64::MAX),
-                bytes: Bytes(0),
-            },
-            Piece {
-                accesses: Accesses(0),
-                bytes: Bytes(u64::MAX),
-            },
-        ]);
-        assert!((odd.share_at(Bytes(0)) - 1.0).abs() < f64::EPSILON);
-        for curve in [empty, odd] {
-            let curves = of(curve, 28);
-            assert!(curves.text(80).contains("hottest chunks first"));
-            assert!(curves.json().contains("\"needs\""));
-        }
-    }
-
-    fn of(curve: CapacityCurve, footprint: u64) -> CapacityCurves {
-        CapacityCurves {
-            counted: CountUnit::Time,
-            footprint: Footprint(Bytes(footprint)),
-            curves: vec![("chunks", curve)],
-        }
-    }
-
-    #[test]
     fn a_piece_of_no_bytes_and_no_accesses_changes_nothing_wherever_it_comes() {
         let pieces = [(0, 0), (5, 14), (0, 0), (15, 8), (60, 4), (0, 0), (20, 2)];
         let piece = |(accesses, bytes): (u64, u64)| Piece {
@@ -364,17 +181,5 @@ mod tests {
             let at = curve.share_at(Bytes(8));
             assert!((at - 0.8375).abs() < 1e-12, "{at}");
         }
-    }
-
-    #[test]
-    fn shares_of_capacity_are_of_the_footprint_and_not_of_what_was_sampled() {
-        let curves = of(example(), 32);
-        let point = &curves.curves[0].1.points(curves.footprint)[5];
-        assert_eq!(point.capacity_bytes, 8, "a quarter of 32");
-        assert!((point.share_of_accesses - 0.8375).abs() < 1e-12);
-        let text = curves.text(80);
-        let first = "100 samples of time waiting for memory, a footprint of 32 B. Share of the time \
-                     waiting for memory by capacity";
-        assert!(text.starts_with(first), "{text}");
     }
 }

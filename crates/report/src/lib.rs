@@ -19,6 +19,7 @@
 #![forbid(unsafe_code)]
 
 pub mod capacity_curve;
+pub mod capacity_table;
 pub mod comparison;
 mod heat;
 mod html;
@@ -35,6 +36,7 @@ mod sites;
 pub mod summary;
 pub mod table;
 mod text;
+mod totals;
 pub mod watch_heat;
 pub mod watch_maps;
 pub mod watch_status;
@@ -55,9 +57,8 @@ impl Report {
     /// Computes every figure.
     #[must_use]
     pub fn new(profile: &Profile, plan: Option<&Plan>) -> Self {
-        Self {
-            summary: Summary::new(profile, plan),
-        }
+        let summary = Summary::new(profile, plan);
+        Self { summary }.named("app.iso", None)
     }
 
     /// Names the files, so that the commands to run next can be copied as they are.

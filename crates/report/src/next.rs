@@ -1,19 +1,8 @@
 //! What to run next, as commands that can be copied.
 
-use serde::Serialize;
-
-use crate::noise::by_share;
 use crate::shell::quoted;
-use crate::summary::{HOT_SHARE, Summary};
-
-/// A command and what it is for.
-#[derive(Clone, Debug, Serialize)]
-pub struct Next {
-    /// What it does, in words.
-    pub what: String,
-    /// The command.
-    pub command: String,
-}
+use crate::sites::by_share;
+use crate::summary::{HOT_SHARE, Next, Summary};
 
 /// The commands that follow from what is there: a profile at this path, a plan at that one.
 pub(crate) fn commands(summary: &Summary, profile: &str, plan: Option<&str>) -> Vec<Next> {

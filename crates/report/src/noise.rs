@@ -2,23 +2,19 @@
 
 use isotherm_model::batch::SourceReport;
 use isotherm_model::count_unit::CountUnit;
-use serde::{Serialize, Serializer};
-
-use crate::sites::SiteRow;
-use crate::words::{counted, percent};
 
 /// Fewer samples than this say little of a share: from so many on its interval is narrower than the share.
-const NOISE_SAMPLES: u64 = 5;
+pub(crate) const NOISE_SAMPLES: u64 = 5;
 
 /// A site of a smaller share of the footprint is folded where its samples are below the noise; a large one is shown, because
 /// that it is cold is worth knowing.
-const NOISE_CAPACITY: f64 = 0.01;
+pub(crate) const NOISE_CAPACITY: f64 = 0.01;
 
 /// Two-sided 95 % of the normal distribution.
 const Z: f64 = 1.96;
 
 /// The interval of a share by Wilson's score, at 95 %: `samples` of `all` were seen.
-fn wilson(samples: u64, all: u64) -> (f64, f64) {
+pub(crate) fn wilson(samples: u64, all: u64) -> (f64, f64) {
     if all == 0 {
         return (0.0, 1.0);
     }
@@ -33,7 +29,7 @@ fn wilson(samples: u64, all: u64) -> (f64, f64) {
 
 /// Samples that so many accesses stand for: a source that counts one access in a thousand reports a thousand for each.
 /// `None` where no source says how many samples it took.
-fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> Option<u64> {
+pub(crate) fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> Option<u64> {
     let sampling = sources
         .iter()
         .filter(|source| CountUnit::of_source(&source.name, false).is_some());
@@ -45,69 +41,6 @@ fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> Option<u64> 
     let samples = u128::from(accesses) * u128::from(usable.min(all)) / u128::from(all);
     // Below 2^64, because `usable.min(all) / all` is at most 1.
     Some((samples as u64).max(u64::from(accesses > 0)))
-}
-
-/// Fills in the samples of the rows, the intervals that they leave, and which rows are below the noise: none where that
-/// would be all. `everywhere` are the accesses of the whole profile, those to no site included.
-pub(crate) fn count_samples(rows: &mut [SiteRow], everywhere: u64, sources: &[SourceReport]) {
-    let total = rows.iter().map(|row| row.accesses);
-    let total = samples_of(total.fold(0, u64::saturating_add), everywhere, sources);
-    for row in rows.iter_mut() {
-        row.samples = samples_of(row.accesses, everywhere, sources);
-        let ends = row.samples.zip(total);
-        let ends = ends.map(|(samples, total)| wilson(samples, total));
-        row.accesses_share_low = ends.map(|(low, _)| low);
-        row.accesses_share_high = ends.map(|(_, high)| high);
-    }
-    let below = |row: &SiteRow| {
-        row.samples.is_some_and(|samples| samples < NOISE_SAMPLES)
-            && row.capacity_share < NOISE_CAPACITY
-    };
-    if rows.iter().all(below) {
-        return;
-    }
-    for row in rows {
-        row.below_noise = below(row);
-    }
-}
-
-/// The rows by share, the largest first; of equals, the larger one, then by id.
-pub(crate) fn by_share(rows: &[SiteRow]) -> Vec<&SiteRow> {
-    let mut sorted: Vec<&SiteRow> = rows.iter().collect();
-    sorted.sort_by_key(|row| {
-        (
-            std::cmp::Reverse(row.accesses),
-            std::cmp::Reverse(row.peak_rss_bytes),
-            row.id,
-        )
-    });
-    sorted
-}
-
-/// Writes the rows as [`by_share`] has them.
-pub(crate) fn serialize_by_share<S: Serializer>(
-    rows: &[SiteRow],
-    to: S,
-) -> Result<S::Ok, S::Error> {
-    by_share(rows).serialize(to)
-}
-
-/// What is said of the rows below the noise; nothing where there are none.
-pub(crate) fn folded(rows: &[SiteRow], unit: CountUnit) -> Option<String> {
-    let below: Vec<&SiteRow> = rows.iter().filter(|row| row.below_noise).collect();
-    let share: f64 = below.iter().map(|row| row.accesses_share).sum();
-    let bytes = below.iter().map(|row| row.peak_rss_bytes);
-    let bytes = isotherm_model::units::Bytes(bytes.fold(0, u64::saturating_add));
-    (!below.is_empty()).then(|| {
-        format!(
-            "{} below the noise (fewer than {NOISE_SAMPLES} samples and {:.0} % of the footprint each): together {} of the \
-             {}, {bytes}",
-            counted(below.len(), "site"),
-            NOISE_CAPACITY * 100.0,
-            percent(share),
-            unit.noun()
-        )
-    })
 }
 
 /// An interval of shares: `38-49 %`.

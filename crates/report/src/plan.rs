@@ -8,7 +8,7 @@ use isotherm_model::units::Bytes;
 use serde::Serialize;
 
 use crate::sites::SiteRow;
-use crate::summary::SummaryTotals;
+use crate::totals::SummaryTotals;
 use crate::words::{counted, share};
 
 /// A plan and its standing. Shares are of `total_value`.

@@ -2,17 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use isotherm_model::batch::SourceReport;
+use isotherm_model::count_unit::CountUnit;
 use isotherm_model::hotness::hotter_first;
 use isotherm_model::plan::{Assignment, Plan};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::capacity_curve::{CapacityCurve, Piece};
 use crate::location::{Location, locations};
-use crate::noise::count_samples;
-use crate::words::share;
+use crate::noise::{NOISE_CAPACITY, NOISE_SAMPLES, samples_of, wilson};
+use crate::words::{counted, percent, share};
 
 /// A site, its share and its place on the curve.
 #[derive(Clone, Debug, Serialize)]
@@ -185,6 +187,69 @@ fn caller(frame: &Frame) -> SiteCaller {
         module: frame.module.to_string(),
         offset: format!("0x{:x}", frame.offset),
     }
+}
+
+/// Fills in the samples of the rows, the intervals that they leave, and which rows are below the noise: none where that
+/// would be all. `everywhere` are the accesses of the whole profile, those to no site included.
+fn count_samples(rows: &mut [SiteRow], everywhere: u64, sources: &[SourceReport]) {
+    let total = rows.iter().map(|row| row.accesses);
+    let total = samples_of(total.fold(0, u64::saturating_add), everywhere, sources);
+    for row in rows.iter_mut() {
+        row.samples = samples_of(row.accesses, everywhere, sources);
+        let ends = row.samples.zip(total);
+        let ends = ends.map(|(samples, total)| wilson(samples, total));
+        row.accesses_share_low = ends.map(|(low, _)| low);
+        row.accesses_share_high = ends.map(|(_, high)| high);
+    }
+    let below = |row: &SiteRow| {
+        row.samples.is_some_and(|samples| samples < NOISE_SAMPLES)
+            && row.capacity_share < NOISE_CAPACITY
+    };
+    if rows.iter().all(below) {
+        return;
+    }
+    for row in rows {
+        row.below_noise = below(row);
+    }
+}
+
+/// The rows by share, the largest first; of equals, the larger one, then by id.
+pub(crate) fn by_share(rows: &[SiteRow]) -> Vec<&SiteRow> {
+    let mut sorted: Vec<&SiteRow> = rows.iter().collect();
+    sorted.sort_by_key(|row| {
+        (
+            std::cmp::Reverse(row.accesses),
+            std::cmp::Reverse(row.peak_rss_bytes),
+            row.id,
+        )
+    });
+    sorted
+}
+
+/// Writes the rows as [`by_share`] has them.
+pub(crate) fn serialize_by_share<S: Serializer>(
+    rows: &[SiteRow],
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    by_share(rows).serialize(to)
+}
+
+/// What is said of the rows below the noise; nothing where there are none.
+pub(crate) fn folded(rows: &[SiteRow], unit: CountUnit) -> Option<String> {
+    let below: Vec<&SiteRow> = rows.iter().filter(|row| row.below_noise).collect();
+    let share: f64 = below.iter().map(|row| row.accesses_share).sum();
+    let bytes = below.iter().map(|row| row.peak_rss_bytes);
+    let bytes = Bytes(bytes.fold(0, u64::saturating_add));
+    (!below.is_empty()).then(|| {
+        format!(
+            "{} below the noise (fewer than {NOISE_SAMPLES} samples and {:.0} % of the footprint each): together {} of the \
+             {}, {bytes}",
+            counted(below.len(), "site"),
+            NOISE_CAPACITY * 100.0,
+            percent(share),
+            unit.noun()
+        )
+    })
 }
 
 /// The curve of these sites, which are hottest first.

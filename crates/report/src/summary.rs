@@ -2,28 +2,24 @@
 //! names. `docs/formats.md` documents each field.
 
 use isotherm_model::batch::{Count, SourceReport};
-use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::Plan;
 use isotherm_model::profile::{Ending, Profile};
 use isotherm_model::site::SiteId;
-use isotherm_model::units::{Bytes, Capacity, Nanos};
+use isotherm_model::units::{Bytes, Nanos};
 use serde::Serialize;
 
 pub use crate::heat::{HeatCell, HeatColumn, HeatGrid, HeatRow};
-pub use crate::next::Next;
 pub use crate::plan::{PlanSummary, TierUse};
 pub use crate::resident::{ResidentSeries, SiteSeries};
 pub use crate::sites::{SiteCaller, SiteRow};
+pub use crate::totals::{HOT_SHARE, SummaryTotals};
 
 use crate::capacity_curve::CapacityCurve;
-use crate::words::{percent, share};
+use crate::words::percent;
 use crate::{shell, sites, words};
 
 /// Version of the JSON report. Fields may be added within a version; none is renamed or changed.
 pub const SCHEMA_VERSION: u32 = 1;
-
-/// The share of the footprint that the headline speaks of.
-pub const HOT_SHARE: f64 = 0.25;
 
 /// All figures of a report.
 #[derive(Clone, Debug, Serialize)]
@@ -39,7 +35,7 @@ pub struct Summary {
     /// Sums over the run.
     pub totals: SummaryTotals,
     /// Sites that can be placed, hottest first; in the JSON report by share, the largest first.
-    #[serde(serialize_with = "crate::noise::serialize_by_share")]
+    #[serde(serialize_with = "crate::sites::serialize_by_share")]
     pub sites: Vec<SiteRow>,
     /// What the hottest of them take at each capacity.
     #[serde(skip)]
@@ -89,29 +85,13 @@ pub struct Run {
     pub machine: Vec<(String, String)>,
 }
 
-/// Sums over the run. Shares of accesses are of `accesses`, shares of capacity of
-/// `footprint_bytes`.
+/// A command and what it is for.
 #[derive(Clone, Debug, Serialize)]
-pub struct SummaryTotals {
-    /// What the fields named `accesses` count: `accesses`, `misses`, `time waiting for memory`.
-    #[serde(serialize_with = "crate::words::noun")]
-    pub counted: CountUnit,
-    /// The footprint: [`isotherm_model::footprint::Footprint`].
-    pub footprint_bytes: u64,
-    /// Peak RSS of the sites added up; more than the footprint where they peak at different times.
-    pub peak_rss_sum_bytes: u64,
-    /// Accesses to data of placeable sites.
-    pub accesses: u64,
-    /// Accesses to stacks, program data, libraries and files, which are not placed by site.
-    pub unattributed_accesses: u64,
-    /// Number of placeable sites.
-    pub sites: usize,
-    /// The share of the footprint that the headline speaks of: 0.25.
-    pub hot_capacity_share: f64,
-    /// The same in bytes.
-    pub hot_capacity_bytes: u64,
-    /// Share of the accesses that the hottest data of that size takes.
-    pub hot_accesses_share: f64,
+pub struct Next {
+    /// What it does, in words.
+    pub what: String,
+    /// The command.
+    pub command: String,
 }
 
 /// What one source delivered.
@@ -149,7 +129,7 @@ pub struct CounterSummary {
 }
 
 impl Summary {
-    /// Computes everything of a profile and, where there is one, a plan for it.
+    /// Computes every figure of a profile and, where there is one, a plan for it. There are no commands yet.
     #[must_use]
     pub fn new(profile: &Profile, plan: Option<&Plan>) -> Self {
         let accesses = profile.accesses_by_site();
@@ -181,7 +161,6 @@ impl Summary {
             next: Vec::new(),
         };
         summary.notes = notes(&summary);
-        summary.next = crate::next::commands(&summary, "app.iso", None);
         summary
     }
 }
@@ -227,36 +206,6 @@ impl Run {
             ("signalled", Some(signal)) => format!("died of signal {signal}"),
             _ => "recording was cut short".to_owned(),
         }
-    }
-}
-
-impl SummaryTotals {
-    fn new(
-        profile: &Profile,
-        sites: usize,
-        curve: &CapacityCurve,
-        unattributed_accesses: u64,
-    ) -> Self {
-        let footprint = profile.footprint().0;
-        let hot = Capacity::Share(HOT_SHARE).of(footprint);
-        Self {
-            counted: profile.counted(),
-            footprint_bytes: footprint.0,
-            peak_rss_sum_bytes: curve.bytes().0,
-            accesses: curve.accesses().0,
-            unattributed_accesses,
-            sites,
-            hot_capacity_share: HOT_SHARE,
-            hot_capacity_bytes: hot.0,
-            hot_accesses_share: curve.share_at(hot),
-        }
-    }
-
-    /// Share of all accesses seen that fell on no site.
-    #[must_use]
-    pub fn unattributed_share(&self) -> f64 {
-        let all = self.accesses.saturating_add(self.unattributed_accesses);
-        share(self.unattributed_accesses, all)
     }
 }
 

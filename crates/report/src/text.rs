@@ -2,9 +2,9 @@
 
 use isotherm_model::units::{Bytes, Nanos};
 
-use crate::noise::{by_share, folded, interval};
+use crate::noise::interval;
 use crate::plot;
-use crate::sites::SiteRow;
+use crate::sites::{SiteRow, by_share, folded};
 use crate::summary::Summary;
 use crate::table::{left, render as table, right};
 use crate::words::{clip, counted, grouped, percent};

@@ -6,7 +6,8 @@ use std::path::Path;
 use anyhow::{Result, bail};
 use isotherm_model::footprint::Footprint;
 use isotherm_model::units::{Accesses, Bytes};
-use isotherm_report::capacity_curve::{CapacityCurve, CapacityCurves, Piece};
+use isotherm_report::capacity_curve::{CapacityCurve, Piece};
+use isotherm_report::capacity_table::CapacityCurves;
 
 use crate::cli::CurveArgs;
 use crate::input::{self, Input};

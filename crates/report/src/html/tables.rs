@@ -3,9 +3,9 @@
 use isotherm_model::units::{Bytes, Nanos};
 
 use super::{escape, name};
-use crate::noise::{by_share, folded, interval};
+use crate::noise::interval;
 use crate::plan::PlanSummary;
-use crate::sites::SiteRow;
+use crate::sites::{SiteRow, by_share, folded};
 use crate::summary::Summary;
 use crate::words::{clip, counted, grouped, percent, share};
 

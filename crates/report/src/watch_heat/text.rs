@@ -6,7 +6,7 @@ use isotherm_model::units::Bytes;
 use isotherm_model::watch::SourceKind;
 
 use super::{HeatMap, HeatPlace};
-use crate::capacity_curve::CapacityCurves;
+use crate::capacity_table::CapacityCurves;
 use crate::plot;
 use crate::words::clip;
 
