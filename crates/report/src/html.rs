@@ -2,75 +2,49 @@
 //!
 //! Whatever the profile's size, the page is bounded: so many sites, callers, counters, so many
 //! characters of each name; the grid and the series are bounded where they are made. All text
-//! passes [`escape`] (in markup) or [`data`] (in the script element).
+//! is escaped by `maud` (in markup) or by [`data`] (in the script element).
 
 use isotherm_model::units::{Bytes, Nanos};
+use maud::{Markup, PreEscaped, html};
 use serde::Serialize;
 
+use crate::page::{document, name};
+use crate::plan::PlanSummary;
 use crate::summary::Summary;
 use crate::text::EMULATED;
 use crate::words::{clip, counted, grouped, percent};
 
 mod tables;
 
-pub(crate) const STYLE: &str = include_str!("../assets/report.css");
 const SCRIPT: &str = include_str!("../assets/report.js");
 const CHARTS: &str = include_str!("../assets/echarts.min.js");
 
 /// Sites with a row and a point of their own.
 const SITES: usize = 200;
-/// Characters of a name.
-const NAME: usize = 200;
 /// Notes.
 const NOTES: usize = 50;
 
 /// The page.
 pub(crate) fn render(summary: &Summary) -> String {
-    let title = format!("Isotherm: {}", clip(&summary.run.program, NAME));
-    let mut page = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <a class=\"skip\" href=\"#sites\">Skip to the sites</a>\n",
-        escape(&title)
-    );
-    page += &header(summary);
-    page += "<main>\n";
-    page += &charts_first(summary);
-    page += &tables::sites(summary, SITES);
-    page += &charts_last(summary);
-    page += &tables::sources(summary);
-    page += &next(summary);
-    page += &tables::counters(summary);
-    page += &tables::run(summary);
-    page += "</main>\n";
-    page += &format!(
-        "<script type=\"application/json\" id=\"data\">{}</script>\n<script>{CHARTS}</script>\n<script>{SCRIPT}</script>\n</body>\n</html>\n",
-        data(summary)
-    );
-    page
-}
-
-/// Text as markup shows it.
-pub(crate) fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            _ => escaped.push(c),
+    let body = html! {
+        a.skip href="#sites" { "Skip to the sites" }
+        (header(summary))
+        main {
+            (curve(summary))
+            @if let Some(plan) = &summary.plan { (standing(plan)) }
+            (tables::sites(summary, SITES))
+            (charts_last(summary))
+            (tables::sources(summary))
+            (next(summary))
+            (tables::counters(summary))
+            (tables::run(summary))
         }
-    }
-    escaped
-}
-
-/// A name of bounded length as markup shows it.
-pub(crate) fn name(text: &str) -> String {
-    escape(&clip(text, NAME))
+        script type="application/json" id="data" { (PreEscaped(data(summary))) }
+        script { (PreEscaped(CHARTS)) }
+        script { (PreEscaped(SCRIPT)) }
+    };
+    let title = format!("Isotherm: {}", name(&summary.run.program));
+    document(&title, &body)
 }
 
 /// The figures the charts draw.
@@ -105,7 +79,7 @@ struct Point {
 fn data(summary: &Summary) -> String {
     let fastest = summary.plan.as_ref().and_then(|plan| plan.tiers.first());
     let point = |site: &crate::sites::SiteRow| Point {
-        location: clip(&site.location, NAME),
+        location: name(&site.location),
         tier: site.tier.clone(),
         fast: fastest.is_some_and(|fastest| Some(&fastest.name) == site.tier.as_ref()),
         accesses_share: site.accesses_share,
@@ -131,11 +105,11 @@ fn data(summary: &Summary) -> String {
     }
     let mut heat = summary.heat.clone();
     for row in &mut heat.rows {
-        row.location = clip(&row.location, NAME);
+        row.location = name(&row.location);
     }
     let mut resident = summary.resident.clone();
     for series in &mut resident.series {
-        series.location = clip(&series.location, NAME);
+        series.location = name(&series.location);
     }
     let data = Data {
         counted: summary.totals.counted.noun(),
@@ -154,35 +128,27 @@ fn data(summary: &Summary) -> String {
         .replace('&', "\\u0026")
 }
 
-fn header(summary: &Summary) -> String {
-    let mut html = format!(
-        "<header>\n<p class=\"brand\">Isotherm report</p>\n<h1>{}</h1>\n<p class=\"headline\">{}</p>\n",
-        name(&summary.run.program),
-        escape(&summary.headline)
-    );
-    if summary.run.emulated {
-        html += &format!(
-            "<p class=\"emulated\"><strong>{}</strong></p>\n",
-            escape(EMULATED)
-        );
-    }
-    if !summary.notes.is_empty() {
-        html += "<ul class=\"notes\" role=\"alert\">\n";
-        for note in summary.notes.iter().take(NOTES) {
-            html += &format!("<li>{}</li>\n", escape(&clip(note, 1000)));
+fn header(summary: &Summary) -> Markup {
+    html! {
+        header {
+            p.brand { "Isotherm report" }
+            h1 { (name(&summary.run.program)) }
+            p.headline { (summary.headline) }
+            @if summary.run.emulated {
+                p.emulated { strong { (EMULATED) } }
+            }
+            @if !summary.notes.is_empty() {
+                ul.notes role="alert" {
+                    @for note in summary.notes.iter().take(NOTES) { li { (clip(note, 1000)) } }
+                }
+            }
+            dl.figures {
+                @for (what, value, note) in figures(summary) {
+                    div { dt { (what) } dd { b { (value) } span { (note) } } }
+                }
+            }
         }
-        html += "</ul>\n";
     }
-    html += "<dl class=\"figures\">\n";
-    for (what, value, note) in figures(summary) {
-        html += &format!(
-            "<div><dt>{}</dt><dd><b>{}</b><span>{}</span></dd></div>\n",
-            escape(&what),
-            escape(&value),
-            escape(&note)
-        );
-    }
-    html + "</dl>\n</header>\n"
 }
 
 /// The figures below the headline: what, how much, and of what.
@@ -229,34 +195,22 @@ fn figures(summary: &Summary) -> Vec<(String, String, String)> {
     figures
 }
 
-/// A chart: its place, its words, and what stands there without a script.
-struct Chart<'a> {
-    id: &'a str,
-    title: &'a str,
-    words: &'a str,
-    /// What it shows, for those who do not see it.
-    label: &'a str,
-    /// Markup that follows it.
-    after: &'a str,
-}
-
-impl Chart<'_> {
-    fn render(&self) -> String {
-        format!(
-            "<section aria-labelledby=\"{id}-title\">\n<h2 id=\"{id}-title\">{}</h2>\n<p>{}</p>\n\
-             <div class=\"chart\" id=\"{id}\" role=\"img\" aria-label=\"{}\"></div>\n\
-             <noscript><p>The chart needs JavaScript; the tables of this page do not.</p></noscript>\n\
-             {}</section>\n",
-            escape(self.title),
-            escape(self.words),
-            escape(self.label),
-            self.after,
-            id = self.id,
-        )
+/// A section with a chart: its place, its words, what it shows for those who do not see it, and what stands there without
+/// a script.
+fn chart(id: &str, title: &str, words: &str, label: &str, after: &Markup) -> Markup {
+    let title_id = format!("{id}-title");
+    html! {
+        section aria-labelledby=(title_id) {
+            h2 id=(title_id) { (title) }
+            p { (words) }
+            div.chart id=(id) role="img" aria-label=(label) {}
+            noscript { p { "The chart needs JavaScript; the tables of this page do not." } }
+            (after)
+        }
     }
 }
 
-fn charts_first(summary: &Summary) -> String {
+fn curve(summary: &Summary) -> Markup {
     let totals = &summary.totals;
     let counted = totals.counted.noun();
     let mut words = format!(
@@ -266,83 +220,69 @@ fn charts_first(summary: &Summary) -> String {
     if totals.peak_rss_sum_bytes > totals.footprint_bytes {
         words += " It ends beyond 100 % of the footprint because sites peak at different times.";
     }
-    let curve = Chart {
-        id: "curve",
-        title: &format!("Capacity against {counted}"),
-        words: &words,
-        label: &summary.headline,
-        after: "",
-    };
-    curve.render() + &summary.plan.as_ref().map(standing).unwrap_or_default()
+    let title = format!("Capacity against {counted}");
+    chart("curve", &title, &words, &summary.headline, &html! {})
 }
 
-fn standing(plan: &crate::plan::PlanSummary) -> String {
+fn standing(plan: &PlanSummary) -> Markup {
     let policy = clip(&plan.policy, 40);
-    let chart = Chart {
-        id: "standing",
-        title: &format!("The plan beside first touch and the bound: {policy}"),
-        words: &format!(
-            "Share of the {} that {} of fast memory ({} of the footprint) serves. The bound is what no plan can exceed.",
-            plan.valued,
-            Bytes(plan.fast_capacity_bytes),
-            percent(plan.fast_capacity_share)
-        ),
-        label: &format!(
-            "First touch {}, this plan {}, bound {}",
-            percent(plan.first_touch_share),
-            percent(plan.planned_share),
-            percent(plan.bound_share)
-        ),
-        after: &tables::plan(plan),
-    };
-    chart.render()
+    let title = format!("The plan beside first touch and the bound: {policy}");
+    let words = format!(
+        "Share of the {} that {} of fast memory ({} of the footprint) serves. The bound is what no plan can exceed.",
+        plan.valued,
+        Bytes(plan.fast_capacity_bytes),
+        percent(plan.fast_capacity_share)
+    );
+    let label = format!(
+        "First touch {}, this plan {}, bound {}",
+        percent(plan.first_touch_share),
+        percent(plan.planned_share),
+        percent(plan.bound_share)
+    );
+    chart("standing", &title, &words, &label, &tables::plan(plan))
 }
 
-fn charts_last(summary: &Summary) -> String {
-    let (rows, columns) = (summary.heat.rows.len(), summary.heat.columns.len());
-    let heat = Chart {
-        id: "heat",
-        title: "Heat over time",
-        words: &format!(
-            "Each row is a part of a site's data by address, hottest site first; each column is time ({} over {}). Colour: {} for each MiB and second.",
-            Nanos(summary.run.span_ns),
-            counted(summary.run.epochs, "epoch"),
-            summary.totals.counted.units()
-        ),
-        label: &format!(
-            "Heat map of {} and {}",
-            counted(rows, "row"),
-            counted(columns, "column")
-        ),
-        after: "",
-    };
+fn charts_last(summary: &Summary) -> Markup {
+    let heat_words = format!(
+        "Each row is a part of a site's data by address, hottest site first; each column is time ({} over {}). Colour: {} for each MiB and second.",
+        Nanos(summary.run.span_ns),
+        counted(summary.run.epochs, "epoch"),
+        summary.totals.counted.units()
+    );
+    let heat_label = format!(
+        "Heat map of {} and {}",
+        counted(summary.heat.rows.len(), "row"),
+        counted(summary.heat.columns.len(), "column")
+    );
     let words = format!(
         "What each site had in memory at the end of each epoch. The footprint is {}.",
         Bytes(summary.totals.footprint_bytes)
     );
-    let resident = Chart {
-        id: "resident",
-        title: "Resident memory over time",
-        words: &words,
-        label: &words,
-        after: "",
-    };
-    heat.render() + &resident.render()
+    html! {
+        (chart("heat", "Heat over time", &heat_words, &heat_label, &html! {}))
+        (chart("resident", "Resident memory over time", &words, &words, &html! {}))
+    }
 }
 
-fn next(summary: &Summary) -> String {
-    if summary.next.is_empty() {
-        return String::new();
+fn next(summary: &Summary) -> Markup {
+    html! {
+        @if !summary.next.is_empty() {
+            section aria-labelledby="next-title" {
+                h2 id="next-title" { "What to run next" }
+                ol.next {
+                    @for next in &summary.next {
+                        li {
+                            p { (next.what) }
+                            div.command {
+                                pre { code { (clip(&next.command, 4000)) } }
+                                button.copy type="button" hidden { "Copy" }
+                            }
+                        }
+                    }
+                }
+            }
+        }
     }
-    let mut html = "<section aria-labelledby=\"next-title\">\n<h2 id=\"next-title\">What to run next</h2>\n<ol class=\"next\">\n".to_owned();
-    for next in &summary.next {
-        html += &format!(
-            "<li><p>{}</p><div class=\"command\"><pre><code>{}</code></pre><button type=\"button\" class=\"copy\" hidden>Copy</button></div></li>\n",
-            escape(&next.what),
-            escape(&clip(&next.command, 4000))
-        );
-    }
-    html + "</ol>\n</section>\n"
 }
 
 #[cfg(test)]

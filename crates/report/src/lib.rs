@@ -27,6 +27,7 @@ mod json_line;
 mod location;
 mod next;
 mod noise;
+mod page;
 mod plan;
 mod plot;
 mod resident;

@@ -4,6 +4,7 @@ use std::error::Error;
 
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::SourceKind;
+use maud::{Markup, PreEscaped, html};
 use plotters::prelude::{
     BLACK, ChartBuilder, IntoDrawingArea, LineSeries, Palette, Palette99, PathElement, RGBColor,
     Rectangle, SVGBackend, SeriesLabelPosition, WHITE,
@@ -11,7 +12,7 @@ use plotters::prelude::{
 use plotters::style::Color;
 
 use super::HeatMap;
-use crate::html::{STYLE, escape, name};
+use crate::page::{document, name};
 use crate::words::percent;
 
 /// Width and height of a picture in pixels.
@@ -32,37 +33,33 @@ impl HeatMap {
     /// # Errors
     /// In words: the pictures could not be drawn.
     pub fn html(&self) -> Result<String, String> {
-        let mut page = format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>Isotherm: what the daemon saw</title>\n<style>\n{STYLE}\
-             figure svg {{ max-width: 100%; height: auto; background: #fff; }}\n</style>\n</head>\n<body>\n\
-             <main>\n<h1>What the daemon saw</h1>\n<p>{} epochs in {}; one row is {} of a process's memory, in \
-             the order of processes and addresses. {}</p>\n",
-            self.columns.len(),
-            self.span(),
-            Bytes(self.part_bytes),
-            self.left_out()
-        );
+        let mut pictures = Vec::new();
         for evidence in self.seen() {
-            let picture = self.map_svg(evidence)?;
-            page += &format!(
-                "<figure>\n{picture}\n<figcaption>{}: hits by time and place; darker is more, by the \
-                 logarithm.</figcaption>\n</figure>\n",
-                escape(evidence.name())
-            );
+            let words = "hits by time and place; darker is more, by the logarithm.";
+            pictures.push((
+                self.map_svg(evidence)?,
+                format!("{}: {words}", evidence.name()),
+            ));
         }
-        if self.seen().next().is_none() {
-            page += "<p>Nothing was seen yet.</p>\n";
-        } else {
-            page += &format!(
-                "<figure>\n{}\n<figcaption>Share of the hits that the hottest part of the memory has.\
-                 </figcaption>\n</figure>\n",
-                self.distribution_svg()?
-            );
+        if !pictures.is_empty() {
+            let words = "Share of the hits that the hottest part of the memory has.";
+            pictures.push((self.distribution_svg()?, words.to_owned()));
         }
-        page += &self.table();
-        Ok(page + "</main>\n</body>\n</html>\n")
+        let body = html! {
+            main {
+                h1 { "What the daemon saw" }
+                p {
+                    (self.columns.len()) " epochs in " (self.span()) "; one row is " (Bytes(self.part_bytes))
+                    " of a process's memory, in the order of processes and addresses. " (self.left_out())
+                }
+                @for (picture, words) in &pictures {
+                    figure { (PreEscaped(picture)) figcaption { (words) } }
+                }
+                @if pictures.is_empty() { p { "Nothing was seen yet." } }
+                (self.table())
+            }
+        };
+        Ok(document("Isotherm: what the daemon saw", &body))
     }
 
     /// Hits of one kind by time and place, as an SVG picture.
@@ -169,28 +166,39 @@ impl HeatMap {
     }
 
     /// The rows with what they hold, for those who cannot see the pictures.
-    fn table(&self) -> String {
-        let mut table = "<table>\n<thead><tr><th>process</th><th>program</th><th>address</th>\
-                         <th>resident</th><th>fast</th><th>accessed bits</th><th>trace samples</th></tr></thead>\n<tbody>\n"
-            .to_owned();
+    fn table(&self) -> Markup {
+        let titles = [
+            "process",
+            "program",
+            "address",
+            "resident",
+            "fast",
+            "accessed bits",
+            "trace samples",
+        ];
         let sum = |hits: &[u64]| {
             hits.iter()
                 .fold(0_u64, |sum, hits| sum.saturating_add(*hits))
         };
         let grids = self.accessed_bits.iter().zip(&self.trace_samples);
-        for (row, (bits, samples)) in self.rows.iter().zip(grids) {
-            table += &format!(
-                "<tr><td>{}</td><td>{}</td><td>{:x}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n",
-                row.pid,
-                name(&row.name),
-                row.start,
-                Bytes(row.resident_bytes),
-                Bytes(row.fast_bytes),
-                sum(bits),
-                sum(samples)
-            );
+        html! {
+            table {
+                thead { tr { @for title in titles { th { (title) } } } }
+                tbody {
+                    @for (row, (bits, samples)) in self.rows.iter().zip(grids) {
+                        tr {
+                            td { (row.pid) }
+                            td { (name(&row.name)) }
+                            td { (format!("{:x}", row.start)) }
+                            td { (Bytes(row.resident_bytes)) }
+                            td { (Bytes(row.fast_bytes)) }
+                            td { (sum(bits)) }
+                            td { (sum(samples)) }
+                        }
+                    }
+                }
+            }
         }
-        table + "</tbody>\n</table>\n"
     }
 }
 
