@@ -81,10 +81,9 @@ fn the_site_to_ask_about_is_that_of_the_first_row() {
     let report = Report::new(&profile, None);
     assert_eq!(report.summary().sites[0].id, SiteId(99));
     let text = report.text(100);
-    let table = text
-        .lines()
-        .skip_while(|line| !line.contains("allocated in"));
-    let row = table.skip(1).next().unwrap();
+    let titles = |line: &&str| line.contains("allocated in");
+    let mut rows = text.lines().skip_while(|line| !titles(line));
+    let row = rows.nth(1).unwrap();
     let command = text.lines().find(|line| line.contains("isotherm explain"));
     let asked = command.unwrap().rsplit(' ').next().unwrap();
     assert!(row.contains(asked), "{asked} is not in\n{row}");
