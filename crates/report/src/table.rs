@@ -1,4 +1,4 @@
-//! Aligned tables for a terminal.
+//! Aligned tables for a terminal: columns in `comfy-table`, which knows how wide a terminal draws each character.
 //!
 //! ```
 //! use isotherm_report::table::{left, render, right};
@@ -9,20 +9,15 @@
 //! );
 //! ```
 
-use crate::words::clip;
+use comfy_table::{CellAlignment, Table, presets};
 
-/// Which side of its column a cell stands at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
-    Left,
-    Right,
-}
+use crate::words::clip;
 
 /// A column: its title and the side its cells stand at.
 #[derive(Clone, Debug)]
 pub struct Column {
     title: String,
-    side: Side,
+    side: CellAlignment,
 }
 
 /// A column of text.
@@ -30,7 +25,7 @@ pub struct Column {
 pub fn left(title: &str) -> Column {
     Column {
         title: title.to_owned(),
-        side: Side::Left,
+        side: CellAlignment::Left,
     }
 }
 
@@ -39,7 +34,7 @@ pub fn left(title: &str) -> Column {
 pub fn right(title: &str) -> Column {
     Column {
         title: title.to_owned(),
-        side: Side::Right,
+        side: CellAlignment::Right,
     }
 }
 
@@ -50,30 +45,19 @@ const CELL: usize = 400;
 /// beyond the columns are left out, missing ones are empty, control characters become `?`.
 #[must_use]
 pub fn render(columns: &[Column], rows: &[Vec<String>]) -> String {
-    let titles = columns.iter().map(|column| column.title.clone()).collect();
-    let lines: Vec<Vec<String>> = std::iter::once(&titles)
-        .chain(rows)
-        .map(|row: &Vec<String>| {
-            (0..columns.len())
-                .map(|i| clip(row.get(i).map_or("", String::as_str), CELL))
-                .collect()
-        })
-        .collect();
-    let width = |i: usize| lines.iter().map(|line| line[i].chars().count()).max();
-    let widths: Vec<usize> = (0..columns.len()).map(|i| width(i).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for line in &lines {
-        let cells = columns.iter().zip(line).zip(&widths);
-        let cells: Vec<String> = cells
-            .map(|((column, cell), width)| match column.side {
-                Side::Left => format!("{cell:<width$}"),
-                Side::Right => format!("{cell:>width$}"),
-            })
-            .collect();
-        text.push_str(cells.join("  ").trim_end());
-        text.push('\n');
+    if columns.is_empty() {
+        return "\n".repeat(1 + rows.len());
     }
-    text
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(columns.iter().map(|column| clip(&column.title, CELL)));
+    for row in rows {
+        table.add_row(row.iter().take(columns.len()).map(|cell| clip(cell, CELL)));
+    }
+    for (column, drawn) in columns.iter().zip(table.column_iter_mut()) {
+        drawn.set_padding((0, 2)).set_cell_alignment(column.side);
+    }
+    table.trim_fmt() + "\n"
 }
 
 #[cfg(test)]
@@ -91,5 +75,17 @@ mod tests {
             "name   n\ngröße  1\n?[2J\n"
         );
         assert_eq!(render(&[], &rows), "\n\n\n");
+    }
+
+    #[test]
+    fn columns_are_as_wide_as_a_terminal_shows_their_cells() {
+        let rows = [
+            vec!["数据".to_owned(), "1".into()],
+            vec!["data".to_owned(), "2".into()],
+        ];
+        assert_eq!(
+            render(&[left("name"), right("n")], &rows),
+            "name  n\n数据  1\ndata  2\n"
+        );
     }
 }
