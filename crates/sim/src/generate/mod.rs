@@ -175,6 +175,30 @@ mod tests {
         }
     }
 
+    /// FNV-1a over the addresses and kinds of the accesses.
+    fn digest(trace: &[Access]) -> u64 {
+        let words = trace.iter().map(|at| at.address << 1 | u64::from(at.write));
+        words.fold(0xcbf2_9ce4_8422_2325, |hash, word| {
+            (hash ^ word).wrapping_mul(0x0100_0000_01b3)
+        })
+    }
+
+    #[test]
+    fn a_seed_names_the_same_trace_in_every_version() {
+        let digests = names().map(|name| (name, digest(&trace(name, 5))));
+        let digests: Vec<(&str, u64)> = digests.collect();
+        let since_the_first = [
+            ("uniform", 0xb811_a32f_cff9_412d),
+            ("zipf", 0x27ac_cfbf_c88d_5f2a),
+            ("sliding-window", 0xb10c_b17c_0fcb_812d),
+            ("phases", 0xd61d_9c3f_6d4f_5c1c),
+            ("scan-and-hot-set", 0x0506_8558_99ee_34bc),
+            ("stencil-sweep", 0x70fd_2d18_849e_20e5),
+            ("graph-walk", 0xc5b6_893f_85ff_120f),
+        ];
+        assert_eq!(digests, since_the_first);
+    }
+
     #[test]
     fn the_smallest_settings_generate() {
         for name in names() {
