@@ -331,6 +331,16 @@ impl HeatMap {
     }
 }
 
+/// How dark hits are drawn: 0 for none, otherwise 1 to `darkest`. By the logarithm: what is a hundred times hotter is
+/// not a hundred times darker.
+fn shade(hits: u64, most: u64, darkest: usize) -> usize {
+    if hits == 0 {
+        return 0;
+    }
+    let share = ((hits as f64 + 1.0).ln() / (most as f64 + 1.0).ln()).clamp(0.0, 1.0);
+    ((share * darkest as f64).ceil() as usize).clamp(1, darkest)
+}
+
 impl json_line::JsonLine for HeatMap {
     const NAME: &'static str = "heat map";
     const VERSION: u32 = VERSION;

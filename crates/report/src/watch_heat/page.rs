@@ -11,7 +11,7 @@ use plotters::prelude::{
 };
 use plotters::style::Color;
 
-use super::HeatMap;
+use super::{HeatMap, shade};
 use crate::page::{document, name};
 use crate::words::percent;
 
@@ -202,12 +202,8 @@ impl HeatMap {
     }
 }
 
-/// By the logarithm, as in a terminal; none where nothing was hit.
+/// The darker, the more; none where nothing was hit.
 fn colour(hits: u64, most: u64) -> Option<RGBColor> {
-    if hits == 0 {
-        return None;
-    }
-    let share = ((hits as f64 + 1.0).ln() / (most as f64 + 1.0).ln()).clamp(0.0, 1.0);
-    let at = (share * COLOURS.len() as f64).ceil() as usize;
-    COLOURS.get(at.clamp(1, COLOURS.len()) - 1).copied()
+    let shade = shade(hits, most, COLOURS.len());
+    shade.checked_sub(1).map(|at| COLOURS[at])
 }

@@ -5,7 +5,7 @@ use isotherm_model::footprint::Footprint;
 use isotherm_model::units::Bytes;
 use isotherm_model::watch::SourceKind;
 
-use super::{HeatMap, HeatPlace};
+use super::{HeatMap, HeatPlace, shade};
 use crate::capacity_table::CapacityCurves;
 use crate::plot;
 use crate::words::clip;
@@ -67,7 +67,10 @@ impl HeatMap {
                 row.start,
                 share * 100.0
             );
-            let cells: String = cells.iter().map(|hits| level(*hits, most)).collect();
+            let cells: String = cells
+                .iter()
+                .map(|hits| LEVELS[shade(*hits, most, LEVELS.len() - 1)])
+                .collect();
             text += (line + &cells).trim_end();
             text.push('\n');
         }
@@ -127,14 +130,4 @@ fn paired(rows: Vec<(HeatPlace, Vec<u64>)>) -> Vec<(HeatPlace, Vec<u64>)> {
         }
     }
     paired
-}
-
-/// By the logarithm: what is a hundred times hotter is not a hundred times darker.
-fn level(hits: u64, most: u64) -> char {
-    if hits == 0 {
-        return LEVELS[0];
-    }
-    let share = ((hits as f64 + 1.0).ln() / (most as f64 + 1.0).ln()).clamp(0.0, 1.0);
-    let top = LEVELS.len() - 1;
-    LEVELS[((share * top as f64).ceil() as usize).clamp(1, top)]
 }
