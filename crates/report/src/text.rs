@@ -1,6 +1,7 @@
 //! The report for a terminal.
 
 use isotherm_model::units::{Bytes, Nanos};
+use textwrap::{Options, WordSplitter, fill};
 
 use crate::noise::interval;
 use crate::plot;
@@ -49,20 +50,11 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
 
 /// Breaks a sentence at blanks.
 fn wrapped(sentence: &str, columns: usize, indent: &str) -> String {
-    let mut text = String::new();
-    let mut line = String::new();
-    for word in clip(sentence, 2000).split(' ') {
-        let wide = line.chars().count() + 1 + word.chars().count();
-        if wide > columns && !line.trim().is_empty() {
-            text += &line;
-            text.push('\n');
-            line = indent.to_owned();
-        } else if !line.is_empty() {
-            line.push(' ');
-        }
-        line += word;
-    }
-    text + &line + "\n"
+    let options = Options::new(columns)
+        .subsequent_indent(indent)
+        .break_words(false)
+        .word_splitter(WordSplitter::NoHyphenation);
+    fill(&clip(sentence, 2000), options) + "\n"
 }
 
 /// A bar of up to `width` characters, in eighths of a character.
