@@ -14,6 +14,11 @@ pub(crate) fn name(text: &str) -> String {
     clip(text, NAME)
 }
 
+/// A table that scrolls where it is wider than the window.
+pub(crate) fn scrolled(label: &str, table: &Markup) -> Markup {
+    html! { div.scroll tabindex="0" role="region" aria-label=(label) { (table) } }
+}
+
 /// The document around a body.
 pub(crate) fn document(title: &str, body: &Markup) -> String {
     let document = html! {

@@ -5,7 +5,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use maud::{Markup, html};
 
 use crate::noise::interval as interval_words;
-use crate::page::name;
+use crate::page::{name, scrolled};
 use crate::plan::{PlanSummary, TierUse};
 use crate::sites::{SiteCaller, SiteRow, by_share, folded};
 use crate::summary::{CounterSummary, Summary};
@@ -17,11 +17,6 @@ const CALLERS: usize = 16;
 const COUNTERS: usize = 300;
 /// Facts of the machine.
 const FACTS: usize = 40;
-
-/// A table that scrolls where it is wider than the window.
-fn scrolled(label: &str, table: &Markup) -> Markup {
-    html! { div.scroll tabindex="0" role="region" aria-label=(label) { (table) } }
-}
 
 /// The head of a table: titles of text, then titles of numbers, then titles of text again.
 fn head(text: &[&str], numbers: &[&str], more: &[&str]) -> Markup {

@@ -12,7 +12,7 @@ use plotters::prelude::{
 use plotters::style::Color;
 
 use super::{HeatMap, shade};
-use crate::page::{document, name};
+use crate::page::{document, name, scrolled};
 use crate::words::percent;
 
 /// Width and height of a picture in pixels.
@@ -56,7 +56,7 @@ impl HeatMap {
                     figure { (PreEscaped(picture)) figcaption { (words) } }
                 }
                 @if pictures.is_empty() { p { "Nothing was seen yet." } }
-                (self.table())
+                (scrolled("Parts of memory", &self.table()))
             }
         };
         Ok(document("Isotherm: what the daemon saw", &body))
