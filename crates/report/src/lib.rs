@@ -9,6 +9,8 @@
 //! Every figure is computed once, in [`summary`]; the three forms only print it, so none
 //! contradicts another. Nothing here does I/O: values go in, strings come out.
 //!
+//! Modules are listed bottom-up: each uses only those above it.
+//!
 //! ```
 //! use isotherm_model::profile::{Meta, Profile};
 //! use isotherm_report::Report;
@@ -18,30 +20,30 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod json_line;
+mod noise;
+mod plot;
+mod shell;
+pub mod watch_maps;
+pub mod words;
 pub mod capacity_curve;
+mod location;
+mod page;
+mod sites;
+mod heat;
+mod resident;
+pub mod table;
 pub mod capacity_table;
 pub mod comparison;
-mod heat;
-mod html;
-mod json_line;
-mod location;
-mod next;
-mod noise;
-mod page;
-mod plan;
-mod plot;
-mod resident;
-mod shell;
 pub mod simulation;
-mod sites;
-pub mod summary;
-pub mod table;
-mod text;
 mod totals;
+mod plan;
+pub mod summary;
+mod next;
+mod text;
+mod html;
 pub mod watch_heat;
-pub mod watch_maps;
 pub mod watch_status;
-pub mod words;
 
 use isotherm_model::plan::Plan;
 use isotherm_model::profile::Profile;
