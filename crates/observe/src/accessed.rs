@@ -1,9 +1,10 @@
-//! Accessed bits: clear them, wait a little, see which came back (`/proc/pid/clear_refs`, the
-//! `Referenced` lines of `/proc/pid/smaps`).
+//! Samples accessed bits for a live run: clear them, wait for a short window, and read which pages
+//! were accessed (`/proc/pid/clear_refs`, the `Referenced` lines of `/proc/pid/smaps`).
 //!
-//! Coarse: the kernel tells kilobytes for each mapping, not which pages. What it tells of a
-//! mapping is spread evenly over the chunks of the extents in it. A window of a whole epoch would
-//! saturate, for every page of a hot set is touched within a second; so the windows are short.
+//! The result is coarse: the kernel reports kilobytes for each mapping, not single pages. The
+//! referenced bytes of a mapping are spread evenly over the chunks of the extents in it. A window
+//! of a whole epoch would saturate, because a program touches every page of a hot set within a
+//! second; so the windows are short.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader};
@@ -17,16 +18,16 @@ use crate::perf_source::empty_report;
 use crate::resident::Span;
 use isotherm_model::port::Clock;
 
-/// How long a window is open at first, and at most.
+/// The first and longest length of a window.
 pub(crate) const WINDOW: Nanos = Nanos(50_000_000);
 
-/// How short it may get.
+/// The shortest length of a window.
 const SHORTEST: Nanos = Nanos(1_000_000);
 
-/// How often it is looked again which processes are worth a window.
+/// The interval at which the source selects the processes that are worth a window.
 const RECHECK: Nanos = Nanos(1_000_000_000);
 
-/// A process is left alone that uses less processor time than this share ...
+/// A process gets no window if it uses less processor time than this share ...
 const CPU_PERCENT: u64 = 5;
 
 /// ... and less of the machine's memory than this (TMP, section IV).
@@ -45,9 +46,9 @@ pub struct Vma {
     pub referenced_bytes: u64,
 }
 
-/// The length of the next window, given what the last one saw: half, where more than half of the
-/// resident bytes were touched (hot and cold look the same), twice, where less than a twentieth
-/// were.
+/// The length of the next window, from the result of the last one: half, where more than half of
+/// the resident bytes were touched (hot and cold pages look the same), twice, where less than a
+/// twentieth were.
 pub(crate) fn next_window(window: Nanos, referenced: u64, resident: u64) -> Nanos {
     let share = |parts: u64| resident / parts;
     if referenced > share(2) {
@@ -59,7 +60,7 @@ pub(crate) fn next_window(window: Nanos, referenced: u64, resident: u64) -> Nano
     }
 }
 
-/// Reads the mappings out of the text of `smaps`. Lines that make no sense are skipped.
+/// Parses the mappings from the text of `smaps`. Malformed lines are skipped.
 ///
 /// # Errors
 /// The text could not be read to its end.
@@ -101,7 +102,8 @@ fn range_of(line: &str) -> Option<Span> {
 }
 
 /// Spreads the referenced pages of a mapping over the chunks of the extents in it, as (address,
-/// pages). `extents` are sorted and do not overlap. A mapping without extents is one spot.
+/// pages). `extents` are sorted and do not overlap. A mapping without extents counts at its first
+/// address.
 pub fn spread(vma: Vma, extents: &[Span], page_bytes: u64, mut take: impl FnMut(u64, u64)) {
     let pages = vma.referenced_bytes / page_bytes.max(1);
     if pages == 0 {
@@ -118,8 +120,8 @@ pub fn spread(vma: Vma, extents: &[Span], page_bytes: u64, mut take: impl FnMut(
     if total == 0 {
         return take(vma.start, pages);
     }
-    // Exact in sum: each chunk gets what its end is due less what was given before. The product
-    // of pages and bytes fits 128 bits.
+    // The sum is exact: each chunk gets its cumulative share minus the pages given before. The
+    // product of pages and bytes fits 128 bits.
     let (mut covered, mut given) = (0u64, 0u64);
     for part in inside() {
         let mut at = part.start;
@@ -139,10 +141,10 @@ pub fn spread(vma: Vma, extents: &[Span], page_bytes: u64, mut take: impl FnMut(
     }
 }
 
-/// The source.
+/// The source of accessed bits by mapping.
 #[derive(Debug)]
 pub struct AccessedBits {
-    /// What it did so far.
+    /// The report of this source so far.
     pub report: SourceReport,
     window: Nanos,
     checked: Option<Nanos>,
@@ -157,7 +159,7 @@ impl Default for AccessedBits {
 }
 
 impl AccessedBits {
-    /// A source that has done nothing yet.
+    /// A source without any result yet.
     #[must_use]
     pub fn new() -> Self {
         let note = "25 ms to clear and 35 ms to read per GiB; programs on 4 KiB pages ran 1.3 to \
@@ -172,8 +174,8 @@ impl AccessedBits {
         }
     }
 
-    /// Opens a window on the processes that are worth it, waits, and hands over what was touched
-    /// as (pid, mapping).
+    /// Opens a window on the processes that are worth it, waits, and passes each touched mapping to
+    /// the caller as (pid, mapping).
     pub fn look(
         &mut self,
         clock: &dyn Clock,
@@ -199,7 +201,7 @@ impl AccessedBits {
         for pid in pids {
             match std::fs::write(proc_root.join(pid.to_string()).join("clear_refs"), "1") {
                 Ok(()) => open.push(*pid),
-                // Gone since it was chosen.
+                // The process ended after it was chosen.
                 Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
                 Err(error) => {
                     self.report.warning = format!(
@@ -219,7 +221,7 @@ impl AccessedBits {
             let Ok(smaps) = std::fs::File::open(smaps) else {
                 continue;
             };
-            // A process that ends while it is read is read as far as it goes.
+            // A process that ends during the read yields the mappings read so far.
             let smaps = BufReader::with_capacity(256 << 10, smaps);
             let _ = parse_smaps(smaps, |vma| {
                 referenced += vma.referenced_bytes;
@@ -259,7 +261,7 @@ impl AccessedBits {
 }
 
 /// Whether a process is worth a window, given its processor time over a span (None: it was never
-/// looked at before) and its resident bytes out of the machine's.
+/// measured before) and its resident bytes out of the machine's.
 pub(crate) fn is_worth(cpu: Option<(u64, Nanos)>, resident: u64, total: u64) -> bool {
     let idle = cpu.is_some_and(|(spent, span)| {
         u128::from(spent) * 100 < u128::from(span.0) * u128::from(CPU_PERCENT)

@@ -1,5 +1,6 @@
-//! TMP's rule for saving cost: a sampling method is switched off while the counter it depends on
-//! is at most a fifth of the largest value seen (Choi et al., "Dancing in the Dark", section IV).
+//! TMP's rule for saving cost: a live run switches a sampling method off while the counter that it
+//! depends on is at most a fifth of the largest value seen (Choi et al., "Dancing in the Dark",
+//! section IV).
 
 /// Share of the maximum, in percent, at or below which a method rests.
 const RESTS_AT_PERCENT: u128 = 20;
@@ -22,7 +23,7 @@ impl CounterThrottle {
             return true;
         }
         self.max = self.max.max(events);
-        // At most a fifth, also when both are zero; but a counter that never moved says nothing.
+        // At most a fifth, also when both are zero; but a counter that never moved is no evidence.
         self.max == 0 || u128::from(events) * 100 > u128::from(self.max) * RESTS_AT_PERCENT
     }
 }

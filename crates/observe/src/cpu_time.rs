@@ -1,5 +1,5 @@
-//! Processor time that the program used: what tells a source that delivers nothing from a program
-//! that does nothing.
+//! Processor time that the observed program used. A live run needs it to tell a broken source,
+//! which delivers nothing, from an idle program.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use isotherm_sys::perf::PerfCounter;
 use crate::accessed::usage;
 use crate::processes::Processes;
 
-/// The processor time of a program and what it forked.
+/// The processor time of a program and its child processes.
 #[derive(Debug)]
 pub struct CpuTime {
     counter: Option<PerfCounter>,
@@ -26,14 +26,14 @@ impl CpuTime {
         }
     }
 
-    /// How much so far.
+    /// Processor time so far.
     #[must_use]
     pub const fn used(&self) -> Nanos {
         self.used
     }
 
-    /// By the counter, else by the processes that live now, which forgets those that ended but
-    /// never goes back.
+    /// Reads the counter, or else adds up the live processes, which omits the ended ones; the value
+    /// never decreases.
     pub fn update(&mut self, processes: &Processes, root: &Path) {
         let counted = self.counter.as_mut().and_then(|it| it.value().ok());
         let proc_root = root.join("proc");

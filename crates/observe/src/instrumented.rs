@@ -1,5 +1,5 @@
-//! The source `instrumented`: accesses that the program counts itself, because `isotherm-cc --profile`
-//! compiled it ([`isotherm_abi::accesses`]).
+//! The source `instrumented` of a live run: accesses that the program counts itself, because
+//! `isotherm-cc --profile` compiled it ([`isotherm_abi::accesses`]).
 
 use isotherm_model::batch::{Sample, SourceReport};
 use isotherm_model::units::{Bytes, Nanos};
@@ -10,24 +10,25 @@ use crate::sessions::Sessions;
 use crate::source::SampleSource;
 use isotherm_model::port::Clock;
 
-/// What it costs the program.
+/// The cost to the program.
 const COST: &str = "at one access in 1,024 about 1.1 times the run time, with every access counted 8 to 20 times \
                     (stencil and random updates, 2-core EPYC virtual machine, Linux 6.18)";
 
-/// What it costs with a cache filter.
+/// The cost to the program with a cache filter.
 const FILTERED_COST: &str = "whatever the period about 1.9 to 2.5 times the run time (stencil and random updates, \
                              2-core EPYC virtual machine, Linux 6.18)";
 
-/// The counts of all images of a run.
+/// The counts of all process images of a run.
 #[derive(Debug)]
 pub(crate) struct Instrumented {
     report: SourceReport,
-    /// Samples that were counted, but found no room in a batch.
+    /// Samples that were counted but did not fit in a batch.
     dropped: u64,
 }
 
 impl Instrumented {
-    /// Nothing read yet; the program counts what misses a filter of this size, where there is one.
+    /// A source without any counts yet; with a filter of this size, the program counts only its
+    /// misses.
     pub(crate) fn new(filter: Option<Bytes>) -> Self {
         let cost = filter.map_or(COST.to_owned(), |size| {
             format!("{FILTERED_COST}; only accesses that miss a cache filter of {size} in each thread are counted")
@@ -38,7 +39,8 @@ impl Instrumented {
         }
     }
 
-    /// Adds what was counted since the last call, a sample a page, while there are less than `most`.
+    /// Adds the accesses counted since the last call, one sample for each page, while there are
+    /// fewer than `most`.
     pub(crate) fn read(
         &mut self,
         clock: &dyn Clock,
@@ -64,7 +66,7 @@ impl Instrumented {
         self.report.cost += clock.busy().saturating_sub(begin);
     }
 
-    /// What it has delivered of a program that used this much processor time.
+    /// The report on the samples so far, given the processor time that the program used.
     pub(crate) fn report(&self, cpu: Nanos, a_while: Nanos) -> SourceReport {
         let mut report = self.report.clone();
         if report.taken == 0 && cpu > a_while {
@@ -74,7 +76,7 @@ impl Instrumented {
             );
         } else if report.lost > 0 {
             let samples = counted(report.lost, "sample");
-            report.warning = format!("missing for want of room: {samples}");
+            report.warning = format!("dropped for lack of room: {samples}");
         }
         report
     }

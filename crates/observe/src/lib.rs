@@ -1,25 +1,25 @@
-//! Turns what the kernel and the runtime know of a running program into batches.
+//! Observes running programs: joins samples, accessed bits, session files and page tables into
+//! batches, for `isotherm record`, the daemon and `isotherm doctor`.
 //!
 //! ```text
-//! live     one run: joins everything below into a Batch an epoch
+//! live     one run: joins the sources and tables below into a Batch an epoch
 //!  |- source, pmu     sources by name, and the perf events behind them
-//!  |- spe             what Arm's statistical profiling extension writes
-//!  |- perf_source     rings -> records -> happenings; code + decode -> data addresses
+//!  |- spe             decodes the records of Arm's statistical profiling extension
+//!  |- perf_source     rings -> records -> perf events; code + decode -> data addresses
 //!  |- instrumented    counts of programs that isotherm-cc --profile compiled
-//!  |- accessed, gate  accessed bits in short windows; TMP's rule for resting
+//!  |- accessed        accessed bits in short windows; counter_throttle: TMP's rule for saving cost
 //!  |- sessions        all session files: tracked (one image), session (one file), sites
 //!  |- resident        resident pages of ranges
-//!  `- processes       who forked whom, who ran what when
-//! counters  how busy memory is: misses, controllers, resctrl; what lets a source rest
-//! doctor    what works here and what would bring the rest; probe asks the kernel
+//!  `- processes       the process tree: forks, execs and their times
+//! counters  memory traffic: misses, controllers, resctrl; the counter that throttles a source
+//! doctor    features of this machine and remedies for missing ones; probe tries the kernel
 //! ```
 //!
-//! What is read from outside is not trusted: perf records ([`isotherm_sys::perf::record`]), what SPE writes ([`spe`]),
-//! session files ([`session`]) and the text of smaps ([`accessed::parse_smaps`])
-//! may hold anything without a panic or an allocation beyond a named bound.
+//! Input from outside is not trusted: perf records ([`isotherm_sys::perf::record`]), SPE records ([`spe`]), session
+//! files ([`session`]) and the text of smaps ([`accessed::parse_smaps`]) may hold any bytes without a panic or an
+//! allocation beyond a named bound.
 //!
-//! File-system root and clock are arguments, so that recorded machines and set clocks test what
-//! reads them.
+//! File-system root and clock are arguments, so that tests use recorded machines and set clocks.
 #![forbid(unsafe_code)]
 
 pub mod accessed;

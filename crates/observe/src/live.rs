@@ -1,7 +1,8 @@
-//! A live run: the sources, the session files and the process tree of one program, as batches.
+//! A live run for `isotherm record` and `isotherm run`: joins the sources, the session files and
+//! the process tree of one program into batches.
 //!
 //! ```text
-//! perf rings ---> happenings, by time ---> code, processes ---> data addresses --+
+//! perf rings ---> perf events, by time --> code, processes ---> data addresses --+
 //! touch rings --------------------------------------------------> addresses -----+--> Batch
 //! accessed bits ------------------------------------------------> addresses -----+
 //! access counts ------------------------------------------------> addresses -----+
@@ -11,8 +12,9 @@
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! use isotherm_model::{batch::Epoch, port::Observer};
-//! use isotherm_observe::live::{LiveConfig, LiveRun, Source};
-//! let config = LiveConfig::new("/tmp/session".as_ref(), vec![Source::Timer]);
+//! use isotherm_observe::live::{LiveConfig, LiveRun};
+//! use isotherm_observe::source::SampleSource;
+//! let config = LiveConfig::new("/tmp/session".as_ref(), vec![SampleSource::Timer]);
 //! let mut run = LiveRun::new(config);
 //! run.attach(4711)?; // before exec: counting begins there
 //! run.drain(); // a few times an epoch
@@ -43,18 +45,18 @@ use isotherm_symbols::code::Code;
 use isotherm_symbols::decode::Architecture;
 use isotherm_topology::cpu_list;
 
-/// How to observe.
+/// The configuration of a live run.
 #[derive(Clone, Debug)]
 pub struct LiveConfig {
-    /// Where the runtime puts its session files.
+    /// The directory of the runtime's session files.
     pub session_dir: PathBuf,
     /// Sources to use.
     pub sources: Vec<SampleSource>,
     /// Timer samples per second of processor time.
     pub sample_hz: u32,
-    /// Size of the filter that counted accesses missed, where the runtime was told to have one.
+    /// Size of the cache filter in the runtime, where it has one: only its misses are counted.
     pub cache_filter: Option<Bytes>,
-    /// Root of the file system in which `proc` and `sys` lie.
+    /// Root of the file system that holds `proc` and `sys`.
     pub root: PathBuf,
 }
 
@@ -72,7 +74,7 @@ impl LiveConfig {
     }
 }
 
-/// Why a run cannot be observed at all.
+/// Why a run cannot be observed.
 #[derive(Debug, thiserror::Error)]
 pub enum LiveError {
     /// The session directory cannot be read.
@@ -80,21 +82,21 @@ pub enum LiveError {
     Directory {
         /// The directory.
         path: String,
-        /// Why.
+        /// The error of the kernel.
         error: std::io::Error,
     },
-    /// `attach` was not called, or twice.
+    /// `attach` was not called, or called twice.
     #[error("{0}")]
     Order(&'static str),
 }
 
-/// Most samples kept in one epoch; more are counted as lost. 32 bytes each.
+/// Most samples kept in one epoch; more are counted as dropped. 32 bytes each.
 const SAMPLES_AT_MOST: usize = 4 << 20;
 
 /// Bytes of one timer sample with its registers, rounded up.
 const SAMPLE_BYTES: usize = 256;
 
-/// Measuring what is resident may take this share of the time: one part in so many.
+/// Measuring resident pages may take one part in this number of the time.
 const RESIDENT_SHARE: u64 = 50;
 
 /// A sample whose process image is not yet known.
@@ -106,7 +108,7 @@ struct Raw {
     weight: u64,
 }
 
-/// One observed program and what it forks.
+/// One observed program and its child processes.
 pub struct LiveRun {
     config: LiveConfig,
     clock: Box<dyn Clock + Send>,
@@ -115,7 +117,7 @@ pub struct LiveRun {
     accessed: Option<AccessedBits>,
     touches: Option<SourceReport>,
     instrumented: Option<Instrumented>,
-    /// The session files; no source of samples, but its cost and its troubles count.
+    /// The report on the session files: not a source of samples, but with a cost and a warning.
     files: SourceReport,
     resident: SourceReport,
     resident_next: Nanos,
@@ -126,7 +128,7 @@ pub struct LiveRun {
     since: Nanos,
 }
 
-/// What exists once the program is known.
+/// The state of a run once the program is known.
 struct Attached {
     processes: Processes,
     code: Code,
@@ -174,8 +176,8 @@ impl LiveRun {
         }
     }
 
-    /// Attaches to a process that waits before its exec; counting begins there. A source that
-    /// cannot be used says so in its report.
+    /// Attaches to a process that waits before its exec; counting begins there. The report of each
+    /// source that cannot be used gives the reason.
     ///
     /// # Errors
     /// It was called before.
@@ -212,7 +214,8 @@ impl LiveRun {
         Ok(())
     }
 
-    /// Opens a source if it is one of perf's. Only one of them records forks and mappings.
+    /// Opens a perf source; other sources need no event. Only one perf source records forks and
+    /// mappings.
     fn open(
         &self,
         source: SampleSource,
@@ -236,9 +239,9 @@ impl LiveRun {
         Some(perf)
     }
 
-    /// Takes what has gathered since the last call, so that no ring overflows and nothing that
-    /// comes and goes within an epoch is missed. Call it about ten times a second; `observe` calls
-    /// it too.
+    /// Reads all records since the last call, so that no ring overflows and no process or mapping
+    /// that lives for less than an epoch is missed. Call it about ten times a second; `observe`
+    /// calls it too.
     pub fn drain(&mut self) {
         let Some(attached) = &mut self.attached else {
             return;
@@ -258,7 +261,7 @@ impl LiveRun {
             return;
         };
         let begin = self.clock.busy();
-        // An unreadable directory is an error of `observe`.
+        // `observe` reports an unreadable directory.
         let _ = self.sessions.discover();
         self.sessions.refresh(&attached.processes);
         self.files.taken = self.sessions.len() as u64;
@@ -352,7 +355,7 @@ impl LiveRun {
         report.cost += self.clock.busy().saturating_sub(begin);
     }
 
-    /// Measures what is resident, unless that would take more than its share of the time.
+    /// Measures resident pages, unless that would take more than its share of the time.
     fn measure(&mut self) {
         let now = self.clock.now();
         if now < self.resident_next {
@@ -419,7 +422,7 @@ impl LiveRun {
         accessed.report.cost += self.clock.busy().saturating_sub(begin);
     }
 
-    /// TMP's rule for hardware samples: rest while the cache misses little.
+    /// TMP's rule for hardware samples: off while cache misses are few.
     fn gate_hardware(&mut self) {
         let Some((counter, gate)) = self.attached.as_mut().and_then(|it| it.cache.as_mut()) else {
             return;
@@ -498,7 +501,7 @@ impl LiveRun {
         Ok(batch)
     }
 
-    /// No window is opened on a program that has ended.
+    /// Opens no window on a program that has ended.
     fn accessed_rests(&mut self) {
         if let (Some(_), Some(attached)) = (&self.accessed, &mut self.attached) {
             attached.processes.look_up();
@@ -565,5 +568,5 @@ impl Observer for LiveRun {
     }
 }
 
-/// Processor time after which a source that delivers nothing is in trouble.
+/// Processor time after which the report of a source without samples has a warning.
 const A_WHILE: Nanos = Nanos(100_000_000);

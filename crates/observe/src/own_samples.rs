@@ -3,10 +3,10 @@
 use isotherm_sys::perf::Sampler;
 use isotherm_sys::perf::record::{PerfSample, Record, Records};
 
-/// To perf, a process id names its first thread, and 0 the thread that asks.
+/// To perf, a process id names its first thread, and 0 the calling thread.
 pub(crate) const THIS_THREAD: u32 = 0;
 
-/// The samples that have gathered, in rings and in what hardware wrote itself.
+/// The samples so far, from rings and from hardware buffers.
 pub(crate) fn samples(sampler: &mut Sampler) -> Vec<PerfSample> {
     let (mut bytes, mut traces, mut found) = (Vec::new(), Vec::new(), Vec::new());
     sampler.read(&mut bytes, &mut traces);

@@ -1,5 +1,5 @@
 //! A source of samples that come through perf rings: the timer, precise hardware events, page
-//! faults.
+//! faults. Live runs and the daemon's watcher read it.
 
 use std::io;
 
@@ -15,51 +15,51 @@ use isotherm_symbols::code::Code;
 /// First address of the kernel's half on both architectures.
 const KERNEL_HALF: u64 = 1 << 63;
 
-/// How a sample becomes a data address.
+/// The method that turns a sample into a data address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Addressing {
-    /// By decoding the instruction.
+    /// Decodes the instruction.
     Decoded,
-    /// The event has it.
+    /// Reads it from the sample.
     Given,
 }
 
-/// One perf event on all processors and what it delivered.
+/// One perf event on all processors and its samples.
 #[derive(Debug)]
 pub struct PerfSource {
-    /// What it did so far.
+    /// The report of this source so far.
     pub report: SourceReport,
     samplers: Vec<Sampler>,
     addressing: Addressing,
     hardware: bool,
     malformed: u64,
     throttled: u64,
-    /// Samples of accesses that a cache of the core served.
+    /// Samples of accesses that hit a cache of the core.
     in_core: u64,
-    /// Samples by processor, by its number.
+    /// Samples by processor number.
     by_cpu: Vec<u64>,
 }
 
-/// Processors that are counted apart; those beyond count as the last one.
+/// Processors that are counted separately; those beyond count as the last one.
 const CPUS_AT_MOST: usize = 1 << 16;
 
-/// Something that happened, with its time, apart from the ring it came from.
+/// A perf record with its time, independent of its ring.
 #[derive(Clone, Debug)]
 pub struct PerfEvent {
     /// `CLOCK_MONOTONIC`, nanoseconds; 0 where it was not recorded.
     pub time_ns: u64,
-    /// What.
+    /// The kind of record.
     pub kind: EventKind,
 }
 
-/// What happened.
+/// The kinds of records.
 #[derive(Clone, Debug)]
 pub enum EventKind {
-    /// A process was made.
+    /// A process forked.
     Fork {
-        /// By whom.
+        /// The parent process.
         parent: u32,
-        /// The new one.
+        /// The new process.
         child: u32,
     },
     /// A process ran another program.
@@ -115,8 +115,8 @@ impl From<Mapping<'_>> for OwnedMapping {
 }
 
 impl PerfSource {
-    /// A source that is not yet attached. `cost_note` says what it costs the program, and whence
-    /// the figure.
+    /// A source that is not yet attached. `cost_note` gives the cost to the program, and the origin
+    /// of the figure.
     #[must_use]
     pub fn new(name: &str, addressing: Addressing, cost_note: String) -> Self {
         Self {
@@ -131,8 +131,8 @@ impl PerfSource {
         }
     }
 
-    /// Opens the event for a process, and another one that belongs to it if there is one. A refusal
-    /// becomes the report's trouble.
+    /// Opens the event for a process, and the event that belongs to it if there is one. An error
+    /// becomes the report's warning.
     pub fn attach(
         &mut self,
         event: &PerfEventAttributes,
@@ -175,7 +175,7 @@ impl PerfSource {
     /// Starts or stops sampling.
     pub fn switch(&self, on: bool) {
         for sampler in &self.samplers {
-            // The kernel does not refuse it for an event that could be opened.
+            // An event that was opened can always be enabled and disabled.
             let _ = if on {
                 sampler.enable()
             } else {
@@ -184,13 +184,13 @@ impl PerfSource {
         }
     }
 
-    /// Takes what the rings hold. `number` marks the samples as this source's.
+    /// Reads the records in the rings. `number` marks the samples as this source's.
     pub fn read(&mut self, number: usize, happenings: &mut Vec<PerfEvent>) {
         self.drain(number, |_, happening| happenings.push(happening));
     }
 
-    /// As [`Self::read`], one after the other, for those who need not keep them: a second's samples with
-    /// their registers are more memory than all that the daemon learns from them.
+    /// As [`Self::read`], but passes on one record at a time and keeps none: a second's samples with
+    /// their registers take more memory than all data that the daemon derives from them.
     pub fn drain(&mut self, number: usize, mut take: impl FnMut(&mut Self, PerfEvent)) {
         let (mut bytes, mut traces) = (Vec::new(), Vec::new());
         for at in 0..self.samplers.len() {
@@ -287,7 +287,7 @@ impl PerfSource {
             Addressing::Given => Some(sample.address).filter(|address| *address != 0),
         };
         let address = address.filter(|address| *address < KERNEL_HALF)?;
-        // What memory is placed where makes no difference to it.
+        // The placement of memory has no effect on a cache hit.
         if sample.stayed_in_core() {
             self.in_core += 1;
             return None;
@@ -296,27 +296,28 @@ impl PerfSource {
         Some(address)
     }
 
-    /// Samples by processor, by its number: one that delivers none while others do has no such event, or
-    /// nothing ran there.
+    /// Samples by processor number: a processor without samples, while others have some, has no such
+    /// event, or ran no program.
     #[must_use]
     pub fn by_cpu(&self) -> &[u64] {
         &self.by_cpu
     }
 
-    /// True where samples came, but none that tells of memory, and not because of caches either.
+    /// True where samples came, but none with a data address, and caches are not the reason.
     #[must_use]
     pub const fn is_blind(&self) -> bool {
         self.report.taken > 0 && self.report.usable + self.in_core == 0
     }
 
-    /// What is wrong, given the processor time that the program has used.
+    /// The fault of this source, given the processor time that the program has used; empty where it
+    /// works.
     #[must_use]
     pub fn trouble(&self, cpu: Nanos, period: Nanos) -> String {
         if !self.report.warning.is_empty() || self.samplers.is_empty() {
             return self.report.warning.clone();
         }
         let mut troubles = Vec::new();
-        // Ten periods without a sample are no chance any more.
+        // Ten periods without a sample are no accident.
         if self.report.taken == 0 && cpu.0 > period.0.saturating_mul(10) {
             troubles.push(format!(
                 "it delivered no samples although the program used {cpu} of processor time"
@@ -341,7 +342,7 @@ impl PerfSource {
     }
 }
 
-/// Opens an event, without physical addresses where those are refused; why is then told.
+/// Opens an event, without physical addresses where those are refused; the warning then says why.
 fn open(
     event: &PerfEventAttributes,
     pid: u32,
@@ -358,7 +359,7 @@ fn open(
     };
     let sampler = Sampler::open(&plain, pid, cpus, ring_bytes)?;
     let why = format!(
-        "its samples do not tell on which memory node their data lies: physical addresses are refused \
+        "its samples do not show on which memory node their data is: physical addresses are refused \
          ({refused}); they need CAP_PERFMON (Linux 5.8), or kernel.perf_event_paranoid of 1 or less"
     );
     Ok((sampler, why))
@@ -372,7 +373,7 @@ fn count(by_cpu: &mut Vec<u64>, cpu: u32) {
     by_cpu[cpu] += 1;
 }
 
-/// A report of a source that has done nothing yet.
+/// An empty report of a source.
 #[must_use]
 pub fn empty_report(name: &str, cost_note: String) -> SourceReport {
     SourceReport {
@@ -386,7 +387,7 @@ pub fn empty_report(name: &str, cost_note: String) -> SourceReport {
     }
 }
 
-/// Why an event could not be opened, and what helps.
+/// Why an event could not be opened, and the remedy.
 #[must_use]
 pub fn refusal(error: &io::Error) -> String {
     use io::ErrorKind;
@@ -435,7 +436,7 @@ mod tests {
         let from = data.as_ptr() as u64;
         let within = |what: &EventKind| matches!(what, EventKind::Sample(_, sample) if sample.address >= from && sample.address < from + (4 << 20));
         let faults = happenings.iter().filter(|one| within(&one.kind)).count();
-        // Each event sees each fault, unless a ring was too small.
+        // Each event counts each fault, unless a ring was too small.
         assert!(
             faults >= 2 && (faults % 2 == 0 || source.report.lost > 0),
             "{faults}"
@@ -462,7 +463,7 @@ mod tests {
             trouble.contains("on which memory node") && trouble.contains("CAP_PERFMON"),
             "{trouble}"
         );
-        // So much that the heap asks the kernel for it, which has not touched it.
+        // So large that the heap maps fresh, untouched memory from the kernel.
         let mut fresh = vec![0_u8; 64 << 20];
         source.switch(true);
         fresh

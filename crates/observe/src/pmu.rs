@@ -1,4 +1,5 @@
-//! Hardware events that report data addresses, found under `/sys/bus/event_source/devices`.
+//! Hardware events that report data addresses (PEBS, IBS, SPE), found under
+//! `/sys/bus/event_source/devices`, for [`crate::perf_source`].
 
 use std::path::{Path, PathBuf};
 
@@ -18,11 +19,11 @@ pub enum Pmu {
 /// Loads that take fewer cycles are not sampled: they hit the first two levels of cache.
 const LOAD_LATENCY_CYCLES: u64 = 30;
 
-/// One sample in so many loads, or stores; prime, so that no loop of the program keeps step with it.
+/// Sample period in loads, or stores; prime, so that no loop of the program runs in step with it.
 const PEBS_PERIOD: u64 = 10_007;
 
-/// One sample in so many operations (TMP's default), or cycles; IBS wants a multiple of 16. About
-/// 10,000 samples a second, of which those that are loads or stores have an address.
+/// Sample period in operations (TMP's default), or cycles; IBS wants a multiple of 16. About 10,000
+/// samples a second, of which the loads and stores have an address.
 const IBS_PERIOD: u64 = 1 << 18;
 
 impl Pmu {
@@ -38,8 +39,8 @@ impl Pmu {
         }
     }
 
-    /// The event that samples what the first one does not: stores by PEBS. None where there is none, or
-    /// the first sees them too.
+    /// The event that samples the accesses which the first one omits: stores by PEBS. None where there
+    /// is no such event, or the first covers them too.
     #[must_use]
     pub fn beside(self, root: &Path) -> Option<PerfEventAttributes> {
         let unit = self.directory(root).filter(|_| self == Self::Pebs)?;
@@ -51,7 +52,7 @@ impl Pmu {
         })
     }
 
-    /// Bits of `config` by which the event tells physical addresses too; None where it cannot.
+    /// Bits of `config` that add physical addresses to the event; None where it has no such bits.
     #[must_use]
     pub fn physical(self, root: &Path) -> Option<u64> {
         match self {
@@ -64,7 +65,7 @@ impl Pmu {
         }
     }
 
-    /// Where sysfs describes the unit, if the machine has it.
+    /// The sysfs directory of the unit, if the machine has it.
     #[must_use]
     pub fn directory(self, root: &Path) -> Option<PathBuf> {
         let devices = devices(root);
@@ -79,7 +80,7 @@ impl Pmu {
     }
 }
 
-/// Where sysfs describes all units, below this root.
+/// The sysfs directory of all units, below this root.
 pub(crate) fn devices(root: &Path) -> PathBuf {
     root.join("sys/bus/event_source/devices")
 }
@@ -94,7 +95,8 @@ fn pebs(root: &Path) -> Result<PerfEventAttributes, String> {
     // The kernel's own default counts every load from three cycles on.
     set(&mut configs, &unit, "ldlat", LOAD_LATENCY_CYCLES)?;
     let event = PerfEventAttributes::precise(kind(&unit)?, configs, PEBS_PERIOD, 2);
-    // From Sapphire Rapids on the kernel gives no data source without another event beside it.
+    // From Sapphire Rapids on the kernel gives the data source only with an auxiliary event beside
+    // it.
     let leader = read(&unit.join("events/mem-loads-aux")).ok();
     let leader = leader
         .map(|terms| self::configs(&unit, &terms))
@@ -105,11 +107,11 @@ fn pebs(root: &Path) -> Result<PerfEventAttributes, String> {
     })
 }
 
-/// Bytes of the ring that SPE writes, for each processor and thread: a second's records of a busy one,
-/// of at most 64 bytes. What comes behind a full ring is lost until it is read.
+/// Bytes of the ring that SPE writes, for each processor and thread: one second of records of a busy
+/// one, of at most 64 bytes. Records beyond a full ring are lost until it is read.
 const SPE_BYTES: usize = 256 << 10;
 
-/// One sample in so many operations, where the processor takes that few; TMP's default.
+/// Sample period in operations, where the processor supports it; TMP's default.
 const SPE_PERIOD: u64 = 1 << 18;
 
 fn spe(root: &Path) -> Result<PerfEventAttributes, String> {
@@ -117,11 +119,13 @@ fn spe(root: &Path) -> Result<PerfEventAttributes, String> {
         .directory(root)
         .ok_or("no processor of this machine has Arm SPE")?;
     let mut configs = [0; 3];
-    // Branches have no data address; jitter keeps loops of the program from keeping step.
+    // Branches have no data address; jitter keeps loops of the program from running in step with
+    // the period.
     for name in ["load_filter", "store_filter", "jitter"] {
         set(&mut configs, &unit, name, 1)?;
     }
-    // The smallest interval that the processor is built for; other files of old kernels name none.
+    // The smallest interval that the processor supports; old kernels have other files with no
+    // number.
     let least = read(&unit.join("caps/min_interval")).ok();
     let least = least.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     let period = SPE_PERIOD.max(least);
@@ -138,13 +142,14 @@ fn ibs(root: &Path) -> Result<PerfEventAttributes, String> {
         .directory(root)
         .ok_or("no processor of this machine has AMD IBS")?;
     let mut configs = [0; 3];
-    // Operations rather than cycles, where the processor can: else slow ones are seen more often.
+    // Operations rather than cycles, where the processor can: cycles would sample slow operations
+    // more often.
     if unit.join("format/cnt_ctl").exists() {
         set(&mut configs, &unit, "cnt_ctl", 1)?;
     }
     let event = PerfEventAttributes::precise(kind(&unit)?, configs, IBS_PERIOD, 2);
-    // Most kernels cannot tell kernel from program for IBS; samples of the kernel are left out
-    // by their address.
+    // Most kernels cannot exclude the kernel for IBS; samples of the kernel are dropped by their
+    // address.
     Ok(PerfEventAttributes {
         exclude_kernel: false,
         precise: 0,
@@ -152,14 +157,14 @@ fn ibs(root: &Path) -> Result<PerfEventAttributes, String> {
     })
 }
 
-/// The text of a file without the blanks around it.
+/// The text of a file without surrounding blanks.
 pub(crate) fn read(path: &Path) -> Result<String, String> {
     std::fs::read_to_string(path)
         .map(|text| text.trim().to_owned())
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The number by which `perf_event_open` knows a unit.
+/// The number of a unit for `perf_event_open`.
 pub(crate) fn kind(unit: &Path) -> Result<u32, String> {
     let path = unit.join("type");
     let text = read(&path)?;

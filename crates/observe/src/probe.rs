@@ -1,4 +1,4 @@
-//! Abilities of the running kernel, tried for real on this process.
+//! Tries features of the running kernel on this process, for `doctor`.
 
 use std::io;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::own_samples::{THIS_THREAD, samples};
 use crate::resident::{PageTables, ResidencyMethod};
 use crate::sample_cost::sample_cost;
 
-/// What a few milliseconds of timer samples brought.
+/// The result of a few milliseconds of timer samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TimerTrial {
     /// Samples taken.
@@ -23,18 +23,18 @@ pub struct TimerTrial {
     pub with_registers: u32,
 }
 
-/// What a few milliseconds of an event that tells data addresses brought.
+/// The result of a few milliseconds of an event with data addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventTrial {
     /// Samples taken.
     pub samples: u32,
-    /// Of these, samples of the memory that was worked on.
+    /// Of these, samples whose address is in the memory that the trial used.
     pub in_memory: u32,
-    /// Of these, samples that say which level of memory served them.
+    /// Of these, samples that report the level of memory that served them.
     pub with_level: u32,
 }
 
-/// Questions to the kernel. The production answers are those of [`KernelProbe`].
+/// Queries to the kernel. [`KernelProbe`] is the production implementation.
 pub trait Probe {
     /// Samples this process with the timer for a moment.
     ///
@@ -42,13 +42,13 @@ pub trait Probe {
     /// The event cannot be opened.
     fn timer(&self) -> io::Result<TimerTrial>;
 
-    /// What a sample of the timer takes of the program that it interrupts.
+    /// The time that one timer sample takes of the interrupted program.
     ///
     /// # Errors
     /// The event cannot be opened, or delivers nothing.
     fn sample_price(&self) -> io::Result<Nanos>;
 
-    /// Samples this process by an event that tells data addresses, for a moment in which it works on
+    /// Samples this process by an event with data addresses, for a moment in which it works on
     /// memory of its own.
     ///
     /// # Errors
@@ -64,19 +64,19 @@ pub trait Probe {
     /// Clears the accessed bits of this process.
     ///
     /// # Errors
-    /// The file is not there or not writable.
+    /// The file does not exist or is not writable.
     fn clear_refs(&self) -> io::Result<()>;
 
-    /// How resident pages can be found.
+    /// The method that finds resident pages.
     ///
     /// # Errors
-    /// Not at all.
+    /// No method works.
     fn page_tables(&self) -> io::Result<ResidencyMethod>;
 
     /// Opens a userfaultfd as the runtime does, and closes it again.
     ///
     /// # Errors
-    /// What is missing.
+    /// The missing feature or right.
     fn userfaultfd(&self) -> Result<(), OpenError>;
 }
 
@@ -84,10 +84,10 @@ pub trait Probe {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct KernelProbe;
 
-/// How long the trial of the timer works the processor, at most: a hundred samples.
+/// The longest time that the timer trial keeps the processor busy: a hundred samples.
 const TRIAL: Duration = Duration::from_millis(100);
 
-/// Memory that is worked on, more than the caches of a core.
+/// Bytes of memory that the trial works on, more than the caches of a core.
 pub(crate) const WORKED_ON: usize = 8 << 20;
 
 /// Samples that prove that an event works.
@@ -104,7 +104,7 @@ impl Probe for KernelProbe {
             samples: 0,
             with_registers: 0,
         };
-        // Ends with the first samples: a busy machine may give us no time for a while.
+        // Ends with the first samples: on a busy machine this thread may not run for a while.
         while begin.elapsed() < TRIAL && trial.with_registers < ENOUGH {
             for sample in samples(&mut sampler) {
                 trial.samples += 1;
@@ -121,7 +121,7 @@ impl Probe for KernelProbe {
 
     fn event(&self, event: &PerfEventAttributes) -> io::Result<EventTrial> {
         let cpus = isotherm_topology::cpu_list::online_cpus(Path::new("/"));
-        // Forks and mappings are not asked for, and nothing waits for an exec.
+        // Forks and mappings are not recorded, and the event does not wait for an exec.
         let event = PerfEventAttributes {
             tasks: false,
             ..event.clone()
@@ -131,7 +131,7 @@ impl Probe for KernelProbe {
         let begin = Instant::now();
         let mut trial = EventTrial::default();
         while begin.elapsed() < TRIAL && trial.in_memory < ENOUGH {
-            // Fresh each time: an event may be that of a first touch.
+            // Fresh each time: the event may count first touches.
             let memory = vec![1_u8; WORKED_ON];
             let sum: u64 = memory.iter().step_by(64).map(|byte| u64::from(*byte)).sum();
             std::hint::black_box(sum);
@@ -170,7 +170,7 @@ mod tests {
     use super::{KernelProbe, Probe};
     use isotherm_sys::perf::PerfEventAttributes;
 
-    /// Page faults tell addresses on every machine, with a PMU or without.
+    /// Page faults report addresses on every machine, with a PMU or without.
     #[test]
     fn the_trial_of_an_event_finds_the_memory_that_it_worked_on() {
         match KernelProbe.event(&PerfEventAttributes::page_faults(1)) {

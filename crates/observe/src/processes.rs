@@ -1,5 +1,5 @@
-//! Which processes there are, who made them, and when they ran another program: learnt from the
-//! perf records, or from `/proc` where those are missing.
+//! The process tree of a live run: parents, and the times at which processes ran another program.
+//! The data comes from perf records, or from `/proc` where those are missing.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ const REMEMBERED_AT_MOST: usize = 1 << 16;
 /// Longest chain of forks followed.
 const GENERATIONS_AT_MOST: usize = 64;
 
-/// What is known of one process.
+/// The state of one process.
 #[derive(Clone, Debug, Default)]
 struct ProcessState {
     parent: Option<u32>,
-    /// When it ran another program, in nanoseconds; ascending.
+    /// Times of its execs, in nanoseconds; ascending.
     execs: Vec<u64>,
     ended: bool,
 }
@@ -28,8 +28,8 @@ pub struct Processes {
 }
 
 impl Processes {
-    /// Only the first process, before its exec, is known. Others are looked up under this
-    /// directory (`/proc`).
+    /// Only the first process, before its exec, is known. Others are looked up under this directory
+    /// (`/proc`).
     #[must_use]
     pub fn new(root: u32, proc_root: &Path) -> Self {
         Self {
@@ -39,12 +39,12 @@ impl Processes {
         }
     }
 
-    /// A process was made.
+    /// Records a fork.
     pub fn fork(&mut self, parent: u32, child: u32) {
         if self.known.len() >= REMEMBERED_AT_MOST {
             self.known.retain(|_, known| !known.ended);
         }
-        // A child of before with the same pid is gone: the kernel has used its number again.
+        // An earlier child with the same pid has ended: the kernel reused its number.
         let fresh = ProcessState {
             parent: Some(parent),
             ..ProcessState::default()
@@ -52,12 +52,12 @@ impl Processes {
         self.known.insert(child, fresh);
     }
 
-    /// A process ran another program.
+    /// Records an exec.
     pub fn exec(&mut self, pid: u32, time_ns: u64) {
         self.known.entry(pid).or_default().execs.push(time_ns);
     }
 
-    /// A process ended.
+    /// Records the end of a process.
     pub fn exit(&mut self, pid: u32) {
         if let Some(known) = self.known.get_mut(&pid) {
             known.ended = true;
@@ -94,14 +94,14 @@ impl Processes {
         }
     }
 
-    /// The process itself and those whose memory it has a copy of, youngest first.
+    /// The process itself and the processes whose memory it has a copy of, youngest first.
     pub fn lineage(&self, pid: u32, time_ns: u64) -> impl Iterator<Item = u32> {
         std::iter::successors(Some(pid), move |pid| self.parent_of_memory(*pid, time_ns))
             .take(GENERATIONS_AT_MOST)
     }
 
-    /// Adds what `/proc` knows of the descendants of the first process. For runs without perf
-    /// records; a process that came and went between two calls is missed.
+    /// Adds the descendants of the first process from `/proc`. For runs without perf records; a
+    /// process that starts and ends between two calls is missed.
     pub fn look_up(&mut self) {
         let mut parents: Vec<u32> = self.pids().collect();
         while let Some(parent) = parents.pop() {
@@ -122,7 +122,8 @@ impl Processes {
     }
 }
 
-/// Children of all threads of a process (`CONFIG_PROC_CHILDREN`); empty where that cannot be told.
+/// Children of all threads of a process (`CONFIG_PROC_CHILDREN`); empty where the kernel has no
+/// such file.
 fn children(proc_root: &Path, pid: u32) -> Vec<u32> {
     let tasks = proc_root.join(pid.to_string()).join("task");
     let Ok(tasks) = std::fs::read_dir(tasks) else {

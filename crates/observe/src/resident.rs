@@ -1,8 +1,9 @@
-//! Resident bytes of ranges of a process's memory, by its page tables.
+//! Resident bytes of ranges of a process's memory, by its page tables. Live runs and the daemon's
+//! watcher use them.
 //!
-//! `PAGEMAP_SCAN` (Linux 6.7) walks page tables and costs next to nothing for what is absent or
-//! huge; before, `/proc/pid/pagemap` is read, eight bytes and about 0.05 us a page. Neither needs
-//! a right beyond that to look at the process (`ptrace_scope` does not matter for it).
+//! `PAGEMAP_SCAN` (Linux 6.7) walks page tables and costs almost nothing for absent or huge pages;
+//! on older kernels `/proc/pid/pagemap` is read, eight bytes and about 0.05 us a page. Neither
+//! needs a right beyond read access to the process (`ptrace_scope` does not matter).
 
 use std::fs::File;
 use std::io;
@@ -14,18 +15,18 @@ use isotherm_sys::pagemap::{Region, Wanted, present_regions, regions_of};
 /// A range of addresses, its end not included.
 pub type Span = std::ops::Range<u64>;
 
-/// Present pages asked for in one system call.
+/// Present regions requested in one system call.
 const REGIONS: usize = 1024;
 
 /// Bit 63 of a pagemap entry: the page is present (`Documentation/admin-guide/mm/pagemap.rst`).
 const PRESENT: u64 = 1 << 63;
 
-/// How resident pages are found.
+/// The method that finds resident pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResidencyMethod {
-    /// By the ioctl.
+    /// The ioctl `PAGEMAP_SCAN`.
     Scan,
-    /// By reading the file.
+    /// Reads of `/proc/pid/pagemap`.
     Read,
 }
 
@@ -38,13 +39,13 @@ pub struct PageTables {
 }
 
 impl PageTables {
-    /// Opens those of a process found under this directory (`/proc`).
+    /// Opens the page tables of a process found under this directory (`/proc`).
     ///
     /// # Errors
-    /// The process is gone, is another user's, or there is no pagemap.
+    /// The process has ended, belongs to another user, or has no pagemap.
     pub fn open(proc_root: &Path, pid: u32) -> io::Result<Self> {
         let pagemap = File::open(proc_root.join(pid.to_string()).join("pagemap"))?;
-        // An empty range tells whether the ioctl exists, at no cost.
+        // A scan of an empty range shows whether the ioctl exists, at no cost.
         let method = match present_regions(&pagemap, 0, 0, &mut [Region::default()]) {
             Ok(_) => ResidencyMethod::Scan,
             Err(_) => ResidencyMethod::Read,
@@ -56,25 +57,25 @@ impl PageTables {
         })
     }
 
-    /// How it finds them.
+    /// The method in use.
     #[must_use]
     pub const fn method(&self) -> ResidencyMethod {
         self.method
     }
 
-    /// Chooses another way, for tests and for kernels whose scan is broken.
+    /// Chooses another method, for tests and for kernels whose scan is broken.
     pub const fn set_method(&mut self, method: ResidencyMethod) {
         self.method = method;
     }
 
     /// Resident bytes of each range. The ranges are sorted and do not overlap.
     ///
-    /// With a `shadow` other than 0, a page is also there while its content lies at its address
-    /// plus the shadow. The two places are looked at one after the other, so a page that is moved
-    /// meanwhile may be seen at both: it counts once.
+    /// With a `shadow` other than 0, a page is also resident while its content is at its address
+    /// plus the shadow. The two places are read one after the other, so a page that moves meanwhile
+    /// may be found at both: it counts once.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn resident(&self, ranges: &[Span], shadow: u64) -> io::Result<Vec<u64>> {
         let mut present = self.present(ranges)?;
         if shadow != 0 {
@@ -93,16 +94,16 @@ impl PageTables {
     /// The runs of resident pages in the ranges, which are sorted and do not overlap.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn spans(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
         self.present(ranges)
     }
 
-    /// The runs of huge pages in the ranges, as [`Self::spans`]. None where the kernel does not tell
-    /// (before Linux 6.7).
+    /// The runs of huge pages in the ranges, as [`Self::spans`]. None where the kernel does not
+    /// report them (before Linux 6.7).
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub fn huge_spans(&self, ranges: &[Span]) -> io::Result<Vec<Span>> {
         match self.method {
             ResidencyMethod::Scan => self.runs(ranges, |span, found| {
@@ -120,7 +121,7 @@ impl PageTables {
         })
     }
 
-    /// Walks the ranges and joins what is found where it touches.
+    /// Walks the ranges and joins adjacent runs.
     fn runs(
         &self,
         ranges: &[Span],
@@ -149,7 +150,7 @@ impl PageTables {
 
     fn scan(&self, span: Span, wanted: Wanted, found: &mut dyn FnMut(Span)) -> io::Result<()> {
         let mut regions = [Region::default(); REGIONS];
-        // The last page of the address space has no end that fits; nothing of a program is there.
+        // The last page of the address space has no end that fits; no program has memory there.
         let end = span.end.checked_next_multiple_of(self.page_bytes);
         let end = end.unwrap_or(u64::MAX - u64::MAX % self.page_bytes);
         let mut start = span.start - span.start % self.page_bytes;
@@ -158,7 +159,8 @@ impl PageTables {
             regions[..count]
                 .iter()
                 .for_each(|region| found(region.start..region.end));
-            // Linux 6.18 says that the walk came as far as the 512th run where it found more.
+            // Linux 6.18 reports the end of the 512th run as the end of the walk where it found
+            // more.
             let last = regions[..count].last().map_or(0, |region| region.end);
             let reached = walked.max(last);
             if reached <= start {
@@ -232,7 +234,7 @@ mod tests {
     #[test]
     fn both_ways_count_the_pages_that_were_written() {
         let page = rustix::param::page_size() as u64;
-        // Written on purpose, page by page: memory that was only reserved is not resident.
+        // Written page by page: memory that was only reserved is not resident.
         let data = vec![1u8; 40 * page as usize];
         let start = (data.as_ptr() as u64).next_multiple_of(page);
         let ranges = [
@@ -248,12 +250,12 @@ mod tests {
         }
     }
 
-    /// The kernel gathers 512 runs at a time, and we ask for more.
+    /// The kernel gathers 512 runs at a time, and the test requests more.
     #[test]
     fn more_runs_than_the_kernel_gathers_at_a_time_are_each_counted_once() {
         let page = rustix::param::page_size();
         for runs in [500, 600, 1000, 1100, 3000] {
-            // Zeroes that nobody wrote have no pages.
+            // Zeroes that were never written have no pages.
             let mut data = vec![0u8; (2 * runs + 1) * page];
             data.iter_mut().step_by(2 * page).for_each(|byte| *byte = 1);
             let start = (data.as_ptr() as u64).next_multiple_of(page as u64);
@@ -279,7 +281,7 @@ mod tests {
         for method in [tables.method(), ResidencyMethod::Read] {
             tables.set_method(method);
             let resident = tables.resident(std::slice::from_ref(&last), 0);
-            // The kernel refuses to scan what no program can have.
+            // The kernel refuses to scan addresses that no program can have.
             assert!(
                 resident.is_err() || resident.is_ok_and(|bytes| bytes == [0]),
                 "{method:?}"
@@ -293,12 +295,12 @@ mod tests {
         let data = vec![1u8; 64 * page as usize];
         let start = (data.as_ptr() as u64).next_multiple_of(page);
         let tables = PageTables::open(Path::new("/proc"), std::process::id()).expect("opens");
-        // The shadow of the first ten pages are the next ten, which are there as well.
+        // The shadow of the first ten pages are the next ten, which are resident as well.
         let place = start..start + 10 * page;
         let ranges = std::slice::from_ref(&place);
         let resident = tables.resident(ranges, 10 * page).expect("reads");
         assert_eq!(resident, [10 * page]);
-        // A place where nothing is, with a shadow that is there.
+        // An address without memory, with a shadow that has some.
         let nowhere = 1 << 20;
         let place = nowhere..nowhere + 10 * page;
         let ranges = std::slice::from_ref(&place);

@@ -1,14 +1,15 @@
-//! What a sample of the timer takes of the program that it interrupts, read off the samples themselves.
+//! The time that one timer sample takes of the interrupted program, measured from the samples themselves for the sample
+//! rate and `doctor`.
 //!
-//! Nobody outside of the program can see it, and it differs tenfold: an interrupt is a microsecond or two
-//! where the processor sets its timer itself, and twenty where a hypervisor does. A thread that does nothing but
-//! read the clock sees each interrupt as a gap between two readings, and a sample tells when it was taken, so the gap
-//! in which a sample's time lies is what that sample took. Gaps without a sample have other causes. To compare the time of
-//! some work with the timer and without it says little on a busy machine: what else runs makes more difference.
+//! No other program can measure it, and it differs tenfold: an interrupt takes a microsecond or two where the processor
+//! sets its timer itself, and twenty where a hypervisor does. A thread in a loop that reads the clock observes each
+//! interrupt as a gap between two readings. A sample records its time, so the gap that contains this time is the cost
+//! of the sample. Gaps without a sample have other causes. Comparing the run time of some work with and without the
+//! timer is inaccurate on a busy machine: other programs make more difference.
 //!
 //! ```text
 //! clock     | | | | | |            | | | | | |      | | | |
-//! samples                 ^ 20 us                              the second gap is another interrupt's
+//! samples                 ^ 20 us                              the second gap: another interrupt
 //! ```
 
 use std::collections::VecDeque;
@@ -21,37 +22,38 @@ use isotherm_sys::perf::{PerfEventAttributes, Sampler};
 use crate::own_samples::{THIS_THREAD, samples};
 use isotherm_model::port::Clock;
 
-/// Where nothing was seen: what a sample took in a virtual machine whose hypervisor sets its timers.
+/// The cost before any measurement: that of a sample in a virtual machine whose hypervisor sets its
+/// timers.
 pub const GUESS: Nanos = Nanos(20_000);
 
-/// The least and the most that a sample is believed to take. Less is not told from reading the clock; more is a
-/// processor that another program or the hypervisor has taken away.
+/// The least and the most plausible cost of a sample. Less is indistinguishable from reading the clock; more
+/// means that another program or the hypervisor took the processor.
 const BELIEVED: [Nanos; 2] = [Nanos(1_000), Nanos(200_000)];
 
-/// What a program loses when it goes on is as much again: the interrupt has put its own code and data into the caches.
+/// The program loses the same time again after the interrupt, whose code and data have evicted its cache lines.
 /// Measured by the same work on memory with the timer and without: 22 us a sample, of which 11 in the interrupt.
 const WITH_CACHES: u64 = 2;
 
-/// Period of the timer while it is tried, and for how long that is: some forty samples.
+/// Period of the timer during the trial, and the length of the trial: some forty samples.
 const PERIOD: u64 = 250_000;
 const TRIAL: Nanos = Nanos(10_000_000);
 
 /// The shortest gap that is kept: several readings of the clock.
 const GAP: Nanos = Nanos(500);
 
-/// Readings of the clock, and gaps, after which watching ends whatever the clock says.
+/// Number of clock readings, and of gaps, after which a measurement ends whatever the clock reads.
 const READINGS: u32 = 1 << 20;
 const GAPS: usize = 1 << 12;
 
-/// Samples that the price is the median of.
+/// The cost is the median of this number of samples.
 const KEPT: usize = 15;
 
-/// Gaps between readings of the clock, by their time.
+/// Gaps between readings of the clock, with their times.
 #[derive(Clone, Debug, Default)]
 pub struct Gaps(Vec<(Nanos, Nanos)>);
 
 impl Gaps {
-    /// Reads the clock for so long.
+    /// Reads the clock for the given time.
     #[must_use]
     pub fn watch(clock: &dyn Clock, time: Nanos) -> Self {
         let mut gaps = Vec::new();
@@ -70,7 +72,7 @@ impl Gaps {
         Self(gaps)
     }
 
-    /// What a sample took that was taken at this time; None where this thread was not interrupted then.
+    /// The cost of the sample taken at this time; None where this thread was not interrupted then.
     #[must_use]
     pub fn taken_by(&self, time_ns: u64) -> Option<Nanos> {
         let after = self.0.partition_point(|(_, end)| end.0 <= time_ns);
@@ -79,7 +81,7 @@ impl Gaps {
     }
 }
 
-/// The price by the last samples, which no single one of them changes much.
+/// A running median of the sample cost, which no single sample changes much.
 #[derive(Clone, Debug)]
 pub struct SamplePrice {
     guess: Nanos,
@@ -87,7 +89,7 @@ pub struct SamplePrice {
 }
 
 impl SamplePrice {
-    /// Begins with a guess, which counts until half of the samples that are kept were seen.
+    /// Starts with a guess, which counts until half of the kept number of samples were measured.
     #[must_use]
     pub fn new(guess: Nanos) -> Self {
         let guess = guess.clamp(BELIEVED[0], BELIEVED[1]);
@@ -97,7 +99,7 @@ impl SamplePrice {
         }
     }
 
-    /// Takes in what a sample took of this thread.
+    /// Adds the measured cost of one sample.
     pub fn add(&mut self, gap: Nanos) {
         let price = Nanos(gap.0.saturating_mul(WITH_CACHES));
         if self.newest.len() == KEPT {
@@ -106,7 +108,7 @@ impl SamplePrice {
         self.newest.push_back(price.clamp(BELIEVED[0], BELIEVED[1]));
     }
 
-    /// What a sample takes.
+    /// The current estimate of the cost of a sample.
     #[must_use]
     pub fn get(&self) -> Nanos {
         let missing = KEPT - self.newest.len();
@@ -153,7 +155,8 @@ mod tests {
     use isotherm_model::units::Nanos;
     use std::cell::Cell;
 
-    /// A clock that is read every 100 ns, but for an interrupt of 9 us at 5 us and one of 3 us at 20 us.
+    /// A clock that is read every 100 ns, except for an interrupt of 9 us at 5 us and one of 3 us at 20
+    /// us.
     #[derive(Default)]
     struct Played(Cell<u64>);
 
@@ -204,7 +207,7 @@ mod tests {
     fn the_price_follows_the_samples_and_no_few_of_them_move_it() {
         let mut price = SamplePrice::new(GUESS);
         assert_eq!(price.get(), GUESS);
-        // A processor that was taken away for 2 ms, as half of the trials in a guest were.
+        // The processor was taken away for 2 ms, as in half of the trials in a virtual machine.
         (0..KEPT / 2).for_each(|_| price.add(Nanos(2_000_000)));
         assert_eq!(price.get(), GUESS, "less than half of what is kept");
         (0..KEPT).for_each(|_| price.add(Nanos(4_000)));

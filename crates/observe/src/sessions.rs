@@ -1,4 +1,5 @@
-//! All session files of a run: finds them, follows them, and tells whose memory an address is.
+//! All session files of a live run: finds and follows them, and maps an address to the process
+//! image that owns it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ impl Sessions {
         }
     }
 
-    /// Looks for new files. One that cannot be used is noted and not tried again.
+    /// Opens new files. One that cannot be used is recorded and not tried again.
     ///
     /// # Errors
     /// The directory cannot be read.
@@ -71,7 +72,7 @@ impl Sessions {
         Ok(())
     }
 
-    /// Reads of each live image who owns what, and the last word of those that ended.
+    /// Reads the owners of memory of each live image, and the final state of those that ended.
     pub fn refresh(&mut self, processes: &Processes) {
         let keys: Vec<Process> = self.tracked.keys().copied().collect();
         for process in keys {
@@ -91,7 +92,7 @@ impl Sessions {
                 .is_some_and(|exec| exec > tracked.start_ns);
             let over = replaced || ran_another || !has_memory(&self.proc_root, process.pid);
             let read = tracked.refresh().and_then(|()| match over {
-                // Its sites are read at once: nothing will change any more.
+                // Its sites are read at once: they can no longer change.
                 true => tracked.read_sites(&mut self.ledger),
                 false => tracked.read_new_sites(&mut self.ledger),
             });
@@ -107,15 +108,15 @@ impl Sessions {
         }
     }
 
-    /// Measures what is resident of each live image.
+    /// Measures the resident pages of each live image.
     pub fn measure(&mut self) -> usize {
         let live = self.tracked.values_mut().filter(|tracked| !tracked.over);
         live.filter_map(|tracked| tracked.measure(&self.proc_root).ok())
             .count()
     }
 
-    /// Hands over the trapped accesses of all images since the last call, as (process, address,
-    /// time). Returns how many were lost.
+    /// Passes the trapped accesses of all images since the last call to `take`, as (process,
+    /// address, time). Returns the number of lost ones.
     pub fn read_touches(&mut self, mut take: impl FnMut(Process, u64, u64)) -> u64 {
         let mut lost = 0;
         for (process, tracked) in &mut self.tracked {
@@ -123,24 +124,24 @@ impl Sessions {
                 continue;
             }
             let result = tracked.read_touches(|address, time| take(*process, address, time));
-            // A file cut short is noted by `refresh`.
+            // `refresh` records a truncated file.
             lost += result.unwrap_or(0);
         }
         lost
     }
 
-    /// Hands over the access counts of all images since the last call, as (process, address of a
-    /// page, counted).
+    /// Passes the access counts of all images since the last call to `take`, as (process, address
+    /// of a page, counts).
     pub fn read_accesses(&mut self, mut take: impl FnMut(Process, u64, CountedAccesses)) {
         let untold = |tracked: &&mut TrackedImage| !tracked.told;
         for tracked in self.tracked.values_mut().filter(untold) {
             let process = tracked.process;
-            // A file cut short is noted by `refresh`.
+            // `refresh` records a truncated file.
             let _ = tracked.read_accesses(|address, counted| take(process, address, counted));
         }
     }
 
-    /// Sampled accesses of all images that found no room to be counted.
+    /// Sampled accesses of all images for which a count had no room.
     #[must_use]
     pub fn accesses_lost(&self) -> u64 {
         let lost = |tracked: &TrackedImage| {
@@ -149,8 +150,8 @@ impl Sessions {
         self.tracked.values().map(lost).fold(0, u64::saturating_add)
     }
 
-    /// The image whose memory a process uses at a time: its own, or that of the parent it was
-    /// forked from. Without any, a number that no file has.
+    /// The image whose memory a process uses at a time: its own, or that of its parent before the
+    /// fork. Without any, a number that no file has.
     #[must_use]
     pub fn image_at(&self, processes: &Processes, pid: u32, time_ns: u64) -> Process {
         processes
@@ -169,8 +170,8 @@ impl Sessions {
             .range(all.clone())
             .rev()
             .find(|(_, tracked)| tracked.start_ns <= time_ns)
-            // Before the runtime started (the dynamic loader at work) an image is itself already;
-            // a forked child is its parent until it has a file.
+            // Before its runtime starts (while the dynamic loader works) a new image counts as
+            // itself; a forked child counts as its parent until it has a file.
             .or_else(|| {
                 processes
                     .parent_of_memory(pid, time_ns)
@@ -187,8 +188,8 @@ impl Sessions {
         })
     }
 
-    /// The extents of all live images, and once more of those that ended since the last call or
-    /// that samples of this epoch point to.
+    /// The extents of all live images, and once more of those that ended since the last call or to
+    /// which samples of this epoch point.
     pub fn extents(&mut self, sampled: &BTreeSet<Process>) -> Vec<Extent> {
         let mut extents = Vec::new();
         for (process, tracked) in &mut self.tracked {
@@ -216,7 +217,7 @@ impl Sessions {
     /// Reads the sites of all live images.
     pub fn read_sites(&mut self) {
         for tracked in self.tracked.values_mut().filter(|tracked| !tracked.over) {
-            // A file cut short is noted by `refresh`.
+            // `refresh` records a truncated file.
             let _ = tracked.read_sites(&mut self.ledger);
         }
     }
@@ -234,9 +235,9 @@ impl Sessions {
         self.ledger.take_changed()
     }
 
-    /// Counters of the live images, and under no process the sums of those that ended, so that all
-    /// counts of one name add up to the whole run; once all have ended, that is one count a name.
-    /// Gauges (`*_bytes`) of what ended are gone with it.
+    /// Counters of the live images, and the sums of the ended ones under no process: all counts of
+    /// one name add up to the whole run, and once all images have ended, there is one count for
+    /// each name. Gauges (`*_bytes`) of ended images are omitted.
     #[must_use]
     pub fn counts(&self) -> Vec<Count> {
         let (ended, live): (Vec<_>, Vec<_>) = self.tracked.values().partition(|it| it.told);
@@ -258,7 +259,7 @@ impl Sessions {
             .collect()
     }
 
-    /// What an image owns, sorted, without overlap.
+    /// The ranges that an image owns, sorted, without overlap.
     #[must_use]
     pub fn ranges(&self, process: Process) -> Vec<Span> {
         self.tracked
@@ -267,7 +268,7 @@ impl Sessions {
             .unwrap_or_default()
     }
 
-    /// Images that are live.
+    /// The live images.
     pub fn live(&self) -> impl Iterator<Item = Process> {
         self.tracked
             .iter()
@@ -275,20 +276,20 @@ impl Sessions {
             .map(|(process, _)| *process)
     }
 
-    /// Whether every image that has ended told itself what was resident.
+    /// Whether every ended image measured its resident pages itself.
     #[must_use]
     pub fn have_measured_themselves(&self) -> bool {
         let mut ended = self.tracked.values().filter(|tracked| tracked.over);
         ended.all(TrackedImage::measured_itself)
     }
 
-    /// Number of images seen.
+    /// Number of images so far.
     #[must_use]
     pub fn len(&self) -> usize {
         self.tracked.len()
     }
 
-    /// True where no image was seen.
+    /// True before the first image.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.tracked.is_empty()

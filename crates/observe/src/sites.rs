@@ -1,4 +1,4 @@
-//! The sites of a run, their numbers summed over all processes.
+//! The sites of a live run, their numbers summed over all processes.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,18 +8,18 @@ use isotherm_model::units::Bytes;
 
 use crate::session::{Module, SessionSite, SiteNumbers};
 
-/// Sites by name, and what each process contributed.
+/// Sites by name, and the contribution of each process.
 #[derive(Debug, Default)]
 pub struct SiteLedger {
     sites: HashMap<SiteId, Site>,
-    /// Position of each site in the order in which they were created, which the sessions' tables keep.
+    /// Position of each site in the order of creation, which is that of the session tables.
     created: HashMap<SiteId, usize>,
     contributed: HashMap<Process, HashMap<SiteId, SiteNumbers>>,
     changed: BTreeSet<SiteId>,
 }
 
 impl SiteLedger {
-    /// Notes a site of a process; numbers replace what the process told of it before.
+    /// Records a site of a process; the numbers replace the earlier ones of this process.
     pub fn note(&mut self, process: Process, row: SessionSite, modules: &[Module]) {
         let before = self
             .contributed
@@ -54,7 +54,7 @@ impl SiteLedger {
         self.changed.insert(row.id);
     }
 
-    /// Notes how much of what small sites share a process had resident at most.
+    /// Records the peak resident bytes of the small sites of a process.
     pub fn note_shared_peak(&mut self, peak: Bytes) {
         if peak > Bytes::ZERO {
             self.note_special(SiteId::SHARED, SiteKind::Shared);
@@ -67,7 +67,7 @@ impl SiteLedger {
         }
     }
 
-    /// Notes one of the two that are no sites, the first time memory of it is seen.
+    /// Records one of the two special owners that are no sites, the first time its memory appears.
     pub fn note_special(&mut self, id: SiteId, kind: SiteKind) {
         if let std::collections::hash_map::Entry::Vacant(vacant) = self.sites.entry(id) {
             vacant.insert(Site::new(id, kind));
@@ -76,7 +76,7 @@ impl SiteLedger {
         }
     }
 
-    /// A process has told all it will: its share stays in the sums.
+    /// The numbers of a process are final: its share stays in the sums.
     pub fn close(&mut self, process: Process) {
         self.contributed.remove(&process);
     }
@@ -148,7 +148,7 @@ mod tests {
         ledger.note(process(1), row(6), &[]);
         let sites = ledger.take_changed();
         assert_eq!((sites[0].allocations, sites[0].requested), (9, Bytes(90)));
-        // Peaks of two processes need not fall together.
+        // Peaks of two processes need not coincide.
         assert_eq!(sites[0].peak_rss, Bytes(6 * 4096));
         ledger.close(process(1));
         ledger.note(process(2), row(3), &[]);

@@ -1,4 +1,5 @@
-//! The sources of samples by name, the events behind them, and what they are known to cost.
+//! The sources of samples by name, the perf events behind them, and their measured costs, for live
+//! runs and `doctor`.
 
 use std::path::Path;
 
@@ -7,7 +8,7 @@ use isotherm_sys::perf::PerfEventAttributes;
 use crate::perf_source::Addressing;
 use crate::pmu::Pmu;
 
-/// Where samples may come from.
+/// A source of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SampleSource {
     /// Accesses that the program counts itself, because `isotherm-cc --profile` compiled it.
@@ -18,13 +19,13 @@ pub enum SampleSource {
     Ibs,
     /// Arm's statistical profiling extension.
     Spe,
-    /// A timer whose samples are decoded.
+    /// A timer; the interrupted instruction is decoded.
     Timer,
     /// Accessed bits of the page tables.
     AccessedBits,
     /// Pages that the runtime traps.
     TrappedPages,
-    /// Page faults: first touches only. Works everywhere; for tests of the path.
+    /// Page faults: first touches only. Works on every machine; for tests of the sample path.
     PageFaults,
 }
 
@@ -64,9 +65,8 @@ impl SampleSource {
 }
 
 impl SampleSource {
-    /// The perf event of a source, how its samples yield addresses, and what it costs; None for
-    /// the sources that are not perf's. The event is an error, in words, where the machine has
-    /// none.
+    /// The perf event of a source, the method that yields addresses, and the cost; None for sources
+    /// that are not perf's. The event is an error message where the machine has none.
     pub(crate) fn event(
         self,
         root: &Path,
@@ -94,7 +94,7 @@ impl SampleSource {
         })
     }
 
-    /// As [`Pmu::physical`]; None for the sources that are no PMU's.
+    /// As [`Pmu::physical`]; None for sources without a PMU.
     pub(crate) fn physical(self, root: &Path) -> Option<u64> {
         match self {
             Self::Pebs => Pmu::Pebs.physical(root),
@@ -108,7 +108,7 @@ impl SampleSource {
         }
     }
 
-    /// The event that belongs to the source's own, where there is one.
+    /// The event to open beside the source's own, where there is one.
     pub(crate) fn beside(self, root: &Path) -> Option<PerfEventAttributes> {
         (self == Self::Pebs).then(|| Pmu::Pebs.beside(root))?
     }

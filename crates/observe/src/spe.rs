@@ -1,20 +1,21 @@
-//! What Arm's statistical profiling extension writes, taken apart.
+//! Decodes the records of Arm's statistical profiling extension (SPE) into samples, for
+//! [`crate::perf_source`].
 //!
-//! The extension follows one operation in so many through the core and writes a record of packets about
-//! it into memory. A packet is a byte that says what it is and how long, and 1, 2, 4 or 8 bytes, lowest
-//! first; a record ends with an end or a timestamp packet.
+//! The extension follows one operation in each sample period through the core and writes a record of
+//! packets about it into memory. A packet is a byte with its kind and length, and 1, 2, 4 or 8 bytes,
+//! lowest first; a record ends with an end or a timestamp packet.
 //!
 //! ```text
-//! b2 | 8 bytes   data address, virtual       42 | 1..8 bytes   events: what it missed
-//! b3 | 8 bytes   data address, physical      43 | 1..8 bytes   where the data came from
+//! b2 | 8 bytes   data address, virtual       42 | 1..8 bytes   events: caches missed, ...
+//! b3 | 8 bytes   data address, physical      43 | 1..8 bytes   source of the data
 //! b0 | 8 bytes   instruction address         49 | 1 byte       load or store
 //! 98 | 2 bytes   cycles it took in all       71 | 8 bytes      timestamp
 //! 65 | 4 bytes   context (process)           00                padding
 //! 01             end
 //! ```
 //!
-//! The bytes come from hardware through a shared buffer (and from a fuzzer): what is no packet is passed
-//! over byte by byte and counted.
+//! The bytes come from hardware through a shared buffer (and from a fuzzer): unknown bytes are skipped
+//! one at a time and counted.
 //!
 //! Format: Arm Architecture Reference Manual for A-profile (DDI 0487), chapter D17, "Statistical Profiling
 //! Extension sample record specification". It has been tested on bytes that the tests build by that
@@ -26,28 +27,28 @@ use isotherm_sys::perf::record::{PerfSample, Registers, level};
 /// One packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet {
-    /// Nothing.
+    /// A byte of padding.
     Padding,
     /// The record ends.
     End,
-    /// The record ends, and when: ticks of the generic timer.
+    /// The record ends, with its time: ticks of the generic timer.
     Timestamp(u64),
-    /// An address, and of what: 0 the instruction, 1 a branch's target, 2 virtual and 3 physical data, 4 the
-    /// target of the branch before.
+    /// The kind of an address, and the address: 0 the instruction, 1 a branch's target, 2 virtual and 3
+    /// physical data, 4 the target of the branch before.
     Address(u8, u64),
-    /// Cycles, and of what: 0 in all, 1 until issued, 2 until translated.
+    /// The kind of a count, and its cycles: 0 in total, 1 until issue, 2 until translation.
     Counter(u8, u16),
     /// `CONTEXTIDR`, which is the thread on a kernel with `CONFIG_PID_IN_CONTEXTIDR`.
     Context(u32),
     /// Class and details of the operation.
     Operation(u8, u8),
-    /// Bits of what happened.
+    /// Event bits; see [`event`].
     Events(u64),
-    /// Where the data came from, by the processor's own numbers.
+    /// The source of the data, by the processor's own numbers.
     DataSource(u64),
 }
 
-/// Walks the packets in `bytes`.
+/// Iterates over the packets in `bytes`.
 #[derive(Clone, Debug)]
 pub struct Packets<'a> {
     bytes: &'a [u8],
@@ -55,13 +56,13 @@ pub struct Packets<'a> {
 }
 
 impl<'a> Packets<'a> {
-    /// Packets from the beginning of one on.
+    /// Packets from the beginning of a packet on.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, unknown: 0 }
     }
 
-    /// Bytes passed over so far because they are no packet, those of a torn last one included.
+    /// Bytes skipped so far because they are not a packet, including a truncated last one.
     #[must_use]
     pub const fn unknown(&self) -> u64 {
         self.unknown
@@ -73,7 +74,7 @@ impl<'a> Packets<'a> {
         Some(*byte)
     }
 
-    /// The payload that a header announces.
+    /// The payload whose length the header gives.
     fn payload(&mut self, header: u8) -> Option<u64> {
         let size = 1 << (header >> 4 & 3);
         let Some((payload, rest)) = self.bytes.split_at_checked(size) else {
@@ -95,7 +96,7 @@ impl Iterator for Packets<'_> {
         loop {
             let mut header = self.byte()?;
             let mut index = 0;
-            // A header in front of the header has the upper bits of an index that is larger than 7.
+            // A prefix byte before the header holds the upper bits of an index larger than 7.
             if header & 0xfc == 0x20 {
                 index = (header & 3) << 3;
                 header = self.byte()?;
@@ -122,7 +123,7 @@ impl Iterator for Packets<'_> {
     }
 }
 
-/// What is known of one operation.
+/// One sampled operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operation {
     /// Virtual address of its data; 0 where it has none.
@@ -135,33 +136,33 @@ pub struct Operation {
     pub latency: u16,
     /// It wrote memory.
     pub store: bool,
-    /// Bits of what happened, by the names in [`event`].
+    /// Event bits, by the names in [`event`].
     pub events: u64,
-    /// Where its data came from, by the processor's own numbers.
+    /// The source of its data, by the processor's own numbers.
     pub data_source: Option<u64>,
 }
 
-/// Bits of what happened to an operation.
+/// Event bits of an operation.
 pub mod event {
-    /// It looked into the first level of data cache.
+    /// It accessed the first level of data cache.
     pub const FIRST_LEVEL: u64 = 1 << 2;
-    /// It missed there.
+    /// It missed the first level.
     pub const FIRST_LEVEL_MISS: u64 = 1 << 3;
-    /// It looked into the last level of cache.
+    /// It accessed the last level of cache.
     pub const LAST_LEVEL: u64 = 1 << 8;
-    /// It missed there.
+    /// It missed the last level.
     pub const LAST_LEVEL_MISS: u64 = 1 << 9;
 }
 
-/// Puts packets together to operations. What stands before the end of the bytes and has no end of its own
-/// is dropped: it goes on in bytes that are not there.
+/// Joins packets to operations. An operation without an end packet before the end of the bytes is
+/// dropped.
 #[derive(Clone, Debug)]
 pub struct Operations<'a> {
     packets: Packets<'a>,
 }
 
 impl<'a> Operations<'a> {
-    /// Operations from the beginning of one on.
+    /// Operations from the beginning of an operation on.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self {
@@ -180,7 +181,7 @@ impl Iterator for Operations<'_> {
     type Item = Operation;
 
     fn next(&mut self) -> Option<Operation> {
-        /// The class of loads, stores and atomic operations, and their bit that tells stores.
+        /// The class of loads, stores and atomic operations, and their bit that marks stores.
         const MEMORY: u8 = 1;
         const STORE: u8 = 1;
         let mut operation = Operation::default();
@@ -209,7 +210,7 @@ impl Iterator for Operations<'_> {
 }
 
 impl Operation {
-    /// Which caches served it, in the bits that perf uses for all processors; 0 where that is not known.
+    /// The cache levels that served it, in the bits that perf uses for all processors; 0 where unknown.
     #[must_use]
     pub fn levels(&self) -> u64 {
         let has = |bit| self.events & bit != 0;
@@ -225,8 +226,8 @@ impl Operation {
     }
 }
 
-/// An address without the byte that programs and the hardware keep other things in. Those of the kernel,
-/// whose upper bits are set, keep them.
+/// An address without its top byte, which programs and the hardware use for tags. Kernel addresses,
+/// whose upper bits are set, keep theirs.
 const fn untagged(address: u64) -> u64 {
     match address & 1 << 55 {
         0 => address & ADDRESS_BITS,
@@ -234,11 +235,12 @@ const fn untagged(address: u64) -> u64 {
     }
 }
 
-/// Bits of an address packet that hold the address. The byte above them has a program's tag, or with a
-/// physical address whether it is of the secure world.
+/// Bits of an address packet that hold the address. The byte above them has a program's tag, or for a
+/// physical address the bit of the secure world.
 const ADDRESS_BITS: u64 = (1 << 56) - 1;
 
-/// The operations of a trace as samples, and how many of its bytes were none.
+/// Passes the operations of a trace to `found` as samples; returns the number of bytes that were no
+/// packet.
 pub fn samples(trace: &AuxTrace, mut found: impl FnMut(PerfSample)) -> u64 {
     let mut operations = Operations::new(&trace.bytes);
     for operation in &mut operations {

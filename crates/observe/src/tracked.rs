@@ -1,4 +1,4 @@
-//! One process image with a session file, followed from epoch to epoch.
+//! One process image with a session file, which a live run reads in every epoch.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -17,23 +17,23 @@ use crate::sites::SiteLedger;
 /// Resident bytes of an extent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Measured {
-    /// The most in one epoch.
+    /// The highest measurement in one epoch.
     bytes: u64,
-    /// That epoch is the one at hand; else the figure is replaced by the next measurement.
+    /// The measurement is from the current epoch; otherwise the next one replaces it.
     fresh: bool,
 }
 
-/// The most that a site had resident at one time, as the runtime tells.
+/// The most bytes that a site had resident at one time, from the runtime.
 #[derive(Clone, Copy, Debug, Default)]
 struct Peak {
-    /// As the program itself measured it; zero where it did not.
+    /// The peak that the program measured itself; zero where it did not.
     measured: u64,
-    /// Most bytes asked for at one time, in whole pages; zero where that is not known.
+    /// Most bytes requested at one time, in whole pages; zero where unknown.
     requested: u64,
 }
 
 impl Peak {
-    /// The same of `bytes` bytes that were mapped; all of them where nothing is known.
+    /// The peak resident share of `bytes` mapped bytes; all of them where no peak is known.
     fn of_mapped(self, bytes: u64) -> u64 {
         let known = [self.measured, self.requested];
         let most = known.into_iter().find(|known| *known > 0);
@@ -46,39 +46,41 @@ impl Peak {
 pub struct CountedAccesses {
     /// Samples taken.
     pub samples: u64,
-    /// Accesses for which they stand.
+    /// Accesses for which the samples stand.
     pub accesses: u64,
 }
 
-/// A process image and what its session file has told so far.
+/// A process image and the data read from its session file so far.
 #[derive(Debug)]
 pub struct TrackedImage {
-    /// Which.
+    /// The process image.
     pub process: Process,
     /// When it started, `CLOCK_MONOTONIC` in nanoseconds.
     pub start_ns: u64,
-    /// None once all was read: a descriptor for each process that ever ran would be too many.
+    /// None once the file is read to its end: a descriptor for each process that ever ran would be
+    /// too many.
     file: Option<SessionFile>,
     modules: Vec<Module>,
     progress: Progress,
-    /// Site of each number in its site table, and the most that it can have had resident.
+    /// Site of each number in its site table, and the peak resident bytes.
     sites: Vec<(SiteId, Peak)>,
-    /// Of what the other sites share.
+    /// The peak of the memory that the other sites share.
     shared_peak: Peak,
-    /// What is owned now, by address.
+    /// The ranges owned now, by address.
     owned: Vec<Owned>,
-    /// What was owned earlier in this epoch and is not now: samples may still point there.
+    /// Ranges that were owned earlier in this epoch and no longer are: samples may still point
+    /// there.
     departed: Vec<Owned>,
-    /// What was measured, by address and length of the extent.
+    /// Measurements, by address and length of the extent.
     resident: HashMap<(u64, u64), Measured>,
-    /// The process is gone and its last numbers were read.
+    /// The process has ended and its last numbers were read.
     pub over: bool,
-    /// Its extents were handed out after it was over.
+    /// Its extents were passed on after it ended.
     pub told: bool,
 }
 
 impl TrackedImage {
-    /// Follows the image of an opened file.
+    /// Follows the image of an open file.
     #[must_use]
     pub fn new(process: Process, file: SessionFile) -> Self {
         Self {
@@ -97,19 +99,19 @@ impl TrackedImage {
         }
     }
 
-    /// How far the runtime had come when it was last read.
+    /// The counts and state of the runtime at the last read.
     #[must_use]
     pub const fn progress(&self) -> &Progress {
         &self.progress
     }
 
-    /// True once the runtime has noted that the program left through exit.
+    /// True once the runtime has recorded that the program called exit.
     #[must_use]
     pub const fn exited(&self) -> bool {
         self.progress.state == SessionState::Exited as u32
     }
 
-    /// Reads who owns what; what was owned before and is not any more is kept for this epoch.
+    /// Reads the owners of memory; ranges that lost their owner are kept for this epoch.
     ///
     /// # Errors
     /// The file was cut short.
@@ -194,7 +196,7 @@ impl TrackedImage {
         }
     }
 
-    /// Hands over the access counts since the last call, as (address of a page, counted).
+    /// Passes on the access counts since the last call, as (address of a page, counts).
     ///
     /// # Errors
     /// The file was cut short.
@@ -212,7 +214,8 @@ impl TrackedImage {
         })
     }
 
-    /// What is owned, sorted. Overlap would be a fault of the file; the first of two is kept.
+    /// The owned ranges, sorted. The first of two overlapping ranges, an error in the file, is
+    /// kept.
     #[must_use]
     pub fn ranges(&self) -> Vec<Span> {
         let mut end = 0;
@@ -228,10 +231,10 @@ impl TrackedImage {
             .collect()
     }
 
-    /// Measures what is resident of each extent; the highest value of the epoch is kept.
+    /// Measures the resident pages of each extent; the highest value of the epoch is kept.
     ///
     /// # Errors
-    /// The process is gone or its page tables may not be read.
+    /// The process has ended or its page tables may not be read.
     pub fn measure(&mut self, proc_root: &Path) -> std::io::Result<()> {
         let tables = PageTables::open(proc_root, self.process.pid)?;
         let ranges = self.ranges();
@@ -248,10 +251,10 @@ impl TrackedImage {
         Ok(())
     }
 
-    /// The extents of this epoch. Those of a program that has ended, and those that were never measured, count
-    /// as what the runtime told of their site, shared out by their sizes, where that is more than was
-    /// measured; where it told nothing, as wholly resident. One that went during the epoch counts as it
-    /// was measured, else as nothing.
+    /// The extents of this epoch. For extents of an ended program, and for those never measured, the runtime's
+    /// peak of their site counts, divided by their sizes, where that exceeds the measurement; without such a
+    /// peak they count as wholly resident. An extent that was freed during the epoch counts as measured, else
+    /// as zero.
     pub fn extents(&mut self) -> Vec<Extent> {
         let mut departed = std::mem::take(&mut self.departed);
         departed.sort_unstable_by_key(|range| range.address);
@@ -280,7 +283,7 @@ impl TrackedImage {
         let mut extents: Vec<Extent> = now.chain(before).collect();
         extents.sort_by_key(|extent| extent.address);
         let owned = &self.owned;
-        // The next epoch starts from what is there now; what is gone is forgotten.
+        // The next epoch starts from the current extents; freed ones are dropped.
         self.resident.retain(|(address, bytes), measured| {
             measured.fresh = false;
             let at = owned.binary_search_by_key(address, |range| range.address);
@@ -299,7 +302,7 @@ impl TrackedImage {
         }
     }
 
-    /// Whether the runtime told what was resident.
+    /// Whether the runtime measured the resident pages.
     #[must_use]
     pub fn measured_itself(&self) -> bool {
         self.shared_peak.measured > 0 || self.sites.iter().any(|(_, peak)| peak.measured > 0)
@@ -338,7 +341,7 @@ impl TrackedImage {
             .collect()
     }
 
-    /// Gives up what only a live image needs, its open file first.
+    /// Releases the data that only a live image needs, its open file first.
     pub fn close(&mut self) {
         self.file = None;
         self.modules = Vec::new();

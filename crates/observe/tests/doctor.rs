@@ -1,4 +1,4 @@
-//! Findings on recorded machines with invented answers of the kernel, and on this machine.
+//! Tests of the findings on recorded machines with a fake kernel, and on this machine.
 
 #[path = "../../../tests/machines/expand.rs"]
 mod machine;
@@ -80,7 +80,7 @@ impl Probe for Kernel {
     }
 }
 
-/// A recorded machine and the directory that holds it.
+/// Unpacks a recorded machine; the result is its directory.
 fn recorded(name: &str) -> TempDir {
     let root = tempfile::tempdir().expect("a directory");
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/machines");
@@ -103,7 +103,7 @@ fn hardware_comes_before_the_timer_and_the_timer_before_the_rest() {
     assert_eq!(chosen("one-node"), Some(SampleSource::Timer));
 }
 
-/// A kernel that allows events and is asked for nothing else.
+/// A kernel that answers only queries about events.
 struct EventsOnly(Kernel);
 
 impl Probe for EventsOnly {
@@ -216,7 +216,7 @@ fn what_counts_the_traffic_of_memory_is_found_and_what_sources_rest_by_is_said()
         let said = controllers.map_or("", |it| it.detail.as_str());
         assert_eq!(said, format!("counted by {events} events"), "{name}");
     }
-    // Who may not open events may still read resctrl, where it is.
+    // A user without the right to open events may still read resctrl, where it is mounted.
     let forbids = Kernel::that_allows(false);
     let found = examine_with(recorded("two-sockets").path(), &forbids);
     assert_eq!(state(&found, "resctrl bandwidth"), &FeatureState::Available);

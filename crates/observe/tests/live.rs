@@ -1,7 +1,6 @@
 //! A real program under the real sources, with a session file written by hand.
 //!
-//! Where perf events are not allowed the tests say so and stop: what is missing is the subject of
-//! `doctor`.
+//! Where perf events are not allowed the tests print so and stop: `doctor` covers missing features.
 
 mod support;
 
@@ -23,7 +22,7 @@ const HOT_SITE: SiteId = SiteId(111);
 const COLD_SITE: SiteId = SiteId(222);
 
 /// Runs `hot` with these arguments under these sources, with a session file that names its two
-/// arrays. The batches of all epochs, the last of them from after its end.
+/// arrays. Returns the batches of all epochs, the last of them from after its end.
 fn observe(sources: Vec<SampleSource>, arguments: &[&str]) -> Option<(u32, Vec<Batch>)> {
     let directory = tempfile::tempdir().expect("a directory");
     let program = support::program::compile("hot", directory.path())?;
@@ -142,7 +141,8 @@ fn page_faults_tell_each_page_once() {
     };
     let (hot, cold, _) = weights(&batches, Process { pid, image: 0 });
     let faults = report(&batches, "page-faults");
-    // Written once each; what a slow reader lost is counted. Huge pages fault once for all.
+    // Each page is written once; samples lost by a slow reader are counted. A huge page faults
+    // once.
     let pages = 2 * BYTES / 4096;
     assert!(
         hot + cold + faults.lost <= pages + 4096,
@@ -191,7 +191,7 @@ fn accessed_bits_are_attributed_to_the_arrays() {
     println!("{bits:?}");
     let (hot, cold, all) = weights(&batches, Process { pid, image: 0 });
     assert!(bits.warning.is_empty() && bits.taken > 0, "{bits:?}");
-    // One window may see every page of both, or fall into the writing of one of them.
+    // One window may contain all pages of both arrays, or the initial writes to one of them.
     assert!(hot + cold > 0, "hot {hot}, cold {cold}");
     assert!(
         (hot + cold) * 10 > all * 9,

@@ -1,4 +1,4 @@
-//! Session files: what is read from good ones, and that bad ones do no harm.
+//! Tests of reading session files: valid ones yield their data, and invalid ones do no harm.
 
 mod support;
 
@@ -77,7 +77,8 @@ fn owners_beyond_holes_of_a_sparse_file_are_found() {
     let path = directory.path().join("7.0");
     let mut bytes = SessionBytes::new(7, 1, 55);
     bytes.arena(0, None, None);
-    // The table of a pool of 64 GiB, put behind everything else, with owners at both ends only.
+    // The chunk table of a pool of 64 GiB, placed after all other data, with owners at both ends
+    // only.
     let slots: u64 = 32 << 10;
     let table = bytes.bytes.len() as u64;
     let offset = |field: usize| field as u64;
@@ -142,10 +143,10 @@ fn access_counts_are_read_as_differences_of_pages() {
     let last = 0x7f00_0000_0000 + 4095 * 4096;
     assert_eq!(read(&mut file), [(last, 3), (4096, 10)]);
     assert_eq!(read(&mut file), []);
-    // The second number goes back, which the runtime never does: nothing is made of it.
+    // The second count decreases, which the runtime never does: it is ignored.
     bytes.access_count(2, 0, 1, 4);
     bytes.access_count(0, 0x7f_0000, 0, u64::MAX);
-    // Nor of a region beyond all addresses.
+    // A region beyond all addresses is ignored too.
     bytes.access_count(1, u64::MAX - 1, 7, 5);
     bytes.save(&path);
     assert_eq!(read(&mut file), [(0x7f00_0000_0000, u64::MAX)]);
@@ -171,7 +172,7 @@ fn touches_are_read_once_and_the_overwritten_are_counted() {
     };
     assert_eq!(read(&mut file), ((0..10).collect(), 0));
     assert_eq!(read(&mut file), (vec![], 0));
-    // The ring has 16 slots: of 30 new ones the first 14 are gone.
+    // The ring has 16 slots: of 30 new ones the first 14 are overwritten.
     bytes.touches(10, 40);
     bytes.save(&path);
     assert_eq!(read(&mut file), ((24..40).collect(), 14));
@@ -239,7 +240,7 @@ fn a_sparse_file_of_any_size_cannot_claim_more_than_fits_memory() {
     assert!(error.contains("touches"), "{error}");
 }
 
-/// Reads all there is to read; whatever comes, it must come back.
+/// Reads the whole file; every call must return, whatever the content.
 fn read_all(path: &Path) {
     let Ok(mut file) = SessionFile::open(path) else {
         return;
@@ -270,7 +271,7 @@ proptest::proptest! {
         let path = directory.path().join("7.0");
         let mut file = good();
         for (offset, value) in changes {
-            // Mostly the header: that is where harm would come from.
+            // Mostly the header, where wrong values do most harm.
             let offset = if value % 3 == 0 { offset } else { offset % 448 } & !3;
             let end = (offset + 8).min(file.bytes.len());
             file.bytes[offset..end].copy_from_slice(&value.to_ne_bytes()[..end - offset]);

@@ -1,4 +1,4 @@
-//! All session files of a run, with an invented process tree and `/proc`.
+//! Tests of all session files of a run, with an invented process tree and `/proc`.
 
 mod support;
 
@@ -120,7 +120,7 @@ fn an_ended_image_is_told_once_more_and_its_counts_are_folded() {
     world.dies(10);
     world.look();
     let last = world.sessions.extents(&none);
-    // Never measured: what the site asked for at one time, a page, or else all that was mapped.
+    // Never measured: the site's peak request, one page, or else all mapped bytes.
     let resident: Vec<_> = last
         .iter()
         .map(|extent| (extent.site, extent.resident))
@@ -150,7 +150,7 @@ fn what_went_within_an_epoch_is_told_with_nothing_resident() {
     world.look();
     let extents = world.sessions.extents(&BTreeSet::new());
     let gone = extents.iter().find(|extent| extent.site == SiteId(111));
-    let gone = gone.expect("it is told");
+    let gone = gone.expect("a freed extent is reported once");
     assert_eq!(gone.address, POOL + CHUNK_BYTES);
     assert_eq!(
         (gone.bytes, gone.resident),

@@ -1,35 +1,35 @@
-//! An event that the processors or a unit beside them count, and the reason where none can be had.
+//! An event that a processor or an uncore unit counts, and the reason if none is available.
 
 use std::io;
 
 use isotherm_sys::perf::PerfCounter;
 
-/// Why something cannot be counted, and what would bring it.
+/// Why an event cannot be counted, and what would enable it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Lack {
-    /// Why.
+    /// The reason, for messages.
     pub why: String,
-    /// What would bring it.
+    /// The hardware, kernel option or setting that would enable the counter.
     pub remedy: &'static str,
 }
 
-/// An event that is only counted, of whatever runs.
+/// An event that is only counted, for all programs of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CounterEvent {
     /// `perf_event_attr.type`.
     pub kind: u32,
     /// `config`, `config1` and `config2`.
     pub configs: [u64; 3],
-    /// The processor to ask.
+    /// The processor on which the event is opened.
     pub cpu: u32,
-    /// A unit beside the processors counts it, which cannot tell the kernel from programs.
+    /// A unit beside the processors counts it; the unit cannot separate the kernel from programs.
     pub uncore: bool,
-    /// What one count stands for: 1 for a miss, bytes for traffic.
+    /// Misses or bytes for which one count stands: 1 for a miss, bytes for traffic.
     pub weight: u64,
 }
 
 impl CounterEvent {
-    /// Opens it on this machine.
+    /// Opens the event on this machine.
     ///
     /// # Errors
     /// The kernel refused.

@@ -1,18 +1,19 @@
-//! Counters that say how busy memory is, and which of them lets which kind of source rest.
+//! Counters of memory traffic and cache misses, and the choice of the counter that throttles each kind
+//! of source. `doctor` and the daemon's watcher use them.
 //!
 //! TMP (Choi et al., "Dancing in the Dark", section IV) switches a source off while the counter it
-//! depends on is low: misses of the last cache for trace samples, misses of the TLB for accessed bits.
-//! Many machines count neither for us. What goes to memory stands in there: while memory is hardly
-//! used, neither source has anything to find.
+//! depends on is low: last-level cache misses for trace samples, TLB misses for accessed bits. Many
+//! machines give us neither counter. Memory traffic replaces them: while memory is hardly used,
+//! neither source has anything to find.
 //!
 //! ```text
 //! trace samples   cache misses, else controllers, else resctrl
 //! accessed bits   TLB misses,   else controllers, else resctrl
 //! ```
 //!
-//! `uncore` finds what memory controllers count, [`resctrl`] what the kernel's resource control does.
-//! The file-system root is an argument, and so is who opens events: recorded machines have neither
-//! their events nor their controllers here.
+//! `uncore` finds the counters of memory controllers, [`resctrl`] those of the kernel's resource
+//! control. The file-system root and the function that opens events are arguments: a test of a
+//! recorded machine has neither its events nor its controllers.
 
 mod event;
 pub mod resctrl;
@@ -29,16 +30,16 @@ use resctrl::Resctrl;
 
 pub use event::{CounterEvent, Lack};
 
-/// Something that can be counted.
+/// An event that can be counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CounterKind {
-    /// Misses of the last level of cache, by the processors.
+    /// Misses of the last-level cache, counted by the processors.
     CacheMisses,
-    /// Reads that missed the data TLB, by the processors.
+    /// Reads that missed the data TLB, counted by the processors.
     TlbMisses,
-    /// Reads and writes of memory, by its controllers.
+    /// Reads and writes of memory, counted by its controllers.
     Controllers,
-    /// Bytes of all control groups of resctrl, by the processors' cache monitoring.
+    /// Bytes of all resctrl control groups, counted by the processors' cache monitoring.
     Resctrl,
 }
 
@@ -51,7 +52,7 @@ impl CounterKind {
         Self::Resctrl,
     ];
 
-    /// Those that a kind of source may rest by, best first.
+    /// The counters that may throttle a kind of source, best first.
     #[must_use]
     pub const fn for_source(evidence: SourceKind) -> [Self; 3] {
         let own = match evidence {
@@ -78,7 +79,7 @@ pub trait CumulativeCount {
     /// The count so far.
     ///
     /// # Errors
-    /// It cannot be read any more.
+    /// The counter can no longer be read.
     fn value(&mut self) -> io::Result<u64>;
 }
 
@@ -88,12 +89,12 @@ impl CumulativeCount for PerfCounter {
     }
 }
 
-/// Something that is counted, with what opened events are here.
+/// An open counter; `T` is the type of an opened event.
 #[derive(Debug)]
 pub enum Counting<T> {
-    /// By events, each with what one count stands for.
+    /// Opened events, each with the misses or bytes of one count.
     Events(Vec<(u64, T)>),
-    /// By resctrl.
+    /// Bytes counted by resctrl.
     Resctrl(Resctrl),
 }
 
@@ -101,7 +102,7 @@ impl<T: CumulativeCount> Counting<T> {
     /// The count so far, of the whole machine: misses, or bytes.
     ///
     /// # Errors
-    /// It cannot be read any more.
+    /// The counter can no longer be read.
     pub fn value(&mut self) -> io::Result<u64> {
         match self {
             Self::Resctrl(resctrl) => resctrl.value(),
@@ -115,10 +116,10 @@ impl<T: CumulativeCount> Counting<T> {
 const PMU: &str = "a bare-metal machine, or a virtual machine that passes the PMU on";
 const PERF: &str = "CAP_PERFMON, or kernel.perf_event_paranoid of 0 or less";
 
-/// Opens what counts this on the machine below the root, each event by `open`.
+/// Opens this counter on the machine below the root, each event by `open`.
 ///
 /// # Errors
-/// What is missing, and what would bring it.
+/// The missing feature, and what would enable it.
 pub fn open<T>(
     kind: CounterKind,
     root: &Path,
@@ -152,16 +153,17 @@ pub fn open<T>(
     })
 }
 
-/// What a kind of source rests by, and why.
+/// The counter that throttles a kind of source, and the reason for the choice.
 #[derive(Debug)]
 pub struct CounterChoice<T> {
-    /// What is counted; None where nothing can be.
+    /// The open counter; None where nothing can be counted.
     pub counting: Option<(CounterKind, Counting<T>)>,
-    /// Why not something better, with what would bring it: a sentence for each that was tried before.
+    /// Why no better counter was chosen, and what would enable it: a sentence for each one tried
+    /// before.
     pub why: String,
 }
 
-/// Chooses what a kind of source rests by: the best that can be opened.
+/// Chooses the counter that throttles a kind of source: the best one that can be opened.
 pub fn choose<T>(
     evidence: SourceKind,
     root: &Path,

@@ -1,8 +1,10 @@
-//! Bytes that processors moved from and to memory, as the kernel's resource control counts them.
+//! Bytes that processors moved from and to memory, as the kernel's resource control (resctrl) counts
+//! them for the throttle of a source.
 //!
-//! Each control group of resctrl tells what its tasks moved through each cache, the groups below it
-//! included; those beside the root's stand in directories beside it. Nothing is ever made or written
-//! there: somebody else's groups are only added up, whenever they come and go.
+//! Each control group of resctrl reports the bytes that its tasks moved through each cache,
+//! including the groups below it; the other groups are directories beside the root group's files.
+//! This module never creates or writes a group: it adds up the groups of other programs, as they
+//! come and go.
 //!
 //! Kernel document: `Documentation/filesystems/resctrl.rst`.
 
@@ -13,26 +15,26 @@ use std::path::{Path, PathBuf};
 
 use super::event::Lack;
 
-/// Where it is mounted, below the root.
+/// The mount point of resctrl, below the root.
 const MOUNTED: &str = "sys/fs/resctrl";
 
-/// Directories there that are no control groups.
+/// Directories there that are not control groups.
 const NO_GROUPS: [&str; 3] = ["info", "mon_data", "mon_groups"];
 
-/// The counts of all groups.
+/// The byte counts of all groups.
 #[derive(Debug)]
 pub struct Resctrl {
     mounted: PathBuf,
-    /// What each file said last. A group that goes takes its count with it.
+    /// The last value of each file. The count of a removed group is removed with it.
     last: BTreeMap<PathBuf, u64>,
     total: u64,
 }
 
 impl Resctrl {
-    /// The counts below this root.
+    /// Opens the counts below this root.
     ///
     /// # Errors
-    /// The kernel has none, it is not mounted, or the processors do not count bytes.
+    /// The kernel has no resctrl, it is not mounted, or the processors do not count bytes.
     pub fn open(root: &Path) -> Result<Self, Lack> {
         let mounted = root.join(MOUNTED);
         let lack = |why: String, remedy| Lack { why, remedy };
@@ -63,18 +65,18 @@ impl Resctrl {
         }
     }
 
-    /// Bytes of all groups since it was opened.
+    /// Bytes of all groups since the counter was opened.
     ///
     /// # Errors
-    /// No group tells any.
+    /// No group reports a number.
     pub fn value(&mut self) -> io::Result<u64> {
         let files = self.files();
         let mut now = BTreeMap::new();
         for file in files {
-            // `Unavailable` and `Error` stand there for a while, or for good.
+            // A file may hold `Unavailable` or `Error`, for a while or for good.
             let text = fs::read_to_string(&file).unwrap_or_default();
             if let Ok(bytes) = text.trim().parse::<u64>() {
-                // A group that is new, or that another one was made in the place of, begins here.
+                // A group that is new, or that replaced another one, starts here.
                 let before = self.last.get(&file).copied().unwrap_or(bytes);
                 self.total = self.total.saturating_add(bytes.saturating_sub(before));
                 now.insert(file, bytes);
@@ -91,7 +93,7 @@ impl Resctrl {
         }
     }
 
-    /// The files that tell bytes: one a group and cache.
+    /// The files with byte counts: one for each group and cache.
     fn files(&self) -> Vec<PathBuf> {
         let is_group = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default();

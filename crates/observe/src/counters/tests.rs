@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::rc::Rc;
 
-/// A machine from files.
+/// Builds a machine from files.
 fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in files {
@@ -68,7 +68,7 @@ fn a_source_rests_by_its_own_counter_and_where_there_is_none_by_traffic() {
     ] {
         let best = choose(evidence, root.path(), &all);
         assert_eq!((chosen(&best), best.why.as_str()), (Some(own), ""));
-        // A guest: the processors count nothing, the host passed a controller on.
+        // A virtual machine: the processors count nothing, the host passed a controller through.
         let no_misses = |event: &CounterEvent| match event.uncore {
             true => Ok(Set(Rc::default())),
             false => Err(io::Error::from_raw_os_error(NO_EVENT)),
@@ -180,7 +180,7 @@ fn bytes_of_control_groups_are_added_whenever_they_come_and_go() {
             "sys/fs/resctrl/mon_data/mon_L3_01/mbm_total_bytes",
             "Unavailable\n",
         ),
-        // What the root's file counts already.
+        // The value that the root's file has already.
         (
             "sys/fs/resctrl/mon_groups/one/mon_data/mon_L3_00/mbm_total_bytes",
             "900\n",

@@ -1,11 +1,12 @@
-//! What memory controllers count, found under `/sys/bus/event_source/devices`.
+//! The traffic counters of memory controllers, found under `/sys/bus/event_source/devices`, for
+//! [`super::choose`].
 //!
-//! The kernel names their units, and for most the events too; which of these are the traffic differs
-//! by maker. One unit is one controller or channel, so all of a family are added.
+//! The kernel names their units, and for most the events too; which of the events are traffic
+//! differs by vendor. One unit is one controller or channel, so all units of a family are added.
 //!
 //! | unit | events | one count |
 //! |---|---|---|
-//! | `uncore_imc*` of Intel's servers | `cas_count_*` | 64 bytes, as the event's scale says |
+//! | `uncore_imc*` of Intel's servers | `cas_count_*` | 64 bytes, by the event's scale |
 //! | `uncore_imc*` of Intel's clients | `data_read*`, `data_write*` | likewise |
 //! | `amd_umc_*` from Zen 4 on, Linux 6.8 | CAS commands, 0x0a; sysfs names none | 64 bytes |
 //! | `hisi_sccl*_ddrc*` | `flux_rd`, `flux_wr` | 32 bytes |
@@ -17,20 +18,20 @@ use super::event::{CounterEvent, Lack};
 use crate::pmu::{configs, devices, kind, read};
 use isotherm_topology::cpu_list;
 
-/// Units of one kind, and what they count.
+/// Units of one kind, and the events that they count.
 struct Family {
-    /// How the names of its units begin.
+    /// Prefix of the names of its units.
     begins: &'static str,
-    /// What else is in them.
+    /// Another part of the unit names.
     holds: &'static str,
     events: &'static [Event],
 }
 
-/// An event that is traffic.
+/// An event that counts traffic.
 struct Event {
-    /// How its name in sysfs begins.
+    /// Prefix of its name in sysfs.
     begins: &'static str,
-    /// What to ask for where sysfs names no event; empty where it does.
+    /// The event terms where sysfs names no event; empty where it does.
     terms: &'static str,
     /// Bytes of one count where sysfs has no scale.
     bytes: u64,
@@ -84,7 +85,7 @@ const fn exactly(begins: &'static str) -> Event {
 /// has any.
 ///
 /// # Errors
-/// There are none, or one cannot be read.
+/// The machine has none, or one cannot be read.
 pub fn find(root: &Path) -> Result<Vec<CounterEvent>, Lack> {
     const REMEDY: &str = "a bare-metal machine whose kernel has the driver of its memory controllers \
                           (intel_uncore, amd_uncore, hisi_uncore_ddrc_pmu, nvidia_cspmu)";
@@ -138,14 +139,14 @@ impl Family {
 }
 
 impl Event {
-    /// The terms of the events of a unit, and what a count of each stands for.
+    /// The terms of the events of a unit, and the bytes of one count of each.
     fn of_unit(&self, unit: &Path) -> Result<Vec<(String, u64)>, String> {
         if !self.terms.is_empty() {
             return Ok(vec![(self.terms.to_owned(), self.bytes)]);
         }
         let entries = std::fs::read_dir(unit.join("events")).into_iter().flatten();
         let names = entries.flatten().map(|entry| entry.file_name());
-        // Beside an event lie its scale and its unit.
+        // sysfs has the scale and unit of an event in files beside it.
         let is_event = |name: &String| name.starts_with(self.begins) && !name.contains('.');
         let mut names: Vec<String> = names
             .filter_map(|name| name.into_string().ok())
@@ -160,7 +161,7 @@ impl Event {
     }
 }
 
-/// Bytes that a count stands for by the files beside an event, at least one.
+/// Bytes of one count by the files beside an event, at least one.
 fn scale(event: &Path) -> Option<u64> {
     let beside = |what| read(&event.with_extension(what)).ok();
     let scale: f64 = beside("scale")?.parse().ok()?;
@@ -176,7 +177,8 @@ fn scale(event: &Path) -> Option<u64> {
         .then_some(((scale * unit).round() as u64).max(1))
 }
 
-/// The processors to ask about a unit, one for each socket; where sysfs does not say, the first.
+/// The processors on which a unit is opened, one for each socket; the first where sysfs has no
+/// list.
 fn cpus(root: &Path, unit: &Path) -> Vec<u32> {
     let listed = read(&unit.join("cpumask")).ok();
     let listed = listed.and_then(|text| cpu_list::parse(&text));

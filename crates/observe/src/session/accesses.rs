@@ -1,4 +1,5 @@
-//! Access counts of a session file: what has been counted since the last look.
+//! Access counts of a session file: reads the counts added since the last read, for
+//! [`crate::tracked`].
 
 use std::mem::size_of;
 use std::os::unix::fs::FileExt;
@@ -10,7 +11,7 @@ use super::file::SessionFile;
 use super::record::long;
 
 impl SessionFile {
-    /// Hands over what was counted since the last call, as (address of a page of 4 KiB, counts).
+    /// Passes the counts since the last call to `take`, as (address of a page of 4 KiB, counts).
     ///
     /// # Errors
     /// The file was cut short.

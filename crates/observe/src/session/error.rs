@@ -3,10 +3,10 @@
 /// Why a session file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// Its header is still empty; look again later.
+    /// Its header is still empty; try again later.
     #[error("it is still empty")]
     NotYet,
-    /// It is not what the runtime writes.
+    /// It is not a valid session file.
     #[error("{0}")]
     Wrong(String),
     /// It could not be read.

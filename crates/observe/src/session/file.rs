@@ -15,7 +15,7 @@ use super::error::SessionError;
 use super::header::{HEADER_BYTES, Header, Progress};
 use super::record::long;
 
-/// Counts by slot as they were last read; slots without any are not there.
+/// Counts by slot at the last read; slots without counts are absent.
 type CountsRead = BTreeMap<u64, Vec<u64>>;
 
 /// An open session file.
@@ -24,7 +24,7 @@ pub struct SessionFile {
     pub(super) file: File,
     path: PathBuf,
     pub(super) header: Header,
-    /// May be written too: then the runtime is told how far its touches were read.
+    /// The file is also writable: then the runtime is notified how many touches were read.
     writable: bool,
     touches_read: u64,
     pub(super) counts_read: CountsRead,
@@ -34,9 +34,10 @@ impl SessionFile {
     /// Opens and checks a file.
     ///
     /// # Errors
-    /// It cannot be opened, is no plain file of this user's alone, or its header is wrong or not yet there.
+    /// It cannot be opened, is not a plain file that only this user can write, or its header is wrong or
+    /// still empty.
     pub fn open(path: &Path) -> Result<Self, SessionError> {
-        // A planted link is not followed, and the open does not wait for the other end of a planted pipe.
+        // The open does not follow a planted link and does not wait for the other end of a planted pipe.
         let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
         let open = |write| {
             OpenOptions::new()
@@ -61,7 +62,7 @@ impl SessionFile {
         })
     }
 
-    /// Where it lies.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -73,7 +74,7 @@ impl SessionFile {
         &self.header
     }
 
-    /// How far the runtime has come.
+    /// The current counts and state of the runtime.
     ///
     /// # Errors
     /// The file was cut short.
@@ -84,8 +85,8 @@ impl SessionFile {
         Ok(self.header.progress(&bytes))
     }
 
-    /// Hands the trapped accesses that were not yet read to `take` as (address, time), oldest
-    /// first. Returns how many were overwritten before they could be read.
+    /// Passes the unread trapped accesses to `take` as (address, time), oldest first. Returns the
+    /// number that were overwritten before they could be read.
     ///
     /// # Errors
     /// The file was cut short.
@@ -115,7 +116,7 @@ impl SessionFile {
             }));
             position += run;
         }
-        // What the runtime has written since may have gone over the oldest of these.
+        // The runtime may have overwritten the oldest of these since.
         let since = self.progress()?.touches_written;
         let overwritten = since.saturating_sub(slots).saturating_sub(first);
         let skipped = overwritten.min(records.len() as u64);
@@ -128,7 +129,7 @@ impl SessionFile {
         Ok(lost)
     }
 
-    /// Informative for the runtime: it never waits for the reader, so a failure changes nothing.
+    /// Informs the runtime only: it never waits for the reader, so a failure changes nothing.
     fn tell_touches_read(&self) {
         const READ: usize = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, read);
         if self.writable {
@@ -144,7 +145,7 @@ fn read_header(file: &File) -> Result<[u8; HEADER_BYTES], SessionError> {
     let mut filled = 0;
     while filled < HEADER_BYTES {
         match file.read_at(&mut bytes[filled..], filled as u64)? {
-            // Cut short, or just made and not yet given its length.
+            // Truncated, or just created without its length.
             0 => return Err(SessionError::NotYet),
             more => filled += more,
         }

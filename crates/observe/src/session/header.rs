@@ -1,4 +1,5 @@
-//! The header of a session file, checked once so that nothing behind it can lead astray.
+//! The header of a session file, checked once when the file is opened, so that later reads can rely
+//! on it.
 
 use std::mem::{offset_of, size_of};
 
@@ -14,8 +15,8 @@ use super::error::SessionError;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = size_of::<SessionHeader>();
 
-/// Most records of each table that are believed, a few times what the runtime makes. A sparse file
-/// may claim any size, and what is read is kept in memory.
+/// Limits on the records of each table, a few times what the runtime creates. A sparse file may
+/// claim any size, and the records are kept in memory.
 mod at_most {
     pub(super) const MODULES: u64 = 1 << 16;
     pub(super) const SITES: u64 = 1 << 22;
@@ -29,20 +30,20 @@ mod at_most {
     pub(super) const REGIONS: u64 = 1 << 14;
 }
 
-/// A table of the file: where it begins and how many records it has room for.
+/// A table of the file: its offset and its capacity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Bytes from the start of the file.
+    /// Offset from the start of the file, in bytes.
     pub offset: u64,
-    /// Room, in records. `offset + slots * record_bytes` lies within the file, as it was when the
-    /// header was checked.
+    /// Capacity, in records. `offset + slots * record_bytes` was within the file when the header
+    /// was checked.
     pub slots: u64,
 }
 
 /// The part of the header that never changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// The process.
+    /// Process id.
     pub pid: u32,
     /// The process it was forked from; its own pid after exec.
     pub parent_pid: u32,
@@ -58,7 +59,7 @@ pub struct Header {
     pub sites: Table,
     /// See [`ArenaRecord`].
     pub arenas: Table,
-    /// Owners of the pool's chunks.
+    /// The owner of each chunk of the pool.
     pub chunks: Table,
     /// See [`MappingRecord`].
     pub mappings: Table,
@@ -66,11 +67,11 @@ pub struct Header {
     pub touches: Table,
     /// Paths of modules.
     pub text: Table,
-    /// Regions of which accesses are counted.
+    /// Regions with access counts.
     pub regions: Table,
     /// Access counts, [`REGION_COUNT_BYTES`] for each region.
     pub access_counts: Table,
-    /// Accesses for which one count stands; 0 where nothing is counted.
+    /// Accesses for which one count stands; 0 without access counts.
     pub access_period: u64,
 }
 
@@ -81,7 +82,7 @@ pub struct Progress {
     pub state: u32,
     /// An `OffReason` number.
     pub off_reason: u32,
-    /// Modules in use, no more than there is room for; so are the next.
+    /// Modules in use, at most the capacity of the table; likewise the next three.
     pub modules: u64,
     /// Sites in use.
     pub sites: u64,
@@ -91,9 +92,9 @@ pub struct Progress {
     pub mappings: u64,
     /// Touch records written so far; grows beyond the slots.
     pub touches_written: u64,
-    /// What to add to an address to find where a trapped page's content lies; 0 for nothing.
+    /// Offset from an address to the content of a trapped page; 0 without trapped pages.
     pub shadow_offset: u64,
-    /// By `Counter`.
+    /// Counters of the runtime, indexed by `Counter`.
     pub counters: [u64; COUNTERS],
 }
 
@@ -103,7 +104,7 @@ macro_rules! field {
     };
 }
 
-/// The bytes at an offset that is a constant inside the header.
+/// The bytes at a constant offset in the header.
 fn at<const N: usize>(bytes: &[u8; HEADER_BYTES], offset: usize) -> [u8; N] {
     bytes[offset..].first_chunk().copied().unwrap_or([0; N])
 }
@@ -112,8 +113,8 @@ impl Header {
     /// Checks the header of a file of this size.
     ///
     /// # Errors
-    /// [`SessionError::NotYet`] while it is all zero (the runtime is still making it); else what
-    /// is wrong with it.
+    /// [`SessionError::NotYet`] while the header is all zero (the runtime is still creating it);
+    /// else the fault of the header.
     pub fn check(bytes: &[u8; HEADER_BYTES], file_bytes: u64) -> Result<Self, SessionError> {
         check_version(bytes)?;
         let touch_slots = touch_slots(bytes)?;
@@ -184,7 +185,8 @@ impl Header {
         })
     }
 
-    /// Takes the changing part out of the header as it is now. Counts beyond the room are cut.
+    /// Reads the changing part of the current header. Counts are limited to the capacity of their
+    /// tables.
     #[must_use]
     pub fn progress(&self, bytes: &[u8; HEADER_BYTES]) -> Progress {
         let count = |number: u32, table: Table| u64::from(number).min(table.slots);
@@ -204,7 +206,7 @@ impl Header {
     }
 }
 
-/// Whether it is the header of a session file that this program can read.
+/// Checks the magic bytes and the version of the format.
 fn check_version(bytes: &[u8; HEADER_BYTES]) -> Result<(), SessionError> {
     let magic: [u8; 8] = at(bytes, offset_of!(SessionHeader, magic));
     if magic == [0; 8] {
@@ -228,7 +230,7 @@ fn check_version(bytes: &[u8; HEADER_BYTES]) -> Result<(), SessionError> {
     Ok(())
 }
 
-/// Slots of the ring of touches, a power of two or none.
+/// Slots of the ring of touches, a power of two or 0.
 fn touch_slots(bytes: &[u8; HEADER_BYTES]) -> Result<u64, SessionError> {
     let ring = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, slots);
     let touch_slots = u64::from_ne_bytes(at(bytes, ring));
@@ -240,7 +242,7 @@ fn touch_slots(bytes: &[u8; HEADER_BYTES]) -> Result<u64, SessionError> {
     Ok(touch_slots)
 }
 
-/// Where regions and their access counts lie.
+/// The tables of regions and of their access counts.
 fn access_tables(
     bytes: &[u8; HEADER_BYTES],
     file_bytes: u64,
@@ -258,7 +260,7 @@ fn access_tables(
     ))
 }
 
-/// A word of the description of the access counts.
+/// A word in the description of the access counts.
 fn access_field(bytes: &[u8; HEADER_BYTES], offset: usize) -> u64 {
     u64::from_ne_bytes(at(bytes, offset_of!(SessionHeader, accesses) + offset))
 }

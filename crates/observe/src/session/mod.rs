@@ -1,13 +1,14 @@
-//! Session files: what the runtime inside a process tells us (`isotherm_abi::session`).
+//! Session files: the sites, arenas and counters that the runtime inside a process publishes
+//! (`isotherm_abi::session`).
 //!
-//! A file is read with `pread`, not mapped: the program, or anyone who can write the session
-//! directory, may cut it short at any time, which would kill a reader of a mapping by SIGBUS but
-//! only shortens a read. Both see the same page cache, and one epoch reads a few megabytes at
-//! most.
+//! A file is read with `pread`, not memory-mapped: the program, or any process that can write the
+//! session directory, may truncate it at any time. A truncated mapping would kill the reader by
+//! SIGBUS; a truncated read is only short. Both use the same page cache, and one epoch reads a few
+//! megabytes at most.
 //!
-//! Order: the header with the counts is read first, the records after it, so a record that is
-//! counted is whole. A number that the runtime changes meanwhile may be a moment old; none is
-//! used as an offset.
+//! Order: the header with the counts is read first, the records after it, so every counted record
+//! is complete. A number that the runtime changes meanwhile may be slightly old; none is used as an
+//! offset.
 
 mod accesses;
 mod error;
@@ -23,7 +24,7 @@ pub use header::{HEADER_BYTES, Header, Progress, Table};
 pub use owners::{Owned, Owner};
 pub use tables::{Module, SessionSite, SiteNumbers};
 
-/// Pid and number of a session file's name, `<pid>.<n>`.
+/// Pid and number from a session file's name, `<pid>.<n>`.
 #[must_use]
 pub fn parse_name(name: &str) -> Option<(u32, u32)> {
     let (pid, number) = name.split_once('.')?;

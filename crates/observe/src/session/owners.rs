@@ -1,4 +1,5 @@
-//! Who owns which memory of a process: the chunk table, the arenas and the mappings.
+//! The owner of each range of a process's memory, from the chunk table, the arenas and the mappings
+//! of its session file.
 //!
 //! ```text
 //! chunk table   0 0 5 5 5 0 M M 1 1 5     (0 free, M mapping, else arena + 1)
@@ -21,10 +22,10 @@ use super::header::Progress;
 use super::record::{long, word};
 use super::tables::pages;
 
-/// Who made some memory.
+/// The owner of some memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Owner {
-    /// The arena that small and rare sites share.
+    /// The arena shared by small and rare sites.
     Shared,
     /// The site with this number in the site table.
     Site(u32),
@@ -37,16 +38,16 @@ pub struct Owned {
     pub address: u64,
     /// Bytes, not zero; `address + bytes` does not overflow.
     pub bytes: u64,
-    /// Who made it.
+    /// The owner of the range.
     pub owner: Owner,
-    /// Tier that it is meant to be in, where the runtime places it.
+    /// The tier that the runtime places it on, if any.
     pub tier: Option<u32>,
 }
 
-/// Most ranges of one process. More would be a pool whose every second chunk is another's.
+/// Most ranges of one process. More would mean that every second chunk of a pool has another owner.
 const RANGES_AT_MOST: usize = 1 << 20;
 
-/// How often mappings that are being rewritten are looked at again.
+/// Number of reads of mappings that the runtime is rewriting.
 const ATTEMPTS: usize = 4;
 
 impl SessionFile {
@@ -88,8 +89,8 @@ impl SessionFile {
         Ok(owned)
     }
 
-    /// Most bytes of what the sites without an arena of their own share that the runtime found resident
-    /// at one time; 0 where it did not look.
+    /// Most bytes of the sites without an own arena that the runtime measured as resident at one time;
+    /// 0 where it did not measure.
     ///
     /// # Errors
     /// The file was cut short.
@@ -103,8 +104,8 @@ impl SessionFile {
         Ok(peak)
     }
 
-    /// The next chunks from this one on that do not lie in a hole of the file. Where the file
-    /// system does not tell holes, that is all of them.
+    /// The next chunks, from this one on, outside the holes of the file. Where the file system does
+    /// not report holes, that is all of them.
     fn chunk_data(&self, from: u64) -> Option<std::ops::Range<u64>> {
         let table = self.header.chunks;
         if from >= table.slots {
@@ -113,7 +114,7 @@ impl SessionFile {
         let position = table.offset + 4 * from;
         let data = match seek(&self.file, SeekFrom::Data(position)) {
             Ok(data) => data.max(position),
-            // Nothing but a hole up to the end.
+            // Only a hole up to the end.
             Err(Errno::NXIO) => return None,
             Err(_) => return Some(from..table.slots),
         };
@@ -123,8 +124,8 @@ impl SessionFile {
         (start < end).then_some(start..end)
     }
 
-    /// Adds the mappings. A record whose sequence is odd, or changes between two reads, is being
-    /// rewritten and is read again, a few times.
+    /// Adds the mappings. A record is being rewritten while its sequence is odd, or changes between
+    /// two reads; it is then read again, a few times.
     fn read_mappings(
         &self,
         progress: &Progress,
@@ -194,7 +195,7 @@ const fn tier(number: u32) -> Option<u32> {
     }
 }
 
-/// Chunks in a row with the same owner.
+/// A run of chunks with the same owner.
 #[derive(Default)]
 struct Run {
     owner: u32,
@@ -202,9 +203,9 @@ struct Run {
 }
 
 impl Run {
-    /// Chunk `number` has this owner: the run goes on, or ends before it and another begins. An
-    /// owner that is no arena (the table and the count of arenas are not read at one instant) is
-    /// taken for the shared one.
+    /// Chunk `number` has this owner: the run continues, or ends before it and another begins. An
+    /// unknown arena counts as the shared one: the table and the count of arenas are not read at
+    /// one instant.
     fn change(
         &mut self,
         number: u64,
@@ -222,7 +223,7 @@ impl Run {
         }
     }
 
-    /// Ends before chunk `to`.
+    /// Ends the run before chunk `to`.
     fn close(&self, to: u64, base: u64, arenas: &[(Owner, Option<u32>)], owned: &mut Vec<Owned>) {
         let empty = matches!(self.owner, CHUNK_FREE | CHUNK_MAPPING) || self.from == to;
         if empty || owned.len() >= RANGES_AT_MOST {

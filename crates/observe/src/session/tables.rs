@@ -1,4 +1,4 @@
-//! Modules and sites of a session file.
+//! Reads the modules and sites of a session file, for [`crate::tracked`].
 
 use std::mem::{offset_of, size_of};
 use std::os::unix::fs::FileExt;
@@ -14,7 +14,7 @@ use super::file::SessionFile;
 use super::header::{Progress, Table};
 use super::record::{long, word};
 
-/// Longest module path that is believed, `PATH_MAX`.
+/// Longest module path that is accepted, `PATH_MAX`.
 const PATH_AT_MOST: u32 = 4096;
 
 /// Bytes read at a time.
@@ -29,34 +29,34 @@ pub struct Module {
     pub build_id: Option<Arc<str>>,
 }
 
-/// Numbers of a site that only grow (but for `arena`, which changes once).
+/// Counters of a site; they only grow (except `arena`, which changes once).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SiteNumbers {
     /// Allocations so far.
     pub allocations: u64,
-    /// Bytes asked for so far.
+    /// Bytes requested so far.
     pub requested_bytes: u64,
-    /// Most bytes asked for and not freed at one time.
+    /// Most bytes requested and not freed at one time.
     pub peak_bytes: u64,
-    /// Most bytes that the runtime found resident at one time; 0 where it did not look.
+    /// Most bytes that the runtime measured as resident at one time; 0 where it did not measure.
     pub peak_resident_bytes: u64,
 }
 
-/// A site as the file has it.
+/// A site as stored in the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionSite {
     /// Its name.
     pub id: SiteId,
-    /// What it makes.
+    /// The kind of memory that it allocates.
     pub kind: SiteKind,
     /// Module number and offset of each caller, innermost first.
     pub frames: Vec<(u32, u64)>,
-    /// Its numbers.
+    /// Its counters.
     pub numbers: SiteNumbers,
 }
 
 impl SessionSite {
-    /// The callers by the paths and build-ids of their modules.
+    /// The callers with the paths and build-ids of their modules.
     #[must_use]
     pub fn frames_in(&self, modules: &[Module]) -> Vec<Frame> {
         self.frames
@@ -78,7 +78,7 @@ impl SessionSite {
 }
 
 impl SessionFile {
-    /// Hands records `from..to` of a table to `take`, in order, reading a block at a time.
+    /// Passes records `from..to` of a table to `take`, in order, reading a block at a time.
     pub(super) fn read_records(
         &self,
         table: Table,
@@ -104,7 +104,7 @@ impl SessionFile {
         Ok(())
     }
 
-    /// Reads the modules that `known` does not hold yet and adds them to it.
+    /// Reads the modules that `known` lacks and adds them to it.
     ///
     /// # Errors
     /// The file was cut short.
@@ -140,8 +140,7 @@ impl SessionFile {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Hands every site to `take` with its number in the table. Sites that are not yet whole are
-    /// left out.
+    /// Passes every site to `take` with its number in the table. Incomplete sites are left out.
     ///
     /// # Errors
     /// The file was cut short.
@@ -178,7 +177,7 @@ impl SessionFile {
     }
 }
 
-/// Bytes of pages as the runtime counts them.
+/// Bytes of the given number of the runtime's pages.
 pub(super) fn pages(count: u32) -> u64 {
     u64::from(count) * PAGE_BYTES as u64
 }

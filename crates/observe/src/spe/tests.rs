@@ -18,7 +18,7 @@ fn timestamp(ticks: u64) -> Vec<u8> {
     packet(0x71, &ticks.to_le_bytes())
 }
 
-/// A load that missed all caches, with all that a processor writes of it.
+/// A load that missed all caches, with all packets that a processor writes of it.
 fn load() -> Vec<u8> {
     [
         address(0, 0x0000_aaaa_0000_1234),
@@ -31,7 +31,7 @@ fn load() -> Vec<u8> {
         counter(1, 4),
         counter(0, 312),
         address(2, 0x5a00_ffff_1234_5678),
-        // The top bit: not of the secure world.
+        // The top bit: not in the secure world.
         address(3, 1 << 63 | 0x0000_0012_3456_7678),
         counter(2, 9),
         packet(0x43, &[0x0e]),
@@ -45,7 +45,7 @@ fn every_packet_of_the_manual_is_told_by_its_header() {
     let bytes = [
         load(),
         vec![0x00, 0x01],
-        // An index of more than three bits has a header in front.
+        // An index of more than three bits has a prefix byte.
         packet(0x21, &counter(3, 8)),
         packet(0x62, &5_u32.to_le_bytes()),
         packet(0x72, &6_u64.to_le_bytes()),

@@ -1,5 +1,5 @@
-//! The source of accessed bits that was asked for, where it can be had. What it does not see is looked at
-//! by mappings.
+//! The configured source of accessed bits, where the machine has it, for the watcher. The processes that
+//! it does not cover are read by mappings.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,29 +11,29 @@ use super::damon::{Damon, PhysicalDamon};
 use super::page_idle::PageIdle;
 use super::scan_context::ScanContext;
 
-/// Where accessed bits come from.
+/// The configured source of accessed bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AccessedBitSource {
-    /// From DAMON where it can be had, else by mappings where no sample is usable: a mapping tells little
-    /// beside samples, and its pages cost the program more than those do.
+    /// DAMON where available, else mappings if no sample is usable: a mapping adds little to samples, and
+    /// its pages cost the program more than those do.
     #[default]
     Auto,
-    /// From DAMON.
+    /// DAMON.
     Damon,
-    /// From DAMON by frame where it can be had, else by mappings.
+    /// DAMON by frame where available, else mappings.
     DamonPhysical,
-    /// By mappings: `clear_refs` and `smaps`.
+    /// Mappings: `clear_refs` and `smaps`.
     Mappings,
-    /// From the bitmap of idle pages where it can be had, else by mappings.
+    /// The bitmap of idle pages where available, else mappings.
     PageIdle,
-    /// From nowhere.
+    /// No accessed bits.
     Off,
 }
 
-/// One that knows more than mappings.
+/// A source finer than mappings.
 #[derive(Debug)]
 pub(super) enum BitSource {
-    /// Regions of the biggest processes.
+    /// Regions of the largest processes.
     Damon(Damon),
     /// Regions of all memory.
     Physical(PhysicalDamon),
@@ -42,10 +42,10 @@ pub(super) enum BitSource {
 }
 
 impl BitSource {
-    /// The source behind a setting, below this root; None where mappings or nothing was asked for.
+    /// Opens the source of a setting, below this root; None where the setting is mappings or off.
     ///
     /// # Errors
-    /// In words, with what would help.
+    /// A message with the reason and the remedy.
     pub(super) fn open(
         bits: AccessedBitSource,
         root: &Path,
@@ -65,7 +65,7 @@ impl BitSource {
         })
     }
 
-    /// What it did so far.
+    /// The report of this source so far.
     pub(super) const fn report(&self) -> &SourceReport {
         match self {
             Self::Damon(source) => source.report(),
@@ -83,24 +83,25 @@ impl BitSource {
         }
     }
 
-    /// Watches these processes, the biggest first, as far as it has to be told of them.
+    /// Watches these processes, sorted by size with the largest first, if the source watches single
+    /// processes.
     pub(super) fn watch(&mut self, by_size: &[Process]) {
         if let Self::Damon(source) = self {
             source.watch(by_size);
         }
     }
 
-    /// Begins what takes longer than the step may wait.
+    /// Starts the work that takes longer than the step may wait.
     pub(super) fn prepare(&mut self) {
         match self {
             Self::Damon(source) => source.prepare(),
             Self::Physical(source) => source.prepare(),
-            // Its window is open for 50 ms at most.
+            // Its window is 50 ms at most.
             Self::Idle(_) => {}
         }
     }
 
-    /// True where it sees a process.
+    /// True where the source covers a process.
     pub(super) fn sees(&self) -> impl Fn(&Process) -> bool + use<> {
         let some: Option<BTreeSet<Process>> = match self {
             Self::Damon(source) => Some(source.watched().collect()),
@@ -109,7 +110,7 @@ impl BitSource {
         move |process| some.as_ref().is_none_or(|some| some.contains(process))
     }
 
-    /// Adds what was accessed since the last call.
+    /// Adds the accesses since the last call.
     pub(super) fn look(&mut self, look: &ScanContext<'_>, sightings: &mut Vec<AccessReport>) {
         match self {
             Self::Damon(source) => source.look(look, sightings),

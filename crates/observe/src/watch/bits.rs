@@ -1,8 +1,9 @@
-//! Accessed bits of watched processes: by regions where the kernel has DAMON, else by mappings.
+//! Accessed bits of watched processes by mapping: the watcher's source for processes that no finer
+//! source covers.
 //!
-//! `clear_refs` and `smaps` work on every kernel, but tell kilobytes of a whole mapping: data that
-//! lies in one mapping with other data cannot be told apart by them. DAMON finds regions inside
-//! mappings and adapts them to what is accessed alike; it needs the right to write its sysfs files.
+//! `clear_refs` and `smaps` work on every kernel, but report kilobytes of a whole mapping: hot and
+//! cold data in one mapping cannot be separated. DAMON finds regions inside mappings and adapts
+//! them to the access pattern; it needs the right to write its sysfs files.
 
 use isotherm_model::batch::{Process, SourceReport};
 use isotherm_model::movement::AddressRange;
@@ -13,12 +14,12 @@ use super::scan_context::ScanContext;
 use super::scan_interval::ScanInterval;
 use crate::accessed::{AccessedBits, Vma};
 
-/// What the program pays for each page whose bit is cleared: its next access walks the page table and sets
-/// the bit again. Measured with pages of 4 KiB in a virtual machine, where it is dearest; a huge page is
-/// counted as the small ones in it.
+/// The cost to the program of each page whose bit is cleared: its next access walks the page table and
+/// sets the bit again. Measured with pages of 4 KiB in a virtual machine, where it is most expensive; a
+/// huge page is counted as the small ones in it.
 const PROGRAM_PAYS: Nanos = Nanos(1_000);
 
-/// Accessed bits by mapping. What they cost the program counts towards the budget.
+/// Accessed bits by mapping. Their cost to the program counts towards the budget.
 #[derive(Debug)]
 pub struct MappingBits {
     bits: AccessedBits,
@@ -26,7 +27,7 @@ pub struct MappingBits {
 }
 
 impl MappingBits {
-    /// A source that may use so many millionths of one processor's time.
+    /// A source that may use this many millionths of one processor's time.
     #[must_use]
     pub fn new(budget_ppm: u64) -> Self {
         let mut bits = AccessedBits::new();
@@ -37,7 +38,7 @@ impl MappingBits {
         }
     }
 
-    /// What it did so far.
+    /// The report of this source so far.
     #[must_use]
     pub const fn report(&self) -> &SourceReport {
         &self.bits.report
@@ -48,8 +49,8 @@ impl MappingBits {
         self.interval.set_budget(budget_ppm);
     }
 
-    /// Opens a window on these processes and adds what was accessed in it. Where the source is too
-    /// dear for its budget, most calls do nothing.
+    /// Opens a window on these processes and adds the accesses in it. Where the source costs more
+    /// than its budget, most calls do nothing.
     pub fn look(
         &mut self,
         look: &ScanContext<'_>,
@@ -77,7 +78,7 @@ impl MappingBits {
         report.usable += taken;
         report.cost += look.clock.busy().saturating_sub(begin);
         report.cost += Nanos(taken.saturating_mul(PROGRAM_PAYS.0));
-        // The window was for as many epochs as were left out.
+        // The window stands for all epochs since the last one.
         let span = Nanos(look.span.0.saturating_mul(u64::from(strides)));
         self.interval.learn(report.cost, span);
     }
@@ -140,7 +141,7 @@ mod tests {
                     std::hint::black_box(sum);
                 }
             });
-            // On a busy machine the other thread may get no time in a window.
+            // On a busy machine the other thread may not run in a window.
             let looks = (0..100).flat_map(|_| look(&mut bits));
             let hit = looks.into_iter().find(|hit| {
                 let range = hit.range;
@@ -159,7 +160,7 @@ mod tests {
 
     #[test]
     fn a_source_without_a_budget_opens_fewer_windows() {
-        // One millionth of a processor: no window is that cheap.
+        // One millionth of a processor: every window costs more.
         let mut bits = MappingBits::new(1);
         let windows = (0..10).filter(|_| !look(&mut bits).is_empty()).count();
         assert!(windows <= 3, "{windows} windows in ten epochs");

@@ -1,9 +1,9 @@
-//! Which processes are watched: those that the settings select, and of these the ones that are
-//! worth their cost by TMP's filter (section III: at least 5 % of a processor or 10 % of memory,
-//! looked at again every second).
+//! Chooses the processes that the daemon watches: the processes that the settings select, and of
+//! these the ones that are worth their cost by TMP's filter (section III: at least 5 % of a
+//! processor or 10 % of memory, evaluated every second).
 //!
-//! TMP mentions a more restrictive mode "to keep overhead stable" without saying how. Ours takes
-//! those that pass both halves of the filter first, and never more than a named number.
+//! TMP mentions a more restrictive mode "to keep overhead stable" without details. Ours prefers the
+//! processes that pass both halves of the filter, and never takes more than a given number.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
@@ -17,31 +17,32 @@ use crate::accessed::is_worth;
 /// Longest name of a program kept, in bytes.
 const NAME_AT_MOST: usize = 64;
 
-/// Which processes are selected. A process is selected by any of the lists; where all are empty
-/// every process is.
+/// The processes selected by the settings. A process is selected by any of the lists; where all are
+/// empty every process is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessSelection {
-    /// These, by number.
+    /// Processes by number.
     pub pids: Vec<u32>,
-    /// Those of these users, by number.
+    /// Processes of these users, by user number.
     pub users: Vec<u32>,
-    /// Those whose program fits one of these patterns: `*` for any text, `/` included. A pattern
+    /// Processes whose program matches one of these patterns: `*` for any text, `/` included. A pattern
     /// without a `/` is compared with the last part of the path and with the kernel's name of the process
     /// (`comm` of proc(5)): Debian's redis-server is a link to redis-check-rdb.
     pub programs: Vec<String>,
-    /// Those in these control groups or below them: `/system.slice/redis.service`.
+    /// Processes in these control groups or below them: `/system.slice/redis.service`.
     pub control_groups: Vec<String>,
-    /// And whatever they start.
+    /// Also the child processes of the selected ones.
     pub children: bool,
 }
 
 /// Which of the selected processes are worth their cost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
-    /// Those with 5 % of a processor or 10 % of memory.
+    /// Processes with 5 % of a processor or 10 % of memory.
     #[default]
     Tmp,
-    /// Those with the most memory among them, at most so many, the ones that pass both halves first.
+    /// Processes with the most memory among them, at most this number, those that pass both halves
+    /// first.
     Strict(usize),
     /// All.
     Off,
@@ -50,7 +51,7 @@ pub enum Filter {
 /// A process as `/proc` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Candidate {
-    /// Its number, and how many programs we have seen it run before this one.
+    /// Its number, and the number of programs that it ran before this one.
     pub process: Process,
     /// The name of its program.
     pub name: String,
@@ -58,11 +59,12 @@ pub struct Candidate {
     pub control_group: String,
     /// Bytes resident.
     pub resident: u64,
-    /// Processor time used since the last look, in millionths of one processor; 0 where it is new.
+    /// Processor time used since the last scan, in millionths of one processor; 0 for a new
+    /// process.
     pub busy_ppm: u64,
 }
 
-/// What is kept of a process between two looks.
+/// The data kept of a process between two scans.
 #[derive(Clone, Debug)]
 struct CandidateState {
     start: u64,
@@ -78,26 +80,26 @@ pub struct Candidates {
     proc_root: PathBuf,
     known: HashMap<u32, CandidateState>,
     looked: Option<Nanos>,
-    /// Images that numbers had which are in use no more, so that a number that is used again does
-    /// not pass for the process before.
+    /// Image numbers of pids that have ended, so that a process with a reused pid is not mistaken
+    /// for the old one.
     images: HashMap<u32, u32>,
 }
 
-/// A process in the course of one look.
+/// A process found by one scan.
 struct Found {
     candidate: Candidate,
     parent: u32,
     user: u32,
     program: PathBuf,
-    /// Processor time since the last look; None where it is new.
+    /// Processor time since the last scan; None for a new process.
     spent_ns: Option<u64>,
 }
 
-/// Most numbers whose images are remembered: more than there are processes by default.
+/// Most pids whose images are remembered: more than the default limit of processes.
 const IMAGES_AT_MOST: usize = 1 << 16;
 
 impl Candidates {
-    /// None known yet; they are found under this directory (`/proc`).
+    /// Starts without any process; they are found under this directory (`/proc`).
     #[must_use]
     pub fn new(proc_root: &Path) -> Self {
         Self {
@@ -108,7 +110,7 @@ impl Candidates {
         }
     }
 
-    /// Looks at all processes and returns those to watch, by number. `own` is never among them.
+    /// Scans all processes and returns those to watch, by number. `own` is never among them.
     pub fn look(
         &mut self,
         selection: &ProcessSelection,
@@ -158,13 +160,13 @@ impl Candidates {
             .collect()
     }
 
-    /// Of how many processes that are there something is kept, and of how many numbers that were.
+    /// The number of processes with kept data, and of remembered pids that have ended.
     #[cfg(test)]
     pub(super) fn kept(&self) -> [usize; 2] {
         [self.known.len(), self.images.len()]
     }
 
-    /// All processes that have memory. One that ends meanwhile is left out.
+    /// All processes that have memory. One that ends during the scan is left out.
     fn found(&mut self, own: u32, span: Option<Nanos>) -> BTreeMap<u32, Found> {
         let entries = fs::read_dir(&self.proc_root)
             .into_iter()
@@ -197,8 +199,8 @@ impl Candidates {
         if stat.resident == 0 {
             return None;
         }
-        // A link that leads nowhere we may go still tells its text; none at all is a thread of the
-        // kernel, or a process that we may not look at.
+        // A link to a path without access can still be read; no link at all means a kernel thread,
+        // or a process that we may not read.
         let program = fs::read_link(directory.join("exe")).unwrap_or_default();
         let cpu_ns = stat.cpu_ns();
         let before = self.known.get(&pid);
@@ -242,7 +244,7 @@ impl Candidates {
     }
 }
 
-/// The numbers of what is selected, children included where they are wanted.
+/// The numbers of the selected processes, children included if the selection asks for them.
 fn selected(found: &BTreeMap<u32, Found>, selection: &ProcessSelection) -> BTreeSet<u32> {
     let everything = selection.pids.is_empty()
         && selection.users.is_empty()
@@ -301,8 +303,8 @@ fn fits_program(pattern: &str, found: &Found) -> bool {
     last.is_some_and(|last| fits(&last.to_string_lossy())) || fits(&found.candidate.name)
 }
 
-/// `*` stands for any text. Goes back to the last `*` only, so the time is at most the product of
-/// the lengths.
+/// `*` matches any text. Backtracks to the last `*` only, so the time is at most the product of the
+/// lengths.
 fn fits(pattern: &[u8], text: &[u8]) -> bool {
     let (mut p, mut t, mut star) = (0, 0, None);
     while t < text.len() {
@@ -333,7 +335,7 @@ fn user(status: &str) -> Option<u32> {
     line.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
-/// What is used of `/proc/pid/stat`.
+/// The fields in use of `/proc/pid/stat`.
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     name: String,
@@ -344,13 +346,13 @@ struct Stat {
 }
 
 impl Stat {
-    /// `4711 (a name) S 1 ...`. The name may hold anything, brackets and line feeds included, so
-    /// it ends at the last bracket.
+    /// Parses `4711 (a name) S 1 ...`. The name may hold any text, brackets and line feeds
+    /// included, so it ends at the last bracket.
     fn parse(text: &str) -> Option<Self> {
         let (before, rest) = text.rsplit_once(')')?;
         let (_, name) = before.split_once('(')?;
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
-        // The numbers of proc_pid_stat(5), which counts the name as the second of all words.
+        // The field numbers of proc_pid_stat(5), where the name is the second field.
         let word = |number: usize| words.get(number - 3)?.parse::<u64>().ok();
         let name = name.chars().filter(|c| !c.is_control());
         Some(Self {

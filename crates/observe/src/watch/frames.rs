@@ -1,6 +1,6 @@
-//! Which frame of memory a page of a process lies in.
+//! Page frame numbers of a process's pages, for the sources of accessed bits that work on frames.
 //!
-//! Frame numbers stand in `/proc/pid/pagemap`, as zeros for whoever lacks `CAP_SYS_ADMIN`.
+//! Frame numbers are in `/proc/pid/pagemap`; they read as zero without `CAP_SYS_ADMIN`.
 //!
 //! Kernel document: `admin-guide/mm/pagemap.rst`.
 
@@ -9,16 +9,16 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Bits of a pagemap entry that hold the frame number, and the one that says that there is one.
+/// Bits of a pagemap entry that hold the frame number, and the present bit.
 const FRAME: u64 = (1 << 55) - 1;
 pub(super) const PRESENT: u64 = 1 << 63;
 
-/// Where a page lies.
+/// The location of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// Nowhere.
+    /// The page is not present.
     Absent,
-    /// The kernel does not say.
+    /// The kernel hides the frame number.
     Hidden,
     /// In the frame with this number.
     Number(u64),
@@ -32,20 +32,21 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Those of a process found under this directory (`/proc`), with pages of so many bytes.
+    /// Opens the pages of a process found under this directory (`/proc`), with pages of this many
+    /// bytes.
     ///
     /// # Errors
-    /// The process is gone, is another user's, or there is no pagemap.
+    /// The process has ended, belongs to another user, or has no pagemap.
     pub(super) fn open(proc_root: &Path, pid: u32, page: u64) -> io::Result<Self> {
         let pagemap = File::open(proc_root.join(pid.to_string()).join("pagemap"))?;
         let page = page.max(1);
         Ok(Self { pagemap, page })
     }
 
-    /// Where the page at an address lies.
+    /// The frame of the page at an address.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub(super) fn of(&self, address: u64) -> io::Result<Frame> {
         let entry = word(&self.pagemap, address / self.page)?;
         Ok(match (entry & PRESENT != 0, entry & FRAME) {
@@ -56,7 +57,7 @@ impl Frames {
     }
 }
 
-/// One word of a file of such words.
+/// Word `number` of a file of 64-bit words.
 pub(super) fn word(file: &File, number: u64) -> io::Result<u64> {
     let mut word = [0; 8];
     let at = number.checked_mul(8).ok_or(io::ErrorKind::InvalidInput)?;

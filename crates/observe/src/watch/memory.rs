@@ -1,10 +1,10 @@
-//! What a process holds: which of its memory may be moved, how much of each unit is resident, and
-//! how much of that is on the fast tier's nodes.
+//! The memory of watched processes: which ranges may be moved, how much of each unit is resident,
+//! and how much of that is on the fast tier's nodes.
 //!
-//! Movable is private anonymous memory: heaps, stacks and other data of one process. Files and
-//! memory that processes share are left out: a page that two processes have is refused by the
-//! kernel, and whose it is nobody can say. Nodes are asked of a few pages a unit, spread over it:
-//! asking for each would cost a program of 4 GiB a third of a second an epoch.
+//! Only private anonymous memory is movable: heaps, stacks and other data of one process. Files and
+//! shared memory are left out: the kernel refuses to move a page of two processes, and it has no
+//! single owner. The nodes of a few pages of each unit are queried, spread over it: querying all
+//! would cost a program of 4 GiB a third of a second an epoch.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -21,16 +21,16 @@ use crate::resident::{PageTables, Span};
 /// Bytes of a huge page of a program's data, on processors with small pages of 4 KiB.
 const HUGE_PAGE: u64 = 2 << 20;
 
-/// Pages of a unit whose nodes are asked for.
+/// Pages of a unit whose nodes are queried.
 const ASKED: u64 = 4;
 
-/// Pages asked for in one call; the kernel looks at them in pieces anyway.
+/// Pages queried in one call; the kernel splits them anyway.
 const CALL: usize = 4096;
 
-/// How the memory of processes is cut and what is fast.
+/// Unit and page size, and the nodes of the fast tier.
 #[derive(Clone, Debug)]
 pub struct NodeLayout {
-    /// Where `proc` is.
+    /// The directory `proc`.
     pub proc_root: PathBuf,
     /// Bytes of a unit, a multiple of the page size.
     pub unit: u64,
@@ -40,15 +40,15 @@ pub struct NodeLayout {
     pub fast: BTreeSet<NodeId>,
 }
 
-/// The resident parts of a process, unit by unit.
+/// The resident pieces of a process, unit by unit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProcessMemory {
     units: Vec<Pieces>,
-    /// Bytes that the process had in all then, by the kernel's own count.
+    /// Resident bytes of the whole process at that time, by the kernel's own count.
     of_process: u64,
 }
 
-/// Resident parts of one unit.
+/// Resident pieces of one unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Pieces {
     start: u64,
@@ -58,8 +58,8 @@ struct Pieces {
 }
 
 impl NodeLayout {
-    /// The resident parts of what a process may have moved, by address. Nothing where it has ended.
-    /// The kernel counts `of_process` bytes resident of it, files and shared memory included.
+    /// The resident pieces of a process's movable memory, by address. Empty where it has ended. The
+    /// kernel counts `of_process` resident bytes, files and shared memory included.
     ///
     /// # Errors
     /// Its mappings or its page tables may not be read.
@@ -77,10 +77,11 @@ impl NodeLayout {
         read().or_else(|error| if_gone(error, ProcessMemory::default()))
     }
 
-    /// What a process holds, each unit once, given what is resident of it. Nothing where it has ended.
+    /// The memory of a process, one entry for each unit, from its resident pieces. Empty where it has
+    /// ended.
     ///
     /// # Errors
-    /// Its nodes may not be asked for.
+    /// Its nodes may not be queried.
     pub fn held(
         &self,
         process: Process,
@@ -108,8 +109,8 @@ impl NodeLayout {
         Ok(held.collect())
     }
 
-    /// Where samples of a process lie now: so many on each address. Nothing is known where it has ended, or its nodes
-    /// may not be asked for. Of very many addresses some stand for all.
+    /// The current placement of samples of a process, as (address, number of samples). Unknown where it has ended, or
+    /// its nodes may not be queried. Of very many addresses a part represents all.
     pub(super) fn placed(&self, pid: u32, samples: &[(u64, u64)]) -> Placed {
         let mut placed = Placed::default();
         if self.fast.is_empty() {
@@ -133,7 +134,7 @@ impl NodeLayout {
         placed
     }
 
-    /// Of each unit, how many of the pages asked for are on fast nodes, and how many on any.
+    /// For each unit, the number of queried pages on fast nodes, and on any node.
     fn fast_shares(&self, pid: u32, pieces: &[Pieces]) -> io::Result<Vec<(u64, u64)>> {
         let mut shares = vec![(0, 0); pieces.len()];
         // A machine with one tier has no node that is faster than another.
@@ -162,13 +163,14 @@ impl NodeLayout {
 }
 
 impl ProcessMemory {
-    /// True where the process, which has so many bytes now, has grown or shrunk by more than an eighth.
+    /// True where the process, which now has this many bytes, has grown or shrunk by more than an
+    /// eighth.
     pub(super) const fn is_old(&self, of_process: u64) -> bool {
         self.of_process.abs_diff(of_process) > self.of_process / 8
     }
 
-    /// Of each unit its range, its resident bytes, and at most `count` of its resident pages, spread
-    /// over them: one in each of `count` equal parts, another in every `turn`.
+    /// For each unit its range, its resident bytes, and at most `count` of its resident pages,
+    /// spread over them: one in each of `count` equal parts, another one in every `turn`.
     pub(super) fn samples(
         &self,
         page: u64,
@@ -185,7 +187,7 @@ impl ProcessMemory {
             let pages = bytes / page;
             let count = count.clamp(1, pages.max(1));
             let at = |part: u64| {
-                // At most a unit's pages times the count.
+                // At most the pages of a unit times the count.
                 let (begin, end) = (part * pages / count, (part + 1) * pages / count);
                 pieces.address((begin + turn % (end - begin).max(1)) * page)
             };
@@ -194,7 +196,7 @@ impl ProcessMemory {
         })
     }
 
-    /// What is resident in these spans, for tests.
+    /// Builds the pieces of these spans, for tests.
     #[cfg(test)]
     pub(super) fn of_spans(spans: &[Span], unit: u64) -> Self {
         Self {
@@ -233,7 +235,7 @@ impl Pieces {
     }
 }
 
-/// What a process that ended meanwhile comes to; other errors stay.
+/// The value for a process that ended meanwhile; other errors stay.
 fn if_gone<T>(error: io::Error, nothing: T) -> io::Result<T> {
     const ESRCH: i32 = 3;
     let gone = error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(ESRCH);
@@ -271,8 +273,8 @@ fn mark_huge(units: &mut [Pieces], huge: &[Span]) {
     }
 }
 
-/// The mappings of private anonymous memory in the text of `maps`, as the kernel sorts them. Lines
-/// that make no sense, or overlap those before, are skipped.
+/// The mappings of private anonymous memory in the text of `maps`, in the kernel's order. Malformed
+/// lines, and ranges that overlap earlier ones, are skipped.
 fn movable(maps: &str) -> Vec<Span> {
     let mut end = 0;
     let mut ranges = Vec::new();
@@ -302,8 +304,8 @@ fn movable_line(line: &str) -> Option<Span> {
     (is_data && range.start < range.end).then_some(range)
 }
 
-/// The fast tier's bytes that watched processes may use: what they have there now and what is free
-/// there beside a reserve, but no more than `limit`.
+/// The fast tier's bytes that watched processes may use: their bytes there now and the free bytes
+/// beyond a reserve, but no more than `limit`.
 #[must_use]
 pub fn capacity(root: &Path, fast: &BTreeSet<NodeId>, held: Bytes, limit: Bytes) -> Bytes {
     let mut room = 0_u64;
@@ -311,14 +313,14 @@ pub fn capacity(root: &Path, fast: &BTreeSet<NodeId>, held: Bytes, limit: Bytes)
         let path = root.join(format!("sys/devices/system/node/node{node}/meminfo"));
         let total = isotherm_topology::meminfo::total_bytes(&path).unwrap_or(0);
         let free = isotherm_topology::meminfo::available_bytes(&path).unwrap_or(0);
-        // The kernel and new pages of programs need room too: a node that is filled to the last
-        // page makes the kernel move pages out as we move them in.
+        // The kernel and new pages of programs need room too: on a node filled to the last page,
+        // the kernel reclaims pages while we move others in.
         room = room.saturating_add(free.saturating_sub(total / RESERVE));
     }
     limit.min(Bytes(held.0.saturating_add(room)))
 }
 
-/// One part in so many of a fast node is left free.
+/// The divisor of the reserve: this fraction of a fast node is left free.
 const RESERVE: u64 = 32;
 
 #[cfg(test)]
@@ -345,7 +347,7 @@ mod tests {
     fn samples_count_by_the_node_that_has_their_page() {
         let data = vec![1_u8; 8 * 4096];
         let at = data.as_ptr() as u64 + 4096;
-        // Of a page that is not there nothing is known.
+        // An absent page has no node.
         let samples = [(at, 3), (at + 4096, 2), (4096, 9)];
         let pid = std::process::id();
         let placed = |fast: &[u32]| {

@@ -1,22 +1,22 @@
-//! Watching processes from outside, without their help: what the daemon sees.
+//! Watches processes from outside, without their help, for the daemon.
 //!
 //! ```text
-//! candidates   every second: which processes there are, and which are worth it (TMP's filter)
-//! memory       what they hold: mappings, resident pages, the nodes these lie on
-//! bit_source   accessed bits by damon (regions) or page_idle (pages), whichever was asked for
-//! look         what those need to know to look
-//! bits         the rest of them: clear_refs and smaps (whole mappings)
-//! frames       where pages lie, for the sources that see frames
+//! candidates   every second: the running processes, and those worth watching (TMP's filter)
+//! memory       their memory: mappings, resident pages, and the nodes of these
+//! bit_source   accessed bits by damon (regions) or page_idle (pages), as configured
+//! scan_context the input of one scan by those two
+//! bits         accessed bits of the other processes: clear_refs and smaps (whole mappings)
+//! frames       page frame numbers, for the sources that work on frames
 //! samples      timer or PMU samples with data addresses, of all processes or of each
-//! sample_nodes on which memory node those lie that tell a physical address
-//! cost         what a source may use, and how it is slowed where it uses more
-//! rest         the counter that lets a kind of source rest, by the rule of 20 %
-//! watcher      joins all of it into an Observation an epoch
+//! sample_nodes the memory node of samples with a physical address
+//! scan_interval  the budget of a source, and its slowdown beyond that
+//! source_throttle  the counter that switches a kind of source off, by the rule of 20 %
+//! watcher      joins all sources into an Observation an epoch
 //! ```
 //!
-//! A process that ends in the middle of anything is not an error: what was learnt of it so far is
-//! dropped. Files of other users are never opened: of a process only what the kernel writes under
-//! `/proc` is read, and its code is read from its memory, not from the path that it names.
+//! A process may end at any time, which is not an error: its data so far is dropped. Files of other
+//! users are never opened: only `/proc` of a process is read, and its code is read from its memory,
+//! not from the path that it names.
 
 pub mod bit_source;
 pub mod bits;

@@ -1,16 +1,17 @@
-//! Accessed bits of single pages: the kernel's bitmap of idle pages.
+//! Accessed bits of single pages, a source of the watcher: the kernel's bitmap of idle pages.
 //!
-//! A window is: mark pages idle, wait, and look which are idle no more. The kernel looks at the page
-//! tables of whoever maps a page and clears the bits there, about a microsecond a page, so only a few
-//! pages of each unit are asked for, others in every window; what they say stands for the unit.
+//! A window marks pages idle, waits, and reads which pages are no longer idle. The kernel checks the
+//! page tables of all processes that map a page and clears the bits there, about a microsecond a
+//! page, so only a few pages of each unit are marked, others in every window; they represent the
+//! unit.
 //!
 //! ```text
 //! unit, 512 pages     | . . x . . . x . . . x . . . x . |   four of them are marked
-//! after the window      idle    not      not     idle       so 256 pages were accessed
+//! after the window      idle    not      not     idle       result: 256 accessed pages
 //! ```
 //!
-//! The bitmap is by page frame (`frames`). A huge page has one bit, that of its first frame; and pages that are on no list of
-//! the kernel's cannot be marked. Both are told by `/proc/kpageflags`.
+//! The bitmap is by page frame (`frames`). A huge page has one bit, that of its first frame; and pages that are on no
+//! LRU list of the kernel cannot be marked. `/proc/kpageflags` shows both.
 //!
 //! Kernel document: `admin-guide/mm/idle_page_tracking.rst`.
 
@@ -33,10 +34,10 @@ use crate::accessed::{WINDOW, next_window};
 use crate::perf_source::empty_report;
 use isotherm_model::port::Clock;
 
-/// Where the bitmap is, below the root.
+/// The path of the bitmap, below the root.
 pub(crate) const BITMAP: &str = "sys/kernel/mm/page_idle/bitmap";
 
-/// What a kernel needs to have it.
+/// The requirements of the bitmap.
 pub(crate) const REMEDY: &str = "a kernel with CONFIG_IDLE_PAGE_TRACKING (Debian's have it off), and the \
                                  rights of root with CAP_SYS_ADMIN";
 
@@ -46,14 +47,15 @@ const PAGES: u64 = 8;
 /// Frames in one word of the bitmap.
 const WORD: u64 = 64;
 
-/// Bits of a frame's flags: it is on a list, and it is a part of a huge page that is not the first.
+/// Flag bits of a frame: it is on an LRU list, and it is a part of a huge page other than the
+/// first.
 const LISTED: u64 = 1 << 5;
 const TAIL: u64 = 1 << 16;
 
-/// Frames of the biggest huge page that is looked through for its first one: 2 MiB of pages of 4 KiB.
+/// Frames of the largest huge page that is searched for its first frame: 2 MiB of pages of 4 KiB.
 const HUGE: u64 = 512;
 
-/// The source.
+/// The source of accessed bits by page.
 #[derive(Debug)]
 pub struct PageIdle {
     bitmap: File,
@@ -64,21 +66,21 @@ pub struct PageIdle {
     report: SourceReport,
 }
 
-/// A part of a process's memory and the frames that stand for it.
+/// A part of a process's memory and the frames that represent it.
 struct MarkedPage {
     process: Process,
     range: AddressRange,
-    /// Pages of it that are resident.
+    /// Resident pages of this part.
     pages: u64,
     frames: Vec<u64>,
 }
 
 impl PageIdle {
-    /// Opens the bitmap below this root, for a source that may use so many millionths of one
+    /// Opens the bitmap below this root, for a source that may use this many millionths of one
     /// processor's time.
     ///
     /// # Errors
-    /// In words, with what would help: the kernel has none, or it may not be written.
+    /// A message with the remedy: the kernel has no bitmap, or it may not be written.
     pub fn open(root: &Path, budget_ppm: u64) -> Result<Self, String> {
         let refused = |name: &str, error: io::Error| {
             let path = root.join(name);
@@ -101,7 +103,7 @@ impl PageIdle {
         })
     }
 
-    /// What it did so far.
+    /// The report of this source so far.
     #[must_use]
     pub const fn report(&self) -> &SourceReport {
         &self.report
@@ -112,8 +114,8 @@ impl PageIdle {
         self.interval.set_budget(budget_ppm);
     }
 
-    /// Opens a window on what these processes have resident and adds what was accessed in it. Where
-    /// the source is too dear for its budget, most calls do nothing.
+    /// Opens a window on the resident memory of these processes and adds the accesses. Where the
+    /// source costs more than its budget, most calls do nothing.
     pub fn look(&mut self, look: &ScanContext<'_>, sightings: &mut Vec<AccessReport>) {
         let Some(strides) = self.interval.due() else {
             return;
@@ -122,7 +124,7 @@ impl PageIdle {
         self.windows = self.windows.wrapping_add(1);
         let mut asked = Vec::new();
         for (process, resident) in look.resident {
-            // One that has ended is no failure; what else is wrong is wrong for all.
+            // A process that has ended is no failure; any other error applies to all.
             match self.frames(look.proc_root, *process, resident, look.page) {
                 Ok(parts) => asked.extend(parts),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -137,7 +139,7 @@ impl PageIdle {
         self.interval.learn(self.report.cost, span);
     }
 
-    /// Marks, waits and looks.
+    /// Marks pages, waits, and reads the bits.
     fn window(
         &mut self,
         clock: &dyn Clock,
@@ -152,7 +154,7 @@ impl PageIdle {
             return Ok(());
         }
         for (word, bits) in &words {
-            // Bits that are 0 change nothing.
+            // Bits that are 0 have no effect.
             self.bitmap.write_all_at(&bits.to_ne_bytes(), word * 8)?;
         }
         clock.sleep(self.window);
@@ -186,7 +188,7 @@ impl PageIdle {
         Ok(())
     }
 
-    /// Frames that stand for each unit of a process.
+    /// Frames that represent each unit of a process.
     fn frames(
         &mut self,
         proc_root: &Path,
@@ -219,7 +221,7 @@ impl PageIdle {
         Ok(parts)
     }
 
-    /// The frame whose bit tells of this one; None where it cannot be marked now.
+    /// The frame whose bit covers this one; None where it cannot be marked now.
     fn markable(&self, frame: u64) -> io::Result<Option<u64>> {
         let mut flags = word(&self.flags, frame)?;
         let mut first = frame;

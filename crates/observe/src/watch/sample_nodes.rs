@@ -1,14 +1,14 @@
-//! Which memory node the data of samples lies on, where they tell its physical address.
+//! Counts samples by the memory node of their data, for samples with a physical address.
 //!
-//! sysfs names the blocks of memory that a node has, all of one size; anybody may read that.
+//! sysfs names the memory blocks of each node, all of one size; every user may read that.
 //!
 //! ```text
 //! sys/devices/system/memory/block_size_bytes   8000000 (hexadecimal)
 //! sys/devices/system/node/node1/memory34       so node 1 has 0x110000000 to 0x117ffffff
 //! ```
 //!
-//! A block on the border of two nodes stands below both, and what lies in it counts as that of a node that
-//! is not known.
+//! A block on the border of two nodes is listed below both, and its samples count as those of an unknown
+//! node.
 //!
 //! Kernel documents: `admin-guide/mm/memory-hotplug.rst`, `ABI/testing/sysfs-devices-memory`.
 
@@ -22,22 +22,22 @@ use isotherm_model::watch::AccessReport;
 #[derive(Debug)]
 pub(super) struct SampleNodes {
     root: PathBuf,
-    /// Read when the first sample asks for it, because most machines tell no physical address.
+    /// Read at the first sample with a physical address, because most machines have none.
     blocks: Option<Blocks>,
     samples: BTreeMap<Option<NodeId>, u64>,
 }
 
-/// Where the memory of nodes lies.
+/// The memory blocks of the nodes.
 #[derive(Debug, Default)]
 struct Blocks {
-    /// Bytes of a block; 0 where the kernel does not say.
+    /// Bytes of a block; 0 where the kernel reports none.
     bytes: u64,
-    /// The node of each block, by its number; none where there are two.
+    /// The node of each block, by its number; None where there are two.
     nodes: BTreeMap<u64, Option<NodeId>>,
 }
 
 impl SampleNodes {
-    /// Those of the machine whose file system is mounted at `root`.
+    /// Counters for the machine whose file system is mounted at `root`.
     pub(super) fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
@@ -46,14 +46,14 @@ impl SampleNodes {
         }
     }
 
-    /// Counts those that tell a physical address, and hands over the node of each.
+    /// Counts the samples with a physical address, and passes on the node of each.
     pub(super) fn count<'a>(
         &mut self,
         sightings: &'a [AccessReport],
         mut take: impl FnMut(&'a AccessReport, Option<NodeId>),
     ) {
-        // Memory may have been added since the nodes were read, but asking again for each address
-        // that none of them has would be dear.
+        // Memory may have been added since the nodes were read, but reading again for each unknown
+        // address would be expensive.
         let mut may_read = true;
         for sighting in sightings {
             let Some(address) = sighting.physical else {
@@ -74,14 +74,14 @@ impl SampleNodes {
         }
     }
 
-    /// How many fell on each node; none stands for memory of which it is not known.
+    /// Samples by node; None stands for memory of an unknown node.
     pub(super) const fn samples(&self) -> &BTreeMap<Option<NodeId>, u64> {
         &self.samples
     }
 }
 
 impl Blocks {
-    /// Nothing where the kernel tells of no blocks (`CONFIG_MEMORY_HOTPLUG`).
+    /// Empty where the kernel has no memory blocks (`CONFIG_MEMORY_HOTPLUG`).
     fn read(root: &Path) -> Self {
         let system = root.join("sys/devices/system");
         let size = std::fs::read_to_string(system.join("memory/block_size_bytes"));
@@ -105,7 +105,7 @@ impl Blocks {
         blocks
     }
 
-    /// The node of an address, none of two; None where no block has it.
+    /// The node of an address, inner None on a border of two; None where no block has it.
     fn node(&self, address: u64) -> Option<Option<NodeId>> {
         let number = address.checked_div(self.bytes)?;
         self.nodes.get(&number).copied()
@@ -190,7 +190,7 @@ mod tests {
             [(None, 3), (Some(0), 6), (Some(2), 10)],
             "those without a physical address do not count"
         );
-        // Memory that nobody knew of, and then is added.
+        // Memory that is unknown, and then is added.
         let added = [sample(Some(40 * BLOCK), 1), sample(Some(u64::MAX), 1)];
         nodes.count(&added, |_, _| {});
         assert_eq!(counted(&nodes)[0], (None, 5));

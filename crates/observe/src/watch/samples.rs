@@ -1,9 +1,9 @@
-//! Trace samples of processes that run already: of all at once where the kernel allows that, else
-//! of each thread of the watched ones.
+//! Samples of running processes for the watcher: of all processes at once where the kernel allows
+//! that, else of each thread of the watched ones.
 //!
-//! Of all at once is one event a processor, whatever runs: `CAP_PERFMON`, or
-//! `kernel.perf_event_paranoid` of 0 or less. Else an event a thread and processor is opened on
-//! processes of the same user; threads that are started later inherit them.
+//! Sampling all at once needs one event a processor, and `CAP_PERFMON` or
+//! `kernel.perf_event_paranoid` of 0 or less. Otherwise one event for each thread and processor is
+//! opened on processes of the same user; threads started later inherit them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -24,68 +24,70 @@ use isotherm_model::port::Clock;
 use isotherm_symbols::code::Code;
 use isotherm_symbols::decode::Architecture;
 
-/// Events that may be open where each thread has its own: descriptors and rings are not free.
+/// Most open events where each thread has its own: each costs a descriptor and a ring.
 const EVENTS_AT_MOST: usize = 512;
 
-/// Processor time of watched programs after which a source without a sample is not just slow.
+/// Processor time of watched programs after which a source without samples is broken, not slow.
 const LONG_ENOUGH: Nanos = Nanos(2_000_000_000);
 
-/// How long this thread is watched each time for what samples take of it: a thousandth of a second's time. At 340
-/// samples a second every third time sees one.
+/// How long this thread is sampled at a time to measure the cost of a sample: a thousandth of a second's time. At
+/// 340 samples a second every third measurement has a sample.
 const OWN: Nanos = Nanos(1_000_000);
 
-/// Distinct addresses kept in an epoch; more samples than that are not taken in one.
+/// Most distinct addresses of an epoch; further samples are dropped.
 const ADDRESSES_AT_MOST: usize = 1 << 20;
 
-/// Samples a second and processor for which the ring of a PMU is sized: what one in 262,144 operations come to.
+/// Samples a second and processor for which the ring of a PMU is sized: the result of a period of 262,144
+/// operations.
 const PMU_HZ: u32 = 10_000;
 
-/// The most samples of the timer a second and processor: one takes a processor up to 30 us.
+/// The highest rate of timer samples a second and processor: one takes a processor up to 30 us.
 pub const TIMER_HZ_MAX: u32 = 20_000;
 
-/// The fewest where the daemon's own cost would allow fewer still: a thousandth of a program's time where one takes 50 us.
+/// The lowest rate, even where the daemon's own cost allows fewer: a thousandth of a program's time if a sample takes
+/// 50 us.
 pub const TIMER_HZ_LEAST: u32 = 20;
 
-/// How often is sampled, at most.
+/// Upper limits of the sample rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleRate {
-    /// Samples of the timer a second and processor.
+    /// Timer samples a second and processor.
     pub timer_hz: u32,
-    /// Samples of a PMU for each that it takes by default, such as one in 262,144 operations: TMP has 1
-    /// and 4. A power of two.
+    /// PMU samples for each one of the default period, such as 262,144 operations: TMP has 1 and 4. A
+    /// power of two.
     pub pmu: u32,
 }
 
-/// What one sample stands for.
+/// The weight of one sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SampleWorth {
-    /// This time of the program.
+    /// Time of the program.
     Time(Nanos),
-    /// So many accesses of its kind.
+    /// Accesses of the sampled kind.
     Accesses(u64),
 }
 
-/// The source.
+/// The source of samples.
 pub struct Samples {
     source: SampleSource,
     root: PathBuf,
     rate: SampleRate,
     cpus: Vec<u32>,
     code: Code,
-    /// All processes at once.
+    /// The event on all processes at once.
     all: Option<PerfSource>,
-    /// Each thread by number.
+    /// The events on each thread, by thread number.
     threads: BTreeMap<u32, PerfSource>,
     interval: ScanInterval,
     report: SourceReport,
-    /// What sources that were closed have told, so that sums never go back.
+    /// The report of closed events, so that sums never decrease.
     closed: SourceReport,
     closed_by_cpu: Vec<u64>,
-    /// Processor time of the watched processes since the beginning.
+    /// Processor time of the watched processes since the start.
     watched: Nanos,
-    /// The process that each thread's source belongs to.
+    /// The process of each thread's source.
     owners: HashMap<u32, Process>,
-    /// This thread, where it is not among all processes: what its samples take stands for what others' do.
+    /// This thread, where it is not among all processes: the cost of its samples represents the others.
     own: Option<PerfSource>,
     price: SamplePrice,
 }
@@ -99,8 +101,8 @@ impl std::fmt::Debug for Samples {
 }
 
 impl Samples {
-    /// Samples of this source, at most at this rate, for so many millionths of one processor's time. None
-    /// where the source is not one of perf's.
+    /// Samples of this source, at most at this rate, for this many millionths of one processor's time.
+    /// None for sources that are not perf's.
     #[must_use]
     pub fn open(
         source: SampleSource,
@@ -136,7 +138,7 @@ impl Samples {
     }
 
     fn attach_to_all(&mut self) {
-        // What SPE writes does not say whose it is; only that of a thread's own event is known.
+        // SPE records do not name their process; it is known only for an event of a single thread.
         if self.source == SampleSource::Spe {
             return;
         }
@@ -147,18 +149,18 @@ impl Samples {
         self.own = is_apart.then(|| self.attach(THIS_THREAD));
     }
 
-    /// Takes this for what a sample of the timer takes of a program until enough of them were seen.
+    /// Sets the cost of a timer sample until enough were measured.
     pub fn guess_price(&mut self, guess: Nanos) {
         self.price = SamplePrice::new(guess);
     }
 
-    /// What a sample of the timer takes of a program; None where the source is another.
+    /// The cost of a timer sample to a program; None where the source is another.
     #[must_use]
     pub fn price(&self) -> Option<Nanos> {
         (self.source == SampleSource::Timer).then(|| self.price.get())
     }
 
-    /// Lets samples of the timer interrupt this thread for a moment, and learns from those that do what one takes.
+    /// Lets timer samples interrupt this thread for a moment, and measures their cost.
     #[must_use]
     pub fn watch_own(&self, clock: &dyn Clock) -> Gaps {
         match self.source {
@@ -167,7 +169,7 @@ impl Samples {
         }
     }
 
-    /// What it did so far.
+    /// The report of this source so far.
     #[must_use]
     pub fn report(&self) -> SourceReport {
         let mut report = self.report.clone();
@@ -180,7 +182,7 @@ impl Samples {
         report
     }
 
-    /// The test of itself: samples must come where programs work, and tell of memory.
+    /// The self-test: samples must come where programs work, and have data addresses.
     fn silence(&self) -> String {
         let mut open = self.attached().peekable();
         if open.peek().is_none() {
@@ -199,7 +201,8 @@ impl Samples {
         }
     }
 
-    /// Samples by processor, by its number, those of other processes included: which of them deliver.
+    /// Samples by processor number, those of other processes included: shows which processors
+    /// deliver.
     #[must_use]
     pub fn by_cpu(&self) -> Vec<u64> {
         let mut sums = self.closed_by_cpu.clone();
@@ -213,7 +216,7 @@ impl Samples {
         self.all.iter().chain(self.threads.values())
     }
 
-    /// Bytes of all rings, which are the kernel's memory on our behalf.
+    /// Bytes of all rings, which are kernel memory charged to us.
     #[must_use]
     pub fn ring_bytes(&self) -> u64 {
         self.attached()
@@ -221,7 +224,7 @@ impl Samples {
             .sum()
     }
 
-    /// What a sample stands for now: one in so many operations is as many of its kind.
+    /// The current weight of a sample: at a period of N operations it is N accesses.
     #[must_use]
     pub fn worth(&self) -> SampleWorth {
         match self.source.event(&self.root, self.hz()) {
@@ -232,20 +235,20 @@ impl Samples {
         }
     }
 
-    /// Samples of the timer a second and processor. However much the daemon spends on them, there are a few: most of that
-    /// is spent for each look and not for each sample, and a hit rate of three samples says nothing.
+    /// Timer samples a second and processor. A few are always taken, whatever their cost to the daemon: most of that is
+    /// spent for each scan and not for each sample, and a hit rate of three samples is meaningless.
     fn hz(&self) -> u32 {
         let least = self.rate.timer_hz.min(TIMER_HZ_LEAST);
         (self.rate.timer_hz / self.interval.get()).max(least)
     }
 
-    /// The period of a PMU's event that has this one by default.
+    /// The period of a PMU's event whose default period is given.
     fn given_period(&self, default: u64) -> u64 {
         let slowed = default.saturating_mul(self.interval.get().into());
         (slowed / u64::from(self.rate.pmu)).max(1)
     }
 
-    /// Changes how often the timer samples, at most.
+    /// Changes the upper limit of the timer's rate.
     pub fn set_timer_hz(&mut self, hz: u32) {
         let hz = timer_hz(hz);
         if std::mem::replace(&mut self.rate.timer_hz, hz) != hz {
@@ -253,7 +256,7 @@ impl Samples {
         }
     }
 
-    /// Samples of the timer a second and processor; None where the source is another.
+    /// Timer samples a second and processor; None where the source is another.
     #[must_use]
     pub fn of_timer(&self) -> Option<u32> {
         (self.source == SampleSource::Timer).then(|| self.hz())
@@ -275,7 +278,7 @@ impl Samples {
                 let slowed = |event: PerfEventAttributes| PerfEventAttributes {
                     period: match addressing {
                         Addressing::Decoded => event.period,
-                        // The timer has its rate; other events are slowed by the same measure.
+                        // The timer has its rate; other events are slowed by the same factor.
                         Addressing::Given => self.given_period(event.period),
                     },
                     // Forks and mappings of all processes would cost more than the samples, and paths
@@ -344,8 +347,8 @@ impl Samples {
         self.root.join(format!("proc/{pid}/task/{thread}")).exists()
     }
 
-    /// Adds what the watched processes accessed since the last call, and adapts to what that cost. `span`
-    /// is the time since then, and `watched` the processor time that they used of it.
+    /// Adds the accesses of the watched processes since the last call, and adapts to their cost. `span`
+    /// is the time since then, and `watched` their processor time within it.
     pub fn look(
         &mut self,
         clock: &dyn Clock,
@@ -361,8 +364,8 @@ impl Samples {
         }
     }
 
-    /// Adds what the watched processes accessed since samples were gathered last; `gaps` are those of this thread, to
-    /// learn what samples take.
+    /// Adds the accesses of the watched processes since samples were last gathered; `gaps` are those of this thread,
+    /// to measure the cost of samples.
     pub fn gather(
         &mut self,
         clock: &dyn Clock,
@@ -401,7 +404,7 @@ impl Samples {
         for source in attached.chain(&mut self.own) {
             source.drain(0, &mut take);
         }
-        // It may run another program, or other code in its place, when it is looked at next.
+        // The process may have other code by the next scan.
         for pid in by_pid.keys() {
             self.code.forget(*pid);
         }
@@ -432,7 +435,7 @@ impl Samples {
         add(&mut self.closed_by_cpu, source.by_cpu());
     }
 
-    /// Opens everything anew at another rate.
+    /// Closes all events and opens them at another rate.
     fn open_again(&mut self) {
         self.own = None;
         let sources = self.all.take().into_iter();
@@ -446,27 +449,27 @@ impl Samples {
     }
 }
 
-/// The rate nearest to this one at which the timer can sample.
+/// The nearest rate at which the timer can sample.
 fn timer_hz(hz: u32) -> u32 {
     hz.clamp(1, TIMER_HZ_MAX)
 }
 
-/// Bytes of a ring that is read about once a second, into which so many samples come: those of a second and a
-/// quarter fit.
+/// Bytes of a ring that is read about once a second and receives this many samples a second: it holds those
+/// of a second and a quarter.
 fn ring_bytes(event: &PerfEventAttributes, samples: u32) -> usize {
     let wanted = event.layout().sample_bytes() * (samples + samples / 4) as usize;
     wanted.clamp(64 << 10, 1 << 20)
 }
 
-/// An access: whose, to which address, and to which physical one where that is known.
+/// An access: its process, its address, and its physical address where known.
 type Access = (Process, u64, Option<u64>);
 
-/// How often what was accessed.
+/// Number of accesses by process and address.
 #[derive(Debug, Default)]
 struct Accesses(BTreeMap<Access, u64>);
 
 impl Accesses {
-    /// Counts one; false where there are too many different ones.
+    /// Counts one; false where there are too many distinct ones.
     fn add(&mut self, access: Access) -> bool {
         let has_room = self.0.len() < ADDRESSES_AT_MOST;
         if has_room {

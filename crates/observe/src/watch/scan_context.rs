@@ -1,4 +1,4 @@
-//! What a source of accessed bits needs to know to look.
+//! The input of one scan by a source of accessed bits.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,17 +9,17 @@ use isotherm_model::units::Nanos;
 use super::memory::ProcessMemory;
 use isotherm_model::port::Clock;
 
-/// One look at the processes that are watched.
+/// One scan of the watched processes.
 #[derive(Clone, Copy)]
 pub struct ScanContext<'a> {
-    /// Time, and what the looking costs.
+    /// Time, and the cost of the scan.
     pub clock: &'a dyn Clock,
-    /// Where `proc` is.
+    /// The directory `proc`.
     pub proc_root: &'a Path,
-    /// What is resident of each process.
+    /// The resident memory of each process.
     pub resident: &'a BTreeMap<Process, ProcessMemory>,
     /// Bytes of a page.
     pub page: u64,
-    /// Time since the last look.
+    /// Time since the last scan.
     pub span: Nanos,
 }

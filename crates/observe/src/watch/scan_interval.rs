@@ -1,21 +1,22 @@
-//! What a source may use of the machine, and how it is slowed where it uses more.
+//! Keeps a source of the watcher within its budget: a source that costs more is slowed.
 //!
-//! A source has a *interval*: 1 at full speed, 2 at half, and so on. After each epoch its cost is
-//! compared with its part of the budget; it is slowed at once and let on only when it would keep
-//! to the budget at twice its speed, so that it does not swing.
+//! A source has an *interval*: 1 at full speed, 2 at half, and so on. After each epoch its cost is
+//! compared with its part of the budget. An excess slows it at once; it speeds up only when twice
+//! its speed would keep to the budget, so that it does not oscillate.
 //!
-//! What samples take of the programs is not seen by what the source uses: it bounds their rate.
+//! The cost of samples to the programs is not part of the source's own cost: it limits the sample
+//! rate.
 
 use isotherm_model::units::Nanos;
 
-/// The largest interval: a source that is still too dear at a 64th of its speed stays there.
+/// The largest interval: a source that is too expensive even at a 64th of its speed stays there.
 const SLOWEST: u32 = 64;
 
 /// The interval of one source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanInterval {
     interval: u32,
-    /// Epochs since the source was due.
+    /// Epochs since the source last ran.
     turn: u32,
     /// Part of one processor's time that the source may use, in millionths.
     budget_ppm: u64,
@@ -23,7 +24,7 @@ pub struct ScanInterval {
 }
 
 impl ScanInterval {
-    /// Full speed, with so many millionths of one processor's time (10,000 are 1 %).
+    /// Full speed, with this many millionths of one processor's time (10,000 are 1 %).
     #[must_use]
     pub const fn new(budget_ppm: u64) -> Self {
         Self {
@@ -40,8 +41,8 @@ impl ScanInterval {
         self.interval
     }
 
-    /// Counts an epoch in which the source could look. Returns how many it looks for where that is
-    /// due, at least 1.
+    /// Counts an epoch in which the source could run. Where it is due, returns the number of epochs
+    /// that the run stands for, at least 1.
     pub fn due(&mut self) -> Option<u32> {
         self.turn += 1;
         (self.turn >= self.interval).then(|| std::mem::take(&mut self.turn))
@@ -52,8 +53,8 @@ impl ScanInterval {
         self.budget_ppm = budget_ppm;
     }
 
-    /// Learns what the source has used since it began, and over how long the last part was. Returns
-    /// true where the interval changed.
+    /// Takes the total cost of the source, and the length of the last part. Returns true where the
+    /// interval changed.
     pub fn learn(&mut self, spent: Nanos, span: Nanos) -> bool {
         let used = spent.saturating_sub(std::mem::replace(&mut self.spent, spent));
         // Parts per million of a span: both factors are below 2^64, so the product fits 128 bits.
@@ -68,8 +69,8 @@ impl ScanInterval {
     }
 }
 
-/// Samples a second that take so many millionths of a processor's time at most where each takes `price`; at
-/// least 1. A price that is not known, or too small to be seen, bounds nothing.
+/// Samples a second that take at most this many millionths of a processor's time where each takes `price`;
+/// at least 1. An unknown price, or one too small to measure, sets no limit.
 #[must_use]
 pub fn affordable_hz(budget_ppm: u64, price: Option<Nanos>) -> u32 {
     let nanos_a_second = budget_ppm.saturating_mul(1_000);

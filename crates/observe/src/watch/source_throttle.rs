@@ -1,4 +1,4 @@
-//! The counter that lets a kind of source rest, read once an epoch.
+//! The counter that throttles a kind of source, which the watcher reads once an epoch.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use isotherm_sys::perf::PerfCounter;
 use crate::counter_throttle::CounterThrottle;
 use crate::counters::{CounterChoice, CounterEvent, choose};
 
-/// What a kind of source rests by.
+/// A kind of source and its counter.
 #[derive(Debug)]
 pub(super) struct SourceThrottle {
     evidence: SourceKind,
@@ -17,21 +17,21 @@ pub(super) struct SourceThrottle {
     rests: bool,
 }
 
-/// What a kind of source rests by, for people.
+/// The state of a throttle, for the daemon's status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ThrottleStatus {
-    /// Which kind.
+    /// The kind of source.
     pub evidence: SourceKind,
-    /// What is counted; None where nothing can be, and the source never rests.
+    /// The counter; None where nothing can be counted, and the source never rests.
     pub counter: Option<&'static str>,
-    /// Why nothing better is counted, and what would bring it; empty where this is the best.
+    /// Why no better counter was chosen, and what would enable it; empty where this is the best.
     pub why: String,
-    /// The source rests now.
+    /// The source is off now.
     pub rests: bool,
 }
 
 impl SourceThrottle {
-    /// By the best counter of the machine below this root.
+    /// Opens the best counter of the machine below this root.
     pub(super) fn open(evidence: SourceKind, root: &Path) -> Self {
         Self {
             evidence,
@@ -46,8 +46,8 @@ impl SourceThrottle {
         self.choice.counting.is_none()
     }
 
-    /// Ends an epoch: true where little was counted in it, and the source is to rest. A counter that
-    /// cannot be read any more lets nothing rest.
+    /// Ends an epoch: true where the count was low, and the source should be off. A counter that can
+    /// no longer be read leaves the source on.
     pub(super) fn rests(&mut self) -> bool {
         let counting = self.choice.counting.as_mut();
         let count = counting.and_then(|(_, counting)| counting.value().ok());
@@ -55,7 +55,7 @@ impl SourceThrottle {
         self.rests
     }
 
-    /// As it is now.
+    /// The current state.
     pub(super) fn throttle(&self) -> ThrottleStatus {
         let counter = self.choice.counting.as_ref();
         ThrottleStatus {

@@ -1,4 +1,4 @@
-//! Everything that is seen of watched processes, joined into one observation an epoch.
+//! The daemon's watcher: joins all sources into one observation of the watched processes an epoch.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -25,34 +25,34 @@ use crate::sample_cost::Gaps;
 use crate::source::SampleSource;
 use isotherm_model::port::Clock;
 
-/// How to watch.
+/// The configuration of a watcher.
 #[derive(Clone, Debug)]
 pub struct WatcherConfig {
-    /// Root of the file system in which `proc` and `sys` lie.
+    /// Root of the file system that holds `proc` and `sys`.
     pub root: PathBuf,
-    /// A directory that only we may write and that outlives us, for what the next one must know of
-    /// one that was killed; None where nothing is to be known.
+    /// A directory that only we may write and that outlives us: it records what the next watcher
+    /// needs if we are killed; None for no record.
     pub state: Option<PathBuf>,
-    /// Which processes.
+    /// The processes that may be watched.
     pub selection: ProcessSelection,
-    /// Which of them are worth it.
+    /// The filter of processes that are worth their cost.
     pub filter: Filter,
     /// Bytes of a unit.
     pub unit: Bytes,
-    /// Nodes of the fast tier; none where nothing is faster than anything.
+    /// Nodes of the fast tier; empty on a machine with one tier.
     pub fast: BTreeSet<NodeId>,
     /// The most of the fast tier that may be used.
     pub fast_limit: Bytes,
-    /// Where accessed bits come from.
+    /// The source of accessed bits.
     pub bits: AccessedBitSource,
-    /// Where samples come from; None for nowhere.
+    /// The source of samples; None for no samples.
     pub samples: Option<SampleSource>,
-    /// How often is sampled, at most.
+    /// Upper limits of the sample rate.
     pub sample_rate: SampleRate,
-    /// A first guess at what a sample of the timer takes of the program that it interrupts; None for the usual one.
+    /// A first guess at the time that one timer sample takes of the interrupted program; None for the default.
     pub sample_price: Option<Nanos>,
-    /// What watching may cost, in millionths of one processor for each processor that the watched
-    /// processes use.
+    /// The cost limit of watching, in millionths of one processor for each processor that the
+    /// watched processes use.
     pub budget_ppm: u64,
 }
 
@@ -69,7 +69,7 @@ pub struct Watcher {
     sample_nodes: SampleNodes,
     bits_rest: SourceThrottle,
     samples_rest: SourceThrottle,
-    /// What is resident of each process, as it was read last.
+    /// The resident memory of each process at the last read.
     resident: BTreeMap<Process, ProcessMemory>,
     memory: SourceReport,
     memory_stride: ScanInterval,
@@ -77,33 +77,33 @@ pub struct Watcher {
     counters: SourceReport,
     sightings: Vec<AccessReport>,
     placed: BTreeMap<Process, Placed>,
-    /// Times that samples were taken since the timer got another rate.
+    /// Number of sample reads since the timer's rate changed.
     since_other_rate: u32,
-    /// Epochs in which samples could have told something and did not, before they first did.
+    /// Epochs without any sample, before the first one, in which samples were possible.
     without_samples: u32,
     trouble: BTreeMap<Process, String>,
     epoch_began: Nanos,
     ticked: Nanos,
 }
 
-/// Parts of the budget for samples, for accessed bits, and for looking at memory, of ten.
+/// Parts of the budget for samples, for accessed bits, and for reading memory maps, of ten.
 const PARTS: [u64; 3] = [4, 4, 2];
 
-/// Part of the budget that samples of the timer may take of each processor's time, in hundredths. Looks at
+/// Part of the budget that timer samples may take of each processor's time, in hundredths. Scans of
 /// mappings beside them, whose bits the programs set again, have the rest.
 const INTERRUPTS: u64 = 75;
 
-/// Epochs for which `auto` waits for the first sample before it looks at mappings: one look costs a program of
-/// 8 GiB two seconds.
+/// Epochs for which `auto` waits for the first sample before it scans mappings: one scan costs a program of 8
+/// GiB two seconds.
 const PATIENCE: u32 = 3;
 
-/// The timer keeps its rate while another one would differ by no more than this fraction of it, and for so many
-/// seconds at least.
+/// The timer keeps its rate while a new one would differ by no more than one part in this number, and for at
+/// least this many seconds.
 const RATE_FITS: u32 = 4;
 const RATE_STAYS: u32 = 8;
 
 impl Watcher {
-    /// Opens the sources. One that cannot be had says so in its report.
+    /// Opens the sources. The report of each unavailable one gives the reason.
     #[must_use]
     pub fn new(config: WatcherConfig, clock: Box<dyn Clock>) -> Self {
         let proc_root = config.root.join("proc");
@@ -183,8 +183,8 @@ impl Watcher {
         }
     }
 
-    /// Has the timer sample as often as the programs can pay for, by what samples were seen to take. A rate that fits
-    /// about stays: another one opens all events anew.
+    /// Sets the timer's rate by the measured cost of samples to the programs. A rate that is close enough stays: a
+    /// change reopens all events.
     fn follow_price(&mut self) {
         self.since_other_rate = self.since_other_rate.saturating_add(1);
         let wanted = self.timer_hz();
@@ -199,16 +199,16 @@ impl Watcher {
         }
     }
 
-    /// Samples of the timer a second and processor: as many as are wanted, or fewer, that take no more of
-    /// the programs than they may.
+    /// Timer samples a second and processor: the configured rate, or fewer, within the programs' share of
+    /// the cost.
     fn timer_hz(&self) -> u32 {
         let budget = self.config.budget_ppm.saturating_mul(INTERRUPTS) / 100;
         let affordable = affordable_hz(budget, self.sample_price());
         self.config.sample_rate.timer_hz.min(affordable)
     }
 
-    /// Samples of the timer a second and processor now, and the time that one was seen to take of a program;
-    /// None where samples come from elsewhere.
+    /// Timer samples a second and processor now, and the measured cost of one to a program; None where
+    /// samples come from another source.
     #[must_use]
     pub fn timer_samples(&self) -> Option<(u32, Option<Nanos>)> {
         let hz = self.samples.as_ref()?.of_timer()?;
@@ -222,44 +222,44 @@ impl Watcher {
         }
     }
 
-    /// Bytes of the rings that the kernel writes samples to; 0 where there are none.
+    /// Bytes of the rings that the kernel writes samples to; 0 without samples.
     #[must_use]
     pub fn ring_bytes(&self) -> u64 {
         self.samples.as_ref().map_or(0, Samples::ring_bytes)
     }
 
-    /// Samples by processor, by its number; empty where there are none.
+    /// Samples by processor number; empty without samples.
     #[must_use]
     pub fn samples_by_cpu(&self) -> Vec<u64> {
         self.samples.as_ref().map_or_else(Vec::new, Samples::by_cpu)
     }
 
-    /// Samples of watched processes by the memory node that their data lay on, since the start; none stands
-    /// for memory of which that is not known. Empty where no sample tells a physical address.
+    /// Samples of watched processes by the memory node of their data, since the start; None stands for an
+    /// unknown node. Empty where no sample has a physical address.
     #[must_use]
     pub const fn samples_by_node(&self) -> &BTreeMap<Option<NodeId>, u64> {
         self.sample_nodes.samples()
     }
 
-    /// What each kind of source rests by, and whether it does now.
+    /// The counter that throttles each kind of source, and whether it is off now.
     pub fn throttle(&self) -> impl Iterator<Item = ThrottleStatus> {
         [&self.bits_rest, &self.samples_rest]
             .into_iter()
             .map(SourceThrottle::throttle)
     }
 
-    /// What a sample stands for now; None where there are none.
+    /// The weight of a sample now; None without samples.
     #[must_use]
     pub fn sample_worth(&self) -> Option<SampleWorth> {
         self.samples.as_ref().map(Samples::worth)
     }
 
-    /// Chooses other processes, at the next tick.
+    /// Changes the selected processes, at the next tick.
     pub fn select(&mut self, selection: ProcessSelection, filter: Filter) {
         (self.config.selection, self.config.filter) = (selection, filter);
     }
 
-    /// Changes how much of the fast tier may be used and what watching may cost.
+    /// Changes the limits of the fast tier's use and of the cost of watching.
     pub fn set_limits(&mut self, fast: Bytes, budget_ppm: u64) {
         (self.config.fast_limit, self.config.budget_ppm) = (fast, budget_ppm);
         let hz = self.timer_hz();
@@ -268,8 +268,8 @@ impl Watcher {
         }
     }
 
-    /// Looks which processes are worth watching, and takes the samples that have gathered. Call it
-    /// about once a second; `observe` calls it too.
+    /// Chooses the processes that are worth watching, and reads the samples so far. Call it about
+    /// once a second; `observe` calls it too.
     pub fn tick(&mut self) {
         let begin = self.clock.busy();
         let now = self.clock.now();
@@ -298,8 +298,8 @@ impl Watcher {
         self.follow_price();
     }
 
-    /// Takes the samples that came while memory was moved: the place of each at the time of the sample is unknown, unless it
-    /// says so itself. Call it when the moves of an epoch are done.
+    /// Reads the samples that came during moves: the node of each at the time of the sample is unknown, unless it has a
+    /// physical address. Call it when the moves of an epoch are done.
     pub fn end_moves(&mut self) {
         let (processes, before) = (self.processes(), self.sightings.len());
         if let Some(samples) = &mut self.samples {
@@ -317,7 +317,7 @@ impl Watcher {
             let used = u128::from(span.0) * u128::from(busy) / 1_000_000;
             let used = Nanos(u64::try_from(used).unwrap_or(u64::MAX));
             let before = self.sightings.len();
-            // It costs the same at any sampling rate, so it is no reason for a lower one.
+            // It costs the same at any sample rate, so it is no reason for a lower one.
             let begin = self.clock.busy();
             let gaps = samples.watch_own(&*self.clock);
             self.counters.cost += self.clock.busy().saturating_sub(begin);
@@ -327,7 +327,7 @@ impl Watcher {
         }
     }
 
-    /// Notes on which tier the samples lay from this one on: by their physical address, or, where `now`, by the node that
+    /// Records the tier of the samples from this one on: by their physical address, or, where `now`, by the node that
     /// has their page now.
     fn place(&mut self, from: usize, now: bool) {
         let begin = self.clock.busy();
@@ -355,21 +355,21 @@ impl Watcher {
         self.memory.cost += self.clock.busy().saturating_sub(begin);
     }
 
-    /// Has sources that take their time begin to look, so that what they tell is there when the epoch ends. Call it
-    /// in the middle of an epoch.
+    /// Starts the scans of slow sources, so that their reports are there when the epoch ends. Call it in the middle
+    /// of an epoch.
     pub fn prepare(&mut self) {
         if let Some(bits) = &mut self.bits {
             bits.prepare();
         }
     }
 
-    /// What the watched processes use of one processor, in millionths.
+    /// Processor use of the watched processes, in millionths of one processor.
     fn busy_ppm(&self) -> u64 {
         let busy = self.watched.iter().map(|one| one.busy_ppm);
         busy.fold(0, u64::saturating_add)
     }
 
-    /// Each source's part, for as many processors as the watched processes use, at least one.
+    /// Sets each source's part, for as many processors as the watched processes use, at least one.
     fn set_budgets(&mut self) {
         let cores = self.busy_ppm().div_ceil(1_000_000).max(1);
         let whole = self.config.budget_ppm.saturating_mul(cores);
@@ -387,7 +387,7 @@ impl Watcher {
         self.memory_stride.set_budget(memory);
     }
 
-    /// What looks at mappings may use of a budget, with what they cost the programs.
+    /// The part of a budget for scans of mappings, their cost to the programs included.
     fn of_mappings(&self, budget_ppm: u64) -> u64 {
         let [_, bits, _] = PARTS;
         match self.config.samples {
@@ -403,7 +403,8 @@ impl Watcher {
             .collect()
     }
 
-    /// Ends an epoch: what was seen since the last call, and what is held now.
+    /// Ends an epoch: returns the accesses since the last call, and the memory that the processes
+    /// hold now.
     pub fn observe(&mut self, epoch: Epoch) -> Observation {
         self.tick();
         let now = self.clock.now();
@@ -450,7 +451,7 @@ impl Watcher {
         }
     }
 
-    /// True where `auto` does without mappings: samples tell something, or may soon.
+    /// True where `auto` needs no mappings: samples deliver, or may soon.
     fn samples_suffice(&mut self) -> bool {
         if self.config.bits != AccessedBitSource::Auto {
             return false;
@@ -488,9 +489,9 @@ impl Watcher {
         }
     }
 
-    /// What the processes hold. What is resident is read in every epoch, or less often where that
-    /// is too dear, but always of a process that has grown or shrunk; where it lies is asked in every
-    /// epoch, because it was just changed.
+    /// The memory of the processes. Resident pages are read in every epoch, or less often where that
+    /// is too expensive, but always for a process that has grown or shrunk; nodes are queried in
+    /// every epoch, because moves change them.
     fn held(&mut self, span: Nanos) -> Vec<UnitResidency> {
         let begin = self.clock.busy();
         let due = self.memory_stride.due();
@@ -505,7 +506,7 @@ impl Watcher {
                 }
                 Err(error) => {
                     let why = format!(
-                        "its memory cannot be looked at: {error}; it needs the same user, or \
+                        "its memory cannot be read: {error}; it needs the same user, or \
                          CAP_SYS_PTRACE (and CAP_SYS_NICE to move it)"
                     );
                     self.trouble.insert(process, why);

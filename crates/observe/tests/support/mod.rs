@@ -1,4 +1,4 @@
-//! What the tests of this crate share. Each test binary uses a part of it.
+//! Code shared by the tests of this crate. Each test binary uses a part of it.
 #![allow(dead_code)]
 
 pub(crate) mod program;

@@ -1,4 +1,4 @@
-//! Programs compiled for a test.
+//! Compiles programs for a test.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

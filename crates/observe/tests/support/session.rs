@@ -1,4 +1,4 @@
-//! Session files written by hand, as the runtime would.
+//! Session files written by hand, in the runtime's format, for tests.
 
 use std::mem::{offset_of, size_of};
 use std::path::Path;

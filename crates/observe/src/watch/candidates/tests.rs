@@ -75,7 +75,7 @@ fn select(root: &Path, selection: &ProcessSelection) -> Vec<u32> {
     pids(&Candidates::new(root).look(selection, Filter::Off, Nanos(0), 1))
 }
 
-/// A server, what it started, and another user's program of the same kind.
+/// A server, its child process, and another user's program of the same kind.
 fn four_programs() -> tempfile::TempDir {
     let of = |pid, parent, user, program, group| Recorded {
         pid,

@@ -1,4 +1,5 @@
-//! The files of DAMON: whose the kdamonds are, and what one is told and tells.
+//! The sysfs files of DAMON, for its reader thread: owns kdamonds, writes their settings and reads
+//! their regions.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -7,64 +8,64 @@ use std::path::{Path, PathBuf};
 
 use isotherm_model::units::Nanos;
 
-/// Where the files are, below the root.
+/// The directory of the files, below the root.
 pub(super) const ADMIN: &str = "sys/kernel/mm/damon/admin/kdamonds";
 
-/// Looks at every region in one report, at full speed: as many as the document's example.
+/// Checks of every region in one report, at full speed: as many as in the document's example.
 const LOOKS: u64 = 20;
 
-/// Time between two looks at full speed, in microseconds.
+/// Time between two checks at full speed, in microseconds.
 const SAMPLE_US: u64 = 5_000;
 
-/// Time between two looks at which memory there is, in microseconds.
+/// Time between two updates of the memory ranges, in microseconds.
 const UPDATE_US: u64 = 1_000_000;
 
-/// The kdamonds that are ours.
+/// The kdamonds that this process set up.
 #[derive(Debug)]
 pub(super) struct Admin {
     files: PathBuf,
     proc_root: PathBuf,
-    /// Where it is noted which kdamonds are ours; None for nowhere.
+    /// The file that records which kdamonds are ours; None for no record.
     note: Option<PathBuf>,
     count: usize,
 }
 
-/// What memory a kdamond looks at.
+/// The memory that a kdamond monitors.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
-    /// That of a process (`vaddr`).
+    /// The memory of a process (`vaddr`).
     Process(u32),
     /// These physical addresses, sorted and apart (`paddr`).
     Physical(Vec<Range<u64>>),
 }
 
-/// What a kdamond is told.
+/// The settings of a kdamond.
 #[derive(Clone, Debug)]
 pub(super) struct Monitoring {
     pub target: Target,
-    /// How many times slower than at full speed.
+    /// The slowdown against full speed: 1 is full speed.
     pub interval: u32,
     /// Fewest and most regions.
     pub regions: (u64, u64),
-    /// Regions with fewer accesses in a report are not told.
+    /// Regions with fewer accesses in a report are left out.
     pub accesses_at_least: u64,
 }
 
-/// What a kdamond tells of a region.
+/// A region in a kdamond's report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Region {
     pub range: Range<u64>,
-    /// Looks that found it accessed.
+    /// Checks that found it accessed.
     pub accesses: u64,
 }
 
 impl Admin {
-    /// Makes this many kdamonds, all off. A file in `state`, a directory that only we may write,
-    /// notes that they are ours; without one, none of before are taken over.
+    /// Creates this many kdamonds, all off. A file in `state`, a directory that only we may write,
+    /// records that they are ours; without it, earlier ones are not taken over.
     ///
     /// # Errors
-    /// In words, with what would help: the kernel has none, somebody else uses them, they may not
-    /// be written, or they know no such `operations`, which `remedy` brings.
+    /// A message with the remedy: the kernel has no DAMON, another program uses it, its files may
+    /// not be written, or it lacks these `operations`, which `remedy` enables.
     pub(super) fn open(
         root: &Path,
         state: Option<&Path>,
@@ -78,7 +79,7 @@ impl Admin {
         })?;
         if there != "0" && !are_ours(&files, note.as_deref(), &there) {
             return Err(format!(
-                "DAMON has {there} kdamonds that somebody else has set up, and these are left \
+                "DAMON has {there} kdamonds that another program has set up, and these are left \
                  alone; writing 0 to {} when they are off makes room",
                 files.join("nr_kdamonds").display()
             ));
@@ -90,7 +91,7 @@ impl Admin {
             count,
         };
         admin.all_off(there.parse().unwrap_or(0));
-        // From here on they are ours, and dropping them puts the kernel back.
+        // From here on they are ours, and dropping them restores the kernel's state.
         admin.set_up().map_err(|error| {
             format!("DAMON may not be set up ({error}); it needs the rights of root on sysfs")
         })?;
@@ -113,12 +114,12 @@ impl Admin {
     /// Writes the settings of a kdamond and starts it.
     ///
     /// # Errors
-    /// The kernel refused one, which is named.
+    /// The kernel refused a setting; the error names it.
     pub(super) fn begin(&self, number: usize, monitoring: &Monitoring) -> io::Result<()> {
         self.write_all(settings(number, monitoring))
     }
 
-    /// Changes the intervals of a kdamond that runs, which keeps its regions. Waits for the end of its current
+    /// Changes the intervals of a running kdamond, which keeps its regions. Waits for the end of its current
     /// report.
     ///
     /// # Errors
@@ -135,20 +136,20 @@ impl Admin {
         })
     }
 
-    /// How many kdamonds are ours.
+    /// The number of our kdamonds.
     pub(super) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Stops a kdamond. It is off already where its process has ended.
+    /// Stops a kdamond. It is already off if its process has ended.
     pub(super) fn stop(&self, number: usize) {
         let _ = self.write(&format!("{number}/state"), "off");
     }
 
-    /// What a kdamond's last report says, by address; what makes no sense in it is left out.
+    /// The regions of a kdamond's last report, by address; malformed ones are left out.
     ///
     /// # Errors
-    /// Its process has ended, and it with it.
+    /// Its process has ended, and the kdamond with it.
     pub(super) fn regions(&self, number: usize) -> io::Result<Vec<Region>> {
         let state = format!("{number}/state");
         self.write(&state, "update_schemes_tried_regions")?;
@@ -168,8 +169,8 @@ impl Admin {
         usage.map_or(Nanos::ZERO, |(cpu, _)| Nanos(cpu))
     }
 
-    /// Notes the threads that are ours. Without the note a daemon that follows a killed one finds
-    /// kdamonds that it must take for somebody else's, and does without.
+    /// Records our threads. Without the record, a daemon started after a killed one finds kdamonds
+    /// that it must treat as another program's, and does without DAMON.
     pub(super) fn note(&self) {
         let pids: Vec<String> = (0..self.count).filter_map(|it| self.thread(it)).collect();
         if let Some(note) = &self.note {
@@ -190,7 +191,7 @@ impl Admin {
     }
 }
 
-/// Stops all kdamonds of ours and leaves none behind.
+/// Stops and removes all our kdamonds.
 impl Drop for Admin {
     fn drop(&mut self) {
         self.all_off(self.count);
@@ -201,7 +202,7 @@ impl Drop for Admin {
     }
 }
 
-/// The files with a kdamond's intervals, in microseconds, where it looks so many times slower than at full speed.
+/// The files with a kdamond's intervals, in microseconds, at this many times less than full speed.
 fn intervals(number: usize, interval: u32) -> [(String, String); 3] {
     let interval = u64::from(interval);
     [
@@ -215,8 +216,8 @@ fn intervals(number: usize, interval: u32) -> [(String, String); 3] {
     })
 }
 
-/// The files of a kdamond and what to write there, in order: minima before maxima where 0 to 0 is what
-/// is there before.
+/// The files of a kdamond and their new contents, in order: minima before maxima, for the case that
+/// the old range is 0 to 0.
 fn settings(number: usize, monitoring: &Monitoring) -> Vec<(String, String)> {
     let context = format!("{number}/contexts/0");
     let regions = format!("{context}/monitoring_attrs/nr_regions");
@@ -274,20 +275,20 @@ fn read(path: &Path) -> io::Result<String> {
     fs::read_to_string(path).map(|text| text.trim().to_owned())
 }
 
-/// Makes the file anew, so that a link in its place is removed and not followed.
+/// Creates the file anew, so that a link in its place is removed and not followed.
 fn rewrite(path: &Path, text: &str) -> io::Result<()> {
     let _ = fs::remove_file(path);
     fs::File::create_new(path)?.write_all(text.as_bytes())
 }
 
-/// The thread of a kdamond that runs.
+/// The thread of a running kdamond.
 fn thread(files: &Path, number: usize) -> Option<String> {
     let pid = read(&files.join(format!("{number}/pid"))).ok()?;
     (pid != "-1").then_some(pid)
 }
 
-/// True where the kdamonds that are there are those of the note: as many, and none runs that is
-/// not named in it.
+/// True where the existing kdamonds are those of the record: the same number, and every running one
+/// is named in it.
 fn are_ours(files: &Path, note: Option<&Path>, count: &str) -> bool {
     let Some(Ok(note)) = note.map(fs::read_to_string) else {
         return false;

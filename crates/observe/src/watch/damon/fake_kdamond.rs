@@ -1,4 +1,4 @@
-//! The files of DAMON as ordinary ones, for tests.
+//! The files of DAMON as ordinary ones, for the tests of this directory.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Read;
@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use super::admin::ADMIN;
 
-/// Regions that can be told of.
+/// Regions that a report may have.
 const REGIONS: usize = 4;
 
-/// A machine with the files of so many kdamonds.
+/// A machine with the files of this many kdamonds.
 pub(in crate::watch) fn machine(
     kdamonds: usize,
     count: &str,
@@ -46,12 +46,12 @@ pub(in crate::watch) fn machine(
     root
 }
 
-/// What a file of DAMON holds; nothing where it is not there.
+/// The text of a DAMON file; empty where it does not exist.
 pub(super) fn text(root: &Path, file: &str) -> String {
     fs::read_to_string(root.join(ADMIN).join(file)).unwrap_or_default()
 }
 
-/// Has the first kdamond tell these regions and how often each was found accessed.
+/// Makes the first kdamond report these regions and the number of checks that found each accessed.
 pub(in crate::watch) fn tell(root: &Path, regions: &[(Range<u64>, u64)]) {
     let tried = root
         .join(ADMIN)
@@ -64,21 +64,22 @@ pub(in crate::watch) fn tell(root: &Path, regions: &[(Range<u64>, u64)]) {
     }
 }
 
-/// How long a kdamond tells nothing at most, so that a test of code that waits for it fails and ends.
+/// The longest time that a kdamond stays silent, so that a test of code that waits for it fails and
+/// ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A kdamond that does not obey: its `state` is a pipe, and a write there blocks.
+/// A kdamond that does not respond: its `state` is a pipe, and a write there blocks.
 pub(super) struct Slow {
     pipe: PathBuf,
     ends: Sender<()>,
     waits: JoinHandle<Option<Commands>>,
 }
 
-/// A kdamond that obeys at once and remembers what it was told.
+/// A kdamond that responds at once and records its commands.
 pub(super) struct Commands(File);
 
 impl Slow {
-    /// Has the kdamond with this number obey no more.
+    /// Makes the kdamond with this number stop responding.
     pub(super) fn new(root: &Path, number: usize) -> Self {
         let pipe = root.join(ADMIN).join(format!("{number}/state"));
         let (kind, made) = (rustix::fs::FileType::Fifo, root.join("pipe"));
@@ -94,7 +95,7 @@ impl Slow {
         }
     }
 
-    /// Makes it obey from now on, and checks that no thread was blocked until then.
+    /// Makes it respond again, and checks that no thread was blocked until then.
     pub(super) fn end(self) -> Commands {
         let commands = open(&self.pipe);
         let _ = self.ends.send(());
@@ -105,7 +106,7 @@ impl Slow {
 }
 
 impl Commands {
-    /// What it was told since the last call, one command after the other without a gap.
+    /// The commands since the last call, one after the other without a separator.
     pub(super) fn taken(&mut self) -> String {
         let mut bytes = [0; 4096];
         let length = self.0.read(&mut bytes).unwrap_or(0);
@@ -113,7 +114,7 @@ impl Commands {
     }
 }
 
-/// A pipe that is open for reading and writing lets no writer wait.
+/// A writer never waits on a pipe that is open for reading and writing.
 fn open(pipe: &Path) -> Commands {
     let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let mut options = OpenOptions::new();

@@ -1,19 +1,20 @@
-//! Accessed bits by regions: DAMON through its sysfs files.
+//! Accessed bits by regions for the watcher: DAMON through its sysfs files.
 //!
-//! DAMON looks at a page of every region every few milliseconds, and parts and joins regions until
-//! what lies in one is accessed alike, so its cost follows the number of regions and not of pages.
+//! DAMON checks one page of every region every few milliseconds, and splits and merges regions
+//! until all pages of one are accessed alike, so its cost depends on the number of regions and not
+//! of pages.
 //!
 //! ```text
 //! processes   one kdamond a process: its regions are addresses of the process
-//! physical    one kdamond for all memory: its regions are frames, told to the units that lie in them
-//! admin       the files, whose the kdamonds are, and what one is told and tells
-//! reader      a thread that does both, because the kdamonds take their time
-//! pace        when they are read, and how fast they look
+//! physical    one kdamond for all memory: its regions are frames, attributed to the units in them
+//! admin       the files: owners, settings and reports of the kdamonds
+//! reader      a thread that writes and reads them, because the kdamonds are slow to respond
+//! pace        when they are read, and how often they check regions
 //! ```
 //!
-//! The machine has one set of kdamonds. Where somebody else has set some up, they are left alone
-//! and neither source is available. Ours are noted in a file, so that a daemon that was killed
-//! finds them again instead of taking them for somebody else's.
+//! The machine has one set of kdamonds. If another program has set some up, they are left alone and
+//! neither source is available. Ours are recorded in a file, so that the daemon recognizes its own
+//! after it was killed.
 //!
 //! Kernel document: `Documentation/admin-guide/mm/damon/usage.rst`.
 

@@ -1,23 +1,24 @@
-//! When DAMON is read, and how fast it looks: by what both cost.
+//! The pace of DAMON for its two sources: when its regions are read, and how fast it checks them,
+//! by the cost of both.
 
 use isotherm_model::units::Nanos;
 
 use crate::watch::scan_interval::ScanInterval;
 
-/// The pace of a source that a thread reads.
+/// The pace of a source with a reader thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     interval: ScanInterval,
-    /// It was asked in this epoch whether a reading is due.
+    /// `is_due` was called in this epoch.
     asked: bool,
-    /// Time since the last turn, which is what its costs are compared with.
+    /// Time since the last turn, against which the cost is compared.
     span: Nanos,
     /// A reading is due in this epoch.
     due: bool,
 }
 
 impl Pace {
-    /// Full speed, with so many millionths of one processor's time.
+    /// Full speed, with this many millionths of one processor's time.
     pub(super) const fn new(budget_ppm: u64) -> Self {
         Self {
             interval: ScanInterval::new(budget_ppm),
@@ -27,7 +28,7 @@ impl Pace {
         }
     }
 
-    /// How many times slower than at full speed.
+    /// The slowdown against full speed: 1 is full speed.
     pub(super) const fn interval(&self) -> u32 {
         self.interval.get()
     }
@@ -37,7 +38,7 @@ impl Pace {
         self.interval.set_budget(budget_ppm);
     }
 
-    /// True once in each epoch in which a reading is due: one in as many as the source is slower than at full speed.
+    /// True once in each epoch in which a reading is due: every n-th epoch at a slowdown of n.
     pub(super) fn is_due(&mut self) -> bool {
         if std::mem::replace(&mut self.asked, true) {
             return false;
@@ -46,8 +47,8 @@ impl Pace {
         self.due
     }
 
-    /// Ends an epoch of this length. After one in which a reading was due it is learnt what all has cost; the new interval
-    /// is returned where it changed.
+    /// Ends an epoch of this length. If a reading was due in it, the interval adapts to the total cost; the result is
+    /// the new interval if it changed.
     pub(super) fn end_epoch(&mut self, cost: Nanos, span: Nanos) -> Option<u32> {
         self.asked = false;
         self.span += span;

@@ -1,20 +1,22 @@
-//! DAMON by frame: one kdamond for all memory, however many processes there are.
+//! DAMON by frame, a source of accessed bits: one kdamond for all memory, however many processes there
+//! are.
 //!
-//! Its regions are ranges of physical addresses, which are told to processes by where their pages lie.
-//! Looking up each page would cost more than DAMON itself, so a few pages of each unit stand for it,
-//! others in every epoch.
+//! Its regions are ranges of physical addresses; they are attributed to processes by the frames of
+//! their pages. A lookup of each page would cost more than DAMON itself, so a few pages of each unit
+//! represent it, others in every epoch.
 //!
 //! ```text
-//! frames    |   9 of 20   |      not told      |  4 of 20  |     as DAMON saw them
+//! frames    |   9 of 20   |    not reported    |  4 of 20  |     accessed checks, by DAMON
 //!                ^     ^            ^                ^
 //! unit           x     x            x                x           so (9+9+0+4)/4 a page
 //! ```
 //!
-//! What one look tells of a unit is rough: its pages lie among those of others, and a unit that was moved
-//! lies where DAMON has found nothing yet. So half of what was known of a unit stays at every look.
+//! One scan gives a rough figure for a unit: its pages are among those of other units, and a unit that
+//! moved is in frames where DAMON has found no accesses yet. So half of a unit's earlier hits stay at
+//! every scan.
 //!
-//! What memory there is stands in `/proc/iomem`. Its addresses, and the numbers of frames, are zeros
-//! for whoever lacks `CAP_SYS_ADMIN`.
+//! `/proc/iomem` lists the ranges of memory. Its addresses, and the numbers of frames, read as zero
+//! without `CAP_SYS_ADMIN`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -35,42 +37,42 @@ use crate::watch::frames::{Frame, Frames};
 use crate::watch::memory::ProcessMemory;
 use crate::watch::scan_context::ScanContext;
 
-/// Fewest and most regions of all memory. More of them find small things sooner and cost the kdamond
-/// more; those that were accessed are four files each to be read, about 10 us.
+/// Fewest and most regions of all memory. More of them find small data sooner and cost the kdamond
+/// more; each accessed one is four files to be read, about 10 us.
 const REGIONS: (u64, u64) = (100, 400);
 
-/// Pages of a unit that are looked up, 0.3 us each.
+/// Pages looked up in each unit, 0.3 us each.
 const PAGES: u64 = 4;
 
-/// What it is called where memory may be used by programs, as in `System RAM (kmem)`.
+/// Name of the ranges that programs may use, as in `System RAM (kmem)`.
 const MEMORY: &str = "System RAM";
 
 const REMEDY: &str = "CAP_SYS_ADMIN, which `accessed_bits = \"damon-paddr\"` keeps";
 
-/// The source.
+/// The source of accessed bits by frame.
 #[derive(Debug)]
 pub struct PhysicalDamon {
     reader: Reader,
     pace: Pace,
     looks: u64,
-    /// What is known so far of the units of each process.
+    /// The hits so far in the units of each process.
     known: BTreeMap<Process, Known>,
     report: SourceReport,
 }
 
-/// Units of a process that were found accessed, by address: where they end, and their hits.
+/// Accessed units of a process, by address: their end, and their hits.
 type Known = BTreeMap<u64, (Bytes, u64)>;
 
-/// The one kdamond there is.
+/// The only kdamond.
 const KDAMOND: (usize, u32) = (0, 0);
 
 impl PhysicalDamon {
-    /// Sets up a kdamond below this root for all of its memory and starts it. A file in `state` notes
-    /// that it is ours, as with [`super::Damon::open`].
+    /// Sets up a kdamond below this root for all of its memory and starts it. A file in `state`
+    /// records that it is ours, as with [`super::Damon::open`].
     ///
     /// # Errors
-    /// In words, with what would help: the kernel has none, somebody else uses it, it may not be
-    /// written, or the kernel does not say where memory is.
+    /// A message with the remedy: the kernel has no DAMON, another program uses it, its files may
+    /// not be written, or the kernel hides the memory ranges.
     pub fn open(root: &Path, state: Option<&Path>, budget_ppm: u64) -> Result<Self, String> {
         let path = root.join("proc/iomem");
         let text = std::fs::read_to_string(&path)
@@ -102,13 +104,13 @@ impl PhysicalDamon {
         })
     }
 
-    /// What it did so far.
+    /// The report of this source so far.
     #[must_use]
     pub const fn report(&self) -> &SourceReport {
         &self.report
     }
 
-    /// Of how many processes something is kept.
+    /// The number of processes with kept data.
     #[cfg(test)]
     pub(in crate::watch) fn kept(&self) -> usize {
         self.known.len()
@@ -119,15 +121,15 @@ impl PhysicalDamon {
         self.pace.set_budget(budget_ppm);
     }
 
-    /// Has the kdamond read where that is due, as [`super::Damon::prepare`].
+    /// Starts a reading of the kdamond where one is due, as [`super::Damon::prepare`].
     pub fn prepare(&mut self) {
         if self.pace.is_due() {
             self.reader.read();
         }
     }
 
-    /// Adds what was accessed of what these processes have resident, and adapts to what that cost. Waits for nothing:
-    /// until the kdamond has told more, what is known of before stands for it.
+    /// Adds the accesses to the resident memory of these processes, and adapts to their cost. Never waits: until the
+    /// kdamond reports again, the earlier data stands for it.
     pub fn look(&mut self, look: &ScanContext<'_>, sightings: &mut Vec<AccessReport>) {
         let told = self.reader.told();
         self.take(told, look);
@@ -151,7 +153,7 @@ impl PhysicalDamon {
             match one {
                 ReaderCommand::Regions { regions, .. } => self.learn(&regions, look),
                 ReaderCommand::Refused { error, .. } | ReaderCommand::Ended { error, .. } => {
-                    self.report.warning = format!("DAMON tells no regions: {error}");
+                    self.report.warning = format!("DAMON reports no regions: {error}");
                 }
                 ReaderCommand::Spent(cost) => self.report.cost += cost,
                 ReaderCommand::Done => {}
@@ -163,7 +165,7 @@ impl PhysicalDamon {
         let begin = look.clock.busy();
         self.looks = self.looks.wrapping_add(1);
         for (process, resident) in look.resident {
-            // One that has ended is no failure; what else is wrong is wrong for all.
+            // A process that has ended is no failure; any other error applies to all.
             match self.learn_of(regions, look.proc_root, *process, resident, look.page) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -173,8 +175,8 @@ impl PhysicalDamon {
         self.report.cost += look.clock.busy().saturating_sub(begin);
     }
 
-    /// Learns what was accessed of a process, by unit: one hit a page and look that found it accessed, on average
-    /// over this one and those before. Of one that has ended nothing is known any more.
+    /// Adds the accesses to a process, by unit: one hit for each page and check that found it accessed, averaged
+    /// over this scan and the earlier ones. A process that has ended is dropped.
     fn learn_of(
         &mut self,
         regions: &[Region],
@@ -228,7 +230,7 @@ const fn seen(process: Process, start: u64, (bytes, hits): (Bytes, u64)) -> Acce
     }
 }
 
-/// How often what lies at a physical address was found accessed.
+/// The number of checks that found a physical address accessed.
 fn accesses_at(regions: &[Region], address: u64) -> u64 {
     let after = regions.partition_point(|region| region.range.start <= address);
     let region = after.checked_sub(1).and_then(|at| regions.get(at));
@@ -237,7 +239,7 @@ fn accesses_at(regions: &[Region], address: u64) -> u64 {
 }
 
 /// The ranges of memory in the text of `/proc/iomem`, sorted and apart: `00100000-bfffffff : System RAM`,
-/// the end included, on whatever level. Those that are hidden, and lines that make no sense, are left out.
+/// the end included, on any level. Hidden ranges and malformed lines are left out.
 fn memory(text: &str) -> Vec<Range<u64>> {
     let range = |line: &str| {
         let (range, name) = line.trim().split_once(" : ")?;
@@ -285,7 +287,7 @@ c0001000-eebfffff : PCI Bus 0000:00
     100000000-17fffffff : System RAM (kmem)
 ";
 
-    /// A machine on which page `n` of a process lies in frame `2000 - n`, if frames are shown.
+    /// A machine on which page `n` of a process is in frame `2000 - n`, if frames are shown.
     fn played(frames_are_shown: bool) -> tempfile::TempDir {
         let root = machine(1, "0\n", "vaddr\npaddr\n", "-1\n");
         let path = |name: &str| root.path().join(name);
@@ -301,7 +303,7 @@ c0001000-eebfffff : PCI Bus 0000:00
         PhysicalDamon::open(root, Some(root), 1_000_000_000)
     }
 
-    /// Hits by unit on the first units of the process, when what the kdamond tells was read.
+    /// Hits by unit on the first units of the process, after the kdamond's report was read.
     fn look(damon: &mut PhysicalDamon, root: &Path, units: u64) -> Vec<(u64, u64)> {
         let whole = 0..units * UNIT;
         let resident = ProcessMemory::of_spans(std::slice::from_ref(&whole), UNIT);
@@ -343,7 +345,7 @@ c0001000-eebfffff : PCI Bus 0000:00
             &[((2000 - 31) * PAGE..(2000 - 15) * PAGE, 5), (1..2, 9)],
         );
         assert_eq!(look(&mut damon, root, 4), [(1, 16 * 5)]);
-        // Nothing: half of what was known stays, and half of that.
+        // No accesses: half of the hits stay, and half of that.
         tell(root, &[(1..2, 9), (1..2, 9)]);
         assert_eq!(look(&mut damon, root, 4), [(1, 40)]);
         assert_eq!(look(&mut damon, root, 4), [(1, 20)]);
@@ -360,7 +362,7 @@ c0001000-eebfffff : PCI Bus 0000:00
     fn a_unit_that_lies_in_an_accessed_region_in_part_counts_by_that_part() {
         let root = played(true);
         let mut damon = open(root.path()).unwrap();
-        // Pages 24 to 31: two of the four that stand for the second unit.
+        // Pages 24 to 31: two of the four that represent the second unit.
         tell(root.path(), &[((2000 - 31) * PAGE..(2000 - 23) * PAGE, 6)]);
         assert_eq!(look(&mut damon, root.path(), 2), [(1, 16 * 6 / 2)]);
     }
@@ -376,7 +378,7 @@ c0001000-eebfffff : PCI Bus 0000:00
         )
         .unwrap();
         let error = open(root.path()).unwrap_err();
-        assert!(error.contains("somebody else"), "{error}");
+        assert!(error.contains("another program"), "{error}");
         assert_eq!(text(root.path(), "0/state"), "", "nothing was written");
         assert_eq!(text(root.path(), "nr_kdamonds"), "1\n");
     }
@@ -423,7 +425,7 @@ c0001000-eebfffff : PCI Bus 0000:00
         assert_eq!(told, [0, 3, 3, 0, 0, 4, 0, 0]);
     }
 
-    /// On this machine, where root may look and nobody else uses DAMON.
+    /// On this machine, where root may read the files and no other program uses DAMON.
     #[test]
     fn this_process_is_seen_to_access_what_it_writes() {
         let state = tempfile::tempdir().unwrap();
@@ -446,7 +448,7 @@ c0001000-eebfffff : PCI Bus 0000:00
         let resident = BTreeMap::from([(process, layout.resident(process, 0).unwrap())]);
         let (from, mut seen) = (data.as_ptr() as u64, Vec::new());
         let to = from + data.len() as u64;
-        // Regions adapt over many reports; a busy machine may give us no time in some.
+        // Regions adapt over many reports; on a busy machine this thread may not run in some.
         for round in 0..600_u32 {
             let begun = std::time::Instant::now();
             while begun.elapsed().as_millis() < 100 {

@@ -1,5 +1,5 @@
-//! DAMON by process: one kdamond each, because the regions that the kernel tells do not say whose they
-//! are.
+//! DAMON by process, a source of accessed bits: one kdamond each, because the kernel's regions do not
+//! name their process.
 
 use std::path::Path;
 
@@ -21,34 +21,34 @@ const REGIONS: (u64, u64) = (10, 200);
 /// to some 0.2 s on kernels before 6.14, and they are read one after the other.
 pub(super) const PROCESSES: usize = 4;
 
-/// One kdamond.
+/// One kdamond and its process.
 #[derive(Clone, Debug)]
 struct Slot {
     process: Process,
-    /// Tells it from kdamonds that had its number before.
+    /// Distinguishes it from earlier kdamonds with the same number.
     turn: u32,
     /// Its newest report.
     regions: Vec<Region>,
 }
 
-/// The source.
+/// The source of accessed bits by process.
 #[derive(Debug)]
 pub struct Damon {
     reader: Reader,
     slots: Vec<Option<Slot>>,
-    /// Kdamonds that were started.
+    /// Number of kdamonds started so far.
     turns: u32,
     pace: Pace,
     report: SourceReport,
 }
 
 impl Damon {
-    /// Sets up kdamonds below this root. A file in `state`, a directory that only we may write, notes
-    /// which are ours; without one, none of before are taken over.
+    /// Sets up kdamonds below this root. A file in `state`, a directory that only we may write,
+    /// records them; without it, earlier ones are not taken over.
     ///
     /// # Errors
-    /// In words, with what would help: the kernel has none, somebody else uses them, or they may
-    /// not be written.
+    /// A message with the remedy: the kernel has no DAMON, another program uses it, or its files
+    /// may not be written.
     pub fn open(root: &Path, state: Option<&Path>, budget_ppm: u64) -> Result<Self, String> {
         let operations = ("vaddr", "CONFIG_DAMON_VADDR");
         let admin = Admin::open(root, state, PROCESSES, operations)?;
@@ -61,7 +61,7 @@ impl Damon {
         })
     }
 
-    /// What it did so far.
+    /// The report of this source so far.
     #[must_use]
     pub const fn report(&self) -> &SourceReport {
         &self.report
@@ -72,12 +72,12 @@ impl Damon {
         self.pace.set_budget(budget_ppm);
     }
 
-    /// The processes whose regions come from here.
+    /// The processes that this source covers.
     pub fn watched(&self) -> impl Iterator<Item = Process> {
         self.slots.iter().flatten().map(|slot| slot.process)
     }
 
-    /// Watches these processes, the first ones as far as there is room, and no others.
+    /// Watches these processes, the first ones up to the number of kdamonds, and no others.
     pub fn watch(&mut self, processes: &[Process]) {
         let wanted = &processes[..processes.len().min(PROCESSES)];
         for (number, slot) in self.slots.iter_mut().enumerate() {
@@ -99,7 +99,8 @@ impl Damon {
             }
         }
         if is_new {
-            // So that something is known at the end of the epoch in which a process is found.
+            // So that the first report is there at the end of the epoch in which a process is
+            // found.
             self.reader.read();
         }
     }
@@ -120,16 +121,16 @@ impl Damon {
         });
     }
 
-    /// Has the kdamonds read where that is due. Call it in the middle of an epoch: late enough that a report tells of
-    /// the epoch, and early enough that it is there at the end.
+    /// Starts a reading of the kdamonds where one is due. Call it in the middle of an epoch: late enough for a report
+    /// on the epoch, and early enough that it is there at the end.
     pub fn prepare(&mut self) {
         if self.pace.is_due() {
             self.reader.read();
         }
     }
 
-    /// Adds what was accessed by the newest report of each kdamond, and adapts to what that cost. Waits for nothing:
-    /// where a kdamond takes longer than an epoch, what is known of before stands for it.
+    /// Adds the accesses of the newest report of each kdamond, and adapts to their cost. Never waits: where a
+    /// kdamond takes longer than an epoch, the earlier report stands for it.
     pub fn look(&mut self, look: &ScanContext<'_>, sightings: &mut Vec<AccessReport>) {
         let told = self.reader.told();
         self.take(told, look.page);
@@ -175,7 +176,7 @@ impl Damon {
     }
 }
 
-/// The kdamond of a number and turn, where it is watched still.
+/// The slot of a kdamond with this number and turn, if it is still in use.
 fn slot_of(slots: &mut [Option<Slot>], (number, turn): (usize, u32)) -> Option<&mut Slot> {
     let slot = slots.get_mut(number)?.as_mut()?;
     (slot.turn == turn).then_some(slot)
@@ -184,7 +185,7 @@ fn slot_of(slots: &mut [Option<Slot>], (number, turn): (usize, u32)) -> Option<&
 pub(super) const COST: &str = "processor time of the kernel's kdamond threads and of reading them; the program \
                                pays for accessed bits that are set again, 20 ns a page and look";
 
-/// What a region comes to: one hit a page and look that found it accessed.
+/// The hits of a region: one for each page and check that found it accessed.
 fn hits(region: &Region, page: u64) -> u64 {
     let bytes = region.range.end.saturating_sub(region.range.start);
     (bytes / page.max(1)).saturating_mul(region.accesses)
@@ -239,7 +240,7 @@ mod tests {
         seen
     }
 
-    /// As [`look`], when all orders are carried out and what the kdamonds tell was read.
+    /// As [`look`], after all commands are executed and the kdamonds' reports are read.
     fn look_when_read(damon: &mut Damon, root: &Path) -> Vec<AccessReport> {
         let told = damon.reader.wait();
         damon.take(told, 4096);
@@ -278,9 +279,9 @@ mod tests {
         let mut damon = open(root).unwrap();
         damon.watch(&[PROCESS]);
         assert_eq!(look_when_read(&mut damon, root).len(), 1);
-        // Nothing is under way any more.
+        // No command is in progress any more.
         let _ = damon.reader.wait();
-        // Both an order to read and one to change the intervals wait for the end of a report.
+        // Both a command to read and one to change the intervals wait for the end of a report.
         let slow = Slow::new(root, 0);
         tell(root, &[(4096..16_384, 9)]);
         damon.reader.slow(64);
@@ -296,7 +297,7 @@ mod tests {
             text(root, "0/contexts/0/monitoring_attrs/intervals/aggr_us"),
             "6400000"
         );
-        // While it obeys: dropping switches the kdamonds off.
+        // While it responds: dropping switches the kdamonds off.
         drop(damon);
     }
 
@@ -324,7 +325,7 @@ mod tests {
     fn kdamonds_of_others_are_left_alone_and_those_of_a_killed_daemon_are_taken_over() {
         let root = machine(PROCESSES, "4\n", "vaddr\n", "77\n");
         let error = open(root.path()).unwrap_err();
-        assert!(error.contains("somebody else"), "{error}");
+        assert!(error.contains("another program"), "{error}");
         assert_eq!(text(root.path(), "nr_kdamonds"), "4\n");
         assert_eq!(text(root.path(), "0/state"), "", "nothing was written");
         fs::write(root.path().join("kdamonds"), "4\n76\n").unwrap();

@@ -1,16 +1,16 @@
 //! A thread that configures kdamonds and reads their regions, so that the daemon's step never waits for them.
 //!
 //! A reading waits for the end of the kdamond's current report: 100 ms at full speed, 6.4 s at the slowest. So does a
-//! change of its settings, and a kdamond that is switched off ends the pause between two looks first. The daemon's
-//! step gives orders and takes what was told meanwhile; it waits for neither.
+//! change of its settings, and a kdamond that is switched off first ends the pause between two checks. The daemon's
+//! step sends commands and takes the replies so far; it waits for neither.
 //!
 //! ```text
 //! step     |---- epoch 7 ----|---- epoch 8 ----|---- epoch 9 ----|
-//! orders          read              read              read
-//! thread          |====|            |==============|  |===|         what is late counts in the next epoch
+//! commands        read              read              read
+//! thread          |====|            |==============|  |===|         a late reply counts in the next epoch
 //! ```
 //!
-//! All files are written by this one thread, because the kernel refuses a second writer (`EBUSY`).
+//! Only this thread writes the files, because the kernel refuses a second writer (`EBUSY`).
 
 use std::io;
 use std::sync::Arc;
@@ -24,53 +24,54 @@ use super::admin::{Admin, Monitoring, Region};
 use crate::clock::MachineClock;
 use isotherm_model::port::Clock;
 
-/// A kdamond's number, and a second one that tells it from those which had the first one before.
+/// A kdamond's number, and a second number that distinguishes it from earlier ones with the same
+/// first number.
 pub(super) type Kdamond = (usize, u32);
 
-/// Commands to the thread, in the order in which it carries them out.
+/// Commands to the thread, executed in order.
 #[derive(Debug)]
 enum Order {
     /// Start a kdamond.
     Begin(Kdamond, Monitoring),
     /// Stop the kdamond with this number.
     Stop(usize),
-    /// Have all kdamonds look so many times slower than at full speed.
+    /// Set the slowdown of all kdamonds against full speed.
     Slow(u32),
-    /// Read what all kdamonds tell.
+    /// Read the regions of all kdamonds.
     Read,
 }
 
-/// What the thread tells.
+/// The replies of the thread.
 #[derive(Debug)]
 pub(super) enum ReaderCommand {
     /// A kdamond's newest report.
     Regions { of: Kdamond, regions: Vec<Region> },
     /// A kdamond could not be started.
     Refused { of: Kdamond, error: io::Error },
-    /// A kdamond tells no more, mostly because its process has ended.
+    /// A kdamond delivers no more reports, mostly because its process has ended.
     Ended { of: Kdamond, error: io::Error },
-    /// Processor time of kdamonds and of the thread since this was told last.
+    /// Processor time of kdamonds and of the thread since the last such reply.
     Spent(Nanos),
-    /// An order to read was carried out.
+    /// A command to read was executed.
     Done,
 }
 
-/// The thread, from outside.
+/// The handle of the thread.
 #[derive(Debug)]
 pub(super) struct Reader {
     orders: Option<Sender<Order>>,
     told: Receiver<ReaderCommand>,
     ends: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// An order to read was given and not carried out yet.
+    /// A command to read was sent and is not yet executed.
     reads: bool,
 }
 
 impl Reader {
-    /// Gives the kdamonds to a thread of their own.
+    /// Passes the kdamonds to a new thread.
     ///
     /// # Errors
-    /// There is no thread to be had.
+    /// The thread cannot be created.
     pub(super) fn new(admin: Admin) -> Result<Self, String> {
         Self::with(admin, None)
     }
@@ -102,10 +103,10 @@ impl Reader {
         })
     }
 
-    /// As [`Self::new`], with a kdamond that runs already.
+    /// As [`Self::new`], with a running kdamond.
     ///
     /// # Errors
-    /// It cannot be started, or there is no thread to be had.
+    /// The kdamond cannot be started, or the thread cannot be created.
     pub(super) fn started(
         admin: Admin,
         kdamond: Kdamond,
@@ -127,19 +128,19 @@ impl Reader {
         self.order(Order::Stop(number));
     }
 
-    /// Has all kdamonds look so many times slower than at full speed.
+    /// Sets the slowdown of all kdamonds against full speed.
     pub(super) fn slow(&self, interval: u32) {
         self.order(Order::Slow(interval));
     }
 
-    /// Has all kdamonds read once. While a reading is under way there is no second one.
+    /// Reads all kdamonds once. While a reading is in progress there is no second one.
     pub(super) fn read(&mut self) {
         if !std::mem::replace(&mut self.reads, true) {
             self.order(Order::Read);
         }
     }
 
-    /// What was told since the last call.
+    /// The replies since the last call.
     pub(super) fn told(&mut self) -> Vec<ReaderCommand> {
         let told: Vec<ReaderCommand> = self.told.try_iter().collect();
         if told.iter().any(|told| matches!(told, ReaderCommand::Done)) {
@@ -150,18 +151,18 @@ impl Reader {
 
     fn order(&self, order: Order) {
         if let Some(orders) = &self.orders {
-            // The thread lives as long as this does.
+            // The thread lives as long as this handle.
             let _ = orders.send(order);
         }
     }
 
-    /// What a reading tells that begins now, when all orders of before are carried out. Waits for it, as the daemon
-    /// never does.
+    /// The replies of a reading that begins now, after all earlier commands. Waits for it, as the daemon never
+    /// does.
     #[cfg(test)]
     pub(super) fn wait(&mut self) -> Vec<ReaderCommand> {
         let mut all = Vec::new();
         for _ in 0..2 {
-            // The first turn ends what is under way already.
+            // The first turn ends the reading in progress.
             all.clear();
             self.read();
             while self.reads {
@@ -174,34 +175,35 @@ impl Reader {
     }
 }
 
-/// Waits for the thread, which switches the kdamonds off: at most one report is read to its end before.
+/// Waits for the thread, which switches the kdamonds off: it reads at most one report to its end
+/// before.
 impl Drop for Reader {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // A panic has told of itself.
+            // A panic has already printed its message.
             let _ = thread.join();
         }
     }
 }
 
-/// A kdamond that runs.
+/// A running kdamond.
 #[derive(Clone, Debug)]
 struct Running {
     turn: u32,
     monitoring: Monitoring,
-    /// Its processor time when it was last told.
+    /// Its processor time at the last reply.
     cpu: Nanos,
 }
 
-/// The thread's own.
+/// The state of the thread.
 struct Worker {
     admin: Admin,
     running: Vec<Option<Running>>,
     tell: Sender<ReaderCommand>,
     ends: Arc<AtomicBool>,
-    /// Processor time of this thread when it was last told.
+    /// Processor time of this thread at the last reply.
     busy: Nanos,
 }
 
@@ -244,7 +246,7 @@ impl Worker {
         self.admin.note();
     }
 
-    /// A kdamond whose intervals cannot be changed while it runs is started anew, and loses its regions.
+    /// A kdamond whose intervals cannot be changed while it runs is restarted, and loses its regions.
     fn slow(&mut self, interval: u32) {
         for number in 0..self.running.len() {
             let Some(running) = &mut self.running[number] else {
@@ -282,7 +284,7 @@ impl Worker {
         self.tell(ReaderCommand::Done);
     }
 
-    /// Tells the processor time of a kdamond and of this thread.
+    /// Reports the processor time of a kdamond and of this thread.
     fn spend(&mut self, number: usize) {
         let (cpu, busy) = (self.admin.cpu(number), MachineClock.busy());
         let own = busy.saturating_sub(std::mem::replace(&mut self.busy, busy));
@@ -295,7 +297,7 @@ impl Worker {
     }
 
     fn tell(&self, told: ReaderCommand) {
-        // The receiver is gone when the daemon ends.
+        // The receiver is closed when the daemon ends.
         let _ = self.tell.send(told);
     }
 }

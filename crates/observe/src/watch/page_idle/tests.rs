@@ -1,4 +1,4 @@
-//! The source against files that a test's clock changes while the source waits, as a kernel would.
+//! The source against files that a test's clock changes during the window, as a kernel would.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, create_dir_all, write};
@@ -21,10 +21,10 @@ const FRAMES: u64 = 4096;
 
 const PROCESS: Process = Process { pid: 7, image: 0 };
 
-/// A kernel of files: page `n` of the process lies in frame `2000 - n`.
+/// A kernel made of files: page `n` of the process is in frame `2000 - n`.
 struct Kernel {
     root: tempfile::TempDir,
-    /// Frames whose bits the program sets while the source waits.
+    /// Frames whose bits the program sets during the window.
     accessed: BTreeSet<u64>,
 }
 
@@ -93,7 +93,7 @@ impl Clock for Kernel {
         Nanos(0)
     }
 
-    /// The program runs: what it accesses is idle no more.
+    /// The program runs: the pages that it accesses are no longer idle.
     fn sleep(&self, _: Nanos) {
         let mut bits = std::fs::read(self.bitmap()).unwrap();
         for frame in &self.accessed {
@@ -140,7 +140,7 @@ fn over_the_windows_a_unit_that_is_accessed_in_part_counts_by_that_part() {
 #[test]
 fn a_huge_page_has_the_bit_of_its_first_frame_and_what_is_on_no_list_is_not_asked() {
     let mut kernel = Kernel::new(true);
-    // All of the first unit is one huge page, and half of the second is on no list.
+    // The first unit is one huge page, and half of the second is on no LRU list.
     let first = frame(63);
     (first + 1..=frame(0)).for_each(|frame| kernel.flag(frame, LISTED | TAIL));
     (64..96).map(frame).for_each(|frame| kernel.flag(frame, 0));

@@ -1,4 +1,4 @@
-//! What samples stand for and where they are kept; and events on threads of real processes that start and end.
+//! The weight and the storage of samples; and events on threads of real processes that start and end.
 
 use std::path::Path;
 use std::process::{Child, Command};
@@ -17,7 +17,7 @@ const RATE: SampleRate = SampleRate {
     pmu: 1,
 };
 
-/// Processes at a time, and how often others take their place.
+/// Number of processes at a time, and number of replacements.
 const AT_A_TIME: usize = 10;
 const TIMES: u32 = 100;
 
@@ -43,7 +43,7 @@ fn a_thousand_processes_that_start_and_end_leave_no_event_open() {
     let mut samples = source.expect("a source of perf's");
     // As without the right to sample all processes at once.
     samples.all = None;
-    // Events are open on each processor, and there is a limit to all of them.
+    // Events are open on each processor, and their total number is limited.
     samples.cpus.truncate(1);
     for image in 0..TIMES {
         let processes: Vec<Waiting> = (0..AT_A_TIME).map(|_| Waiting::start()).collect();
@@ -65,14 +65,14 @@ fn a_thousand_processes_that_start_and_end_leave_no_event_open() {
         let none = Gaps::default();
         let span = (second, Nanos::ZERO);
         samples.look(&MachineClock, &watched, &none, span, &mut seen);
-        // Every other time the processes are gone before anybody was told so.
+        // Every other time the processes have ended before the source was informed.
         let told = if image % 2 == 0 { &watched[..] } else { &[] };
         samples.watch(told);
         assert_eq!(open(&samples), (0, 0), "after {image} times");
     }
 }
 
-/// What a sample of a source stands for on a machine with IBS, which no kernel will open here.
+/// The weight of a sample of a source on a machine with IBS, whose events no kernel opens here.
 fn worth(source: SampleSource, timer_hz: u32, pmu: u32) -> SampleWorth {
     let root = tempfile::tempdir().expect("a directory");
     let unit = root.path().join("sys/bus/event_source/devices/ibs_op");

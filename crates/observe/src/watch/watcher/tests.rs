@@ -1,5 +1,5 @@
-//! A day of programs that start and end under a watcher, on a recorded machine: what is kept is bounded
-//! by what lives. And a timer whose samples cost the programs no more than they may.
+//! A day of programs that start and end under a watcher, on a recorded machine: the live processes
+//! limit the kept data. And a timer whose samples cost the programs no more than allowed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,28 +28,28 @@ const PROGRAMS: u32 = 24_000;
 /// The longest life, in nanoseconds: two epochs.
 const LIFE: u64 = 216_000_000_000;
 
-/// The first of the thousand numbers that processes have, past any number of a process that is there.
+/// The first of the thousand pids in the test, above the pids of all real processes.
 const FIRST: u32 = 5_000_000;
 const NUMBERS: u32 = 1_000;
 
-/// A page table in which the second to fourth pages of the mapping are there.
+/// A page table in which the second to fourth pages of the mapping are present.
 const MAPPING: &str = "10000-14000 rw-p 00000000 00:00 0";
 
-/// A machine of files. Time passes, and programs end, when an epoch begins and while a source waits.
+/// A machine of files. Time passes, and programs end, when an epoch begins and during a window.
 struct Machine {
     root: tempfile::TempDir,
     now: Cell<u64>,
     begun: Cell<u32>,
-    /// Directories of processes that are there, by number, and when these end.
+    /// Directories of live processes, by number, and their end times.
     alive: RefCell<BTreeMap<u32, (PathBuf, u64)>>,
-    /// Directories of processes that have ended, to be used again.
+    /// Directories of processes that have ended, for reuse.
     ended: RefCell<Vec<PathBuf>>,
 }
 
 impl Machine {
     fn new() -> Self {
         let root = fake_kdamond::machine(1, "0\n", "paddr\n", "-1\n");
-        // All frames are found accessed by DAMON.
+        // DAMON finds all frames accessed.
         fake_kdamond::tell(root.path(), &[(0..1 << 30, 5), (1 << 30..1 << 31, 5)]);
         let proc_root = root.path().join("proc");
         create_dir_all(&proc_root).unwrap();
@@ -64,7 +64,7 @@ impl Machine {
         }
     }
 
-    /// Starts the programs of an epoch. Each is another one than that which had its number an hour ago.
+    /// Starts the programs of an epoch. Each replaces the one that had its number an hour ago.
     fn begin(&self, epoch: u32) {
         while self.begun.get() < PROGRAMS / EPOCHS * (epoch + 1) {
             let number = self.begun.replace(self.begun.get() + 1);
@@ -84,7 +84,8 @@ impl Machine {
         }
     }
 
-    /// A process of four pages, three of them resident. What one in five has resident cannot be read.
+    /// A process of four pages, three of them resident. The resident pages of one in five cannot be
+    /// read.
     fn directory(&self, number: u32) -> PathBuf {
         let directory = self.root.path().join(format!("proc/ended-{number}"));
         create_dir_all(&directory).unwrap();
@@ -165,7 +166,7 @@ fn watcher(machine: &Rc<Machine>, bits: AccessedBitSource) -> Watcher {
     Watcher::new(config(machine, bits), Box::new(Rc::clone(machine)))
 }
 
-/// Entries that are kept of processes, by what keeps them.
+/// Number of kept entries of processes, by owner.
 fn kept(watcher: &Watcher) -> [usize; 4] {
     let of_bits = match &watcher.bits {
         Some(BitSource::Physical(damon)) => damon.kept(),
@@ -175,7 +176,7 @@ fn kept(watcher: &Watcher) -> [usize; 4] {
     [watcher.watched.len(), resident, trouble, of_bits]
 }
 
-/// Plays the day and looks after every epoch at what is kept.
+/// Simulates the day and checks the kept entries after every epoch.
 fn nothing_is_left_after_a_day_of(bits: AccessedBitSource) {
     let machine = Rc::new(Machine::new());
     let mut watcher = watcher(&machine, bits);
