@@ -1,9 +1,10 @@
-//! The kernel's lists of processors and nodes: `0-3,8,10-11`.
+//! Parses and prints the kernel's lists of processors and nodes, such as `0-3,8,10-11`, for the
+//! readers of sysfs.
 
-/// Largest number believed: beyond any machine, so a broken file cannot ask for much memory.
+/// Largest number accepted: beyond any machine, so a broken file cannot use much memory.
 const LARGEST: u32 = 1 << 16;
 
-/// Reads a list; None where it is none. An empty text is an empty list.
+/// Parses a list; None for invalid text. An empty text is an empty list.
 #[must_use]
 pub fn parse(text: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
@@ -23,7 +24,7 @@ pub fn parse(text: &str) -> Option<Vec<u32>> {
     Some(numbers)
 }
 
-/// Writes a list as the kernel does: `0-2,8`. Numbers that follow each other become a range.
+/// Prints a list in the kernel's format: `0-2,8`. Consecutive numbers become a range.
 #[must_use]
 pub fn print(numbers: &[u32]) -> String {
     let ranges = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
@@ -35,8 +36,8 @@ pub fn print(numbers: &[u32]) -> String {
     words.collect::<Vec<_>>().join(",")
 }
 
-/// The processors that are on, as sysfs lists them under this root; where it does not, as many as
-/// this program may use.
+/// The online processors of sysfs under this root; without that file, processor numbers up to the
+/// count that this program may use.
 #[must_use]
 pub fn online_cpus(root: &std::path::Path) -> Vec<u32> {
     let text = std::fs::read_to_string(root.join("sys/devices/system/cpu/online"));

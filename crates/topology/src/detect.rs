@@ -1,8 +1,9 @@
-//! Tiers from what the kernel tells: nodes ([`super::nodes`]), limits ([`super::limits`]), and the
-//! rule that groups them ([`super::grouping`]).
+//! Detects the tiers of a machine: reads nodes ([`super::nodes`]) and limits ([`super::limits`]),
+//! and groups the nodes ([`super::grouping`]). `isotherm tiers` and every command without a tiers
+//! file use it.
 //!
-//! What counts, best first: figures that were measured, figures of the firmware's HMAT table, then
-//! the kernel's own tiers, what drivers say a node is made of, and distances together.
+//! Order of precedence: measured figures, figures of the firmware's HMAT table, then the kernel's
+//! own tiers, the kind of memory that a driver names, and distances together.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,10 +17,10 @@ use super::measure::{self, Pair};
 use super::nodes::{self, Node};
 use crate::meminfo;
 
-/// Why no tiers could be made out.
+/// Why no tiers were found.
 #[derive(Debug, thiserror::Error)]
 pub enum DetectError {
-    /// Neither sysfs nor procfs tells of any memory.
+    /// Neither sysfs nor procfs lists any memory.
     #[error(
         "no memory was found under {0}: neither sys/devices/system/node nor proc/meminfo can be \
          read; is /proc mounted? A tiers file (--tiers) can name the memory"
@@ -31,46 +32,46 @@ pub enum DetectError {
          control group"
     )]
     NothingAllowed(String),
-    /// The view of a node that is not there, or that has no processors.
+    /// The requested view is from a node that does not exist, or that has no processors.
     #[error("node {0} has no processors to look from; nodes with processors are {1}")]
     NoView(u32, String),
-    /// What was found contradicts itself.
+    /// The result contradicts itself.
     #[error("the memory nodes under {0} make no tiers: {1}")]
     Contradiction(String, TiersError),
 }
 
-/// The tiers of a machine, and each of its nodes with the reason for its place.
+/// The tiers of a machine, and each of its nodes with the reason for its tier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Detected {
     /// The tiers, fastest first.
     pub tiers: Tiers,
-    /// Every node that the kernel tells of, in the order of their numbers.
+    /// All nodes of the kernel, in the order of their numbers.
     pub nodes: Vec<PlacedNode>,
-    /// What should be known before the tiers are believed.
+    /// Warnings about the result.
     pub notes: Vec<String>,
 }
 
-/// A node and where it stands.
+/// A node and its tier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlacedNode {
     /// The node.
     pub node: Node,
-    /// Its tier; `None` for a node that is in none.
+    /// Its tier; `None` for a node outside all tiers.
     pub tier: Option<TierIndex>,
-    /// Why.
+    /// The reason for the tier, in words.
     pub reason: String,
 }
 
-/// The tiers of the machine whose file system is mounted at `root`, fastest first, each node as
-/// its nearest processors see it.
+/// The tiers of the machine whose file system is mounted at `root`, fastest first, each node in the
+/// view of its nearest processors.
 ///
 /// # Errors
-/// There is nothing to read at all, or nothing that may be used.
+/// No memory is found, or none that this process may use.
 pub fn detect(root: &Path) -> Result<Tiers, DetectError> {
     examine(root, View::Machine).map(|detected| detected.tiers)
 }
 
-/// As [`detect`], in any view, with every node and the reason for its place.
+/// As [`detect`], in any view, with every node and the reason for its tier.
 ///
 /// # Errors
 /// As [`detect`], and where the view is that of a node without processors.
@@ -83,9 +84,9 @@ pub fn examine(root: &Path, view: View) -> Result<Detected, DetectError> {
     placed(root, &nodes, &speeds, view)
 }
 
-/// As [`examine`], by measured pairs of nodes instead of what the firmware tells. Where a node was not
-/// measured the firmware counts for all, and a note says so: figures of two sources cannot be
-/// compared.
+/// As [`examine`], by measured pairs of nodes instead of the firmware's figures. If a node was not
+/// measured, the firmware's figures are used for all, and a note reports it: figures of two sources
+/// cannot be compared.
 ///
 /// # Errors
 /// As [`examine`].
@@ -107,8 +108,8 @@ pub fn examine_measured(root: &Path, pairs: &[Pair], view: View) -> Result<Detec
     }
     let mut detected = placed(root, &nodes, &|view| grouping::told(&nodes, view), view)?;
     detected.notes.push(format!(
-        "not measured: nodes {}; so the tiers are what firmware and kernel tell, not what was \
-         measured of the others",
+        "not measured: nodes {}; so the tiers use the figures of firmware and kernel, not \
+         those measured for the others",
         nodes::words(&missing)
     ));
     Ok(detected)
@@ -139,7 +140,7 @@ fn usable(nodes: &[Node], limits: &ResourceLimits) -> Vec<Node> {
     nodes.iter().filter(is_usable).cloned().collect()
 }
 
-const NO_NODES: &str = "the kernel tells of no memory nodes; all memory is taken for one tier";
+const NO_NODES: &str = "the kernel reports no memory nodes; all memory is treated as one tier";
 
 fn without_nodes(root: &Path) -> Result<Detected, DetectError> {
     let machine = || root.display().to_string();
@@ -161,7 +162,7 @@ fn without_nodes(root: &Path) -> Result<Detected, DetectError> {
     })
 }
 
-/// Groups the nodes by the speeds that there are in a view.
+/// Groups the nodes by their speeds in a view.
 fn placed(
     root: &Path,
     nodes: &[Node],
@@ -213,7 +214,7 @@ fn check_view(nodes: &[Node], view: View) -> Result<(), DetectError> {
 
 fn disbelieved(node: &Node) -> impl Iterator<Item = String> {
     let why = node.disbelieved.iter();
-    why.map(|why| format!("node {}: {why}; it is not believed", node.number))
+    why.map(|why| format!("node {}: {why}; it is ignored", node.number))
 }
 
 fn limit_note(limits: &ResourceLimits) -> Option<String> {
@@ -222,7 +223,7 @@ fn limit_note(limits: &ResourceLimits) -> Option<String> {
         .map(|memory| format!("the control group allows {memory} of all tiers together"))
 }
 
-/// A node with the tier it is in, or the reason why it is in none.
+/// A node with its tier, or the reason why it has none.
 fn place(node: &Node, groups: &[Group], limits: &ResourceLimits) -> PlacedNode {
     let found = groups.iter().enumerate().find_map(|(index, group)| {
         let member = group
@@ -281,7 +282,7 @@ fn of_group(
     }
 }
 
-/// The reason of the first node; of the others only that there are some.
+/// The reason of the first node, and the number of the others.
 fn reason(group: &Group) -> String {
     let mut members: Vec<&(u32, String)> = group.members.iter().collect();
     members.sort();
@@ -317,8 +318,8 @@ fn tier(
     }
 }
 
-/// Latency is that of the slowest node, bandwidth that of all together; each only where it is
-/// known of every node.
+/// Latency is that of the slowest node, bandwidth the sum of all; each only where it is known of
+/// every node.
 fn with_speed(tier: Tier, speeds: &[&Speed]) -> Tier {
     let all = |figure: fn(&Speed) -> Option<f64>| -> Option<Vec<f64>> {
         speeds.iter().map(|speed| figure(speed)).collect()

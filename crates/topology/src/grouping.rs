@@ -1,8 +1,9 @@
-//! Which nodes are one tier, and in what order the tiers stand. Pure: nodes in, groups out.
+//! Groups nodes of similar speed into tiers and orders the tiers, for [`super::detect()`]. Pure:
+//! nodes in, groups out.
 //!
-//! A node is judged by figures where there are any (measured, or of the firmware), each node as
-//! seen from its nearest processors. So the memory of the other socket is no slower tier of its
-//! own: a program's threads run on both. Who places for one socket asks for that view.
+//! A node with figures (measured, or of the firmware) is judged by them, each node in the view of
+//! its nearest processors. So the memory of the other socket is no slower tier of its own: a
+//! program's threads run on both. A user who places for one socket requests that view.
 //!
 //! ```text
 //! Xeon Max   DDR  nodes 0-7    100 ns,  77 GB/s  score 1.3   second
@@ -13,19 +14,19 @@
 //!            NVM  nodes 2, 3   kernel tier 22    "slower"    second
 //! ```
 //!
-//! The score is latency by bandwidth: memory with twice of both ranks the same. The kernel orders
-//! its tiers so (`mt_perf_to_adistance` in `mm/memory-tiers.c`).
+//! The score is latency divided by bandwidth: memory with twice of both ranks the same. The kernel
+//! orders its tiers so (`mt_perf_to_adistance` in `mm/memory-tiers.c`).
 //!
-//! Nodes without figures ("silent") stand in one of three bands around the nodes with processors:
-//! faster, home, slower. Within a band they are told apart by the kernel's tier, what a driver says
-//! they are made of, and distance. A kernel that puts all nodes into one tier says nothing, so it
-//! never joins what the rest tells apart.
+//! Nodes without figures ("silent") are in one of three bands around the nodes with processors:
+//! faster, home, slower. Within a band the kernel's tier, the kind of memory that a driver names,
+//! and distance separate them. A kernel that puts all nodes into one tier gives no information, so
+//! it never joins nodes that the other rules separate.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::nodes::{Make, Node};
 
-/// From where the machine is looked at.
+/// The processors from which the machine is viewed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum View {
     /// Each node from its nearest processors.
@@ -35,7 +36,7 @@ pub enum View {
     Node(u32),
 }
 
-/// What is known of the speed of a node in the view at hand.
+/// The known speed of a node in the current view.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Speed {
     /// Nanoseconds of a load.
@@ -44,25 +45,25 @@ pub(crate) struct Speed {
     pub read: Option<f64>,
     /// Bytes a second of writing.
     pub write: Option<f64>,
-    /// Nodes count as one tier while their scores are within this factor.
+    /// Nodes form one tier while their scores are within this factor.
     pub tolerance: f64,
-    /// Nodes of different kinds are never one tier, whatever their figures.
+    /// Nodes of different kinds never form one tier, whatever their figures.
     pub kind: usize,
-    /// Where the figures come from, and they: `HMAT (access1): 100 ns, 102 GB/s`.
+    /// The source of the figures, and the figures: `HMAT (access1): 100 ns, 102 GB/s`.
     pub words: String,
 }
 
-/// What is one tier.
+/// The nodes of one tier.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Group {
     /// The nodes with the reason for each.
     pub members: Vec<(u32, String)>,
-    /// The fastest; `None` for silent nodes.
+    /// The fastest node; `None` for silent nodes.
     first: Option<Scored>,
     has_cpus: bool,
 }
 
-/// A node of given score.
+/// A node with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Scored {
     number: u32,
@@ -92,7 +93,7 @@ impl Scored {
     }
 }
 
-/// Which figures are compared.
+/// The figures that are compared.
 #[derive(Clone, Copy)]
 enum Metric {
     Both,
@@ -110,8 +111,8 @@ impl Metric {
     }
 }
 
-/// Groups nodes, fastest group first. `all` has those without memory too, from which distances
-/// begin; `speeds` has what is known of each node in this view.
+/// Groups nodes, fastest group first. `all` includes the nodes without memory, which distances
+/// need; `speeds` has the known speed of each node in this view.
 pub(crate) fn group(
     nodes: &[Node],
     all: &[Node],
@@ -127,8 +128,8 @@ pub(crate) fn group(
     joined(groups, silent)
 }
 
-/// The nodes that can be compared by one and the same kind of figure: the best kind that one with
-/// processors has, so that there is something to be faster or slower than.
+/// The nodes that can be compared by one kind of figure: the best kind that a node with processors
+/// has, as the reference for faster and slower.
 fn scored(nodes: &[Node], speeds: &BTreeMap<u32, Speed>) -> Vec<Scored> {
     let with = |metric: Metric| -> Vec<Scored> {
         let scored = nodes.iter().filter_map(|node| {
@@ -178,7 +179,7 @@ fn by_score(mut scored: Vec<Scored>, speeds: &BTreeMap<u32, Speed>) -> Vec<Group
     groups
 }
 
-/// Where silent nodes stand.
+/// The bands of silent nodes, fastest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Band {
     Faster,
@@ -189,10 +190,10 @@ enum Band {
 /// The distance at which another socket begins (`REMOTE_DISTANCE` in the kernel's
 /// `include/linux/topology.h`); clusters of one socket are nearer.
 const REMOTE: u64 = 20;
-/// Stands for every distance within a socket.
+/// Represents every distance within a socket.
 const HERE: u64 = 0;
 
-/// What tells silent nodes apart, in the order in which it counts.
+/// The properties that separate silent nodes, in the order of their precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Description {
     band: Band,
@@ -201,7 +202,7 @@ struct Description {
     distance: u64,
 }
 
-/// Groups by description; `others_have_figures` only changes the words.
+/// Groups by description; `others_have_figures` only changes the text.
 fn by_description<'a>(
     silent: impl Iterator<Item = &'a Node>,
     all: &[Node],
@@ -235,7 +236,7 @@ fn by_description<'a>(
         };
         let mut parts = described(node, tier, distance, view);
         if others_have_figures {
-            parts.push("no figures of it to compare".to_owned());
+            parts.push("without figures to compare".to_owned());
         }
         let group = groups.entry(description).or_insert(Group {
             members: Vec::new(),
@@ -247,7 +248,7 @@ fn by_description<'a>(
     groups
 }
 
-/// Unknown memory stands between what is known to be like DRAM and what is known to be slower.
+/// Unknown memory ranks between DRAM-like and slower memory.
 fn rank(make: Option<&Make>) -> u8 {
     match make {
         Some(Make::InPackage(_)) => 0,
@@ -258,7 +259,7 @@ fn rank(make: Option<&Make>) -> u8 {
     }
 }
 
-/// From where the view is, or from the nearest processors.
+/// The distance from the view's node, or from the nearest processors.
 fn distance(node: &Node, nodes: &[Node], view: View) -> Option<u64> {
     let from = |from: &Node| from.distances.get(&node.number).copied();
     match view {
@@ -270,7 +271,7 @@ fn distance(node: &Node, nodes: &[Node], view: View) -> Option<u64> {
     }
 }
 
-/// Why a silent node stands where it stands.
+/// Why a silent node has its position, in words.
 fn described(node: &Node, tier: Option<u32>, distance: Option<u64>, view: View) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     parts.extend(tier.map(|tier| format!("the kernel's memory tier {tier}")));
@@ -288,13 +289,13 @@ fn described(node: &Node, tier: Option<u32>, distance: Option<u64>, view: View) 
         (false, _) => "has processors".to_owned(),
     });
     if is_unknown && node.cpus.is_empty() {
-        parts.push("taken for slow, though nothing says what it is made of".to_owned());
+        parts.push("treated as slow, because its kind of memory is unknown".to_owned());
     }
     parts
 }
 
-/// Silent groups among those with figures: what is faster than the nodes with processors before
-/// them, silent nodes with processors among them, the rest at the end.
+/// Inserts silent groups among those with figures: the ones faster than the nodes with processors
+/// before them, silent nodes with processors among them, the rest at the end.
 fn joined(mut groups: Vec<Group>, silent: BTreeMap<Description, Group>) -> Vec<Group> {
     let mut home = groups.iter().position(|group| group.has_cpus);
     for (description, group) in silent {
@@ -303,7 +304,7 @@ fn joined(mut groups: Vec<Group>, silent: BTreeMap<Description, Group>) -> Vec<G
                 groups.insert(at, group);
                 home = Some(at + 1);
             }
-            // In the view of one node, those of other sockets come behind.
+            // In the view of one node, those of other sockets come after it.
             (Band::Home, Some(at)) if description.distance == HERE => {
                 groups[at].members.extend(group.members);
             }
@@ -317,7 +318,7 @@ fn joined(mut groups: Vec<Group>, silent: BTreeMap<Description, Group>) -> Vec<G
     groups
 }
 
-/// The speeds that the firmware tells, as they are in this view.
+/// The speeds from the firmware, in this view.
 pub(crate) fn told(nodes: &[Node], view: View) -> BTreeMap<u32, Speed> {
     let told = nodes.iter().filter_map(|node| {
         let speed = match view {
@@ -333,8 +334,8 @@ pub(crate) fn told(nodes: &[Node], view: View) -> BTreeMap<u32, Speed> {
     told.collect()
 }
 
-/// Keeps apart, in the view of one node, what the machine as a whole tells apart: behind a link all
-/// memory may look alike.
+/// In the view of one node, keeps the groups of the whole machine apart: behind a link all memory
+/// may look alike.
 pub(crate) fn refine(speeds: &mut BTreeMap<u32, Speed>, machine: &[Group]) {
     for (kind, group) in machine.iter().enumerate() {
         for (number, _) in &group.members {
@@ -345,10 +346,10 @@ pub(crate) fn refine(speeds: &mut BTreeMap<u32, Speed>, machine: &[Group]) {
     }
 }
 
-/// About what the kernel's own tiers tell apart: 128 of 576 units of abstract distance.
+/// About the tolerance of the kernel's own tiers: 128 of 576 units of abstract distance.
 const TOLD_TOLERANCE: f64 = 1.22;
 
-/// A node as its nearest processors see it.
+/// The speed of a node in the view of its nearest processors.
 fn own(node: &Node) -> Option<Speed> {
     let figures = node.figures.as_ref()?;
     let speed = Speed {
@@ -356,7 +357,7 @@ fn own(node: &Node) -> Option<Speed> {
         read: figures.read.map(|read| read as f64),
         write: figures.write.map(|write| write as f64),
         tolerance: TOLD_TOLERANCE,
-        // Firmware that gives persistent memory the figures of DRAM has copied them.
+        // Persistent memory with the figures of DRAM: the firmware copied them.
         kind: usize::from(rank(node.make.as_ref())),
         words: String::new(),
     };
@@ -364,10 +365,10 @@ fn own(node: &Node) -> Option<Speed> {
     Some(Speed { words, ..speed })
 }
 
-/// A node as the processors of `from` see it. The kernel shows figures only for the nearest
-/// processors, so farther ones are guessed: latency grows as the distance does (which is what
-/// distances are defined as), and a link to another socket is taken to carry no more than `from`'s
-/// own memory does.
+/// The speed of a node in the view of `from`'s processors. The kernel has figures only for the
+/// nearest processors, so those of farther ones are estimated: latency grows as the distance does
+/// (which is the definition of distances), and a link to another socket is assumed to carry no more
+/// than `from`'s own memory does.
 fn from_node(node: &Node, from: u32, nodes: &[Node]) -> Option<Speed> {
     let speed = own(node)?;
     let figures = node.figures.as_ref()?;
@@ -396,7 +397,7 @@ fn from_node(node: &Node, from: u32, nodes: &[Node]) -> Option<Speed> {
         ..speed
     };
     let words = format!(
-        "{own} from its nearest processors; at distance {distance} from node {from} taken for {}",
+        "{own} from its nearest processors; at distance {distance} from node {from} estimated as {}",
         figures_in_words(&seen)
     );
     Some(Speed { words, ..seen })
@@ -504,7 +505,7 @@ mod tests {
 
         #[test]
         fn two_makes_are_never_one_tier_by_figures(mut nodes in nodes()) {
-            // With all figures told; silent nodes have other rules.
+            // With figures for all nodes; silent nodes have other rules.
             for node in &mut nodes {
                 node.figures = Some(Figures {
                     access: "access1",

@@ -1,5 +1,5 @@
-//! The memory tiers of a machine: as its firmware and kernel describe them, as a measurement finds them, or as a
-//! tiers file names them.
+//! The memory tiers of a machine: detected from firmware and kernel, measured, or read from a tiers file, for
+//! all commands and the daemon.
 //!
 //! ```text
 //! detect       nodes -> grouping -> tiers, within the limits of this process
@@ -11,7 +11,8 @@
 //! ```
 //!
 //! The root of the file system is an argument, so that recorded machines test every reader. Contents of sysfs
-//! ([`nodes`]) and of tiers files ([`parse`]) may hold anything without a panic or an allocation beyond a named bound.
+//! ([`nodes`]) and of tiers files ([`parse`]) may hold any bytes without a panic or an allocation beyond a named
+//! bound.
 #![forbid(unsafe_code)]
 
 pub mod cpu_list;

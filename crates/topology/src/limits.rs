@@ -1,6 +1,7 @@
-//! What this process may use of the machine: the nodes of its cpuset and the memory of its control
-//! group, of either version (`Documentation/admin-guide/cgroup-v2.rst`, `cgroup-v1/memory.rst`,
-//! `cgroup-v1/cpusets.rst`). In version 1 each controller has a hierarchy of its own.
+//! The limits of this process, for [`super::detect()`]: the nodes of its cpuset and the memory of its
+//! control group, of either version (`Documentation/admin-guide/cgroup-v2.rst`,
+//! `cgroup-v1/memory.rst`, `cgroup-v1/cpusets.rst`). In version 1 each controller has a hierarchy
+//! of its own.
 
 use std::path::Path;
 
@@ -8,7 +9,7 @@ use isotherm_model::units::Bytes;
 
 use crate::cpu_list;
 
-/// Limits that the kernel holds this process to.
+/// Limits that the kernel enforces on this process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourceLimits {
     /// Nodes whose memory may be used; `None` where all may.
@@ -27,7 +28,7 @@ impl ResourceLimits {
     }
 }
 
-/// The limits of this process under `root`. The nodes are those that every source names:
+/// The limits of this process under `root`. The nodes are the intersection of all sources:
 /// `Mems_allowed_list` (any kind of cpuset) and the control group's `cpuset.mems.effective`, which
 /// version 1 calls `cpuset.effective_mems`.
 #[must_use]
@@ -37,7 +38,7 @@ pub fn read(root: &Path) -> ResourceLimits {
         .lines()
         .find_map(|line| line.strip_prefix("Mems_allowed_list:"))
         .and_then(cpu_list::parse);
-    // The root of the hierarchy has no such file, and an empty one means that of the parent.
+    // The root of the hierarchy has no such file, and an empty file means the parent's value.
     let by_group = CPUSET
         .texts(root)
         .find_map(|text| cpu_list::parse(&text).filter(|nodes| !nodes.is_empty()));
@@ -61,8 +62,8 @@ pub fn memory(root: &Path) -> Option<Bytes> {
     limits.filter(|bytes| *bytes < UNLIMITED).min().map(Bytes)
 }
 
-/// Version 1 says "no limit" by the largest number that it has, rounded down to a page of any size;
-/// version 2 says `max`.
+/// Version 1 writes the largest number, rounded down to a page of any size, for "no limit"; version
+/// 2 writes `max`.
 const UNLIMITED: u64 = i64::MAX as u64 - (1 << 20);
 
 const MEMORY: Controller = Controller {
@@ -76,7 +77,7 @@ const CPUSET: Controller = Controller {
     first: "cpuset.effective_mems",
 };
 
-/// A controller, and the file that says what it allows, in version 2 and in version 1.
+/// A controller, and its limit file in version 2 and in version 1.
 struct Controller {
     name: &'static str,
     second: &'static str,
@@ -84,8 +85,8 @@ struct Controller {
 }
 
 impl Controller {
-    /// What the files of this process's control group and of each above it say, innermost first. A
-    /// machine may have one controller in version 1 and another in version 2.
+    /// The contents of the file in this process's control group and each group above it, innermost
+    /// first. A machine may have one controller in version 1 and another in version 2.
     fn texts(&self, root: &Path) -> impl Iterator<Item = String> {
         let groups = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
         let mut texts = Vec::new();
@@ -108,8 +109,8 @@ impl Controller {
     }
 }
 
-/// The text of a file in a group and in each above it. In a container the group's path may be the
-/// machine's, of which only the mount itself is there.
+/// The text of a file in a group and in each group above it. In a container the group's path may be
+/// the machine's, and only the mount itself is visible.
 fn upwards(mount: &Path, group: &str, file: &str) -> Vec<String> {
     mount
         .join(group)

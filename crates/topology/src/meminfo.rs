@@ -1,17 +1,17 @@
-//! The size of memory in `/proc/meminfo` and in a node's `meminfo`, which has the same lines with
-//! `Node n` before them. The procfs crate is stricter: it refuses a file without each of the lines
+//! Reads the size of memory from `/proc/meminfo` and from a node's `meminfo`, which has the same
+//! lines after `Node n`. The procfs crate is stricter: it refuses a file without each of the lines
 //! that it knows, and has no reader for nodes.
 
 use std::path::Path;
 
-/// Bytes after `MemTotal:`, if the file is there and has them.
+/// Bytes after `MemTotal:`, if the file exists and has them.
 #[must_use]
 pub fn total_bytes(path: &Path) -> Option<u64> {
     bytes(path, "MemTotal:")
 }
 
-/// Bytes that are free or hold nothing but copies of files and what the kernel can make again, if
-/// the file is there and tells. A node's `meminfo` has no `MemAvailable`; this is near it.
+/// Bytes that are free or reclaimable (copies of files and kernel caches), if the file exists and
+/// reports them. A node's `meminfo` has no `MemAvailable`; this is close to it.
 #[must_use]
 pub fn available_bytes(path: &Path) -> Option<u64> {
     let names = ["Active(file):", "Inactive(file):", "SReclaimable:"];
@@ -21,7 +21,7 @@ pub fn available_bytes(path: &Path) -> Option<u64> {
 
 fn bytes(path: &Path, name: &str) -> Option<u64> {
     let text = std::fs::read_to_string(path).ok()?;
-    // The name is a word of its own: "Active(file):" is also the end of "Inactive(file):".
+    // The name is a whole word: "Active(file):" is also the end of "Inactive(file):".
     let value = |line: &str| {
         let mut words = line
             .split_ascii_whitespace()

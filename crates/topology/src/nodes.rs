@@ -1,5 +1,5 @@
-//! Memory nodes as sysfs describes them. What is written there is not trusted: figures that no
-//! memory can have are set aside with the reason, and a list that does not fit is left out.
+//! Reads memory nodes from sysfs, for [`super::detect()`]. The contents are not trusted: impossible
+//! figures are ignored with the reason, and a malformed list is left out.
 //!
 //! ```text
 //! sys/devices/system/node/node2
@@ -15,9 +15,9 @@
 //! `Documentation/admin-guide/mm/numaperf.rst`, `Documentation/ABI/stable/sysfs-devices-node`,
 //! `Documentation/ABI/testing/sysfs-kernel-mm-memory-tiers`, `Documentation/ABI/testing/sysfs-bus-dax`.
 //!
-//! hwloc reads the same files, beside a library in C that it would take to ask it. What it knows
-//! beyond them are two facts, read here too: which driver made a node (its `DAXType`), and that
-//! nodes without processors on Xeon Phi and Xeon Max are memory in the package.
+//! hwloc reads the same files, but is a C library. It uses two more facts, read here too: the
+//! driver that made a node (its `DAXType`), and that nodes without processors on Xeon Phi and Xeon
+//! Max are memory in the package.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -32,36 +32,37 @@ use crate::{cpu_list, meminfo};
 pub struct Node {
     /// Its number; numbers may have gaps.
     pub number: u32,
-    /// All its memory; zero for a node of processors only, or one whose memory is not online.
+    /// All its memory; zero for a node with processors only, or one whose memory is not online.
     pub memory: Bytes,
-    /// Memory that is free or can be reclaimed at once, where the kernel tells.
+    /// Memory that is free or can be reclaimed at once, where the kernel reports it.
     pub available: Option<Bytes>,
     /// Its processors; none for HBM, CXL and persistent memory as a rule.
     pub cpus: Vec<u32>,
     /// Distances from here to every online node, 10 for itself.
     pub distances: BTreeMap<u32, u64>,
-    /// Figures of the firmware's HMAT table, or of a device that tells the kernel its own.
+    /// Figures of the firmware's HMAT table, or of a device that reports its own to the kernel.
     pub figures: Option<Figures>,
-    /// Why figures that are there are not believed.
+    /// Why existing figures are ignored.
     pub disbelieved: Vec<String>,
     /// The kernel's memory tier; a lower number is faster.
     pub kernel_tier: Option<u32>,
-    /// What it is made of, where a driver or the processor's name tells.
+    /// The kind of memory, where a driver or the processor's name shows it.
     pub make: Option<Make>,
-    /// Pages that are kept for hugetlb, by their size.
+    /// Pages reserved for hugetlb, by their size.
     pub huge_pages: Vec<HugePages>,
 }
 
-/// What memory is made of.
+/// The kind of memory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Make {
     /// In the package of a processor of this name.
     InPackage(String),
-    /// Behind CXL, device named.
+    /// Behind CXL; holds the name of the device.
     Cxl(String),
-    /// Set aside by the firmware for a special purpose: HBM or CXL, the table does not say.
+    /// Reserved by the firmware for a special purpose: HBM or CXL, the table does not distinguish
+    /// them.
     SpecialPurpose(String),
-    /// Persistent memory, device named.
+    /// Persistent memory; holds the name of the device.
     Persistent(String),
 }
 
@@ -77,49 +78,49 @@ impl fmt::Display for Make {
     }
 }
 
-/// Figures of a node as seen from the initiators named. A figure that is missing or zero is `None`.
+/// Figures of a node in the view of the given initiators. A missing or zero figure is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Figures {
     /// `access1` or `access0`.
     pub access: &'static str,
-    /// The nodes from which they are seen; empty where the kernel does not say.
+    /// The nodes of the initiators; empty where the kernel names none.
     pub initiators: Vec<u32>,
-    /// Of a load.
+    /// Latency of a load.
     pub latency: Option<Nanos>,
-    /// Bytes a second.
+    /// Read bandwidth in bytes a second.
     pub read: Option<u64>,
-    /// Bytes a second.
+    /// Write bandwidth in bytes a second.
     pub write: Option<u64>,
 }
 
-/// Pages kept for hugetlb on a node.
+/// Pages reserved for hugetlb on a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HugePages {
-    /// Size of one.
+    /// Size of one page.
     pub size: Bytes,
-    /// All.
+    /// Number of pages.
     pub total: u64,
-    /// Those that nobody uses.
+    /// Number of unused pages.
     pub free: u64,
 }
 
 impl HugePages {
-    /// The memory that they keep from everybody else.
+    /// Bytes that only hugetlb can use.
     #[must_use]
     pub fn bytes(self) -> Bytes {
         Bytes(self.size.0.saturating_mul(self.total))
     }
 }
 
-/// Latencies that memory can have. Below lie caches, above lie disks (and firmware that counts in
+/// Plausible latencies of memory. Below are caches, above are disks (and firmware that counts in
 /// picoseconds).
 const LATENCY_NS: std::ops::RangeInclusive<u64> = 10..=20_000;
-/// Bandwidths that the memory of a node can have, in MiB/s: from a tenth of the slowest flash DIMM
-/// to a hundred times the fastest HBM.
+/// Plausible bandwidths of a node's memory, in MiB/s: from a tenth of the slowest flash DIMM to a
+/// hundred times the fastest HBM.
 const BANDWIDTH_MIB: std::ops::RangeInclusive<u64> = 100..=100 << 20;
 
-/// The nodes of the machine whose file system is mounted at `root`, in order; none where the
-/// kernel tells of none.
+/// The nodes of the machine whose file system is mounted at `root`, in order; empty where the
+/// kernel lists none.
 #[must_use]
 pub fn read(root: &Path) -> Vec<Node> {
     let directory = root.join("sys/devices/system/node");
@@ -136,7 +137,8 @@ pub fn read(root: &Path) -> Vec<Node> {
         let path = path(number);
         let cpus = with_cpus.get(&number).cloned().unwrap_or_default();
         let (figures, disbelieved) = figures(&path, &with_cpus);
-        // The firmware sets HBM aside for a special purpose too; the processor's name says which.
+        // The firmware reserves HBM for a special purpose too; the processor's name distinguishes
+        // it.
         let make = match (makes.get(&number), &in_package) {
             (None | Some(Make::SpecialPurpose(_)), Some(name)) if cpus.is_empty() => {
                 Some(Make::InPackage(name.clone()))
@@ -173,7 +175,7 @@ fn numbered(directory: &Path, prefix: &str) -> Vec<u32> {
         })
         .collect();
     numbers.sort_unstable();
-    // `node01` and `node1` would be two of one number.
+    // `node01` and `node1` have the same number.
     numbers.dedup();
     numbers
 }
@@ -193,8 +195,8 @@ fn node_list(path: &Path) -> Vec<u32> {
         .unwrap_or_default()
 }
 
-/// The columns are the online nodes in order. Where their number is another, a node came or went
-/// while we read, and which column is whose cannot be told.
+/// The columns are the online nodes in order. A different number of columns means that a node was
+/// added or removed during the read, so no column can be attributed.
 fn distances(path: &Path, online: &[u32]) -> BTreeMap<u32, u64> {
     let text = text(&path.join("distance")).unwrap_or_default();
     let columns: Vec<u64> = text
@@ -207,8 +209,9 @@ fn distances(path: &Path, online: &[u32]) -> BTreeMap<u32, u64> {
     }
 }
 
-/// `access1` speaks of the nearest processors. `access0` may speak of a GPU or a network card, and
-/// counts only where its initiators have processors, or where an old kernel does not name them.
+/// `access1` is the view of the nearest processors. `access0` may be the view of a GPU or a network
+/// card, and counts only where its initiators have processors, or where an old kernel does not name
+/// them.
 fn figures(path: &Path, cpus: &BTreeMap<u32, Vec<u32>>) -> (Option<Figures>, Vec<String>) {
     let mut disbelieved = Vec::new();
     for access in ["access1", "access0"] {
@@ -224,14 +227,14 @@ fn figures(path: &Path, cpus: &BTreeMap<u32, Vec<u32>>) -> (Option<Figures>, Vec
             return (Some(figures), disbelieved);
         }
         disbelieved.push(format!(
-            "{access} speaks of what nodes {} see, which have no processors",
+            "{access} is the view of nodes {}, which have no processors",
             words(&figures.initiators)
         ));
     }
     (None, disbelieved)
 }
 
-/// The figures of one class of access, and what of them cannot be. None where nothing is left.
+/// The figures of one access class, and the reasons for ignored ones. None where no figure is left.
 fn read_figures(
     access: &'static str,
     directory: &Path,
@@ -242,13 +245,13 @@ fn read_figures(
         let value = number(directory.join(name)).filter(|value| *value > 0)?;
         if !range.contains(&value) {
             wrong.push(format!(
-                "{access} tells a {name} of {value} {unit}, which no memory has"
+                "{access} reports a {name} of {value} {unit}, which no memory has"
             ));
             return None;
         }
         Some(value)
     };
-    // MiB/s by the kernel's documentation; the bound above keeps the product far from overflow.
+    // MiB/s by the kernel's documentation; the bound above prevents overflow of the product.
     let latency = figure("read_latency", "ns", &LATENCY_NS).map(Nanos);
     let read = figure("read_bandwidth", "MiB/s", &BANDWIDTH_MIB).map(|mib| mib << 20);
     let write = figure("write_bandwidth", "MiB/s", &BANDWIDTH_MIB).map(|mib| mib << 20);
@@ -274,7 +277,7 @@ fn kernel_tiers(root: &Path) -> BTreeMap<u32, u32> {
         .collect()
 }
 
-/// Which driver made which node: the device's place in sysfs names it.
+/// The driver that made each node, from the device's path in sysfs.
 fn makes(root: &Path) -> BTreeMap<u32, Make> {
     let directory = root.join("sys/bus/dax/devices");
     let entries = std::fs::read_dir(&directory)
@@ -300,7 +303,7 @@ fn makes(root: &Path) -> BTreeMap<u32, Make> {
     makes
 }
 
-/// The name of a processor that has memory in its package (Xeon Phi: MCDRAM, Xeon Max: HBM).
+/// The name of a processor with memory in its package (Xeon Phi: MCDRAM, Xeon Max: HBM).
 fn in_package(root: &Path) -> Option<String> {
     let text = text(&root.join("proc/cpuinfo"))?;
     let line = text.lines().find(|line| line.starts_with("model name"))?;
@@ -338,7 +341,7 @@ fn huge_pages(path: &Path) -> Vec<HugePages> {
     sizes
 }
 
-/// `0, 4`.
+/// Prints `0, 4`.
 pub(crate) fn words(nodes: &[u32]) -> String {
     let words: Vec<String> = nodes.iter().map(ToString::to_string).collect();
     words.join(", ")

@@ -1,10 +1,10 @@
-//! The tiers file: TOML, fastest tier first.
+//! Reads the tiers file (TOML, fastest tier first), for the commands' `--tiers` option.
 //!
 //! ```toml
 //! [[tier]]
 //! name = "fast"
 //! nodes = [0]                 # or: emulated = "fast"
-//! capacity = "16GiB"          # all that the nodes have, where it is left out
+//! capacity = "16GiB"          # optional: all memory of the nodes without it
 //! latency = "90ns"            # optional, like the next three
 //! read-bandwidth = "100GB/s"
 //! write-bandwidth = "80GB/s"
@@ -15,17 +15,17 @@
 //! nodes = [2]                 # or: emulated = "slow", and its costs:
 //! # emulation = { period = "100ms", access = "10us", hot = "13us", migrate = "50us" }
 //!
-//! [[measured]]                # what `isotherm tiers --measure` found, one a pair of nodes
+//! [[measured]]                # results of `isotherm tiers --measure`, one a pair of nodes
 //! cpu-node = 0
 //! memory-node = 2
 //! latency = "260ns"
-//! threads = [1, 2, 4]         # bandwidths with so many threads
+//! threads = [1, 2, 4]         # numbers of threads, one for each bandwidth below
 //! read = ["9GB/s", "18GB/s", "25GB/s"]
 //! write = ["5GB/s", "10GB/s", "12GB/s"]
 //! triad = ["8GB/s", "15GB/s", "20GB/s"]
 //! ```
 //!
-//! `docs/tiers.md` is the same for people who write such a file.
+//! `docs/tiers.md` describes the file for its authors.
 
 mod write;
 
@@ -42,7 +42,7 @@ use toml::Spanned;
 use super::measure::{Pair, Rates};
 pub use write::print;
 
-/// Why a tiers file was refused: `machine.toml:4: "12" is not a size ...`.
+/// Why a tiers file was rejected: `machine.toml:4: "12" is not a size ...`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FileError {
     path: String,
@@ -61,12 +61,12 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// What a tiers file says.
+/// The contents of a tiers file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TiersFile {
-    /// The tiers, which count.
+    /// The tiers, which programs use.
     pub tiers: Tiers,
-    /// What was measured when they were made, for people.
+    /// The measurements behind the tiers, for users.
     pub measured: Vec<Pair>,
 }
 
@@ -122,7 +122,7 @@ struct ReadEmulation {
 /// Reads a tiers file.
 ///
 /// # Errors
-/// It cannot be read, or says something that is no tiers; the error names the line.
+/// It cannot be read, or its contents are invalid; the error names the line.
 pub fn read_file(path: &Path) -> Result<TiersFile, FileError> {
     let wrong = |why: String| FileError {
         path: path.display().to_string(),
@@ -133,7 +133,7 @@ pub fn read_file(path: &Path) -> Result<TiersFile, FileError> {
     parse(&text, &path.display().to_string())
 }
 
-/// Reads the text of a tiers file; `path` is for errors.
+/// Parses the text of a tiers file; `path` is for errors.
 ///
 /// # Errors
 /// As [`read_file`].
@@ -157,7 +157,7 @@ pub fn parse(text: &str, path: &str) -> Result<TiersFile, FileError> {
     Ok(TiersFile { tiers, measured })
 }
 
-/// Text and path of the file at hand, for errors.
+/// Text and path of the current file, for errors.
 struct Place<'a> {
     text: &'a str,
     path: &'a str,
@@ -274,7 +274,7 @@ impl Place<'_> {
         })
     }
 
-    /// What is left out is as in TMP's paper.
+    /// Missing values default to those of TMP's paper.
     fn emulation(&self, read: Option<ReadEmulation>) -> Result<Emulation, FileError> {
         let Some(read) = read else {
             return Ok(Emulation::PAPER);

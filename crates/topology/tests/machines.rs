@@ -1,6 +1,6 @@
 //! Tiers of recorded machines, against golden files.
 //!
-//! `ISOTHERM_GOLDEN=write cargo test -p isotherm-topology --test machines` writes them anew.
+//! `ISOTHERM_GOLDEN=write cargo test -p isotherm-topology --test machines` rewrites them.
 
 #[path = "../../../tests/machines/expand.rs"]
 mod machine;
@@ -31,7 +31,7 @@ fn seen(name: &str, view: View) -> Detected {
     examine(root.path(), view).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// One line a tier, one a node, one a note.
+/// One line for each tier, node and note.
 fn described(detected: &Detected) -> String {
     let mut text = String::new();
     for tier in detected.tiers.all() {
@@ -172,7 +172,7 @@ fn what_a_container_may_not_use_is_in_no_tier_and_its_limits_bound_the_capacity(
         assert_eq!(nodes(&detected), [("fast", vec![0]), ("slow", vec![2])]);
         let tiers = detected.tiers.all().iter();
         let capacities: Vec<Bytes> = tiers.map(|tier| tier.capacity).collect();
-        // Huge pages bound the first, the control group the second.
+        // Huge pages limit the first, the control group the second.
         assert_eq!(capacities, [Bytes(32 << 30), Bytes(48 << 30)], "{name}");
         assert_eq!(detected.nodes[1].tier, None, "{name}");
     }
@@ -208,7 +208,7 @@ fn a_measurement_overrides_the_firmware_and_noise_makes_no_tiers() {
             triad: gigabytes * 900_000_000,
         }],
     };
-    // What the firmware calls slow is the fastest here; the sockets differ by noise.
+    // By the firmware the slowest, by measurement the fastest; the sockets differ by noise.
     let pairs = [
         pair(0, 0, 120, 100),
         pair(1, 0, 210, 60),
@@ -251,7 +251,7 @@ fn where_a_node_was_not_measured_the_firmware_counts_for_all() {
             triad: 1_000_000_000,
         }],
     };
-    // Node 0 was full; what was seen of the others is not compared with what is told of it.
+    // Node 0 was full; measurements of the others are not compared with its firmware figures.
     let pairs = [pair(1, 300), pair(2, 20)];
     let detected = examine_measured(root.path(), &pairs, View::Machine).expect("tiers");
     assert_eq!(nodes(&detected), [("fast", vec![0, 1]), ("slow", vec![2])]);

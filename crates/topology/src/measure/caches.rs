@@ -1,10 +1,10 @@
-//! How much of the memory of processors their caches hold.
+//! Cache sizes of processors, which give the size of the measured memory.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Bytes of all largest caches of these processors together, each counted once; zero where the
-/// kernel does not tell.
+/// kernel does not report them.
 pub(super) fn all(root: &Path, cpus: &[u32]) -> u64 {
     let instances: BTreeSet<Cache> = cpus.iter().filter_map(|cpu| largest(root, *cpu)).collect();
     instances
@@ -12,7 +12,7 @@ pub(super) fn all(root: &Path, cpus: &[u32]) -> u64 {
         .fold(0, |sum, cache| sum.saturating_add(cache.bytes))
 }
 
-/// A cache; two processors that share one tell the same.
+/// A cache; two processors that share one have equal values.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Cache {
     level: u64,
@@ -35,7 +35,7 @@ fn largest(root: &Path, cpu: u32) -> Option<Cache> {
     caches.max()
 }
 
-/// `32768K`, `32M`.
+/// Parses `32768K` or `32M`.
 fn size(text: &str) -> Option<u64> {
     let (number, factor) = match text.strip_suffix('K') {
         Some(number) => (number, 1 << 10),

@@ -1,6 +1,6 @@
-//! Latency by chasing pointers: each load's address is what the load before it brought, so no
-//! processor can begin one before the last has ended, and the order is random, so that none can
-//! guess it.
+//! Measures memory latency by pointer chasing: each load's address is the result of the load before
+//! it, so no processor can start a load before the last one has ended, and the order is random, so
+//! that no prefetcher can predict it.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use isotherm_sys::affinity;
 
 /// Words of a cache line, of which only the first is read.
 const LINE: usize = 64 / size_of::<u64>();
-/// Loads between two looks at the clock: half a millisecond, less than a slice of the scheduler, so
-/// that on a busy machine most batches are not interrupted and the median does not see it.
+/// Loads between two clock readings: half a millisecond, less than a time slice of the scheduler,
+/// so that on a busy machine most batches are not interrupted and the median ignores the others.
 const BATCH: usize = 1 << 12;
-/// Any number: the same memory is always walked in the same order.
+/// Any constant: the same memory is always walked in the same order.
 const SEED: u64 = 0x150_7e42;
 
 /// Joins the lines of the memory into one cycle in random order (Sattolo's shuffle).
@@ -40,7 +40,7 @@ pub(super) fn latency(words: &[u64], cpu: u32, span: Duration) -> std::io::Resul
         });
         thread.join()
     });
-    // The thread only reads memory; were it to panic, that panic is the one to see.
+    // The thread only reads memory; if it panics, that panic is passed on.
     chased.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
@@ -58,7 +58,7 @@ fn median_of_batches(words: &[u64], span: Duration) -> Nanos {
     Nanos(median.round() as u64)
 }
 
-/// Follows the chain for so many loads.
+/// Follows the chain for the given number of loads.
 #[inline(never)]
 fn follow(words: &[u64], mut at: usize, loads: usize) -> usize {
     for _ in 0..loads {

@@ -1,14 +1,15 @@
-//! Latency and bandwidth of every pair of processors and memory, measured.
+//! Measures latency and bandwidth of every pair of processors and memory, for `isotherm tiers
+//! --measure`.
 //!
 //! ```text
-//! for each node with memory:   map, ask for the node, touch, ask where the pages really are
+//! for each node with memory:   map, prefer the node, touch, query the real node of the pages
 //!   for each node with CPUs:     chase   one thread, dependent loads in random order
 //!   for each node with CPUs:     stream  1, 2, 4, ... all of its CPUs: read, write, triad
 //! ```
 //!
-//! Memory is asked for by `MPOL_PREFERRED` and not by `MPOL_BIND`: with that, a full node would
-//! bring the kernel to kill a process. Instead the pages are asked where they lie, and a node that
-//! had no room is left out with a note. Threads are pinned, one a processor.
+//! Memory is mapped with `MPOL_PREFERRED` and not with `MPOL_BIND`, with which a full node would
+//! make the kernel kill a process. Instead the node of its pages is queried, and a node without
+//! room is left out with a note. Threads are pinned, one a processor.
 
 mod caches;
 mod chase;
@@ -30,15 +31,15 @@ use super::grouping::{Speed, View, figures_in_words};
 use super::{limits, nodes};
 use crate::meminfo;
 
-/// How to measure.
+/// The settings of a measurement.
 #[derive(Clone, Copy, Debug)]
 pub struct MeasureSettings {
-    /// Memory to work on, for each node; `None` for four times the caches, at least
+    /// Size of the measured memory, for each node; `None` for four times the caches, at least
     /// [`MEMORY_AT_LEAST`].
     pub memory: Option<Bytes>,
-    /// How long loads are chased for a pair.
+    /// Duration of pointer chasing for a pair.
     pub chase: Duration,
-    /// How long one trial of bandwidth takes; the best of [`TRIALS`] counts.
+    /// Duration of one bandwidth trial; the best of [`TRIALS`] counts.
     pub trial: Duration,
 }
 
@@ -52,23 +53,25 @@ impl Default for MeasureSettings {
     }
 }
 
-/// Below this share of their time, threads have had to wait for processors and a note says so.
+/// A note reports that threads waited for processors if they ran for less than this share of their
+/// time.
 const RAN_AT_LEAST: f64 = 0.9;
 
-/// Least memory to work on.
+/// Smallest size of the measured memory.
 pub const MEMORY_AT_LEAST: Bytes = Bytes(64 << 20);
-/// The working set is so many times the caches: a cyclic order of accesses then finds next to
-/// nothing in them.
+/// The working set in multiples of the caches: a cyclic order of accesses then has almost no cache
+/// hits.
 const TIMES_THE_CACHES: u64 = 4;
-/// One part in so many of a node's available memory is taken at most, so that others go on.
+/// At most one part in this number of a node's available memory is used, so that other programs go
+/// on.
 const PART_OF_AVAILABLE: u64 = 4;
 
-/// What is being measured.
+/// The current step of a measurement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasureStep {
     /// Steps done.
     pub done: usize,
-    /// Steps in all.
+    /// Total number of steps.
     pub total: usize,
     /// Node of the processors.
     pub cpu_node: u32,
@@ -78,47 +81,47 @@ pub struct MeasureStep {
     pub threads: Option<u32>,
 }
 
-/// What was measured and what it cost.
+/// The result and the cost of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Measurement {
     /// The pairs, by memory node, then by node of processors.
     pub pairs: Vec<Pair>,
-    /// What could not be measured, and what the figures are to be read with.
+    /// Failed measurements, and conditions that affect the figures.
     pub notes: Vec<String>,
-    /// Most memory taken at one time.
+    /// Most memory used at one time.
     pub memory: Bytes,
-    /// Time taken.
+    /// Duration of the measurement.
     pub elapsed: Nanos,
 }
 
 /// Why nothing was measured.
 #[derive(Debug, thiserror::Error)]
 pub enum MeasureError {
-    /// The watcher said so.
+    /// `watch` interrupted the measurement.
     #[error("the measurement was interrupted")]
     Interrupted,
     /// No node could be measured.
     #[error("no memory could be measured: {0}")]
     Nothing(String),
-    /// The kernel refused to say where this process may run, or to pin a thread.
+    /// The kernel did not report the allowed processors, or did not pin a thread.
     #[error("threads cannot be pinned to processors: {0}")]
     Pinning(std::io::Error),
 }
 
-/// A node to measure from or to.
+/// A node whose processors or memory are measured.
 struct Target {
     number: u32,
     /// Processors of it that this process may use.
     cpus: Vec<u32>,
-    /// Bytes to work on; zero for a node without memory that may be used.
+    /// Bytes to measure; zero for a node without usable memory.
     memory: u64,
 }
 
-/// Measures this machine, of which `root` (`/`) is the file system. `watch` is told of each step
-/// and may break off.
+/// Measures this machine, of which `root` (`/`) is the file system. `watch` is called before each
+/// step and may interrupt.
 ///
 /// # Errors
-/// Broken off; nothing could be measured; threads cannot be pinned.
+/// Interrupted; nothing could be measured; threads cannot be pinned.
 pub fn measure(
     root: &Path,
     settings: MeasureSettings,
@@ -184,7 +187,7 @@ fn thread_counts(cpus: usize) -> Vec<usize> {
         .collect()
 }
 
-/// The nodes of the machine, or all of it as node 0 where the kernel tells of none.
+/// The nodes of the machine, or all of it as node 0 where the kernel lists none.
 fn targets(
     root: &Path,
     allowed: &[u32],
@@ -218,7 +221,7 @@ fn targets(
     let limit = limits.memory.map_or(u64::MAX, |limit| limit.0);
     let target = |(number, cpus, available): (u32, Vec<u32>, u64)| {
         let memory = wanted.min(available.min(limit) / PART_OF_AVAILABLE);
-        // A huge page is the least that can be worked on.
+        // The smallest usable size is a huge page.
         let mut memory = memory - memory % HUGE_PAGE as u64;
         let is_hidden = memory < caches.saturating_mul(2);
         if memory < wanted && (is_hidden || memory == 0) && available > 0 {
@@ -274,20 +277,20 @@ impl Progress<'_> {
     }
 }
 
-/// A measurement under way.
+/// A measurement in progress.
 struct Run<'a, 'b> {
     root: &'a Path,
     settings: MeasureSettings,
     with_cpus: &'a [&'a Target],
     notes: &'a mut Vec<String>,
     progress: &'a mut Progress<'b>,
-    /// Least share of their time for which the threads of a bandwidth had a processor.
+    /// The smallest share of their time for which the threads of a bandwidth trial had a processor.
     least_ran: f64,
 }
 
 impl Run<'_, '_> {
     /// The pairs of one node's memory with all processors; none, and a note, where the memory
-    /// cannot be had there.
+    /// cannot be allocated there.
     fn memory_node(&mut self, target: &Target, is_only: bool) -> Result<Vec<Pair>, MeasureError> {
         let mut memory = match self.memory_on(target, is_only) {
             Ok(memory) => memory,
@@ -324,20 +327,20 @@ impl Run<'_, '_> {
         Ok(pairs)
     }
 
-    /// Memory that lies on the node, touched; why it cannot be had, otherwise.
+    /// Allocates and touches memory on the node; the error is the reason in words.
     fn memory_on(&mut self, target: &Target, is_only: bool) -> Result<NodeMemory, String> {
         let failed =
             |what: &str, error: std::io::Error| format!("{what} ({error}), so it was not measured");
         let bytes = usize::try_from(target.memory).unwrap_or(usize::MAX);
         let mut memory =
             NodeMemory::map(bytes).map_err(|error| failed("memory cannot be mapped", error))?;
-        // Where there is but one node, memory is there without being asked for.
+        // On a machine with one node no policy is needed.
         if let Err(error) = memory.prefer(target.number)
             && !is_only
         {
-            return Err(failed("memory cannot be asked for", error));
+            return Err(failed("the memory policy cannot be set", error));
         }
-        // Without huge pages the figures are lower, and a note says so below.
+        // Without huge pages the figures are lower, and a note below reports it.
         let _ = memory.advise_huge_pages();
         let before = huge_bytes(self.root);
         for page in memory.words().chunks_mut(PAGE_WORDS) {
@@ -361,10 +364,10 @@ impl Run<'_, '_> {
 
 /// Words of the smallest page.
 const PAGE_WORDS: usize = 4096 / size_of::<u64>();
-/// One page in so many may lie elsewhere.
+/// One page in this number may be on another node.
 const ELSEWHERE: usize = 50;
 
-/// Asks one page in each huge page's worth where it lies.
+/// Queries the node of one page in each huge page's worth.
 fn check_place(memory: &mut NodeMemory, node: u32) -> Result<(), String> {
     let words = memory.words().len();
     let mut asked = 0;
@@ -395,12 +398,12 @@ fn huge_bytes(root: &Path) -> u64 {
     kib.unwrap_or(0).saturating_mul(1024)
 }
 
-/// Nodes count as one tier while their scores differ by no more than this: what runs on one memory
-/// differ by on a busy machine. Kinds of memory differ by more: HBM and DDR by two and more, DDR
-/// and CXL by four and more.
+/// Nodes form one tier while their scores differ by no more than this factor: runs on one memory
+/// differ by this much on a busy machine. Kinds of memory differ by more: HBM and DDR by two and
+/// more, DDR and CXL by four and more.
 const MEASURED_TOLERANCE: f64 = 1.5;
 
-/// What was measured of each memory node: from the view's node, or from the best one.
+/// The measured speed of each memory node: from the view's node, or from the best one.
 #[must_use]
 pub(crate) fn speeds(pairs: &[Pair], view: View) -> BTreeMap<u32, Speed> {
     let mut best = BTreeMap::<u32, (f64, Speed)>::new();

@@ -2,17 +2,17 @@
 
 use isotherm_model::units::Nanos;
 
-/// Trials of a bandwidth; other programs only take from it, so the best is the nearest.
+/// Trials of a bandwidth; other programs only reduce it, so the best is the most accurate.
 pub const TRIALS: u32 = 3;
 
-/// What the processors of one node see of the memory of one node.
+/// The speed of one node's memory for the processors of one node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
     /// Node of the processors.
     pub cpu_node: u32,
     /// Node of the memory.
     pub memory_node: u32,
-    /// A load that depends on the one before, from memory.
+    /// Latency of a load from memory that depends on the load before it.
     pub latency: Nanos,
     /// One entry for each number of threads, in their order.
     pub rates: Vec<Rates>,
@@ -25,7 +25,7 @@ pub struct Rates {
     pub threads: u32,
     /// Reading.
     pub read: u64,
-    /// Writing, by ordinary stores; that lines are read before they are written is not counted.
+    /// Writing, by ordinary stores; the read of each line before the write is not counted.
     pub write: u64,
     /// `a[i] = b[i] + 3 c[i]`: two bytes read for one written, all three counted.
     pub triad: u64,

@@ -1,8 +1,9 @@
-//! Bandwidth of threads that each go through a part of the memory of their own, over and over.
+//! Measures the bandwidth of threads that each go through a part of the memory of their own, over and
+//! over.
 //!
-//! The kernels are McCalpin's STREAM in integers: what passes is the same, and a factor of three
-//! takes no multiplication. [`std::hint::black_box`] keeps the compiler from leaving out passes whose
-//! results nobody uses.
+//! The kernels are McCalpin's STREAM in integers: the traffic is the same, and a factor of three
+//! takes no multiplication. [`std::hint::black_box`] keeps the compiler from removing passes with
+//! unused results.
 
 use std::hint::black_box;
 use std::io;
@@ -13,13 +14,13 @@ use isotherm_sys::affinity;
 
 use super::pair::{Rates, TRIALS};
 
-/// Words between two looks at the clock: 4 MiB.
+/// Words between two clock readings: 4 MiB.
 const BLOCK: usize = (4 << 20) / size_of::<u64>();
 
-/// A kernel: goes over a block and says how many bytes passed.
+/// A kernel: processes a block and returns its traffic in bytes.
 type Kernel = fn(&mut [u64]) -> usize;
 
-/// What a trial showed.
+/// The result of a trial.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trial {
     /// Bytes a second of all threads together.
@@ -62,7 +63,7 @@ fn all_threads(
     kernel: Kernel,
 ) -> io::Result<Trial> {
     let part = words.len().div_ceil(cpus.len().max(1)).max(1);
-    // One part fewer than threads where the words do not go round.
+    // One part fewer than threads where there are too few words.
     let start = Barrier::new(words.len().div_ceil(part));
     let trials: Vec<io::Result<Trial>> = std::thread::scope(|scope| {
         let threads: Vec<_> = cpus
@@ -72,7 +73,7 @@ fn all_threads(
                 let start = &start;
                 scope.spawn(move || {
                     let pinned = affinity::pin(*cpu);
-                    // A thread that could not be pinned still comes: the others wait for it.
+                    // A thread that could not be pinned still joins: the others wait for it.
                     start.wait();
                     pinned.map(|()| one_thread(part, trial, kernel))
                 })
@@ -94,7 +95,7 @@ fn all_threads(
     })
 }
 
-/// A thread that goes round its part, block by block, until time is up.
+/// Runs one thread over its part, block by block, until the time has passed.
 fn one_thread(part: &mut [u64], trial: Duration, kernel: Kernel) -> Trial {
     let (start, ran) = (Instant::now(), processor_seconds());
     let mut bytes = 0.0;
@@ -113,7 +114,7 @@ fn one_thread(part: &mut [u64], trial: Duration, kernel: Kernel) -> Trial {
     }
 }
 
-/// For how long the calling thread has had a processor.
+/// Processor time of the calling thread, in seconds.
 fn processor_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
@@ -121,7 +122,7 @@ fn processor_seconds() -> f64 {
 
 #[inline(never)]
 fn read(block: &mut [u64]) -> usize {
-    // Eight sums, so that no addition waits for the one before.
+    // Eight sums, so that no addition depends on the one before.
     let mut sums = [0_u64; 8];
     let (chunks, rest) = block.as_chunks::<8>();
     for chunk in chunks {
@@ -140,9 +141,9 @@ fn write(block: &mut [u64]) -> usize {
     size_of_val(block)
 }
 
-/// The three arrays are thirds of a block, which begin at different places of their pages: at the
-/// same place loads would wait for stores that they seem to follow (4 KiB aliasing), and the figure
-/// would be that of the processor.
+/// The three arrays are thirds of a block, which begin at different offsets in their pages: at
+/// equal offsets loads would wait for stores with a false dependency (4 KiB aliasing), and the
+/// figure would be that of the processor.
 #[inline(never)]
 fn triad(block: &mut [u64]) -> usize {
     let third = block.len() / 3;

@@ -1,5 +1,5 @@
-//! Measurements of this machine, with little memory and little time: that they are made, not what
-//! they show.
+//! Measurements of this machine, with little memory and little time: the tests check that they run,
+//! not their values.
 
 use std::ops::ControlFlow;
 use std::path::Path;

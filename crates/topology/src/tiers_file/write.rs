@@ -1,4 +1,4 @@
-//! The text of a tiers file; its format stands where it is read.
+//! Prints a tiers file; [`super::parse`] documents the format.
 
 use isotherm_model::tier::{Placement, Tier, TierKind};
 use isotherm_model::units::{Bytes, Nanos};
@@ -49,14 +49,14 @@ struct WriteEmulation {
     migrate: String,
 }
 
-/// The text of a tiers file, which [`super::parse`] reads back the same.
+/// The text of a tiers file; [`super::parse`] of it returns the same value.
 #[must_use]
 pub fn print(file: &TiersFile) -> String {
     let file = WriteFile {
         tier: file.tiers.all().iter().map(written).collect(),
         measured: file.measured.iter().map(written_pair).collect(),
     };
-    // Only maps with keys that are no strings cannot be written, and there are none here.
+    // Only a map with keys other than strings cannot be written, and there are none here.
     toml::to_string(&file).unwrap_or_default()
 }
 
