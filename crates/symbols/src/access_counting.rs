@@ -1,4 +1,5 @@
-//! Whether a program counts its accesses, because `isotherm-cc --profile` compiled it ([`isotherm_abi::accesses`]).
+//! Detects whether a program counts its accesses, because `isotherm-cc --profile` compiled it
+//! ([`isotherm_abi::accesses`]). `isotherm record` chooses its source by that.
 
 use std::path::Path;
 
@@ -12,11 +13,11 @@ use crate::compiled_sites::PROGRAM_BYTES;
 /// Whether a program counts its accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instrumentation {
-    /// It does not, or is no ELF file.
+    /// It does not count, or is not an ELF file.
     None,
-    /// It does, by functions that the runtime has.
+    /// It counts, with functions of the current runtime.
     Current,
-    /// It was built for this version of the functions, which the runtime does not have.
+    /// It was built for this version of the functions, which the runtime does not provide.
     Other(u32),
 }
 
@@ -30,7 +31,7 @@ pub fn instrumentation(path: &Path) -> Instrumentation {
     }
 }
 
-/// The first word of the section; all others are the same, because different versions do not link.
+/// The first word of the section; all others are equal, because different versions do not link.
 fn counting_version(path: &Path) -> Option<u32> {
     let cache = ReadCache::new(open_input(path, PROGRAM_BYTES).ok()?);
     let file = object::File::parse(&cache).ok()?;

@@ -1,9 +1,9 @@
-//! What the result of a call is assigned to, by the text of the source: `graph->edges` of
-//! `graph->edges = (edge *)malloc(n)`.
+//! Finds the variable that the result of a call is assigned to, from the source text: `graph->edges` of
+//! `graph->edges = (edge *)malloc(n)`. The resolver shows it beside a site.
 //!
 //! Only plain cases are answered, because a wrong name is worse than none: an assignment whose right side is the
-//! call alone, casts aside, and a variable that is declared with the call of its constructor. A file that was
-//! changed after the program was built is not believed.
+//! call alone, except casts, and a variable that is declared with the call of its constructor. A file changed
+//! after the program was built is ignored.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 /// Largest source file that is read.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// Words that stand before a call as types do before a variable.
+/// Keywords that precede a call as types precede a variable.
 const NOT_TYPES: [&str; 12] = [
     "return",
     "new",
@@ -37,7 +37,7 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Those of the module at this path.
+    /// The source files of the module at this path.
     pub(crate) fn of(module: &Path) -> Self {
         let built = module.metadata().and_then(|found| found.modified()).ok();
         Self {
@@ -60,7 +60,7 @@ impl Sources {
     }
 }
 
-/// The lines of a regular file that is no newer than what was built of it.
+/// The lines of a regular file that is no newer than the module built from it.
 fn read(path: &Path, built: SystemTime) -> Option<Vec<String>> {
     let found = path.metadata().ok().filter(std::fs::Metadata::is_file)?;
     if found.len() > FILE_BYTES_MAX || found.modified().ok()? > built {
@@ -94,8 +94,8 @@ fn assigned(previous: &str, line: &str, column: u32) -> Option<String> {
     }
 }
 
-/// Where the call begins of which a column is noted. Clang and gcc's C note the name; gcc's C++ notes the bracket that opens
-/// or closes the arguments, and of `new T` the type.
+/// The start of the call at a recorded column. Clang and gcc's C record the name; gcc's C++ records the opening or
+/// closing bracket of the arguments, and of `new T` the type.
 fn call_start(line: &str, at: usize) -> Option<usize> {
     let noted = line.get(at..)?.chars().next()?;
     let name_end = match noted {
@@ -113,12 +113,12 @@ fn call_start(line: &str, at: usize) -> Option<usize> {
     let start = name.trim_end_matches(is_word).len();
     match with_new(line, start) {
         Some(start) => Some(start),
-        // Only `new` takes its size in such brackets.
+        // Only `new` has its size in such brackets.
         None => (noted != ']' && start < name.len()).then_some(start),
     }
 }
 
-/// Where the `new` begins that a type follows at this place.
+/// The start of the `new` before the type at this position.
 fn with_new(line: &str, mut start: usize) -> Option<usize> {
     while let Some(outer) = line[..start].strip_suffix("::") {
         start = outer.trim_end_matches(is_word).len();
@@ -132,7 +132,7 @@ fn is_word(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-/// What stands left of an `=` that only casts and a namespace follow.
+/// The text left of an `=` that only casts and a namespace follow.
 fn before_the_equals_sign(statement: &str) -> Option<&str> {
     let mut rest = statement.trim_end();
     while let Some(shorter) = rest.strip_suffix("::") {
@@ -191,7 +191,7 @@ fn target(left: &str) -> Option<String> {
     }
 }
 
-/// Where the bracket stands that the last one closes.
+/// The position of the bracket that the last one closes.
 fn opening(text: &str) -> Option<usize> {
     let closing = text.chars().next_back()?;
     let opening = match closing {
@@ -257,7 +257,7 @@ mod tests {
             ("  this->data_ = @new double[n];", "this->data_"),
             ("  std::vector<std::pair<int, int>> @pairs(n);", "pairs"),
             ("  for (;;) { Matrix @m{n, n};", "m"),
-            // Columns as gcc's C++ notes them.
+            // Columns as recorded by gcc's C++.
             ("  double *r = (double *)malloc@(n); r[0] = 1;", "r"),
             ("  Node *a = new @Node;", "a"),
             ("  Node *b = new Node(@);", "b"),

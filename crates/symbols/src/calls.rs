@@ -1,7 +1,8 @@
-//! The calls in the functions of a program: return address, place in the source, what is called.
+//! The calls in the functions of a program: return address, source position, and callee. They find the sites of a plan
+//! in a rebuilt program.
 //!
-//! By its symbols, its machine code and its debugging information; the program need not run. A program without symbols
-//! has no functions here. The file is not trusted: what cannot be read is left out.
+//! The source is the program's symbols, machine code and debugging information; the program need not run. A program
+//! without symbols has no functions here. The file is not trusted: unreadable parts are left out.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
@@ -21,10 +22,10 @@ use crate::segment::bytes_at;
 /// Largest function that is read.
 const FUNCTION_BYTES_MAX: u64 = 16 << 20;
 
-/// Most functions of which calls are read: those that a plan names, several of one name included.
+/// Most functions whose calls are read: those that a plan names, several of one name included.
 const FUNCTIONS_MAX: usize = 1 << 14;
 
-/// Functions of C and the linker's names of C++ that allocate.
+/// Functions of C, and mangled names of C++, that allocate.
 const ALLOCATIONS: [&str; 18] = [
     "malloc",
     "calloc",
@@ -46,8 +47,8 @@ const ALLOCATIONS: [&str; 18] = [
     "mmap64",
 ];
 
-/// The calls in the functions of these names, as frames have them. Functions of one name and file are one, because no
-/// frame tells them apart.
+/// The calls in the functions of these names, as frames name them. Functions of one name and file are merged, because
+/// no frame distinguishes them.
 #[must_use]
 pub fn of_functions(module: &Path, wanted: &BTreeSet<&str>) -> Vec<FunctionCalls> {
     try_of_functions(module, wanted).unwrap_or_default()
@@ -86,8 +87,8 @@ fn is_regular(file: &File) -> bool {
     file.metadata().is_ok_and(|found| found.is_file())
 }
 
-/// Addresses and sizes of the functions that may have one of the names: demangling all of a large program's would take
-/// seconds.
+/// Addresses and sizes of the functions that may have one of the names: demangling all names of a large program would
+/// take seconds.
 fn candidates<'data>(file: &impl Object<'data>, wanted: &BTreeSet<&str>) -> BTreeMap<u64, u64> {
     let parts: BTreeSet<&str> = wanted.iter().map(|name| part(name)).collect();
     let symbols = file.symbols().chain(file.dynamic_symbols());
@@ -105,7 +106,7 @@ fn candidates<'data>(file: &impl Object<'data>, wanted: &BTreeSet<&str>) -> BTre
         .collect()
 }
 
-/// A part of a function's name that the linker's name of it holds as well: the last word before what it takes.
+/// A part of a function's name that its mangled name contains too: the last word before its parameters.
 fn part(name: &str) -> &str {
     let named = name
         .rsplit("(anonymous namespace)::")
@@ -166,7 +167,7 @@ fn calls<'data>(
         .collect()
 }
 
-/// What a call leads to: a function of the module, or one that it takes from another.
+/// The callee: a function of the module, or an imported one.
 fn callee<'data>(
     file: &impl Object<'data>,
     target: Target,
@@ -204,7 +205,7 @@ fn of_name(name: &str) -> Callee {
     }
 }
 
-/// The pointer through which a stub of the linker at this address jumps to an imported function.
+/// The pointer through which a linker stub at this address jumps to an imported function.
 fn stub<'data>(file: &impl Object<'data>, address: u64) -> Option<u64> {
     let code = bytes_at(file, address, machine_calls::STUB_BYTES)?;
     machine_calls::stub(file.architecture(), code, address)
@@ -228,7 +229,7 @@ fn imports<'data>(file: &impl Object<'data>) -> HashMap<u64, String> {
         .collect()
 }
 
-/// Names and places of addresses.
+/// Names and source positions of addresses.
 struct Names<'a> {
     symbolizer: Symbolizer,
     source: Source<'a>,

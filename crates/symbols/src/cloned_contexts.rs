@@ -1,7 +1,7 @@
-//! The calling contexts that a link told apart: read from the program's file, which need not run.
+//! Reads the calling contexts that a link separated, from the program's file; the program need not run.
 //!
-//! The layout is [`isotherm_abi::contexts`]'s. The file is not trusted: a number that leads nowhere ends the
-//! context, and nothing is read beyond the section.
+//! The layout is [`isotherm_abi::contexts`]'s. The file is not trusted: an invalid number ends the context,
+//! and no byte beyond the section is read.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,25 +17,25 @@ use object::{Object, ObjectSection};
 
 use crate::compiled_sites::{CompiledSite, PROGRAM_BYTES, text_at};
 
-/// Largest table that is believed.
+/// Largest table that is accepted.
 const SECTION_BYTES_MAX: u64 = 256 << 20;
 
-/// Most contexts that are believed; a link makes no more than a quarter of them.
+/// Most contexts that are accepted; a link makes no more than a quarter of them.
 const RECORDS_MAX: usize = 1 << 20;
 
-/// Most calls in the source that are believed; sqlite3 has 13,000 that lead to allocations.
+/// Most calls in the source that are accepted; sqlite3 has 13,000 that lead to allocations.
 const CALLS_MAX: usize = 1 << 20;
 
 /// A call in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextCall {
-    /// Its name, the same in every build that leaves the function alone.
+    /// Its hash, the same in every build that does not change the function.
     pub hash: u64,
     /// The function that holds the call.
     pub function: String,
-    /// Source file, below the project's root where it lies there.
+    /// Source file, relative to the project's root if it is below.
     pub path: String,
-    /// Line; `None` where the compiler did not know it.
+    /// Line; `None` if unknown to the compiler.
     pub line: Option<u32>,
 }
 
@@ -44,13 +44,13 @@ pub struct ContextCall {
 pub struct Context {
     /// Its name.
     pub id: SiteId,
-    /// Where the site's own record lies, as an ELF virtual address.
+    /// Address of the site's own record, as an ELF virtual address.
     pub site: u64,
     /// The calls around the allocation, by the addresses of their records, from the inside out.
     pub calls: Vec<u64>,
 }
 
-/// What a program knows of its contexts.
+/// The contexts of a program.
 #[derive(Clone, Debug, Default)]
 pub struct Contexts {
     calls: BTreeMap<u64, ContextCall>,
@@ -59,7 +59,7 @@ pub struct Contexts {
     starts: Starts,
 }
 
-/// Where the arrays begin, in words, and how many entries they have.
+/// Start of each array, in words, and its number of entries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Starts {
     levels: usize,
@@ -72,7 +72,7 @@ struct Starts {
     records: u32,
 }
 
-/// The contexts of a program or library; none where its link told none apart, or where the table is
+/// The contexts of a program or library; none where its link separated none, or where the table is
 /// of another version or damaged.
 #[must_use]
 pub fn read(path: &Path) -> Contexts {
@@ -120,7 +120,7 @@ fn try_read(path: &Path) -> Option<Contexts> {
     Some(contexts)
 }
 
-/// Where the arrays begin, and the number of calls in the source; `None` for a table that cannot be.
+/// The start of each array, and the number of calls in the source; `None` for an invalid table.
 fn starts(words: &[u32]) -> Option<(Starts, usize)> {
     let count = |word: usize| words.get(word).map(|count| *count as usize);
     if *words.first()? != VERSION || count(1)? > LEVELS_MAX {
@@ -148,13 +148,13 @@ fn starts(words: &[u32]) -> Option<(Starts, usize)> {
 }
 
 impl Contexts {
-    /// The call whose record lies at an ELF virtual address.
+    /// The call whose record is at an ELF virtual address.
     #[must_use]
     pub fn call(&self, address: u64) -> Option<&ContextCall> {
         self.calls.get(&address)
     }
 
-    /// All contexts that can happen, in the order of their records. `sites` are the program's
+    /// All possible contexts, in the order of their records. `sites` are the program's
     /// ([`crate::compiled_sites::read`]).
     pub fn all<'a>(
         &'a self,
@@ -162,7 +162,7 @@ impl Contexts {
     ) -> impl Iterator<Item = Context> + 'a {
         let allocations = (0..self.starts.allocation_count).filter(move |number| {
             let at = self.starts.allocations + number * ALLOCATION_WORDS;
-            // Of a damaged table; its records, a million perhaps, would lead nowhere one by one.
+            // Of a damaged table; each of its records, up to a million, would be invalid.
             self.place(at + 5)
                 .is_some_and(|site| sites.contains_key(&site))
         });
@@ -214,13 +214,13 @@ impl Contexts {
         self.words.get(at).copied().unwrap_or(0)
     }
 
-    /// What a word that holds a distance leads to.
+    /// The address to which a word with a distance refers.
     fn place(&self, at: usize) -> Option<u64> {
         let distance = i64::from(self.word(at).cast_signed());
         self.address_of(at).checked_add_signed(distance)
     }
 
-    /// Where a word of the table lies, as an ELF virtual address.
+    /// The ELF virtual address of a word of the table.
     fn address_of(&self, at: usize) -> u64 {
         self.address.saturating_add(4 * at as u64)
     }
@@ -233,8 +233,8 @@ impl Contexts {
         }
     }
 
-    /// Appends what a number stands for at a level of a function: each round goes one call outwards, to the
-    /// call with the greatest first number that is not above. `None` where such a path cannot happen.
+    /// Appends the calls that a number encodes at a level of a function: each round goes one call outwards,
+    /// to the call with the greatest first number that is not above. `None` for an impossible path.
     fn append_numbered(
         &self,
         calls: &mut Vec<u64>,
@@ -280,7 +280,7 @@ mod tests {
 
     const SITE: u64 = 0x2000;
 
-    /// MemBrain's figure 3: one allocation in a function that three calls lead to, and nothing else.
+    /// MemBrain's figure 3: one allocation in a function with three callers.
     ///
     /// ```text
     /// header | three calls in the source | lists 0, 1, 2 | one function | three calls | numbers 1, 2, 3 | one allocation

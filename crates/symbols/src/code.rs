@@ -1,10 +1,11 @@
-//! The code that programs run: where it lies, and what its instructions access.
+//! The code of observed programs: finds the executable mappings of processes and decodes the data
+//! addresses of samples.
 //!
 //! A *code space* is the executable part of an address space. A forked process shares the code
 //! space of its parent until either of them runs another program or maps other code, so decoded
 //! instructions are shared by all workers of a server.
 //!
-//! Code comes from the mapped file first: that works after the process is gone and needs no right
+//! Code comes from the mapped file first: that works after the process has ended and needs no right
 //! to read its memory. Code without a file (just-in-time compilers, `[vdso]`) comes from
 //! `/proc/pid/mem` and is decoded again each epoch, because it may be rewritten in place.
 
@@ -18,14 +19,15 @@ use isotherm_sys::perf::record::{Mapping, PerfSample};
 
 use crate::decode::{self, Architecture, BYTES_AFTER, BYTES_BEFORE, Operand, Window};
 
-/// Most decoded instructions kept for one code space; a program's hot code is far smaller. When
-/// it is full it is emptied, because the hot part is decoded again in an instant.
+/// Most decoded instructions kept for one code space; a program's hot code is far smaller. A full
+/// cache is emptied, because the hot part is quickly decoded again.
 const DECODED_AT_MOST: usize = 1 << 17;
 
-/// Most executable mappings noted for one code space, `vm.max_map_count` by default.
+/// Most executable mappings recorded for one code space, `vm.max_map_count` by default.
 const MAPPINGS_AT_MOST: usize = 65_530;
 
-/// Code without a known mapping is read from its page on: what lies before may not be mapped.
+/// Code without a known mapping is read from the start of its page: the page before may not be
+/// mapped.
 const PAGE: u64 = 4096;
 
 /// Most files kept open.
@@ -43,12 +45,12 @@ struct CodeMapping {
 /// One code space.
 #[derive(Clone, Debug, Default)]
 struct CodeSpace {
-    /// Processes that have it.
+    /// Number of processes that share it.
     users: usize,
     mappings: BTreeMap<u64, CodeMapping>,
-    /// From files: stays right until the mapping changes.
+    /// From files: valid until the mapping changes.
     decoded: HashMap<u64, Option<Operand>>,
-    /// From memory: good for one epoch.
+    /// From memory: valid for one epoch.
     volatile: HashMap<u64, Option<Operand>>,
 }
 
@@ -65,7 +67,7 @@ pub struct Code {
 }
 
 impl Code {
-    /// No code known yet; memory of processes is found under this directory (`/proc`).
+    /// Starts without any code; memory of processes is found under this directory (`/proc`).
     #[must_use]
     pub fn new(architecture: Architecture, proc_root: &Path) -> Self {
         Self {
@@ -78,7 +80,7 @@ impl Code {
         }
     }
 
-    /// A process was made by another: it runs the same code.
+    /// Records a fork: the child runs the same code.
     pub fn fork(&mut self, parent: u32, child: u32) {
         if parent == child || !self.space_of.contains_key(&parent) {
             return;
@@ -91,7 +93,7 @@ impl Code {
         }
     }
 
-    /// A process runs another program, or ended: what was known of its code is void.
+    /// Drops the code of a process that ran another program, or ended.
     pub fn forget(&mut self, pid: u32) {
         let Some(number) = self.space_of.remove(&pid) else {
             return;
@@ -104,7 +106,7 @@ impl Code {
         }
     }
 
-    /// A process mapped code; what was decoded in that range is void.
+    /// Records a mapping of code and drops the instructions decoded in its range.
     pub fn map(&mut self, mapping: &Mapping<'_>) {
         let Some(end) = mapping.address.checked_add(mapping.bytes) else {
             return;
@@ -134,7 +136,7 @@ impl Code {
         }
     }
 
-    /// The code space of a process, shared or not; an empty one where none is known.
+    /// The code space of a process, shared or not; an empty one if unknown.
     fn space(&mut self, pid: u32) -> &mut CodeSpace {
         let number = *self.space_of.entry(pid).or_insert_with(|| {
             self.next_space += 1;
@@ -146,7 +148,7 @@ impl Code {
         })
     }
 
-    /// The code space of a process, parted from those it shared it with.
+    /// The code space of a process, separated from processes that shared it.
     fn own_space(&mut self, pid: u32) -> &mut CodeSpace {
         if self.space(pid).users > 1 {
             let copy = self.space(pid).clone();
@@ -228,8 +230,8 @@ impl Code {
         }
     }
 
-    /// Opened anew each time: the descriptor names the memory the process had when it was opened,
-    /// not what it has after exec. Code in memory is rare enough.
+    /// Opened anew each time: the descriptor refers to the memory at the time of the open, not to
+    /// that after exec. Code in memory is rare enough.
     fn read_memory(&self, pid: u32, from: u64, bytes: &mut [u8]) -> Option<usize> {
         let memory = File::open(self.proc_root.join(pid.to_string()).join("mem")).ok()?;
         match memory.read_at(bytes, from) {
@@ -239,8 +241,8 @@ impl Code {
     }
 }
 
-/// Opens the file behind a mapping if it is still the same. `O_NONBLOCK` (the same number on
-/// both architectures), because a path may have become a pipe since, and opening that would wait.
+/// Opens the file of a mapping if it is still the same. `O_NONBLOCK` (the same number on both
+/// architectures), because the path may now be a pipe, and opening that would wait.
 fn open_code(path: &Path, inode: u64) -> Option<File> {
     const O_NONBLOCK: i32 = 0o4000;
     let file = OpenOptions::new()
@@ -303,7 +305,7 @@ mod tests {
             path: path.as_os_str().as_bytes(),
             time_ns: 0,
         };
-        // No such directory as proc: memory can never be read, only the file.
+        // The directory of proc does not exist: only the file can be read, not memory.
         let mut code = Code::new(Architecture::X86, Path::new("/nonexistent"));
         code.map(&mapping(1, 0));
         code.fork(1, 2);

@@ -1,8 +1,8 @@
-//! The allocation sites that the compiler pass wrote into a program: read from the file, which
-//! need not run and may be stripped.
+//! Reads the allocation sites that the compiler pass wrote into a program, from its file; the
+//! program need not run and may be stripped.
 //!
-//! The layout is [`isotherm_abi::site`]'s. The file is not trusted: what points nowhere has no
-//! name, and nothing is read beyond a named bound.
+//! The layout is [`isotherm_abi::site`]'s. The file is not trusted: an invalid reference yields no
+//! name, and no more than a named bound is read.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -16,35 +16,35 @@ use object::{Object, ObjectKind, ObjectSection};
 
 use crate::segment::bytes_at;
 
-/// Longest name that is believed; a longer one is cut.
+/// Longest name that is accepted; a longer one is cut.
 const TEXT_BYTES_MAX: u64 = 4096;
 
-/// Largest section that is believed: four million sites.
+/// Largest section that is accepted: four million sites.
 const SECTION_BYTES_MAX: u64 = 4 << 20 << 6;
 
-/// Largest program or library that is read. Only the parts that are asked for are.
+/// Largest program or library that is read. Only the needed parts are read.
 pub(crate) const PROGRAM_BYTES: u64 = 64 << 30;
 
 /// A call that allocates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompiledSite {
-    /// Its name, the same in every build that leaves the function alone.
+    /// Its hash, the same in every build that does not change the function.
     pub id: SiteId,
-    /// Where its record lies, as an ELF virtual address.
+    /// Address of its record, as an ELF virtual address.
     pub address: u64,
-    /// What is called: `malloc`, `operator new`, the name of a wrapper.
+    /// The called function: `malloc`, `operator new`, the name of a wrapper.
     pub callee: String,
     /// The function that holds the call.
     pub function: String,
-    /// Source file, below the project's root where it lies there.
+    /// Source file, relative to the project's root if it is below.
     pub path: String,
-    /// Line; `None` where the compiler did not know it.
+    /// Line; `None` if unknown to the compiler.
     pub line: Option<u32>,
-    /// Column; `None` where the compiler did not know it.
+    /// Column; `None` if unknown to the compiler.
     pub column: Option<u32>,
 }
 
-/// Why the sites of a file cannot be told.
+/// Why the sites of a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum CompiledSiteError {
     /// It cannot be opened.
@@ -52,7 +52,7 @@ pub enum CompiledSiteError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// It is a directory.
@@ -61,7 +61,7 @@ pub enum CompiledSiteError {
         /// The directory.
         path: PathBuf,
     },
-    /// It is no ELF file, or a damaged one.
+    /// It is not an ELF file, or a damaged one.
     #[error(
         "{}: is not an ELF file that can be read; name a program or a shared library",
         path.display()
@@ -69,10 +69,10 @@ pub enum CompiledSiteError {
     NotElf {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error of the parser.
         source: object::Error,
     },
-    /// It is not linked yet, so the places in its records are not filled in.
+    /// It is not linked yet, so the addresses in its records are not filled in.
     #[error("{}: is an object file; its sites can be listed once it is linked", path.display())]
     NotLinked {
         /// The file.
@@ -157,7 +157,7 @@ impl Record<'_> {
             .map_or(0, u32::from_le_bytes)
     }
 
-    /// The text that the word at this offset leads to; empty where it leads nowhere.
+    /// The text to which the word at this offset refers; empty for an invalid reference.
     fn text<'data>(&self, offset: usize, file: &impl Object<'data>) -> String {
         let distance = i64::from(self.word(offset) as i32);
         (self.address + offset as u64)

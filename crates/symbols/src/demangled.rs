@@ -1,15 +1,15 @@
-//! Names of C++ functions as their authors wrote them.
+//! Demangles names of C++ functions into the form of their source, for reports and plans.
 
 use std::fmt::{self, Write};
 
 use cpp_demangle::{DemangleOptions, Symbol};
 
-/// Longest name that is printed, in bytes. Names refer back to their own parts, so that a short one may stand
-/// for gigabytes.
+/// Longest name that is printed, in bytes. Mangled names refer back to their own parts, so that a short one
+/// may expand to gigabytes.
 const SHOWN_BYTES_MAX: usize = 16 << 10;
 
-/// A function as people know it, without what it takes and returns: `_ZN5space4makeIiEEPT_m` is
-/// `space::make<int>`. Anything that is no linker's name of C++ is itself.
+/// The name of a function without its parameters and result: `_ZN5space4makeIiEEPT_m` is
+/// `space::make<int>`. A name that is not a mangled C++ name is returned unchanged.
 #[must_use]
 pub fn demangled(name: &str) -> String {
     if !name.starts_with("_Z") {
@@ -23,7 +23,7 @@ pub fn demangled(name: &str) -> String {
     }
 }
 
-/// Brackets closed as authors write them since C++11, and LLVM shows them: `a<b<c> >` is `a<b<c>>`.
+/// Closing brackets in the style of C++11 and LLVM: `a<b<c> >` becomes `a<b<c>>`.
 #[must_use]
 pub fn closed(name: &str) -> String {
     let mut text = name.to_owned();
@@ -33,7 +33,7 @@ pub fn closed(name: &str) -> String {
     text
 }
 
-/// A text that refuses to grow beyond [`SHOWN_BYTES_MAX`].
+/// A text limited to [`SHOWN_BYTES_MAX`].
 struct Bounded(String);
 
 impl Write for Bounded {
@@ -70,8 +70,8 @@ mod tests {
         }
     }
 
-    /// `f` of as many types, each but the first an `a` of the one before, twice. In names a type is referred to
-    /// by its number in base 36; the function and each `a` have one as well.
+    /// `f` with this number of types, each but the first an `a` of the one before, twice. Mangled names refer
+    /// to a type by its number in base 36; the function and each `a` have a number as well.
     fn doubled(types: u32) -> String {
         let digit =
             |number: u32| char::from_digit(number, 36).map(|digit| digit.to_ascii_uppercase());

@@ -1,19 +1,20 @@
-//! What a program's files tell of its code. The program need not run, and its files are not trusted.
+//! Reads a program's files: names of frames, allocation sites, calls and memory operands. The
+//! program need not run, and its files are not trusted.
 //!
 //! ```text
 //! resolver          function, file and line of the frames of sites; name_cache keeps them between runs
 //!  |- assigned_variable  the variable to which the result of a call is assigned
-//!  `- demangled          C++ names for people
+//!  `- demangled          C++ names as in the source
 //! compiled_sites    the allocation sites that the compiler pass wrote into a program
-//! cloned_contexts   the calling contexts that the link of such a program told apart
+//! cloned_contexts   the calling contexts that the link of such a program separated
 //! named_sites       the sites of a program by the source positions of a call stack of another build
 //! calls             the calls in the functions of a program; they find the sites of a plan in a rebuilt program
 //! access_counting   whether a program counts its accesses itself
 //! code              executable mappings of processes; decode gives the memory operand of an instruction
 //! ```
 //!
-//! Symbols, debugging information, section contents and machine code ([`decode::operand`]) may hold anything without a
-//! panic or an allocation beyond a named bound.
+//! Symbols, debugging information, section contents and machine code ([`decode::operand`]) may hold any bytes without
+//! a panic or an allocation beyond a named bound.
 #![forbid(unsafe_code)]
 
 pub mod access_counting;

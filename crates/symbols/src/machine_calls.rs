@@ -1,19 +1,19 @@
-//! Call instructions in machine code of x86-64 and aarch64.
+//! Finds call instructions in machine code of x86-64 and aarch64, for [`crate::calls`].
 
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use object::Architecture;
 
-/// Most bytes of a stub of the linker.
+/// Most bytes of a linker stub.
 pub(crate) const STUB_BYTES: u64 = 16;
 
-/// Where a call leads.
+/// The target of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
-    /// To this address.
+    /// A function at this address.
     Code(u64),
-    /// To where the pointer at this address leads.
+    /// The function to which the pointer at this address points.
     Pointer(u64),
-    /// To where a register leads.
+    /// A function whose address is in a register.
     Unknown,
 }
 
@@ -25,7 +25,7 @@ pub(crate) struct MachineCall {
     pub(crate) target: Target,
 }
 
-/// The calls in the code of a function, in the order of addresses; none of a machine of another kind.
+/// The calls in the code of a function, in the order of addresses; none for other architectures.
 pub(crate) fn calls(architecture: Architecture, code: &[u8], start: u64) -> Vec<MachineCall> {
     match architecture {
         Architecture::X86_64 => calls_x86(code, start),
@@ -34,7 +34,7 @@ pub(crate) fn calls(architecture: Architecture, code: &[u8], start: u64) -> Vec<
     }
 }
 
-/// The pointer through which a stub of the linker jumps.
+/// The pointer through which a linker stub jumps.
 pub(crate) fn stub(architecture: Architecture, code: &[u8], start: u64) -> Option<u64> {
     match architecture {
         Architecture::X86_64 => stub_x86(code, start),
@@ -64,7 +64,7 @@ fn calls_x86(code: &[u8], start: u64) -> Vec<MachineCall> {
     decoder.into_iter().filter_map(call).collect()
 }
 
-/// `endbr64` or nothing, then `jmp *pointer(%rip)`.
+/// Matches `endbr64` or nothing, then `jmp *pointer(%rip)`.
 fn stub_x86(code: &[u8], start: u64) -> Option<u64> {
     let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
     let jump = decoder
@@ -87,7 +87,7 @@ fn words(code: &[u8], start: u64) -> impl Iterator<Item = (u64, u32)> {
 fn calls_aarch64(code: &[u8], start: u64) -> Vec<MachineCall> {
     let call = |(address, word): (u64, u32)| {
         let target = match (word & 0xfc00_0000, word & 0xffff_fc1f) {
-            // `bl`: 26 bits, counted in words and with a sign.
+            // `bl`: a signed offset of 26 bits, in words.
             (0x9400_0000, _) => {
                 let words = (word << 6).cast_signed() >> 6;
                 Target::Code(address.wrapping_add_signed(4 * i64::from(words)))
@@ -104,7 +104,7 @@ fn calls_aarch64(code: &[u8], start: u64) -> Vec<MachineCall> {
     words(code, start).filter_map(call).collect()
 }
 
-/// `bti` or nothing, `adrp x16, page`, `ldr x17, [x16, offset]`, ...
+/// Matches `bti` or nothing, `adrp x16, page`, `ldr x17, [x16, offset]`, ...
 fn stub_aarch64(code: &[u8], start: u64) -> Option<u64> {
     let found: Vec<(u64, u32)> = words(code, start).collect();
     found.windows(2).take(2).find_map(|pair| {
@@ -112,7 +112,7 @@ fn stub_aarch64(code: &[u8], start: u64) -> Option<u64> {
         if adrp & 0x9f00_001f != 0x9000_0010 || load & 0xffc0_03ff != 0xf940_0211 {
             return None;
         }
-        // 21 bits with a sign, the two lowest of them apart, counted in pages.
+        // A signed offset of 21 bits, the two lowest of them separate, in pages.
         let pages = (adrp >> 5 & 0x7_ffff) << 2 | adrp >> 29 & 3;
         let pages = i64::from((pages << 11).cast_signed() >> 11);
         let page = (address & !0xfff).wrapping_add_signed(pages << 12);

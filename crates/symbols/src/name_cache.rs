@@ -1,8 +1,8 @@
-//! Names of code that were looked up before, in a folder of the user's, by build-id.
+//! Caches resolved names of code by build-id, in a folder of the user, for the resolver.
 //!
-//! Reading the debugging information of one large library takes longer than a short program runs, and says the same
-//! each time. The folder is `isotherm` in `$XDG_CACHE_HOME` (`~/.cache`): of the user alone, or it is not used. A file holds the names of
-//! one module:
+//! Reading the debugging information of one large library takes longer than a short program runs, with the same result
+//! each time. The folder is `isotherm` in `$XDG_CACHE_HOME` (`~/.cache`); it is used only if no other user can access
+//! it. A file holds the names of one module:
 //!
 //! ```text
 //! isotherm-names 1
@@ -24,17 +24,17 @@ const FORMAT: &str = "isotherm-names 1";
 /// Largest file that is read or written.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 
-/// Most bytes of all files; beyond, the oldest are removed.
+/// Most bytes of all files; beyond that, the oldest are removed.
 const ALL_BYTES_MAX: u64 = 64 << 20;
 
-/// The folder.
+/// The folder of cached names.
 #[derive(Clone, Debug)]
 pub struct NameCache {
     folder: PathBuf,
 }
 
 impl NameCache {
-    /// That of the user who runs this program; `None` where there is no place for it, or others may write there.
+    /// The folder of the user who runs this program; `None` if it cannot be created, or others may write there.
     #[must_use]
     pub fn of_user() -> Option<Self> {
         let absolute = |name: &str| {
@@ -45,10 +45,10 @@ impl NameCache {
         Self::in_folder(&caches?.join("isotherm"))
     }
 
-    /// A folder, made if it is not there.
+    /// Opens a folder, and creates it if necessary.
     #[must_use]
     pub fn in_folder(folder: &Path) -> Option<Self> {
-        // What is there already is judged below.
+        // The checks below apply to an existing folder too.
         let _ = DirBuilder::new().mode(0o700).recursive(true).create(folder);
         let found = folder.symlink_metadata().ok()?;
         let own = found.uid() == rustix::process::geteuid().as_raw();
@@ -58,7 +58,7 @@ impl NameCache {
         })
     }
 
-    /// What is known of a module, by offset; nothing where the file is damaged.
+    /// The cached names of a module, by offset; empty where the file is damaged.
     pub(crate) fn read(&self, build_id: &str) -> BTreeMap<u64, AddressName> {
         self.try_read(build_id).unwrap_or_default()
     }
@@ -76,7 +76,7 @@ impl NameCache {
         (lines.next() == Some(FORMAT)).then(|| lines.filter_map(entry).collect())
     }
 
-    /// Keeps what is known of a module. What cannot be kept is looked up again.
+    /// Caches the names of a module. Names that cannot be cached are resolved again.
     pub(crate) fn write(&self, build_id: &str, names: &BTreeMap<u64, AddressName>) {
         let text: String = names
             .iter()
@@ -103,7 +103,7 @@ impl NameCache {
         Ok(())
     }
 
-    /// Removes the oldest files where all together are too large.
+    /// Removes the oldest files if all together are too large.
     fn keep_small(&self) {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
@@ -123,7 +123,7 @@ impl NameCache {
         }
     }
 
-    /// The file of a module. Debugging information that was installed since makes another one.
+    /// The file of a module. It has another name once debugging information is installed.
     fn path(&self, build_id: &str) -> Option<PathBuf> {
         let is_name = build_id.len() > 2 && build_id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let (first, rest) = build_id.split_at_checked(2).filter(|_| is_name)?;
@@ -137,8 +137,8 @@ impl NameCache {
     }
 }
 
-/// A line of a file; `None` for what has no function, because that may be found later, and for names that a line
-/// cannot hold.
+/// A line of a file; `None` for an address without a function, because one may be found later, and for names
+/// that a line cannot hold.
 fn line(offset: u64, found: &AddressName) -> Option<String> {
     let function = found.function.as_ref()?;
     let number = |number: Option<u32>| number.map_or(String::new(), |number| number.to_string());

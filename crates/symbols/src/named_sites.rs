@@ -1,10 +1,10 @@
-//! Which of a program's sites a call stack is, by its places in the source: for stacks that were seen in
-//! another build of the program, by another tool.
+//! Maps a call stack to a site of a program by its source positions: for stacks that another tool
+//! recorded in another build of the program.
 //!
 //! ```text
 //! malloc's caller, from the inside out          the program's records
 //! make    /home/me/app/src/make.c:12:10   -->   src/make.c:12:10, calls malloc
-//! load    /home/me/app/src/load.c:40:5    -->   a call around it, where the link told contexts apart
+//! load    /home/me/app/src/load.c:40:5    -->   a call around it, where the link separated contexts
 //! ```
 
 use std::collections::{BTreeMap, HashMap};
@@ -18,16 +18,16 @@ use crate::compiled_sites::{self, CompiledSite, CompiledSiteError};
 use crate::demangled::{closed, demangled};
 use crate::resolver::{SourceCall, build_id};
 
-/// A site that a stack was found to be.
+/// The site of a call stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedSite {
     /// Its name.
     pub id: SiteId,
-    /// Its frames, as a recording has them: the records of the site and of the calls around it.
+    /// Its frames, as a recording stores them: the records of the site and of the calls around it.
     pub frames: Vec<Frame>,
 }
 
-/// The sites of a program that the compiler pass built, by place.
+/// The sites of a program that the compiler pass built, by source position.
 #[derive(Debug)]
 pub struct NamedSites {
     module: Arc<str>,
@@ -41,7 +41,7 @@ pub struct NamedSites {
 }
 
 impl NamedSites {
-    /// Reads those of a program.
+    /// Reads the sites of a program.
     ///
     /// # Errors
     /// As [`compiled_sites::read`].
@@ -78,19 +78,19 @@ impl NamedSites {
         }
     }
 
-    /// True where the pass named no site of the program.
+    /// True where the pass recorded no site of the program.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sites.is_empty()
     }
 
-    /// The site whose calls these are, from the inside out: the innermost that is recorded, or the call of a
-    /// wrapper around it, with the longest context that fits. `None` where no call is a site.
+    /// The site of a call stack, from the inside out: the innermost recorded call, or the call of a wrapper
+    /// around it, with the longest matching context. `None` where no call is a site.
     #[must_use]
     pub fn find(&self, calls: &[SourceCall]) -> Option<NamedSite> {
         let mut found = (0..calls.len()).find(|&at| self.record(calls, at).is_some())?;
         let mut record = self.record(calls, found)?;
-        // A wrapper's calls are the sites, not the call in it.
+        // The calls of a wrapper are the sites, not the call in it.
         while let Some(outer) = self.record(calls, found + 1)
             && is_call_of(&outer.callee, &calls[found].function)
         {
@@ -114,8 +114,9 @@ impl NamedSites {
         })
     }
 
-    /// The record of one of the calls. Instances of a template lie at one place, and functions tell them apart; calls
-    /// of one place in one function what is called does, and where that is the same, the first stands for them.
+    /// The record of one of the calls. Instances of a template share one position, and the function distinguishes
+    /// them; the callee distinguishes calls of one position in one function, and if that is the same, the first
+    /// represents them.
     fn record(&self, calls: &[SourceCall], at: usize) -> Option<&CompiledSite> {
         let call = calls.get(at)?;
         let addresses = self.by_place.get(&call.line.zip(call.column)?)?;
@@ -125,7 +126,7 @@ impl NamedSites {
         let mut here: Vec<_> = records
             .filter(|site| is_file(&call.file, &site.path))
             .collect();
-        // `lib/make.c` ends like a `make.c` of the root, too; the file is the one of the longer path.
+        // `lib/make.c` also ends like a `make.c` of the root; the longer path wins.
         let longest = here.iter().map(|site| site.path.len()).max()?;
         here.retain(|site| site.path.len() == longest);
         let first = *here.first()?;
@@ -169,13 +170,13 @@ impl NamedSites {
     }
 }
 
-/// True where a path of debugging information is the one below a project's root.
+/// True if a path of debugging information matches a path below a project's root.
 fn is_file(whole: &str, below: &str) -> bool {
     !below.is_empty() && Path::new(whole).ends_with(below)
 }
 
-/// True where a function is the one that a record shows, which names it with or without its parameters and
-/// never with what it returns: `make<int>` is `int* make<int>(long)`.
+/// True if a function matches the name in a record, which has its parameters or none and never its result:
+/// `make<int>` is `int* make<int>(long)`.
 fn is_function(shown: &str, whole: &str) -> bool {
     let (shown, whole) = (closed(shown), closed(whole));
     whole.match_indices(&shown).any(|(at, _)| {
@@ -186,8 +187,8 @@ fn is_function(shown: &str, whole: &str) -> bool {
     })
 }
 
-/// True where a function is the one that a site calls, of C++ by the linker's name: `_ZL7checkedm` is
-/// `checked(unsigned long)`. Debugging information may lack what it takes and the namespace.
+/// True if a function is the callee of a site, for C++ by the mangled name: `_ZL7checkedm` is
+/// `checked(unsigned long)`. Debugging information may lack parameters and the namespace.
 fn is_call_of(callee: &str, function: &str) -> bool {
     if !callee.starts_with("_Z") {
         return callee == function;

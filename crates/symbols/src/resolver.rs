@@ -1,8 +1,8 @@
-//! Names of code: function, file and line of the frames of sites.
+//! Resolves the frames of sites to function, file and line, for reports and plans.
 //!
-//! In this process, by the ELF symbols and debugging information of the module, where they are. A site
-//! that the compiler pass described names itself: its frame is the address of its record.
-//! What cannot be found stays unknown, and the frame prints as module and offset.
+//! It reads the ELF symbols and debugging information of the module in this process, if they exist. A
+//! site from the compiler pass has its own description: its frame is the address of its record. A
+//! frame that cannot be resolved stays unknown, and prints as module and offset.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -21,20 +21,20 @@ use crate::cloned_contexts::{self, ContextCall};
 use crate::compiled_sites::{self, CompiledSite, PROGRAM_BYTES};
 use crate::name_cache::NameCache;
 
-/// A call as the source has it; what the compiler inlined counts like any.
+/// A call in the source; an inlined call counts like any other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceCall {
     /// The function that holds the call.
     pub function: String,
-    /// Its file, with the directory where that is known; empty without debugging information.
+    /// Its file, with the directory if known; empty without debugging information.
     pub file: String,
-    /// Line; `None` where it is not known.
+    /// Line; `None` if unknown.
     pub line: Option<u32>,
-    /// Column; `None` where it is not known.
+    /// Column; `None` if unknown.
     pub column: Option<u32>,
 }
 
-/// Looks up names and remembers them.
+/// Resolves names and caches them.
 #[derive(Debug, Default)]
 pub struct Symbols {
     symbolizer: Symbolizer,
@@ -43,13 +43,13 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Nothing looked up yet.
+    /// Starts with an empty cache.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Nothing looked up yet; what was looked up before, by this user, is taken from this folder.
+    /// Starts with the names that this user resolved before, from this folder.
     #[must_use]
     pub fn with_cache(cache: Option<NameCache>) -> Self {
         Self {
@@ -58,7 +58,7 @@ impl Symbols {
         }
     }
 
-    /// Fills in what can be found for frames that have no function yet.
+    /// Resolves the frames that have no function yet.
     pub fn symbolise(&mut self, sites: &mut [Site]) {
         let mut wanted: HashMap<&Arc<str>, Module<'_>> = HashMap::new();
         for frame in sites.iter().flat_map(|site| site.frames.iter()) {
@@ -101,8 +101,8 @@ impl Symbols {
         }
     }
 
-    /// The calls of the source that return to each address of a module, from the inside out; none where
-    /// nothing is known of the address.
+    /// The source calls that return to each address of a module, from the inside out; none for an
+    /// unknown address.
     #[must_use]
     pub fn source_calls(&self, module: &Path, offsets: &[u64]) -> Vec<Vec<SourceCall>> {
         let calls: Vec<u64> = offsets
@@ -121,7 +121,7 @@ impl Symbols {
         }
     }
 
-    /// As [`Self::look_up`], by what was found before where all of that is known.
+    /// As [`Self::look_up`], from the cache if it has all of the names.
     fn cached(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
         let (Some(cache), Some(build_id)) = (&self.cache, module.build_id) else {
             return self.look_up(path, module);
@@ -148,12 +148,12 @@ impl Symbols {
         found.map(Option::unwrap_or_default).collect()
     }
 
-    /// One entry for each offset, empty where nothing is known.
+    /// One entry for each offset, empty if unknown.
     fn look_up(&self, path: &str, module: &Module<'_>) -> Vec<AddressName> {
         if !module.is_at(Path::new(path)) {
             return vec![AddressName::default(); module.offsets.len()];
         }
-        // A file whose records cannot be read has its symbols still.
+        // A file whose records cannot be read still has its symbols.
         let described = compiled_sites::read(Path::new(path)).unwrap_or_default();
         let contexts = cloned_contexts::read(Path::new(path));
         let by_symbols = self.by_symbols(path, &module.offsets);
@@ -169,7 +169,7 @@ impl Symbols {
             .collect()
     }
 
-    /// What the symbols and debugging information of a module say of return addresses.
+    /// Names of return addresses from the symbols and debugging information of a module.
     fn by_symbols(&self, path: &str, offsets: &[u64]) -> Vec<AddressName> {
         // A frame holds the address *after* the call, which may belong to the next line or even to
         // the next function.
@@ -194,7 +194,7 @@ impl Symbols {
         found
     }
 
-    /// Lines where the functions begin, by their addresses.
+    /// First lines of functions, by their addresses.
     fn first_lines(&self, source: &Source<'_>, symbols: &[Symbolized<'_>]) -> HashMap<u64, u32> {
         let with_lines = symbols
             .iter()
@@ -217,7 +217,7 @@ impl Symbols {
     }
 }
 
-/// What the record of a site says.
+/// The name in the record of a site.
 fn found_described(site: &CompiledSite) -> AddressName {
     AddressName {
         function: Some(site.function.clone()),
@@ -228,7 +228,7 @@ fn found_described(site: &CompiledSite) -> AddressName {
     }
 }
 
-/// What the record of a call around an allocation says.
+/// The name in the record of a call around an allocation.
 fn found_call(call: &ContextCall) -> AddressName {
     AddressName {
         function: Some(call.function.clone()),
@@ -247,7 +247,7 @@ pub fn build_id(path: &Path) -> Option<String> {
     Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// What is to be looked up in one module.
+/// The offsets to resolve in one module.
 #[derive(Debug, Default)]
 struct Module<'a> {
     offsets: Vec<u64>,
@@ -255,7 +255,7 @@ struct Module<'a> {
 }
 
 impl Module<'_> {
-    /// True where this module lies at the path, and not another that replaced it since.
+    /// True if this module is still the file at the path, and no other replaced it.
     fn is_at(&self, path: &Path) -> bool {
         if !path.is_file() {
             return false;
@@ -294,8 +294,8 @@ fn found(
     let Symbolized::Sym(symbol) = symbol else {
         return AddressName::default();
     };
-    // Of inlined calls, the function that the machine code belongs to is named, and the line in
-    // it: that is where its author looks, not the innards of a container's template.
+    // For inlined calls, the function that contains the machine code is named, and the line in it:
+    // its author knows that line, not the internals of a container's template.
     let place = symbol.code_info.as_deref();
     AddressName {
         function: Some(symbol.name.to_string()),
@@ -308,7 +308,7 @@ fn found(
     }
 }
 
-/// The column of a place; 0 says that the compiler noted none.
+/// The column of a source position; 0 means that the compiler recorded none.
 pub(crate) fn column(place: &CodeInfo<'_>) -> Option<u32> {
     place.column.map(u32::from).filter(|&column| column > 0)
 }

@@ -1,8 +1,9 @@
-//! Bytes of a program's file by their addresses in memory.
+//! Reads bytes of a program's file by their addresses in memory.
 
 use object::{Object, ObjectSegment};
 
-/// The bytes from an address of the program on, at most so many; fewer where its segment ends before.
+/// The bytes from an address of the program on, at most the given number; fewer where its segment
+/// ends before.
 pub(crate) fn bytes_at<'data>(
     file: &impl Object<'data>,
     place: u64,

@@ -1,4 +1,4 @@
-//! Function, file and line of a call in a program compiled here.
+//! Tests the resolved function, file and line of a call in a program compiled here.
 
 #[path = "../../observe/tests/support/program.rs"]
 mod program;

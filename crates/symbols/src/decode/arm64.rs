@@ -1,4 +1,4 @@
-//! Memory operands of AArch64 instructions.
+//! Decodes the memory operands of AArch64 instructions.
 
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::{
@@ -7,13 +7,13 @@ use yaxpeax_arm::armv8::a64::{
 
 use super::instruction::{Decode, Extend, Flow, Index, Operand, Step, Window};
 
-/// Reads instructions.
+/// Decodes instructions.
 #[derive(Default)]
 pub(super) struct Reader {
     decoder: InstDecoder,
 }
 
-/// Every instruction is this long.
+/// Length of every instruction, in bytes.
 const LENGTH: usize = 4;
 
 impl Decode for Reader {
@@ -39,13 +39,13 @@ fn operand(instruction: &Instruction, ip: u64) -> Option<Operand> {
     }
     instruction.operands.iter().find_map(|arm| match *arm {
         Arm::RegPreIndex(base, offset, _) => Some(based(base, i64::from(offset))),
-        // The address is the base as it is; it moves on afterwards.
+        // The address is the unchanged base; the base is updated afterwards.
         Arm::RegPostIndex(base, _) | Arm::RegPostIndexReg(base, _) => Some(based(base, 0)),
         Arm::RegRegOffset(base, register, size, style, shift) => Some(Operand {
             index: index(register, size, style, shift),
             ..based(base, 0)
         }),
-        // Only a load from a literal pool reads what a relative operand points to.
+        // Only a load from a literal pool reads the target of a relative operand.
         Arm::PCOffset(offset) if matches!(instruction.opcode, Opcode::LDR | Opcode::LDRSW) => {
             Some(Operand {
                 displacement: ip.wrapping_add(offset as u64),
@@ -79,9 +79,9 @@ fn index(register: u16, size: SizeCode, style: ShiftStyle, shift: u8) -> Option<
     })
 }
 
-/// Registers that an instruction writes: its first operands, as a rule, and the base where it
-/// moves on. Where the first is a source instead (other stores, some compares), one register too
-/// many is taken for written, which costs a sample and never yields a wrong address.
+/// Registers that an instruction writes: its first operands, as a rule, and the base where it is
+/// updated. Where the first operand is a source instead (other stores, some compares), one register
+/// too many counts as written, which costs a sample and never yields a wrong address.
 fn written(instruction: &Instruction) -> u64 {
     let only_reads = matches!(
         instruction.opcode,
@@ -155,7 +155,7 @@ mod tests {
         address_at(code, 0)
     }
 
-    /// As `address`, of a sample at the instruction with this number.
+    /// As `address`, for a sample at the instruction with this number.
     fn address_at(code: &[u32], at: u64) -> Option<u64> {
         let mut registers = Registers::NONE;
         for number in 0..33 {

@@ -1,15 +1,15 @@
-//! One decoded instruction: its memory operand, the registers that it writes, and where control goes after it.
+//! One decoded instruction: its memory operand, the registers that it writes, and its successor.
 
 use isotherm_sys::perf::record::Registers;
 
-/// How a 32-bit index register becomes 64 bits wide.
+/// Extension of a 32-bit index register to 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extend {
-    /// It is 64 bits wide.
+    /// None: the register has 64 bits.
     No,
-    /// By zeros.
+    /// Zero extension.
     Zero,
-    /// By its sign.
+    /// Sign extension.
     Sign,
 }
 
@@ -18,13 +18,13 @@ pub enum Extend {
 pub struct Index {
     /// Its number in `asm/perf_regs.h`.
     pub register: u8,
-    /// How far it is shifted to the left, after extension.
+    /// Left shift in bits, after extension.
     pub shift: u8,
-    /// How it is widened.
+    /// Extension of the register.
     pub extend: Extend,
 }
 
-/// How an instruction computes its data address: base + (index << shift) + displacement.
+/// The computation of a data address: base + (index << shift) + displacement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Operand {
     /// Number of the base register in `asm/perf_regs.h`.
@@ -33,12 +33,12 @@ pub struct Operand {
     pub index: Option<Index>,
     /// Added modulo 2^64; the whole address where there are no registers.
     pub displacement: u64,
-    /// The address is cut to 32 bits (x32 and the address-size prefix).
+    /// The address is truncated to 32 bits (x32 and the address-size prefix).
     pub narrow: bool,
 }
 
 impl Operand {
-    /// The data address, where all registers that it needs are known.
+    /// The data address, if all registers that it needs are known.
     #[must_use]
     pub fn address(&self, registers: &Registers) -> Option<u64> {
         let mut address = self.displacement;
@@ -75,23 +75,23 @@ impl Operand {
     }
 }
 
-/// What one instruction means for the search.
+/// The properties of an instruction that the search uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Step {
-    /// Bytes it is long.
+    /// Length in bytes.
     pub(super) length: usize,
     /// Its memory operand, if it has one that counts.
     pub(super) operand: Option<Operand>,
     /// Registers it writes, bit n for register n.
     pub(super) written: u64,
-    /// Where control goes.
+    /// The next instruction.
     pub(super) flow: Flow,
 }
 
-/// Where control goes after an instruction.
+/// The control flow after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// To the next one.
+    /// To the instruction after it.
     Next,
     /// To this address.
     Jump(u64),
@@ -113,18 +113,18 @@ pub struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// Where an address lies in the code.
+    /// The offset of an address in the code.
     pub(super) fn offset(&self, address: u64) -> Option<usize> {
         let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
         (offset < self.code.len()).then_some(offset)
     }
 }
 
-/// A way to read instructions.
+/// Decodes instructions of one architecture.
 pub(super) trait Decode {
-    /// The instruction at the start of `code`, which lies at `address`.
+    /// The instruction at the start of `code`, whose address is `address`.
     fn step(&mut self, code: &[u8], address: u64) -> Option<Step>;
 
-    /// Where the instruction before the one at `offset` begins, as far as that can be told.
+    /// The start of the instruction before the one at `offset`, if it can be determined.
     fn previous(&mut self, window: &Window<'_>, offset: usize) -> Option<usize>;
 }

@@ -1,27 +1,27 @@
-//! From a timer sample to a data address: find the access that the program was at, compute its
-//! address from the sampled registers.
+//! Computes the data address of a timer sample, for [`crate::code`]: finds the access near the
+//! sampled instruction and evaluates its operand with the sampled registers.
 //!
-//! The interrupt of the timer is taken when the instruction at work has retired. A program that
+//! The interrupt of the timer is taken when the current instruction has retired. A program that
 //! waits for memory is therefore sampled just *behind* the load it waits for: on an EPYC, 93 % of
 //! the samples of a loop of random reads fell on the one instruction after the read. So the
-//! instruction before the sampled one is looked at first. If it has no operand that counts, or
-//! has overwritten the registers of its address (pointer chasing), the next access is searched
-//! forward, a few instructions far, as long as it is sure what is executed: within the basic
-//! block, through plain jumps, and through the jump back at the end of a loop; and as long as the
-//! registers of its address are not written in between. For a chase that yields the next link,
-//! which is as good as the last.
+//! instruction before the sampled one is examined first. If it has no operand that counts, or has
+//! overwritten the registers of its address (pointer chasing), the next access is searched forward
+//! over a few instructions, as long as the control flow is certain: within the basic block, through
+//! unconditional jumps, and through the backward jump at the end of a loop; and as long as the
+//! registers of its address are not written in between. For pointer chasing that yields the next
+//! link, which is as good as the last.
 //!
 //! ```text
-//!   add   (%rdx,%rax,8),%r12     <- 1. the access waited for: its registers still hold
+//!   add   (%rdx,%rax,8),%r12     <- 1. the slow access: its registers are unchanged
 //!   sub   $1,%esi                <- sampled here
-//!   jne   loop                      2. else forward, here back to the head of the loop
+//!   jne   loop                      2. else forward, here to the head of the loop
 //! ```
 //!
-//! What counts and what does not:
+//! Operands that count, and operands that do not:
 //! - explicit operands, relative to the instruction pointer or the stack included, and the
 //!   operands of string instructions: yes (a copy yields its source);
 //! - the stack slots of push, pop, call and return: no; they are nearly always in the first-level
-//!   cache, and would drown what is worth knowing;
+//!   cache, and would outnumber all other samples;
 //! - operands relative to `fs` or `gs` (thread-local data on x86): no, their base is not sampled;
 //! - gathers and scatters: the base with its displacement, without the vector index: the site is
 //!   right, the chunk is that of the base;
@@ -35,14 +35,14 @@ use instruction::{Decode, Flow};
 
 pub use instruction::{Extend, Index, Operand, Window};
 
-/// Code before the sampled instruction that is worth having: a loop of this length is seen whole.
+/// Bytes of code read before the sampled instruction: a loop of this length fits.
 pub const BYTES_BEFORE: usize = 256;
 
-/// Code from the sampled instruction on that is worth having.
+/// Bytes of code read from the sampled instruction on.
 pub const BYTES_AFTER: usize = 64;
 
-/// Most instructions looked at forward. Eight is two fetch groups of a wide core: further on, the
-/// link between the sample and the access is loose.
+/// Most instructions searched forward. Eight is two fetch groups of a wide core: further on, the
+/// link between the sample and the access is weak.
 const INSTRUCTIONS_FORWARD: usize = 8;
 
 /// A processor architecture that can be decoded.
@@ -55,7 +55,7 @@ pub enum Architecture {
 }
 
 impl Architecture {
-    /// The one this program runs on.
+    /// The architecture of this program.
     pub const HERE: Self = if cfg!(target_arch = "aarch64") {
         Self::Arm64
     } else {
@@ -63,8 +63,8 @@ impl Architecture {
     };
 }
 
-/// Searches the operand of the access that a sample in this code stands for. None: there is none,
-/// or it needs registers that were written since.
+/// Finds the operand of the access that a sample in this code represents. None: there is none, or
+/// it needs registers that were written since.
 #[must_use]
 pub fn operand(architecture: Architecture, window: &Window<'_>) -> Option<Operand> {
     match architecture {
@@ -77,8 +77,8 @@ fn search(reader: &mut impl Decode, window: &Window<'_>) -> Option<Operand> {
     backward(reader, window).or_else(|| forward(reader, window))
 }
 
-/// The operand of the instruction before, or of the one before that where a compare and a branch
-/// that was not taken retire as one.
+/// The operand of the instruction before, or of the one before that if a compare and an untaken
+/// branch retire as one.
 fn backward(reader: &mut impl Decode, window: &Window<'_>) -> Option<Operand> {
     let mut written = 0;
     let mut offset = window.offset(window.ip)?;
@@ -107,7 +107,7 @@ fn forward(reader: &mut impl Decode, window: &Window<'_>) -> Option<Operand> {
         let offset = window.offset(address)?;
         let step = reader.step(&window.code[offset..], address)?;
         if let Some(operand) = step.operand {
-            // Where its address depends on what lies between, so would every later guess.
+            // If its address depends on instructions in between, so does every later candidate.
             return Some(operand).filter(|it| !it.needs_any(written));
         }
         written |= step.written;

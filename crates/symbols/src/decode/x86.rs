@@ -1,4 +1,4 @@
-//! Memory operands of x86-64 instructions.
+//! Decodes the memory operands of x86-64 instructions.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, OpAccess, Register,
@@ -7,7 +7,7 @@ use iced_x86::{
 
 use super::instruction::{Decode, Extend, Flow, Index, Operand, Step, Window};
 
-/// Reads instructions; its tables are used again from one to the next.
+/// Decodes instructions; its tables are reused.
 pub(super) struct Reader {
     info: InstructionInfoFactory,
 }
@@ -20,11 +20,11 @@ impl Default for Reader {
     }
 }
 
-/// Longest instruction there is.
+/// Longest instruction, in bytes.
 const LONGEST: usize = 15;
 
-/// Code before an instruction from which its predecessor is told. Decoding from a wrong byte falls
-/// in with the right boundaries after a few instructions, nearly always within half of this.
+/// Bytes before an instruction that are searched for its predecessor. Decoding from a wrong byte
+/// meets the right boundaries after a few instructions, nearly always within half of this.
 const VOTERS: usize = 64;
 
 impl Decode for Reader {
@@ -50,8 +50,8 @@ impl Decode for Reader {
         })
     }
 
-    /// x86 code cannot be read backwards. Each byte before is tried as the start of an
-    /// instruction; the predecessor on which most of them agree is taken, if most do.
+    /// x86 code cannot be decoded backwards. Each byte before is tried as the start of an
+    /// instruction; the predecessor on which most of them agree is used, if it has a majority.
     ///
     /// ```text
     /// bytes      . . . . . . . . . | ip
@@ -122,7 +122,7 @@ fn best(instruction: &Instruction, used: &[UsedMemory]) -> Option<Operand> {
 
 fn convert(memory: &UsedMemory) -> Option<Operand> {
     let base = match memory.base() {
-        // The displacement of a relative operand is its whole address already.
+        // The displacement of a relative operand is already its whole address.
         Register::None | Register::RIP | Register::EIP => None,
         register => Some(number(register)?),
     };
@@ -179,7 +179,7 @@ mod tests {
         address_at(code, 0)
     }
 
-    /// As `address`, of a sample at this byte of the code.
+    /// As `address`, for a sample at this byte of the code.
     fn address_at(code: &[u8], at: u64) -> Option<u64> {
         let mut registers = Registers::NONE;
         for number in (0..10).chain(16..24) {
@@ -243,7 +243,7 @@ mod tests {
         );
         assert_eq!(address(&[0x55]), None, "push rbp");
         assert_eq!(address(&[0xc3]), None, "ret");
-        // push [rdi]: what is read counts, the slot it goes to does not
+        // push [rdi]: the read counts, the stack slot does not
         assert_eq!(address(&[0xff, 0x37]), Some(DI));
         // prefetcht0 [rdi]; lea rax, [rdi]
         assert_eq!(address(&[0x0f, 0x18, 0x0f]), None);
