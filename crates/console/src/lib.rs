@@ -1,5 +1,5 @@
-//! What the commands and the daemon print: results on standard output; messages, warnings and progress on standard
-//! error, so that the output of a program stays its own. Nothing printed here can panic.
+//! Prints the output of the commands and the daemon: results on standard output; messages, warnings and progress
+//! on standard error, so that they do not mix with the results. No function here panics.
 #![forbid(unsafe_code)]
 
 pub mod shell_quoting;
@@ -12,8 +12,8 @@ use anyhow::Result;
 use indicatif::{ProgressBar, ProgressStyle};
 use isotherm_report::words::printable;
 
-/// The reader of standard output has closed it (`| head`). The command then ends by SIGPIPE and without a word, as any
-/// other does, once it has put everything in order.
+/// The reader of standard output has closed it (`| head`). After cleanup the command ends by SIGPIPE without a
+/// message, as other commands do.
 #[derive(Debug)]
 pub struct ReaderGone;
 
@@ -25,10 +25,10 @@ impl fmt::Display for ReaderGone {
 
 impl std::error::Error for ReaderGone {}
 
-/// Prints a result on standard output, without what would steer a terminal.
+/// Prints a result on standard output, without terminal control characters.
 ///
 /// # Errors
-/// [`ReaderGone`]; standard output cannot be written for another reason, a full disk say.
+/// [`ReaderGone`]; or standard output cannot be written for another reason, such as a full disk.
 pub fn print(text: &str) -> Result<()> {
     let mut output = std::io::stdout().lock();
     let written = output
@@ -45,8 +45,8 @@ pub fn output_failed(error: io::Error) -> anyhow::Error {
     }
 }
 
-/// Writes a line on standard error. A message that cannot be written is lost, and the command goes
-/// on.
+/// Writes a line on standard error. A message that cannot be written is lost, and the command
+/// continues.
 fn write_line(text: &str) {
     let _ = writeln!(io::stderr().lock(), "isotherm: {}", printable(text));
 }
@@ -63,14 +63,14 @@ impl Console {
         Self { quiet }
     }
 
-    /// Prints a message that a quiet console leaves out.
+    /// Prints a message, unless the console is quiet.
     pub fn info(self, text: &str) {
         if !self.quiet {
             write_line(text);
         }
     }
 
-    /// Prints the next useful command.
+    /// Prints the next useful command, unless the console is quiet.
     pub fn next(self, command: &str) {
         self.info(&format!("next: {command}"));
     }
@@ -85,7 +85,7 @@ impl Console {
         write_line(text);
     }
 
-    /// A spinner on a terminal, nothing in a pipe. It stays off while a program shares the
+    /// A spinner on a terminal, nothing in a pipe. It is hidden while a program shares the
     /// terminal; callers use it only for work of our own.
     pub fn progress(self, text: &'static str) -> ProgressBar {
         if self.quiet || !std::io::stderr().is_terminal() {
@@ -100,7 +100,7 @@ impl Console {
         bar
     }
 
-    /// A bar of so many steps on a terminal, nothing in a pipe.
+    /// A progress bar of this number of steps on a terminal, nothing in a pipe.
     pub fn steps(self, total: usize) -> ProgressBar {
         let bar = self.progress("");
         bar.set_length(total as u64);

@@ -1,13 +1,12 @@
-//! Shell quoting of the words in the commands that Isotherm prints as the next useful ones, so that a copied line
-//! names the same files.
+//! Shell quoting for the follow-up commands that Isotherm prints, so that a copied line names the same files.
 
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The socket on which the daemon answers where none is named.
+/// The default socket of the daemon.
 pub const SOCKET: &str = "/run/isotherm/isotherm.sock";
 
-/// A file as a word of a shell. Where its name begins like an option, it begins with `./` here.
+/// A file as a shell word. If its name begins like an option, `./` is put before it.
 pub fn file(path: &Path) -> String {
     let shown = path.to_string_lossy();
     match shown.starts_with('-') {
@@ -16,7 +15,7 @@ pub fn file(path: &Path) -> String {
     }
 }
 
-/// A file as a word that a shell runs: without a slash it would be looked for on the PATH.
+/// A file as a command word: without a slash the shell would search the PATH.
 pub fn program(path: &Path) -> String {
     let shown = path.to_string_lossy();
     match shown.contains('/') {
@@ -25,13 +24,13 @@ pub fn program(path: &Path) -> String {
     }
 }
 
-/// A word of a shell, quoted where it must be.
+/// A shell word, quoted if necessary.
 pub fn word(text: &str) -> String {
     // Only a nul byte cannot be quoted, and no word of a command line holds one.
     shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
 }
 
-/// ` --socket PATH` where it is not the usual one, to stand behind a command that asks the daemon.
+/// ` --socket PATH` if it is not the default, to append to a command that queries the daemon.
 pub fn socket(path: &Path) -> String {
     match path.as_os_str() == OsStr::new(SOCKET) {
         true => String::new(),
