@@ -1,12 +1,13 @@
-//! Clients of the daemon's sockets: several at once, each for a bounded time, and a bounded number of them.
+//! Serves the clients of the daemon's sockets: several at once, each for a bounded time, and a bounded number of them.
 //!
-//! A limit for each read is not enough: a client that sends a byte each half second stays for ever. So a client has one *deadline*
-//! for its whole question, however many reads that takes. Where too many ask at a time the one that has asked longest
-//! is let go: one that sends its question at once, as a Prometheus does, is answered before others could push it out.
+//! A limit for each read is not enough: a client that sends a byte each half second would stay forever. So a client has
+//! one *deadline* for its whole request, however many reads that takes. With too many clients the one that has waited
+//! longest is closed: one that sends its request at once, as a Prometheus does, is answered before others could
+//! displace it.
 //!
 //! No HTTP library does this for a daemon with threads of its own. `tiny_http` 0.12, the smallest, reads a request
-//! without any limit of time, and starts as many threads as there are clients; those that have both limits
-//! bring an executor of futures along. What is asked for here is one line of text.
+//! without any time limit, and starts as many threads as there are clients; libraries with both limits need an async
+//! executor. The request here is one line of text.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
@@ -15,19 +16,19 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Clients that ask at a time.
+/// Most clients at a time.
 pub(super) const CLIENTS_AT_MOST: usize = 16;
 
-/// How long is waited where no client can be accepted: too many open files, say.
+/// The pause after a client could not be accepted, for example with too many open files.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// A connection with a client.
 pub(super) trait Connection: Send + Sized + 'static {
-    /// The same connection once more.
+    /// A second handle of the same connection.
     fn twin(&self) -> io::Result<Self>;
-    /// Ends it for every thread that has it.
+    /// Ends the connection for every thread that uses it.
     fn close(&self);
-    /// How long one read or write may take.
+    /// Sets the time limit of one read or write.
     fn set_timeout(&self, time: Duration) -> io::Result<()>;
     fn read_some(&self, bytes: &mut [u8]) -> io::Result<usize>;
     fn write_some(&self, bytes: &[u8]) -> io::Result<usize>;
@@ -41,7 +42,7 @@ macro_rules! connection {
             }
 
             fn close(&self) {
-                // It may have gone by itself.
+                // The client may have closed it already.
                 let _ = self.shutdown(Shutdown::Both);
             }
 
@@ -63,7 +64,7 @@ macro_rules! connection {
 connection!(TcpStream);
 connection!(UnixStream);
 
-/// A client until its deadline: reads and writes together take no longer.
+/// A client with a deadline: reads and writes together take no longer.
 pub(super) struct Timed<'a, C> {
     client: &'a C,
     end: Instant,
@@ -101,10 +102,10 @@ impl<C: Connection> Write for Timed<'_, C> {
     }
 }
 
-/// The clients that ask, the one that has asked longest in front.
+/// The current clients, the one that has waited longest first.
 struct Clients<C>(Mutex<VecDeque<(u64, C)>>);
 
-/// A client that asks. It is forgotten when this is dropped.
+/// A client with an open request. It is removed when this is dropped.
 pub(super) struct Asking<C: Connection> {
     pub(super) client: C,
     number: u64,
@@ -137,7 +138,7 @@ impl<C: Connection> Drop for Asking<C> {
     }
 }
 
-/// Has each client answered in a thread of its own.
+/// Answers each client in a thread of its own.
 pub(super) fn accept<C: Connection>(
     incoming: impl Iterator<Item = io::Result<C>>,
     answer: impl Fn(Asking<C>) -> io::Result<()> + Send + Sync + 'static,
@@ -147,16 +148,16 @@ pub(super) fn accept<C: Connection>(
     for (number, client) in (0..).zip(incoming) {
         let admitted = client.and_then(|client| clients.admit(client, number));
         let Ok(asking) = admitted else {
-            // To try again at once would only burn time.
+            // An immediate retry would waste processor time.
             std::thread::sleep(PAUSE);
             continue;
         };
         let answer = Arc::clone(&answer);
         let serve = move || {
-            // A client that goes away is no failure.
+            // A client that disconnects is no failure.
             let _ = answer(asking);
         };
-        // Without a thread the client is dropped, and asks again.
+        // Without a thread the client is dropped, and connects again.
         let _ = std::thread::Builder::new().spawn(serve);
     }
 }

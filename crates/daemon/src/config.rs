@@ -1,4 +1,5 @@
-//! The daemon's configuration file: read whole or refused whole, with the line.
+//! The daemon's configuration file: read as a whole or rejected as a whole, with the line of the
+//! error.
 
 mod checks;
 mod keys;
@@ -25,7 +26,7 @@ use overlay::{KeyPositions, check_keys, merge};
 /// Largest configuration file that is read; one that names every control group of a large machine takes a tenth.
 const FILE_BYTES: u64 = 4 << 20;
 
-/// What a priority may be: beyond it, one group's noise would outweigh another's heat.
+/// Valid priorities: beyond them, noise of one group would outweigh hot pages of another.
 const PRIORITIES: std::ops::RangeInclusive<f64> = 0.01..=100.0;
 
 impl Config {
@@ -52,7 +53,7 @@ impl Config {
     /// As [`Self::read`].
     fn parse(text: &str) -> Result<Self> {
         let mut whole: toml::Table = COMMENTED.parse()?;
-        // Alone first, so that the line of an error is that of the file.
+        // The text alone first, so that the line of an error is that of the file.
         let given: toml::Table = text.parse()?;
         let places = KeyPositions::of(text)?;
         check_keys(&places, &mut Vec::new(), &given, &whole)?;
@@ -60,10 +61,10 @@ impl Config {
         Self::checked(whole).or_else(|wrong| bail!("{}", places.tell(&given, &wrong)))
     }
 
-    /// What holds for control groups.
+    /// The limits of control groups.
     ///
     /// # Errors
-    /// A name that is no control group's, or a priority out of range.
+    /// A name that is not a control group's, or a priority out of range.
     pub fn groups(&self) -> Result<BTreeMap<String, GroupLimit>> {
         let limit = |(name, group): (&String, &Group)| {
             if !name.starts_with('/') {
@@ -86,10 +87,10 @@ impl Config {
         self.groups.iter().map(limit).collect()
     }
 
-    /// Checks that all floors together fit the fast memory that may be used.
+    /// Checks that all floors together fit the usable fast memory.
     ///
     /// # Errors
-    /// They do not.
+    /// They exceed it.
     pub fn check_floors(&self, fast: Bytes) -> Result<()> {
         let floors = self.groups.values().filter_map(|group| group.floor);
         let sum: Bytes = floors.map(|floor| floor.0).sum();
@@ -104,8 +105,8 @@ impl Config {
         Ok(())
     }
 
-    /// Where samples come from; None for nowhere. Tries what this machine has where that is asked
-    /// for, so it is called once, at the start.
+    /// The source of samples; None for no samples. `auto` tries the sources of this machine, so it
+    /// is called once, at the start.
     pub fn samples(&self) -> Option<SampleSource> {
         match self.sources.trace_samples {
             SamplesName::Auto => Some(doctor::best_samples(Path::new("/"), &KernelProbe)),
@@ -120,7 +121,7 @@ impl Config {
     /// Address of the metrics; None for none.
     ///
     /// # Errors
-    /// No address.
+    /// Not an address.
     pub fn metrics(&self) -> Result<Option<SocketAddr>> {
         let text = self.serve.metrics.as_str();
         if text.is_empty() {
@@ -132,10 +133,10 @@ impl Config {
         Ok(Some(address))
     }
 
-    /// Which processes may be watched.
+    /// The processes that may be watched.
     ///
     /// # Errors
-    /// A user that is not there.
+    /// A user that does not exist.
     pub fn selection(&self) -> Result<ProcessSelection> {
         let processes = &self.processes;
         let users: Result<Vec<u32>> = processes.users.iter().map(number_of).collect();
@@ -148,7 +149,7 @@ impl Config {
         })
     }
 
-    /// Which of them are watched.
+    /// The filter of the selected processes.
     pub const fn filter(&self) -> Filter {
         match self.processes.filter {
             FilterName::Tmp => Filter::Tmp,
@@ -157,7 +158,7 @@ impl Config {
         }
     }
 
-    /// Where accessed bits come from.
+    /// The source of accessed bits.
     pub const fn bits(&self) -> AccessedBitSource {
         match self.sources.accessed_bits {
             BitsName::Auto => AccessedBitSource::Auto,
@@ -169,12 +170,12 @@ impl Config {
         }
     }
 
-    /// Whether the policy decides by what comes, which nobody knows but of a recording.
+    /// Whether the policy needs future accesses, which only a recording has.
     pub fn foresees(&self) -> bool {
         self.policy == "oracle"
     }
 
-    /// Whether a source needs the numbers of page frames.
+    /// Whether a source needs page frame numbers.
     pub const fn sees_frames(&self) -> bool {
         matches!(
             self.sources.accessed_bits,
@@ -182,7 +183,7 @@ impl Config {
         )
     }
 
-    /// How both kinds of hits become one rank.
+    /// How both kinds of hits add up to one rank.
     pub const fn combine(&self) -> Combine {
         match self.sources.combine {
             CombineName::Balanced => Combine::Balanced,
@@ -190,12 +191,12 @@ impl Config {
         }
     }
 
-    /// What watching may cost, in millionths of one processor.
+    /// The cost limit of watching, in millionths of one processor.
     pub fn budget_ppm(&self) -> u64 {
         self.sources.budget.0.of(Bytes(1_000_000)).0
     }
 
-    /// Takes what is read at the start only from the configuration that the daemon was started with.
+    /// Keeps the values of the running daemon for keys that are read at the start only.
     pub fn keep_started(&mut self, started: &Self) {
         self.policy.clone_from(&started.policy);
         self.memory.tiers.clone_from(&started.memory.tiers);

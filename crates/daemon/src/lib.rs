@@ -1,11 +1,11 @@
-//! The daemon: watches the processes of a machine, decides at the end of every epoch, moves memory, and reports.
+//! The daemon: watches the processes of a machine, moves hot memory to fast tiers every epoch, and reports.
 //!
 //! ```text
 //! service   the loop: observe -> decide -> move -> status
-//!  |- config    daemon.toml, checked; rights   the capabilities that it keeps
+//!  |- config    daemon.toml, validated; rights   the capabilities that it keeps
 //!  |- status    the figures of an epoch as one value
 //!  |- socket    status, top and heat for local users; metrics for Prometheus
-//!  |            both within the limits of clients
+//!  |            both within the limits of `clients`
 //!  `- notify    systemd's readiness and watchdog
 //! replay    a recording through the same step, with modelled moves
 //! ```

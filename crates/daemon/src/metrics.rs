@@ -1,5 +1,5 @@
-//! The Prometheus endpoint: the status as metrics, in the OpenMetrics text form. Names and meanings
-//! stand in `docs/daemon.md`.
+//! The Prometheus endpoint: serves the status as metrics, in the OpenMetrics text format.
+//! `docs/daemon.md` lists names and meanings.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -18,11 +18,11 @@ use prometheus_client::registry::{Registry, Unit};
 use crate::clients::{Asking, Timed, accept};
 use crate::socket::StatusPublisher;
 
-/// How long a client may take to ask and to take the answer, both together: half of what Prometheus waits by default
-/// where it asks every ten seconds.
+/// The time limit of a client for request and answer together: half of the timeout of a Prometheus that scrapes
+/// every ten seconds.
 const DEADLINE: Duration = Duration::from_secs(5);
 
-/// Longest request that is read; what is asked for stands in its first line.
+/// Longest request that is read; its first line has the path.
 const REQUEST_AT_MOST: usize = 8 << 10;
 
 const FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -35,7 +35,7 @@ struct OfProcess {
     control_group: String,
 }
 
-/// Label of a control group that something is said of.
+/// Label of a control group.
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfGroup {
     control_group: String,
@@ -66,11 +66,11 @@ struct Reason {
     reason: String,
 }
 
-/// Serves the board's status in a thread of its own. Returns the address, whose port is the one
-/// that the kernel chose where 0 was asked for.
+/// Serves the board's status in a thread of its own. Returns the address, with the port that the
+/// kernel chose for port 0.
 ///
 /// # Errors
-/// The address is in use or not ours.
+/// The address is in use or not local.
 pub(crate) fn serve(address: SocketAddr, board: Arc<StatusPublisher>) -> Result<SocketAddr> {
     let listener = TcpListener::bind(address).with_context(|| {
         format!("serve.metrics = \"{address}\": cannot be listened on; name another port, or \"\" for none")
@@ -82,7 +82,7 @@ pub(crate) fn serve(address: SocketAddr, board: Arc<StatusPublisher>) -> Result<
     std::thread::Builder::new()
         .name("metrics".to_owned())
         .spawn(move || accept(listener.incoming(), serve))
-        .context("no thread for the metrics")?;
+        .context("the thread of the metrics cannot be started")?;
     Ok(address)
 }
 
@@ -90,7 +90,7 @@ fn answer(client: &TcpStream, board: &StatusPublisher) -> io::Result<()> {
     let mut client = Timed::new(client, DEADLINE);
     let mut request = Vec::new();
     let mut piece = [0; 1024];
-    // To its end: a connection that is closed with something unread loses the answer.
+    // To its end: closing a connection with unread data would lose the answer.
     while !request.ends_with(b"\r\n\r\n") && request.len() < REQUEST_AT_MOST {
         match client.read(&mut piece)? {
             0 => return Ok(()),
@@ -125,7 +125,7 @@ fn text(status: &Status) -> String {
     register_sources(&mut registry, &status.sources);
     register_nodes(&mut registry, &status.samples_by_node);
     let mut text = String::new();
-    // Writing into a string does not fail.
+    // Writing to a string does not fail.
     let _ = encode(&mut text, &registry);
     text
 }
@@ -146,8 +146,8 @@ fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
 }
 
-/// A label's value as the text form wants it. The library writes values as they are, and the name of
-/// a program is whatever somebody called it.
+/// Escapes a label's value for the text format. The library writes values unescaped, and the name of
+/// a program may hold any text.
 fn escaped(value: &str) -> String {
     let backslashes = value.replace('\\', "\\\\");
     backslashes.replace('"', "\\\"").replace('\n', "\\n")
@@ -168,7 +168,7 @@ fn register_whole(registry: &mut Registry, status: &Status) {
         ),
         (
             "fast_wanted",
-            "Memory that the policy wants fast",
+            "Memory that the policy assigns to the fast tier",
             status.wanted_bytes,
         ),
         (
@@ -183,7 +183,7 @@ fn register_whole(registry: &mut Registry, status: &Status) {
         ),
         (
             "daemon_private",
-            "Of it, what no file has a copy of",
+            "Part of it that has no copy in a file",
             status.memory_private_bytes,
         ),
         (
@@ -195,16 +195,16 @@ fn register_whole(registry: &mut Registry, status: &Status) {
     for (name, help, value) in gauges {
         gauge(registry, name, help, Unit::Bytes, bytes(value));
     }
-    // A share that nobody knows is not zero: it is left out.
+    // An unknown share is not zero: it is left out.
     if let Some(rate) = status.hit_rate {
-        let help = "Share of the accesses seen that fast memory served, 0 to 1, in the last epoch in which any was seen";
-        // A unit of its own: the library's is a plural, and Prometheus's names end in `_ratio`.
+        let help = "Share of the observed accesses that fast memory served, 0 to 1, in the last epoch with any";
+        // A unit of our own: the library's is a plural, and Prometheus's names end in `_ratio`.
         gauge(registry, "hit", help, Unit::Other("ratio".to_owned()), rate);
     }
     register_accesses(registry, status);
     let mode = Value::default();
     mode.set(f64::from(u8::from(status.dry_run)));
-    registry.register("dry_run", "1 where nothing is moved", mode);
+    registry.register("dry_run", "1 if the daemon moves nothing", mode);
     let epochs = Sum::default();
     epochs.inc_by(status.epochs as f64);
     registry.register("epochs", "Epochs since the start", epochs);
@@ -218,7 +218,8 @@ fn register_whole(registry: &mut Registry, status: &Status) {
     );
 }
 
-/// What hit rates are made of, so that one over any time can be asked for, with the number of samples in it.
+/// The counts behind hit rates, so that a query can compute the rate of any period, with the number of
+/// samples in it.
 fn register_accesses(registry: &mut Registry, status: &Status) {
     let family = Family::<OfAccesses, Sum>::default();
     for seen in &status.accesses_seen {
@@ -230,14 +231,14 @@ fn register_accesses(registry: &mut Registry, status: &Status) {
             family.get_or_create(&label).inc_by(accesses as f64);
         }
     }
-    let help = "Accesses seen, by what saw them and by the tier that their data lay on then";
+    let help = "Observed accesses, by source and by the tier of their data at that time";
     registry.register("accesses_seen", help, family);
 }
 
 fn register_moves(registry: &mut Registry, status: &Status) {
     let moves = &status.total;
     let (up, down) = (moves.promoted_bytes as f64, moves.demoted_bytes as f64);
-    // What a dry run imagines is no traffic, and must not be added to that of others.
+    // Imagined moves of a dry run are no traffic, and must not be added to real ones.
     let (moved, imagined) = match status.dry_run {
         true => ((0.0, 0.0), (up, down)),
         false => ((up, down), (0.0, 0.0)),
@@ -247,12 +248,12 @@ fn register_moves(registry: &mut Registry, status: &Status) {
         ("demoted", "Moved out of fast memory", moved.1),
         (
             "would_be_promoted",
-            "What a dry run would have moved to fast memory",
+            "Bytes that a dry run would have moved to fast memory",
             imagined.0,
         ),
         (
             "would_be_demoted",
-            "What a dry run would have moved out of fast memory",
+            "Bytes that a dry run would have moved out of fast memory",
             imagined.1,
         ),
     ] {
@@ -299,7 +300,7 @@ fn register_groups(registry: &mut Registry, groups: &[GroupStatus]) {
         };
         fast.get_or_create(&label).set(group.fast_bytes as f64);
         floor.get_or_create(&label).set(group.floor_bytes as f64);
-        // A group without a cap has no sample of it: none is not 0.
+        // A group without a cap has no sample: no cap is not 0.
         if let Some(bytes) = group.cap_bytes {
             cap.get_or_create(&label).set(bytes as f64);
         }
@@ -313,14 +314,14 @@ fn register_groups(registry: &mut Registry, groups: &[GroupStatus]) {
         ),
         (
             "group_floor",
-            "Fast memory that it keeps whatever others do",
+            "Fast memory that it keeps whatever other groups do",
             floor,
         ),
         ("group_cap", "The most fast memory that it may have", cap),
     ] {
         registry.register_with_unit(name, help, Unit::Bytes, family);
     }
-    let help = "What its accesses weigh beside those of others";
+    let help = "Weight of its accesses";
     registry.register("group_priority", help, priority);
 }
 
@@ -338,12 +339,8 @@ fn register_sources(registry: &mut Registry, sources: &[SourceStatus]) {
         lost.get_or_create(&label).inc_by(source.lost as f64);
         cost.get_or_create(&label).inc_by(seconds(source.cost_ns));
     }
-    registry.register(
-        "source_usable",
-        "What a source has seen that could be used",
-        usable,
-    );
-    registry.register("source_lost", "What a source has lost", lost);
+    registry.register("source_usable", "Usable observations of a source", usable);
+    registry.register("source_lost", "Lost observations of a source", lost);
     let help = "Processor time that a source used";
     registry.register_with_unit("source_processor", help, Unit::Seconds, cost);
 }
@@ -357,7 +354,7 @@ fn register_nodes(registry: &mut Registry, nodes: &[NodeStatus]) {
         };
         family.get_or_create(&label).inc_by(node.samples as f64);
     }
-    let help = "Trace samples by the memory node that their data lay on";
+    let help = "Trace samples by the memory node of their data";
     registry.register("node_samples", help, family);
 }
 
@@ -540,14 +537,15 @@ mod tests {
         let board = Arc::new(StatusPublisher::default());
         board.put(status());
         let address = serve("127.0.0.1:0".parse().expect("an address"), board).expect("serves");
-        // Twice as many as may ask at a time, all of them in the middle of a request for ever.
+        // Twice the limit of clients, all of them in the middle of an endless request.
         let slow = (0..2 * CLIENTS_AT_MOST).map(|_| {
             let mut client = TcpStream::connect(address).expect("connects");
             client.write_all(b"GET /metr").expect("writes");
             client
         });
         let mut slow: Vec<TcpStream> = slow.collect();
-        // A byte at a time is no reason to be kept: the deadline is for the whole request.
+        // A client that sends a byte at a time is closed too: the deadline is for the whole
+        // request.
         let feed = std::thread::spawn(move || {
             while !slow.is_empty() {
                 std::thread::sleep(DEADLINE / 10);

@@ -7,12 +7,12 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-/// Where systemd listens, if it does.
+/// The socket of systemd, if there is one.
 #[derive(Debug)]
 pub(crate) struct Notify(Option<(UnixDatagram, SocketAddr)>);
 
 impl Notify {
-    /// By `NOTIFY_SOCKET`; messages go nowhere where that is not set or leads nowhere.
+    /// Reads `NOTIFY_SOCKET`; messages are dropped if it is not set or not valid.
     pub(crate) fn from_environment() -> Self {
         Self(std::env::var_os("NOTIFY_SOCKET").and_then(|name| {
             let name = name.as_bytes();
@@ -24,7 +24,7 @@ impl Notify {
         }))
     }
 
-    /// Sends a message such as `READY=1`. That nobody listens any more is not our trouble.
+    /// Sends a message such as `READY=1`. A missing receiver is no failure.
     pub(crate) fn send(&self, message: &str) {
         if let Some((socket, address)) = &self.0 {
             let _ = socket.send_to_addr(message.as_bytes(), address);

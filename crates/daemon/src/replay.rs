@@ -1,4 +1,5 @@
-//! A recording through the daemon's own step: what it would have decided, with moves that are modelled.
+//! `isotherm daemon --replay`: runs a recording through the daemon's own step with modelled moves, and
+//! prints its decisions.
 
 use std::path::PathBuf;
 
@@ -15,26 +16,26 @@ use crate::service::{Imagined, MachineTiers, limits, step};
 use crate::status::StatusBuilder;
 use isotherm_console::{Console, print};
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Clone, Debug)]
 pub struct Recorded {
-    /// What was recorded.
+    /// The recording.
     pub file: PathBuf,
-    /// Its format; None where its content tells.
+    /// Its format; None to detect it from the content.
     pub format: Option<Format>,
-    /// Fast memory, in place of `memory.fast`.
+    /// Size of fast memory, in place of `memory.fast`.
     pub fast: Option<Capacity>,
-    /// Accesses for which a sample is taken.
+    /// Accesses for which a sample stands.
     pub accesses_per_sample: u64,
     /// Print a line of JSON an epoch instead of text.
     pub json: bool,
 }
 
-/// Replays a recording and prints what a dry run would: the moves of each epoch, and the status of the
-/// last one.
+/// Replays a recording and prints the output of a dry run: the moves of each epoch, and the status of
+/// the last one.
 ///
 /// # Errors
-/// The configuration or the recording cannot be read, or is not what it should be.
+/// The configuration or the recording cannot be read, or is not valid.
 pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()> {
     let cut = Cut {
         unit: config.memory.unit.0,
@@ -42,7 +43,7 @@ pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()>
         capacity: Bytes::ZERO,
     };
     let progress = console.progress("reading the recording");
-    // A share is one of all that was accessed, which is known at the end only.
+    // A share refers to all accessed memory, which is known at the end only.
     let mut whole = open(recorded, cut)?;
     for seen in &mut whole {
         seen?;
@@ -79,8 +80,8 @@ pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()>
     progress.finish_and_clear();
     status_builder.note(all.sentence());
     if whole.is_sampled() && recorded.accesses_per_sample == 1 {
-        let taken_for_one = "samples were taken for one access each, so moves look too dear; \
-                             --accesses-per-sample says for how many they stand";
+        let taken_for_one = "each sample counted as one access, so moves look too expensive; \
+                             --accesses-per-sample gives the number of accesses";
         status_builder.note(taken_for_one.to_owned());
     }
     if !recorded.json {
@@ -93,7 +94,7 @@ pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()>
     Ok(())
 }
 
-/// Opens the recording anew.
+/// Opens the recording from its start.
 fn open(recorded: &Recorded, cut: Cut) -> Result<Replay> {
     let path = &recorded.file;
     let grain = Grain {
@@ -105,7 +106,7 @@ fn open(recorded: &Recorded, cut: Cut) -> Result<Replay> {
     Ok(Replay::new(trace, &name, cut))
 }
 
-/// The two tiers that a recording is taken to have been made on.
+/// The two tiers that the replay assumes.
 fn imagined(fast: Bytes, footprint: Bytes) -> Result<Tiers> {
     let tier = |name: &str, capacity| Tier {
         name: name.to_owned(),
@@ -120,7 +121,7 @@ fn imagined(fast: Bytes, footprint: Bytes) -> Result<Tiers> {
     Tiers::new(vec![tier("fast", fast), tier("slow", footprint)]).context("the imagined tiers")
 }
 
-/// An epoch as a dry run tells it.
+/// An epoch in the text of a dry run.
 fn lines(report: &EpochReport, would: &[String]) -> String {
     let known = report
         .hit_rate()
@@ -132,7 +133,7 @@ fn lines(report: &EpochReport, would: &[String]) -> String {
     text
 }
 
-/// Accesses of all epochs.
+/// Sums of accesses over all epochs.
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
     accesses: u64,

@@ -1,14 +1,14 @@
-//! Which capability buys which feature; the daemon keeps these and drops all others.
+//! The capability behind each feature; the daemon keeps these and drops all others.
 
 use isotherm_report::watch_status::RightStatus;
 use rustix::thread::{CapabilitySet, CapabilitySets, capabilities, set_capabilities};
 
-/// A capability, its name and what it buys.
+/// A capability, its name and its feature.
 const TABLE: [(CapabilitySet, &str, &str); 4] = [
     (
         CapabilitySet::SYS_PTRACE,
         "CAP_SYS_PTRACE",
-        "look at the memory of other users' processes: which pages they have and where, and the code that \
+        "read the page tables and page locations of other users' processes, and the code that \
          samples point to",
     ),
     (
@@ -19,7 +19,7 @@ const TABLE: [(CapabilitySet, &str, &str); 4] = [
     (
         CapabilitySet::PERFMON,
         "CAP_PERFMON",
-        "sample every process with one event a processor, see which memory node a sample's data lies on, and \
+        "sample every process with one event a processor, find the memory node of a sample's data, and \
          count misses; without it each thread of processes of the same user has an event",
     ),
     (
@@ -29,7 +29,7 @@ const TABLE: [(CapabilitySet, &str, &str); 4] = [
     ),
 ];
 
-/// What only two sources need, which are used only where they were asked for: it is nearly all of root.
+/// Needed by two sources only, and kept only if one of them is configured: it is almost full root.
 const FRAMES: (CapabilitySet, &str, &str) = (
     CapabilitySet::SYS_ADMIN,
     "CAP_SYS_ADMIN",
@@ -40,7 +40,7 @@ fn table(frames: bool) -> impl Iterator<Item = (CapabilitySet, &'static str, &'s
     TABLE.into_iter().chain(frames.then_some(FRAMES))
 }
 
-/// What the daemon may do; with `frames` it looks at frames of pages.
+/// The capabilities of the daemon; with `frames` it reads page frame numbers.
 pub(crate) fn held(frames: bool) -> Vec<RightStatus> {
     let effective = capabilities(None).map_or(CapabilitySet::empty(), |sets| sets.effective);
     let right = |(capability, name, feature): (CapabilitySet, &str, &str)| RightStatus {
@@ -51,8 +51,8 @@ pub(crate) fn held(frames: bool) -> Vec<RightStatus> {
     table(frames).map(right).collect()
 }
 
-/// Gives up every capability that buys nothing here, for this thread and those it starts. Called
-/// before the first of them. With `frames` it looks at frames of pages.
+/// Drops every capability without a feature here, for this thread and those it starts. Called
+/// before the first of them. With `frames` it reads page frame numbers.
 ///
 /// # Errors
 /// The kernel refused.
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn what_buys_nothing_is_dropped_and_the_rest_is_as_before() {
-        // In a thread of its own: other tests keep their rights.
+        // In a separate thread: other tests keep their capabilities.
         let (before, after, left) = std::thread::spawn(|| {
             let before = held(false);
             drop_others(false).expect("the kernel lets us have less");

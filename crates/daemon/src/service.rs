@@ -1,4 +1,5 @@
-//! The loop: tick every second, decide at the end of every epoch, obey signals.
+//! The main loop of the daemon: ticks every second, decides and moves at the end of every epoch,
+//! and handles signals.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -35,28 +36,28 @@ use crate::{metrics, rights, socket};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
-/// How often signals are looked at.
+/// Interval at which signals are polled.
 const NAP: Duration = Duration::from_millis(50);
 
-/// How often it is looked again which processes are worth watching (TMP, section III).
+/// Interval at which the processes worth watching are selected (TMP, section III).
 const TICK: Duration = Duration::from_secs(1);
 
-/// What a load from slow memory takes where nobody has measured it: CXL memory, published figures.
+/// Latency of a load from slow memory if not measured: CXL memory, published figures.
 const SLOW_LATENCY: Nanos = Nanos(300);
 
 /// Time that moving a page of 4 KiB takes, as in [`MoveCosts::TYPICAL`].
 const MOVE_NS_A_PAGE: u64 = 2_000;
 
-/// What everybody may do with metrics that are served to other machines.
+/// The risk of metrics that are served to other machines.
 const NOT_LOOPBACK: &str = "every client that reaches this address may read the names of programs and of control groups and how \
                             much memory they have; there is no authentication, so let a firewall or a NetworkPolicy \
                             admit your Prometheus only";
 
-/// Numbers of tiers that are not there; no kernel is told of them.
+/// Numbers of imagined tiers; the kernel never receives them.
 const IMAGINED_FAST: NodeId = NodeId(0);
 const IMAGINED_SLOW: NodeId = NodeId(1);
 
-/// What the command line asks for.
+/// The options of the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The configuration file; None for the defaults.
@@ -67,17 +68,17 @@ pub struct Options {
     pub once: bool,
 }
 
-/// Where data may lie.
+/// The tiers of the machine.
 #[derive(Debug)]
 pub(super) struct MachineTiers {
     tiers: Tiers,
     fast: Vec<NodeId>,
     slow: Vec<NodeId>,
-    /// There is one kind of memory, and the fast tier is only imagined.
+    /// The machine has one kind of memory, and the fast tier is imagined.
     imagined: bool,
 }
 
-/// The daemon at work.
+/// The running daemon.
 struct Service {
     options: Options,
     config: Config,
@@ -91,23 +92,23 @@ struct Service {
     epoch: u32,
 }
 
-/// Signals that have come.
+/// Signals received.
 struct Signals {
     stop: Arc<AtomicBool>,
     reload: Arc<AtomicBool>,
 }
 
-/// Runs the daemon until it is told to stop.
+/// Runs the daemon until a signal ends it.
 ///
 /// # Errors
 /// A bad configuration, a machine without a second kind of memory, a socket in use.
 pub fn run(options: Options, console: Console) -> Result<()> {
-    // A refusal costs memory and nothing else; the status tells how much is used.
+    // A failure costs memory and nothing else; the status shows the memory in use.
     let _ = isotherm_sys::heap::keep_little();
     let config = Config::read(options.config.as_deref())?;
     if config.foresees() {
         bail!(
-            "policy = \"oracle\": it decides by what comes, which only a recording tells; \
+            "policy = \"oracle\": it needs future accesses, which only a recording has; \
              `isotherm daemon --replay FILE` replays one"
         );
     }
@@ -145,7 +146,7 @@ impl Signals {
     }
 }
 
-/// What `memory.tiers` may be.
+/// Valid values of `memory.tiers`.
 const NO_TIERS: &str = "is neither detect nor a tiers file that can be read; `isotherm tiers -o FILE` \
                         writes one, and `isotherm run` knows the emulated pair";
 
@@ -185,7 +186,7 @@ impl MachineTiers {
         })
     }
 
-    /// Tiers that are not there, to replay a recording on.
+    /// Imagined tiers, to replay a recording on.
     pub(super) fn imagined(tiers: Tiers) -> Self {
         Self {
             tiers,
@@ -220,7 +221,7 @@ impl MachineTiers {
         }
     }
 
-    /// Accesses that a sample stands for: of a timer as many as slow memory serves between two.
+    /// Accesses that a sample stands for: of a timer as many as slow memory serves in one period.
     fn accesses_per_sample(&self, worth: Option<SampleWorth>) -> u64 {
         let slow = self.tiers.all().get(1).and_then(|tier| tier.latency);
         let slow = slow.unwrap_or(SLOW_LATENCY).0.max(1);
@@ -290,7 +291,7 @@ impl Service {
                 Ok(address) => self
                     .console
                     .info(&format!("metrics on http://{address}/metrics")),
-                // Whoever is there may be another daemon's; this one works without.
+                // A socket or port may belong to another daemon; this one works without.
                 Err(error) => self.console.warn(&format!("{error:#}")),
             }
         }
@@ -327,16 +328,16 @@ impl Service {
             } else if ticked.elapsed() >= TICK {
                 ticked = Instant::now();
                 self.watcher.tick();
-                // Epochs may be longer than systemd's patience.
+                // Epochs may be longer than systemd's watchdog timeout.
                 self.notify.send("WATCHDOG=1");
             }
         }
         Ok(())
     }
 
-    /// Sees, decides, moves and tells.
+    /// Observes, decides, moves and reports.
     fn end_epoch(&mut self) -> Result<()> {
-        // By the rate of the epoch that ends: at its end the source may take another.
+        // By the rate of the epoch that ends: the source may change it at the end.
         let worth = self.places.accesses_per_sample(self.watcher.sample_worth());
         let seen = self.watcher.observe(Epoch(self.epoch));
         self.epoch = self.epoch.saturating_add(1);
@@ -361,11 +362,11 @@ impl Service {
         Ok(())
     }
 
-    /// Made anew each epoch: it holds every process that it was asked about until it is dropped.
+    /// Created anew each epoch: it keeps a handle of every queried process until it is dropped.
     fn mover(&self) -> impl RangeExecutor + use<> {
         let moves = &self.config.moves;
-        // Twice the rate and twice the time: the moves of an epoch are done in half of it, so that the next one
-        // begins in time. What is left over then waits for it.
+        // Twice the rate and twice the time: the moves of an epoch take half of it, so that the next one begins
+        // in time. Remaining moves wait for it.
         let allowance = Allowance {
             bytes_a_second: Bytes(moves.rate.0.0.saturating_mul(2).max(1)),
             time_a_second: Nanos(moves.time.0.0.saturating_mul(2).min(1_000_000_000)),
@@ -396,7 +397,7 @@ impl Service {
         self.board.put(status);
     }
 
-    /// Reads the configuration again; one that is not valid changes nothing.
+    /// Reads the configuration again; an invalid one changes nothing.
     fn reload(&mut self) {
         let read = Config::read(self.options.config.as_deref());
         let read = read.and_then(|config| {
@@ -426,9 +427,9 @@ impl Service {
     }
 }
 
-/// What sees, by the configuration.
+/// The watcher of the configuration.
 fn watcher(options: &Options, config: &Config, places: &MachineTiers) -> Result<Watcher> {
-    // A run of one epoch leaves nothing behind, and a daemon beside it keeps its own.
+    // A run of one epoch leaves no state behind, and a daemon beside it keeps its own.
     let state = (!options.once).then(|| config.serve.state.clone());
     if let Some(state) = &state {
         std::fs::create_dir_all(state).with_context(|| {
@@ -463,8 +464,8 @@ fn watcher(options: &Options, config: &Config, places: &MachineTiers) -> Result<
     Ok(Watcher::new(settings, Box::new(MachineClock)))
 }
 
-/// A first guess at what a sample of the timer takes of a program; None where that cannot be tried, or samples come
-/// from elsewhere.
+/// A first guess at the cost of a timer sample to a program; None if it cannot be tried, or samples come from
+/// another source.
 fn sample_price(samples: Option<SampleSource>) -> Option<Nanos> {
     match samples {
         Some(SampleSource::Timer) => KernelProbe.sample_price().ok(),
@@ -472,12 +473,13 @@ fn sample_price(samples: Option<SampleSource>) -> Option<Nanos> {
     }
 }
 
-/// What may change from epoch to epoch, by the configuration and by what a sample stands for.
+/// The limits that may change from epoch to epoch, from the configuration and the accesses that a
+/// sample stands for.
 ///
 /// # Errors
-/// What it says of control groups is not valid.
+/// The limits of control groups are not valid.
 pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<StepLimits> {
-    // Half of an epoch's worth of moving: see the allowance.
+    // Moves for half of an epoch: see the allowance.
     let (rate, epoch) = (
         u128::from(config.moves.rate.0.0),
         u128::from(config.epoch.0.0),
@@ -490,7 +492,7 @@ pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<StepLi
     })
 }
 
-/// What decides, by the configuration. `modelled`: nothing is moved in truth.
+/// The decision step of the configuration. With `modelled`, moves are not real.
 pub(super) fn step(modelled: bool, config: &Config, places: &MachineTiers) -> UnitStep {
     let costs = places.costs(config.memory.unit.0);
     let policy = config.policy.clone();
@@ -506,7 +508,7 @@ pub(super) fn step(modelled: bool, config: &Config, places: &MachineTiers) -> Un
     UnitStep::new(settings, Box::new(make))
 }
 
-/// Moves nothing between tiers that are not there, and says what it would have moved.
+/// Moves nothing between imagined tiers, and records the moves that it would have made.
 pub(super) struct Imagined<'a>(pub(super) &'a mut Vec<String>);
 
 impl RangeExecutor for Imagined<'_> {

@@ -1,8 +1,8 @@
-//! The daemon's socket: a client sends a word and a line feed, and gets lines of JSON.
+//! The daemon's socket: a client sends a word and a line feed, and receives lines of JSON.
 //!
-//! `status`, `heat` and `maps` are answered with one line, `follow` with one line now and one an epoch, until
-//! either side ends. A client that takes more than a second to ask, or to take an answer, is let go, and there are never
-//! more than a few (`clients`): no client of the socket can hold up the daemon.
+//! `status`, `heat` and `maps` are answered with one line, `follow` with one line now and one an epoch, until either
+//! side ends. A client that takes more than a second to send a request, or to read an answer, is closed, and their
+//! number is limited (`clients`): no client of the socket can block the daemon.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -22,13 +22,14 @@ use rustix::fs::{Mode, OFlags};
 
 use crate::clients::{Asking, CLIENTS_AT_MOST, Connection, Timed, accept};
 
-/// How long a client may take to ask, and to take an answer.
+/// The time limit of a client for a request, and for an answer.
 const DEADLINE: Duration = Duration::from_secs(1);
 
-/// Longest question.
+/// Longest request.
 const QUESTION_AT_MOST: u64 = 64;
 
-/// The newest status, a way to wait for the next, what was seen in the last epochs, and where memory lies.
+/// The newest status with a way to wait for the next, the accesses of the last epochs, and the placement
+/// of memory.
 #[derive(Debug, Default)]
 pub struct StatusPublisher {
     heat: Mutex<HeatHistory>,
@@ -38,19 +39,19 @@ pub struct StatusPublisher {
 }
 
 impl StatusPublisher {
-    /// Puts up a status and wakes who waits for it.
+    /// Publishes a status and wakes the threads that wait for it.
     pub fn put(&self, status: Status) {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         *newest = (newest.0 + 1, Arc::new(status));
         self.changed.notify_all();
     }
 
-    /// Takes in what was seen in an epoch.
+    /// Adds the accesses of an epoch.
     pub fn see(&self, take: impl FnOnce(&mut HeatHistory)) {
         take(&mut self.heat.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// What was seen in the last epochs.
+    /// The accesses of the last epochs.
     pub fn heat(&self) -> HeatMap {
         self.heat
             .lock()
@@ -58,12 +59,12 @@ impl StatusPublisher {
             .map()
     }
 
-    /// Puts up where memory lies after an epoch.
+    /// Publishes the placement of memory after an epoch.
     pub fn put_maps(&self, maps: Maps) {
         *self.maps.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(maps);
     }
 
-    /// Where memory lay after the last epoch.
+    /// The placement of memory after the last epoch.
     fn maps(&self) -> Arc<Maps> {
         let maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(&maps)
@@ -87,7 +88,7 @@ impl StatusPublisher {
     }
 }
 
-/// The file of a socket that is listened on; removed when this is dropped.
+/// The file of an open socket; removed when this is dropped.
 #[derive(Debug)]
 pub struct Listening(PathBuf);
 
@@ -100,8 +101,7 @@ impl Drop for Listening {
 /// Listens and answers in threads of its own.
 ///
 /// # Errors
-/// The path is in use by a daemon that lives, or is something else than a socket, or cannot be
-/// made.
+/// The path is in use by a live daemon, is not a socket, or cannot be created.
 pub fn listen(path: &Path, board: Arc<StatusPublisher>) -> Result<Listening> {
     let shown = path.display();
     if let Some(directory) = path.parent() {
@@ -117,7 +117,7 @@ pub fn listen(path: &Path, board: Arc<StatusPublisher>) -> Result<Listening> {
                 "{shown}: a daemon answers here already; stop it, or name another path in serve.socket"
             );
         }
-        // Left behind by a daemon that was killed.
+        // Left behind by a killed daemon.
         fs::remove_file(path).with_context(|| format!("{shown}: cannot be removed"))?;
     }
     let listener = UnixListener::bind(path).with_context(|| format!("{shown}: cannot be made"))?;
@@ -127,12 +127,12 @@ pub fn listen(path: &Path, board: Arc<StatusPublisher>) -> Result<Listening> {
     std::thread::Builder::new()
         .name("socket".to_owned())
         .spawn(move || accept(listener.incoming(), answer))
-        .context("no thread for the socket")?;
+        .context("the thread of the socket cannot be started")?;
     Ok(Listening(path.to_owned()))
 }
 
-/// Lets the group ask too. The name may be a link by now, to a file whose rights are none of ours, so the socket
-/// itself is held.
+/// Gives access to the group. The name may now be a link to another file, whose mode must not change, so the
+/// function changes the socket by its descriptor.
 fn open_to_group(path: &Path) -> io::Result<()> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let held = rustix::fs::open(path, flags, Mode::empty())?;
@@ -158,7 +158,7 @@ fn serve(
         "maps" => writeln!(client, "{}", board.maps().json_line()),
         "follow" => {
             let client = asking.client.twin()?;
-            // It asks no more, so that those who do may.
+            // Its request is complete; it no longer counts against the limit.
             drop(asking);
             let is_one_more = followers.fetch_add(1, Ordering::Relaxed) < CLIENTS_AT_MOST;
             let told = if is_one_more {
@@ -170,13 +170,13 @@ fn serve(
             told
         }
         other => {
-            let error = serde_json::json!({ "error": format!("\"{other}\" is no question; ask status, follow, heat or maps") });
+            let error = serde_json::json!({ "error": format!("\"{other}\" is not a request; ask status, follow, heat or maps") });
             writeln!(client, "{error}")
         }
     }
 }
 
-/// Tells each status until the client ends.
+/// Sends each status until the client ends.
 fn tell(client: &UnixStream, board: &StatusPublisher) -> io::Result<()> {
     let mut seen = None;
     loop {
@@ -186,11 +186,11 @@ fn tell(client: &UnixStream, board: &StatusPublisher) -> io::Result<()> {
     }
 }
 
-/// Asks a daemon and hands over each status of its answer, until it says that there is no more or
-/// `take` returns false.
+/// Queries a daemon and passes each status of its answer to `take`, until the answer ends or `take`
+/// returns false.
 ///
 /// # Errors
-/// No daemon answers there, or what answers is none.
+/// No daemon answers there, or the answer is not valid.
 pub fn ask(path: &Path, question: &str, mut take: impl FnMut(Status) -> bool) -> Result<()> {
     let shown = path.display();
     for line in question_and_answer(path, question)? {
@@ -204,7 +204,7 @@ pub fn ask(path: &Path, question: &str, mut take: impl FnMut(Status) -> bool) ->
     Ok(())
 }
 
-/// Asks a daemon what it saw in the last epochs.
+/// Queries the accesses of the last epochs.
 ///
 /// # Errors
 /// As [`ask`].
@@ -212,7 +212,7 @@ pub fn ask_heat(path: &Path) -> Result<HeatMap> {
     ask_once(path, "heat", HeatMap::from_json_line)
 }
 
-/// Asks a daemon where the memory of the watched processes lies.
+/// Queries the placement of the watched processes' memory.
 ///
 /// # Errors
 /// As [`ask`].
@@ -334,7 +334,7 @@ mod tests {
             answer.contains("ask status, follow, heat or maps"),
             "{answer}"
         );
-        // Each of them in the middle of its question; none keeps the next one out.
+        // Each in the middle of its request; none blocks the next one.
         let slow = (0..2 * CLIENTS_AT_MOST).map(|_| {
             let mut client = UnixStream::connect(&path).expect("connects");
             client.write_all(b"sta").expect("writes");

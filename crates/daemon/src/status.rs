@@ -1,4 +1,4 @@
-//! From an epoch's report to the status that others see.
+//! Builds the published status from an epoch's report.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use isotherm_report::watch_status::{
 };
 use isotherm_topology::meminfo;
 
-/// What does not change while the daemon runs, and sums over all epochs.
+/// The constant part of the status, and sums over all epochs.
 #[derive(Debug, Default)]
 pub(crate) struct StatusBuilder {
     status: Status,
@@ -22,7 +22,7 @@ pub(crate) struct StatusBuilder {
 }
 
 impl StatusBuilder {
-    /// Begins with a status of no epoch.
+    /// Starts with a status before the first epoch.
     pub(crate) fn new(begin: Status) -> Self {
         Self {
             status: Status {
@@ -39,7 +39,7 @@ impl StatusBuilder {
         &self.status
     }
 
-    /// Takes an epoch in.
+    /// Adds an epoch.
     pub(crate) fn take(&mut self, report: &EpochReport, tiers: &[Tier]) {
         self.total.merge(&report.moves);
         let cpu = cpu_time();
@@ -80,7 +80,7 @@ impl StatusBuilder {
         (status.memory_bytes, status.memory_private_bytes) = memory(&own);
     }
 
-    /// Takes in what the sources tell beside their reports.
+    /// Adds the state of the sources that is not in their reports.
     pub(crate) fn watch(&mut self, watcher: &Watcher) {
         self.status.memory_rings_bytes = watcher.ring_bytes();
         let timer = |(hz, price): (u32, Option<Nanos>)| TimerStatus {
@@ -98,7 +98,7 @@ impl StatusBuilder {
         self.status.gates = watcher.throttle().map(gate).collect();
     }
 
-    /// Adds a sentence that must be seen.
+    /// Adds a warning for the user.
     pub(crate) fn note(&mut self, sentence: String) {
         self.status.notes.push(sentence);
     }
@@ -190,8 +190,8 @@ fn cpu_time() -> Nanos {
     Nanos(u64::try_from(nanos).unwrap_or(0))
 }
 
-/// Of a process with this `/proc/pid/status`: bytes resident, and of these bytes that are no copy of a
-/// file. 0 where the kernel does not say.
+/// From the text of `/proc/pid/status`: resident bytes, and of these the bytes that are not a copy of
+/// a file. 0 where the kernel does not report them.
 fn memory(status: &str) -> (u64, u64) {
     let bytes = |name: &str| {
         let mut lines = status.lines();

@@ -1,5 +1,5 @@
-//! What a configuration may say: values that can be read and cannot be meant are refused with what
-//! would be right.
+//! Semantic validation of the configuration: rejects values that have the right type but are
+//! invalid, with a valid one in the message.
 
 use anyhow::{Result, bail};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
@@ -7,20 +7,20 @@ use isotherm_observe::watch::samples::TIMER_HZ_MAX;
 
 use super::keys::Config;
 
-/// Shortest and longest epochs that make sense: below, looking at memory takes longer than the
-/// epoch; above, nothing is hot any more.
+/// Shortest and longest useful epochs: below, scanning memory takes longer than the epoch; above,
+/// no page is hot any more.
 const EPOCHS: [Nanos; 2] = [Nanos(100_000_000), Nanos(3_600_000_000_000)];
 
-/// The most samples of a PMU beside its usual rate: one in 4,096 operations.
+/// The highest PMU rate, as a multiple of the default: one sample in 4,096 operations.
 const PMU_RATE_MAX: u32 = 64;
 
 const SECOND: Nanos = Nanos(1_000_000_000);
 
-/// Why a configuration was refused.
+/// Why a configuration was rejected.
 pub(super) enum Refusal {
-    /// A value is of another kind: the words of the reader, which do not name the key.
+    /// A value has the wrong type: the message of the parser, which does not name the key.
     Unread(String),
-    /// A value cannot be meant, or does not go with another; the words name the key.
+    /// A value is invalid, or conflicts with another; the message names the key.
     Unfit(String),
 }
 

@@ -1,4 +1,4 @@
-//! The keys of the configuration file, with the type of each value. Their meaning stands in `daemon.toml`.
+//! The keys of the configuration file, with the type of each value. `daemon.toml` documents them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::str::FromStr;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use serde::de::{Deserialize, Deserializer, Error};
 
-/// The file with every key, its default and what it means.
+/// The file with every key, its default and its comment.
 pub const COMMENTED: &str = include_str!("../daemon.toml");
 
-/// A value that is written as text: `"2MiB"`, `"1s"`, `"1%"`.
+/// A value with a text form: `"2MiB"`, `"1s"`, `"1%"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Written<T>(pub T);
 
@@ -32,7 +32,7 @@ macro_rules! section {
 }
 
 section!(
-    /// The file. The comments on each key stand in `daemon.toml`.
+    /// The file. `daemon.toml` documents each key.
     Config {
         /// Length of an epoch.
         epoch: Written<Nanos>,
@@ -40,15 +40,15 @@ section!(
         policy: String,
         /// Tiers and units.
         memory: Memory,
-        /// Which processes.
+        /// Selection and filter of processes.
         processes: Processes,
-        /// Where accesses are seen.
+        /// Sources of samples and accessed bits.
         sources: Sources,
-        /// How much is moved.
+        /// Limits of moves.
         moves: Moves,
-        /// What holds for control groups, by name.
+        /// Limits of control groups, by name.
         groups: BTreeMap<String, Group>,
-        /// Where the daemon is asked.
+        /// Socket, metrics and state of the daemon.
         serve: Serve,
     }
 );
@@ -64,69 +64,69 @@ section!(
     }
 );
 section!(
-    /// Which processes.
+    /// Selection and filter of processes.
     Processes {
-        /// By number.
+        /// Process ids.
         pids: Vec<u32>,
-        /// By user.
+        /// Names or numbers of users.
         users: Vec<User>,
-        /// By program.
+        /// Patterns of programs.
         programs: Vec<String>,
-        /// By control group.
+        /// Control groups.
         control_groups: Vec<String>,
-        /// And what they start.
+        /// Whether child processes are selected too.
         children: bool,
-        /// Which of them.
+        /// The filter of selected processes.
         filter: FilterName,
         /// Limit of the strict filter.
         strict_at_most: usize,
     }
 );
 section!(
-    /// Where accesses are seen.
+    /// Sources of samples and accessed bits.
     Sources {
-        /// Accessed bits.
+        /// Source of accessed bits.
         accessed_bits: BitsName,
-        /// Trace samples.
+        /// Source of trace samples.
         trace_samples: SamplesName,
-        /// Samples of the timer a second.
+        /// Timer samples a second and processor.
         sample_hz: u32,
-        /// Samples of a PMU, beside what it takes by default.
+        /// PMU samples, as a multiple of the default rate.
         pmu_rate: u32,
-        /// How both become one rank.
+        /// How both sources add up to one rank.
         combine: CombineName,
-        /// A share of one processor.
+        /// Cost limit: a share of one processor.
         budget: Written<Capacity>,
     }
 );
 section!(
-    /// How much is moved.
+    /// Limits of moves.
     Moves {
-        /// Bytes a second.
+        /// Bytes moved a second.
         rate: Written<Bytes>,
-        /// Time of a second.
+        /// Time spent on moves in each second.
         time: Written<Nanos>,
     }
 );
 section!(
-    /// What holds for a control group.
+    /// Limits of a control group.
     Group {
-        /// What it keeps.
+        /// Fast memory that it keeps.
         floor: Option<Written<Bytes>>,
-        /// The most that it may have.
+        /// Most fast memory that it may have.
         cap: Option<Written<Bytes>>,
-        /// What its accesses weigh.
+        /// Weight of its accesses.
         priority: Option<f64>,
     }
 );
 section!(
-    /// Where the daemon is asked.
+    /// Socket, metrics and state of the daemon.
     Serve {
-        /// Its socket.
+        /// Path of its socket.
         socket: PathBuf,
         /// Address of the metrics; empty for none.
         metrics: String,
-        /// Its state.
+        /// Directory of its state.
         state: PathBuf,
     }
 );
@@ -147,9 +147,9 @@ pub enum User {
 pub enum FilterName {
     /// 5 % of a processor or 10 % of memory.
     Tmp,
-    /// Likewise, and a limit.
+    /// As `tmp`, with a limit on their number.
     Strict,
-    /// All.
+    /// No filter.
     Off,
 }
 
@@ -157,19 +157,19 @@ pub enum FilterName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BitsName {
-    /// The best there is.
+    /// The best available source.
     Auto,
     /// DAMON.
     Damon,
-    /// DAMON, by frame.
+    /// DAMON by frame.
     #[serde(rename = "damon-paddr")]
     DamonPhysical,
-    /// By mappings.
+    /// Mappings.
     Mappings,
     /// The bitmap of idle pages.
     #[serde(rename = "page-idle")]
     PageIdle,
-    /// None.
+    /// No accessed bits.
     Off,
 }
 
@@ -177,26 +177,26 @@ pub enum BitsName {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SamplesName {
-    /// The best there is.
+    /// The best available source.
     Auto,
     /// A timer.
     Timer,
-    /// Intel's.
+    /// Intel's PEBS.
     Pebs,
-    /// AMD's.
+    /// AMD's IBS.
     Ibs,
-    /// Arm's.
+    /// Arm's SPE.
     Spe,
-    /// None.
+    /// No trace samples.
     Off,
 }
 
-/// A way to add by name.
+/// A method to combine both sources, by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CombineName {
-    /// As accesses.
+    /// Weighted by the accesses that they stand for.
     Balanced,
-    /// As they are.
+    /// Unweighted.
     Sum,
 }

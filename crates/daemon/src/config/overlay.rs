@@ -1,4 +1,5 @@
-//! A file over the defaults: merged key by key, and errors told with the line of the file.
+//! Merges a configuration file into the defaults key by key, and reports errors with the line of
+//! the file.
 
 use anyhow::{Result, bail};
 use toml::Spanned;
@@ -7,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::checks::Refusal;
 use super::keys::{COMMENTED, Config};
 
-/// Puts what a file gives over what is there; sections go key by key.
+/// Overwrites keys with those of a file; sections are merged key by key.
 pub(super) fn merge(into: &mut toml::Table, from: toml::Table) {
     for (key, value) in from {
         match (into.get_mut(&key), value) {
@@ -19,8 +20,8 @@ pub(super) fn merge(into: &mut toml::Table, from: toml::Table) {
     }
 }
 
-/// Refuses keys that the commented file does not have. `above` are the names of the sections that the
-/// given table stands in.
+/// Rejects keys that the commented file does not have. `above` are the names of the sections that
+/// contain the given table.
 pub(super) fn check_keys(
     places: &KeyPositions<'_>,
     above: &mut Vec<String>,
@@ -38,7 +39,7 @@ pub(super) fn check_keys(
                     there.join(", ")
                 );
             }
-            // By names that nobody knows before; what stands below them is checked as it is read.
+            // Sections named by the user; their contents are checked when they are parsed.
             (Some(_), _) if key == "groups" => {}
             (Some(toml::Value::Table(known)), toml::Value::Table(given)) => {
                 check_keys(places, above, given, known)?;
@@ -50,7 +51,7 @@ pub(super) fn check_keys(
     Ok(())
 }
 
-/// Where the keys of a file stand.
+/// Line numbers of the keys of a file.
 pub(super) struct KeyPositions<'a> {
     text: &'a str,
     keys: Spanned<DeTable<'a>>,
@@ -58,7 +59,7 @@ pub(super) struct KeyPositions<'a> {
 
 impl<'a> KeyPositions<'a> {
     /// # Errors
-    /// The text is no TOML.
+    /// The text is not valid TOML.
     pub(super) fn of(text: &'a str) -> Result<Self> {
         let keys = DeTable::parse(text)?;
         Ok(Self { text, keys })
@@ -83,8 +84,8 @@ impl<'a> KeyPositions<'a> {
         before.iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    /// Why a file is refused, with the line of the first key whose value alone makes the defaults
-    /// invalid; without one where values do not go together.
+    /// The message of a rejection, with the line of the first key whose value alone makes the
+    /// defaults invalid; without a line if values conflict.
     pub(super) fn tell(&self, given: &toml::Table, refusal: &Refusal) -> String {
         let found = leaves(given).into_iter().find_map(|leaf| {
             let mut whole: toml::Table = COMMENTED.parse().ok()?;
@@ -102,14 +103,14 @@ impl<'a> KeyPositions<'a> {
     }
 }
 
-/// A value that is no section, with its key and those of its sections from the outside in.
+/// A value that is not a section, with its key and those of its sections from the outside in.
 struct Leaf {
     names: Vec<String>,
     value: toml::Value,
 }
 
 impl Leaf {
-    /// A file that says only this.
+    /// A file with this value only.
     fn alone(&self) -> toml::Table {
         let (last, sections) = match self.names.split_last() {
             Some((last, sections)) => (last.clone(), sections),

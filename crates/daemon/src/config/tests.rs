@@ -1,4 +1,4 @@
-//! What the configuration takes and what it refuses.
+//! Tests of accepted and rejected configurations.
 
 use super::{COMMENTED, Config, FilterName, Written};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
@@ -27,14 +27,14 @@ fn the_commented_file_is_the_default_and_a_file_needs_only_what_differs() {
     assert_eq!(config.needs_restart(&whole), [""; 0]);
 }
 
-/// Each key stands below a comment of its own, so that no key is added without one.
+/// A comment above each key, so that no key is added without one.
 #[test]
 fn every_key_is_documented() {
     let mut documented = false;
     for line in COMMENTED.lines().filter(|line| !line.is_empty()) {
         let is_comment = line.starts_with('#');
         assert!(is_comment || line.starts_with('[') || documented, "{line}");
-        // `strict_at_most` is explained with the filter that it belongs to.
+        // `strict_at_most` is documented with the filter that it belongs to.
         documented = is_comment || line.starts_with("filter");
     }
 }
