@@ -1,14 +1,16 @@
-//! What the runtime will call a site and its direct caller.
+//! Computes the names that the runtime gives to a site and its direct caller, for plans and
+//! configurations.
 
 use isotherm_abi::hash::{SiteHashKind as KindNumber, SiteHasher};
 use isotherm_model::plan::Caller;
 use isotherm_model::site::{CallerId, Frame, Site, SiteId, SiteKind};
 
-/// Most bytes of a module's name that count ([`isotherm_abi::session::ModuleRecord::build_id`]).
+/// Most bytes of a module's name that are hashed
+/// ([`isotherm_abi::session::ModuleRecord::build_id`]).
 const MODULE_BYTES: usize = 32;
 
-/// The caller of a site. Unknown where the frames do not give the site its name (frames cut short, a
-/// module without a name), so that nothing can be concluded from them.
+/// The caller of a site. Unknown if the frames do not yield the site's name (truncated frames, a
+/// module without a name), so that they prove nothing.
 #[must_use]
 pub fn caller(site: &Site) -> Caller {
     match site.kind {
@@ -21,7 +23,7 @@ pub fn caller(site: &Site) -> Caller {
     }
 }
 
-/// The direct caller of a heap site, where its frames tell it.
+/// The direct caller of a heap site, if its frames name it.
 #[must_use]
 pub fn direct_caller(site: &Site) -> Option<CallerId> {
     if site.kind != SiteKind::Heap || site_name(SiteKind::Heap, &site.frames)? != site.id {
@@ -36,8 +38,8 @@ pub fn caller_name(frames: &[Frame]) -> Option<CallerId> {
     site_name(SiteKind::Heap, frames.get(..1)?).map(|name| CallerId(name.0))
 }
 
-/// The name that the runtime gives a site with these frames; `None` where a build-id is no hexadecimal number, and
-/// for kinds of site whose name is not made of frames.
+/// The name that the runtime gives a site with these frames; `None` if a build-id is not a hexadecimal number, and
+/// for kinds of site that are not named by frames.
 #[must_use]
 pub fn site_name(kind: SiteKind, frames: &[Frame]) -> Option<SiteId> {
     let mut hasher = SiteHasher::new(match kind {

@@ -1,4 +1,5 @@
-//! The configuration file: a plan in the fixed layout that the runtime reads (`abi::config`).
+//! Writes the configuration file of a run: a plan in the fixed layout that the runtime reads
+//! (`abi::config`).
 
 use std::collections::BTreeMap;
 
@@ -14,35 +15,36 @@ use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::policy::MempolicyMode as MemoryPolicy;
 
-/// What the runtime shall do.
+/// The settings of the runtime.
 #[derive(Clone, Debug)]
 pub struct Configuration {
-    /// How it treats allocations.
+    /// The treatment of allocations.
     pub mode: RuntimeMode,
     /// Callers in a calling context, 1 to [`MAX_DEPTH`].
     pub depth: u32,
-    /// Bytes that a site asks for before it gets an arena of its own.
+    /// Bytes that a site requests before it gets an arena of its own.
     pub own_arena: Bytes,
     /// Smallest anonymous mapping that is a site.
     pub mapping: Bytes,
     /// Address space of the pool.
     pub pool: Bytes,
-    /// Tiers, where placement is wanted.
+    /// The tiers, if data is placed.
     pub tiers: Option<Tiers>,
-    /// Tier of what no entry names.
+    /// Tier of sites without an entry.
     pub default_tier: TierIndex,
     /// Tier of each site ([`Plan::tiers_by_site`]).
     pub entries: Vec<(SiteId, TierIndex)>,
-    /// Tier of each direct caller ([`Plan::tiers_by_caller`]), where all are known.
+    /// Tier of each direct caller ([`Plan::tiers_by_caller`]), if all are known.
     pub callers: Option<BTreeMap<CallerId, Option<TierIndex>>>,
-    /// Pages to trap at a time and for how long, where that source is on.
+    /// Pages to trap at a time, the period of trapping, and the random seed, if that source is on.
     pub trapping: Option<(u64, Nanos, u64)>,
-    /// Accesses from one sample of an instrumented program to the next, 1 to
-    /// [`PERIOD_MAX`](isotherm_abi::accesses::PERIOD_MAX), where that source is on.
+    /// Sample period in accesses of an instrumented program, 1 to
+    /// [`PERIOD_MAX`](isotherm_abi::accesses::PERIOD_MAX), if that source is on.
     pub access_period: Option<u64>,
-    /// Size of the cache filter that accesses must miss to be sampled, a power of two of 64 bytes to 1 MiB; where that is wanted.
+    /// Size of the cache filter that accesses must miss to be sampled, a power of two of 64 bytes to 1 MiB; None for no
+    /// filter.
     pub access_filter: Option<Bytes>,
-    /// Who moves what is on real nodes already, in online runs.
+    /// The mover of existing data on real nodes, in online runs.
     pub mover: Mover,
 }
 
@@ -51,11 +53,11 @@ pub struct Configuration {
 pub enum ConfigurationError {
     /// The depth is out of range.
     Depth(u32),
-    /// A site or the default names a tier that is not there.
+    /// A site or the default names a tier that does not exist.
     NoSuchTier(TierIndex),
-    /// A node number is larger than any Linux knows.
+    /// A node number is larger than Linux supports.
     NodeOutOfRange(u32),
-    /// The cache filter has no size that the runtime takes.
+    /// The runtime does not support this size of the cache filter.
     Filter(Bytes),
 }
 
@@ -86,14 +88,14 @@ impl std::fmt::Display for ConfigurationError {
 
 impl std::error::Error for ConfigurationError {}
 
-/// Whether the runtime takes a cache filter of this size: a power of two of 64 bytes to 1 MiB.
+/// Whether the runtime supports a cache filter of this size: a power of two of 64 bytes to 1 MiB.
 fn is_filter(size: Bytes) -> bool {
     let sizes = FILTER_LINE_BYTES..=FILTER_LINE_BYTES * u64::from(FILTER_LINES_MAX);
     size.0.is_power_of_two() && sizes.contains(&size.0)
 }
 
 impl Configuration {
-    /// Record only: sites told apart, nothing placed.
+    /// Settings for recording only: sites are distinguished, and no data is placed.
     #[must_use]
     pub fn profile(depth: u32) -> Self {
         Self {
@@ -113,10 +115,10 @@ impl Configuration {
         }
     }
 
-    /// Place by this plan.
+    /// Settings that place data by this plan.
     ///
-    /// A `first-touch` plan carries no entries: everything asks for the fastest tier and spills
-    /// when that is full, which is what first touch means.
+    /// A `first-touch` plan has no entries: all data requests the fastest tier and spills when that
+    /// is full, which is the definition of first touch.
     #[must_use]
     pub fn guided(plan: &Plan) -> Self {
         if plan.policy == "first-touch" {
@@ -130,8 +132,8 @@ impl Configuration {
         }
     }
 
-    /// Place all data in one of the plan's tiers, whatever the plan says of its sites; what the tier
-    /// has no room for spills.
+    /// Settings that place all data in one of the plan's tiers, whatever the plan has for its sites;
+    /// data beyond the tier's capacity spills.
     #[must_use]
     pub fn all_in(plan: &Plan, tier: TierIndex) -> Self {
         Self {
@@ -143,7 +145,8 @@ impl Configuration {
         }
     }
 
-    /// Profile while running and obey requests; new data of unknown sites goes to `default_tier`.
+    /// Settings that profile the running program and obey requests; new data of unknown sites goes
+    /// to `default_tier`.
     #[must_use]
     pub fn online(depth: u32, tiers: Tiers, default_tier: TierIndex) -> Self {
         Self {
@@ -186,7 +189,7 @@ impl Configuration {
                 .iter()
                 .map(move |(caller, to)| (caller.0, tier(*to)))
         });
-        // Callers without a site are known, too: a table without entries is not none.
+        // Callers without a site are known, too: a table without entries differs from no table.
         let callers = callers.map(|callers| table(callers, 1)).next();
         Ok(self.encode(&records, &table(sites, 0), &callers.unwrap_or_default()))
     }
@@ -301,8 +304,8 @@ fn record(tier: &Tier) -> Result<TierRecord, ConfigurationError> {
     })
 }
 
-/// Open addressing of (name, tier), at most half full, so that a search for a name that is not
-/// there ends soon; `least` slots if there is no entry.
+/// A hash table with open addressing of (name, tier), at most half full, so that a search for a
+/// missing name ends soon; `least` slots if there is no entry.
 fn table(entries: impl ExactSizeIterator<Item = (u64, u32)>, least: usize) -> Vec<PlanEntry> {
     let size = match entries.len() {
         0 => least,

@@ -1,10 +1,10 @@
-//! Act: carries a plan out.
+//! Carries a plan out, for `isotherm run` and the daemon.
 //!
-//! Two ways lead into a program. Before it starts, a plan becomes a *configuration file* that the
-//! runtime reads once ([`configuration`]). While it runs, a plan becomes *requests* written into its
-//! session file, which the runtime obeys ([`requests`]); on real nodes what is there already is moved
-//! from outside ([`site_moves`], by [`movement`]). Executors that dry-run, record or limit wrap the
-//! same port ([`wrap`]).
+//! A plan reaches a program in two ways. Before the program starts, the plan becomes a *configuration
+//! file* that the runtime reads once ([`configuration`]). While it runs, the plan becomes *requests*
+//! in its session file, which the runtime obeys ([`placement_requests`]); on real nodes existing data is moved
+//! from outside ([`site_moves`], by [`movement`]). Executors for dry runs, recording or limits wrap
+//! the same port ([`wrap`]).
 #![forbid(unsafe_code)]
 
 pub mod callers;

@@ -1,10 +1,10 @@
-//! Requests: tells a running program's runtime where the data of a site shall be.
+//! Writes placement requests: the tier of a site's data, for the runtime of a running program.
 //!
-//! The runtime maps its session file shared, so a four-byte write into the file reaches it. On the
-//! emulated pair the request lands in [`ArenaRecord::wanted_tier`] of the site's arena (or of its
-//! mapping) and the runtime's service thread moves the data within a few milliseconds. On real
-//! nodes it lands in [`ArenaRecord::tier`], which the runtime reads when the arena grows; what is
-//! there already is moved from outside ([`crate::site_moves`]). Nothing is mapped here.
+//! The runtime memory-maps its session file as shared, so a four-byte write into the file reaches
+//! it. On the emulated pair the request is [`ArenaRecord::wanted_tier`] of the site's arena (or of
+//! its mapping) and the runtime's service thread moves the data within a few milliseconds. On real
+//! nodes it is [`ArenaRecord::tier`], which the runtime reads when the arena grows; existing data
+//! is moved from outside ([`crate::site_moves`]). Nothing is memory-mapped here.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -28,12 +28,12 @@ pub struct PlacementRequestWriter {
     word: RequestWord,
 }
 
-/// Which word of a record a request is.
+/// The word of a record that holds a request.
 #[derive(Clone, Copy, Debug)]
 enum RequestWord {
-    /// Taken up by the service thread, which moves the data.
+    /// Read by the service thread, which moves the data.
     Wanted,
-    /// Read by the runtime when it makes room for new data.
+    /// Read by the runtime when it extends the arena for new data.
     Tier,
 }
 
@@ -53,7 +53,7 @@ impl RequestWord {
     }
 }
 
-/// One open session file and what is known of its sites.
+/// One open session file and its known sites.
 #[derive(Debug)]
 struct Session {
     file: File,
@@ -75,9 +75,9 @@ struct Tables {
 }
 
 impl Tables {
-    /// True where every record lies behind the header and before the end of a file of this size:
-    /// whoever can write the session directory could else have us write anywhere in the file, the
-    /// header included, or make it longer.
+    /// True if every record is behind the header and before the end of a file of this size:
+    /// otherwise a process that can write the session directory could make us write anywhere in the
+    /// file, the header included, or extend it.
     fn lie_within(&self, file_bytes: u64) -> bool {
         let lies = |start: u64, slots: u32, record: usize| {
             let bytes = u64::from(slots) * record as u64;
@@ -112,8 +112,8 @@ fn field<T>(table: u64, index: u32, offset: usize) -> u64 {
     table + u64::from(index) * size_of::<T>() as u64 + offset as u64
 }
 
-/// Opens a session file of this version for reading and writing; one that is this user's alone, or
-/// another program would be obeyed, or written to.
+/// Opens a session file of this version for reading and writing. Only this user may be able to
+/// write it: otherwise another user's program could send commands, or receive our writes.
 pub(crate) fn open_session(path: &Path) -> io::Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -155,7 +155,7 @@ impl Session {
         })
     }
 
-    /// Reads the names of sites that have appeared since the last call.
+    /// Reads the names of sites that are new since the last call.
     fn learn_sites(&mut self) -> io::Result<()> {
         use std::mem::offset_of;
         let count = read_u32(&self.file, offset_of!(SessionHeader, site_count) as u64)?;
@@ -175,7 +175,7 @@ impl Session {
         self.file.write_all_at(&value.to_ne_bytes(), at)
     }
 
-    /// Writes the request; true where something was found to write it to.
+    /// Writes the request; true if the site has a record for it.
     fn request(&mut self, site: SiteId, tier: u32, word: RequestWord) -> io::Result<bool> {
         use std::mem::offset_of;
         self.learn_sites()?;
@@ -221,13 +221,13 @@ impl Session {
 }
 
 impl PlacementRequestWriter {
-    /// Moves by the runtime's service thread, for the session files in this directory.
+    /// Requests moves by the runtime's service thread, for the session files in this directory.
     #[must_use]
     pub fn new(directory: PathBuf) -> Self {
         Self::of(directory, RequestWord::Wanted)
     }
 
-    /// Only says where new data belongs, for the session files in this directory.
+    /// Requests the tier of new data only, for the session files in this directory.
     #[must_use]
     pub fn placing(directory: PathBuf) -> Self {
         Self::of(directory, RequestWord::Tier)
@@ -252,7 +252,7 @@ impl PlacementRequestWriter {
         }
     }
 
-    /// Hands one request over.
+    /// Writes one request.
     pub(crate) fn one(&mut self, action: &Action) -> Fate {
         let word = self.word;
         let session = match self.session(action.process) {
@@ -386,7 +386,7 @@ pub(crate) mod tests {
         let bytes = file.metadata().unwrap().len();
         let [_, _, arenas, ..] = SessionLayout::for_pool(1 << 30).offsets();
         let at = offset_of!(SessionHeader, arenas_offset) as u64;
-        // The header, just past the end, far past it, and around the end of all numbers.
+        // The header, just past the end, far past it, and around the largest number.
         for offset in [0, bytes, 1 << 60, u64::MAX - 8] {
             file.write_all_at(&offset.to_ne_bytes(), at).unwrap();
             let mut requests = PlacementRequestWriter::new(dir.path().to_owned());

@@ -1,9 +1,10 @@
-//! Sites on real nodes: new memory of a site is made on its tier's nodes, what is there is moved.
+//! Moves sites on real nodes: new memory of a site is allocated on its tier's nodes, and existing
+//! pages are moved.
 //!
-//! Nothing runs inside the program for this. A word in its session file tells the runtime where
-//! the next chunks of the site's arena belong; the pages that are there are moved from outside,
-//! by whatever executor of ranges this is made with. What finds no time is left over: the next
-//! epoch may see it otherwise, and decides again.
+//! This needs no code inside the program except the runtime. A word in its session file holds the
+//! tier for the next chunks of the site's arena; the existing pages are moved from outside, by the
+//! given executor of ranges. Moves beyond the time limit are left out: the next epoch decides
+//! again.
 
 use isotherm_model::batch::{Extent, Process};
 use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
@@ -14,7 +15,7 @@ use isotherm_model::units::{Bytes, Nanos};
 
 use crate::placement_requests::PlacementRequestWriter;
 
-/// The most that is asked of the executor before the clock is looked at.
+/// The largest range passed to the executor between two checks of the clock.
 const SLICE: u64 = 64 << 20;
 
 /// Places and moves the data of sites.
@@ -26,15 +27,15 @@ pub struct SiteMoves<M, C> {
     clock: C,
     /// Time that the moves of one epoch may take.
     time: Nanos,
-    /// When that time is used up.
+    /// The time at which that time is used up.
     until: Nanos,
-    /// Nodes of each tier, the one to be filled first in front.
+    /// Nodes of each tier, the first to be filled in front.
     nodes: Vec<Vec<NodeId>>,
 }
 
 impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
-    /// Tells the runtime by `placement` and moves by `mover`, in each epoch for about `time`. A tier
-    /// that is not made of nodes holds nothing that could be moved.
+    /// Requests tiers by `placement` and moves by `mover`, in each epoch for about `time`. A tier
+    /// without nodes holds no data that could be moved.
     pub fn new(
         placement: PlacementRequestWriter,
         mover: M,
@@ -57,7 +58,7 @@ impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
     }
 
     fn one(&mut self, action: &Action, extents: &[Extent]) -> Fate {
-        // First, so that nothing new is made where it would have to be moved from.
+        // First, so that no new page is allocated on the old node.
         let placed = self.placement.one(action);
         if placed != Fate::Requested {
             return placed;
@@ -73,7 +74,7 @@ impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
                 .flat_map(slices)
                 .map(|range| self.slice(action.process, range, *node))
                 .collect();
-            // What a full node refused may find room on the tier's next one.
+            // Pages refused by a full node may fit on the tier's next one.
             left = if last { Vec::new() } else { busy(&outcomes) };
             tally.add(&outcomes, last);
         }
@@ -111,7 +112,7 @@ impl<M: RangeExecutor, C: Clock> Executor for SiteMoves<M, C> {
     }
 }
 
-/// Where the data of the action's site lies.
+/// The ranges of the site's data.
 fn ranges(action: &Action, extents: &[Extent]) -> Vec<AddressRange> {
     let of_site = |extent: &&Extent| {
         extent.process == action.process
@@ -125,7 +126,7 @@ fn ranges(action: &Action, extents: &[Extent]) -> Vec<AddressRange> {
     extents.iter().filter(of_site).map(range).collect()
 }
 
-/// The range in slices, cut at multiples of their size.
+/// Splits the range into slices, at multiples of their size.
 fn slices(range: &AddressRange) -> impl Iterator<Item = AddressRange> + use<> {
     let (mut start, end) = (range.start, range.end());
     std::iter::from_fn(move || {
@@ -157,7 +158,7 @@ fn busy(outcomes: &[RangeOutcome]) -> Vec<AddressRange> {
     ranges
 }
 
-/// What became of a site's bytes.
+/// Bytes of a site by outcome.
 #[derive(Debug, Default)]
 struct Tally {
     moved: Bytes,
@@ -165,12 +166,12 @@ struct Tally {
     busy: Bytes,
     denied: Bytes,
     left: Bytes,
-    /// Why the last part stayed where it was.
+    /// Why the last part was not moved.
     reason: String,
 }
 
 impl Tally {
-    /// Adds outcomes; busy parts only where they are not tried again.
+    /// Adds outcomes; busy parts only if they are not tried again.
     fn add(&mut self, outcomes: &[RangeOutcome], with_busy: bool) {
         for part in outcomes.iter().flat_map(|outcome| &outcome.parts) {
             let (sum, reason) = match &part.fate {
@@ -189,9 +190,9 @@ impl Tally {
         }
     }
 
-    /// One fate for the site. Where a part stayed behind it is that part's, because the site is then
-    /// decided again, with how much of it that is; but a tenth may stay where it is for good, such as
-    /// pages that the program locked.
+    /// One fate for the site. If a part was not moved it is that part's, because the site is then
+    /// decided again, with the share of that part; but a tenth may stay forever, such as pages that
+    /// the program locked.
     fn fate(self) -> Fate {
         let stayed: Bytes = [self.busy, self.denied, self.left].into_iter().sum();
         let all: Bytes = [stayed, self.moved, self.there].into_iter().sum();
@@ -224,7 +225,7 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    /// Nodes with room for so many pages; a page stays where it is once it was moved.
+    /// Nodes with room for this many pages; a page stays after its first move.
     #[derive(Default)]
     struct Nodes {
         room: BTreeMap<u32, u64>,
@@ -289,7 +290,7 @@ mod tests {
         }
     }
 
-    /// A second passes between two looks at it.
+    /// A second passes between two readings.
     #[derive(Default)]
     struct SlowClock(Cell<u64>);
 

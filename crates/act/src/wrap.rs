@@ -1,11 +1,11 @@
-//! Executors around an executor: dry run and recording. Each adds one behaviour to the same small
-//! port, so that no executor needs flags. Rates are limited by range ([`crate::movement::limit`]).
+//! Wrappers of an executor: dry run and recording. Each adds one behaviour to the same small port,
+//! so that no executor needs flags. [`crate::movement::limit`] limits rates by range.
 
 use isotherm_model::batch::Extent;
 use isotherm_model::outcome::{Action, Fate, Outcome, Reason};
 use isotherm_model::port::Executor;
 
-/// Does nothing and says of each action that it was not attempted.
+/// Moves nothing and reports each action as not attempted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DryRun;
 
@@ -25,14 +25,14 @@ impl Executor for DryRun {
 /// Keeps every outcome for the report.
 #[derive(Debug)]
 pub struct RecordingExecutor<E> {
-    /// Who carries them out.
+    /// The executor that carries the actions out.
     pub inner: E,
     /// All outcomes so far, in order.
     pub outcomes: Vec<Outcome>,
 }
 
 impl<E> RecordingExecutor<E> {
-    /// Records what `inner` does.
+    /// Records the outcomes of `inner`.
     pub const fn new(inner: E) -> Self {
         Self {
             inner,

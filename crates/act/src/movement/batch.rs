@@ -1,23 +1,23 @@
-//! How much to move in one call: as much as the machine moves in the time that a program may be
-//! held up.
+//! The size of a batch of kernel migration: as much as the machine moves in the time for which a
+//! program may be blocked.
 
-/// The size of the next batch, learned from the batches before.
+/// The size of the next batch, estimated from the batches before.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BatchSize {
     limit_ns: u64,
     bytes: u64,
 }
 
-/// The first batch, before anything is known: 1 MiB takes 5 ms at 200 MB/s, as slow as migration
-/// has been seen anywhere.
+/// The first batch, before any measurement: 1 MiB takes 5 ms at 200 MB/s, the slowest migration
+/// observed on any machine.
 const FIRST: u64 = 1 << 20;
-/// The smallest: 64 small pages. Fewer in a call cost more in calls than they save in waiting.
+/// The smallest: 64 small pages. With fewer, the cost of more calls exceeds the saved waiting time.
 const LEAST: u64 = 256 << 10;
 /// The largest: the list of 4 KiB pages of 256 MiB has 65,536 entries.
 const MOST: u64 = 256 << 20;
 
 impl BatchSize {
-    /// For calls of at most so long.
+    /// For calls of at most this time.
     pub(super) const fn new(limit_ns: u64) -> Self {
         Self {
             limit_ns,
@@ -30,9 +30,9 @@ impl BatchSize {
         self.bytes
     }
 
-    /// Learns what a batch took. Half of the limit is aimed at, because the next batch may be
-    /// slower; it grows twofold at most, so that one quick batch (pages that refuse at once) does
-    /// not open the door to a long one.
+    /// Adapts the size to the time of a batch. The target is half of the limit, because the next
+    /// batch may be slower; the size grows twofold at most, so that one quick batch (pages that
+    /// refuse at once) does not lead to a long one.
     pub(super) fn learn(&mut self, bytes: u64, took_ns: u64) {
         if bytes == 0 {
             return;

@@ -1,11 +1,10 @@
-//! Ranges moved by the runtime inside the program, by staged copy, and by another executor where it
-//! cannot.
+//! Moves ranges by the runtime inside the program (staged copy), and by another executor if the
+//! runtime cannot.
 //!
 //! A word in the program's session file names the range ([`MoveRequest`]); the runtime's thread copies
-//! whole chunks and answers which. The other executor is asked for the same range afterwards: it
-//! moves what was left and sees where every page is, so the outcome is what the kernel says, not what
-//! the runtime believes. A process without a mover (a forked child, an older kernel) is the other
-//! executor's alone.
+//! whole chunks and reports which. Then the other executor receives the same range: it moves the rest
+//! and queries the node of every page, so the outcome is the kernel's view, not the runtime's. For a
+//! process without a mover (a forked child, an older kernel) only the other executor works.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,20 +23,20 @@ use isotherm_model::units::{Bytes, Nanos};
 
 use crate::placement_requests::{open_session, read_u32, read_u64};
 
-/// How often an answer is looked for. A chunk takes about half of it.
+/// Interval at which the answer is polled. A chunk takes about half of it.
 const LOOK: Nanos = Nanos(1_000_000);
-/// How long an answer is waited for: a request of [`MOVE_CHUNKS`] takes some 50 ms on an idle machine,
-/// and a program that is stopped answers never.
+/// The time limit of an answer: a request of [`MOVE_CHUNKS`] takes some 50 ms on an idle machine, and
+/// a stopped program never answers.
 const PATIENCE: Nanos = Nanos(500_000_000);
 
-/// Asks the runtimes of the programs whose session files lie in a directory.
+/// Sends requests to the runtimes of the programs whose session files are in a directory.
 pub struct InProgram<E, C, F> {
     directory: PathBuf,
     open: BTreeMap<Process, Option<File>>,
-    /// Moves what the runtime does not, and says where everything is.
+    /// Moves the rest, and reports the node of every page.
     pub rest: E,
     clock: C,
-    /// Is told once why a runtime does not move.
+    /// Receives, once, the reason why a runtime does not move.
     say: Option<F>,
 }
 
@@ -63,7 +62,7 @@ impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
         copied.correct(seen)
     }
 
-    /// Has the chunks of a range copied, as many requests as it takes.
+    /// Requests copies of the chunks of a range, in as many requests as it takes.
     fn copy(&mut self, action: &RangeAction) -> Copied {
         let start = action.range.start.next_multiple_of(CHUNK_BYTES);
         let mut copied = Copied::none(start);
@@ -88,7 +87,7 @@ impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
                     }
                     break;
                 }
-                // The file is as good as gone, and the kernel's way needs none.
+                // The file is unusable, and the kernel's migration needs none.
                 Ok(MoveReply::Late) | Err(_) => break,
             }
         }
@@ -115,7 +114,7 @@ fn file<'a>(
     open.entry(process).or_insert_with(opened).as_ref()
 }
 
-/// What is asked.
+/// The request to the runtime.
 struct MoveCommand {
     node: u32,
     start: u64,
@@ -125,13 +124,13 @@ struct MoveCommand {
 enum MoveReply {
     /// Bit n: chunk n was moved.
     Moved(u64),
-    /// Nobody is there to move; the reason where one is worth saying.
+    /// The program has no mover; the reason if the user should know it.
     NoMover(Option<&'static str>),
-    /// No answer in time; a request that is not answered yet is not written over.
+    /// No answer in time; a request without an answer is not overwritten.
     Late,
 }
 
-/// Where a field of the request lies in a session file.
+/// The offset of a field of the request in a session file.
 macro_rules! at {
     ($field:ident) => {
         (offset_of!(SessionHeader, moving) + offset_of!(MoveRequest, $field)) as u64
@@ -162,7 +161,7 @@ fn ask(file: &File, clock: &impl Clock, asked: &MoveCommand) -> io::Result<MoveR
     Ok(MoveReply::Moved(read_u64(file, at!(moved))?))
 }
 
-/// Why a program moves nothing itself; `None` where it was not told to.
+/// Why a program does not move memory itself; `None` if it was not told to.
 fn reason(state: u32) -> Option<&'static str> {
     let reasons = [
         (
@@ -191,11 +190,11 @@ fn reason(state: u32) -> Option<&'static str> {
     known.map(|(_, why)| *why)
 }
 
-/// Which chunks of a range were copied.
+/// The chunks of a range that were copied.
 struct Copied {
     /// First address of the first chunk.
     start: u64,
-    /// A bit for each, [`MOVE_CHUNKS`] in a word.
+    /// One bit for each chunk, [`MOVE_CHUNKS`] in a word.
     moved: Vec<u64>,
 }
 
@@ -216,7 +215,8 @@ impl Copied {
         chunk.is_some_and(bit)
     }
 
-    /// What was seen afterwards, with "already there" told apart from "moved a moment ago".
+    /// The outcome of the other executor, with "already there" corrected to "moved" for the copied
+    /// chunks.
     fn correct(&self, seen: RangeOutcome) -> RangeOutcome {
         if self.moved.iter().all(|word| *word == 0) {
             return seen;
@@ -254,8 +254,7 @@ mod tests {
 
     const CHUNK: u64 = CHUNK_BYTES;
 
-    /// Says of each chunk from the third on that it was moved just now, of the others that they were
-    /// there.
+    /// Reports each chunk from the third on as moved now, the others as already there.
     struct Kernel;
 
     impl RangeExecutor for Kernel {
@@ -271,7 +270,7 @@ mod tests {
         }
     }
 
-    /// The runtime: whoever sleeps gives it time to move the first chunk of what was asked.
+    /// The runtime: each sleep of the caller lets it move the first chunk of a request.
     struct Runtime<'a> {
         file: &'a File,
         answers: bool,
@@ -301,7 +300,7 @@ mod tests {
         }
     }
 
-    /// What becomes of four chunks and a half, and what is said.
+    /// The fates of four chunks and a half, and the messages.
     fn moved(state: MoverState, answers: bool) -> (Vec<(u64, Fate)>, Vec<String>, u64) {
         let dir = tempfile::tempdir().unwrap();
         let file = session_file(&dir.path().join("7.0"));
@@ -335,7 +334,7 @@ mod tests {
     #[test]
     fn what_the_runtime_moved_is_told_from_what_was_there() {
         let (parts, said, _) = moved(MoverState::Running, true);
-        // The first half chunk and half of the second whole one were there.
+        // The first half chunk and half of the second whole one were already there.
         let expected = [
             (CHUNK / 2, Fate::AlreadyThere),
             (CHUNK, Fate::Moved),

@@ -1,5 +1,5 @@
-//! Keeps an executor slow enough for the program beside it: so many bytes a second, and so many
-//! milliseconds of every second. With [`Limit::within`] the whole call is bounded too: what does not fit is not attempted.
+//! Limits an executor for the sake of the running program: to a number of bytes a second, and of milliseconds of every
+//! second. With [`Limit::within`] the whole call is limited too: the rest is not attempted.
 
 use isotherm_model::movement::{AddressRange, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
@@ -7,12 +7,12 @@ use isotherm_model::port::{Clock, RangeExecutor};
 use isotherm_model::units::{Bytes, Nanos};
 
 const SECOND: u128 = 1_000_000_000;
-/// The least that is done at once: one unit of a staged copy, one huge page.
+/// The smallest slice: one unit of a staged copy, one huge page.
 const LEAST: u64 = 2 << 20;
-/// The most: so much is moved in some 10 ms by the fastest way there is.
+/// The largest slice: the fastest method moves this much in some 10 ms.
 const MOST: u64 = 64 << 20;
 
-/// What may be used of every second.
+/// The limits for every second.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Allowance {
     /// Bytes moved a second; at least 1.
@@ -27,14 +27,14 @@ pub struct Limit<E, C> {
     inner: E,
     clock: C,
     allowance: Allowance,
-    /// When the next slice may begin.
+    /// The time at which the next slice may begin.
     next: Nanos,
-    /// When none may begin any more.
+    /// The time after which no slice may begin.
     deadline: Nanos,
 }
 
 impl<E: RangeExecutor, C: Clock> Limit<E, C> {
-    /// Lets `inner` use no more than this.
+    /// Limits `inner` to this allowance.
     pub const fn new(inner: E, clock: C, allowance: Allowance) -> Self {
         Self {
             inner,
@@ -45,20 +45,20 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
         }
     }
 
-    /// Begins no slice later than this from now. What is left over is [`Reason::OutOfTime`].
+    /// Starts no slice later than this from now. The rest is [`Reason::OutOfTime`].
     #[must_use]
     pub fn within(mut self, span: Nanos) -> Self {
         self.deadline = self.clock.now().saturating_add(span);
         self
     }
 
-    /// A fiftieth of what may be moved in a second: pauses of 20 ms instead of one long one.
+    /// A fiftieth of the bytes of a second: pauses of 20 ms instead of one long one.
     fn slice_bytes(&self) -> u64 {
         let slice = self.allowance.bytes_a_second.0 / 50;
         (slice / LEAST * LEAST).clamp(LEAST, MOST)
     }
 
-    /// Carries out one slice when its time has come, and books its costs.
+    /// Executes one slice when its time has come, and records its cost.
     fn slice(&mut self, action: RangeAction) -> RangeOutcome {
         let begin = self.clock.now().max(self.next);
         if begin >= self.deadline {
@@ -80,7 +80,7 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
         outcome
     }
 
-    /// The time that a slice uses up: the longer of the two.
+    /// The time that a slice costs: the longer of the two.
     fn cost(&self, moved: Bytes, took: Nanos) -> Nanos {
         let share = |amount: u64, a_second: u64| {
             let nanos = u128::from(amount) * SECOND / u128::from(a_second.max(1));
@@ -99,7 +99,7 @@ impl<E: RangeExecutor, C: Clock> RangeExecutor for Limit<E, C> {
             let mut outcome = RangeOutcome::begin(action.clone());
             let (mut at, end) = (action.range.start, action.range.end());
             while at < end {
-                // Slices end on multiples of their size, so that no unit is cut in two.
+                // Slices end on multiples of their size, so that no unit is split.
                 let until = (at / slice * slice).saturating_add(slice).min(end);
                 let range = AddressRange {
                     start: at,
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn what_does_not_fit_into_the_span_is_left_for_another_time() {
         let hands = Hands::default();
-        // A MiB takes a millisecond and 10 of waiting: half a second holds some 50 MiB.
+        // A MiB takes a millisecond and 10 of waiting: half a second moves some 50 MiB.
         let allowance = Allowance {
             bytes_a_second: Bytes(u64::MAX),
             time_a_second: Nanos(100_000_000),

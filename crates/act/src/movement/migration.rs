@@ -1,9 +1,10 @@
-//! Kernel migration: `move_pages` in batches short enough that nobody notices.
+//! Kernel migration: moves pages with `move_pages` in batches short enough not to disturb the
+//! program.
 //!
-//! Works on any process that this one may trace, without its help; a process that ends in the
-//! middle is an outcome. Where pages are is asked first, so that *moved* and *already there* are told
-//! apart and nothing is moved in vain; after a call that did not go through, it is asked again,
-//! because the kernel's statuses are then not to be trusted (see [`isotherm_sys::pages`]).
+//! It works on any process that this one may trace, without its help; a process that ends in between
+//! is an outcome. The nodes of the pages are queried first, so that *moved* and *already there* are
+//! distinguished and no page is moved in vain; after a failed call they are queried again, because
+//! the kernel's statuses are then unreliable (see [`isotherm_sys::pages`]).
 
 use std::process;
 
@@ -16,9 +17,9 @@ use isotherm_sys::memory::Errno;
 use super::batch::BatchSize;
 use super::system::{HUGE_BYTES, PAGE_BYTES, PageRun, PageSystem, Refusal};
 
-/// The longest that one call may take: faults of the program on the same pages wait for it.
+/// The longest time of one call: page faults of the program on the same pages wait for it.
 pub const DEFAULT_LIMIT: Nanos = Nanos(20_000_000);
-/// Times that what a call left over is tried again at once.
+/// Number of immediate retries for the rest of a call.
 const TRIES: usize = 3;
 /// A status that the kernel never writes.
 const UNWRITTEN: i32 = i32::MIN;
@@ -34,7 +35,7 @@ pub struct Migration<S> {
     size: BatchSize,
 }
 
-/// What became of a page; a [`Fate`] that costs nothing to make a million times.
+/// The result for a page; a [`Fate`] that is cheap to create a million times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Moved,
@@ -66,11 +67,11 @@ struct Page {
     address: usize,
     /// Bytes of the range that it covers.
     bytes: u64,
-    /// Bytes of the range before it where nothing is.
+    /// Bytes of the range before this page that have no pages.
     gap: u64,
 }
 
-/// Pages that are asked about and moved together.
+/// Pages that are queried and moved together.
 #[derive(Debug, Default)]
 struct Batch {
     pages: Vec<Page>,
@@ -84,7 +85,7 @@ impl<S: PageSystem> Migration<S> {
         Self::with_limit(system, DEFAULT_LIMIT)
     }
 
-    /// Batches of at most so long, as far as the last one's speed tells.
+    /// Batches of at most this time, estimated from the speed of the last one.
     pub const fn with_limit(system: S, limit: Nanos) -> Self {
         Self {
             system,
@@ -105,8 +106,8 @@ impl<S: PageSystem> Migration<S> {
             return outcome;
         }
         let resident = self.system.resident(process, action.range);
-        // A huge page moves as a whole, whichever of its addresses is named. Where nobody says which
-        // pages are huge, all that may be one of them is asked about before any of it is moved.
+        // A huge page moves as a whole, whichever of its addresses is named. If the huge pages are
+        // unknown, all parts of a possible huge page are queried before any of it is moved.
         let grain = if resident.is_some() {
             PAGE_BYTES
         } else {
@@ -134,8 +135,8 @@ impl<S: PageSystem> Migration<S> {
         outcome
     }
 
-    /// Decides every page of the batch. Returns what the rest of the range comes to where there is
-    /// no use in going on.
+    /// Decides every page of the batch. Returns the verdict for the rest of the range if going on
+    /// is useless.
     fn move_batch(&mut self, process: u32, node: NodeId, batch: &mut Batch) -> Option<Verdict> {
         let mut wanted: Vec<usize> = (0..batch.pages.len()).collect();
         if let Err(verdict) = self.look(process, node, batch, &mut wanted) {
@@ -160,7 +161,7 @@ impl<S: PageSystem> Migration<S> {
         None
     }
 
-    /// One call of `move_pages`; `wanted` keeps what is worth another one.
+    /// One call of `move_pages`; `wanted` keeps the pages that are worth another one.
     fn call(
         &mut self,
         process: u32,
@@ -186,7 +187,7 @@ impl<S: PageSystem> Migration<S> {
         let mut left = Vec::new();
         for (at, status) in wanted.drain(..).zip(status) {
             match of_status(status, node) {
-                // Also said of the second page of a huge one that was moved by its first.
+                // Also the status of the second page of a huge one that was moved by its first.
                 None | Some(IN_USE) => left.push(at),
                 Some(verdict) => batch.verdicts[at] = verdict.as_result_of_moving(),
             }
@@ -197,7 +198,7 @@ impl<S: PageSystem> Migration<S> {
             Err(Refusal::Kernel(error)) => of_call(error),
             Err(Refusal::DryRun) => None,
         };
-        // What the kernel left unsaid: some of it may be where it should be all the same.
+        // Without a status from the kernel; some of the pages may be on the node nevertheless.
         let looked = self.look(process, node, batch, wanted);
         for at in wanted.iter() {
             batch.verdicts[*at] = stop.unwrap_or(IN_USE);
@@ -205,8 +206,8 @@ impl<S: PageSystem> Migration<S> {
         looked.err().or(stop)
     }
 
-    /// Asks where the wanted pages are, decides those that need no move, and keeps the others. A
-    /// page that was wanted before and is there now has been moved.
+    /// Queries the nodes of the wanted pages, decides those that need no move, and keeps the
+    /// others. A page that was wanted before and is on the node now has been moved.
     fn look(
         &mut self,
         process: u32,
@@ -260,7 +261,7 @@ impl Verdict {
 }
 
 impl Batch {
-    /// Takes pages up to `most` bytes, and on to the next multiple of `grain`.
+    /// Adds pages up to `most` bytes, and on to the next multiple of `grain`.
     fn fill(&mut self, pages: &mut Walk<'_>, most: u64, grain: u64) {
         self.pages.clear();
         self.verdicts.clear();
@@ -272,7 +273,7 @@ impl Batch {
         }
     }
 
-    /// Adds the batch's parts to the outcome, runs of one verdict at once.
+    /// Adds the batch's parts to the outcome, one part for each run of equal verdicts.
     fn report(&self, outcome: &mut RangeOutcome) {
         let mut run: Option<(Verdict, u64)> = None;
         for (page, verdict) in self.pages.iter().zip(&self.verdicts) {
@@ -339,7 +340,7 @@ impl Iterator for Walk<'_> {
     }
 }
 
-/// What a page's status says; `None` where it is on another node, or nothing was said.
+/// The verdict of a page's status; `None` if it is on another node, or has no status.
 fn of_status(status: i32, node: NodeId) -> Option<Verdict> {
     if status == UNWRITTEN {
         return None;
@@ -358,7 +359,8 @@ fn of_status(status: i32, node: NodeId) -> Option<Verdict> {
     })
 }
 
-/// What a failed call says of all that it did not do; `None` where another call may do better.
+/// The verdict of a failed call on all pages that it did not move; `None` if another call may
+/// succeed.
 fn of_call(error: Errno) -> Option<Verdict> {
     Some(match error.0 {
         libc::ENOMEM => FULL,
@@ -414,7 +416,7 @@ mod tests {
         let mut machine = Machine::with_pages(&[0; 6]);
         machine.room = 2;
         let parts = parts(&mut machine, 6, 1);
-        // The kernel moves none of a call that does not fit.
+        // The kernel moves no page of a call whose pages do not all fit.
         assert_eq!(parts, [(6, Fate::Busy("the node has no room".into()))]);
         assert_eq!(machine.nodes(), [0; 6]);
     }
@@ -469,7 +471,7 @@ mod tests {
         parts(&mut machine, 40_000, 1);
         let longest = machine.call_ns.iter().max().copied().unwrap();
         assert!(longest <= 20_000_000, "{longest} ns");
-        // And it does use the time that it has.
+        // It also uses the time that it has.
         assert!(
             machine.call_ns.len() < 90,
             "{} calls",

@@ -1,4 +1,4 @@
-//! Placement: telling the kernel where the new pages of a range shall be made.
+//! Sets memory policies: the nodes on which the kernel allocates new pages of a range.
 
 use std::process;
 
@@ -13,20 +13,20 @@ use isotherm_sys::policy::MempolicyMode;
 
 use super::system::{PAGE_BYTES, PolicySystem, Refusal};
 
-/// Gives ranges of this process their policy by `mbind`. Pages that are there stay; a part of a page
-/// gets the policy of the page.
+/// Sets the policy of ranges of this process by `mbind`. Existing pages stay; a part of a page gets
+/// the policy of the page.
 #[derive(Debug)]
 pub struct PlacementExecutor<S> {
     system: S,
 }
 
 impl<S: PolicySystem> PlacementExecutor<S> {
-    /// Through this system.
+    /// An executor on this system.
     pub const fn new(system: S) -> Self {
         Self { system }
     }
 
-    /// Gives this thread, and what it starts, a policy (`set_mempolicy`): the way to place a program
+    /// Sets the policy of this thread and its children (`set_mempolicy`): the way to place a program
     /// from outside, before it runs.
     pub fn place_thread(&mut self, wanted: &RangePolicy) -> Fate {
         let (mode, nodes) = match self.prepare(wanted) {
@@ -119,7 +119,7 @@ fn weight_fate(node: NodeId, weight: u8, refusal: Refusal) -> Fate {
     }
 }
 
-/// What the kernel's answer means for this policy.
+/// The outcome of the kernel's answer to this policy.
 fn fate(answer: Result<(), Refusal>, wanted: &RangePolicy) -> Fate {
     let Err(refusal) = answer else {
         return Fate::Requested;

@@ -1,4 +1,4 @@
-//! Keeps what an executor answered.
+//! Records the outcomes of an executor.
 
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::port::RangeExecutor;
@@ -12,7 +12,7 @@ pub struct RecordingRangeExecutor<E> {
 }
 
 impl<E> RecordingRangeExecutor<E> {
-    /// Records what `inner` does.
+    /// Records the outcomes of `inner`.
     pub const fn new(inner: E) -> Self {
         Self {
             inner,

@@ -1,4 +1,4 @@
-//! Staged copy as an executor: for memory of this process that its owner has declared movable.
+//! Staged copy as an executor: moves memory of this process that its owner has declared movable.
 
 use std::process;
 
@@ -10,8 +10,8 @@ use isotherm_sys::staged::{ForkLock, Movable, StagedCopy, UnitFate};
 
 use super::system::SystemCall;
 
-/// Moves declared ranges by [`StagedCopy`]; everything else is denied, and kernel migration can move
-/// it.
+/// Moves declared ranges by [`StagedCopy`]; all others are denied, and kernel migration can move
+/// them.
 pub struct Staged<'a> {
     mover: StagedCopy,
     declared: Vec<Movable>,
@@ -19,7 +19,7 @@ pub struct Staged<'a> {
 }
 
 impl<'a> Staged<'a> {
-    /// `gate` is held by whoever forks.
+    /// A thread that forks holds `gate`.
     #[must_use]
     pub const fn new(mover: StagedCopy, declared: Vec<Movable>, gate: &'a ForkLock) -> Self {
         Self {
@@ -29,7 +29,7 @@ impl<'a> Staged<'a> {
         }
     }
 
-    /// The copier, to fill its pool or to ask for its method.
+    /// The copier, to fill its pool or to query its method.
     pub const fn mover(&mut self) -> &mut StagedCopy {
         &mut self.mover
     }
@@ -57,14 +57,14 @@ impl RangeExecutor for Staged<'_> {
     }
 }
 
-/// A dry run of [`Staged`]: says what would be copied.
+/// A dry run of [`Staged`]: prints the copies.
 pub struct DryStaged<F> {
     declared: Vec<AddressRange>,
     say: F,
 }
 
 impl<F: FnMut(&SystemCall)> DryStaged<F> {
-    /// `say` is given every copy that would have been made, in order.
+    /// `say` receives every copy that would have been made, in order.
     pub const fn new(declared: Vec<AddressRange>, say: F) -> Self {
         Self { declared, say }
     }
@@ -93,7 +93,7 @@ const UNDECLARED: &str = "not declared movable by the program; kernel migration 
 const FOREIGN: &str = "a staged copy moves memory of its own process only; kernel migration can \
                        move another's";
 
-/// The declared range that holds the action's, cut to it.
+/// The declared range that contains the action's range, cut to it.
 fn checked(action: &RangeAction, declared: &[Movable]) -> Result<(Movable, NodeId), &'static str> {
     let RangeRequest::Move(node) = action.request else {
         return Err(PLACES);

@@ -1,4 +1,4 @@
-//! Counts what an executor did.
+//! Counts the bytes, actions and time of an executor.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
 
-/// Bytes by what became of them, since the start.
+/// Bytes by outcome, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Actions carried out.
@@ -16,7 +16,7 @@ pub struct Totals {
     pub moved: Bytes,
     /// Bytes whose policy was set.
     pub requested: Bytes,
-    /// Bytes that were where they should be.
+    /// Bytes that were already on their node.
     pub already_there: Bytes,
     /// Bytes to try again.
     pub busy: Bytes,
@@ -44,7 +44,7 @@ impl Totals {
         }
     }
 
-    /// All bytes together: what the actions asked for.
+    /// Total bytes of the actions.
     #[must_use]
     pub fn asked(&self) -> Bytes {
         [
@@ -60,7 +60,7 @@ impl Totals {
     }
 }
 
-/// Adds up what `inner` does.
+/// Adds up the outcomes of `inner`.
 #[derive(Debug)]
 pub struct Statistics<E> {
     inner: E,
@@ -69,7 +69,7 @@ pub struct Statistics<E> {
 }
 
 impl<E> Statistics<E> {
-    /// Starts at zero.
+    /// All totals start at zero.
     pub fn new(inner: E) -> Self {
         Self {
             inner,

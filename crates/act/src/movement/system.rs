@@ -1,4 +1,4 @@
-//! The kernel as executors see it: the real one, and one that only says what it would be asked.
+//! The kernel interface of the executors: the real kernel, and a dry run that prints its calls.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -17,12 +17,12 @@ use isotherm_sys::{pages, thread};
 /// Regions read in one scan of a page table.
 const REGIONS: usize = 512;
 
-/// Bytes of a small page on every machine that `move_pages` by list is used on here.
+/// Bytes of a small page on every machine where `move_pages` by list is used.
 pub(super) const PAGE_BYTES: u64 = 4096;
 /// Bytes of a huge page.
 pub(super) const HUGE_BYTES: u64 = 2 << 20;
 
-/// A call that changes something.
+/// A call that changes the system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SystemCall {
     /// `mbind(2)`.
@@ -35,11 +35,11 @@ pub enum SystemCall {
     MovePages {
         /// 0 for the caller.
         process: u32,
-        /// How many pages are named.
+        /// Number of pages.
         pages: usize,
-        /// From the first to the last of them.
+        /// From the first to the last page.
         within: AddressRange,
-        /// Where to.
+        /// The target node.
         node: NodeId,
     },
     /// A staged copy of a range of this process.
@@ -60,7 +60,7 @@ fn list(nodes: &[NodeId]) -> String {
     format!("nodes {}", numbers.join(","))
 }
 
-/// The kernel's word for a mode.
+/// The kernel's name of a mode.
 const fn mode_word(mode: MempolicyMode) -> &'static str {
     match mode {
         MempolicyMode::Default => "MPOL_DEFAULT",
@@ -105,12 +105,12 @@ impl fmt::Display for SystemCall {
     }
 }
 
-/// Why a call did nothing.
+/// Why a call had no effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The kernel said so.
+    /// The kernel refused it.
     Kernel(Errno),
-    /// It was not made: this is a dry run.
+    /// The call was not made in a dry run.
     DryRun,
 }
 
@@ -123,13 +123,13 @@ impl From<Errno> for Refusal {
 /// A run of resident pages of one size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageRun {
-    /// Where.
+    /// The addresses of the run.
     pub range: AddressRange,
-    /// Of huge pages; else of small ones.
+    /// True for huge pages, false for small ones.
     pub huge: bool,
 }
 
-/// What placement needs of the machine.
+/// The system calls that placement needs.
 pub trait PolicySystem {
     /// `mbind` without moving.
     ///
@@ -148,14 +148,14 @@ pub trait PolicySystem {
     /// As [`policy::set_for_thread`].
     fn set_thread_policy(&mut self, mode: MempolicyMode, nodes: &[NodeId]) -> Result<(), Refusal>;
 
-    /// Sets the whole system's weight of a node, if it is another one.
+    /// Sets the system-wide weight of a node, if it differs.
     ///
     /// # Errors
     /// `ENOENT`: the kernel has no weights (before 6.9) or no such node. `EACCES`: not allowed.
     fn set_weight(&mut self, node: NodeId, weight: u8) -> Result<(), Refusal>;
 }
 
-/// What migration needs of the machine. Process 0 is the caller.
+/// The system calls that migration needs. Process 0 is the caller.
 pub trait PageSystem {
     /// As [`pages::nodes_of`]. Changes nothing.
     ///
@@ -180,18 +180,18 @@ pub trait PageSystem {
         status: &mut [i32],
     ) -> Result<usize, Refusal>;
 
-    /// The resident pages of a range, in order; `None` where the machine does not say, and each
-    /// page must be asked for.
+    /// The resident pages of a range, in order; `None` if the machine cannot list them, and each
+    /// page must be queried.
     fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<PageRun>>;
 
-    /// Whether the process has ended since it was first asked for.
+    /// Whether the process has ended since the first query.
     fn has_ended(&mut self, process: u32) -> bool;
 
-    /// A clock, nanoseconds.
+    /// A monotonic clock in nanoseconds.
     fn now_ns(&mut self) -> u64;
 }
 
-/// The kernel below this process.
+/// The real kernel.
 #[derive(Debug)]
 pub struct Kernel {
     root: PathBuf,
@@ -200,7 +200,7 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// `root` is where `proc` and `sys` are: `/`, but for tests.
+    /// `root` is the directory of `proc` and `sys`: `/`, except in tests.
     #[must_use]
     pub fn new(root: &Path) -> Self {
         Self {
@@ -295,7 +295,7 @@ impl PageSystem for Kernel {
         let open = || ProcessHandle::open(process).ok();
         match self.processes.entry(process).or_insert_with(open) {
             Some(handle) => handle.has_ended(),
-            // Before Linux 5.3 there are no handles; a number is asked for.
+            // Linux before 5.3 has no pidfd; the process number is checked.
             None => !thread::is_there(process as i32, process as i32),
         }
     }
@@ -334,14 +334,14 @@ fn scan(file: &File, range: AddressRange) -> Option<Vec<PageRun>> {
     Some(found)
 }
 
-/// Asks the machine, but changes nothing: each call that would is shown to `say` instead.
+/// Queries the machine without changing it: each call that would is passed to `say` instead.
 pub struct DrySystem<S, F> {
     inner: S,
     say: F,
 }
 
 impl<S, F: FnMut(&SystemCall)> DrySystem<S, F> {
-    /// `say` is given every call that would have been made, in order.
+    /// `say` receives every call that would have been made, in order.
     pub const fn new(inner: S, say: F) -> Self {
         Self { inner, say }
     }
@@ -367,7 +367,7 @@ impl<S, F: FnMut(&SystemCall)> PolicySystem for DrySystem<S, F> {
     }
 
     fn set_weight(&mut self, node: NodeId, weight: u8) -> Result<(), Refusal> {
-        // The policy itself comes after its weights and must be shown too.
+        // The policy itself comes after its weights and must be printed too.
         (self.say)(&SystemCall::Weight(node, weight));
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! A machine for tests: one process whose pages lie on two nodes, and that answers `move_pages` as
-//! the kernel was seen to.
+//! A machine for tests: one process with pages on two nodes, whose `move_pages` answers as observed
+//! on real kernels.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use isotherm_sys::memory::Errno;
 
 use super::system::{PAGE_BYTES, PageRun, PageSystem, Refusal};
 
-/// Pages begin here.
+/// Address of the first page.
 const BASE: u64 = 1 << 30;
 
-/// The machine. Everything can be set by the test.
+/// The machine. Tests may set all fields.
 #[derive(Debug, Default)]
 pub(super) struct Machine {
     /// Node of each page, -1 for one that was never touched.
@@ -27,20 +27,20 @@ pub(super) struct Machine {
     pub(super) shared: Vec<usize>,
     /// All pages belong to huge ones.
     pub(super) huge: bool,
-    /// They do, but the machine does not say so, as before Linux 6.7.
+    /// They do, but the machine does not report it, as before Linux 6.7.
     pub(super) secretly_huge: bool,
-    /// The process is gone after so many moving calls.
+    /// The process ends after this number of moving calls.
     pub(super) ends_after_calls: Option<usize>,
-    /// What moving a page takes.
+    /// Time to move a page.
     pub(super) page_ns: u64,
     /// Addresses that moving calls named.
     pub(super) named: Vec<usize>,
-    /// What the moving calls took.
+    /// Time of each moving call.
     pub(super) call_ns: Vec<u64>,
     now_ns: u64,
 }
 
-/// Moves so many pages of the machine's process from the given page on.
+/// Moves this many pages of the machine's process from the given page on.
 pub(super) fn action(pid: u32, page: u64, pages: u64, node: NodeId) -> RangeAction {
     RangeAction {
         process: Process { pid, image: 0 },
@@ -93,7 +93,7 @@ impl Machine {
     }
 }
 
-/// A machine that several executors reach.
+/// A machine shared by several executors.
 #[derive(Clone, Debug)]
 pub(super) struct Shared(Rc<RefCell<Machine>>);
 

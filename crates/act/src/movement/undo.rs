@@ -1,8 +1,8 @@
-//! Taking moves back: where pages were before an executor moved them, and the way there.
+//! Reverts moves: records the nodes of pages before an executor moves them, and moves them back.
 //!
-//! Addresses are remembered, not objects: what the program has put at an address since goes to where
-//! the page before it was. The first place is kept, however often a page moves, so undoing brings
-//! back the state before the first move. Memory that was made since stays where it was made.
+//! It records addresses, not objects: data that the program has since put at an address goes to the
+//! node of the earlier page. The first node is kept, however often a page moves, so undoing restores
+//! the state before the first move. Memory allocated since stays on its node.
 
 use std::collections::BTreeMap;
 
@@ -14,10 +14,10 @@ use isotherm_model::units::Bytes;
 
 use super::system::{PAGE_BYTES, PageSystem};
 
-/// Pages whose node is asked for in one call.
+/// Pages whose nodes are queried in one call.
 const ASKED: u64 = 4096;
 
-/// Moves by an executor, and can take it back.
+/// Moves by an executor, and can revert the moves.
 #[derive(Debug)]
 pub struct Undo<E, S> {
     inner: E,
@@ -26,7 +26,7 @@ pub struct Undo<E, S> {
 }
 
 impl<E: RangeExecutor, S: PageSystem> Undo<E, S> {
-    /// Moves by `inner`; asks `system` where pages are before they move.
+    /// Moves by `inner`; queries `system` for the nodes of pages before they move.
     pub const fn new(inner: E, system: S) -> Self {
         Self {
             inner,
@@ -35,8 +35,8 @@ impl<E: RangeExecutor, S: PageSystem> Undo<E, S> {
         }
     }
 
-    /// Moves everything that was moved back to where it was first, and forgets it. Of a process that
-    /// has ended nothing is tried.
+    /// Moves all moved pages back to their first node, and forgets them. Skips a process that has
+    /// ended.
     pub fn undo(&mut self) -> Vec<RangeOutcome> {
         let mut outcomes = Vec::new();
         for (process, origins) in std::mem::take(&mut self.origins) {
@@ -75,7 +75,8 @@ impl<E: RangeExecutor, S: PageSystem> Undo<E, S> {
         Some(outcome)
     }
 
-    /// Where the pages of a range are; of what is not there, or not told, nothing.
+    /// The nodes of the pages of a range; absent pages, and those without a known node, are left
+    /// out.
     fn places(&mut self, process: Process, range: AddressRange) -> Origins {
         let mut places = Origins::default();
         let first = range.start / PAGE_BYTES * PAGE_BYTES;
@@ -125,7 +126,7 @@ struct Run {
 struct Origins(BTreeMap<u64, Run>);
 
 impl Origins {
-    /// Adds a run where nothing is known yet.
+    /// Adds a run where no node is recorded yet.
     fn add(&mut self, start: u64, run: Run) {
         let mut at = start;
         if let Some((_, known)) = self.0.range(..=start).next_back() {
@@ -143,7 +144,7 @@ impl Origins {
         }
     }
 
-    /// Puts a run into a gap, as part of the one before it where both are of one node.
+    /// Fills a gap with a run; it extends the run before if both are on one node.
     fn join(&mut self, start: u64, run: Run) {
         if let Some((_, before)) = self.0.range_mut(..start).next_back()
             && before.end == start

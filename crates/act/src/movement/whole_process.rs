@@ -1,8 +1,8 @@
-//! All that a process has, as actions: how a whole process is moved from outside.
+//! Lists all memory of a process as actions, to move a whole process from outside.
 //!
-//! `migrate_pages` would do it in one call, but in as long as it takes, and with one number for an
-//! answer: programs have stood still for minutes. A list of ranges goes through the same batches,
-//! limits and outcomes as everything else. `process_madvise` moves nothing between nodes and is not
+//! `migrate_pages` would do it in one call, but without a time limit, and with one number as its
+//! result: programs have been blocked for minutes. A list of ranges goes through the same batches,
+//! limits and outcomes as other moves. `process_madvise` moves no page between nodes and is not
 //! used.
 
 use std::fs;
@@ -14,10 +14,10 @@ use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeRequest};
 use isotherm_model::units::Bytes;
 
 /// One action for each mapping of the process, in the order of addresses, without those that belong
-/// to the kernel (`[vdso]` and kin). `root` is where `proc` is.
+/// to the kernel (such as `[vdso]`). `root` is the directory of `proc`.
 ///
 /// # Errors
-/// The process is gone, or its `maps` may not be read.
+/// The process has ended, or its `maps` may not be read.
 pub fn actions(root: &Path, process: Process, node: NodeId) -> io::Result<Vec<RangeAction>> {
     let path = root.join(format!("proc/{}/maps", process.pid));
     let text = fs::read_to_string(path)?;
