@@ -1,8 +1,8 @@
 //! Makes [`INSTANCES`] independent copies of the jemalloc that `tikv-jemalloc-sys` built.
 //!
-//! An allocator keeps its state in global variables, so one tier needs one copy of them all. The
-//! copies come from the one static library: `objcopy` gives every global symbol of copy *i* the
-//! prefix `_je<i>_` instead of `_rjem_`, and bends four kinds of reference to the runtime:
+//! An allocator keeps its state in global variables, so each tier needs its own copy of them all. The copies
+//! come from the one static library: `objcopy` gives every global symbol of copy *i* the prefix `_je<i>_`
+//! instead of `_rjem_`, and redirects four kinds of reference to the runtime:
 //!
 //! ```text
 //! ehooks.o    extent_alloc_mmap   -> isotherm_extent_alloc_<i>  data comes from the pool
@@ -11,12 +11,11 @@
 //! jemalloc.o  pthread_atfork      -> isotherm_no_atfork         the runtime orders the locks
 //! ```
 //!
-//! The runtime also defines, instead of copy 0, what its `free` calls for blocks that its fast way does not
-//! take: they may be another copy's.
+//! The runtime also defines, in place of copy 0, the function that its `free` calls for blocks that its fast
+//! path does not handle: another copy may own them.
 //!
-//! jemalloc's own structures (`base.o`) keep their plain mappings outside the pool, so that they
-//! are neither placed nor slowed. The constructors are dropped: an instance that no tier uses is
-//! never started.
+//! jemalloc's own structures (`base.o`) keep their plain mappings outside the pool, so that they are neither
+//! placed nor slowed. The constructors are dropped: an instance that serves no tier is never started.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,8 +40,8 @@ fn main() {
         println!("cargo:rustc-link-lib=static:-bundle=isotherm_je{instance}");
     }
     println!("cargo:rustc-link-search=native={}", out.display());
-    // A debugger takes any function that is described under the name `mmap` or `clone`, the standard library's
-    // too, for the one that the program calls. The symbol table, which names them in full, stays.
+    // A debugger uses any function that is described under the name `mmap` or `clone`, the standard library's
+    // too, as the one that the program calls. The symbol table, which holds full names, stays.
     println!("cargo:rustc-cdylib-link-arg=-Wl,--strip-debug");
     fs::write(out.join("instances.rs"), declarations()).expect("OUT_DIR is writable");
 }
@@ -124,7 +123,7 @@ fn declarations() -> String {
             ));
         }
     }
-    source.push_str("}\n\n/// One independent jemalloc; aligned, so that its place follows from its number by a shift.\n#[repr(align(256))]\npub(crate) struct Instance {\n    /// Which: also the number of its arena.\n    pub(crate) number: u32,\n");
+    source.push_str("}\n\n/// One independent jemalloc; aligned, so that a shift of its number gives its place.\n#[repr(align(256))]\npub(crate) struct Instance {\n    /// Its number, which is also the number of its arena.\n    pub(crate) number: u32,\n");
     for (name, _, signature) in FUNCTIONS {
         source.push_str(&format!(
             "    pub(crate) {name}: unsafe extern \"C\" fn{signature},\n"
@@ -189,7 +188,7 @@ fn copy_instance(instance: usize, members: &[PathBuf], symbols: &BTreeSet<String
         for section in [".init_array", ".rela.init_array", ".ctors", ".rela.ctors"] {
             command.arg(format!("--remove-section={section}"));
         }
-        // Where in a cache line the most frequent functions begin would depend on what else is linked.
+        // Otherwise the position of the most frequent functions in a cache line depends on what else is linked.
         for function in ["malloc", "free"] {
             command.arg(format!(
                 "--set-section-alignment=.text.{PREFIX}{function}=64"
@@ -204,7 +203,7 @@ fn copy_instance(instance: usize, members: &[PathBuf], symbols: &BTreeSet<String
     run(tool("AR", "ar").arg("crs").arg(&archive).args(&objects));
 }
 
-/// Gives the slow way of `free` a second name, and makes the first one weak, so that the runtime's function
+/// Gives the slow path of `free` a second name, and makes the first name weak, so that the runtime's function
 /// of that name is called instead.
 fn lead_out_of_free(object: &Path) {
     let section = format!(".text.{PREFIX}je_free_default");

@@ -1,8 +1,8 @@
 //! Access counts of code that `isotherm-cc --profile` compiled ([`isotherm_abi::accesses`]).
 //!
-//! The inserted code (`llvm/sites/accesses.c`) picks one access in so many and brings their
-//! addresses here, from anywhere: signal handlers, constructors, threads that have just begun. So
-//! nothing here allocates, and no lock is taken but to make the session file of a forked child.
+//! The inserted code (`llvm/sites/accesses.c`) samples a fraction of the accesses and passes their addresses to
+//! this module, from any context: signal handlers, constructors, threads that have just started. So nothing
+//! here allocates, and the only lock is the one that makes the session file of a forked child.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,15 +18,15 @@ use crate::start;
 use crate::state;
 use crate::tables::part;
 
-/// Slots that are looked at for one region. At half the slots in use, a search that is longer
-/// than this is less likely than one in a million.
+/// Slots that are searched for one region. At half the slots in use, a search that is longer than this is less
+/// likely than one in a million.
 const PROBES: u64 = 64;
 
-/// Counts accesses and answers how many lie between two samples on the mean; 0 where nobody counts, now or
-/// later, [`TOO_EARLY`] where that is not known. Addresses of 0 are left out. `errno` is left alone.
+/// Counts accesses and returns the mean number of accesses between two samples; 0 where this process counts
+/// none, now or later, [`TOO_EARLY`] where that is not known yet. Skips addresses of 0. Keeps `errno`.
 ///
 /// # Safety
-/// `count` addresses lie at `addresses`.
+/// `addresses` points to `count` addresses.
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_note_accesses_2"))]
 unsafe extern "C" fn note(addresses: *const usize, count: usize) -> u64 {
     let before = errno::errno();
@@ -40,7 +40,8 @@ unsafe extern "C" fn note(addresses: *const usize, count: usize) -> u64 {
     period
 }
 
-/// The calling thread's cache filter, which is its own while it lives; null where accesses are not filtered.
+/// The calling thread's cache filter, which belongs to the thread while it lives; null where accesses are not
+/// filtered.
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_line_filter_2"))]
 extern "C" fn line_filter() -> *const LineFilter {
     let filter = config::current().and_then(|config| line_filter::of_thread(config.access_period));
@@ -62,7 +63,7 @@ fn count_all(addresses: &[usize]) -> u64 {
             count_one(session, address);
         }
     }
-    // Behind a filter a call counts one miss, and the thread passes over the next ones by itself.
+    // Behind a filter a call counts one miss, and the thread itself skips the next ones.
     if !addresses.is_empty()
         && let Some(filter) = line_filter::of_thread(period)
     {
@@ -88,7 +89,7 @@ fn count_one(session: &Session, address: u64) {
     }
 }
 
-/// The slot of a region, taken for it if it has none; `None` if there is no room.
+/// The slot of a region; reserves one if the region has none; `None` if there is no room.
 fn slot_of<'a>(
     number: u64,
     slots: u64,
@@ -96,7 +97,7 @@ fn slot_of<'a>(
     room: impl Fn(u64) -> bool,
 ) -> Option<u64> {
     let name = number + 1;
-    // Fibonacci hashing (Knuth, volume 3, section 6.4); neighbours lie far apart.
+    // Fibonacci hashing (Knuth, volume 3, section 6.4) spreads neighbours over the table.
     let first = number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
     for probe in 0..PROBES.min(slots) {
         let slot = (first + probe) & (slots - 1);
@@ -107,7 +108,7 @@ fn slot_of<'a>(
         if owner != 0 {
             continue;
         }
-        // The room comes first: whoever finds the region stores at once.
+        // The room comes first: a thread that finds the region stores at once.
         if !room(slot) {
             return None;
         }

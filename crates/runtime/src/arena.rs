@@ -1,4 +1,4 @@
-//! Arenas: heap regions with one placement each.
+//! Arenas: heap regions with one placement each. The heap and mapping hooks use them.
 //!
 //! Arena numbers are ours, the same in the chunk table and in the session file. In profile and
 //! online mode number 0 is shared by all small and rare sites and is served by plain jemalloc;
@@ -27,20 +27,20 @@ static PLACED: [AtomicU32; ARENAS_MAX as usize] =
     [const { AtomicU32::new(NO_TIER) }; ARENAS_MAX as usize];
 static EXHAUSTED: AtomicBool = AtomicBool::new(false);
 
-/// jemalloc's number of an arena that is no instance.
+/// jemalloc's number of an arena that is not an instance.
 #[inline]
 pub(crate) fn jemalloc_number(number: u32) -> u32 {
     JEMALLOC_NUMBERS[number as usize % JEMALLOC_NUMBERS.len()].load(Ordering::Relaxed)
 }
 
-/// Arenas so far.
+/// Number of arenas made.
 pub(crate) fn count() -> u32 {
     tables::private().map_or(1, |private| {
         private.header().arena_count.load(Ordering::Relaxed)
     })
 }
 
-/// Tier that new memory of the arena gets; [`NO_TIER`] where no placement is wanted.
+/// Tier that new memory of the arena gets; [`NO_TIER`] where no placement is requested.
 ///
 /// The trap's service obeys the observer's requests in the session's records, so those come first.
 pub(crate) fn tier(number: u32) -> u32 {
@@ -51,10 +51,10 @@ pub(crate) fn tier(number: u32) -> u32 {
         })
 }
 
-/// Gives the chunks that an arena has the tier of its next ones, if that is another than before: what
-/// the program first touches in them from now on belongs there too. The observer, who changes the
-/// tier on real nodes, moves only what is there. A policy that the program set for a part itself is
-/// replaced, as its pages are moved.
+/// Gives the existing chunks of an arena the tier of its next chunks, if the tier changed: pages that the
+/// program first touches in them from now on belong there too. The observer, which changes the tier on real
+/// nodes, moves only resident pages. This replaces a policy that the program set for a part itself, as the move
+/// of its pages does.
 pub(crate) fn follow_tier(number: u32) {
     let tier = tier(number);
     let placed = &PLACED[number as usize % PLACED.len()];
@@ -68,7 +68,7 @@ pub(crate) fn follow_tier(number: u32) {
     }
 }
 
-/// Remembers the tiers that the session's records have by now, for a child's own session.
+/// Copies the current tiers of the session's records, for a child's own session.
 fn remember_tiers() {
     let (Some(private), Some(session)) = (tables::private(), session::current()) else {
         return;
@@ -79,7 +79,7 @@ fn remember_tiers() {
     }
 }
 
-/// The session, if the record of this arena may be stored to.
+/// The session, if a store to this arena's record is possible.
 fn published(private: &Tables, number: u32) -> Option<&'static Tables> {
     let bytes = size_of::<ArenaRecord>() as u64;
     session::writable(

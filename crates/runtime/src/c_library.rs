@@ -1,11 +1,12 @@
-//! Blocks of the C library's own allocator, and its functions of the names that we export.
+//! Blocks of the C library's own allocator, and its functions of the names that we export, for `free` and
+//! `realloc`.
 //!
-//! A library that the program loads with `RTLD_DEEPBIND`, or into a namespace of its own, finds the C library's
-//! `malloc` before ours, and hands its blocks to the program, which frees them here. Without Isotherm it would
-//! call the C library's `free`, so that is where they go. Nothing can be done for the reverse, a block of ours
+//! A library that the program loads with `RTLD_DEEPBIND`, or into its own namespace, finds the C library's
+//! `malloc` before ours, and hands its blocks to the program, which frees them here. Without Isotherm the
+//! program calls the C library's `free`, so these blocks go there. The reverse has no remedy: a block of ours
 //! that such a library frees.
 //!
-//! Whose a block is, the pool tells, or, outside of it, jemalloc's own tree of the pages that it has.
+//! The pool identifies the owner of a block; outside the pool, jemalloc's own tree of its pages does.
 
 use core::ffi::{CStr, c_void};
 use core::ptr::null_mut;
@@ -13,16 +14,16 @@ use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use crate::pool;
 
-/// Words of jemalloc's cache for searches (`rtree_ctx_t`): 16 and 8 entries of two. A search fills it, and
-/// this one is thrown away.
+/// Words of jemalloc's cache for searches (`rtree_ctx_t`): 16 and 8 entries of two. A search fills it; this one
+/// is discarded.
 const CACHE_WORDS: usize = 2 * (16 + 8);
 
 unsafe extern "C" {
     /// Which extent each page of instance 0 belongs to (`emap_t`, whose first member is the tree).
     static _je0_je_arena_emap_global: c_void;
 
-    /// The place of a page in a tree; null where the tree has none for it and need not make one. Its first
-    /// word is 0 where the page belongs to no extent.
+    /// The place of a page in a tree; null where the tree has none for it and need not make one. Its first word
+    /// is 0 where the page belongs to no extent.
     fn _je0_je_rtree_leaf_elm_lookup_hard(
         thread: *mut c_void,
         tree: *const c_void,
@@ -33,7 +34,7 @@ unsafe extern "C" {
     ) -> *const AtomicUsize;
 }
 
-/// Whether a block was made by another allocator than ours. Null was not.
+/// Whether another allocator than ours made the block. False for null.
 #[inline]
 pub(crate) fn has(block: *const c_void) -> bool {
     !block.is_null() && !pool::range().contains(&block.addr()) && !is_of_first_instance(block)
@@ -42,8 +43,8 @@ pub(crate) fn has(block: *const c_void) -> bool {
 #[inline(never)]
 fn is_of_first_instance(block: *const c_void) -> bool {
     let mut cache = [0; CACHE_WORDS];
-    // SAFETY: the tree is there from the start, empty at first, and is read without a lock or a thread where
-    // nothing is to be made; the cache is as large as jemalloc's. A place stays where it is for good.
+    // SAFETY: the tree exists from the start, empty at first, and is read without a lock or a thread where
+    // nothing is to be made; the cache is as large as jemalloc's. A place never moves.
     unsafe {
         let place = _je0_je_rtree_leaf_elm_lookup_hard(
             null_mut(),
@@ -59,13 +60,14 @@ fn is_of_first_instance(block: *const c_void) -> bool {
     }
 }
 
-/// What the next object after this library has under a name, the C library as a rule; null if nothing.
+/// The symbol of this name in the next object after this library, the C library as a rule; null if there is
+/// none.
 pub(crate) fn function(name: &CStr) -> *mut c_void {
     // SAFETY: the name ends in NUL.
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
 }
 
-/// A function that is looked up once.
+/// A function whose address is looked up once.
 struct Next {
     name: &'static CStr,
     found: AtomicPtr<c_void>,
@@ -95,14 +97,14 @@ static FREE: Next = Next::new(c"free");
 static REALLOC: Next = Next::new(c"realloc");
 static USABLE_SIZE: Next = Next::new(c"malloc_usable_size");
 
-/// Looks the functions up, before the program could free a block while the loader is at work.
+/// Looks the functions up before the program can free a block while the loader runs.
 pub(crate) fn start() {
     for next in [&FREE, &REALLOC, &USABLE_SIZE] {
         next.find();
     }
 }
 
-/// `free`. A block is left alone where there is no such function.
+/// `free`. Does nothing where the C library has no such function.
 ///
 /// # Safety
 /// As for the C function, for a block that another allocator [has](has).
@@ -155,7 +157,7 @@ mod tests {
         assert!(!has(core::ptr::null()));
         assert!(has((&raw const local).cast()), "on the stack");
         for bytes in [1, 4096, 40_000, 5 << 20] {
-            // SAFETY: each block is freed once, by who made it.
+            // SAFETY: each block is freed once, by the allocator that made it.
             unsafe {
                 let (ours, theirs) = ((INSTANCES[0].malloc)(bytes), libc::malloc(bytes));
                 assert!(!ours.is_null() && !theirs.is_null());

@@ -1,9 +1,9 @@
-//! Direct callers whose allocations all go to one tier, so that a guided run need not look at the
-//! stack: most callers of most programs.
+//! Direct callers whose allocations all go to one tier. For them, which are most callers of most programs, a
+//! guided run skips the stack lookup.
 //!
-//! One shared table from return address to the instance of that tier. An entry is written once the
-//! plan was asked about its caller; two callers with one slot take turns, and who is not there is
-//! looked up by its context, which leads to the same tier. Only guided runs write entries.
+//! One shared table maps a return address to the instance of its tier. An entry is written after the plan was
+//! queried for its caller. Two callers of one slot replace each other; a caller without an entry is looked up
+//! by its context, which leads to the same tier. Only guided runs write entries.
 
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -13,8 +13,8 @@ use crate::instance::{self, Instance};
 /// Slots; a program has a few hundred callers that matter.
 pub(crate) const SLOTS: usize = 1 << 12;
 
-/// A caller. Its two words are read and written apart: between another caller's address and this
-/// one's instance lies one allocation in the wrong tier.
+/// A caller. Its two words are read and written separately: a mix of another caller's address and this one's
+/// instance puts one allocation into the wrong tier, no more.
 #[repr(C)]
 pub(crate) struct CallerTiers {
     pub(crate) address: AtomicUsize,
@@ -28,15 +28,14 @@ pub(crate) static KNOWN: [CallerTiers; SLOTS] = [const {
     }
 }; SLOTS];
 
-/// Return addresses lie behind calls of at least two bytes, so neighbours differ above the lowest
-/// bit.
+/// Return addresses follow calls of at least two bytes, so neighbours differ above the lowest bit.
 #[inline(always)]
 fn slot_of(address: usize) -> &'static CallerTiers {
     &KNOWN[(address >> 1) % SLOTS]
 }
 
-/// The instance of everything that this caller allocates, if it is known to be one. On x86-64
-/// [`crate::entry`] does the same.
+/// The instance of everything that this caller allocates, if one is known. On x86-64 [`crate::entry`] does the
+/// same.
 #[inline(always)]
 pub(crate) fn instance_of(address: usize) -> Option<&'static Instance> {
     let known = slot_of(address);
@@ -47,7 +46,7 @@ pub(crate) fn instance_of(address: usize) -> Option<&'static Instance> {
     unsafe { known.instance.load(Ordering::Relaxed).as_ref() }
 }
 
-/// Notes the tier of everything that this caller allocates, if that is an instance.
+/// Stores the tier of everything that this caller allocates, if that tier is an instance.
 pub(crate) fn learn(address: usize, tier: u32) {
     let Some(instance) = instance::straight(tier) else {
         return;
@@ -59,7 +58,7 @@ pub(crate) fn learn(address: usize, tier: u32) {
     known.address.store(address, Ordering::Release);
 }
 
-/// Forgets all callers, because addresses may mean something else now.
+/// Forgets all callers, because addresses may belong to other code now.
 pub(crate) fn forget_all() {
     for known in &KNOWN {
         known.address.store(0, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! Sites that the compiler pass described: each has a record in the program, and an allocation
-//! brings its address.
+//! Sites that the compiler pass described: each has a record in the program, and an allocation passes its
+//! address.
 //!
 //! The program's own copy of the entry points (`llvm/sites`) asks once for each record who serves
 //! it ([`crate::resolve_site`]) and calls that directly from then on. The answer never changes: a plan is
@@ -18,7 +18,7 @@ use crate::session;
 use crate::site;
 use crate::state;
 
-/// More bytes than any machine has memory: such a request fails and says nothing of its site.
+/// More bytes than any machine has memory: such a request fails and is no information about its site.
 const BELIEVABLE_BYTES: usize = 1 << 46;
 
 /// A record that [`crate::resolve_site`] has numbered.
@@ -29,10 +29,10 @@ impl CompiledSite {
     /// The site of a record.
     ///
     /// # Safety
-    /// The pointer is the one that a route of the runtime was called with.
+    /// A route of the runtime was called with this pointer.
     #[inline]
     pub(crate) unsafe fn new(site: SitePointer) -> Self {
-        // SAFETY: the record lies in a loaded module, whose code is just calling.
+        // SAFETY: the record lies in a loaded module, whose code makes this call.
         Self(unsafe { &*site })
     }
 
@@ -58,7 +58,7 @@ fn counted_arena(described: CompiledSite, bytes: usize) -> u32 {
     let Some(config) = config::current() else {
         return 0;
     };
-    // A handler that came in between must not make arenas.
+    // A signal handler that interrupts here must not make arenas.
     if reentrancy::level() > 0 {
         return heap::unplaced(config);
     }

@@ -1,9 +1,9 @@
-//! The functions that serve described sites ([`crate::described`]). None has the name of a function that the
-//! library exports: a debugger would call it for that one.
+//! The functions that serve described sites ([`crate::compiled_site`]). None has the name of an exported function
+//! of the library: a debugger would use it in place of that one.
 //!
 //! In guided mode each tier has functions of its own, in which the instance is known; its `malloc`
-//! is jemalloc's itself, called through one pointer. While profiling, and for tiers that have
-//! no instance of their own, the arena is looked up for each allocation.
+//! is jemalloc's itself, called through one pointer. While profiling, and for tiers without an instance of their
+//! own, each allocation looks the arena up.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::ptr::null_mut;
@@ -15,17 +15,17 @@ use crate::heap;
 use crate::instance::{self, INSTANCES};
 use crate::operators;
 
-/// Who serves the C interface: of a tier's sites, or where the arena is looked up.
+/// The functions of the C interface: for a tier's sites, or with a lookup of the arena.
 pub(crate) fn heap(tier: Option<u32>) -> &'static HeapRoute {
     straight(tier).map_or(&LOOKED_UP, |tier| &HEAP[tier])
 }
 
-/// Who serves `operator new`.
+/// The functions of `operator new`.
 pub(crate) fn operator_new(tier: Option<u32>) -> &'static NewRoute {
     straight(tier).map_or(&NEW_LOOKED_UP, |tier| &NEW[tier])
 }
 
-/// The tier, if it is an instance that is called straight away.
+/// The tier, if it is an instance that is called directly.
 fn straight(tier: Option<u32>) -> Option<usize> {
     let tier = tier?;
     (tier < instance::in_use() && (tier as usize) < HEAP.len()).then_some(tier as usize)
@@ -71,16 +71,16 @@ const NEW_LOOKED_UP: NewRoute = NewRoute {
 
 /// jemalloc's `malloc`.
 type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
-/// The same as a route has it.
+/// `malloc` as a route stores it.
 type SiteMalloc = unsafe extern "C" fn(usize, SitePointer) -> *mut c_void;
 
-/// The functions of a tier: the frequent ones are its own.
+/// The functions of a tier: the frequent ones are specific to it.
 ///
-/// A `malloc` that fails is not tried again in the plain instance, as it is elsewhere: the frame
-/// to come back to would cost a fifth of the whole, and what is left there is what it keeps cached.
+/// A `malloc` that fails does not try the plain instance, as others do: the frame to return to would cost a
+/// fifth of the whole, and that instance holds little more than its caches.
 const fn of_tier<const TIER: usize>(malloc: Malloc) -> HeapRoute {
-    // SAFETY: an argument in a register that the function does not look at does no harm in the
-    // calling conventions of x86-64 and aarch64.
+    // SAFETY: an argument in a register that the function does not read is harmless in the calling conventions
+    // of x86-64 and aarch64.
     let malloc = unsafe { core::mem::transmute::<Malloc, SiteMalloc>(malloc) };
     HeapRoute {
         malloc,
@@ -103,7 +103,7 @@ unsafe extern "C" fn calloc_in<const TIER: usize>(
     bytes: usize,
     site: SitePointer,
 ) -> *mut c_void {
-    // SAFETY: any number and size may be asked for; jemalloc checks their product.
+    // SAFETY: any number and size are valid; jemalloc checks their product.
     let block = unsafe { (INSTANCES[TIER].calloc)(count, bytes) };
     if block.is_null() {
         // SAFETY: the caller's promise.
@@ -116,7 +116,7 @@ unsafe extern "C-unwind" fn new_in<const TIER: usize>(
     bytes: usize,
     site: SitePointer,
 ) -> *mut c_void {
-    // SAFETY: any size may be asked for.
+    // SAFETY: any size is valid.
     let block = unsafe { (INSTANCES[TIER].malloc)(bytes) };
     if block.is_null() {
         // SAFETY: the caller's promise.
@@ -125,8 +125,8 @@ unsafe extern "C-unwind" fn new_in<const TIER: usize>(
     block
 }
 
-/// Makes the functions that look the arena up: the arguments, then the site, for a body that gets
-/// the site as an origin.
+/// Makes the functions that look the arena up: they take the arguments, then the site, and call a body that
+/// gets the site as an origin.
 macro_rules! looked_up {
     ($($abi:literal $name:ident($($argument:ident: $type:ty),*) -> $result:ty => |$origin:ident| $body:expr;)*) => {
         $(

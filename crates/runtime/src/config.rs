@@ -1,8 +1,8 @@
-//! The configuration file, checked once.
+//! The configuration file of the process: read and checked once, at start.
 //!
-//! It is read into memory of our own, which is never given back, so its tables live as long as the process
-//! and no process changes or shortens them after the check. It is read only where this user alone can have
-//! written it ([`isotherm_sys::private`]).
+//! It is read into our own memory, which is never released, so its tables live as long as the process and no
+//! process changes or shortens them after the check. It is read only where no other user can have written it
+//! ([`isotherm_sys::private`]).
 
 use core::ffi::CStr;
 use std::os::fd::OwnedFd;
@@ -23,19 +23,19 @@ use rustix::io::Errno;
 use crate::path::Path;
 use crate::plan::{Callers, PlanTable};
 
-/// Largest configuration that is believed: a million sites and room to spare.
+/// Largest accepted configuration: room for more than a million sites.
 const FILE_BYTES_MAX: u64 = 1 << 28;
 
-/// Smallest pool that is worth having; below it the runtime turns itself off.
+/// Smallest useful pool; below it the runtime turns itself off.
 pub(crate) const POOL_BYTES_MIN: u64 = 1 << 36;
 
-/// Largest pool that is asked for: all addresses that the kernel gives a program on its own.
+/// Largest requested pool: all addresses that the kernel gives a program without a hint.
 const POOL_BYTES_MAX: u64 = 1 << 47;
 
-/// Longest span of time that is believed, a day: sums of a few never overflow.
+/// Longest accepted span of time, a day: sums of a few never overflow.
 const NANOS_MAX: u64 = 24 * 3_600 * 1_000_000_000;
 
-/// What the command line wants from this process.
+/// The mode that the command line requests from this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
     /// What to do with each allocation.
@@ -50,15 +50,15 @@ pub(crate) struct Config {
     pub(crate) mapping_bytes: usize,
     /// Address space to reserve.
     pub(crate) pool_bytes: u64,
-    /// How the slow tier is slowed.
+    /// How the slow tier is emulated.
     pub(crate) emulation: EmulationConfig,
-    /// Which chunks are trapped to see who touches them.
+    /// Which chunks are trapped to detect their accesses.
     pub(crate) trapping: PageTrapConfig,
-    /// Accesses from one sample to the next in code that counts them; 0 where none is wanted.
+    /// Accesses from one sample to the next in code that counts them; 0 to count none.
     pub(crate) access_period: u64,
-    /// Lines of the filter that accesses must miss to be sampled, a power of two; 0 without.
+    /// Lines of the filter: accesses that hit in it are not sampled; a power of two; 0 for no filter.
     pub(crate) access_filter_lines: u64,
-    /// Whether data on real nodes is moved from inside, by staged copy.
+    /// Whether the runtime moves data on real nodes itself, by staged copy.
     pub(crate) moves: bool,
     /// The tiers, fastest first.
     pub(crate) tiers: &'static [TierRecord],
@@ -94,8 +94,8 @@ pub(crate) fn install(config: Config) {
     let _ = CURRENT.set(config);
 }
 
-/// Reads the file and checks it. `None` where it is gone: the recorder of this program has
-/// ended and removed it.
+/// Reads the file and checks it. `None` where the file is gone: the recorder of this program has ended and
+/// removed it.
 ///
 /// # Errors
 /// [`OffReason::Foreign`] or [`OffReason::BadConfig`].
@@ -103,7 +103,7 @@ pub(crate) fn load(path: &CStr) -> Result<Option<Config>, OffReason> {
     let file = match open(path) {
         Ok(file) => file,
         Err(PrivateError::Unopened(Errno::NOENT | Errno::NOTDIR)) => return Ok(None),
-        // The directory is closed to all users but one: this program has become another.
+        // The directory is closed to other users: this program runs as another user now.
         Err(PrivateError::Unopened(Errno::ACCESS)) => return Err(OffReason::Foreign),
         Err(PrivateError::OtherUser | PrivateError::Writable) => return Err(OffReason::Foreign),
         Err(_) => return Err(OffReason::BadConfig),
@@ -117,7 +117,7 @@ pub(crate) fn load(path: &CStr) -> Result<Option<Config>, OffReason> {
     config.map(Some).ok_or(OffReason::BadConfig)
 }
 
-/// Opens the file in its directory; neither may be another user's.
+/// Opens the file in its directory; both must belong to this user.
 fn open(path: &CStr) -> Result<OwnedFd, PrivateError> {
     let path = path.to_bytes_with_nul();
     let (parent, name): (&[u8], _) = match path.iter().rposition(|&byte| byte == b'/') {
@@ -133,8 +133,8 @@ fn open(path: &CStr) -> Result<OwnedFd, PrivateError> {
     private::open_file(directory, name, OFlags::RDONLY)
 }
 
-/// Copies the file into fresh memory. `None` if it has no likely size, changes its size meanwhile, or there
-/// is no memory.
+/// Copies the file into fresh memory. `None` if its size is implausible or changes meanwhile, or there is no
+/// memory.
 fn read(file: &OwnedFd) -> Option<&'static [u64]> {
     let bytes = u64::try_from(fs::fstat(file).ok()?.st_size).ok()?;
     if bytes < size_of::<ConfigHeader>() as u64
@@ -145,7 +145,7 @@ fn read(file: &OwnedFd) -> Option<&'static [u64]> {
     }
     let bytes = bytes as usize;
     let base = memory::fresh(bytes).ok()?;
-    // SAFETY: the mapping was made just now, is this long, and no other code has its address.
+    // SAFETY: the mapping was made just now, is this long, and no other code knows its address.
     let copy = unsafe {
         core::slice::from_raw_parts_mut(core::ptr::with_exposed_provenance_mut::<u8>(base), bytes)
     };
@@ -158,7 +158,7 @@ fn read(file: &OwnedFd) -> Option<&'static [u64]> {
             Err(_) => return None,
         }
     }
-    // SAFETY: nothing writes into the mapping after this, and nothing reads it as other than integers.
+    // SAFETY: nothing writes into the mapping after this, and all reads of it are reads of integers.
     unsafe {
         memory::protect(base, bytes, libc::PROT_READ).ok()?;
         Some(core::slice::from_raw_parts(
@@ -182,7 +182,7 @@ fn table<T>(file: &'static [u64], offset: u64, count: u64) -> Option<&'static [T
     Some(unsafe { core::slice::from_raw_parts(first.add(offset as usize).cast(), count as usize) })
 }
 
-/// Checks every number of the file that is used later, so that nobody has to again.
+/// Checks every number of the file that is used later, so that no later code needs a check.
 fn check(file: &'static [u64]) -> Option<Config> {
     let header = *table::<ConfigHeader>(file, 0, 1)?.first()?;
     let mode = RuntimeMode::from_u32(header.mode)?;
@@ -228,7 +228,7 @@ fn check(file: &'static [u64]) -> Option<Config> {
     })
 }
 
-/// Whether a tier is of a kind and has a policy that there are.
+/// Whether the kind and the policy of a tier are known ones.
 fn is_known(tier: &TierRecord) -> bool {
     tier.kind <= 2 && tier.policy <= MemoryPolicy::WeightedInterleave as u32
 }
@@ -250,7 +250,7 @@ const fn spans(header: &ConfigHeader) -> [u64; 5] {
     ]
 }
 
-/// Most tiers; a context cache holds 20 bits, a machine has a handful.
+/// Most tiers; a context cache holds 20 bits, a machine has fewer than ten.
 const TIERS_MAX: usize = 256;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Which calling context is this? Almost always answered by a small cache.
+//! The calling context of each allocation, from a small per-thread cache in almost all cases.
 //!
 //! ```text
 //! (return address, stack pointer) --> set of 4 ways --> value, if the words on the stack where
@@ -6,17 +6,16 @@
 //!                                                       the same
 //! ```
 //!
-//! Two contexts with the same return address and stack pointer are told apart by those words. Where
-//! there are more of them than a set has ways, the rest lie in a second table, which is looked up by
-//! the words as well; the first table tells where the words are. The words are read only where they lie
-//! in the page of the stack pointer, which is certainly mapped; a caller further up is not looked
-//! at, so the answer stays a guess. Therefore a context is unwound again after 1,024 hits, and after
-//! twice as many each time it proved right; a return address that was guessed wrong is unwound
-//! always.
+//! Those words distinguish two contexts with the same return address and stack pointer. Where more of them
+//! exist than a set has ways, the rest are in a second table, which is indexed by the words as well; the first
+//! table stores where the words are. Words are read only in the page of the stack pointer, which is certainly
+//! mapped; callers further up are not checked, so the answer stays a guess. Therefore a context is unwound
+//! again after 1,024 hits, and after twice as many each time the guess was right; a return address with a wrong
+//! guess is unwound always.
 //!
-//! The cached value is what the mode needs: the tier in guided mode, the site else. Behind the
-//! caches of the threads lies one shared table from whole contexts to values, so that a context
-//! is named (modules looked up, build-ids hashed) once in a process.
+//! The cached value is what the mode needs: the tier in guided mode, else the site. Behind the caches of the
+//! threads is one shared table from whole contexts to values, so that a context is named (modules looked up,
+//! build-ids hashed) once in a process.
 
 use core::sync::atomic::{AtomicU64, Ordering, compiler_fence};
 
@@ -56,15 +55,15 @@ struct Way {
     check: u64,
     /// All ones, or 0 where no word is checked.
     mask: u64,
-    /// Where the checked words lie, in words above the stack pointer.
+    /// Offsets of the checked words, in words above the stack pointer.
     slots: [u16; CHECKED],
     /// Tier or site.
     value: u32,
-    /// Arena that serves the site, as of the last count; 0 is the shared one.
+    /// Arena that serves the site, as of the last count; 0 is the shared arena.
     arena: u32,
-    /// Hits that are left until the next slow way.
+    /// Hits that are left until the next slow path.
     left: u32,
-    /// Hits that were granted at the last one.
+    /// Hits that the last slow path granted.
     granted: u32,
     /// Hits counted since the context was last unwound.
     unchecked: u32,
@@ -90,11 +89,11 @@ const UNUSED: Way = Way {
     bytes: 0,
 };
 
-/// A thread's cache. Zeroes are an empty one.
+/// A thread's cache. All zeroes is an empty cache.
 #[repr(C)]
 pub(crate) struct Cache {
-    /// Set while a slow way is under way: whatever allocates meanwhile (the unwinder, a signal
-    /// handler) is served without looking here.
+    /// Set during a slow path: allocations from inside it (the unwinder, a signal handler) are served without
+    /// this cache.
     busy: bool,
     /// The way of each set that is replaced next.
     next: [u8; SETS],
@@ -104,7 +103,7 @@ pub(crate) struct Cache {
     further_used: [u64; FURTHER_SETS / 64],
     sets: [[Way; WAYS]; SETS],
     further: [[Way; WAYS]; FURTHER_SETS],
-    /// Used where a context may not be kept.
+    /// Used where a context must not be kept.
     spare: Way,
 }
 
@@ -123,10 +122,10 @@ const SHARED_SLOTS: usize = 1 << 16;
 const VALUE_MASK: u64 = (1 << 20) - 1;
 static SHARED: [AtomicU64; SHARED_SLOTS] = [const { AtomicU64::new(0) }; SHARED_SLOTS];
 
-/// One bit per hashed return address that was guessed wrong.
+/// One bit per hashed return address with a wrong guess.
 static UNSTABLE: [AtomicU64; 256] = [const { AtomicU64::new(0) }; 256];
 
-/// Forgets all cached contexts, because addresses may mean something else now.
+/// Forgets all cached contexts, because addresses may belong to other code now.
 pub(crate) fn forget_all() {
     HOT.generation.fetch_add(1, Ordering::Release);
     callers::forget_all();
@@ -140,7 +139,7 @@ fn mix(value: u64) -> u64 {
     value ^ (value >> 32)
 }
 
-/// The key of a caller, and the set where it is looked for.
+/// The key of a caller, and the set that is searched for it.
 #[inline]
 fn key_of(caller: Caller) -> (u64, usize) {
     let generation = HOT.generation.load(Ordering::Relaxed);
@@ -152,14 +151,14 @@ fn key_of(caller: Caller) -> (u64, usize) {
     (mixed, set)
 }
 
-/// The set of the second table where a context lies.
+/// The set of the second table that can hold a context.
 #[inline]
 fn further_set(key: u64, check: u64) -> usize {
     mix(key ^ check.rotate_left(29)) as usize % FURTHER_SETS
 }
 
-/// Hash of the words at some slots above the stack pointer. No branch: a context that cannot be
-/// checked reads the word at the stack pointer and masks it away.
+/// Hash of the words at some slots above the stack pointer. No branch: a context without checked words reads
+/// the word at the stack pointer and masks it away.
 ///
 /// # Safety
 /// The stack pointer is live, and each slot was accepted by [`visible_slot`] for it or is 0.
@@ -181,15 +180,15 @@ fn visible_slot(stack: usize, address: usize) -> Option<u16> {
         .then(|| ((address - stack) / 8) as u16)
 }
 
-/// Whether the address was guessed wrong before.
+/// Whether the guess for this address was wrong before.
 fn unstable_bit(address: usize) -> (&'static AtomicU64, u64) {
     let hash = mix(address as u64) as usize;
     (&UNSTABLE[(hash >> 6) % UNSTABLE.len()], 1 << (hash % 64))
 }
 
 impl Cache {
-    /// The first way of the caller's set, if it is the caller's context. This, inlined, is what
-    /// almost every allocation pays.
+    /// The first way of the caller's set, if it is the caller's context. This is the hot path of almost every
+    /// allocation, so it is inlined.
     #[inline(always)]
     fn quick(&mut self, caller: Caller) -> Option<&mut Way> {
         let (key, set) = key_of(caller);
@@ -211,8 +210,7 @@ impl Cache {
         self.quick(caller).map(|way| way.value)
     }
 
-    /// Counts an allocation at its site and returns the arena that serves it, if both can be done
-    /// at once.
+    /// Counts an allocation at its site and returns the arena that serves it, if both are possible at once.
     #[inline(always)]
     pub(crate) fn quick_arena(&mut self, caller: Caller, bytes: usize) -> Option<u32> {
         let way = self.quick(caller)?;
@@ -223,7 +221,7 @@ impl Cache {
         Some(way.arena)
     }
 
-    /// The value of an allocation's context. `None` while a slow way is under way.
+    /// The value of an allocation's context. `None` during a slow path.
     #[inline(never)]
     pub(crate) fn value(&mut self, config: &Config, caller: Caller) -> Option<u32> {
         if self.busy {
@@ -232,8 +230,7 @@ impl Cache {
         Some(self.find(config, caller).value)
     }
 
-    /// Counts an allocation at its site and returns the arena that serves it. `None` while a slow
-    /// way is under way.
+    /// Counts an allocation at its site and returns the arena that serves it. `None` during a slow path.
     #[inline(never)]
     pub(crate) fn arena(&mut self, config: &Config, caller: Caller, bytes: usize) -> Option<u32> {
         if self.busy {
@@ -252,13 +249,13 @@ impl Cache {
         Some(arena)
     }
 
-    /// Begins a slow way.
+    /// Begins a slow path.
     fn begin(&mut self) {
         self.busy = true;
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// Ends a slow way.
+    /// Ends a slow path.
     fn end(&mut self) {
         compiler_fence(Ordering::SeqCst);
         self.busy = false;
@@ -316,7 +313,7 @@ impl Cache {
         }
     }
 
-    /// Unwinds a hit again: whether it is the context that it is taken for.
+    /// Unwinds a hit again, to check that the cached context is the right one.
     #[cold]
     fn still_is(&mut self, config: &Config, caller: Caller, place: Place) -> bool {
         self.begin();
@@ -372,8 +369,7 @@ impl Cache {
         &mut self.sets[set][0]
     }
 
-    /// Moves a context that had to make room to the second table, if its words tell it from others
-    /// there.
+    /// Moves an evicted context to the second table, if its words distinguish it from the others there.
     fn keep_further(&mut self, config: &Config, mut old: Way) {
         if old.mask == 0 {
             flush(config, &mut old);
@@ -396,7 +392,7 @@ impl Cache {
         &mut self.spare
     }
 
-    /// Counts at the sites whatever is not counted yet.
+    /// Counts all pending allocations at their sites.
     pub(crate) fn flush_all(&mut self, config: &Config) {
         self.begin();
         for set in bits(&self.used) {
@@ -434,24 +430,24 @@ const fn first_hit(value: u32) -> Way {
 }
 
 impl Way {
-    /// Hits since the last slow way.
+    /// Hits since the last slow path.
     fn hits(&self) -> u32 {
         self.granted - self.left
     }
 
-    /// Has the next hit take the slow way.
+    /// Makes the next hit take the slow path.
     fn give_up_rest(&mut self) {
         self.granted = self.hits();
         self.left = 0;
     }
 }
 
-/// Bytes after which a way is counted at its site, however few the allocations.
+/// Pending bytes after which a way is counted at its site, even with few allocations.
 const PATIENCE_BYTES: u64 = 32 << 10;
 /// More bytes than any machine has memory.
 const BELIEVABLE_BYTES: u64 = 1 << 46;
-/// Allocations after which a way is counted at its site. The first are counted sooner, so that a
-/// site that allocates rarely is seen, and a count lags by half at most.
+/// Allocations after which a way is counted at its site. The first are counted sooner, so that a site that
+/// allocates rarely is visible, and a count lags by half at most.
 const PATIENCE_MAX: u32 = 64;
 
 /// Counts a way's hits and grants new ones. Returns the arena that serves it now.
@@ -465,7 +461,7 @@ fn flush(config: &Config, way: &mut Way) -> u32 {
     if config.mode == RuntimeMode::Guided {
         way.granted = way.period;
     } else {
-        // A size that no machine has was refused and says nothing about the site.
+        // The kernel refused a size that no machine has; it is no information about the site.
         let believable = way.bytes <= BELIEVABLE_BYTES;
         let bytes = if believable { way.bytes } else { 0 };
         way.bytes = 0;
@@ -476,7 +472,7 @@ fn flush(config: &Config, way: &mut Way) -> u32 {
     way.arena
 }
 
-/// Notes where the callers' return addresses lie, as far as they can be seen.
+/// Stores where the callers' return addresses are, as far as they are visible.
 fn see_callers(way: &mut Way, caller: Caller, context: &Context) {
     let mut checked = 0;
     for frame in 1..context.depth.min(CHECKED + 1) {
@@ -503,7 +499,7 @@ fn see_callers(way: &mut Way, caller: Caller, context: &Context) {
 
 /// Where in a frame (from its stack pointer to the next frame's) a return address is saved.
 fn saved_address(below: usize, above: usize, address: usize) -> Option<usize> {
-    // Frames larger than a page cannot be seen anyway.
+    // A slot in a frame larger than a page is not visible anyway.
     if below == 0 || above <= below || above - below > 4096 || !above.is_multiple_of(8) {
         return None;
     }
@@ -516,9 +512,9 @@ fn saved_address(below: usize, above: usize, address: usize) -> Option<usize> {
         })
 }
 
-/// The value of a heap allocation's context. In guided mode a caller that has one tier gives it to
-/// all of its contexts, those that the plan does not know and those that it does not list for that reason too, and is not
-/// asked again.
+/// The value of a heap allocation's context. In guided mode a caller with one tier passes it to all of its
+/// contexts, those that the plan does not know and those that it omits for that reason too, and is not looked
+/// up again.
 fn heap_value(config: &Config, caller: Caller, context: &Context) -> u32 {
     let value = value_of(config, context, SiteHashKind::Heap);
     let Some(direct) = context.frames().first() else {
@@ -553,8 +549,8 @@ pub(crate) fn value_of(config: &Config, context: &Context, kind: SiteHashKind) -
     }
     let value = if config.mode == RuntimeMode::Guided {
         if session::current().is_some() {
-            // Told so that a plan of another program or version can be called foreign; once for
-            // each context, and the allocation does not need the number.
+            // Reported so that a plan of another program or version can be recognised; once for each context,
+            // and the allocation does not need the number.
             let _ = site::of(context, kind);
         }
         config.tier_or_default(site::name(context, kind))

@@ -1,5 +1,5 @@
-//! The entry shims of the functions that programs call most: they jump straight to the instance of
-//! jemalloc that serves the call, where one table says which.
+//! The entry shims of the functions that programs call most: each jumps directly to the jemalloc instance that
+//! serves the call, where one table names it.
 //!
 //! ```text
 //! malloc, calloc  -->  passing through?  -->  instance 0
@@ -7,14 +7,14 @@
 //!                 -->  the Rust function
 //! ```
 //!
-//! In Rust the same costs twice the branches and a frame of its own. Elsewhere than on x86-64 the
-//! Rust functions do all of it.
+//! Rust code for the same costs twice the branches and a frame of its own. Except on x86-64, the Rust functions
+//! do all of this work.
 
 use crate::callers::CallerTiers;
 use crate::fast_path::FastPathState;
 
-/// The shim of an allocating function that jumps to the caller's instance if that is known:
-/// `name, member of the instance, jemalloc's own, body, registers of the address and the stack`.
+/// The shim of an allocating function that jumps to the caller's instance if that is known: `name, member of
+/// the instance, jemalloc's own, body, registers of the address and the stack`.
 macro_rules! by_caller {
     ($name:ident, $member:ident, $plain:path, $body:path, $address:literal, $stack:literal) => {
         #[unsafe(naked)]
@@ -49,7 +49,7 @@ macro_rules! by_caller {
 pub(crate) use by_caller;
 
 /// Bits of a return address that are eight times smaller than the offset of its slot in the table
-/// ([`crate::callers`]): the lowest is left out and each slot has 16 bytes.
+/// ([`crate::callers`]): the lowest bit is dropped and each slot has 16 bytes.
 pub(crate) const CALLER_MASK: usize = (crate::callers::SLOTS - 1) << 1;
 
 const _: () = assert!(size_of::<CallerTiers>() == 16);

@@ -1,8 +1,8 @@
-//! Where the allocators' data comes from: chunks of the pool.
+//! The source of jemalloc's data memory: chunks of the pool.
 //!
-//! The automatic arenas of an instance keep jemalloc's default hooks, whose fast ways are the
-//! faster ones; the build bends their one call for fresh memory to [`supply`]. An arena that
-//! belongs to a site has hooks of its own, which know its number.
+//! The automatic arenas of an instance keep jemalloc's default hooks, whose fast paths are faster; the build
+//! redirects their one call for fresh memory to [`supply`]. A site's arena has its own hooks, which know its
+//! number.
 
 use core::ffi::{c_int, c_uint, c_void};
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -57,7 +57,7 @@ pub(crate) struct ExtentHooks {
     ) -> bool,
 }
 
-/// Hooks of an arena, with the number that the chunk table knows it by.
+/// Hooks of an arena, with its number in the chunk table.
 #[repr(C)]
 pub(crate) struct ArenaHooks {
     hooks: ExtentHooks,
@@ -65,8 +65,8 @@ pub(crate) struct ArenaHooks {
 }
 
 impl ArenaHooks {
-    /// Hooks for arena `number`. The absent ones make jemalloc keep freed extents and purge
-    /// them, as it does by default on Linux.
+    /// Hooks for arena `number`. The absent ones make jemalloc keep freed extents and purge them, as it does by
+    /// default on Linux.
     pub(crate) fn new(number: u32) -> Self {
         Self {
             hooks: ExtentHooks {
@@ -147,10 +147,10 @@ unsafe extern "C" fn extent_alloc<const N: usize>(
     commit: *mut bool,
 ) -> *mut c_void {
     if pool::range().is_empty() || N as u32 >= instance::running() {
-        // SAFETY: the arguments are passed on as they came.
+        // SAFETY: the arguments are passed on unchanged.
         return unsafe { PLAIN_SOURCES[N](new, bytes, alignment, zero, commit) };
     }
-    // An extent at a wanted address is asked for to grow a neighbour; chunks do not grow so.
+    // A request for an extent at a given address is for growth of a neighbour; chunks do not grow so.
     if !new.is_null() {
         return core::ptr::null_mut();
     }
@@ -165,8 +165,8 @@ unsafe extern "C" fn extent_alloc<const N: usize>(
     core::ptr::with_exposed_provenance_mut(address)
 }
 
-/// No memory from the program break, to which jemalloc turns when its usual source has none: what
-/// lies outside of the pool is taken for the first instance's.
+/// No memory from the program break, which jemalloc uses when its usual source is empty: blocks outside the
+/// pool are treated as the first instance's.
 unsafe extern "C" fn no_break() -> *mut c_void {
     core::ptr::null_mut()
 }
@@ -176,7 +176,7 @@ fn supply(number: u32, bytes: usize, alignment: usize) -> Option<usize> {
     let rounded = bytes.checked_next_multiple_of(CHUNK)?;
     let address = pool::take(rounded / CHUNK, alignment, number + 1)?;
     let access = libc::PROT_READ | libc::PROT_WRITE;
-    // SAFETY: the chunks were taken just now and nobody else knows them.
+    // SAFETY: the chunks were taken just now and no other code knows them.
     if unsafe { memory::protect(address, rounded, access) }.is_err() {
         pool::release(address, rounded);
         return None;
@@ -201,7 +201,7 @@ fn count_mapped(number: u32, bytes: u64) {
     }
 }
 
-/// Throws away the contents of jemalloc's memory; it reads as zero afterwards.
+/// Discards the contents of jemalloc's memory; it reads as zero afterwards.
 ///
 /// # Errors
 /// The kernel's error number.
@@ -210,7 +210,7 @@ pub(crate) fn purge(address: usize, bytes: usize) -> memory::Result<()> {
         resident::before_loss(bytes);
         return placement::discard(address, bytes);
     }
-    // SAFETY: the range belongs to jemalloc, which wants its contents gone.
+    // SAFETY: the range belongs to jemalloc, which wants its contents discarded.
     unsafe { memory::advise(address, bytes, libc::MADV_DONTNEED) }
 }
 
@@ -240,7 +240,7 @@ unsafe extern "C" fn arena_alloc(
     core::ptr::with_exposed_provenance_mut(address)
 }
 
-/// `purge_forced`; answers true where the contents are still there.
+/// `purge_forced`; returns true where the contents are still there.
 unsafe extern "C" fn arena_purge(
     _: *mut ExtentHooks,
     address: *mut c_void,
@@ -265,7 +265,7 @@ unsafe extern "C" fn arena_split(
     false
 }
 
-/// Merging costs nothing: jemalloc only asks for neighbours of one arena and one mapping.
+/// Merging costs nothing: jemalloc only requests it for neighbours of one arena and one mapping.
 unsafe extern "C" fn arena_merge(
     _: *mut ExtentHooks,
     _: *mut c_void,
@@ -278,7 +278,7 @@ unsafe extern "C" fn arena_merge(
     false
 }
 
-/// What `experimental.arenas_create_ext` is told.
+/// The configuration for `experimental.arenas_create_ext`.
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct ArenaConfig {
@@ -318,8 +318,7 @@ fn jemalloc_arena(hooks: &'static ArenaHooks) -> Option<u32> {
     };
     let mut index: c_uint = 0;
     let mut bytes = size_of::<c_uint>();
-    // SAFETY: name, results and configuration are as the control expects; the hooks outlive the
-    // arena.
+    // SAFETY: name, results and configuration are as the control expects; the hooks outlive the arena.
     let error: c_int = unsafe {
         instance::_je0_mallctl(
             c"experimental.arenas_create_ext".as_ptr(),

@@ -1,20 +1,20 @@
-//! What the fast ways read, side by side in one cache line.
+//! The data of the fast paths, side by side in one cache line.
 //!
-//! All of it is written at start, but for the generation, which changes when a module is unloaded
-//! or a context was guessed wrong.
+//! All of it is written at start, except the generation, which changes after a module is unloaded or a context
+//! guess was wrong.
 
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize};
 
 use crate::state::State;
 
-/// The cache line. The entry shims of what allocates read its first byte.
+/// The cache line. The entry shims of the allocating functions read its first byte.
 #[repr(C, align(64))]
 pub(crate) struct FastPathState {
     /// A [`crate::state`].
     pub(crate) state: State,
     /// Whether blocks are freed by instance 0, which finds the owner of what is not its own.
     pub(crate) frees_in_first: AtomicBool,
-    /// How many instances serve tiers; see [`crate::instance`].
+    /// Number of instances that serve tiers; see [`crate::instance`].
     pub(crate) instances: AtomicU32,
     /// First address of the pool.
     pub(crate) base: AtomicUsize,
@@ -26,13 +26,14 @@ pub(crate) struct FastPathState {
     pub(crate) generation: AtomicU64,
     /// All ones, or 0 where contexts of one caller need no stack pointer.
     pub(crate) stack_mask: AtomicUsize,
-    /// Who owns what instance 0 does not free; see [`crate::free_route`]. Null where all is its own.
+    /// The owner of each block that instance 0 does not free; see [`crate::free_route`]. Null where instance 0
+    /// owns all.
     pub(crate) free_map: AtomicPtr<AtomicU8>,
 }
 
 const _: () = assert!(size_of::<FastPathState>() == 64);
 
-/// The one of this process.
+/// The cache line of this process.
 pub(crate) static HOT: FastPathState = FastPathState {
     state: State::undecided(),
     frees_in_first: AtomicBool::new(false),

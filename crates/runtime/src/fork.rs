@@ -1,8 +1,8 @@
-//! Locks over a fork.
+//! Fork handlers that take and release every lock of the library.
 //!
-//! jemalloc registers its own handlers, once an instance; the build bends that away, because the
-//! order matters across instances and our own locks: the outermost first, as anywhere else. The
-//! child has one thread and gets every lock free.
+//! jemalloc registers its own handlers, once per instance; the build redirects that to nothing, because the
+//! lock order matters across instances and our own locks: the outermost first, as anywhere else. The child has
+//! one thread and gets every lock free.
 
 use crate::arena;
 use crate::emulation;
@@ -18,8 +18,8 @@ use crate::thread_list;
 
 /// Registers the handlers. Called once, at start.
 pub(crate) fn start() {
-    // SAFETY: the handlers are functions of this library, which is never unloaded. A failure
-    // leaves forks of several threads as safe as without handlers; the program goes on.
+    // SAFETY: the handlers are functions of this library, which is never unloaded. A failure leaves forks of
+    // several threads as safe as without handlers; the program continues.
     unsafe { libc::pthread_atfork(Some(before), Some(after_in_parent), Some(after_in_child)) };
 }
 
@@ -51,7 +51,7 @@ unsafe extern "C" fn after_in_parent() {
     release_outer();
 }
 
-/// Makes every lock free in the child, and lets go of the parent's session.
+/// Frees every lock in the child, and drops the parent's session.
 unsafe extern "C" fn after_in_child() {
     forget_parent();
     release_inner();
@@ -95,7 +95,7 @@ fn forget_parent() {
 /// In the child: starts a service where the trap runs.
 fn serve_child() {
     if placement::trapped() {
-        // The service needs a session to tell what it does.
+        // The service needs a session to report what it does.
         session::ensure();
         emulation::after_fork_child(session::board());
     }

@@ -1,7 +1,7 @@
-//! Who frees a block.
+//! The route of a block that is freed, to the allocator that owns it.
 //!
-//! `free` and every form of `operator delete` jump to one of two functions, by a byte that is set once it
-//! is decided what the hooks do; programs of the compiler pass are told which and call it themselves.
+//! `free` and every form of `operator delete` jump to one of two functions, by a byte that is set when the mode
+//! is decided; programs of the compiler pass get the function's address and call it directly.
 //!
 //! ```text
 //! undecided, profiling      heap::free_hook    looks the owner up
@@ -9,15 +9,14 @@
 //!                             `-- the rest -->  address >> 21  -->  a byte  -->  FREE[byte]
 //! ```
 //!
-//! Nobody asks first whose a block is. jemalloc's fast way finds the page in its own tree and takes the
-//! block only if it lies in a slab of its own; with everything else it turns to a function that the
-//! build leads here ([`INSTANCES`]). So a block of the first tier costs what it costs in plain
-//! jemalloc. That tier is the fast one: what is freed most often is small and lives shortly, and so
-//! has the most accesses for its bytes.
+//! No code checks the owner first. jemalloc's fast path finds the page in its own tree and frees the block only
+//! if it is in a slab of its own; it passes all others to a function that the build redirects here
+//! ([`INSTANCES`]). So a block of the first tier costs what it costs in plain jemalloc. That tier is the fast
+//! one: most freed blocks are small and short-lived, and so have the most accesses for their bytes.
 //!
-//! The bytes are a map of the whole address space, so that nobody asks either whether a block lies in
-//! the pool: outside of it they are 0, where a block may be instance 0's or none of ours
-//! ([`crate::c_library`]). Only the part for the pool can be written; the rest is the kernel's page of zeroes.
+//! The bytes are a map of the whole address space, so that no check is needed either whether a block is in the
+//! pool: outside of it they are 0, where a block may be instance 0's or none of ours ([`crate::c_library`]).
+//! Only the part for the pool is writable; the rest is the kernel's page of zeroes.
 
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
@@ -38,12 +37,12 @@ use crate::instance::INSTANCES;
 pub(crate) type Free = unsafe extern "C" fn(*mut c_void);
 
 unsafe extern "C" {
-    /// Instance 0's way for whatever its fast one does not take.
+    /// Instance 0's function for blocks that its fast path does not handle.
     fn _je0_free_slowly(block: *mut c_void);
 }
 
-/// By the bytes of the map. All bytes lead somewhere, because the byte for an address that no program
-/// has lies beyond the map.
+/// Indexed by the bytes of the map. All byte values have an entry, because the byte for an address that no
+/// program has is beyond the map.
 static FREE: [Free; 256] = {
     let mut free: [Free; 256] = [looked_up; 256];
     free[0] = outside;
@@ -55,9 +54,9 @@ static FREE: [Free; 256] = {
 };
 const _: () = assert!(INSTANCES.len() == 4 && FIRST == 4);
 
-/// Frees a block outside of the pool, or where there is no map: while passing through and profiling.
+/// Frees a block outside the pool, or where there is no map: while passing through and profiling.
 unsafe extern "C" fn outside(block: *mut c_void) {
-    // SAFETY: the caller's promise, and the block is freed by who made it.
+    // SAFETY: the caller's promise, and the block is freed by the allocator that made it.
     unsafe {
         if c_library::has(block) {
             c_library::release(block);
@@ -67,8 +66,8 @@ unsafe extern "C" fn outside(block: *mut c_void) {
     }
 }
 
-/// Frees a block of a chunk that is no instance's. A block that is nobody's is the program's error,
-/// which is for jemalloc to answer.
+/// Frees a block of a chunk that is no instance's. A block without an owner is the program's error, which
+/// jemalloc handles.
 unsafe extern "C" fn looked_up(block: *mut c_void) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -80,7 +79,7 @@ unsafe extern "C" fn looked_up(block: *mut c_void) {
     }
 }
 
-// What instance 0's fast way does not take, under the name that it calls.
+// Called for blocks that instance 0's fast path does not handle, under the name that jemalloc calls.
 #[cfg(target_arch = "x86_64")]
 core::arch::global_asm!(
     // As below; in Rust the places of both tables would be looked up.
@@ -110,7 +109,7 @@ crate::hidden_symbols::hidden! {
     "_je0_je_free_default" => not_taken,
 }
 
-/// Frees what instance 0's fast way does not take.
+/// Frees blocks that instance 0's fast path does not handle.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe extern "C" fn not_taken(block: *mut c_void) {
     let map = HOT.free_map.load(Ordering::Relaxed);
@@ -126,7 +125,7 @@ unsafe extern "C" fn not_taken(block: *mut c_void) {
     }
 }
 
-/// Who frees blocks now.
+/// The function that frees blocks now.
 #[inline]
 pub(crate) fn current() -> Free {
     if HOT.frees_in_first.load(Ordering::Relaxed) {

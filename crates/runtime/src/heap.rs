@@ -1,4 +1,4 @@
-//! The C allocation interface, once the entry shims have noted the caller.
+//! The C allocation interface: the entry shims call it with the caller.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -19,9 +19,9 @@ use crate::unwind::Caller;
 /// The instance that holds nothing but shared and unowned data.
 const PLAIN: &Instance = &INSTANCES[0];
 
-/// What tells an allocation's site: its calling context, or a record that the compiler pass made.
+/// Identifies an allocation's site: its calling context, or a record of the compiler pass.
 pub(crate) trait Origin: Copy {
-    /// The arena that serves an allocation of this many bytes; counts it, where sites are counted.
+    /// The arena that serves an allocation of this many bytes; counts the allocation, where sites are counted.
     fn arena(self, bytes: usize) -> u32;
 }
 
@@ -32,8 +32,8 @@ impl Origin for Caller {
     }
 }
 
-/// The arena that serves an allocation, if it is found without a call: what almost every
-/// allocation pays, so it is part of each hook.
+/// The arena that serves an allocation, if no call is needed: the hot path of almost every allocation, so it is
+/// inlined into each hook.
 #[inline(always)]
 fn quick_arena(caller: Caller, bytes: usize) -> Option<u32> {
     match HOT.state.get() {
@@ -66,7 +66,7 @@ fn slow_arena(caller: Caller, bytes: usize) -> u32 {
     };
     match HOT.state.get() {
         state::GUIDED => thread.cache.value(config, caller),
-        // A handler that came in between must not make arenas.
+        // A signal handler that interrupts here must not make arenas.
         state::PROFILE if reentrancy::level() == 0 => {
             let _visit = reentrancy::enter(0);
             thread.cache.arena(config, caller, bytes)
@@ -76,7 +76,7 @@ fn slow_arena(caller: Caller, bytes: usize) -> u32 {
     .unwrap_or(unplaced(config))
 }
 
-/// The arena of data that has no place of its own.
+/// The arena of data without a placement of its own.
 pub(crate) fn unplaced(config: &Config) -> u32 {
     if HOT.state.get() == state::GUIDED {
         config.default_tier
@@ -85,7 +85,7 @@ pub(crate) fn unplaced(config: &Config) -> u32 {
     }
 }
 
-/// Decides what the hooks do, if the C library is far enough, and asks again.
+/// Decides the mode, if the C library is initialised, and queries it again.
 #[cold]
 fn decide(caller: Caller, bytes: usize) -> u32 {
     if start::decide() {
@@ -99,7 +99,7 @@ fn decide(caller: Caller, bytes: usize) -> u32 {
 #[inline]
 fn allocate_in(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     let block = match instance::straight(arena) {
-        // SAFETY: any size may be asked for.
+        // SAFETY: any size is valid.
         Some(instance) if flags == 0 => unsafe { (instance.malloc)(bytes) },
         // SAFETY: the size is not 0.
         Some(instance) => unsafe { (instance.mallocx)(bytes.max(1), flags) },
@@ -111,7 +111,7 @@ fn allocate_in(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     block
 }
 
-/// As [`allocate_in`], for an arena that is not called straight away.
+/// As [`allocate_in`], for an arena that is not called directly.
 #[inline(never)]
 fn allocate_in_arena(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     let block = reentrancy::allocate(arena, bytes, flags);
@@ -148,7 +148,7 @@ pub(crate) extern "C" fn malloc_hook(bytes: usize, address: usize, stack: usize)
     let Some(instance) = instance::straight(arena) else {
         return allocate_in_arena(arena, bytes, 0);
     };
-    // SAFETY: any size may be asked for.
+    // SAFETY: any size is valid.
     let block = unsafe { (instance.malloc)(bytes) };
     if block.is_null() {
         return allocate_anywhere(bytes, 0);
@@ -181,7 +181,7 @@ pub(crate) fn allocate_zeroed(count: usize, bytes: usize, origin: impl Origin) -
     };
     let arena = origin.arena(total);
     if let Some(instance) = instance::straight(arena) {
-        // SAFETY: any size may be asked for.
+        // SAFETY: any size is valid.
         let block = unsafe { (instance.calloc)(1, total) };
         if !block.is_null() {
             return block;
@@ -196,8 +196,8 @@ pub(crate) fn allocate_zeroed(count: usize, bytes: usize, origin: impl Origin) -
 /// As for the C function.
 pub(crate) unsafe extern "C" fn free_hook(block: *mut c_void) {
     let arena = arena_of(block);
-    // SAFETY: the caller's promise, and the block belongs to the arena. Null is in no pool, and
-    // an instance takes it.
+    // SAFETY: the caller's promise, and the block belongs to the arena. Null is in no pool, and an instance
+    // accepts it.
     unsafe {
         match instance::straight(arena) {
             Some(instance) => (instance.free)(block),
@@ -251,8 +251,8 @@ pub(crate) unsafe fn reallocate(
     moved
 }
 
-/// Resizes a block. It keeps its arena, unless that is the one of data without a place and the
-/// caller's site has a place of its own: a block that grows at a hot site belongs to it.
+/// Resizes a block. It keeps its arena, unless that is the arena of data without a placement and the caller's
+/// site has one: a block that grows at a hot site belongs to that site.
 ///
 /// # Safety
 /// The block is one of ours and, if the answer is not null, is not used any more.
@@ -338,14 +338,14 @@ pub(crate) unsafe fn reallocate_array(
     unsafe { reallocate(block, total, origin) }
 }
 
-/// Allocates at a multiple of a power of two; an alignment that is none is an error of the
-/// caller, answered with null and no `errno`.
+/// Allocates at a multiple of a power of two; another alignment is an error of the caller, answered with null
+/// and no `errno`.
 pub(crate) fn allocate_aligned(alignment: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     if !alignment.is_power_of_two() || alignment > isize::MAX as usize / 2 {
         return null_mut();
     }
     let flags = if alignment <= 16 && bytes >= alignment {
-        // Every block is aligned so.
+        // Every block has this alignment.
         0
     } else {
         instance::align(alignment)

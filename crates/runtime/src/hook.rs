@@ -1,10 +1,9 @@
 //! The exported functions: one list, from which the entry shims are made.
 //!
-//! A shim notes the return address and the caller's stack pointer as two more arguments and jumps
-//! to the Rust function, which so returns straight to the program. In Rust alone neither can be
-//! had. Shims marked `direct` jump to jemalloc itself while the runtime passes everything
-//! through, those that free in guided runs as well. The exported names are checked against
-//! `exports.txt` by a test.
+//! A shim stores the return address and the caller's stack pointer in two more arguments and jumps to the Rust
+//! function, which so returns directly to the program. Rust alone can get neither. Shims marked `direct` jump
+//! to jemalloc itself while the runtime passes everything through; those that free do so in guided runs as
+//! well. A test checks the exported names against `exports.txt`.
 
 use core::ffi::c_void;
 
@@ -21,7 +20,7 @@ use crate::operators;
 use crate::process_hooks;
 use crate::stack;
 
-/// Makes the shim of one function: `name, arguments => body`, or with the direct way.
+/// Makes the shim of one function: `name, arguments => body`, or with the direct path.
 macro_rules! hooks {
     ($(
         $(#[$direct:ident $plain:path])?
@@ -29,7 +28,7 @@ macro_rules! hooks {
     )*) => {
         $( hooks!(@shim $name $count $body $(, $plain)?); )*
     };
-    // The two extra arguments go where the next ones would be.
+    // The two extra arguments use the next argument registers.
     (@shim $name:ident 1 $body:path $(, $plain:path)?) => { hooks!(@make $name $body, "rsi", "rdx", "x1", "x2" $(, $plain)?); };
     (@shim $name:ident 2 $body:path $(, $plain:path)?) => { hooks!(@make $name $body, "rdx", "rcx", "x2", "x3" $(, $plain)?); };
     (@shim $name:ident 3 $body:path $(, $plain:path)?) => { hooks!(@make $name $body, "rcx", "r8", "x3", "x4" $(, $plain)?); };
@@ -107,7 +106,7 @@ by_caller!(
     "rcx"
 );
 
-/// Makes the functions that free a block: a jump to who does.
+/// Makes the functions that free a block: a jump to the function that does.
 macro_rules! freeing_hooks {
     ($($name:ident)*) => { $(
         #[unsafe(naked)]
@@ -142,8 +141,7 @@ macro_rules! freeing_hooks {
     )* };
 }
 
-// free, and operator delete and delete[], whose sizes and alignments are not needed: a wrong one
-// does no harm.
+// free, and operator delete and delete[], whose sizes and alignments are not needed: a wrong one is harmless.
 freeing_hooks! {
     free cfree _ZdlPv _ZdaPv _ZdlPvm _ZdaPvm _ZdlPvSt11align_val_t _ZdaPvSt11align_val_t _ZdlPvmSt11align_val_t _ZdaPvmSt11align_val_t _ZdlPvRKSt9nothrow_t _ZdaPvRKSt9nothrow_t _ZdlPvSt11align_val_tRKSt9nothrow_t _ZdaPvSt11align_val_tRKSt9nothrow_t
 }
@@ -224,7 +222,7 @@ plain_hooks! {
     malloc_stats_print => jemalloc_api::stats_print;
 }
 
-/// `dlclose`: addresses may be used again by another module, so cached contexts are forgotten.
+/// `dlclose`: another module may reuse the addresses, so cached contexts are forgotten.
 ///
 /// # Safety
 /// As for the C function.

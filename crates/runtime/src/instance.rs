@@ -1,8 +1,7 @@
 //! The independent copies of jemalloc: one for each of the first tiers.
 //!
-//! A copy keeps jemalloc's own fast path, which an arena number given with each call does not
-//! (KERNEL measurements: 1.0 against 1.4 to 2.0). The build makes the copies and writes the
-//! declarations, so that they cannot differ.
+//! A copy keeps jemalloc's own fast path, which an arena number in each call would lose (KERNEL measurements:
+//! 1.0 against 1.4 to 2.0). The build makes both the copies and the declarations, so that they cannot differ.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -35,11 +34,11 @@ pub(crate) const fn arena(arena: u32) -> c_int {
 /// Bits of the flags that name an arena or a thread cache.
 pub(crate) const PLACE_FLAGS: c_int = !0xff;
 
-/// How many instances were started.
+/// Number of instances that were started.
 static RUNNING: AtomicU32 = AtomicU32::new(1);
 
-/// Arenas, from number 0 on, that are instances to be called straight away: one, one for each tier
-/// in guided mode, and none while profiling, where each call is a [`crate::visit`].
+/// Arenas, from number 0 on, that are instances with direct calls: one, one for each tier in guided mode, and
+/// none while profiling, where each call is a [`crate::reentrancy`].
 #[inline]
 pub(crate) fn in_use() -> u32 {
     HOT.instances.load(Ordering::Relaxed)
@@ -51,13 +50,13 @@ pub(crate) fn running() -> u32 {
     RUNNING.load(Ordering::Relaxed)
 }
 
-/// The instance that an arena is, where it is to be called straight away.
+/// The instance of an arena, where direct calls are allowed.
 #[inline]
 pub(crate) fn straight(arena: u32) -> Option<&'static Instance> {
     numbered(arena, in_use())
 }
 
-/// The instance that an arena is, called straight away or not.
+/// The instance of an arena, with or without direct calls.
 #[inline]
 pub(crate) fn running_as(arena: u32) -> Option<&'static Instance> {
     numbered(arena, running())
@@ -65,7 +64,7 @@ pub(crate) fn running_as(arena: u32) -> Option<&'static Instance> {
 
 #[inline]
 fn numbered(number: u32, count: u32) -> Option<&'static Instance> {
-    // The remainder spares a second comparison.
+    // The remainder avoids a second comparison.
     (number < count).then(|| &INSTANCES[number as usize % INSTANCES.len()])
 }
 
@@ -74,11 +73,10 @@ pub(crate) fn all_running() -> &'static [Instance] {
     &INSTANCES[..running() as usize]
 }
 
-/// Starts the first `count` instances and lets them serve, called straight away or not.
+/// Starts the first `count` instances and lets them serve, with or without direct calls.
 pub(crate) fn start(count: u32, straight: bool) {
     let count = count.clamp(1, INSTANCES.len() as u32);
-    // First, so that everything the instances ever hand out lies in the pool, where its owner can
-    // be found.
+    // First, so that all memory of the instances is in the pool, where its owner can be found.
     RUNNING.store(count, Ordering::Release);
     HOT.instances
         .store(if straight { count } else { 0 }, Ordering::Release);
@@ -87,11 +85,11 @@ pub(crate) fn start(count: u32, straight: bool) {
     }
 }
 
-/// Starts an instance by asking for its version, which takes no memory of the pool.
+/// Starts an instance by a query of its version, which takes no memory of the pool.
 fn start_one(instance: &Instance) {
     let mut version: *const c_char = core::ptr::null();
     let mut bytes = size_of_val(&version);
-    // SAFETY: the name ends in NUL, and the value is as long as said.
+    // SAFETY: the name ends in NUL, and the value has the stated length.
     unsafe {
         (instance.mallctl)(
             c"version".as_ptr(),
@@ -110,7 +108,7 @@ pub(crate) const TCACHE_MASK: c_int = 0xfff << 8;
 pub(crate) fn control<T: Copy + Default>(name: &core::ffi::CStr) -> Option<T> {
     let mut old = T::default();
     let mut bytes = size_of::<T>();
-    // SAFETY: the name ends in NUL, and the value is as long as said.
+    // SAFETY: the name ends in NUL, and the value has the stated length.
     let error = unsafe {
         _je0_mallctl(
             name.as_ptr(),
@@ -123,9 +121,9 @@ pub(crate) fn control<T: Copy + Default>(name: &core::ffi::CStr) -> Option<T> {
     (error == 0).then_some(old)
 }
 
-/// Gives a value to a `mallctl` name of instance 0. Answers whether it was taken.
+/// Writes a value to a `mallctl` name of instance 0. Returns whether it was accepted.
 pub(crate) fn command<T: Copy>(name: &core::ffi::CStr, value: &T) -> bool {
-    // SAFETY: the name ends in NUL, and the value, which is only read, is as long as said.
+    // SAFETY: the name ends in NUL, and the value, which is only read, has the stated length.
     let error = unsafe {
         _je0_mallctl(
             name.as_ptr(),

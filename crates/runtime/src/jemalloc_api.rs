@@ -1,9 +1,9 @@
-//! jemalloc's own interface.
+//! jemalloc's own interface, for programs that call it.
 //!
-//! A program that is linked with a shared jemalloc (Debian's redis is) would otherwise hand our
-//! blocks to it. Flags that name arenas or thread caches are meant for the plain instance, whose
-//! numbers `mallctl` answers, but for the totals, which are those of all instances: where a plan puts
-//! everything into another tier, the plain one has nothing to tell.
+//! A program that is linked with a shared jemalloc (Debian's redis is) would otherwise pass our blocks to it.
+//! Flags that name arenas or thread caches refer to the plain instance, whose numbers `mallctl` returns, except
+//! the totals, which are those of all instances: where a plan puts all data into another tier, the plain
+//! instance has nothing to report.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr::null_mut;
@@ -85,7 +85,7 @@ pub(crate) unsafe extern "C" fn dallocx_hook(block: *mut c_void, flags: c_int) {
     // SAFETY: the caller's promise.
     unsafe {
         match instance::straight(arena) {
-            // Thread caches of the program are those of the plain instance.
+            // Thread caches of the program belong to the plain instance.
             Some(instance) if arena == 0 => (instance.dallocx)(block, flags),
             Some(instance) => (instance.dallocx)(block, flags & !PLACE_FLAGS),
             None => reentrancy::free_block(arena, block),
@@ -122,7 +122,7 @@ const TOTALS: [&CStr; 6] = [
 fn refresh_others() {
     for instance in instance::all_running().iter().skip(1) {
         let mut epoch = 1_u64;
-        // SAFETY: the name is jemalloc's, and the value as long as said.
+        // SAFETY: the name is jemalloc's, and the value has the stated length.
         unsafe {
             (instance.mallctl)(
                 c"epoch".as_ptr(),
@@ -140,7 +140,7 @@ fn sum_of_others(name: &CStr) -> usize {
     let of = |instance: &instance::Instance| {
         let mut value = 0_usize;
         let mut bytes = size_of::<usize>();
-        // SAFETY: the name is jemalloc's, and the value as long as said.
+        // SAFETY: the name is jemalloc's, and the value has the stated length.
         let error = unsafe {
             (instance.mallctl)(
                 name.as_ptr(),

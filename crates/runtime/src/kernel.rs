@@ -1,7 +1,7 @@
 //! The system calls of jemalloc, in the C library's manner.
 //!
-//! The build bends jemalloc's own `mmap` and kin to these, because the plain names are hooks of
-//! this very library.
+//! The build redirects jemalloc's own `mmap` and its relatives to these, because the plain names are hooks of
+//! this same library.
 
 use isotherm_sys::memory;
 

@@ -1,9 +1,8 @@
 //! `libisotherm.so`, the allocator that is preloaded into programs.
 //!
-//! It serves the whole C and C++ allocation interface on jemalloc, tells allocation sites apart
-//! by calling context, and gives each block the tier that a plan wants. It decides nothing: the
-//! decisions come in a table ([`isotherm_abi::config`]), the observations go out in a file
-//! ([`isotherm_abi::session`]).
+//! It serves the whole C and C++ allocation interface on jemalloc, distinguishes allocation sites by calling
+//! context, and gives each block the tier that a plan wants. It makes no decisions: they come in a table
+//! ([`isotherm_abi::config`]), and the observations go out in a file ([`isotherm_abi::session`]).
 //!
 //! ```text
 //!  program  --malloc-->  hook (entry shims)  -->  heap, operators, mapping_hooks

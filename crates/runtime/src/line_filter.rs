@@ -1,16 +1,16 @@
-//! The cache filter of code that counts its accesses: what a thread touched a moment ago is left out.
+//! The cache filter of code that counts its accesses: it leaves out lines that a thread touched a moment ago.
 //!
-//! A direct-mapped cache of line numbers, one a thread ([`LineFilter`]). The code that the compiler inserted looks its
-//! accesses up by itself, because it has to do so for every one; here the caches are made, and the misses
-//! drawn that are sampled:
+//! A direct-mapped cache of line numbers, one per thread ([`LineFilter`]). The code that the compiler inserted
+//! searches it at every access; this module makes the caches and draws the misses that are sampled:
 //!
 //! ```text
 //! thread 0   | head | line 64 | line 1 | none | ... |       THREADS of these, mapped at the start and
 //! thread 1   | head | none    | ...                         taken page by page as they are touched
 //! ```
 //!
-//! A thread learns its number at its first access and keeps it; more threads than there are tables share, which only makes
-//! their counts those of a shared cache. Nothing here allocates or waits, as signal handlers come here as well.
+//! A thread gets its number at its first access and keeps it; more threads than tables share tables, and their
+//! counts are then those of a shared cache. Nothing here allocates or waits, because signal handlers call it as
+//! well.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
@@ -65,7 +65,7 @@ fn number() -> u64 {
     if known != 0 {
         return known - 1;
     }
-    // A signal handler in between takes a number of its own, which is lost.
+    // A signal handler that interrupts here takes a number of its own, which is lost.
     let number = THREADS_SEEN.fetch_add(1, Ordering::Relaxed);
     word.store(number + 1, Ordering::Relaxed);
     number
@@ -77,13 +77,13 @@ fn begin(filter: &LineFilter, number: u64, lines: u64, period: u64) {
     let (one, other) = (random.below(2 * period), random.below(2 * period - 1));
     let first = one.min(other + u64::from(other >= one));
     filter.mask.store(lines - 1, Ordering::Relaxed);
-    // With every miss counted there is nothing to draw.
+    // With every miss counted, no draw is needed.
     let left = if period == 1 { 0 } else { first };
     filter.left.store(left, Ordering::Relaxed);
     filter.random.store(random.0, Ordering::Relaxed);
 }
 
-/// Draws how many misses are passed over until the next sample. As llvm/sites/accesses.c does it for accesses: gaps
+/// Draws the number of misses to skip until the next sample, as llvm/sites/accesses.c does for accesses: gaps
 /// even from 1 to 2N-1.
 pub(crate) fn draw(filter: &LineFilter, period: u64) {
     let mut random = Random(filter.random.load(Ordering::Relaxed));
@@ -130,7 +130,7 @@ mod tests {
         filter
     }
 
-    /// What the inserted code does with a miss: true where it is sampled.
+    /// The inserted code's action on a miss: true where it is sampled.
     fn is_due(filter: &LineFilter, period: u64) -> bool {
         let left = filter.left.load(Ordering::Relaxed);
         match left {

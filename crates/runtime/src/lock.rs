@@ -1,10 +1,10 @@
-//! A small mutual exclusion that knows its owner.
+//! A small mutual exclusion lock that knows its owner, for every table of the runtime.
 //!
-//! A signal handler may call `malloc` while this thread holds one of our locks. Waiting would be
-//! a deadlock with itself, so [`Lock::lock`] answers `None` to the owner, and the caller takes
-//! the way that needs no lock. The owner is the lock's only word: with a second one beside it a
-//! handler that comes between the two would wait for its own thread. The C library's mutexes cannot
-//! be used: they are not ours to reset in a forked child.
+//! A signal handler may call `malloc` while this thread holds one of our locks. A wait would deadlock the
+//! thread with itself, so [`Lock::lock`] returns `None` to the owner, and the caller uses a path without the
+//! lock. The owner is the lock's only word: with a second word beside it, a handler that interrupts between the
+//! two would wait for its own thread. The C library's mutexes cannot be used: a forked child may not reset
+//! them.
 
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ use rustix::thread::futex;
 use crate::tls;
 
 const FREE: usize = 0;
-/// Set beside the owner where others may sleep; thread pointers are even.
+/// Set beside the owner where other threads may sleep; thread pointers are even.
 const AWAITED: usize = 1;
 
 /// Tries before the thread sleeps.
@@ -23,7 +23,7 @@ const SPINS: u32 = 100;
 pub(crate) struct Lock {
     /// [`FREE`], or the thread pointer of the owner with or without [`AWAITED`].
     state: AtomicUsize,
-    /// How often the owner has taken it again; nobody else looks at it.
+    /// How often the owner has taken it again; no other thread reads it.
     again: AtomicU32,
 }
 
@@ -58,8 +58,8 @@ impl Lock {
         Some(Guard(self))
     }
 
-    /// Takes the lock without a guard, for [`crate::fork`]. A thread that holds it already (a
-    /// fork from a signal handler) holds it once more.
+    /// Takes the lock without a guard, for [`crate::fork`]. A thread that holds it already (a fork from a
+    /// signal handler) holds it once more.
     pub(crate) fn acquire(&self) {
         let me = tls::thread_pointer();
         if self.is_held_by(me) {
@@ -79,8 +79,8 @@ impl Lock {
         }
         loop {
             let seen = self.state.load(Ordering::Relaxed);
-            // A thread that has slept takes the lock as awaited: others may sleep still, and a plain
-            // hold would let its release forget them.
+            // A thread that has slept takes the lock as awaited: others may sleep still, and a plain hold would
+            // make its release forget them.
             let next = if seen == FREE { me } else { seen } | AWAITED;
             if !self.change(seen, next) {
                 continue;
@@ -88,7 +88,7 @@ impl Lock {
             if seen == FREE {
                 return;
             }
-            // An interrupted or refused wait only means another look.
+            // After an interrupted or refused wait, the loop tries again.
             let _ = futex::wait(self.low_half(), futex::Flags::PRIVATE, next as u32, None);
         }
     }
@@ -108,7 +108,7 @@ impl Lock {
         changed.is_ok()
     }
 
-    /// Releases the lock, or takes back one [`Lock::acquire`] more than the first.
+    /// Releases the lock, or undoes one [`Lock::acquire`] more than the first.
     pub(crate) fn release(&self) {
         let again = self.again.load(Ordering::Relaxed);
         if again > 0 {
@@ -118,7 +118,7 @@ impl Lock {
         }
     }
 
-    /// What sleepers wait for a change of.
+    /// The word of the futex wait.
     fn low_half(&self) -> &AtomicU32 {
         let word = core::ptr::from_ref(&self.state).cast::<AtomicU32>();
         // SAFETY: the first four bytes of the word, which lives as long and is aligned for both. Only
@@ -142,7 +142,7 @@ mod tests {
         assert!(lock.lock().is_some());
     }
 
-    /// What the signal handler below has found.
+    /// The result of the signal handler below.
     static HANDLER_WAS_OWNER: AtomicU64 = AtomicU64::new(0);
     static HANDLER_TOOK: AtomicU64 = AtomicU64::new(0);
     static INTERRUPTED: Lock = Lock::new();
@@ -159,7 +159,7 @@ mod tests {
     fn a_signal_handler_never_waits_for_the_thread_that_it_interrupts() {
         // SAFETY: the handler only takes our lock and counts.
         unsafe { libc::signal(libc::SIGUSR2, on_signal as *const () as libc::sighandler_t) };
-        // SAFETY: asks for the caller's own number.
+        // SAFETY: queries the caller's own number.
         let target = unsafe { libc::pthread_self() };
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -203,7 +203,7 @@ mod tests {
                     for turn in 0..5_000 {
                         let _guard = LOCK.lock().expect("no thread takes it twice");
                         let seen = SUM.load(Ordering::Relaxed);
-                        // Holding the lock over a switch puts several others to sleep.
+                        // A hold over a context switch puts several others to sleep.
                         if turn % 8 == 0 {
                             std::thread::yield_now();
                         }

@@ -1,4 +1,4 @@
-//! Large mappings of the program inside the pool: who they are and which chunks they hold.
+//! Large mappings of the program inside the pool: their identity and their chunks.
 //!
 //! Each mapping begins at a chunk of its own, so a chunk is shared only by the pieces that a
 //! partial `munmap` leaves of one mapping:
@@ -24,7 +24,7 @@ use crate::tables::{self, Tables, part};
 
 static LOCK: Lock = Lock::new();
 
-/// What a mapping is.
+/// One mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mapping {
     /// First address.
@@ -123,7 +123,7 @@ impl Mappings {
             .map(|slot| (slot, self.get(slot)))
     }
 
-    /// Adds a record; a full table only costs the observer the sight of it.
+    /// Adds a record; if the table is full, the observer does not see the mapping.
     pub(crate) fn add(&self, mapping: Mapping) {
         let unused = (0..self.count()).find(|&slot| self.get(slot).bytes == 0);
         let slot = unused.unwrap_or_else(|| self.count());
@@ -139,9 +139,9 @@ impl Mappings {
         self.set(slot, mapping);
     }
 
-    /// Takes a range out of all records.
+    /// Removes a range from all records.
     fn cut(&self, range: &Range<usize>) {
-        // A mapping that is cut in two adds a record, which needs no cutting.
+        // A mapping that is cut in two adds a record, which needs no cut.
         for slot in 0..self.count() {
             let old = self.get(slot);
             if old.bytes == 0 || old.address >= range.end || range.start >= old.end() {
@@ -165,10 +165,10 @@ impl Mappings {
         }
     }
 
-    /// Gives a range of the pool back; `emptied` closes it while nobody else can have it.
+    /// Gives a range of the pool back; `emptied` closes it while no other thread can get it.
     ///
     /// # Errors
-    /// What `emptied` answers; the chunks then stay taken.
+    /// The error of `emptied`; the chunks then stay taken.
     pub(crate) fn release(
         &self,
         range: &Range<usize>,
@@ -185,7 +185,7 @@ impl Mappings {
         Ok(())
     }
 
-    /// Calls `visit` with each chunk of a range that is a mapping's and that no record touches.
+    /// Calls `visit` with each chunk of a range that is a mapping's and has no record.
     fn for_each_unused(&self, range: &Range<usize>, mut visit: impl FnMut(Range<usize>)) {
         for chunk in range.clone().step_by(CHUNK) {
             if pool::owner(chunk) == CHUNK_MAPPING

@@ -1,5 +1,5 @@
-//! `mmap` and its kin: large private anonymous mappings of the program are served from the pool,
-//! everything else goes to the kernel as it came.
+//! `mmap` and its relatives: large private anonymous mappings of the program are served from the pool, all
+//! other calls go to the kernel unchanged.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +45,7 @@ pub(crate) unsafe extern "C" fn mmap_hook(
             return address;
         }
     } else if flags & libc::MAP_FIXED != 0 {
-        // The range is replaced: whatever was trapped there is no longer ours to move.
+        // The range is replaced: its trapped pages are no longer ours to move.
         settle_overlap(hint, bytes);
     }
     let map = || {
@@ -66,7 +66,7 @@ fn serve(bytes: usize, flags: i32) -> Option<usize> {
     let (site, tier) = site_and_tier(config, bytes);
     let mappings = mapping::lock()?;
     let address = pool::take(rounded / CHUNK, CHUNK, CHUNK_MAPPING)?;
-    // SAFETY: the chunks were taken just now and nobody else knows them.
+    // SAFETY: the chunks were taken just now and no other code knows them.
     if unsafe { memory::protect(address, bytes, READ_WRITE) }.is_err() {
         pool::release(address, rounded);
         return None;
@@ -87,11 +87,12 @@ fn serve(bytes: usize, flags: i32) -> Option<usize> {
     Some(address)
 }
 
-/// The configuration, if a mapping of this size is to be served.
+/// The configuration, if it says to serve a mapping of this size.
 fn large_enough(bytes: usize, flags: i32) -> Option<&'static Config> {
     let working = matches!(HOT.state.get(), state::GUIDED | state::PROFILE);
     let config = config::current().filter(|_| working)?;
-    // The pool is not counted as memory; what the kernel would refuse as too much, it shall.
+    // The pool does not count as memory; a mapping that the kernel would refuse as too large goes to the
+    // kernel.
     let believable = flags & libc::MAP_NORESERVE != 0 || bytes as u64 <= memory_bytes();
     (bytes >= config.mapping_bytes && believable).then_some(config)
 }
@@ -128,7 +129,7 @@ fn site_and_tier(config: &Config, bytes: usize) -> (u32, u32) {
     (site, tier)
 }
 
-/// Brings contents back in place where a range overlaps the pool.
+/// Brings contents home where a range overlaps the pool.
 fn settle_overlap(address: usize, bytes: usize) {
     let inside = pool::overlap(address, bytes);
     if !inside.is_empty() {
@@ -143,8 +144,7 @@ fn served(address: usize, bytes: usize) -> Option<Range<usize>> {
         .then_some(inside)
 }
 
-/// Whether an address lies in a chunk of the pool that nobody has: for the program there is no
-/// mapping.
+/// Whether an address is in a free chunk of the pool: for the program there is no mapping.
 fn is_free(address: usize) -> bool {
     pool::range().contains(&address) && pool::owner(address) == CHUNK_FREE
 }
@@ -165,7 +165,7 @@ pub(crate) unsafe extern "C" fn munmap_hook(address: usize, bytes: usize) -> i32
     }
 }
 
-/// Unmaps what lies outside the pool, and gives back what lies inside.
+/// Unmaps the part outside the pool, and gives back the part inside.
 ///
 /// # Safety
 /// The caller owns the range.
@@ -186,7 +186,7 @@ unsafe fn unmap_around(address: usize, bytes: usize, inside: &Range<usize>) -> m
             }
             mappings.release(inside, close)
         }
-        // A signal handler in the middle of the bookkeeping: the chunks stay taken.
+        // In a signal handler that interrupted the bookkeeping, the chunks stay taken.
         None => close(),
     }
 }
@@ -254,7 +254,7 @@ unsafe fn remap_served(
     }
 }
 
-/// Moves (part of) a mapping out of our hands, to where the program wants it.
+/// Moves (part of) a mapping out of the pool, to the place that the program requests.
 ///
 /// # Safety
 /// As for `mremap`.
@@ -270,13 +270,13 @@ unsafe fn remap_out(
     if flags & libc::MREMAP_DONTUNMAP == 0
         && let Some(mappings) = mapping::lock()
     {
-        // If somebody was faster to map the hole, its chunks stay taken for ever.
+        // If another thread mapped the hole first, its chunks stay taken for ever.
         let _ = mappings.release(old, || close_hole(old));
     }
     Ok(moved)
 }
 
-/// Makes the hole that a moved mapping left a reservation again, unless somebody mapped it first.
+/// Reserves the hole that a moved mapping left again, unless another thread mapped it first.
 fn close_hole(hole: &Range<usize>) -> memory::Result<()> {
     let flags = WANTED_FLAGS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     // SAFETY: the kernel replaces nothing.
@@ -284,7 +284,7 @@ fn close_hole(hole: &Range<usize>) -> memory::Result<()> {
     if address == hole.start {
         return Ok(());
     }
-    // Kernels before 4.17 take the flag for a hint.
+    // Kernels before 4.17 treat the flag as a hint.
     // SAFETY: the mapping was made just now.
     unsafe { memory::unmap(address, hole.len())? };
     Err(Errno(libc::EEXIST))
@@ -303,7 +303,7 @@ unsafe fn grow_in_place(old: &Range<usize>, new_bytes: usize) -> Option<usize> {
     let chunk_end = old.end.next_multiple_of(CHUNK);
     let new_end = old.start.checked_add(new_bytes)?;
     let new_chunk_end = new_end.checked_next_multiple_of(CHUNK)?;
-    // Another piece of the same mapping may lie in the rest of the last chunk.
+    // Another piece of the same mapping may be in the rest of the last chunk.
     if mappings.at(old.end).is_some()
         || (chunk_end > old.end && piece_behind(&mappings, old.end, chunk_end))
     {
@@ -358,7 +358,7 @@ unsafe fn grow_elsewhere(old: &Range<usize>, new_bytes: usize) -> memory::Result
         pool::release(new, rounded);
         return Err(error);
     }
-    // If somebody was faster to map the hole, its chunks stay taken for ever.
+    // If another thread mapped the hole first, its chunks stay taken for ever.
     let _ = mappings.release(old, || close_hole(old));
     placement::place(new, rounded, mapping.tier);
     mappings.add(Mapping {
@@ -394,7 +394,7 @@ pub(crate) unsafe extern "C" fn madvise_hook(address: usize, bytes: usize, advic
     let inside = pool::overlap(address, rounded);
     if placement::trapped() && !inside.is_empty() && address.is_multiple_of(PAGE) {
         match advice {
-            // Contents may lie elsewhere, where the kernel's own way would not find them.
+            // Contents may be in the shadow, where the kernel would not find them.
             libc::MADV_DONTNEED | libc::MADV_FREE if inside.len() == rounded => {
                 return answer(placement::discard(address, rounded));
             }

@@ -1,7 +1,7 @@
-//! The one sentence that the runtime may say: why it turned itself off.
+//! The one sentence that the runtime may print: why it turned itself off.
 //!
-//! A program's output must not change, so nothing else is ever printed, unless
-//! [`isotherm_abi::env::VERBOSE`] asks for it.
+//! A program's output must not change, so nothing else is ever printed, unless [`isotherm_abi::env::VERBOSE`]
+//! is set.
 
 use core::fmt::{self, Write};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use std::os::fd::BorrowedFd;
 
 use isotherm_abi::session::OffReason;
 
-/// Longest sentence; what is longer is cut.
+/// Longest sentence in bytes; the rest is cut.
 const SENTENCE_BYTES: usize = 512;
 
 /// A sentence on the stack, because nothing here may allocate.
@@ -34,16 +34,16 @@ pub(crate) fn line(arguments: fmt::Arguments<'_>) {
         bytes: [0; SENTENCE_BYTES],
         used: 0,
     };
-    // Writing into the buffer cannot fail; what does not fit is cut.
+    // A write into the buffer cannot fail; text that does not fit is cut.
     let _ = sentence.write_fmt(arguments);
     let _ = sentence.write_str("\n");
-    // SAFETY: descriptor 2 is only borrowed for this call; if the program closed it, the kernel
-    // answers EBADF and nothing is said.
+    // SAFETY: descriptor 2 is only borrowed for this call; if the program closed it, the kernel answers EBADF
+    // and nothing is printed.
     let standard_error = unsafe { BorrowedFd::borrow_raw(2) };
     let _ = rustix::io::write(standard_error, &sentence.bytes[..sentence.used]);
 }
 
-/// What a reason means and what to do about it.
+/// The meaning of a reason and its remedy.
 fn explanation(reason: OffReason) -> (&'static str, &'static str) {
     match reason {
         OffReason::None => ("no reason", "Nothing needs doing"),

@@ -1,8 +1,8 @@
-//! Loaded modules: from a return address to (build-id, ELF virtual address).
+//! Loaded modules: they map a return address to (build-id, ELF virtual address), which names a site.
 //!
-//! The loader holds its own lock while it walks its list (`dl_iterate_phdr`), and it allocates
-//! under others of its locks, so none of ours is held around the walk; the lock here is taken
-//! within it, is a leaf, and guards only the appending of records.
+//! The loader holds its own lock while it walks its list (`dl_iterate_phdr`), and it allocates under others of
+//! its locks, so the walk holds none of ours; the lock here is taken inside the walk, is a leaf of the lock
+//! order, and guards only the appending of records.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -16,7 +16,7 @@ use crate::tables::{self, Tables, part};
 /// Most modules, as in the session's layout; a reloaded module takes a new record.
 const MODULES_MAX: usize = 1 << 14;
 
-/// State of the loader's list as of the last walk: loads plus unloads so far, which only grows.
+/// State of the loader's list as of the last walk: the number of loads plus unloads, which only grows.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// Latest generation in which each module was seen.
 static SEEN: [AtomicU64; MODULES_MAX] = [const { AtomicU64::new(0) }; MODULES_MAX];
@@ -82,7 +82,7 @@ fn find(address: usize) -> u32 {
     found
 }
 
-/// The name of a module, and the bias that its addresses have.
+/// The name of a module, and the bias of its addresses.
 pub(crate) fn name(index: u32) -> Option<(&'static [u8], u64)> {
     let private = tables::private()?;
     if index >= private.header().module_count.load(Ordering::Acquire) {
@@ -94,14 +94,14 @@ pub(crate) fn name(index: u32) -> Option<(&'static [u8], u64)> {
     Some((&record.build_id[..bytes], record.bias))
 }
 
-/// What one walk of the loader's list carries along.
+/// The state of one walk of the loader's list.
 struct Walk {
-    /// Generation of the list; 0 before the first module. The loader's lock keeps it still.
+    /// Generation of the list; 0 before the first module. The loader's lock keeps it constant.
     generation: u64,
 }
 
-/// Walks the loader's list if it changed since the last walk. Modules that are gone are not found
-/// any more; one that came back at another place, or another one at the same place, is new.
+/// Walks the loader's list if it changed since the last walk. Unloaded modules are not found any more; a module
+/// at a new address, or another one at the same address, is new.
 pub(crate) fn refresh() {
     let mut walk = Walk { generation: 0 };
     // SAFETY: the callback gets the walk it expects and keeps no pointer.
@@ -148,7 +148,7 @@ unsafe fn note(info: &libc::dl_phdr_info, generation: u64) {
         return;
     };
     let bias = info.dlpi_addr as usize;
-    // SAFETY: the loader says how many headers there are.
+    // SAFETY: the loader states how many headers there are.
     let headers =
         unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
     let loads = || {
@@ -167,7 +167,7 @@ unsafe fn note(info: &libc::dl_phdr_info, generation: u64) {
     // SAFETY: the note segments of a loaded module are mapped.
     let mut record = unsafe { describe(info, headers) };
     record.end = end as u64;
-    // A module without an address range of its own could never be found.
+    // A search could never find a module without an address range.
     if start == 0 || start >= end {
         return;
     }
@@ -258,7 +258,7 @@ fn write_path(private: &Tables, record: &mut ModuleRecord, path: &[u8]) {
     record.path_bytes = path.len() as u32;
     let after = used + path.len() as u32;
     let store = |tables: &Tables| {
-        // SAFETY: the bytes lie within the text area and belong to nobody yet.
+        // SAFETY: the bytes are in the text area and belong to no record yet.
         unsafe {
             let place = tables.text().add(used as usize);
             core::ptr::copy_nonoverlapping(path.as_ptr(), place, path.len());
@@ -272,7 +272,7 @@ fn write_path(private: &Tables, record: &mut ModuleRecord, path: &[u8]) {
     }
 }
 
-/// The module's file; the loader gives the program itself no name.
+/// The module's file; the loader has no name for the program itself.
 ///
 /// # Safety
 /// The description is the loader's, within its callback.

@@ -1,8 +1,8 @@
-//! C++ `operator new` and `operator delete`.
+//! C++ `operator new` and `operator delete`, on the heap's functions.
 //!
-//! A throwing form that finds no memory calls the program's new-handler and tries again, or
-//! throws `std::bad_alloc`. Both live in the C++ library, which a C program does not load, so
-//! they are looked up when they are needed.
+//! A throwing form that finds no memory calls the program's new-handler and tries again, or throws
+//! `std::bad_alloc`. Both are in the C++ library, which a C program does not load, so they are looked up at
+//! their first use.
 
 use core::ffi::{CStr, c_void};
 
@@ -47,11 +47,11 @@ fn throw() -> ! {
         // SAFETY: the C++ library gives the symbol this type; it does not return.
         unsafe { core::mem::transmute::<*mut c_void, unsafe extern "C-unwind" fn()>(throw)() };
     }
-    // SAFETY: a program that calls operator new without a C++ library cannot be told.
+    // SAFETY: a program that calls operator new without a C++ library cannot receive the error.
     unsafe { libc::abort() }
 }
 
-/// Asks the new-handler for more memory until there is some.
+/// Calls the new-handler for more memory until there is some.
 #[cold]
 fn insist(alignment: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     while call_new_handler() {
@@ -97,8 +97,8 @@ pub(crate) extern "C-unwind" fn new_aligned(
     throwing(alignment.max(1), bytes, Caller { address, stack })
 }
 
-/// `operator new(size_t, nothrow_t const&)` and the array form. The handler is called, too; one
-/// that throws ends the program, as with any function that must not throw.
+/// `operator new(size_t, nothrow_t const&)` and the array form. It calls the handler, too; a handler that
+/// throws ends the program, as in any function that must not throw.
 pub(crate) extern "C" fn new_nothrow(
     bytes: usize,
     _: usize,
@@ -119,7 +119,7 @@ pub(crate) extern "C" fn new_aligned_nothrow(
     nothrow(alignment.max(1), bytes, Caller { address, stack })
 }
 
-/// A form that answers null, for a site.
+/// A form that returns null, for a site.
 pub(crate) fn nothrow(alignment: usize, bytes: usize, origin: impl Origin) -> *mut c_void {
     loop {
         let block = attempt(alignment, bytes, origin);

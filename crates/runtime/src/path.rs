@@ -1,4 +1,4 @@
-//! A path without an allocation.
+//! A path or name on the stack, built without an allocation.
 
 use core::ffi::CStr;
 use core::fmt::{self, Write};
@@ -6,7 +6,7 @@ use core::fmt::{self, Write};
 /// Longest path, its final NUL included.
 pub(crate) const PATH_BYTES: usize = 4096;
 
-/// Text of at most `N - 1` bytes that the kernel takes for a path or a name.
+/// Text of at most `N - 1` bytes, for calls that expect a path or a name.
 #[derive(Clone, Copy)]
 pub(crate) struct Path<const N: usize = PATH_BYTES> {
     bytes: [u8; N],
@@ -39,7 +39,7 @@ impl<const N: usize> Path<N> {
         Some(())
     }
 
-    /// As the kernel takes it; `None` where a NUL is in it.
+    /// The form for the kernel; `None` where the text contains a NUL.
     pub(crate) fn as_c_str(&self) -> Option<&CStr> {
         CStr::from_bytes_with_nul(&self.bytes[..=self.used]).ok()
     }

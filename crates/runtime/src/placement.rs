@@ -1,4 +1,4 @@
-//! Gives a fresh range of the pool its tier.
+//! Places a fresh range of the pool in its tier, on real nodes or under the trap.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,8 +15,8 @@ use crate::session;
 
 /// Set once the trap runs: ranges of the pool may be protected or lie in a shadow area.
 pub(crate) static TRAPPED: AtomicBool = AtomicBool::new(false);
-/// Set once pages of the pool may be away for a while, because the trap or a mover
-/// ([`crate::staged`]) runs: who makes a process must not meet them.
+/// Set once pages of the pool may be away for a while, because the trap or a mover ([`crate::staged`]) runs: a
+/// new process must not copy that state.
 pub(crate) static AWAY: AtomicBool = AtomicBool::new(false);
 /// Set once the kernel refused a tier's nodes; placement is not tried again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
@@ -50,7 +50,7 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
         return;
     };
     if trapped() {
-        // Whatever the tier is made of: only labelled chunks are sampled.
+        // For every kind of tier: only labelled chunks are sampled.
         emulation::label(address, bytes, tier);
     }
     let Some(record) = config.tiers.get(tier as usize) else {
@@ -102,7 +102,7 @@ pub(crate) fn discard(address: usize, bytes: usize) -> memory::Result<()> {
     })
 }
 
-/// Brings all contents of a range of the pool back in place and stops trapping it.
+/// Brings all contents of a range of the pool home and stops trapping it.
 pub(crate) fn settle(address: usize, bytes: usize) {
     if trapped() {
         emulation::settle(address, bytes);

@@ -1,7 +1,7 @@
 //! The plan's tables: the tier of a site's name and of a direct caller's, without a lock.
 //!
 //! A table is checked when it is made, and made of memory that never changes: every search in it ends, and
-//! every tier that it answers is one of the configuration's, so that it can be an index.
+//! every tier that it returns is one of the configuration's, so that it can be an index.
 
 use isotherm_abi::config::{PlanEntry, TELL_APART};
 
@@ -45,15 +45,15 @@ impl PlanTable {
 pub(crate) struct Callers(PlanTable);
 
 impl Callers {
-    /// As [`PlanTable::of_sites`]; an entry may also say that its contexts must be told apart.
+    /// As [`PlanTable::of_sites`]; an entry may also state that its contexts must be distinguished.
     pub(crate) fn checked(slots: &'static [PlanEntry], tiers: usize) -> Option<Self> {
         let is_tier = |tier| tier == TELL_APART || (tier as usize) < tiers;
         PlanTable::checked(slots, is_tier).map(Self)
     }
 
-    /// Tier of whatever the direct caller with this name allocates, if its contexts need not be told
-    /// apart. A caller that a plan with callers does not know has no site
-    /// in it that goes elsewhere than to the default tier.
+    /// Tier of everything that the direct caller with this name allocates, if its contexts need not be
+    /// distinguished. A caller that a plan with callers does not know has no site in it outside the default
+    /// tier.
     pub(crate) fn tier_of(&self, hash: u64, default: u32) -> Option<u32> {
         if self.0.0.is_empty() {
             return None;

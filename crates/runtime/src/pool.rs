@@ -6,15 +6,15 @@
 //!   2 MiB     owner 2   owner 4   CHUNK_MAPPING       0
 //! ```
 //!
-//! A long run keeps its distance from what lies below it. Instances grow by powers of two, so equal
-//! arrays of two sites would otherwise lie a power of two apart, where their lines and pages meet in
-//! the same sets of the processor's caches: a stencil over two such grids took 1.12 times as long as
-//! it does with a sixteenth more between them. Short runs fill the gaps.
+//! A long run keeps its distance from the run below it. Instances grow by powers of two, so equal arrays of two
+//! sites would otherwise be a power of two apart, where their lines and pages meet in the same sets of the
+//! processor's caches: a stencil over two such grids took 1.12 times as long as with a sixteenth more between
+//! them. Short runs fill the gaps.
 //!
-//! The first chunks are for signal handlers that come while their own thread has the pool's lock.
+//! The first chunks are for signal handlers that interrupt their own thread while it has the pool's lock.
 //!
-//! The owner of an address is found by a subtraction, a comparison, a shift and a load. The table
-//! of owners is private memory: a child made by fork or by a plain `clone` has its own.
+//! A subtraction, a comparison, a shift and a load find the owner of an address. The table of owners is private
+//! memory: a child of fork or of a plain `clone` has its own.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -34,13 +34,13 @@ use crate::tables::{self, Tables, part};
 /// Bytes of a chunk, as the type of addresses.
 pub(crate) const CHUNK: usize = CHUNK_BYTES as usize;
 
-/// A run is kept apart from what lies below it by one chunk for so many of its own.
+/// A run is kept apart from the run below it by one chunk for each of this many of its own.
 const GAP: usize = 16;
 
-/// The most chunks that are kept for handlers: one is enough for thousands of small blocks.
+/// Most chunks that are kept for handlers: one is enough for thousands of small blocks.
 const FOR_HANDLERS: usize = 64;
 
-/// No chunk from those for handlers on and below this one is free.
+/// No chunk from those for handlers up to this one is free.
 static LOWEST_FREE: AtomicUsize = AtomicUsize::new(0);
 static LOCK: Lock = Lock::new();
 
@@ -50,13 +50,13 @@ pub(crate) fn range() -> Range<usize> {
     base..base + HOT.bytes.load(Ordering::Relaxed)
 }
 
-/// Who owns the chunk of this address: [`CHUNK_FREE`] for an address outside the pool.
+/// The owner of this address's chunk: [`CHUNK_FREE`] for an address outside the pool.
 #[inline]
 pub(crate) fn owner(address: usize) -> u32 {
     owner_or(address, CHUNK_FREE)
 }
 
-/// Who owns the chunk of this address, or `outside` for an address outside the pool.
+/// The owner of this address's chunk, or `outside` for an address outside the pool.
 #[inline]
 pub(crate) fn owner_or(address: usize, outside: u32) -> u32 {
     let offset = address.wrapping_sub(HOT.base.load(Ordering::Relaxed));
@@ -73,7 +73,7 @@ pub(crate) fn owner_or(address: usize, outside: u32) -> u32 {
     .load(Ordering::Relaxed)
 }
 
-/// The part of a range that lies in the pool; empty where none does.
+/// The part of a range that is in the pool; empty where none is.
 pub(crate) fn overlap(address: usize, bytes: usize) -> Range<usize> {
     let pool = range();
     let start = address.max(pool.start);
@@ -103,8 +103,8 @@ pub(crate) fn for_each_run(owner: u32, mut visit: impl FnMut(Range<usize>)) {
 
 /// Reserves the address space: `wanted` bytes, or half of it, and so on.
 ///
-/// Where the address space is limited the program needs some of it itself, so the pool takes half
-/// of the limit at most. Returns the range.
+/// Where the address space is limited, the program needs some of it itself, so the pool takes half of the limit
+/// at most. Returns the range.
 pub(crate) fn reserve(wanted: u64) -> Option<(usize, usize)> {
     let limit = rustix::process::getrlimit(Resource::As).current;
     let mut bytes = wanted.min(limit.map_or(u64::MAX, |limit| limit / 2));
@@ -140,12 +140,12 @@ pub(crate) fn open(base: usize, bytes: usize) {
     HOT.bytes.store(bytes, Ordering::Release);
 }
 
-/// How many of the pool's first chunks are for handlers.
+/// Number of the pool's first chunks that are for handlers.
 fn for_handlers(total: usize) -> usize {
     FOR_HANDLERS.min(total / 16)
 }
 
-/// Undoes [`open`], before anything was taken.
+/// Undoes [`open`], before any chunk was taken.
 pub(crate) fn close() {
     HOT.bytes.store(0, Ordering::Release);
 }
@@ -178,8 +178,7 @@ pub(crate) fn take(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
     Some(base + first * CHUNK)
 }
 
-/// Takes chunks while this thread holds the lock, so that only handlers of the same thread can come
-/// in between.
+/// Takes chunks while this thread holds the lock, so that only handlers of the same thread can interrupt.
 fn take_in_handler(chunks: usize, alignment: usize, owner: u32) -> Option<usize> {
     let private = tables::private()?;
     let base = HOT.base.load(Ordering::Relaxed);
@@ -213,13 +212,13 @@ fn take_in_handler(chunks: usize, alignment: usize, owner: u32) -> Option<usize>
     }
 }
 
-/// Free chunks that are looked for.
+/// A search for free chunks.
 #[derive(Clone, Copy)]
 struct Run {
     chunks: usize,
-    /// Of the first address.
+    /// Alignment of the first address.
     alignment: usize,
-    /// Chunks between this run and whatever lies below it.
+    /// Chunks between this run and the run below it.
     gap: usize,
 }
 
@@ -266,7 +265,7 @@ pub(crate) fn extend(end: usize, chunks: usize, owner: u32) -> Option<()> {
     Some(())
 }
 
-/// Gives closed chunks back: the range is a reservation again and holds nothing.
+/// Releases closed chunks: the range is a reservation again and holds nothing.
 pub(crate) fn release(address: usize, bytes: usize) {
     let Some(private) = tables::private() else {
         return;
@@ -293,7 +292,7 @@ fn own(private: &Tables, first: usize, chunks: usize, owner: u32) {
     );
 }
 
-/// Tells the observer who owns some chunks now.
+/// Publishes the new owner of some chunks to the observer.
 fn publish(first: usize, chunks: usize, owner: u32) {
     session::ensure();
     let Some(private) = tables::private() else {

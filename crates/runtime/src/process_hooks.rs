@@ -1,12 +1,11 @@
-//! Ways to make a process that go past the C library's fork handlers: `syscall` with a `fork` or
-//! `clone`, `clone` without shared memory, and `_Fork`; and `unshare` and `setns`, which the kernel
-//! refuses a process of several threads.
+//! Hooks for the ways to make a process that bypass the C library's fork handlers: `syscall` with a `fork` or
+//! `clone`, `clone` without shared memory, and `_Fork`; and for `unshare` and `setns`, which the kernel refuses
+//! a process of several threads.
 //!
-//! The kernel gives such a child a copy of the memory, in which pages that the trap or a mover has
-//! taken away would read as zeroes, with nobody to serve them. So every page is brought home before,
-//! and the child starts a service of its own where the trap runs, as over a `fork`. The locks are not taken: the child of a
-//! program of several threads may not allocate here without Isotherm either, and a signal handler
-//! may come this way.
+//! The kernel gives such a child a copy of the memory, in which pages that the trap or a mover has taken away
+//! would read as zeroes, with no service. So every page is brought home before, and the child starts its own
+//! service where the trap runs, as over a `fork`. The locks are not taken: the child of a program of several
+//! threads may not allocate here without Isotherm either, and a signal handler may make such a call.
 
 use core::ffi::{c_int, c_long, c_void};
 
@@ -24,9 +23,8 @@ use crate::staged;
 /// The first fields of `clone3`'s argument.
 const CLONE3_BYTES: usize = 64;
 
-/// `syscall`, as the C library has it, but for the calls that make a process while pages may be away.
-/// Those that share the memory go straight on, because their child may return first on this very
-/// stack.
+/// `syscall`, as in the C library, except for the calls that make a process while pages may be away. Calls that
+/// share the memory go straight on, because their child may return first on this same stack.
 #[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 #[cfg_attr(not(test), unsafe(no_mangle))]
@@ -109,8 +107,8 @@ unsafe extern "C" fn syscall() {
     );
 }
 
-/// What the C library's `syscall` answers where the kernel refused: `answer` is the kernel's, an
-/// error number below 0.
+/// The result of the C library's `syscall` where the kernel refused: `answer` is the kernel's, an error number
+/// below 0.
 extern "C" fn fail(answer: isize) -> usize {
     answer_number(Err(Errno(-answer as c_int)))
 }
@@ -130,7 +128,7 @@ unsafe extern "C" fn make_process(
     let arguments = [first, second, third, fourth, fifth, 0];
     // SAFETY: the caller's promise.
     let make = || unsafe { call(number, arguments) };
-    // SAFETY: the program passes an argument of the size that it says.
+    // SAFETY: the program passes an argument of the size that it states.
     let made = if unsafe { copies_memory(number, first, second) } {
         at_home(make)
     } else {
@@ -142,7 +140,7 @@ unsafe extern "C" fn make_process(
 /// Whether the child gets a copy of the memory and returns on a copy of this stack.
 ///
 /// # Safety
-/// The argument of `clone3` is as long as `second` says.
+/// The argument of `clone3` has the length in `second`.
 unsafe fn copies_memory(number: c_long, first: usize, second: usize) -> bool {
     if number != libc::SYS_clone3 {
         return true;
@@ -158,7 +156,7 @@ unsafe fn copies_memory(number: c_long, first: usize, second: usize) -> bool {
     }
 }
 
-/// Makes a process while every page is at home, and gives a child a service of its own.
+/// Makes a process while every page is at home, and starts a child's own service.
 fn at_home(make: impl FnOnce() -> Result<usize>) -> Result<usize> {
     if !placement::may_be_away() {
         return make();
@@ -187,7 +185,7 @@ pub(crate) unsafe extern "C" fn unshare_hook(flags: c_int) -> c_int {
     answer_alone(flags & ALONE != 0, work)
 }
 
-/// `setns`: the namespace may be one of users, whatever the kind says.
+/// `setns`: the namespace may be one of users, whatever the kind argument states.
 ///
 /// # Safety
 /// As for the C function.
@@ -198,9 +196,9 @@ pub(crate) unsafe extern "C" fn setns_hook(descriptor: c_int, kind: c_int) -> c_
     answer_alone(kind == 0 || kind & ALONE != 0, work)
 }
 
-/// Makes a system call, if need be while the program's only thread is the process's only one.
+/// Makes a system call, if needed while the program's only thread is the process's only one.
 fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
-    // Ours is the second; with more the kernel refuses, as it does without Isotherm.
+    // Our thread is the second; with more the kernel refuses, as it does without Isotherm.
     let alone = needs && placement::may_be_away() && isotherm_sys::thread::count() == 2;
     if !alone {
         return answer(work().map(|_| ()));
@@ -233,8 +231,8 @@ pub(crate) unsafe extern "C" fn fork_without_handlers() -> c_int {
     answer_number(made) as c_int
 }
 
-/// `prctl`: tells when the program begins to filter its system calls. Most give up new privileges first, because
-/// the kernel asks for that of all but root.
+/// `prctl`: detects when the program begins to filter its system calls. Most programs give up new privileges
+/// first, because the kernel requires that of all but root.
 ///
 /// # Safety
 /// As for the C function.
@@ -253,10 +251,10 @@ pub(crate) unsafe extern "C" fn prctl_hook(
     answer_number(unsafe { call(libc::SYS_prctl, arguments) }) as c_int
 }
 
-/// What the child of [`clone_hook`] runs.
+/// The function that the child of [`clone_hook`] runs.
 type Entry = unsafe extern "C" fn(*mut c_void) -> c_int;
 
-/// What it needs to know for that.
+/// Its arguments.
 struct Start {
     function: Entry,
     argument: *mut c_void,

@@ -1,10 +1,8 @@
-//! What a signal handler finds that allocates: perhaps its own thread in the middle of the
-//! allocator.
+//! Signal reentrancy: a handler that allocates while its thread is inside the allocator.
 //!
-//! jemalloc is not made for that; a handler can wait for a lock that its own thread holds. Plain
-//! jemalloc gets away with it nearly always, because its thread caches need no lock. The arenas of
-//! sites take locks often, so while they are in use (profile and online mode) each thread notes
-//! which instances it is in:
+//! jemalloc does not support that; a handler can wait for a lock that its own thread holds. Plain jemalloc
+//! almost never deadlocks, because its thread caches need no lock. The arenas of sites take locks often, so
+//! while they are in use (profile and online mode) each thread records the instances that it is in:
 //!
 //! ```text
 //! program            in instance 0
@@ -12,8 +10,8 @@
 //!     handler of it  is served by instance 2, and so on
 //! ```
 //!
-//! A block of an instance that the thread is in is not freed there and then, but put on a list of
-//! the thread, which is freed when the thread has left the allocator.
+//! A block of an instance that the thread is in is not freed at once, but put on a list of the thread, which is
+//! freed when the thread has left the allocator.
 
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
@@ -32,7 +30,7 @@ pub(crate) struct AllocatorGuard {
     before: u32,
 }
 
-/// How deep this thread is in the allocator; not 0 in a handler that came in between.
+/// How deep this thread is in the allocator; not 0 in a handler that interrupted it.
 #[inline]
 pub(crate) fn level() -> u32 {
     tls::inside().level.load(Ordering::Relaxed)
@@ -65,7 +63,7 @@ impl ReentrancyState {
     /// Keeps a block for [`Self::free_deferred`].
     ///
     /// # Safety
-    /// The block is the caller's, who does not use it any more.
+    /// The block is the caller's, and the caller does not use it any more.
     unsafe fn defer(&self, block: *mut c_void) {
         let link = block.cast::<*mut c_void>();
         let mut first = self.deferred.load(Ordering::Relaxed);
@@ -82,13 +80,13 @@ impl ReentrancyState {
         }
     }
 
-    /// Frees what handlers left, outside of every instance.
+    /// Frees the blocks that handlers deferred, outside of every instance.
     #[cold]
     #[inline(never)]
     fn free_deferred(&self) {
         let mut block = self.deferred.swap(null_mut(), Ordering::Relaxed);
         while !block.is_null() {
-            // SAFETY: `defer` wrote the link, and the block is nobody's since.
+            // SAFETY: `defer` wrote the link, and no code has used the block since.
             unsafe {
                 let next = block.cast::<*mut c_void>().read();
                 // Blocks wait only while each free comes here.
@@ -99,7 +97,7 @@ impl ReentrancyState {
     }
 }
 
-/// Whether handlers have instances to themselves.
+/// Whether handlers have their own instances.
 fn has_spares() -> bool {
     instance::in_use() == 0
 }
@@ -110,13 +108,13 @@ fn must_wait(arena: u32, level: u32) -> bool {
     has_spares() && number < level
 }
 
-/// Allocates from an arena that is not called straight away; in a handler that came in between,
-/// from a spare instance. Null where there is no memory.
+/// Allocates from an arena that is not called directly; in a handler that interrupted the allocator, from a
+/// spare instance. Null where there is no memory.
 pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     let level = level();
     if level > 0 && has_spares() {
         let _visit = enter(level);
-        // The instance of its level serves a handler; there may be no more.
+        // The instance of its level serves a handler; deeper levels may have none.
         // SAFETY: the size is not 0.
         return instance::running_as(level).map_or(null_mut(), |spare| unsafe {
             (spare.mallocx)(bytes.max(1), flags)
@@ -129,7 +127,7 @@ pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
             return block;
         }
     }
-    // SAFETY: any size may be asked for, and none is 0 where there are flags.
+    // SAFETY: any size is valid, and none is 0 where there are flags.
     unsafe {
         match flags {
             0 => (INSTANCES[0].malloc)(bytes),
@@ -138,7 +136,7 @@ pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
     }
 }
 
-/// Frees a block of an arena that is not called straight away.
+/// Frees a block of an arena that is not called directly.
 ///
 /// # Safety
 /// As for the C function; the block belongs to the arena.
@@ -164,8 +162,8 @@ pub(crate) unsafe extern "C" fn free_block(arena: u32, block: *mut c_void) {
     }
 }
 
-/// Resizes a block of an arena that is not called straight away; it stays in that arena, but in a
-/// handler that came in between.
+/// Resizes a block of an arena that is not called directly; it stays in that arena, except in a handler that
+/// interrupted the allocator.
 ///
 /// # Safety
 /// As for [`free_block`], unless the answer is null.
@@ -234,8 +232,8 @@ pub(crate) unsafe fn resize_in_place(
     }
 }
 
-/// The instance that an arena is, with its number. What is neither an instance nor an arena holds
-/// no block: the program's error is for jemalloc to answer.
+/// The instance of an arena, with its number. Any other value holds no block: the program's error, which
+/// jemalloc handles.
 fn whole_instance(arena: u32) -> Option<(u32, &'static Instance)> {
     let belongs_nowhere = arena >= arena::count();
     instance::running_as(arena)

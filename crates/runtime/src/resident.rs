@@ -1,9 +1,10 @@
-//! What is resident of each site, measured by the program itself where the observer's clock comes too late.
+//! The resident bytes of each site, which the program measures itself where the observer would measure too
+//! late.
 //!
-//! The observer measures by the clock, and not more often than its share of the time allows: it misses what a
-//! short program touches after its last look, and what comes and goes between two. So the runtime measures
-//! before contents are given back to the kernel in large pieces, and when the program leaves through
-//! `exit`. Only the highest figure of each site is kept.
+//! The observer measures at intervals, limited by its share of the time: it misses pages that a short program
+//! touches after its last measurement, and pages that come and go between two. So the runtime measures before
+//! contents are given back to the kernel in large pieces, and when the program leaves through `exit`. Only the
+//! highest figure of each site is kept.
 //!
 //! ```text
 //! a mapping goes            its own pages, always, and everything, if the last time is long enough ago
@@ -30,34 +31,34 @@ use crate::session;
 use crate::state;
 use crate::tables::{self, Tables, part};
 
-/// A loss of fewer bytes than this is not worth a look: jemalloc purges small pieces often.
+/// A loss of fewer bytes than this is not measured: jemalloc purges small pieces often.
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Measuring may take this fraction of the time: one part in so many.
+/// Measurement may take one part in this many of the time.
 const SHARE: u64 = 50;
 
-/// Mappings that are looked at; each is compared with all others.
+/// Mappings that are measured; each is compared with all others.
 const MAPPINGS_MAX: u32 = 1 << 10;
 
-/// Pages looked at in one call, a byte each on the stack.
+/// Pages queried in one call, a byte each on the stack.
 const PAGES: usize = 2048;
 
 /// The program filters its system calls.
 static SANDBOXED: AtomicBool = AtomicBool::new(false);
 static BUSY: AtomicBool = AtomicBool::new(false);
-/// Before this time nothing is measured that can wait.
+/// Time in nanoseconds before which no deferrable measurement is made.
 static NEXT_NS: AtomicU64 = AtomicU64::new(0);
-/// Resident pages of each arena, as they are being counted.
+/// Resident pages of each arena, during a count.
 static PAGES_OF_ARENA: [AtomicU32; ARENAS_MAX as usize] =
     [const { AtomicU32::new(0) }; ARENAS_MAX as usize];
 
-/// The program is about to filter its system calls. What is known by now is all that will be.
+/// The program is about to filter its system calls. The figures stay as they are now.
 pub(crate) fn before_sandbox() {
     measure();
     SANDBOXED.store(true, Ordering::Release);
 }
 
-/// The tables, if sites are told apart, an observer reads the measurement, and the measurement does no harm.
+/// The tables, if sites are distinguished, an observer reads the measurement, and the measurement is harmless.
 fn wanted() -> Option<&'static Tables> {
     let wanted = HOT.state.get() == state::PROFILE
         && session::is_wanted()
@@ -65,14 +66,14 @@ fn wanted() -> Option<&'static Tables> {
     tables::private().filter(|_| wanted)
 }
 
-/// Measures before contents of the pool go, if it was not done lately.
+/// Measures before contents of the pool are released, unless it was done lately.
 pub(crate) fn before_loss(bytes: usize) {
     if bytes >= LARGE_BYTES && wanted().is_some() && now_ns() >= NEXT_NS.load(Ordering::Relaxed) {
         measure();
     }
 }
 
-/// Measures a mapping of a site before it goes.
+/// Measures a mapping of a site before it is unmapped.
 pub(crate) fn before_unmap(site: u32, range: &Range<usize>) {
     if let Some(private) = wanted().filter(|_| range.len() >= LARGE_BYTES) {
         note_site(private, site, resident_pages(private, range));
@@ -80,7 +81,7 @@ pub(crate) fn before_unmap(site: u32, range: &Range<usize>) {
     }
 }
 
-/// Measures everything. A second thread that wants the same at the same time goes without.
+/// Measures everything. A second thread at the same time returns at once.
 pub(crate) fn measure() {
     let Some(private) = wanted() else { return };
     if BUSY.swap(true, Ordering::Acquire) {
@@ -160,7 +161,8 @@ fn note_site(private: &Tables, site: u32, pages: u32) {
     }
 }
 
-/// As [`note_site`], of what the sites without an arena of their own share; kept with the first arena.
+/// As [`note_site`], for the shared arena of the sites without an arena of their own; kept with the first
+/// arena.
 fn note_shared(private: &Tables, pages: u32) {
     let peak = &private.arena(0).peak_resident_pages;
     let peak = peak.fetch_max(pages, Ordering::Relaxed).max(pages);

@@ -1,16 +1,16 @@
-//! The session file: made, written and followed over forks.
+//! The session file, which reports to the observer: made, written and replaced over forks.
 //!
-//! What must hold:
-//! - A child never writes into its parent's file. The address of the file's mapping lies in a
-//!   page that the kernel wipes in every child (`MADV_WIPEONFORK`), so even a child made by a
-//!   plain `clone` finds none; it makes its own at the first event that is worth a record.
-//! - A full disk never kills the program: a store into a hole of a mapped file would raise
-//!   SIGBUS, so room is taken with `fallocate` before a granule is first written.
+//! Invariants:
+//! - A child never writes into its parent's file. The address of the file's mapping is in a page that the
+//!   kernel wipes in every child (`MADV_WIPEONFORK`), so even a child of a plain `clone` finds none; it makes
+//!   its own at the first event that needs a record.
+//! - A full disk never kills the program: a store into a hole of a mapped file would raise SIGBUS, so room is
+//!   taken with `fallocate` before a granule is first written.
 //! - No descriptor stays open, because programs close and count theirs.
-//! - The file size limit never kills the program: it is checked before the file is made long.
-//! - Nothing of another user is written or believed: directory and file are opened as
-//!   [`isotherm_sys::private`] has it, each time. A directory that is gone ends publication without a word:
-//!   the recorder of the program has ended.
+//! - The file size limit never kills the program: it is checked before the file is extended.
+//! - No file of another user is written or trusted: directory and file are opened by the rules of
+//!   [`isotherm_sys::private`], each time. A removed directory ends publication without a message: the recorder
+//!   of the program has ended.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
@@ -37,19 +37,19 @@ use crate::message;
 use crate::path::{PATH_BYTES, Path};
 use crate::tables::{self, SessionTables, Tables, part};
 
-/// The tables in the session file, as everybody else in this library knows them.
+/// The tables in the session file, in the form of the rest of this library.
 pub(crate) type Session = Tables;
 
 /// Room in the file is taken in granules of this many bytes.
 const GRANULE_BYTES: u64 = 64 << 10;
 
-/// Granules that can be told apart; 4 GiB, a pool of 500 TiB.
+/// Most granules; 4 GiB, a pool of 500 TiB.
 const GRANULES: usize = 1 << 16;
 
 /// Room for the name of a file, two numbers and a dot.
 const NAME_BYTES: usize = 32;
 
-/// Files that one process tries to make, by exec or by a recycled pid, before it gives up.
+/// Files that one process tries to make, by exec or by a recycled pid, before it stops.
 const ATTEMPTS: u32 = 4096;
 
 static LOCK: Lock = Lock::new();
@@ -72,7 +72,7 @@ struct CurrentName(UnsafeCell<Path<NAME_BYTES>>);
 // SAFETY: it is written under the lock while no file is published, and read where one is.
 unsafe impl Sync for CurrentName {}
 
-/// What lies in the wiped page.
+/// The content of the wiped page.
 struct Current {
     /// Address of `tables` once they are there; 0 where nothing is published.
     address: AtomicUsize,
@@ -85,7 +85,7 @@ impl Current {
         unsafe { CURRENT.load(Ordering::Acquire).as_ref() }
     }
 
-    /// Publishes nothing any more.
+    /// Stops publication.
     fn clear() {
         if let Some(current) = Self::get() {
             current.address.store(0, Ordering::Release);
@@ -93,8 +93,8 @@ impl Current {
     }
 }
 
-/// The published tables of this process; `None` where nothing is published, and in a forked
-/// child that had no event yet. Lock-free.
+/// The published tables of this process; `None` where nothing is published, and in a forked child before its
+/// first event. Lock-free.
 #[inline]
 pub(crate) fn current() -> Option<&'static Session> {
     let address = Current::get()?.address.load(Ordering::Acquire);
@@ -130,8 +130,7 @@ fn take_room(session: &Session, granule: u64) -> Option<()> {
     let start = granule * GRANULE_BYTES;
     let bytes = GRANULE_BYTES.min(end - start);
     let Some(file) = open_again() else {
-        // The program changed its root or its user, or who watched it has ended. Its output is not ours to
-        // disturb.
+        // The program changed its root or its user, or its observer has ended. Its output must not change.
         withdraw();
         return None;
     };
@@ -147,8 +146,8 @@ fn take_room(session: &Session, granule: u64) -> Option<()> {
     }
 }
 
-/// The file of this process. It is opened each time room is needed, which is rare: a descriptor
-/// that stayed open could be closed by the program and mean another file afterwards.
+/// The file of this process. It is opened each time room is needed, which is rare: the program could close a
+/// descriptor that stayed open, and its number mean another file afterwards.
 fn open_again() -> Option<OwnedFd> {
     let directory = open_directory().ok()?;
     // SAFETY: a file is published or being made by this thread, so no thread writes the name.
@@ -163,17 +162,17 @@ fn open_directory() -> Result<OwnedFd, PrivateError> {
     private::open_directory(path)
 }
 
-/// Why nothing is published.
+/// The reason why nothing is published.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Unpublished {
-    /// Who watched the program has ended, or the program has given up the right to write.
+    /// The observer of the program has ended, or the program has given up the right to write.
     Silent,
-    /// What the user should hear.
+    /// A reason to report to the user.
     Said(OffReason),
 }
 
 impl Unpublished {
-    /// By what the kernel answered.
+    /// The reason behind an error of the kernel.
     const fn of(error: Errno) -> Self {
         match error {
             Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::PERM | Errno::ROFS => {
@@ -274,7 +273,7 @@ pub(crate) fn ensure() {
     }
 }
 
-/// Makes the file. Apart, because it needs more stack than every signal handler has.
+/// Makes the file. A function of its own, because it needs more stack than every signal handler has.
 #[cold]
 #[inline(never)]
 fn make() {
@@ -300,7 +299,7 @@ pub(crate) fn after_fork_parent() {
     LOCK.release();
 }
 
-/// Lets go of the parent's file in a child.
+/// Drops the parent's file in a child.
 pub(crate) fn after_fork_child() {
     LOCK.release();
     Current::clear();
@@ -344,7 +343,7 @@ fn create(private: &'static Tables) -> Result<(), Unpublished> {
     }
     let file = open_new()?;
     fs::ftruncate(&file, bytes).map_err(Unpublished::of)?;
-    // SAFETY: without MAP_FIXED the kernel picks a range that nobody uses.
+    // SAFETY: without MAP_FIXED the kernel picks a range that no mapping uses.
     let base = unsafe {
         memory::map(
             0,
@@ -365,16 +364,16 @@ fn create(private: &'static Tables) -> Result<(), Unpublished> {
     // address is stored below.
     let session = unsafe { (*current.tables.get()).write(Tables::at(base, layout)) };
     let header = new_header(private, &layout).ok_or(NO_ROOM)?;
-    // What was fallocated before the header is stored cannot raise SIGBUS.
+    // Room that was fallocated before the header is stored cannot raise SIGBUS.
     take_room(session, 0).ok_or(Unpublished::Silent)?;
     TAKEN[0].fetch_or(1, Ordering::Release);
     // SAFETY: the header lies at the start of the fresh mapping.
     unsafe { session.header_mut().write(header) };
     let address = core::ptr::from_mut(session).expose_provenance();
     current.address.store(address, Ordering::Release);
-    // Whoever changed a private record before the line above did not publish it, and the copy
-    // below comes after, so nothing is missed; whoever publishes meanwhile stores the same.
-    // Where there is no room for all of it, the function that found this out has reported it.
+    // A thread that changed a private record before the line above did not publish it, and the copy below comes
+    // after, so nothing is missed; a thread that publishes meanwhile stores the same. Where there is no room
+    // for all of it, the function that found this out has reported it.
     copy(private, session).ok_or(Unpublished::Silent)
 }
 

@@ -1,4 +1,4 @@
-//! Allocation sites: calling contexts by the name that stays the same across runs.
+//! Allocation sites: calling contexts, each with a name that stays the same across runs.
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
@@ -20,7 +20,7 @@ const FIRST_SLOTS: usize = 1 << 12;
 /// Records of sites whose pages are taken at once.
 const BATCH_BYTES: u64 = 64 << 10;
 
-/// Stands for "no record was free"; such a site stays in the shared arena.
+/// Marks "no record was free"; such a site stays in the shared arena.
 pub(crate) const NO_SITE: u32 = (1 << 20) - 1;
 
 static LOCK: Lock = Lock::new();
@@ -114,13 +114,13 @@ pub(crate) fn name(context: &Context, kind: SiteHashKind) -> u64 {
     hasher.finish()
 }
 
-/// The site of a calling context, made if it is new; [`NO_SITE`] if there is no room, or if this
-/// thread is making one already.
+/// The site of a calling context, made if it is new; [`NO_SITE`] if there is no room, or if this thread is
+/// making one already.
 pub(crate) fn of(context: &Context, kind: SiteHashKind) -> u32 {
     named(name(context, kind), context, kind)
 }
 
-/// As [`of`], for a site whose name is known; the context then only says where it is.
+/// As [`of`], for a site whose name is known; the context then only gives its place.
 pub(crate) fn named(hash: u64, context: &Context, kind: SiteHashKind) -> u32 {
     let Some(private) = tables::private() else {
         return NO_SITE;
@@ -128,7 +128,7 @@ pub(crate) fn named(hash: u64, context: &Context, kind: SiteHashKind) -> u32 {
     if let Ok(site) = Index::current().find(private, hash) {
         return site;
     }
-    // Modules are looked up before the lock is taken: the loader's lock comes first.
+    // Modules are looked up before the lock is taken: the loader's lock is first in the lock order.
     let record = describe(context, kind);
     session::ensure();
     let Some(_guard) = LOCK.lock() else {
@@ -215,7 +215,7 @@ fn take_pages(private: &Tables, site: u32) {
 /// Bytes of a record.
 const SITE_BYTES: u64 = size_of::<SiteRecord>() as u64;
 
-/// Where the record lies in the session file.
+/// Offset of the record in the session file.
 fn offset(private: &Tables, site: u32) -> u64 {
     private.offset(part::SITES) + u64::from(site) * SITE_BYTES
 }
@@ -269,7 +269,7 @@ pub(crate) fn add_mapping(site: u32, bytes: u64) {
     }
 }
 
-/// Gives the site an arena of its own, if one is left.
+/// Gives the site its own arena, if one is left.
 fn give_arena(config: &Config, private: &Tables, site: u32) -> u32 {
     let Some(_guard) = LOCK.lock() else { return 0 };
     let record = private.site(site);
@@ -297,7 +297,7 @@ fn of_arena(private: &Tables, arena: u32) -> Option<u32> {
         .checked_sub(1)
 }
 
-/// Adds to (or takes from) the live bytes of the site that owns an arena.
+/// Adds to (or subtracts from) the live bytes of the site that owns an arena.
 pub(crate) fn add_live(arena: u32, bytes: i64) {
     let Some(private) = tables::private() else {
         return;
@@ -307,7 +307,7 @@ pub(crate) fn add_live(arena: u32, bytes: i64) {
     };
     let record = private.site(site);
     let before = record.live_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-    // Frees that other threads counted first can take the sum below zero for a moment.
+    // Frees that other threads counted first can make the sum negative for a moment.
     let live = (before.wrapping_add(bytes as u64) as i64).max(0) as u64;
     let peak = record
         .peak_bytes

@@ -1,9 +1,8 @@
-//! Room on the stacks of threads.
+//! Extra room on the stacks of threads that the program makes small.
 //!
-//! The C library takes a thread's static thread-local storage from its stack, and the four
-//! instances need 8 KiB of it. jemalloc's slow ways use more stack than the C library's. A program
-//! that asks for the smallest stack therefore gets some more; one that brings its own stack, or
-//! asks for a usual size, gets what it wants.
+//! The C library takes a thread's static thread-local storage from its stack, and the four instances need 8 KiB
+//! of it. jemalloc's slow paths use more stack than the C library's. A program that requests the smallest stack
+//! therefore gets some more; one that brings its own stack, or requests a usual size, gets its request.
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
@@ -14,7 +13,7 @@ use crate::{placement, pool, staged};
 /// A stack smaller than this is given more room.
 const SMALL_BYTES: usize = 256 << 10;
 
-/// The room that it is given.
+/// The extra room in bytes.
 const ROOM_BYTES: usize = 128 << 10;
 
 /// The C library's `pthread_create`.
@@ -40,8 +39,8 @@ fn next() -> Option<Create> {
     unsafe { core::mem::transmute::<*const c_void, Option<Create>>(function) }
 }
 
-/// A copy of the attributes with more room, if they ask for a small stack of the C library's. A stack of
-/// the program's own stays where it is.
+/// A copy of the attributes with more room, if they request a small stack of the C library's. The program's own
+/// stack is not changed.
 ///
 /// # Safety
 /// The attributes are initialised, and live as long as the copy, which shares what they point to.
@@ -74,8 +73,8 @@ unsafe fn roomier(attributes: *const libc::pthread_attr_t) -> Option<libc::pthre
     }
 }
 
-/// Keeps a stack where it is: the kernel clears a word of it when the thread ends, and cannot wait
-/// for a page then, so whoever joins the thread would wait for ever.
+/// Keeps a stack where it is: the kernel clears a word of it when the thread ends, and cannot wait for a page
+/// then, so a thread that joins this one would wait for ever.
 fn keep_there(stack: usize, bytes: usize) {
     let inside = pool::overlap(stack, bytes);
     if !inside.is_empty() {

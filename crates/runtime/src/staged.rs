@@ -1,4 +1,4 @@
-//! Staged copy on request: moves the data of arenas between real nodes from inside the program.
+//! Staged copy on request: a thread that moves the data of arenas between real nodes from inside the program.
 //!
 //! The observer names some chunks of the pool and a node ([`MoveRequest`]). A bare thread
 //! ([`isotherm_sys::thread`]) moves those that belong to arenas, one at a time, by
@@ -14,11 +14,10 @@
 //!
 //! - the end of a thread whose stack lies in it, and is [left alone](leave_alone).
 //!
-//! Not covered, as with the trap ([`crate::trap`]): such calls and forks by the program's own
-//! `syscall` instruction; the kernel's accesses that may not wait (`FUTEX_LOCK_PI` and
-//! `FUTEX_WAKE_OP` fail with `EFAULT` where their word moves at that moment, and a robust lock that
-//! a thread leaves behind then is not marked); and readers through `/proc/<pid>/mem`. That is why
-//! nobody gets this way of moving without asking for it.
+//! Not covered, as with the trap ([`crate::emulation`]): such calls and forks by the program's own `syscall`
+//! instruction; the kernel's accesses that may not wait (`FUTEX_LOCK_PI` and `FUTEX_WAKE_OP` fail with `EFAULT`
+//! where their word moves at that moment, and a robust lock that a thread leaves behind then is not marked);
+//! and readers through `/proc/<pid>/mem`. That is why this mover runs only on request.
 
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -46,22 +45,22 @@ static STACK: OnceLock<Stack> = OnceLock::new();
 /// Chunks of the pool that are never moved, a bit for each.
 static LEFT_ALONE: [AtomicU64; LEFT_ALONE_CHUNKS / 64] =
     [const { AtomicU64::new(0) }; LEFT_ALONE_CHUNKS / 64];
-/// The chunk in hand, 0 for none; stored before [`LEFT_ALONE`] is looked at, and read after it was
-/// changed, so that one of the two sees the other.
+/// The current chunk, 0 for none; stored before [`LEFT_ALONE`] is read, and read after that was changed, so
+/// that one of the two sees the other.
 static IN_HAND: AtomicUsize = AtomicUsize::new(0);
 /// Chunks that can be left alone: a pool of 1 TiB. Chunks behind it are not moved at all.
 const LEFT_ALONE_CHUNKS: usize = 1 << 19;
-/// The thread's stack: two lists of a chunk's pages are the most that lies there.
+/// The thread's stack: its largest content is two lists of a chunk's pages.
 const STACK_BYTES: usize = 128 << 10;
-/// How often requests are looked for, a while after the last one and soon after it.
+/// Interval between checks for requests: a while after the last one, and soon after it.
 const IDLE_NS: u64 = 20_000_000;
 const BUSY_NS: u64 = 1_000_000;
-/// Looks without a request until the thread is idle, and gives up the memory that it keeps ready.
+/// Checks without a request until the thread is idle, and releases the memory that it keeps ready.
 const BUSY_LOOKS: u32 = 1_000;
 /// How often it is asked whether the program still has a thread, as in [`crate::emulation`].
 const PROGRAM_NS: u64 = 100_000_000;
 
-/// Chunks kept ready: 16 MiB. One thread copies, so that the program sees one thread more and no other.
+/// Chunks kept ready: 16 MiB. One thread copies, so that the program has one more thread and no other.
 const SETTINGS: StagedSettings = StagedSettings {
     threads: 1,
     units: 8,
@@ -91,7 +90,7 @@ pub(crate) fn start() {
 fn launch(request: &'static MoveRequest) -> Result<(), MoverState> {
     if STACK.get().is_none() {
         let stack = Stack::map(STACK_BYTES).map_err(|_| MoverState::NoResources)?;
-        // Only the thread that starts the library, or the program's only one, comes here.
+        // Only the thread that starts the library, or the program's only one, gets here.
         let _ = STACK.set(stack);
     }
     let stack = STACK.get().ok_or(MoverState::NoResources)?;
@@ -115,7 +114,7 @@ fn launch(request: &'static MoveRequest) -> Result<(), MoverState> {
     }
 }
 
-/// What the thread runs; `argument` is a `&'static MoveRequest`.
+/// The function of the thread; `argument` is a `&'static MoveRequest`.
 extern "C" fn run(argument: *mut c_void) {
     // SAFETY: `launch` passes a reference that lives for ever.
     let request = unsafe { &*argument.cast::<MoveRequest>() };
@@ -143,7 +142,7 @@ const fn state_of(error: StagedError) -> MoverState {
     }
 }
 
-/// Carries out requests until the thread is asked to end.
+/// Carries out requests until the thread should end.
 fn serve(mut mover: StagedCopy, request: &MoveRequest) {
     let (mut idle, mut forks) = (BUSY_LOOKS, 0);
     let (program, mut next_program_ns) = (ProgramThreads::open(), 0);
@@ -179,7 +178,7 @@ fn serve(mut mover: StagedCopy, request: &MoveRequest) {
     }
 }
 
-/// Sleeps so long, or until the thread is asked to end.
+/// Sleeps for the given time, or until the thread should end.
 fn sleep(nanos: u64) {
     let time = Timespec {
         tv_sec: 0,
@@ -208,8 +207,8 @@ fn carry_out(mover: &mut StagedCopy, request: &MoveRequest, forks: &mut u32) -> 
         if !may_move(chunk) {
             continue;
         }
-        // SAFETY: chunks of arenas stay what they are for as long as the process lives, and who
-        // discards, protects or replaces a part of one does so apart from this.
+        // SAFETY: chunks of arenas stay so for as long as the process lives, and every caller that discards,
+        // protects or replaces a part of one does so apart from this.
         unsafe {
             mover.move_range(chunk..chunk + CHUNK, node, &Apart, |_, fate| {
                 moved |= u64::from(matches!(fate, UnitFate::Moved(_))) << number;
@@ -228,7 +227,7 @@ fn arena_of(chunk: usize) -> Option<u32> {
     }
 }
 
-/// Where a chunk's bit is, if it has one.
+/// The index of a chunk's bit, if it has one.
 fn bit_of(chunk: usize) -> Option<(&'static AtomicU64, u64)> {
     let number = chunk.checked_sub(pool::range().start)? / CHUNK;
     Some((LEFT_ALONE.get(number / 64)?, 1 << (number % 64)))
@@ -239,7 +238,7 @@ fn may_move(chunk: usize) -> bool {
     bit.is_some_and(|(word, bit)| word.load(Ordering::SeqCst) & bit == 0)
 }
 
-/// Never moves the chunks of a range again: a thread's stack, say, of which the kernel clears a word
+/// Never moves the chunks of a range again: for example a thread's stack, of which the kernel clears a word
 /// when the thread ends, and cannot wait for it then.
 pub(crate) fn leave_alone(address: usize, bytes: usize) {
     let inside = pool::overlap(address, bytes);
@@ -272,7 +271,7 @@ impl Exclusion for Apart {
     }
 }
 
-/// Does what the kernel refuses a process of several threads, without the thread meanwhile. The
+/// Makes a call that the kernel refuses a process of several threads, without the thread meanwhile. The
 /// caller's thread is the program's only one.
 pub(crate) fn pause_for<R>(work: impl FnOnce() -> R) -> R {
     let running = STATUS.compare_exchange(RUNNING, ENDING, Ordering::AcqRel, Ordering::Relaxed);

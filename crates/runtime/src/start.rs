@@ -1,4 +1,4 @@
-//! From the environment to a working mode, once a process image.
+//! Start of the runtime: from the environment to a mode, once per process image.
 //!
 //! The first allocation may come from the loader, before the C library knows the environment.
 //! Until then everything goes to instance 0, outside the pool, where any mode can free it.
@@ -56,23 +56,23 @@ fn variable(name: &str) -> Option<&'static CStr> {
     None
 }
 
-/// The value of a variable that says what to do with this program. None where it runs with more rights than
-/// the user who started it (setuid, file capabilities): the environment then is another's, and names files that
-/// the program would make or read with rights of its own.
+/// The value of a variable that controls Isotherm for this program. None where the program runs with more
+/// rights than the user who started it (setuid, file capabilities): the environment then belongs to another
+/// user, and names files that the program would make or read with its own rights.
 fn setting(name: &str) -> Option<&'static CStr> {
     // SAFETY: the C library reads the vector that the kernel gave the program.
     let secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
     variable(name).filter(|_| !secure)
 }
 
-/// Decides the mode, if that is possible yet. Answers whether the mode is decided now.
+/// Decides the mode, if that is possible yet. Returns whether the mode is decided now.
 pub(crate) fn decide() -> bool {
     static STARTED: AtomicBool = AtomicBool::new(false);
     // SAFETY: reading the pointer is what the C library itself does.
     if unsafe { environ.is_null() } {
         return false;
     }
-    // Whatever allocates while the mode is being decided goes to instance 0.
+    // Allocations during the decision go to instance 0.
     if STARTED.swap(true, Ordering::AcqRel) {
         return HOT.state.get() != state::UNDECIDED;
     }
@@ -98,7 +98,7 @@ pub(crate) fn decide() -> bool {
     true
 }
 
-/// Sets everything up for a configuration. Answers the state that follows.
+/// Sets everything up for a configuration. Returns the state that follows.
 fn configure(path: &CStr) -> Result<u8, OffReason> {
     let wanted = config::load(path)?.filter(|config| config.mode != RuntimeMode::PassThrough);
     let Some(config) = wanted else {
@@ -110,7 +110,7 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
         _ => SessionLayout::for_pool(bytes as u64).counting_accesses(),
     };
     let private = tables::create_private(layout).map_err(|_| OffReason::NoAddressSpace)?;
-    // SAFETY: no other thread looks at the header yet.
+    // SAFETY: no other thread reads the header yet.
     unsafe {
         (*private.header_mut()).pool_base = base as u64;
         (*private.header_mut()).pool_bytes = bytes as u64;
@@ -144,8 +144,8 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     })
 }
 
-/// Makes the arenas that are there from the start: the shared one and the spare ones of
-/// [`crate::visit`], or one for each tier.
+/// Makes the arenas that exist from the start: the shared one and the spare ones of [`crate::reentrancy`], or one
+/// for each tier.
 fn register_arenas(config: &Config) {
     if config.mode != RuntimeMode::Guided {
         let instances = instance::INSTANCES.len() as u32;
@@ -196,7 +196,7 @@ extern "C" fn unloaded() {
     thread_exit::finish();
     resident::measure();
     if let Some(session) = session::current() {
-        // What was turned off stays said.
+        // A recorded reason stays published.
         let _ = session.header().state.compare_exchange(
             SessionState::Running as u32,
             SessionState::Exited as u32,

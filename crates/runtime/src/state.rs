@@ -1,14 +1,14 @@
-//! What the hooks do, from the first allocation on.
+//! The mode of the hooks, from the first allocation on.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
 /// Pass everything to instance 0; the entry shims jump there themselves.
 pub(crate) const DIRECT: u8 = 0;
-/// The configuration was not looked at yet.
+/// The configuration was not read yet.
 pub(crate) const UNDECIDED: u8 = 1;
 /// The plan's table places each allocation.
 pub(crate) const GUIDED: u8 = 2;
-/// Sites are told apart and grow into arenas of their own.
+/// Sites are distinguished and grow into their own arenas.
 pub(crate) const PROFILE: u8 = 3;
 
 /// The place of the state, one byte, which the entry shims compare with [`DIRECT`].

@@ -1,9 +1,8 @@
 //! The records of [`isotherm_abi::session`] in memory.
 //!
-//! They exist twice with the same layout: in private memory, which is what the runtime believes
-//! (a forked child, however it was made, has its own copy), and in the session file, which is
-//! what it tells the observer. Whoever changes a record changes the private one first and then
-//! the published one.
+//! They exist twice with the same layout: in private memory, which the runtime trusts (a forked child, however
+//! it was made, has its own copy), and in the session file, which the observer reads. Each change of a record
+//! is made to the private one first and then to the published one.
 
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
@@ -52,8 +51,8 @@ pub(crate) struct Tables {
     layout: SessionLayout,
 }
 
-// SAFETY: the memory behind `base` stays mapped for the life of the process, and what several
-// threads touch in it are atomics, or records written before their index is published.
+// SAFETY: the memory behind `base` stays mapped for the life of the process, and all shared data in it are
+// atomics, or records written before their index is published.
 unsafe impl Send for Tables {}
 // SAFETY: as above.
 unsafe impl Sync for Tables {}
@@ -112,7 +111,7 @@ impl Tables {
         self.record(part::MODULES, index as usize)
     }
 
-    /// One site. Fields that are no atomics are written before its `hash`.
+    /// One site. Fields that are not atomic are written before its `hash`.
     pub(crate) fn site(&self, index: u32) -> &SiteRecord {
         // SAFETY: the record lies within the tables; zeroes are a valid record.
         unsafe { &*self.record(part::SITES, index as usize) }
@@ -158,7 +157,7 @@ impl Tables {
         unsafe { &*self.record(part::ACCESS_COUNTS, index as usize) }
     }
 
-    /// What the trap's service works on.
+    /// The tables that the trap's service works on.
     pub(crate) fn board(&self) -> SessionTables {
         let layout = &self.layout;
         // SAFETY: the parts are as long as the layout says, stay mapped, and hold atomics; the
@@ -210,7 +209,7 @@ pub(crate) fn note_chunks_used(end: usize) {
 /// A table of a part.
 ///
 /// # Safety
-/// `count` records lie at `first` and stay there.
+/// `first` points to `count` records, which stay there.
 unsafe fn slice<T>(first: *mut T, count: usize) -> &'static [T] {
     // SAFETY: the caller's promise.
     unsafe { core::slice::from_raw_parts(first, count) }
@@ -218,7 +217,7 @@ unsafe fn slice<T>(first: *mut T, count: usize) -> &'static [T] {
 
 static PRIVATE: OnceLock<Tables> = OnceLock::new();
 
-/// What the runtime believes; `None` in pass-through mode.
+/// The tables that the runtime trusts; `None` in pass-through mode.
 #[inline]
 pub(crate) fn private() -> Option<&'static Tables> {
     PRIVATE.get()

@@ -1,9 +1,8 @@
-//! What each thread keeps: its cache of contexts and its place in the arenas of sites.
+//! The state of each thread: its cache of contexts and its place in the arenas of sites.
 //!
-//! The word of a thread ([`crate::tls`]) is 0 before its first allocation, 1 while its state is
-//! being made and after it was given up, and the address of the state in between. States are
-//! mapped, never unmapped, and used again by later threads, caches warm: a later thread often has
-//! the same stack.
+//! The word of a thread ([`crate::tls`]) is 0 before its first allocation, 1 while its state is being made and
+//! after it was released, and the address of the state in between. States are mapped, never unmapped, and used
+//! again by later threads, caches warm: a later thread often has the same stack.
 
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -18,12 +17,12 @@ use crate::site;
 use crate::thread_list;
 use crate::tls;
 
-/// The word of a thread that has no state and gets none.
+/// The word of a thread that has no state and will get none.
 const NONE: usize = 1;
 
 /// Places of a thread in arenas of sites; more arenas are used without a thread cache.
 const PLACES: usize = 64;
-/// Of these, occupied at most, so that a search ends soon.
+/// Most of these in use, so that a search ends soon.
 const PLACES_USED_MAX: u32 = 48;
 /// Explicit thread caches of jemalloc in the whole process; it has room for 4,094.
 const TCACHES_MAX: u32 = 3_500;
@@ -44,7 +43,7 @@ pub(crate) struct Place {
     live: i64,
 }
 
-/// The state of a thread. Zeroes are a new one.
+/// The state of a thread. Zeroes are a new state.
 #[repr(C)]
 pub(crate) struct Thread {
     pub(crate) cache: Cache,
@@ -69,8 +68,8 @@ pub(crate) fn start(leave: unsafe extern "C" fn(*mut c_void)) -> Option<()> {
 #[inline]
 pub(crate) fn existing() -> Option<&'static mut Thread> {
     let word = tls::get();
-    // SAFETY: the word is the address of a state that only this thread uses. A signal handler that
-    // comes in between finds the cache busy where that matters.
+    // SAFETY: the word is the address of a state that only this thread uses. A signal handler that interrupts
+    // finds the cache busy where that matters.
     (word > NONE).then(|| unsafe { &mut *core::ptr::with_exposed_provenance_mut(word) })
 }
 
@@ -86,7 +85,7 @@ fn enter() -> Option<&'static mut Thread> {
     if key == u32::MAX {
         return None;
     }
-    // Whatever allocates in here (a large key does) is served without a state.
+    // Allocations in here (a large key makes one) are served without a state.
     tls::set(NONE);
     let address = take_free().or_else(|| memory::fresh(size_of::<Thread>()).ok())?;
     let state = core::ptr::with_exposed_provenance_mut::<Thread>(address);
@@ -150,7 +149,7 @@ impl Thread {
         }
     }
 
-    /// Empties the thread caches, so that what they hold does not wait for a later thread.
+    /// Empties the thread caches, so that their blocks do not wait for a later thread.
     fn flush_tcaches(&mut self) {
         for place in &mut self.places {
             let tcache = ((place.flags >> 8) & 0xfff) - 2;
@@ -217,7 +216,7 @@ fn flags_counting(arena: u32, bytes: i64) -> c_int {
         let live = core::mem::take(&mut place.live);
         let flags = place.flags;
         site::add_live(arena, live);
-        // Rare enough for a look at what the observer wants, and often enough.
+        // Rare enough for a read of the observer's request, and often enough.
         arena::follow_tier(arena);
         return flags;
     }
@@ -246,7 +245,7 @@ pub(crate) unsafe fn free_block(arena: u32, block: *mut c_void) {
     // SAFETY: the caller's promise; the arena belongs to instance 0.
     unsafe {
         let usable = instance::_je0_sallocx(block, 0);
-        // Counted before the block is gone, so that the sum never counts somebody else's.
+        // Counted before the block is freed, so that the sum never includes another owner's block.
         let place = flags_counting(arena, -(usable as i64));
         instance::_je0_dallocx(block, place & instance::TCACHE_MASK);
     }

@@ -1,4 +1,4 @@
-//! A few words per thread, reached without a call.
+//! A few words per thread, which the hooks reach without a call.
 //!
 //! `thread_local!` in a shared object calls `__tls_get_addr` for each access and registers
 //! destructors that allocate. A preloaded object has room in the static block, so the word is
@@ -80,7 +80,7 @@ pub(crate) fn get() -> usize {
     #[cfg(target_arch = "x86_64")]
     {
         let word: usize;
-        // SAFETY: the word lies in the static block of every thread of the C library.
+        // SAFETY: the word is in the static block of every thread of the C library.
         unsafe {
             asm!("mov {}, qword ptr fs:[{}]", out(reg) word, in(reg) offset(), options(readonly, nostack, preserves_flags));
         }
@@ -101,7 +101,7 @@ pub(crate) fn set(word: usize) {
     unsafe { core::ptr::with_exposed_provenance_mut::<usize>(address).write_volatile(word) };
 }
 
-/// Which instances this thread is in. Valid while the thread lives.
+/// The instances that this thread is in. Valid while the thread lives.
 #[inline]
 pub(crate) fn inside() -> &'static ReentrancyState {
     let address = thread_pointer().wrapping_add_signed(offset()) + size_of::<usize>();

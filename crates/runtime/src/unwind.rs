@@ -1,4 +1,4 @@
-//! Callers of an allocation, by the C++ runtime's unwinder.
+//! The callers of an allocation, from the C++ runtime's unwinder.
 //!
 //! `_Unwind_Backtrace` follows the unwind tables (77 ns for four callers, where `backtrace()` of
 //! the C library takes 1,440). It allocates nothing once the tables are those of loaded modules.
@@ -25,13 +25,13 @@ const GO_ON: c_int = 0;
 /// `_URC_END_OF_STACK`: enough.
 const ENOUGH: c_int = 5;
 
-/// Frames of our own that are looked through for the caller at most.
+/// Most frames of our own that are skipped in search of the caller.
 const OWN_FRAMES_MAX: usize = 32;
 
-/// Where an allocation was called from.
+/// The caller of an allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// Return address of the call; 0: not known, take the first frame outside this library.
+    /// Return address of the call; 0: not known, use the first frame outside this library.
     pub(crate) address: usize,
     /// Stack pointer in the caller.
     pub(crate) stack: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Caller {
 pub(crate) struct Context {
     /// Return addresses.
     pub(crate) addresses: [usize; MAX_DEPTH],
-    /// Stack pointer in each caller, as it is after the call returned.
+    /// Stack pointer in each caller, as after the return of the call.
     pub(crate) stacks: [usize; MAX_DEPTH],
     /// Frames in use.
     pub(crate) depth: usize,
@@ -63,7 +63,7 @@ impl Context {
     }
 }
 
-/// What one walk carries along.
+/// The state of one walk.
 struct Walk {
     context: Context,
     caller: Caller,

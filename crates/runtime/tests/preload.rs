@@ -1,8 +1,8 @@
 //! Programs of every kind run the same with the library preloaded as without it, in every mode.
 //!
-//! The programs in `programs/` are built with the machine's C and C++ compilers and run plain, then
-//! under each configuration; output, error output and exit status must be the same. Modes that
-//! need what the kernel does not allow here are left out with a printed reason.
+//! The programs in `programs/` are built with the machine's C and C++ compilers and run plain, then under each
+//! configuration; output, error output and exit status must be the same. Modes that the kernel does not allow
+//! here are skipped with a printed reason.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -37,7 +37,7 @@ fn library() -> PathBuf {
 
 /// Builds a program of `programs/`; tests that need the same one build it one after the other.
 fn build(name: &str, options: &[&str]) -> PathBuf {
-    // A program that is built again while another test starts it is not there for a moment.
+    // A program that is built again while another test starts it is absent for a moment.
     static BUILT: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     let mut built_before = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
     let source = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -70,7 +70,7 @@ struct Way {
     depth: u32,
     tiers: &'static [TierRecordKind],
     emulation: EmulationConfig,
-    /// Whether the plan knows the callers of its sites, so that the others need not be looked at.
+    /// Whether the plan knows the callers of its sites, so that the others need no lookup.
     callers: bool,
     mover: Mover,
 }
@@ -104,7 +104,7 @@ const fn way(name: &'static str, mode: RuntimeMode, tiers: &'static [TierRecordK
     }
 }
 
-/// Ways that any machine can go.
+/// Configurations that work on any machine.
 fn plain_ways() -> Vec<Way> {
     let direct = Way {
         depth: 1,
@@ -137,7 +137,7 @@ fn plain_ways() -> Vec<Way> {
     ]
 }
 
-/// Ways that need userfaultfd with `UFFDIO_MOVE`.
+/// Configurations that need userfaultfd with `UFFDIO_MOVE`.
 fn emulated_ways() -> Vec<Way> {
     [
         way("profile, emulated", RuntimeMode::Profile, PAIR),
@@ -163,8 +163,8 @@ fn bytes_of<T>(value: &T) -> &[u8] {
 }
 
 impl Way {
-    /// Writes the configuration file. The plan names a site that is not there, so that guided runs
-    /// have a table to look in.
+    /// Writes the configuration file. The plan names a site that does not exist, so that guided runs have a
+    /// table to search.
     fn configuration(&self) -> PathBuf {
         let entry = PlanEntry {
             hash: 5,
@@ -192,7 +192,7 @@ impl Way {
         header.file_bytes = header.callers_offset + std::mem::size_of_val(&callers[..]) as u64;
         header.emulation = self.emulation;
         header.mover = self.mover as u32;
-        // A file of its own for each call: another test may be reading the last one.
+        // A new file for each call: another test may be reading the last one.
         static CALLS: AtomicU32 = AtomicU32::new(0);
         let call = CALLS.fetch_add(1, Ordering::Relaxed);
         let path = folder("configurations").join(format!("{call}"));
@@ -214,7 +214,7 @@ impl Way {
         path
     }
 
-    /// Runs a program this way.
+    /// Runs a program under this configuration.
     fn run(&self, program: &Path, arguments: &[&OsStr], sessions: &Path) -> Output {
         Command::new(program)
             .args(arguments)
@@ -241,7 +241,7 @@ fn emulation_works() -> bool {
     })
 }
 
-/// What a run printed and how it ended.
+/// The output of a run and its exit status.
 fn story(output: &Output) -> String {
     format!(
         "{}{}exit {:?}, signal {:?}",
@@ -252,10 +252,10 @@ fn story(output: &Output) -> String {
     )
 }
 
-/// Plain runs that may die before one must speak.
+/// Most plain runs that may die before one must succeed.
 const PLAIN_RUNS: usize = 10;
 
-/// Runs a program plain and in every way, and compares.
+/// Runs a program plain and under every configuration, and compares.
 fn same_in_every_way(program: &Path, arguments: &[&OsStr]) {
     same_in(program, arguments, |_| true);
 }
@@ -265,8 +265,8 @@ fn same_in(program: &Path, arguments: &[&OsStr], chosen: impl Fn(&Way) -> bool) 
         let output = Command::new(program).args(arguments).output();
         output.expect("the program starts")
     };
-    // The C library's own allocator does not always survive a handler that allocates; what it then
-    // leaves is no truth to compare with.
+    // The C library's own allocator does not always survive a handler that allocates; the output of such a run
+    // is no reference.
     let plain = std::iter::repeat_with(plain_run)
         .take(PLAIN_RUNS)
         .find(|output| !output.stdout.is_empty())
@@ -303,14 +303,14 @@ fn forks_of_a_program_whose_threads_allocate_work() {
     same_in_every_way(&build("forks.c", &[]), &[]);
 }
 
-/// A plan of more than four tiers has arenas that take locks and no instance to spare for handlers:
-/// README.md says so.
+/// A plan of more than four tiers has arenas that take locks and no instance to spare for handlers: README.md
+/// documents it.
 #[test]
 fn handlers_of_signals_may_allocate() {
     same_in(&build("signals.c", &[]), &[], |way| way.tiers.len() <= 4);
 }
 
-/// Where sites have arenas of their own a handler is served by an instance of its own.
+/// Where sites have their own arenas, a handler is served by an instance of its own.
 #[test]
 fn handlers_are_served_in_the_middle_of_an_allocation() {
     let program = build("handlers.c", &[]);
@@ -340,7 +340,7 @@ fn mappings_keep_their_contents() {
     same_in_every_way(&build("mappings.c", &[]), &[]);
 }
 
-/// A thread of the library's own does not outlive the program's last one, and the program ends as without.
+/// The library's own thread does not outlive the program's last one, and the program ends as without it.
 #[test]
 fn a_program_that_ends_its_last_thread_alone_ends() {
     let program = build("ends_alone.c", &[]);
@@ -373,7 +373,7 @@ fn blocks_of_the_c_library_go_back_to_it() {
     same_in_every_way(&program, &[module.as_os_str()]);
 }
 
-/// A configuration that is cut short is said in one sentence, and the program runs on.
+/// A truncated configuration is reported in one sentence, and the program continues.
 #[test]
 fn a_bad_configuration_is_said_once_and_the_program_runs() {
     let path = folder("configurations").join("cut short");
@@ -473,7 +473,7 @@ fn site_names(sessions: &Path) -> Vec<u64> {
         .collect()
 }
 
-/// Sites keep their names from run to run, wherever the modules lie.
+/// Sites keep their names from run to run, wherever the modules are loaded.
 #[test]
 fn the_names_of_sites_are_the_same_in_each_run() {
     let program = build("edges.cc", &["-std=c++17"]);
@@ -516,7 +516,7 @@ fn a_context_that_proves_right_is_checked_ever_more_rarely() {
     }
 }
 
-/// What jemalloc says of its memory is true wherever the plan puts the data.
+/// jemalloc's report of its memory is true wherever the plan puts the data.
 #[test]
 fn statistics_count_the_data_of_every_tier() {
     let program = build("totals.c", &[]);
@@ -529,7 +529,7 @@ fn statistics_count_the_data_of_every_tier() {
     }
 }
 
-/// A caller without a site in the plan is looked at once, whatever its contexts.
+/// A caller without a site in the plan is looked up once, whatever its contexts.
 #[test]
 fn a_caller_whose_data_all_goes_to_one_tier_is_not_unwound_again() {
     let program = build("contexts.c", &[]);
@@ -543,7 +543,7 @@ fn a_caller_whose_data_all_goes_to_one_tier_is_not_unwound_again() {
     assert_eq!(counter(&session, SessionCounter::ContextMismatches), 0);
 }
 
-/// A context taken for another one is found out, and not guessed again.
+/// A context that was mistaken for another one is detected, and not guessed again.
 #[test]
 fn a_return_address_that_was_guessed_wrong_is_always_unwound() {
     let program = build("contexts.c", &[]);
@@ -558,8 +558,8 @@ fn a_return_address_that_was_guessed_wrong_is_always_unwound() {
     assert!(misses > 190_000, "only {misses} of 200,000 were unwound");
 }
 
-/// A debugger that looks for `malloc` must find the one that programs call: no function of ours has the name of
-/// an exported one, and no other is described to a debugger by its bare name.
+/// A debugger that searches for `malloc` must find the one that programs call: no function of ours has the name
+/// of an exported one, and no other is described to a debugger by its bare name.
 #[test]
 fn no_local_symbol_shares_a_name_with_an_exported_one() {
     let listing = |program: &str, options: &[&str]| {

@@ -1,6 +1,6 @@
-//! The preloaded library moves a program's arenas from inside, on request, while the program writes
-//! to them, forks and throws pages away: nothing is lost, and what is asked for is done. The tests play
-//! the observer; the machine needs one node only, because what is there already is moved all the same.
+//! The preloaded library moves a program's arenas from inside, on request, while the program writes to them,
+//! forks and discards pages: no data is lost, and each request is done. The tests play the observer; the
+//! machine needs one node only, because pages that are already on the node are moved all the same.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -41,8 +41,8 @@ fn build(name: &str) -> PathBuf {
     program
 }
 
-/// A configuration of an online run on two tiers that are both node 0; they differ in how they are asked
-/// for, so that an address tells which it was placed on.
+/// A configuration of an online run on two tiers that are both node 0; they differ in their memory policy, so
+/// that an address identifies its tier.
 fn configuration(mover: Mover, policies: [u32; 2]) -> Vec<u8> {
     let tiers_offset = size_of::<ConfigHeader>();
     let end = tiers_offset + 2 * size_of::<TierRecord>();
@@ -82,7 +82,7 @@ fn configuration(mover: Mover, policies: [u32; 2]) -> Vec<u8> {
     file
 }
 
-/// A program that runs under the library, and what its session file says.
+/// A program that runs under the library, and its session file.
 struct Run {
     child: Child,
     session: File,
@@ -121,7 +121,7 @@ impl Run {
         }
     }
 
-    /// What the program printed, after it has ended well.
+    /// The program's output, after it has ended well.
     fn end(mut self) -> String {
         drop(self.child.stdin.take());
         let output = self.child.wait_with_output().expect("it ends");
@@ -141,7 +141,7 @@ impl Run {
             .expect("a session file is writable");
     }
 
-    /// The first chunk of the pool that an arena owns, with the arena's number; chunks lie together.
+    /// The first chunk of the pool that an arena owns, with the arena's number; chunks are contiguous.
     fn first_chunk(&self) -> Option<(u64, u32)> {
         let table = long(&self.session, offset_of!(SessionHeader, chunks_offset));
         let owner = |chunk: u64| self.word((table + chunk * 4) as usize);
@@ -151,7 +151,7 @@ impl Run {
             .map(|chunk| (chunk, owner(chunk) - 1))
     }
 
-    /// Asks for chunks to be moved to node 0; how many were. `None` where the program ended first.
+    /// Requests a move of chunks to node 0; returns how many were moved. `None` where the program ended first.
     fn move_chunks(&mut self, first: u64) -> Option<u32> {
         let at = |field: usize| offset_of!(SessionHeader, moving) + field;
         let base = long(&self.session, offset_of!(SessionHeader, pool_base));
@@ -208,7 +208,7 @@ fn long(file: &File, at: usize) -> u64 {
 }
 
 const PREFERRED: u32 = 1;
-/// Moves that are waited for.
+/// Moves that the test waits for.
 const CHUNKS_AT_LEAST: u32 = 300;
 
 #[test]

@@ -1,5 +1,5 @@
-//! The preloaded library on a program that works on trapped memory in every way that could lose a
-//! page: the program checks every byte itself, and its output must be what it prints alone.
+//! The preloaded library on a program that works on trapped memory in every way that could lose a page: the
+//! program checks every byte itself, and its output must be the same as alone.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -120,8 +120,8 @@ fn run(program: &Path, variables: &[(&str, OsString)]) -> Output {
         .expect("the program starts")
 }
 
-/// The highest value that a counter has in any process of the run. Which of the session files is
-/// the program's own cannot be told by the numbers of the processes, which wrap around.
+/// The highest value of a counter in any process of the run. Process numbers wrap around, so they do not
+/// identify the program's own session file.
 fn counter(directory: &Directory, counter: SessionCounter) -> Option<u64> {
     let sessions = std::fs::read_dir(directory.0.join("session")).expect("session directory");
     let at = core::mem::offset_of!(SessionHeader, counters) + counter as usize * 8;

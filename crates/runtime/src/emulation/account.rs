@@ -1,4 +1,4 @@
-//! Where the trap's numbers go: the session file if there is one, the process's own memory if not.
+//! Where the trap stores its numbers: in the session file if there is one, else in the process's own memory.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use isotherm_abi::session::{
     COUNTERS, OffReason, SessionCounter, SessionHeader, SessionState, TouchRecord,
 };
 
-/// Counters of a process that publishes nothing.
+/// Counters of a process without a session file.
 static UNPUBLISHED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
 
 /// The counters and the ring of touches.
@@ -42,14 +42,14 @@ impl Account {
         self.counter(counter).load(Ordering::Relaxed)
     }
 
-    /// Says where the content of trapped pages lies.
+    /// Publishes where the content of trapped pages is.
     pub(crate) fn set_shadow_offset(&self, offset: usize) {
         if let Some(header) = self.header {
             header.shadow_offset.store(offset as u64, Ordering::Release);
         }
     }
 
-    /// Says in the session that the service is gone, and why.
+    /// Publishes in the session that the service ended, and why.
     pub(crate) fn gave_up(&self, reason: OffReason) {
         if let Some(header) = self.header {
             header.off_reason.store(reason as u32, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Account {
         }
     }
 
-    /// Records that somebody touched the page at `address`.
+    /// Records an access to the page at `address`.
     pub(crate) fn touch(&self, address: usize, now_ns: u64) {
         let Some(header) = self.header else { return };
         let slots = self.touches.len() as u64;
@@ -85,7 +85,7 @@ mod tests {
     use isotherm_abi::config::RuntimeMode;
     use isotherm_abi::session::{OffReason, SessionHeader, SessionLayout, SessionState};
 
-    /// The command looks at the state first; with the reason alone it would say nothing.
+    /// The command reads the state first; the reason alone would mean nothing.
     #[test]
     fn a_service_that_gave_up_is_off_in_the_session() {
         let header: &'static SessionHeader = Box::leak(Box::new(

@@ -1,21 +1,21 @@
-//! Accesses that wait for the end of their delay, soonest first.
+//! Accesses that wait for the end of their delay, soonest first. The service thread fills and drains the queue.
 //!
-//! A bounded binary heap in place: the service thread may not allocate. Delays of different
-//! threads overlap, as they do on a real memory; an access that finds the queue full is let go at
-//! once, so the bound costs accuracy and never progress.
+//! A bounded binary heap in place: the service thread may not allocate. Delays of different threads overlap, as
+//! they do on real memory; an access that finds the queue full continues at once, so the bound costs accuracy
+//! and never progress.
 
 /// Most accesses that wait at a time. Each is a page with at least one blocked thread, so 1,024 is
 /// more than the processors of most machines can be stuck on.
 pub(crate) const MOST_WAITING: usize = 1024;
 
-/// An access that waits.
+/// A waiting access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiting {
-    /// When it may go on, in nanoseconds.
+    /// When it may continue, in nanoseconds.
     pub(crate) due_ns: u64,
-    /// When it was seen.
+    /// When the fault was read.
     pub(crate) seen_ns: u64,
-    /// The page.
+    /// Number of the accessed page.
     pub(crate) page: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What the service thread alone owns: the pages of one pool and everything that happens to them.
+//! The state that only the service thread has: the pages of one pool, and every operation on them.
 //!
 //! One thread, no locks: other threads only store labels and call the service thread. Everything is done
 //! in small steps, between which faults are served.
@@ -33,12 +33,12 @@ pub(crate) struct FaultHandler {
     pub(crate) mover: Option<Mover>,
     /// Accesses that wait.
     pub(crate) due: DueQueue,
-    /// Slow pages that came home in this period.
+    /// Slow pages that were moved home in this period.
     pub(crate) returned: PageList,
     /// Slow pages that are being taken away now, from `leaving_done` on.
     pub(crate) leaving: PageList,
     pub(crate) leaving_done: usize,
-    /// Slow pages that the kernel would not move.
+    /// Slow pages that the kernel refused to move.
     pub(crate) stuck: PageList,
     pub(crate) period: u64,
     /// The clock that periods are counted by.
@@ -46,7 +46,7 @@ pub(crate) struct FaultHandler {
     pub(crate) costs: &'static FaultCosts,
     pub(crate) sample: Sample,
     pub(crate) migration: Migration,
-    /// While not 0, pages stay at home: a fork is under way.
+    /// While not 0, pages stay at home: a fork is in progress.
     pub(crate) held: u32,
     pub(crate) fast_bytes: u64,
     pub(crate) slow_bytes: u64,
@@ -65,7 +65,7 @@ impl FaultHandler {
         self.table.set_word(page, word.with(state));
     }
 
-    /// As [`Self::become_state`], and stamps the page as touched in this period.
+    /// As [`Self::become_state`], and marks the page as touched in this period.
     pub(crate) fn become_touched(&mut self, page: u32, state: PageState) {
         self.count(self.table.state(page).side(), state.side());
         self.table.set_word(page, PageWord::new(state, self.period));
@@ -114,7 +114,7 @@ impl FaultHandler {
         self.publish();
     }
 
-    /// Serves a range again. Where the kernel refuses, its pages are simply never seen.
+    /// Serves a range again. Where the kernel refuses, faults on its pages are not observed.
     fn register(&self, range: &Range<usize>) {
         if let Some(mover) = &self.mover {
             // SAFETY: the range lies in the pool, which the service thread never touches.
@@ -122,7 +122,7 @@ impl FaultHandler {
         }
     }
 
-    /// Pages of an address range, cut to the pool; a page that is only partly in it counts.
+    /// Pages of an address range, cut to the pool; partly covered pages included.
     fn pages_in(&self, range: &Range<usize>) -> Range<u32> {
         let start = range.start.clamp(self.pool.start, self.pool.end) - self.pool.start;
         let end = range.end.clamp(self.pool.start, self.pool.end) - self.pool.start;
@@ -145,8 +145,8 @@ impl FaultHandler {
 
     fn forget(&mut self, range: &Range<usize>) {
         for part in self.touched_parts(range) {
-            // All of the shadow, not only pages known to be there: a later life of the page must
-            // not find anything of this one.
+            // All of the shadow, not only pages known to be there: later content of the page must not meet any
+            // of this content.
             if let Some(mover) = &self.mover {
                 mover.drop_shadow(part.start, part.len());
             }
@@ -214,7 +214,7 @@ impl FaultHandler {
         }
     }
 
-    /// Pages from `page` on whose content lies in the shadow.
+    /// Pages from `page` on whose content is in the shadow.
     fn shadow_run(&self, page: u32, end: u32) -> usize {
         (page..end)
             .take_while(|&page| self.table.state(page).in_shadow())
@@ -226,13 +226,13 @@ impl FaultHandler {
         let before = self.table.state(page);
         let state = before.at_home();
         self.become_state(page, state);
-        // A page of the sample that is slow was listed when it was last paid for.
+        // A page of the sample that is slow was listed when it last paid its delay.
         if state == PageState::Slow && before != PageState::SlowSampled {
             self.returned.push(page);
         }
     }
 
-    /// Brings one page home by every means there is.
+    /// Brings one page home by every available means.
     pub(crate) fn rescue(&mut self, page: u32) -> Rescue {
         let Some(mover) = &self.mover else {
             return Rescue::Gone;
@@ -246,8 +246,8 @@ impl FaultHandler {
         rescue
     }
 
-    /// Makes the books right again in a forked child, from the words alone. Nobody waits: the
-    /// other threads are gone.
+    /// Repairs the accounts in a forked child, from the words alone. No thread waits: the other threads are
+    /// gone.
     pub(crate) fn start_over(&mut self, account: Account) {
         self.account = account;
         self.mover = None;

@@ -1,4 +1,4 @@
-//! Faults: first touches, accesses to slow pages, accesses to sampled pages.
+//! The faults that the service thread serves: first touches, accesses to slow pages, accesses to sampled pages.
 
 use isotherm_abi::session::SessionCounter;
 use rustix::io::Errno;
@@ -10,18 +10,18 @@ use super::page::PageState;
 use super::runs::{CHUNK_PAGES, populate_length};
 use super::table::{Label, PAGE_BYTES, Table};
 
-/// Most pages made at one first touch. 32 pages (128 KiB) bring the cost of a fault handled by
-/// another thread down to that of a kernel fault; more would only delay other faults.
+/// Most pages made at one first touch. 32 pages (128 KiB) bring the cost of a fault that another thread serves
+/// down to that of a kernel fault; more would only delay other faults.
 const POPULATE_PAGES: usize = 32;
 
-/// How long to wait before asking the kernel again for memory that it did not have.
+/// Wait before the next request for memory that the kernel did not have.
 const RETRY_NS: u64 = 1_000_000;
 
 impl FaultHandler {
-    /// Somebody waits for the page; the fault was read at `read_ns`.
+    /// A thread waits for the page; the fault was read at `read_ns`.
     ///
-    /// The access is taken to have begun a round trip before that, so that the whole of it takes as
-    /// long as the settings say.
+    /// The access is assumed to have begun one round trip earlier, so that the whole of it takes as long as the
+    /// settings state.
     pub(crate) fn fault(&mut self, page: u32, read_ns: u64) {
         if page as usize >= self.table.pages() {
             return;
@@ -37,7 +37,7 @@ impl FaultHandler {
             }
             PageState::FastSampled | PageState::SlowSampled => self.sampled_access(page, now_ns),
             PageState::ToSlow => self.become_state(page, PageState::ToSlowWaited),
-            // They wait already, and all of them are woken together.
+            // These threads wait already, and all of them are woken together.
             PageState::Waiting
             | PageState::FirstWaiting
             | PageState::ToFast
@@ -46,10 +46,10 @@ impl FaultHandler {
         }
     }
 
-    /// The page ought to be at home. Either the fault was resolved since it was reported; or the
-    /// page was taken away without our knowing that it worked (see [`FaultHandler::leave_step`]), or in
-    /// the moment in which a child was made; or the kernel was told to drop it behind our back
-    /// (`madvise`), and zeroes are right. Bringing it home covers all of them.
+    /// The page should be at home. Possible causes: the fault was resolved since it was reported; the page was
+    /// taken away and the call reported a failure (see [`FaultHandler::leave_step`]), or at the moment of a
+    /// fork; or the kernel dropped it on the program's request (`madvise`), and zeroes are right. Bringing it
+    /// home covers all of them.
     fn refill(&mut self, page: u32) {
         self.rescue(page);
     }
@@ -82,7 +82,7 @@ impl FaultHandler {
         self.account.add(SessionCounter::FirstTouches, 1);
     }
 
-    /// How many pages to make at once: see [`populate_length`].
+    /// Number of pages to make at once: see [`populate_length`].
     fn populate_pages(&self, page: u32) -> usize {
         let chunk = Table::pages_of((page / CHUNK_PAGES) as usize);
         let table = self.table;
@@ -121,7 +121,7 @@ impl FaultHandler {
         self.account.touch(address, now_ns);
     }
 
-    /// Lets the access go on after `delay_ns`; at once where too many wait already.
+    /// Lets the access continue after `delay_ns`; at once where too many wait already.
     fn wait(&mut self, page: u32, now_ns: u64, delay_ns: u64) {
         let waiting = Waiting {
             due_ns: now_ns + delay_ns,
@@ -133,7 +133,7 @@ impl FaultHandler {
         }
     }
 
-    /// Lets every access go on whose time has come.
+    /// Lets every access continue whose time has come.
     pub(crate) fn let_due_go(&mut self, now_ns: u64) {
         while let Some(waiting) = self.due.pop(now_ns) {
             self.let_go(&waiting, now_ns);
@@ -145,7 +145,7 @@ impl FaultHandler {
         let later = match self.table.state(page) {
             PageState::Waiting => self.rescue(page) == Rescue::Later,
             PageState::FirstWaiting => !self.make_slow(page),
-            // Discarded, or brought home by a hold, since; whoever waited was woken then.
+            // Since then the page was discarded, or a hold brought it home; waiting threads were woken then.
             _ => return,
         };
         if later {

@@ -1,8 +1,8 @@
-//! Migration: obeying a request chunk by chunk, in small batches.
+//! Migration: the service thread obeys a request chunk by chunk, in small batches.
 //!
-//! On the emulated pair the pages of a batch lie in the shadow for as long as their migration
-//! costs (`migrate_ns` each); an access waits for the end of the batch, like an access to a page
-//! that a kernel is migrating. On real nodes the observer moves pages from outside.
+//! On the emulated pair the pages of a batch stay in the shadow for as long as their migration costs
+//! (`migrate_ns` each); an access waits for the end of the batch, like an access to a page that a kernel is
+//! migrating. On real nodes the observer moves pages from outside.
 
 use core::ops::Range;
 
@@ -21,7 +21,7 @@ const CHUNKS_PER_STEP: usize = 4;
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 
 impl FaultHandler {
-    /// Takes up the next request, if none is being obeyed.
+    /// Starts the next request, if none is in progress.
     pub(crate) fn look_for_wish(&mut self, requests: &RequestTables, tiers: &[TierRecord]) {
         if self.migration.is_busy() || self.held > 0 {
             return;
@@ -50,7 +50,7 @@ impl FaultHandler {
         start / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES)
     }
 
-    /// Takes the migration one step further, if its time has come.
+    /// Advances the migration by one step, if its time has come.
     pub(crate) fn migrate_step(
         &mut self,
         requests: &RequestTables,
@@ -127,7 +127,7 @@ impl FaultHandler {
 
     fn promote(&mut self, page: u32) {
         let state = self.table.state(page);
-        // A page that somebody pays for just now stays where it is; that costs one page.
+        // A page with a waiting thread stays where it is; that costs one page.
         let can = state.side() == Some(Side::Slow)
             && !matches!(
                 state,

@@ -1,5 +1,5 @@
-//! The trap: pages of the pool are taken away for a while, so that the next access to one is seen,
-//! and delayed where the page belongs to the emulated slow tier.
+//! The trap: it takes pages of the pool away for a while, so that the next access to one faults, and delays
+//! that access where the page belongs to the emulated slow tier.
 //!
 //! # How
 //!
@@ -12,32 +12,30 @@
 //!
 //! # The emulated pair (TMP, section VI)
 //!
-//! Fast pages are never taken away. Slow pages are taken away at the start of every period, so the
-//! first access in a period pays `access_ns`, and `hot_ns` more where the page was also touched in
-//! the period before. What this counts is pages per period, not accesses: a page that is hammered
-//! inside a period pays once. The round trip through the service thread (some 7 us on the machine
-//! this was written on) is part of what the program waits: it is measured at the start and taken
-//! off the delay, and a delay shorter than that cannot be had.
+//! Fast pages are never taken away. Slow pages are taken away at the start of every period, so the first access
+//! in a period pays `access_ns`, and `hot_ns` more where the page was also touched in the period before. This
+//! counts pages per period, not accesses: a page with many accesses in a period pays once. The round trip
+//! through the service thread (some 7 us on the development machine) is part of the time that the program
+//! waits: it is measured at the start and subtracted from the delay, and a shorter delay is not possible.
 //!
-//! A period is counted in processor time of the program, without what our own faults cost it
-//! ([`progress`]): the slow-down is 1 + (slow pages touched in a period) * (cost of an access) /
-//! period, for any number of threads and on a busy machine too, and it grows with the pages that a
-//! program works on, as in the paper. By the clock on the wall, a program that takes longer than a
-//! period to pay for the pages it works on finds them taken away again before it has got anything
-//! done: random updates of 64 MiB in periods of 100 ms ran 1,000 times slower.
+//! A period is counted in processor time of the program, without the cost of our own faults ([`progress`]): the
+//! slow-down is 1 + (slow pages touched in a period) * (cost of an access) / period, for any number of threads
+//! and on a busy machine too, and it grows with the working set, as in the paper. By wall-clock time, a program
+//! that needs more than a period to pay for its working set loses the pages again before it makes progress:
+//! random updates of 64 MiB in periods of 100 ms ran 1,000 times slower.
 //!
 //! The tier of a page is decided at its first touch, as `MPOL_PREFERRED` does on real nodes: fast
 //! where its chunk is labelled fast and the tier has room, slow otherwise.
 //!
 //! # Fork and other ways to make a process
 //!
-//! - `fork`: [`before_fork`] brings every page home; the child starts with a service of its own
-//!   ([`after_fork_child`]). Pages that both share cannot be moved until one of them writes; they
-//!   are counted as `Counter::Unslowed` and tried again later.
+//! - `fork`: [`before_fork`] brings every page home; the child starts its own service ([`after_fork_child`]).
+//!   Pages that both share cannot be moved until one of them writes; they are counted as `Counter::Unslowed`
+//!   and tried again later.
 //! - `vfork`, `posix_spawn`, and any `clone` that shares the memory: served by the parent's thread.
-//! - `_Fork`, `clone` without `CLONE_VM`, and `syscall` with either: as for `fork`
-//!   ([`crate::process_hooks`]). Only a program that holds its own `syscall` instruction goes past
-//!   that: in its child, pages that were away read as zeroes.
+//! - `_Fork`, `clone` without `CLONE_VM`, and `syscall` with either: as for `fork` ([`crate::process_hooks`]).
+//!   Only a program with its own `syscall` instruction bypasses that: in its child, pages that were away read
+//!   as zeroes.
 //! - `exec`, exit, fatal signals: the service thread ends with the process.
 //!
 //! # What is not covered
@@ -92,14 +90,14 @@ pub(crate) use settings::Settings;
 static TRAP: AtomicPtr<SlowTierEmulator> = AtomicPtr::new(ptr::null_mut());
 
 fn trap() -> Option<&'static SlowTierEmulator> {
-    // SAFETY: null, or a `SlowTierEmulator` that `place` made and nobody ever frees.
+    // SAFETY: null, or a `SlowTierEmulator` that `place` made and that is never freed.
     unsafe { TRAP.load(Ordering::Acquire).as_ref() }
 }
 
-/// Starts the service for the pool, if the settings ask for anything it does.
+/// Starts the service for the pool, if the settings need it.
 ///
 /// # Errors
-/// Why it cannot: [`OffReason::NoUserfaultfd`], [`OffReason::NoUffdMove`], [`OffReason::NoThread`],
+/// The reason: [`OffReason::NoUserfaultfd`], [`OffReason::NoUffdMove`], [`OffReason::NoThread`],
 /// [`OffReason::NoAddressSpace`]. The pool is then as it was.
 pub(crate) fn start(
     pool: Range<usize>,
@@ -112,16 +110,16 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// Says which tier the first touches of a range ask for, and lets its pages be trapped. Whole
-/// chunks: a range is rounded outwards.
+/// Sets the tier that first touches of a range request, and lets its pages be trapped. Whole chunks: a range is
+/// rounded outwards.
 pub(crate) fn label(address: usize, bytes: usize, tier: u32) {
     if let Some(trap) = trap() {
         trap.label(address, bytes, tier);
     }
 }
 
-/// The range was handed back: its content is dropped, and its chunks have no tier any more. Call
-/// it before the mapping is replaced.
+/// The program released the range: its content is dropped, and its chunks have no tier any more. Call it before
+/// the mapping is replaced.
 pub(crate) fn unlabel(address: usize, bytes: usize) {
     if let Some(trap) = trap() {
         trap.unlabel(address, bytes);
@@ -152,7 +150,7 @@ pub(crate) fn before_fork() {
     }
 }
 
-/// Does what the kernel refuses a process of several threads (`unshare`, `setns`): the service ends
+/// Makes a call that the kernel refuses a process of several threads (`unshare`, `setns`): the service ends
 /// before and starts again after. The caller's thread must be the program's only one.
 pub(crate) fn pause_for<R>(board: Option<SessionTables>, work: impl FnOnce() -> R) -> R {
     match trap() {
@@ -168,7 +166,7 @@ pub(crate) fn after_fork_parent() {
     }
 }
 
-/// Gives the child a service of its own. `board` is the child's session, if it has one.
+/// Starts the child's own service. `board` is the child's session, if it has one.
 pub(crate) fn after_fork_child(board: Option<SessionTables>) {
     if let Some(trap) = trap() {
         trap.start_over(board);

@@ -1,4 +1,4 @@
-//! Moving pages between home and shadow, and making new ones.
+//! Moves pages between home and shadow, and makes new ones, for the service thread.
 
 use core::mem::ManuallyDrop;
 use core::ops::Range;
@@ -13,31 +13,31 @@ use super::table::PAGE_BYTES;
 /// Most pages in one call: 64 pages take some 30 us, for which other faults wait.
 pub(crate) const BATCH_PAGES: usize = 64;
 
-/// Times that a call is tried again when the kernel says "try again" without having done anything.
+/// Retries of a call when the kernel reports "try again" without any progress.
 const TRIES: usize = 8;
 
-/// How far a batch came: pages done, and why it stopped.
+/// The result of a batch: the number of pages done, and why it stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moved {
     pub(crate) pages: usize,
     pub(crate) error: Option<Errno>,
 }
 
-/// What became of a page that had to come home.
+/// The result for a page that had to come home.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rescue {
     /// Its content is at home.
     Home,
     /// Its home is no longer memory that we serve: the program unmapped it or mapped over it.
     Gone,
-    /// The kernel is out of memory for the moment; its content is still in the shadow.
+    /// The kernel is out of memory for the moment; the content is still in the shadow.
     Later,
 }
 
 /// Moves pages of one pool.
 pub(crate) struct Mover {
-    /// Never closed by us: the descriptor's number means something only in the service thread's
-    /// own table, and a forked child drops its copy of this from another thread.
+    /// Never closed by us: the descriptor's number is valid only in the service thread's own table, and a
+    /// forked child drops its copy of this from another thread.
     uffd: ManuallyDrop<Userfaultfd>,
     pool: Range<usize>,
     shadow_offset: usize,
@@ -83,16 +83,16 @@ impl Mover {
         })
     }
 
-    /// Brings pages home and wakes who waits for them.
+    /// Brings pages home and wakes the threads that wait for them.
     pub(crate) fn home_again(&self, page: u32, pages: usize) -> Moved {
         let (from, to) = (self.shadow(page), self.home(page));
-        // SAFETY: as in `away`, the other way round.
+        // SAFETY: as in `away`, in the other direction.
         self.repeat(pages, |done, bytes| unsafe {
             self.uffd.move_pages(to + done, from + done, bytes, true)
         })
     }
 
-    /// Brings one page home whatever it takes, and wakes who waits for it.
+    /// Brings one page home by any means, and wakes the threads that wait for it.
     ///
     /// The move is refused where the program has changed the protection of the home since
     /// (`EINVAL`), or where the page became shared with a child (`EBUSY`); a copy works there.
@@ -120,8 +120,8 @@ impl Mover {
 
     fn copy_home(&self, page: u32) -> Rescue {
         if !memory::is_resident(self.shadow(page)) {
-            // Nothing of ours was ever away: the program has put another mapping in this place by
-            // a raw system call. Reading the shadow would make this thread wait for itself.
+            // No page of ours was away: the program put another mapping in this place by a raw system call. If
+            // this thread read the shadow, it would wait for itself.
             return self.make_missing(page);
         }
         // SAFETY: the home is missing (its content is in the shadow), and the shadow page is
@@ -137,7 +137,7 @@ impl Mover {
         }
     }
 
-    /// Fills missing pages with zeroes and wakes who waits for them.
+    /// Fills missing pages with zeroes and wakes the threads that wait for them.
     pub(crate) fn make(&self, page: u32, pages: usize) -> Moved {
         let to = self.home(page);
         // SAFETY: the pages were never touched or were discarded, so they hold nothing; the
@@ -147,7 +147,7 @@ impl Mover {
         })
     }
 
-    /// Fills one missing page of a mapping of ours (the channel) and wakes who waits there.
+    /// Fills one missing page of our own mapping (the channel) and wakes the threads that wait there.
     pub(crate) fn make_at(&self, address: usize) {
         // SAFETY: a page of the channel holds nothing.
         let copied = unsafe { self.uffd.copy(address, self.zeroes, PAGE_BYTES) };
@@ -156,13 +156,13 @@ impl Mover {
         }
     }
 
-    /// Wakes who waits for the page; where it is still missing they ask again.
+    /// Wakes the threads that wait for the page; where it is still missing they fault again.
     pub(crate) fn wake(&self, page: u32) {
         let home = self.home(page);
         let _ = self.uffd.wake(&(home..home + PAGE_BYTES));
     }
 
-    /// Throws away the content of pages in the shadow.
+    /// Discards the content of pages in the shadow.
     pub(crate) fn drop_shadow(&self, page: u32, pages: usize) {
         let shadow = self.shadow(page);
         // SAFETY: the shadow is ours alone, and the caller does not want the content.
@@ -171,11 +171,11 @@ impl Mover {
         };
     }
 
-    /// Repeats a transfer while it gets on, and a few times while the kernel says "try again".
+    /// Repeats a transfer while it makes progress, and a few times while the kernel reports "try again".
     ///
-    /// The kernel refuses a range that spans two of its mappings as a whole (`ENOENT` for a copy,
-    /// `EINVAL` for a move), and the program splits mappings where it likes (`mprotect`, `madvise`,
-    /// `munmap`): what is refused is tried in halves, down to the one page that somebody waits for.
+    /// The kernel refuses a range that spans two of its mappings as a whole (`ENOENT` for a copy, `EINVAL` for
+    /// a move), and the program splits mappings where it likes (`mprotect`, `madvise`, `munmap`): a refused
+    /// range is tried in halves, down to the one page that a thread waits for.
     fn repeat(
         &self,
         pages: usize,

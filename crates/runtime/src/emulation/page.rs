@@ -1,9 +1,7 @@
-//! What the trap knows about one page: a state and the period in which it was last touched, packed
-//! into 16 bits.
+//! The trap's record of one page: a state and the period of its last touch, packed into 16 bits.
 //!
-//! *Home* is the page's address in the pool, where the program looks for it. *Shadow* is the
-//! address at a constant distance that only the trap knows. A page's content is at exactly one of
-//! the two.
+//! *Home* is the page's address in the pool, which the program uses. *Shadow* is the address at a constant
+//! distance that only the trap knows. A page's content is at exactly one of the two.
 //!
 //! ```text
 //!              first touch                period ends               fault
@@ -17,7 +15,7 @@
 //! migration: any -> ToFast -> Fast           any -> ToSlow -> Away   (ToSlowWaited -> Slow)
 //! ```
 
-/// Where a page is and why.
+/// The place of a page, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum PageState {
@@ -25,19 +23,19 @@ pub(crate) enum PageState {
     Untouched = 0,
     /// Fast tier, at home.
     Fast = 1,
-    /// Slow tier, at home: paid for in this period.
+    /// Slow tier, at home: it paid its delay in this period.
     Slow = 2,
     /// Slow tier, in the shadow: the next access pays.
     Away = 3,
-    /// Slow tier, in the shadow; somebody pays just now.
+    /// Slow tier, in the shadow; a thread waits for its delay.
     Waiting = 4,
-    /// Slow tier, not made yet; somebody pays for the first touch just now.
+    /// Slow tier, not made yet; a thread waits for the delay of the first touch.
     FirstWaiting = 5,
-    /// Slow tier, at home, and the kernel would not move it.
+    /// Slow tier, at home: the kernel refused to move it.
     Stuck = 6,
-    /// Fast tier, in the shadow to see who touches it.
+    /// Fast tier, in the shadow to detect its next access.
     FastSampled = 7,
-    /// Slow tier, in the shadow to see who touches it; paid for in this period.
+    /// Slow tier, in the shadow to detect its next access; it paid its delay in this period.
     SlowSampled = 8,
     /// As [`PageState::Away`], and part of the sample.
     AwaySampled = 9,
@@ -45,7 +43,7 @@ pub(crate) enum PageState {
     ToFast = 10,
     /// On its way to the slow tier, in the shadow; counted there already.
     ToSlow = 11,
-    /// As [`PageState::ToSlow`], and somebody waits for it.
+    /// As [`PageState::ToSlow`], and a thread waits for it.
     ToSlowWaited = 12,
 }
 
@@ -75,7 +73,7 @@ impl PageState {
         Self::ToSlowWaited,
     ];
 
-    /// Whether the content lies in the shadow.
+    /// Whether the content is in the shadow.
     pub(crate) const fn in_shadow(self) -> bool {
         matches!(
             self,
@@ -90,7 +88,7 @@ impl PageState {
         )
     }
 
-    /// The tier whose bytes it counts in; `None` while it has no content.
+    /// The tier that counts its bytes; `None` while it has no content.
     pub(crate) const fn side(self) -> Option<Side> {
         match self {
             Self::Untouched | Self::FirstWaiting => None,
@@ -99,7 +97,7 @@ impl PageState {
         }
     }
 
-    /// What it becomes when its content is brought home for another reason than an access.
+    /// The state after its content is brought home for another reason than an access.
     pub(crate) const fn at_home(self) -> Self {
         match self.side() {
             None => self,
@@ -113,8 +111,7 @@ impl PageState {
 }
 
 impl PageState {
-    /// The same page where nobody waits, no sample is taken and no migration is under way: in a
-    /// forked child.
+    /// The same page with no waiting thread, no sample and no migration in progress: in a forked child.
     pub(crate) const fn without_company(self) -> Self {
         match self {
             Self::FirstWaiting => Self::Untouched,
@@ -130,8 +127,8 @@ impl PageState {
     }
 }
 
-/// Periods are told apart modulo this: after 4,096 idle periods a page that is touched once more
-/// looks hot by mistake if it happens to be exactly that many periods.
+/// Periods are distinguished modulo this: after exactly 4,096 idle periods a page that is touched once more is
+/// mistaken for a hot page.
 const STAMPS: u64 = 1 << 12;
 
 /// A state and the period of the last touch.
@@ -151,7 +148,7 @@ impl PageWord {
         self.0
     }
 
-    /// The state. Bits that no [`PageWord`] was made from read as untouched.
+    /// The state. Bits that come from no [`PageWord`] read as untouched.
     pub(crate) const fn state(self) -> PageState {
         let number = (self.0 & 15) as usize;
         if number < PageState::ALL.len() {

@@ -1,7 +1,7 @@
-//! The requests of the observer: which arena or large mapping should live in another tier
-//! (`wanted_tier` in the session file).
+//! The requests of the observer: the arenas and large mappings that should move to another tier (`wanted_tier`
+//! in the session file). The service thread reads them.
 //!
-//! Reading only. Any value may change under us at any time, so each is read once and checked.
+//! Read-only. Any value may change at any time, so each is read once and checked.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ pub(crate) struct RequestTables {
     pub(crate) mappings: &'static [MappingRecord],
 }
 
-/// What is to move.
+/// The subject of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
     /// The arena with this number.
@@ -27,7 +27,7 @@ pub(crate) enum Subject {
     Mapping(u32),
 }
 
-/// A request: this should live there.
+/// A request: this subject should be in that tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PlacementRequest {
     pub(crate) subject: Subject,
@@ -63,8 +63,8 @@ impl RequestTables {
         best
     }
 
-    /// Says that the request is obeyed: new memory of the subject belongs to its tier from now on. The
-    /// request is taken back, unless the observer has written another one since.
+    /// Publishes that the request is obeyed: new memory of the subject belongs to its tier from now on. The
+    /// request is cleared, unless the observer has written another one since.
     pub(crate) fn accept(&self, request: &PlacementRequest) {
         let (tier, wanted) = match request.subject {
             Subject::Arena(index) => {

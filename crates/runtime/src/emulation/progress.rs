@@ -1,26 +1,26 @@
-//! The clock that periods are counted by: how much work the program has done, in processor time.
+//! The clock of the periods: how much work the program has done, in processor time.
 //!
-//! The kernel charges a program for the faults that we cause, and after each the program's caches are
-//! cold. That is not the program's work, and a clock that counted it would begin a new period while
-//! the program still pays for the last; from some number of pages on, nothing would get done.
+//! The kernel charges a program for the faults that we cause, and after each the program's caches are cold.
+//! That is not the program's work. A clock that counted it would begin a new period while the program still
+//! pays for the last; above some number of pages, the program would make no progress.
 //!
-//! So the clock goes in windows of a few milliseconds, and takes what faults cost off each. The cost
-//! differs (4 us measured on an idle machine, 12 us where two threads fault), so it is learnt: where a
-//! program does nothing but fault, as at the beginning of a period, a window's time divided by its
-//! faults is the cost, and nowhere is it less.
+//! So the clock advances in windows of a few milliseconds, and subtracts the cost of faults from each. The cost
+//! differs (4 us measured on an idle machine, 12 us where two threads fault), so it is estimated: where a
+//! program only faults, as at the beginning of a period, a window's time divided by its faults is the cost, and
+//! it is never less elsewhere.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::clock::{process_ns, thread_ns};
 
-/// Shortest time between two looks at the clock, which costs a system call that asks every thread.
+/// Shortest time between two reads of the clock, each a system call that queries every thread.
 const SHORTEST_LOOK_NS: u64 = 500_000;
 
-/// The program may run on several processors, so its clock may be faster than ours: we look again
-/// after this fraction of what is left.
+/// The program may run on several processors, so its clock may be faster than ours: we read it again after this
+/// fraction of what is left.
 const LOOKS_PER_REST: u64 = 4;
 
-/// What a fault costs by nature, measured at the start.
+/// The base cost of a fault, measured at the start.
 pub(crate) struct FaultCosts {
     round_trip_ns: AtomicU64,
     processor_ns: AtomicU64,
@@ -39,12 +39,12 @@ impl FaultCosts {
         self.processor_ns.store(processor_ns, Ordering::Relaxed);
     }
 
-    /// From the access until the program goes on, without any delay.
+    /// From the access until the program continues, without any delay.
     pub(crate) fn round_trip_ns(&self) -> u64 {
         self.round_trip_ns.load(Ordering::Relaxed)
     }
 
-    /// Processor time that the faulting thread is charged.
+    /// Processor time that the kernel charges to the faulting thread.
     pub(crate) fn processor_ns(&self) -> u64 {
         self.processor_ns.load(Ordering::Relaxed)
     }
@@ -53,13 +53,13 @@ impl FaultCosts {
 /// Longest window while there are faults: short enough that a burst of faults fills some windows.
 const WINDOW_NS: u64 = 2_000_000;
 
-/// Faults in a window that are enough to learn from.
+/// Faults in a window that are enough for an estimate.
 const FAULTS_TO_LEARN: u64 = 32;
 
-/// What is learnt lies between the cost on an idle machine and this many times that.
+/// The estimate is between the cost on an idle machine and this many times that.
 const DEAREST: u64 = 6;
 
-/// What is learnt grows by this fraction a window, so that an outlier is forgotten.
+/// The estimate grows by this fraction a window, so that an outlier is forgotten.
 const FORGET: u64 = 64;
 
 /// The clock.
@@ -68,7 +68,7 @@ pub(crate) struct Progress {
     faults: u64,
     /// Processor time at its beginning.
     begun_ns: u64,
-    /// What a fault costs, as learnt; 0 before the first window.
+    /// Estimated cost of a fault; 0 before the first window.
     fault_ns: u64,
     done_ns: u64,
     next_look_ns: u64,
@@ -85,13 +85,13 @@ impl Progress {
         }
     }
 
-    /// The program was made to fault once more.
+    /// Counts one more fault that we caused.
     pub(crate) fn count_fault(&mut self, now_ns: u64) {
         self.faults += 1;
         self.next_look_ns = self.next_look_ns.min(now_ns + WINDOW_NS);
     }
 
-    /// Whether it is worth looking at the clock.
+    /// Whether a read of the clock is worthwhile.
     pub(crate) fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.next_look_ns
     }
@@ -100,8 +100,8 @@ impl Progress {
         self.next_look_ns
     }
 
-    /// Ends the window and reads the clock: work of all threads but this one. `least_ns` is what a
-    /// fault costs on an idle machine. Service thread only.
+    /// Ends the window and reads the clock: work of all threads but this one. `least_ns` is the cost of a fault
+    /// on an idle machine. Service thread only.
     pub(crate) fn read(&mut self, least_ns: u64) -> u64 {
         let used_ns = process_ns().saturating_sub(thread_ns());
         self.advance(used_ns, least_ns)
@@ -129,7 +129,7 @@ impl Progress {
         self.fault_ns = fault_ns.clamp(least_ns, dearest_ns);
     }
 
-    /// Sets the next look, with `left_ns` of work left in the period.
+    /// Sets the time of the next read, with `left_ns` of work left in the period.
     pub(crate) fn look_again(&mut self, now_ns: u64, left_ns: u64) {
         self.next_look_ns = now_ns + (left_ns / LOOKS_PER_REST).max(SHORTEST_LOOK_NS);
     }
@@ -146,7 +146,7 @@ mod tests {
         let mut used_ns = 1_000_000;
         for _ in 0..100 {
             (0..100).for_each(|_| progress.count_fault(0));
-            // 12 us a fault, three times what one costs on an idle machine.
+            // 12 us a fault, three times the idle cost.
             used_ns += 100 * 12_000;
             progress.advance(used_ns, 4000);
         }

@@ -1,4 +1,4 @@
-//! The period: slow pages that came home are taken away again (TMP, section VI).
+//! The period: the service thread takes slow pages that came home away again (TMP, section VI).
 
 use isotherm_abi::session::SessionCounter;
 use rustix::io::Errno;
@@ -20,7 +20,7 @@ const RUNS_PER_STEP: usize = 8;
 const STUCK_PERIODS: u64 = 16;
 
 impl FaultHandler {
-    /// Begins a new period if it is time: the slow pages that came home in the last one leave.
+    /// Begins a new period if it is time: the slow pages that came home in the last one are taken away.
     pub(crate) fn advance_period(&mut self, now_ns: u64) {
         if !self.emulates() || !self.progress.is_due(now_ns) {
             return;
@@ -49,7 +49,7 @@ impl FaultHandler {
         self.leaving_done < self.leaving.len()
     }
 
-    /// When to look whether a new period has begun; `None` while nothing waits for it.
+    /// When to check whether a new period has begun; `None` while no page waits for it.
     pub(crate) fn next_period_ns(&self) -> Option<u64> {
         let waits = !self.returned.is_empty() || !self.stuck.is_empty();
         (self.emulates() && waits && self.held == 0).then(|| self.progress.next_look_ns())
@@ -63,7 +63,7 @@ impl FaultHandler {
         self.stuck.clear();
     }
 
-    /// Takes the next few runs of pages away.
+    /// Takes the pages of the next few runs away.
     pub(crate) fn leave_step(&mut self) {
         if self.held > 0 {
             self.postpone_leaving();
@@ -88,7 +88,7 @@ impl FaultHandler {
         }
     }
 
-    /// Puts pages that were to leave back among those that leave after the next period.
+    /// Puts pages that were to be taken away back among those of the next period.
     fn postpone_leaving(&mut self) {
         for index in self.leaving_done..self.leaving.len() {
             let page = self.leaving.pages()[index];
@@ -98,7 +98,7 @@ impl FaultHandler {
         self.leaving_done = 0;
     }
 
-    /// Takes the leading pages of a run away and returns how many it has dealt with, at least 1.
+    /// Takes the leading pages of a run away and returns how many it has handled, at least 1.
     fn take_away(&mut self, first: u32, run: usize) -> usize {
         let end = first + run as u32;
         let movable = (first..end)
@@ -133,7 +133,7 @@ impl FaultHandler {
     fn leave_one(&mut self, page: u32) {
         match self.table.state(page) {
             PageState::SlowSampled => self.become_state(page, PageState::AwaySampled),
-            // In a settled chunk: asked again like a page that the kernel will not move.
+            // In a settled chunk: listed again like a page that the kernel refuses to move.
             PageState::Slow | PageState::Stuck => self.give_up_for_now(page),
             _ => {}
         }
@@ -141,10 +141,10 @@ impl FaultHandler {
 
     /// The kernel stopped at this page.
     ///
-    /// What it says is not the last word: Linux 6.18 was seen to report `EEXIST` for a page that
-    /// the same call had moved, while the program was breaking the sharing of that page after a
-    /// fork. So before the content of either place is given up, the page is moved home; only where
-    /// the home is there too is the shadow a leftover.
+    /// The kernel's report is not final: Linux 6.18 was observed to report `EEXIST` for a page that the same
+    /// call had moved, while the program broke the sharing of that page after a fork. So before the content of
+    /// either place is discarded, the page is moved home; only where the home is there too is the shadow a
+    /// leftover.
     fn could_not_leave(&mut self, page: u32, error: Errno) {
         if matches!(error, Errno::EXIST | Errno::NOENT) {
             self.find(page);
@@ -162,7 +162,7 @@ impl FaultHandler {
         self.stuck.push(page);
     }
 
-    /// Finds out where the content of a page is that ought to be at home.
+    /// Finds the content of a page that should be at home.
     fn find(&mut self, page: u32) {
         let Some(mover) = &self.mover else { return };
         match mover.home_again(page, 1).error {
@@ -171,8 +171,7 @@ impl FaultHandler {
                 mover.drop_shadow(page, 1);
                 self.returned.push(page);
             }
-            // It is nowhere: the kernel was told to drop it behind our back. The next access is a
-            // first touch.
+            // It is nowhere: the kernel dropped it on the program's request. The next access is a first touch.
             Some(Errno::NOENT) => self.become_state(page, PageState::Untouched),
             Some(_) => self.stuck.push(page),
         }

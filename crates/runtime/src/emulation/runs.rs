@@ -1,11 +1,11 @@
-//! Runs of neighbouring pages: one system call for many.
+//! Runs of neighbouring pages, so that the service thread handles many by one system call.
 
 /// Pages of 4 KiB in a chunk of the pool. No run crosses a chunk, because chunks may lie in
 /// different mappings of the kernel (`UFFDIO_MOVE` refuses a range that spans two).
 pub(crate) const CHUNK_PAGES: u32 = (isotherm_abi::CHUNK_BYTES / 4096) as u32;
 
-/// Length of the run of consecutive pages that `sorted` begins with, at most `limit`, within one
-/// chunk. 0 only for an empty slice.
+/// Length of the run of consecutive pages at the start of `sorted`, at most `limit`, within one chunk. 0 only
+/// for an empty slice.
 pub(crate) fn run_length(sorted: &[u32], limit: usize) -> usize {
     let Some(&first) = sorted.first() else {
         return 0;
@@ -19,9 +19,9 @@ pub(crate) fn run_length(sorted: &[u32], limit: usize) -> usize {
         .count()
 }
 
-/// How many pages to make at a first touch that has `before` touched pages right before it and
-/// `free` untouched ones from it on: as many as lie before, so that a run doubles while a program
-/// walks on and a program that hops pays for the page it asked for and no other.
+/// Number of pages to make at a first touch that has `before` touched pages right before it and `free`
+/// untouched ones from it on: as many as `before`, so that a run doubles while a program walks on, and a
+/// program with random accesses pays for the page that it touches and no other.
 pub(crate) fn populate_length(before: usize, free: usize, limit: usize) -> usize {
     before.clamp(1, limit).min(free.max(1))
 }

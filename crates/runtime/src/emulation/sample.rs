@@ -12,7 +12,7 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// An empty choice. A seed of 0 is replaced, because the generator would stay there.
+    /// An empty choice. A seed of 0 is replaced, because the generator would never leave it.
     pub(crate) const fn new(seed: u64) -> Self {
         Self {
             pages: [0; MOST_PAGES],

@@ -1,13 +1,12 @@
-//! The service thread: serves faults, keeps the periods, obeys requests, and sleeps when there is
-//! nothing to do.
+//! The service thread: serves faults, keeps the periods, obeys requests, and sleeps while idle.
 //!
-//! It runs on a bare thread ([`isotherm_sys::thread`]): no C library state, no allocation, no
-//! signal, descriptors of its own. It waits for nothing that the program holds, so a program thread
-//! may fault while holding any lock.
+//! It runs on a bare thread ([`isotherm_sys::thread`]): no C library state, no allocation, no signal, its own
+//! descriptors. It waits for nothing that the program holds, so a program thread may fault while it holds any
+//! lock.
 //!
-//! While an access waits for its delay, the thread spins instead of sleeping if the end is near.
-//! That takes no processor from the program: the thread that waits is off its processor for
-//! exactly as long, and on a real slow memory it would have kept that processor stalled.
+//! While an access waits for its delay, the thread spins instead of sleeping if the end is near. That takes no
+//! processor from the program: the thread that waits is off its processor for exactly as long, and real slow
+//! memory would have stalled that processor.
 
 use core::ffi::c_void;
 
@@ -23,18 +22,17 @@ use crate::clock::{now_ns, thread_ns};
 /// Faults read in one call.
 const MESSAGES: usize = 32;
 
-/// An access due within this time is waited for by spinning: a timer and a wake-up take about as
-/// long.
+/// The thread spins for an access that is due within this time: a timer and a wake-up take about as long.
 const SPIN_NS: u64 = 50_000;
 
-/// How often the requests are looked at.
+/// Interval between reads of the requests.
 const WISH_NS: u64 = 10_000_000;
 
-/// How often it is asked whether the program still has a thread. One that ends its last thread alone ends so
-/// much later than it would without this one.
+/// Interval between checks whether the program still has a thread. A program that ends its last thread by
+/// itself ends up to this much later than without the service.
 const PROGRAM_NS: u64 = 100_000_000;
 
-/// How often the thread's own processor time is published.
+/// Interval between publications of the thread's own processor time.
 const PUBLISH_NS: u64 = 20_000_000;
 
 /// What the thread runs; `argument` is a `&'static SlowTierEmulator`.
@@ -73,7 +71,7 @@ struct Service<'a> {
 }
 
 impl Service<'_> {
-    /// Serves until it is asked to end, or something goes wrong that cannot be lived with.
+    /// Serves until it should end, or a fatal error.
     fn serve(&mut self) -> Option<OffReason> {
         let mut messages = [Message::default(); MESSAGES];
         while !self.trap.ends() {
@@ -96,7 +94,7 @@ impl Service<'_> {
         None
     }
 
-    /// Ends the process if the program has no thread any more, which is asked now and then.
+    /// Ends the process if the program has no thread any more, which it checks from time to time.
     fn end_with_the_program(&mut self, now_ns: u64) {
         if now_ns >= self.next_program_ns {
             self.next_program_ns = now_ns + PROGRAM_NS;
@@ -111,7 +109,7 @@ impl Service<'_> {
             .map_or(Ok(0), |mover| mover.uffd().read(messages))
     }
 
-    /// One small step of everything that is due.
+    /// Takes one small step of everything that is due.
     fn work(&mut self, now_ns: u64) {
         self.handler.let_due_go(now_ns);
         self.handler.advance_period(now_ns);
@@ -136,7 +134,7 @@ impl Service<'_> {
         }
     }
 
-    /// Waits for the next fault or the next thing that is due.
+    /// Waits for the next fault or the next deadline.
     fn pause(&mut self, now_ns: u64) {
         if self.handler.is_leaving() {
             return;
@@ -168,7 +166,7 @@ impl Service<'_> {
             tv_sec: (nanos / 1_000_000_000) as i64,
             tv_nsec: (nanos % 1_000_000_000) as _,
         });
-        // An error is an interruption, after which the loop simply looks again.
+        // An error is an interruption, after which the loop checks again.
         let _ = match &self.handler.mover {
             Some(mover) => poll(
                 &mut [PollFd::new(mover.uffd(), PollFlags::IN)],

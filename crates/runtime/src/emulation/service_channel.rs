@@ -1,11 +1,10 @@
-//! How a thread of the program asks the service thread for something and waits for the answer:
-//! it fills a slot and touches that slot's page, which is missing and therefore a fault that the
-//! service thread reads like any other.
+//! Requests from a thread of the program to the service thread, with an answer: the thread fills a slot and
+//! touches that slot's page, which is missing and therefore a fault that the service thread reads like any
+//! other.
 //!
-//! A page fault is the one signal that needs no descriptor in the program's table (it may close
-//! all of them), works from a `vfork` child, interrupts the service thread's sleep, and cannot
-//! hang: where nobody serves the page, the touch returns at once and the slot still says that
-//! nothing was done.
+//! A page fault is the one signal that needs no descriptor in the program's table (it may close all of them),
+//! works from a `vfork` child, interrupts the service thread's sleep, and cannot hang: where no service runs,
+//! the touch returns at once and the slot still states that nothing was done.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -17,7 +16,7 @@ use super::sparse::map_zeroes;
 use super::table::PAGE_BYTES;
 use crate::clock::{now_ns, thread_ns};
 
-/// Threads that can ask at the same time; the next one waits for a slot.
+/// Threads that can have a request at the same time; the next one waits for a slot.
 const SLOTS: usize = 32;
 
 const FREE: u32 = 0;
@@ -25,7 +24,7 @@ const CLAIMED: u32 = 1;
 const POSTED: u32 = 2;
 const DONE: u32 = 3;
 
-/// What can be asked.
+/// The kinds of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub(crate) enum ServiceCommand {
@@ -41,7 +40,7 @@ pub(crate) enum ServiceCommand {
     Register = 4,
 }
 
-/// What was asked.
+/// The requested command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServiceRequest {
     pub(crate) command: ServiceCommand,
@@ -81,10 +80,9 @@ impl ServiceChannel {
         self.pages..self.pages + SLOTS * PAGE_BYTES
     }
 
-    /// Asks and waits. `false` means that nobody served the request.
+    /// Sends a request and waits. `false` means that no service handled it.
     ///
-    /// `is_served` tells whether there can be somebody who does; it is asked only after a touch
-    /// came to nothing.
+    /// `is_served` reports whether a service can exist; it is called only after a touch without effect.
     pub(crate) fn ask(&self, request: &ServiceRequest, is_served: impl Fn() -> bool) -> bool {
         let index = loop {
             if let Some(index) = self.claim() {
@@ -122,14 +120,13 @@ impl ServiceChannel {
         })
     }
 
-    /// Touches the slot's page and takes it away again, for the next time.
+    /// Touches the slot's page and takes it away again, for the next request.
     fn touch(&self, index: usize) {
         self.fault(index);
         self.reset(index);
     }
 
-    /// Reads the slot's page. Blocks until the service thread has done what the slot asks, which
-    /// is the point.
+    /// Reads the slot's page. Blocks until the service thread has done what the slot requests.
     fn fault(&self, index: usize) {
         let page = self.pages + index * PAGE_BYTES;
         // SAFETY: a readable page of our own mapping.
@@ -144,8 +141,8 @@ impl ServiceChannel {
         let _ = unsafe { rustix::mm::madvise(page as *mut _, PAGE_BYTES, Advice::LinuxDontNeed) };
     }
 
-    /// What a fault that asks for nothing costs: time by the clock and processor time, the least of
-    /// `rounds`. (0, 0) where every slot is taken.
+    /// The cost of a fault with an empty request: wall-clock time and processor time, the least of `rounds`.
+    /// (0, 0) where every slot is taken.
     pub(crate) fn time_fault(&self, rounds: usize) -> (u64, u64) {
         let Some(index) = self.claim() else {
             return (0, 0);
@@ -181,7 +178,7 @@ impl ServiceChannel {
         })
     }
 
-    /// Says that the request behind `address` was served. Service thread only.
+    /// Publishes that the request behind `address` was served. Service thread only.
     pub(crate) fn answer(&self, address: usize) {
         let slot = &self.slots[(address - self.pages) / PAGE_BYTES];
         slot.state.store(DONE, Ordering::Release);

@@ -1,4 +1,4 @@
-//! One pool, its service, and what program threads and the service thread share.
+//! One pool, its service, and the state that program threads and the service thread share.
 //!
 //! Program threads store labels, read a few counts, and call the service thread. The service thread alone
 //! has the [`FaultHandler`].
@@ -32,11 +32,10 @@ use crate::tables::SessionTables;
 
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 
-/// Most tiers. The file may name more; the rest is not looked at.
+/// Most tiers. The file may name more; the rest is ignored.
 const MOST_TIERS: usize = 16;
 
-/// Faults to measure their cost by: 64 take about half a millisecond, and one of them is not
-/// disturbed.
+/// Faults that measure their own cost: 64 take about half a millisecond, and at least one is undisturbed.
 const CALIBRATION_FAULTS: usize = 64;
 
 /// Stack of the service thread. Its deepest call is a sort of a few kilobytes.
@@ -63,10 +62,10 @@ pub(crate) struct SlowTierEmulator {
     process: AtomicU32,
     /// The service thread's number.
     thread: AtomicU32,
-    /// The service is asked to end; see [`Self::pause_for`].
+    /// Whether the service should end; see [`Self::pause_for`].
     ends: AtomicBool,
     costs: &'static FaultCosts,
-    /// Some chunk was taken back, so that its mapping may have been replaced since.
+    /// Some chunk was released, so that its mapping may have been replaced since.
     recycled: AtomicBool,
     tiers: [TierRecord; MOST_TIERS],
     tier_count: usize,
@@ -79,7 +78,7 @@ pub(crate) struct SlowTierEmulator {
 unsafe impl Sync for SlowTierEmulator {}
 
 impl SlowTierEmulator {
-    /// As [`super::start`], for any pool. `None` where the settings ask for nothing.
+    /// As [`super::start`], for any pool. `None` where the settings need no service.
     pub(super) fn start(
         pool: Range<usize>,
         settings: &Settings<'_>,
@@ -99,7 +98,7 @@ impl SlowTierEmulator {
         Ok(Some(trap))
     }
 
-    /// Measures what a fault costs without any delay.
+    /// Measures the cost of a fault without any delay.
     fn calibrate(&self) {
         let (round_trip_ns, processor_ns) = self.channel.time_fault(CALIBRATION_FAULTS);
         self.costs.set(round_trip_ns, processor_ns);
@@ -145,7 +144,7 @@ impl SlowTierEmulator {
         })
     }
 
-    /// Starts the service thread and waits until it serves, or says why it cannot.
+    /// Starts the service thread and waits until it serves, or reports why it cannot.
     fn launch(&'static self) -> Result<(), OffReason> {
         let process = rustix::process::getpid().as_raw_nonzero().get();
         self.process.store(process as u32, Ordering::Relaxed);
@@ -171,7 +170,7 @@ impl SlowTierEmulator {
         }
     }
 
-    /// Service thread: opens what it needs, then tells the starter how it went.
+    /// Service thread: opens what it needs, then reports the result to the starter.
     pub(crate) fn announce(&self, opened: Result<(), OffReason>) {
         let status = opened.map_or_else(|reason| OFF + reason as u32, |()| RUNNING);
         self.status.store(status, Ordering::Release);
@@ -198,8 +197,7 @@ impl SlowTierEmulator {
         Ok(())
     }
 
-    /// Service thread: something went wrong that cannot be lived with. Every page comes home, and
-    /// the kernel serves the pool again.
+    /// Service thread: a fatal error. Every page comes home, and the kernel serves the pool again.
     pub(crate) fn give_up(&self, handler: &mut FaultHandler, reason: OffReason) {
         handler.bring_all_home();
         if let Some(mover) = &handler.mover {
@@ -212,7 +210,7 @@ impl SlowTierEmulator {
         self.announce(Err(reason));
     }
 
-    /// Service thread: what it works with.
+    /// Service thread: its pages.
     ///
     /// # Safety
     /// Only the service thread may call this, and only once.
@@ -236,7 +234,7 @@ impl SlowTierEmulator {
         &self.tiers[..self.tier_count]
     }
 
-    /// Service thread: somebody waits for `address`.
+    /// Service thread: a thread waits for `address`.
     pub(crate) fn fault(&self, handler: &mut FaultHandler, address: usize, now_ns: u64) {
         if self.pool.contains(&address) {
             let page = (address - self.pool.start) / PAGE_BYTES;
@@ -256,8 +254,8 @@ impl SlowTierEmulator {
         if self.status.load(Ordering::Acquire) != RUNNING {
             return false;
         }
-        // The process is compared only after a touch that nobody served: a `vfork` child is
-        // another process too, and the parent's service answers it.
+        // The process is compared only after a touch that no service answered: a `vfork` child is another
+        // process too, and the parent's service answers it.
         let is_served = || {
             let process = rustix::process::getpid().as_raw_nonzero().get() as u32;
             self.status.load(Ordering::Acquire) == RUNNING
@@ -338,7 +336,7 @@ impl SlowTierEmulator {
         self.launch_again(board);
     }
 
-    /// Does what the kernel refuses a process of several threads, without a service meanwhile. The
+    /// Makes a call that the kernel refuses a process of several threads, without a service meanwhile. The
     /// caller's thread is the program's only one.
     pub(super) fn pause_for<R>(
         &'static self,
@@ -348,7 +346,7 @@ impl SlowTierEmulator {
         if self.status.load(Ordering::Acquire) != RUNNING {
             return work();
         }
-        // Every page comes home and stays there; the second request only wakes the service.
+        // Every page comes home and stays there; the second request serves only to wake the service.
         self.hold();
         self.ends.store(true, Ordering::Release);
         self.hold();
@@ -363,8 +361,8 @@ impl SlowTierEmulator {
         answer
     }
 
-    /// Service thread: whether it is asked to end. It says so by the status, so that nobody asks it
-    /// for anything more.
+    /// Service thread: whether it should end. It publishes this by the status, so that no thread sends it
+    /// further requests.
     pub(crate) fn ends(&self) -> bool {
         let ends = self.ends.load(Ordering::Acquire);
         if ends {
@@ -375,13 +373,12 @@ impl SlowTierEmulator {
 
     fn launch_again(&'static self, board: Option<SessionTables>) {
         self.channel.clear();
-        // SAFETY: the caller's thread is the only one: in a forked child, or since the service
-        // ended.
+        // SAFETY: the caller's thread is the only one: in a forked child, or since the service ended.
         let (handler, requests) = unsafe { (&mut *self.handler.get(), &mut *self.requests.get()) };
         *requests = requests.and(board.map(wishes_of));
         handler.start_over(account_of(board));
-        // A process without a service is one whose slow tier is not slowed; its session, where it
-        // has one, says so, and the program goes on.
+        // Without a service the slow tier is not slowed; the session, where there is one, reports it, and the
+        // program continues.
         if let Err(reason) = self.launch() {
             handler.account.gave_up(reason);
         }
@@ -478,7 +475,7 @@ const EMPTY_TIER: TierRecord = TierRecord {
     nodes: [0; NODE_WORDS],
 };
 
-/// Puts a value into a mapping of its own, where it stays for good.
+/// Puts a value into its own mapping, where it stays for good.
 fn place<T>(value: T) -> rustix::io::Result<&'static T> {
     let start = map_zeroes(size_of::<T>())? as *mut T;
     // SAFETY: the mapping is fresh, page-aligned, large enough and never unmapped.
@@ -488,7 +485,7 @@ fn place<T>(value: T) -> rustix::io::Result<&'static T> {
     }
 }
 
-/// Drops what lies at home.
+/// Drops the content at home.
 pub(super) fn drop_home(address: usize, bytes: usize) {
     // SAFETY: the caller of `discard` owns the range and does not want its content.
     let _ = unsafe { rustix::mm::madvise(address as *mut _, bytes, Advice::LinuxDontNeed) };

@@ -1,7 +1,7 @@
-//! A big array of zeroes that takes memory only where it is written.
+//! A big array of zeroes that takes memory only where it is written, for the tables of the trap.
 //!
-//! One mapping, made once, never given back: the tables of the trap live as long as the process.
-//! No allocator is involved, because the tables are used under the allocator's own locks.
+//! One mapping, made once, never released: the tables live as long as the process. No allocator is involved,
+//! because the tables are used under the allocator's own locks.
 
 use core::ops::Deref;
 
@@ -75,18 +75,18 @@ impl PageList {
         })
     }
 
-    /// Adds a page. A full list drops it: the page is then left as it is, which is always safe.
+    /// Adds a page. A full list drops it: the page then stays as it is, which is always safe.
     pub(crate) fn push(&mut self, page: u32) {
         if self.length < self.capacity {
-            // SAFETY: in bounds of the mapping, which `&mut self` makes ours alone.
+            // SAFETY: in bounds of the mapping, which `&mut self` makes exclusively ours.
             unsafe { self.start.add(self.length).write(page) };
             self.length += 1;
         }
     }
 
-    /// The pages in the order they came, or as sorted since.
+    /// The pages in the order they were added, or as sorted since.
     pub(crate) fn pages(&mut self) -> &mut [u32] {
-        // SAFETY: the first `length` items were written, and `&mut self` makes them ours alone.
+        // SAFETY: the first `length` items were written, and `&mut self` makes them exclusively ours.
         unsafe { core::slice::from_raw_parts_mut(self.start, self.length) }
     }
 

@@ -21,10 +21,10 @@ const LABEL_NONE: u8 = 0;
 const LABEL_FAST: u8 = 1;
 const LABEL_SLOW: u8 = 2;
 
-/// Which tier the first touches of a chunk ask for.
+/// Which tier the first touches of a chunk request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Label {
-    /// Nobody said; treated as the fast tier.
+    /// No request; treated as the fast tier.
     None,
     /// The fast tier, while there is room.
     Fast,
@@ -40,7 +40,7 @@ pub(crate) struct Chunk {
     settled: AtomicU8,
     /// Pages that are not [`PageState::Untouched`].
     touched: AtomicU16,
-    /// Place in the list of chunks with touched pages, plus one; 0 while it is not there.
+    /// Place in the list of chunks with touched pages, plus one; 0 while it is not listed.
     place: AtomicU32,
 }
 
@@ -84,7 +84,7 @@ impl Chunk {
 pub(crate) struct Table {
     words: Sparse<AtomicU16>,
     chunks: Sparse<Chunk>,
-    /// Chunks with touched pages, in no order; the first `used_count` are meant.
+    /// Chunks with touched pages, in no order; only the first `used_count` are valid.
     used: Sparse<AtomicU32>,
     used_count: AtomicU32,
     /// First chunk that was never labelled.
@@ -117,7 +117,7 @@ impl Table {
         &self.chunks[(page / CHUNK_PAGES) as usize]
     }
 
-    /// First chunk that was never labelled: nothing lies at or above it.
+    /// First chunk that was never labelled: no content is at or above it.
     pub(crate) fn high(&self) -> usize {
         self.high.load(Ordering::Relaxed) as usize
     }

@@ -1,5 +1,6 @@
-// Contexts that a look at the stack cannot tell apart: a function whose frame grows as it is asked to, called from two
-// places with the same stack pointer, where the second caller's frame still holds the first one's return address.
+// Contexts that a check of the stack cannot distinguish: a function whose frame grows by its argument, called
+// from two places with the same stack pointer, where the second caller's frame still holds the first one's
+// return address.
 #include <alloca.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@ static __attribute__((noinline)) void *allocate(void) {
     return block;
 }
 
-// Calls `allocate` with the same stack pointer, whoever calls.
+// Calls `allocate` with the same stack pointer from every caller.
 static __attribute__((noinline)) void *from(uintptr_t depth) {
     volatile char here = 0;
     volatile char *gap = alloca((size_t)((uintptr_t)&here - depth) & ~(size_t)15);
@@ -42,7 +43,7 @@ static __attribute__((noinline)) void *far(uintptr_t depth) {
 int main(int count, char **words) {
     char here;
     uintptr_t depth = ((uintptr_t)&here & ~(uintptr_t)4095) - 2048;
-    // One call from nearby, or as many as from afar.
+    // One call from nearby, or as many as from the distant caller.
     int calls_from_near = count > 1 ? 1 : CALLS;
     for (int call = 0; call < calls_from_near; call++) free(near(depth));
     for (int call = 0; count > 1 && call < CALLS; call++) free(far(depth));

@@ -1,4 +1,4 @@
-// Every edge of the C and C++ allocation interface; prints what the outcome of each is.
+// Every edge case of the C and C++ allocation interface; prints the result of each.
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>

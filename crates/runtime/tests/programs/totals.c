@@ -1,4 +1,4 @@
-// Asks jemalloc how much is allocated, as redis does for its figures of memory.
+// Queries jemalloc for the allocated bytes, as redis does for its memory figures.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

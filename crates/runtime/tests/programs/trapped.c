@@ -1,6 +1,5 @@
-// Works on large memory in every way that could lose a page which the emulated slow tier has taken
-// away. Prints the same lines whether it runs alone or with libisotherm.so, and fails at the first
-// wrong byte.
+// Works on large memory in every way that could lose a page that the emulated slow tier has taken away. Prints
+// the same lines whether it runs alone or with libisotherm.so, and fails at the first wrong byte.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,5 @@
-//! The trap against the kernel: contents, system calls, fork, counts. Each test has a pool and a
-//! service thread of its own. Where the kernel lacks userfaultfd or `UFFDIO_MOVE`, they say so and
-//! pass.
+//! The trap against the kernel: contents, system calls, fork, counts. Each test has its own pool and service
+//! thread. Where the kernel lacks userfaultfd or `UFFDIO_MOVE`, the tests report it and pass.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::io::{Read, Seek, Write};
@@ -26,8 +25,8 @@ const CHUNK: usize = isotherm_abi::CHUNK_BYTES as usize;
 const FAST: u32 = 0;
 const SLOW: u32 = 1;
 
-/// A fork makes the pages of every test's pool shared, and shared pages cannot be moved, so a test
-/// that forks runs alone.
+/// A fork makes the pages of every test's pool shared, and shared pages cannot be moved, so a test that forks
+/// runs alone.
 static FORKS: RwLock<()> = RwLock::new(());
 
 pub(super) fn no_forks() -> RwLockReadGuard<'static, ()> {
@@ -114,7 +113,7 @@ pub(super) fn board(chunks: usize) -> SessionTables {
     }
 }
 
-/// Starts a trap with a session of its own, or says why the test is skipped.
+/// Starts a trap with its own session, or reports why the test is skipped.
 pub(super) fn start(
     pool: &Range<usize>,
     emulation: EmulationConfig,
@@ -148,8 +147,8 @@ pub(super) fn read(address: usize) -> u64 {
     unsafe { (address as *const u64).read_volatile() }
 }
 
-/// Works until `done`, because periods pass only while the program works. A service that never
-/// gets there fails the test after a long time.
+/// Works until `done`, because periods pass only while the program works. A service that never gets there fails
+/// the test after a long time.
 pub(super) fn wait_until(what: &str, done: impl Fn() -> bool) {
     let start = std::time::Instant::now();
     while !done() {

@@ -1,4 +1,4 @@
-//! Nothing is lost, torn or refused, whatever happens to a page that is away.
+//! No content is lost, torn or refused, whatever happens to a page that is away.
 
 use super::*;
 
@@ -105,8 +105,8 @@ fn tempfile() -> std::fs::File {
     file
 }
 
-/// Forks while a thread writes, and checks every page in the child, which then works on under a
-/// service of its own. `prepare` runs before the fork and `finish` after it in the parent.
+/// Forks while a thread writes, and checks every page in the child, which then continues under its own service.
+/// `prepare` runs before the fork and `finish` after it in the parent.
 fn fork_and_check(prepare: impl Fn(&SlowTierEmulator), finish: impl Fn(&SlowTierEmulator)) {
     const PAGES: usize = 300;
     let pool = pool(4 * CHUNK, CHUNK);
@@ -179,7 +179,7 @@ fn a_request_in_a_child_without_a_service_returns() {
     };
     trap.label(pool.start, CHUNK, SLOW);
     write(pool.start, 1);
-    // SAFETY: the child asks and leaves.
+    // SAFETY: the child sends a request and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
         trap.discard(pool.start, CHUNK);
@@ -224,7 +224,7 @@ fn settled_pages_stay_until_they_are_labelled_again() {
     wait_until("the pages are away again", || in_shadow(trap) == 64);
 }
 
-/// The program made its memory read-only while pages were away, without a word to us.
+/// The program made its memory read-only while pages were away, without a call to our hooks.
 #[test]
 fn a_page_whose_home_was_protected_meanwhile_comes_back_by_copy() {
     let _forks = no_forks();
@@ -246,7 +246,7 @@ fn a_page_whose_home_was_protected_meanwhile_comes_back_by_copy() {
     for page in 0..64 {
         assert_eq!(read(pool.start + page * PAGE_BYTES), page as u64);
     }
-    // The reader is woken before the service has written down that the page is home.
+    // The reader is woken before the service has recorded that the page is home.
     wait_until("all are home", || in_shadow(trap) == 0);
 }
 
@@ -286,7 +286,7 @@ fn a_chunk_whose_mapping_was_replaced_is_trapped_again_after_its_label() {
     }
 }
 
-/// The service's own thread must not be held up by whoever faults while it waits for the service.
+/// The service's own thread must not wait for a thread that faults while it waits for the service.
 #[test]
 fn many_threads_ask_at_the_same_time_and_all_are_served() {
     let _forks = no_forks();
@@ -317,8 +317,8 @@ fn many_threads_ask_at_the_same_time_and_all_are_served() {
     assert_eq!(trap.counter(SessionCounter::SlowBytes), 0);
 }
 
-/// A program splits the kernel's mapping (`mprotect` of a guard page, a thread's stack), and both a
-/// walk that makes many pages at once and a period's end come to the split.
+/// A program splits the kernel's mapping (`mprotect` of a guard page, a thread's stack), and both a walk that
+/// makes many pages at once and a period's end reach the split.
 #[test]
 fn a_mapping_that_the_program_has_split_is_made_and_taken_away_across_the_split() {
     const GUARD: usize = 13;

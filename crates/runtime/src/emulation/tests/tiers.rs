@@ -1,4 +1,4 @@
-//! Pages are where they should be, pay what they should, and are counted.
+//! Pages are in the right tier, wait for the right delay, and are counted.
 
 use super::*;
 
