@@ -1,43 +1,43 @@
 //! Access counts of programs that `isotherm-cc --profile` compiled: how often each page was accessed.
 //!
-//! The code that the compiler pass inserted hands one access in [`AccessTable::period`] to the
-//! runtime ([`NOTE_NAME`]), which counts it in the session file:
+//! The code that the compiler pass inserted passes one access in [`AccessTable::period`] to the runtime
+//! ([`NOTE_NAME`]), which counts it in the session file:
 //!
 //! ```text
 //! regions_offset   AtomicU64 ...   number of the region that owns slot i, plus 1; 0 while it is free
 //! counts_offset    AtomicU64 ...   REGION_PAGES counts for each slot, in the order of the pages
 //! ```
 //!
-//! Counts only grow, and a slot never changes its region, so the observer takes differences and
-//! nobody waits for anybody: nothing is lost however seldom it looks.
+//! Counts only grow, and a slot never changes its region, so the observer takes differences without any lock:
+//! no count is lost however rarely it reads.
 
 use core::sync::atomic::AtomicU64;
 
 /// Version of the functions that the inserted code calls; the number at the end of their names.
 pub const VERSION: u32 = 2;
 
-/// The section that tells a program with inserted code from others. Holds [`VERSION`].
+/// The section that marks a program with inserted code. Holds [`VERSION`].
 pub const SECTION: &str = "isotherm_accesses";
 
-/// What the runtime exports: `uint64_t (const void *const *addresses, size_t count)`. It counts
-/// the accesses and answers the period, 0 where nobody counts, or [`TOO_EARLY`].
+/// Exported by the runtime: `uint64_t (const void *const *addresses, size_t count)`. It counts the accesses and
+/// returns the period, 0 where this process counts none, or [`TOO_EARLY`].
 pub const NOTE_NAME: &str = "isotherm_note_accesses_2";
 
-/// The answer where it is not known yet whether anybody counts.
+/// The result where it is not known yet whether this process counts accesses.
 pub const TOO_EARLY: u64 = u64::MAX;
 
-/// What the runtime exports as well: `struct isotherm_filter *(void)`. The calling thread's [`LineFilter`], with as many
-/// lines behind it as its mask says, or null.
+/// Also exported by the runtime: `struct isotherm_filter *(void)`. The calling thread's [`LineFilter`],
+/// followed by as many lines as its mask gives, or null.
 pub const FILTER_NAME: &str = "isotherm_line_filter_2";
 
-/// What lies before the lines of a thread's cache filter. The inserted code looks its accesses up, so that a call is
-/// made for samples only; `llvm/sites/isotherm_accesses.h` says how.
+/// The header of a thread's cache filter, before its lines. The inserted code searches the filter itself and
+/// calls the runtime for samples only; `llvm/sites/isotherm_accesses.h` describes it.
 #[derive(Debug)]
 #[repr(C)]
 pub struct LineFilter {
-    /// Misses to pass over until the next sample.
+    /// Misses to skip until the next sample.
     pub left: AtomicU64,
-    /// Random numbers by which that is drawn; 0 before the first.
+    /// State of the random numbers that draw the skip; 0 before the first.
     pub random: AtomicU64,
     /// Lines, a power of two, minus 1.
     pub mask: AtomicU64,
@@ -47,8 +47,8 @@ pub struct LineFilter {
 
 const _: () = assert!(size_of::<LineFilter>() == 64);
 
-/// Period where none was asked for. One access in 1,024 costs little and is plenty: a second of
-/// a busy processor brings about a million samples.
+/// Period where none was requested. One access in 1,024 costs little and is plenty: a second of a busy
+/// processor yields about a million samples.
 pub const DEFAULT_PERIOD: u64 = 1024;
 
 /// Longest period.
@@ -73,21 +73,21 @@ pub const REGION_SHIFT: u32 = PAGE_SHIFT + REGION_PAGES.ilog2();
 /// Bytes of the counts of a region.
 pub const REGION_COUNT_BYTES: u64 = REGION_PAGES * size_of::<u64>() as u64;
 
-/// Regions that the runtime makes room for: 128 GiB of memory. The file is sparse, so a slot costs
-/// nothing until its region is accessed.
+/// Regions that the runtime has room for: 128 GiB of memory. The file is sparse, so a slot costs nothing until
+/// its region is accessed.
 pub const REGION_SLOTS: u32 = 1 << 13;
 
-/// Where the counts lie.
+/// Place and size of the counts.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct AccessTable {
-    /// Accesses for which one count stands; 0 where nothing is counted.
+    /// Accesses that one count represents; 0 where nothing is counted.
     pub period: u64,
     /// Slots, a power of two; 0 where nothing is counted.
     pub slots: u64,
-    /// Where the regions begin, in bytes from the start of the file.
+    /// Start of the regions, in bytes from the start of the file.
     pub regions_offset: u64,
-    /// Where the counts begin.
+    /// Start of the counts, in bytes from the start of the file.
     pub counts_offset: u64,
 }
 

@@ -1,8 +1,8 @@
-//! The configuration file: what the command line tells the runtime before the program starts.
+//! The configuration file: the command line writes it for the runtime before the program starts.
 //!
-//! The runtime reads it once into memory of its own and checks all of it. A file that another user may have
-//! written, or that fails a check, turns the runtime to pass-through, which it says once. A file that is gone
-//! does so silently: the recorder of the program has ended.
+//! The runtime reads it once into its own memory and checks all of it. A file that another user may have
+//! written, or that fails a check, turns the runtime to pass-through, with one message. A missing file does so
+//! silently: the recorder of the program has ended.
 
 use crate::VERSION;
 
@@ -15,7 +15,7 @@ pub const MAGIC: [u8; 8] = *b"ISOCONF\0";
 pub enum RuntimeMode {
     /// Serve every allocation from one plain jemalloc; record nothing.
     PassThrough = 0,
-    /// Tell sites apart, give grown sites arenas of their own, publish all of it.
+    /// Distinguish sites, give grown sites their own arenas, publish all of it.
     Profile = 1,
     /// Place each allocation by the plan's table; one allocator instance per tier.
     Guided = 2,
@@ -53,7 +53,7 @@ pub struct ConfigHeader {
     pub depth: u32,
     /// Tier of data that no entry names; an index into the tier table.
     pub default_tier: u32,
-    /// A site gets an arena of its own once it has asked for this many bytes.
+    /// A site gets its own arena once it has requested this many bytes.
     pub own_arena_bytes: u64,
     /// An anonymous `mmap` of at least this many bytes is a site.
     pub mapping_bytes: u64,
@@ -63,38 +63,37 @@ pub struct ConfigHeader {
     pub tier_count: u32,
     /// Number of [`PlanEntry`] slots, a power of two or 0.
     pub entry_slots: u32,
-    /// Where the tier table begins, in bytes from the start of the file; a multiple of 8.
+    /// Start of the tier table, in bytes from the start of the file; a multiple of 8.
     pub tiers_offset: u64,
-    /// Where the plan's entries begin; a multiple of 8.
+    /// Start of the plan's entries; a multiple of 8.
     pub entries_offset: u64,
-    /// Number of [`PlanEntry`] slots for direct callers, a power of two; 0 where the plan does not
-    /// know the callers of its sites, so that every context must be told apart.
+    /// Number of [`PlanEntry`] slots for direct callers, a power of two; 0 where the plan does not know the
+    /// callers of its sites, so that every context must be distinguished.
     pub caller_slots: u32,
     /// A [`Mover`].
     pub mover: u32,
-    /// Where the entries for direct callers begin; a multiple of 8.
+    /// Start of the entries for direct callers; a multiple of 8.
     pub callers_offset: u64,
-    /// How the slow tier is slowed; all zero where the tiers are real.
+    /// Costs of the emulated slow tier; all zero where the tiers are real.
     pub emulation: EmulationConfig,
-    /// Which chunks are trapped to see who touches them; all zero where nothing is.
+    /// Which chunks are trapped to detect their accesses; all zero where none are.
     pub trapping: PageTrapConfig,
-    /// Accesses from one sample of instrumented programs to the next on the mean
-    /// ([`crate::accesses`]), at most [`crate::accesses::PERIOD_MAX`]; 0 where none is wanted.
+    /// Mean accesses from one sample of instrumented programs to the next ([`crate::accesses`]), at most
+    /// [`crate::accesses::PERIOD_MAX`]; 0 to sample none.
     pub access_period: u32,
     /// Lines of the cache filter of each thread, a power of two of at most
-    /// [`crate::accesses::FILTER_LINES_MAX`]: only accesses that miss it are sampled; 0 without.
+    /// [`crate::accesses::FILTER_LINES_MAX`]: only accesses that miss it are sampled; 0 for no filter.
     pub access_filter_lines: u32,
 }
 
-/// Who moves memory that is there already, in online runs on real nodes.
+/// The mover of resident memory, in online runs on real nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Mover {
     /// The observer, from outside, by the kernel's page migration.
     #[default]
     Kernel = 0,
-    /// The runtime, by staged copy, where the observer asks it to
-    /// ([`crate::session::MoveRequest`]).
+    /// The runtime, by staged copy, at the observer's request ([`crate::session::MoveRequest`]).
     Staged = 1,
 }
 
@@ -128,7 +127,7 @@ pub struct PageTrapConfig {
 /// Words of a node mask: 1,024 nodes, the most that Linux can be built for.
 pub const NODE_WORDS: usize = 16;
 
-/// What a tier is made of.
+/// The kind of memory behind a tier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum TierRecordKind {
@@ -148,13 +147,13 @@ pub struct TierRecord {
     pub kind: u32,
     /// Memory policy for `mbind` (`MPOL_*` of `linux/mempolicy.h`); 1 is `MPOL_PREFERRED`.
     pub policy: u32,
-    /// Bytes that may live here; `u64::MAX` where the kernel keeps count.
+    /// Bytes that may be placed here; `u64::MAX` where the kernel keeps count.
     pub capacity_bytes: u64,
     /// Nodes of the tier, bit n of word n/64.
     pub nodes: [u64; NODE_WORDS],
 }
 
-/// In an entry of a direct caller: its contexts go to different tiers and must be told apart.
+/// In an entry of a direct caller: its contexts go to different tiers and must be distinguished.
 pub const TELL_APART: u32 = u32::MAX;
 
 /// One site of the plan, or one direct caller, in an open-addressed table: slot `hash & (slots - 1)`, then the next, until
@@ -162,8 +161,8 @@ pub const TELL_APART: u32 = u32::MAX;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct PlanEntry {
-    /// The site's name ([`crate::hash`]), or that of the site which the direct caller alone would
-    /// be; 0 marks an empty slot.
+    /// The site's name ([`crate::hash`]), or the name that a site of the direct caller alone would have; 0
+    /// marks an empty slot.
     pub hash: u64,
     /// Index into the tier table; of a caller also [`TELL_APART`].
     pub tier: u32,

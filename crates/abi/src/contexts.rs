@@ -1,5 +1,5 @@
-//! The table of calling contexts in a program whose link told them apart. The other side of
-//! `llvm/sites/isotherm_contexts.h`, which explains the numbers and asserts the same layout.
+//! The table of calling contexts in a program whose link distinguished them, for the profile's reader. The
+//! counterpart of `llvm/sites/isotherm_contexts.h`, which explains the numbers and asserts the same layout.
 //!
 //! All words are of 32 bits. The header is followed by six arrays, in the order of [`Header`]'s counts: calls in the
 //! source ([`CALL_BYTES`]), lists of them, functions, calls in the program, their first numbers, allocations.
@@ -13,7 +13,7 @@ pub const SECTION: &str = "isotherm_contexts";
 /// Most calls around an allocation.
 pub const LEVELS_MAX: usize = 6;
 
-/// Stands for a function whose callers are not told apart.
+/// Marks a function whose callers are not distinguished.
 pub const NONE: u32 = u32::MAX;
 
 /// Words of the header.

@@ -8,6 +8,6 @@ pub const CONFIG: &str = "ISOTHERM_CONFIG";
 /// is published.
 pub const SESSION: &str = "ISOTHERM_SESSION";
 
-/// `1` lets the runtime say on standard error what it does at start (debugging aid; off by
-/// default, because a program's output must not change).
+/// `1` lets the runtime print its start to standard error (debugging aid; off by default, because a program's
+/// output must not change).
 pub const VERBOSE: &str = "ISOTHERM_VERBOSE";

@@ -11,16 +11,16 @@ pub struct SiteHasher {
     state: u64,
 }
 
-/// What makes the memory: the heap or the program's own `mmap`. Part of the hash, so that a heap
-/// site and a mapping site never share a name.
+/// The source of the memory: the heap or the program's own `mmap`. Part of the hash, so that a heap site and a
+/// mapping site never share a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum SiteHashKind {
-    /// An allocation through malloc, operator new and their kin.
+    /// An allocation through malloc, operator new and the like.
     Heap = 0,
     /// An anonymous mapping made by the program itself.
     Mapping = 1,
-    /// An allocation whose site the compiler named; its name is no hash of frames.
+    /// An allocation whose site the compiler named; its name is not a hash of frames.
     Described = 2,
 }
 

@@ -1,12 +1,11 @@
-//! Records shared by `libisotherm.so` and the tools outside the program: what lies in a *session
-//! file* (written by the runtime, read by the observer) and in a *configuration file* (written by
-//! the command line, read once by the runtime).
+//! Records shared by `libisotherm.so` and the tools outside the program: the content of a *session file*
+//! (written by the runtime, read by the observer) and of a *configuration file* (written by the command line,
+//! read once by the runtime).
 //!
-//! Assumptions: both sides run on the same machine, so integers are in its byte order; 64-bit
-//! only. Every file begins with a magic number and [`VERSION`]; a reader refuses another version.
-//! Tables are found by the offsets in the header, never by a constant, so a table may grow
-//! without a new version. Nothing here does I/O, and nothing here is unsafe: mapping the bytes is
-//! the caller's business.
+//! Assumptions: both sides run on the same machine, so integers are in its byte order; 64-bit only. Every file
+//! begins with a magic number and [`VERSION`]; a reader refuses another version. Tables are found by the
+//! offsets in the header, never by a constant, so a table may grow without a new version. Nothing here does I/O
+//! or is unsafe: the caller maps the bytes.
 //!
 //! ```text
 //! session file (sparse)                          configuration file

@@ -1,12 +1,11 @@
-//! The session file: what the runtime inside one process image tells the observer outside.
+//! The session file: the runtime inside one process image reports to the observer outside.
 //!
-//! One sparse file per process image, named `<pid>.<n>` in the session directory (n counts the
-//! images a process has had, by exec). The runtime maps it shared, so what it wrote survives any
-//! death of the program. There is one writer, the process; the observer reads while it is written
-//! and must expect any value to change under it. The exceptions, which the observer writes and the
-//! runtime reads, are [`TouchRing::read`], the first half of [`MoveRequest`], and the requests:
-//! [`ArenaRecord::wanted_tier`], on real nodes [`ArenaRecord::tier`], and the same words of
-//! [`MappingRecord`].
+//! One sparse file per process image, named `<pid>.<n>` in the session directory (n counts the images of a
+//! process, by exec). The runtime maps it shared, so its content survives any death of the program. There is
+//! one writer, the process; the observer reads concurrently and must expect any value to change. The
+//! exceptions, which the observer writes and the runtime reads, are [`TouchRing::read`], the first half of
+//! [`MoveRequest`], and the requests: [`ArenaRecord::wanted_tier`], on real nodes [`ArenaRecord::tier`], and
+//! the same words of [`MappingRecord`].
 //!
 //! Publication: a record is filled first, then the count in the header (or the record's own
 //! `hash`) is stored with release order. A reader loads it with acquire order.
@@ -19,7 +18,7 @@ use crate::{MAX_DEPTH, VERSION};
 /// First eight bytes of a session file.
 pub const MAGIC: [u8; 8] = *b"ISOTHERM";
 
-/// Owner number in the chunk table: nobody.
+/// Owner number in the chunk table: no owner.
 pub const CHUNK_FREE: u32 = 0;
 
 /// Owner number in the chunk table: a large mapping of the program, described by a
@@ -35,7 +34,7 @@ pub const NO_TIER: u32 = u32::MAX;
 /// A module number that means "code outside every module" (just-in-time code).
 pub const NO_MODULE: u32 = u32::MAX;
 
-/// What became of the process image.
+/// State of the process image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum SessionState {
@@ -43,15 +42,15 @@ pub enum SessionState {
     Running = 1,
     /// The program left through exit.
     Exited = 2,
-    /// The runtime turned itself off; [`SessionHeader::off_reason`] says why.
+    /// The runtime turned itself off; [`SessionHeader::off_reason`] has the reason.
     Off = 3,
 }
 
-/// Why the runtime turned itself off or gave something up.
+/// Why the runtime turned itself or a part of it off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum OffReason {
-    /// It did not.
+    /// It is not off.
     None = 0,
     /// The pool's address space could not be reserved.
     NoAddressSpace = 1,
@@ -75,17 +74,17 @@ pub enum OffReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum SessionCounter {
-    /// Allocations seen.
+    /// Allocations counted.
     Allocations = 0,
     /// Contexts that had to be unwound.
     ContextMisses = 1,
-    /// Cache hits that were unwound again to be sure.
+    /// Cache hits that were unwound again as a check.
     ContextChecks = 2,
     /// Checks that found another context than the cache.
     ContextMismatches = 3,
-    /// Sites that found no free record.
+    /// Sites without a free record.
     SitesLost = 4,
-    /// Sites that asked for an arena of their own when none was left.
+    /// Sites that needed their own arena when none was left.
     ArenasLost = 5,
     /// Accesses to the emulated slow tier that were delayed.
     SlowAccesses = 6,
@@ -99,7 +98,7 @@ pub enum SessionCounter {
     PagesDemoted = 10,
     /// Bytes of the fast tier in use.
     FastBytes = 11,
-    /// First touches that wanted the fast tier and found it full.
+    /// First touches that requested the fast tier and found it full.
     Spilled = 12,
     /// Touch records overwritten before they were read.
     TouchesLost = 13,
@@ -109,13 +108,13 @@ pub enum SessionCounter {
     SlowBytes = 15,
     /// First touches served by the emulation.
     FirstTouches = 16,
-    /// Pages the emulation could not slow (shared after a fork, pinned by the kernel).
+    /// Pages that the emulation could not slow (shared after a fork, pinned by the kernel).
     Unslowed = 17,
-    /// Large mappings of the program that found no free record.
+    /// Large mappings of the program without a free record.
     MappingsLost = 18,
     /// Bytes of whole chunks that staged copy moved between nodes.
     StagedBytes = 19,
-    /// Sampled accesses that were not counted for want of room ([`crate::accesses`]).
+    /// Sampled accesses that were not counted for lack of room ([`crate::accesses`]).
     AccessesLost = 20,
 }
 
@@ -150,9 +149,9 @@ pub struct SessionHeader {
     pub pool_base: u64,
     /// Bytes of the pool.
     pub pool_bytes: u64,
-    /// What is added to the address of a page that the emulation has trapped away to find where
-    /// its content lies meanwhile; 0 where nothing is moved away. An observer that counts
-    /// resident pages of an extent counts those of the shifted range too.
+    /// Offset from a page's address to its shadow, where its content is while the emulation has trapped it
+    /// away; 0 where nothing is moved away. An observer that counts resident pages of an extent counts those of
+    /// the shifted range too.
     pub shadow_offset: AtomicU64,
     /// Records in use in each table; grows only.
     pub module_count: AtomicU32,
@@ -174,7 +173,7 @@ pub struct SessionHeader {
     pub mapping_slots: u32,
     /// Most bytes of text.
     pub text_slots: u32,
-    /// Where each table begins, in bytes from the start of the file.
+    /// Start of each table, in bytes from the start of the file.
     pub modules_offset: u64,
     /// See `modules_offset`.
     pub sites_offset: u64,
@@ -192,7 +191,7 @@ pub struct SessionHeader {
     pub touches: TouchRing,
     /// By [`SessionCounter`].
     pub counters: [AtomicU64; COUNTERS],
-    /// What the observer wants moved by staged copy.
+    /// The observer's request to move memory by staged copy.
     pub moving: MoveRequest,
     /// Access counts.
     pub accesses: AccessTable,
@@ -202,9 +201,9 @@ pub struct SessionHeader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum MoverState {
-    /// It was not told to, or this is a forked child, which has no mover.
+    /// Off: not requested, or this is a forked child, which has no mover.
     Absent = 0,
-    /// It does.
+    /// On.
     Running = 1,
     /// userfaultfd is missing or not allowed to serve the kernel's own accesses.
     NoUserfaultfd = 2,
@@ -214,24 +213,24 @@ pub enum MoverState {
     NoPagemap = 4,
     /// No thread, no address space, or pages are not of 4 KiB.
     NoResources = 5,
-    /// Accesses are trapped, and a page cannot be taken away by two.
+    /// Accesses are trapped, and only one mechanism can take a page away.
     Trapping = 6,
 }
 
-/// A range of the pool that the observer wants on a node, and the answer. One at a time: the next
-/// is written when the last was answered.
+/// A range of the pool that the observer wants on a node, and the answer. One at a time: the next is written
+/// when the last was answered.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct MoveRequest {
     /// Number of the newest request, written last (observer).
     pub asked: AtomicU32,
-    /// The node.
+    /// The target node.
     pub node: AtomicU32,
     /// First address, a multiple of [`crate::CHUNK_BYTES`].
     pub start: AtomicU64,
     /// Chunks, at most [`MOVE_CHUNKS`]. Those that belong to no arena are left alone.
     pub chunks: AtomicU32,
-    /// 1: also what is there already, to test and to measure on machines of one node.
+    /// 1: also move pages that are on the node already, for tests and measurements on machines of one node.
     pub even_if_there: AtomicU32,
     /// Number of the newest request that was carried out, written last (runtime).
     pub answered: AtomicU32,
@@ -244,7 +243,7 @@ pub struct MoveRequest {
 /// Most chunks of a request.
 pub const MOVE_CHUNKS: u32 = u64::BITS;
 
-/// Positions in the ring of [`TouchRecord`]s. Record i lies in slot `i % slots`.
+/// Positions in the ring of [`TouchRecord`]s. Record i is in slot `i % slots`.
 #[derive(Debug)]
 #[repr(C)]
 pub struct TouchRing {
@@ -278,9 +277,9 @@ pub struct ModuleRecord {
     pub build_id: [u8; 32],
     /// Bytes in use of `build_id`.
     pub build_id_bytes: u32,
-    /// 1 where `build_id` really is one.
+    /// 1 where `build_id` is a real build-id.
     pub has_build_id: u32,
-    /// Where the path lies in the text area.
+    /// Offset of the path in the text area.
     pub path_offset: u32,
     /// Bytes of the path.
     pub path_bytes: u32,
@@ -312,15 +311,15 @@ pub struct SiteRecord {
     pub frames: [FrameRecord; MAX_DEPTH],
     /// The arena that holds the site's data; [`SHARED_ARENA`] until it has grown.
     pub arena: AtomicU32,
-    /// Most pages of 4 KiB of the site's data that the runtime found resident at one time; 0 where it did not
-    /// look.
+    /// Peak of the resident 4 KiB pages of the site's data, as measured by the runtime; 0 where it did not
+    /// measure.
     pub peak_resident_pages: AtomicU32,
     /// Allocations so far.
     pub allocations: AtomicU64,
-    /// Bytes asked for so far.
+    /// Bytes requested so far.
     pub requested_bytes: AtomicU64,
-    /// Bytes asked for and not yet freed; 0 while the site shares an arena (a free there does not
-    /// know its site).
+    /// Bytes requested and not yet freed; 0 while the site shares an arena (a free there does not know its
+    /// site).
     pub live_bytes: AtomicU64,
     /// Highest value of `live_bytes`.
     pub peak_bytes: AtomicU64,
@@ -335,9 +334,9 @@ pub struct ArenaRecord {
     /// Tier that new memory of the arena gets; an index into the configuration's tiers, or
     /// [`NO_TIER`]. On real nodes the observer may write it.
     pub tier: AtomicU32,
-    /// On the emulated pair, the tier that the observer wants. The runtime's service thread takes
-    /// the request up and stores [`NO_TIER`] in its place. A request for the tier that the arena has is no
-    /// empty one: it brings back what spilled for want of room.
+    /// On the emulated pair, the tier that the observer requests. The runtime's service thread accepts the
+    /// request and stores [`NO_TIER`] in its place. A request for the arena's present tier has an effect too:
+    /// it brings back pages that spilled for lack of room.
     pub wanted_tier: AtomicU32,
     /// Of the shared arena, as [`SiteRecord::peak_resident_pages`]; of others 0.
     pub peak_resident_pages: AtomicU32,
@@ -360,9 +359,9 @@ pub struct MappingRecord {
     pub address: AtomicU64,
     /// Bytes; 0 once unmapped.
     pub bytes: AtomicU64,
-    /// Tier wanted by the observer, as in [`ArenaRecord::wanted_tier`].
+    /// Tier requested by the observer, as in [`ArenaRecord::wanted_tier`].
     pub wanted_tier: AtomicU32,
-    /// Tier it has. On real nodes the observer may write it.
+    /// Its tier. On real nodes the observer may write it.
     pub tier: AtomicU32,
 }
 
@@ -383,16 +382,16 @@ pub struct SessionLayout {
     pub text_slots: u32,
     /// Chunks of the pool.
     pub chunk_slots: u64,
-    /// Most regions whose accesses are counted, a power of two; 0 where none are.
+    /// Most regions with access counts, a power of two; 0 where none are counted.
     pub region_slots: u32,
 }
 
 impl SessionLayout {
     /// The layout the runtime uses. The file is sparse: only what is used takes memory.
     ///
-    /// The bounds and their reasons: 4,096 arenas because jemalloc encodes an arena in 12 bits;
-    /// a million sites, the largest program KERNEL measurements knew having had 98 thousand
-    /// at four callers; 65,536 mappings, about the kernel's own `vm.max_map_count`.
+    /// The bounds and their reasons: 4,096 arenas because jemalloc encodes an arena in 12 bits; a million
+    /// sites, because the largest program in the KERNEL measurements had 98 thousand at four callers; 65,536
+    /// mappings, about the kernel's own `vm.max_map_count`.
     #[must_use]
     pub const fn for_pool(pool_bytes: u64) -> Self {
         Self {
@@ -416,8 +415,8 @@ impl SessionLayout {
         }
     }
 
-    /// Where each table begins, and the size of the file: modules, sites, arenas, chunks,
-    /// mappings, touches, text, regions, access counts, end. Each is a multiple of 4,096.
+    /// Start of each table, and the size of the file: modules, sites, arenas, chunks, mappings, touches, text,
+    /// regions, access counts, end. Each is a multiple of 4,096.
     #[must_use]
     pub const fn offsets(&self) -> [u64; 10] {
         const fn after(start: u64, count: u64, bytes: usize) -> u64 {

@@ -1,9 +1,9 @@
-//! The record of an allocation site in a program that the compiler pass built, and the functions
-//! that serve it. The other side of `llvm/sites/isotherm_site.h`, which asserts the same layout.
+//! The record of an allocation site in a program that the compiler pass built, and the functions that serve it.
+//! The counterpart of `llvm/sites/isotherm_site.h`, which asserts the same layout.
 //!
-//! The records lie in the section [`SECTION`], [`RECORD_BYTES`] each, without gaps. A program and a
-//! runtime of different versions do not meet: the name of what the runtime exports ends in the
-//! version, so the program finds nothing and runs as without a runtime.
+//! The records are in the section [`SECTION`], [`RECORD_BYTES`] each, without gaps. A program and a runtime of
+//! different versions do not interact: the runtime's exported names end in the version, so the program finds
+//! none and runs as without a runtime.
 
 use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicPtr, AtomicU32};
@@ -17,27 +17,26 @@ pub const SECTION: &str = "isotherm_sites";
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = size_of::<DescribedSite>();
 
-/// One site. In a file, the routes and the number say nothing.
+/// One site. In a file, the routes and the number have no meaning.
 ///
-/// The last words hold places of texts, as distances in bytes from the word itself; all texts end
-/// in NUL.
+/// The last words hold places of texts, as distances in bytes from the word itself; all texts end in NUL.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct DescribedSite {
     /// The site's name: a hash of its place in the source; never 0 or 1.
     pub id: u64,
-    /// Who serves the site's calls of the C interface; null until the first.
+    /// The route of the site's calls of the C interface; null until the first.
     pub heap_route: AtomicPtr<HeapRoute>,
-    /// Who serves its calls of `operator new`; null until the first. Of a site that is a call of `malloc`, a
-    /// function of the program's own; the runtime touches neither.
+    /// The route of its calls of `operator new`; null until the first. For a call of `malloc`, a function of
+    /// the program itself; the runtime touches neither.
     pub new_route: AtomicPtr<NewRoute>,
     /// The runtime's number of the site, plus 1; 0 until it has one.
     pub number: AtomicU32,
     /// [`VERSION`].
     pub version: u32,
-    /// Where the source file's path lies.
+    /// Place of the source file's path.
     pub path: i32,
-    /// Where the name of the function that holds the call lies, for people.
+    /// Place of the name of the function that holds the call, for display.
     pub function: i32,
     /// Line of the call; 0 where it is not known.
     pub line: u32,
@@ -45,19 +44,18 @@ pub struct DescribedSite {
     pub column: u32,
     /// Calls before it in the function with the same line and column.
     pub ordinal: u32,
-    /// Where the name of the called function lies.
+    /// Place of the name of the called function.
     pub callee: i32,
-    /// Where the symbol lies that only a library of the same version defines.
+    /// Place of the symbol that only a library of the same version defines.
     pub version_symbol: i32,
-    /// 0 in the record of a site. In the record of a context, the texts' seven words before this one lead to
-    /// other records, and this is how many ([`DescribedSite::context`]).
+    /// 0 in the record of a site. In the record of a context, the seven words of texts before this one refer to
+    /// other records, and this is their number ([`DescribedSite::context`]).
     pub context_depth: u32,
 }
 
 impl DescribedSite {
-    /// Addresses of the records that a context is made of: the site's own, then a
-    /// [`crate::contexts::CALL_BYTES`] record for each call around it, from the inside out. Nothing for the
-    /// record of a site.
+    /// Addresses of the records of a context: the site's own, then a [`crate::contexts::CALL_BYTES`] record for
+    /// each call around it, from the inside out. Empty for the record of a site.
     pub fn context(&self) -> impl Iterator<Item = usize> {
         let distances = [
             self.path,
@@ -77,7 +75,7 @@ impl DescribedSite {
     }
 }
 
-/// A site as the functions get it.
+/// The site argument of the functions.
 pub type SitePointer = *const DescribedSite;
 
 /// The functions that serve a site of the C interface: the C function's arguments, then the site.
@@ -135,7 +133,7 @@ pub struct NewRoute {
     pub array_aligned_nothrow: NewAligned,
 }
 
-/// What the runtime answers when a site is used first. Null: the program serves it itself.
+/// The runtime's answer at the first use of a site. Null: the program serves it itself.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Routes {
@@ -143,7 +141,7 @@ pub struct Routes {
     pub heap: *const HeapRoute,
     /// For `operator new`.
     pub operator_new: *const NewRoute,
-    /// 0: too early in the program's start to say; asked again at the next allocation.
+    /// 0: too early in the program's start for an answer; queried again at the next allocation.
     pub settled: c_int,
 }
 

@@ -1,5 +1,5 @@
-//! On which processors a thread runs: `sched_setaffinity(2)` and `sched_getaffinity(2)`, for any
-//! number of processors (the C library's own type stops at 1,024).
+//! The processors of a thread: `sched_setaffinity(2)` and `sched_getaffinity(2)`, for any number of processors
+//! (the C library's own type stops at 1,024).
 
 use std::io;
 
@@ -12,7 +12,7 @@ const WORDS_AT_MOST: usize = 512;
 /// Lets the calling thread run on this processor only.
 ///
 /// # Errors
-/// The kernel's refusal: `EINVAL` where the processor is not there or not allowed to the thread.
+/// The kernel's refusal: `EINVAL` where the processor does not exist or is not allowed to the thread.
 pub fn pin(cpu: u32) -> io::Result<()> {
     let mut mask = vec![0_u64; cpu as usize / WORD + 1];
     mask[cpu as usize / WORD] = 1 << (cpu as usize % WORD);

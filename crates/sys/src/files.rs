@@ -1,5 +1,5 @@
-//! Files and directories that another user may have prepared: links of other users are not followed, pipes and
-//! devices are not waited for, and no file is read without a limit.
+//! Safe opening of files and directories that another user may have prepared: it does not follow links of other
+//! users, does not wait for pipes and devices, and reads no file without a limit.
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read};
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 /// Links that the kernel follows in one path (`MAXSYMLINKS`).
 const LINKS_AT_MOST: usize = 40;
 
-/// Opens a regular file of at most `limit` bytes for reading. The type is looked at before, because opening a
+/// Opens a regular file of at most `limit` bytes for reading. The type is checked before, because opening a
 /// device may act on it, and again on the descriptor, because the file may have been exchanged in between.
 ///
 /// # Errors
-/// It cannot be opened, is larger, or is no regular file; the error says what it is and what helps.
+/// It cannot be opened, is larger, or is not a regular file; the error states its type and a remedy.
 pub fn open_input(path: &Path, limit: u64) -> io::Result<File> {
     check_regular(&fs::metadata(path)?)?;
     let file = OpenOptions::new()
@@ -36,7 +36,7 @@ pub fn open_input(path: &Path, limit: u64) -> io::Result<File> {
 /// As [`open_input`]; it is larger.
 pub fn read_input(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // One byte more than may be: a file that grows while it is read is refused too.
+    // One byte beyond the limit: a file that grows during the read is refused too.
     open_input(path, limit)?
         .take(limit.saturating_add(1))
         .read_to_end(&mut bytes)?;
@@ -73,14 +73,14 @@ fn check_regular(metadata: &Metadata) -> io::Result<()> {
     Err(io::Error::new(ErrorKind::InvalidInput, text))
 }
 
-/// Where a path leads, so that an output replaces the file and not the link to it; the path itself where nothing
-/// is there. A link as the last component must belong to the caller or to root: one that another user planted
-/// would choose which of the caller's files is overwritten.
+/// The target of a path, so that an output replaces the file and not the link to it; the path itself where it
+/// does not exist. A link as the last component must belong to the caller or to root: a link that another user
+/// planted would choose which of the caller's files is overwritten.
 ///
 /// # Errors
-/// A link belongs to another user, or the path cannot be looked at.
+/// A link belongs to another user, or the path cannot be read.
 pub fn followed_output(path: &Path) -> io::Result<PathBuf> {
-    // Without a closing slash, behind which a link would be followed unseen.
+    // Without a closing slash, because a link before it would be followed without a check.
     let path: PathBuf = path.components().collect();
     let mut link = path.clone();
     for _ in 0..LINKS_AT_MOST {
@@ -113,7 +113,7 @@ fn check_owner(link: &Metadata) -> io::Result<()> {
 }
 
 /// An open directory. Its entries are reached through the descriptor: another user who replaces the name of the
-/// directory by a link does not redirect a later write.
+/// directory by a link cannot redirect a later write.
 #[derive(Debug)]
 pub struct Directory(File);
 
@@ -121,7 +121,7 @@ impl Directory {
     /// Opens the directory with this name; a link is not followed.
     ///
     /// # Errors
-    /// It is no directory, or cannot be read.
+    /// It is not a directory, or cannot be read.
     pub fn open(path: &Path) -> io::Result<Self> {
         let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
         let opened = OpenOptions::new()
@@ -131,7 +131,7 @@ impl Directory {
         Ok(Self(opened))
     }
 
-    /// A path to the directory that holds as long as this value lives, whatever becomes of its name.
+    /// A path to the directory that is valid as long as this value lives, even if its name changes.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(format!("/proc/self/fd/{}", self.0.as_raw_fd()))

@@ -1,7 +1,7 @@
 //! Safe wrappers around the system calls that `std` and `rustix` leave out or leave unsafe.
 //!
-//! Beside `abi` and `runtime` this is the only crate that may hold unsafe code. A wrapper is as
-//! thin as safety allows: it adds types, not policy.
+//! Besides `abi` and `runtime` this is the only crate that may hold unsafe code. A wrapper is as thin as safety
+//! allows: it adds types, not policy.
 //!
 //! Modules are listed bottom-up: each uses only those above it.
 #![allow(unsafe_code)]

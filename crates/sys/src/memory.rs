@@ -1,9 +1,9 @@
-//! Mapping, protecting and placing memory.
+//! Maps, protects and places memory.
 //!
-//! These are the plain system calls, without the C library: a preloaded allocator must not look
-//! up symbols, allocate or set `errno` on its way, and a thread that the C library does not know
-//! has no `errno` to set. Every function is unsafe in the same way: it may replace, take away or
-//! protect memory that somebody still uses. The caller owns the range.
+//! These are the plain system calls, without the C library: a preloaded allocator must not look up symbols,
+//! allocate or set `errno` in a hook, and a thread that the C library does not know has no `errno` to set.
+//! Every function is unsafe in the same way: it may replace, unmap or protect memory that other code still
+//! uses. The caller owns the range.
 
 use crate::system_call::call;
 pub use crate::system_call::{Errno, Result};
@@ -41,7 +41,7 @@ pub unsafe fn map(
 /// The kernel's error number, `ENOMEM` where the address space is limited.
 pub fn reserve(bytes: usize) -> Result<usize> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: without MAP_FIXED the kernel picks a range that nobody uses.
+    // SAFETY: without MAP_FIXED the kernel picks a range that no mapping uses.
     unsafe { map(0, bytes, libc::PROT_NONE, flags, -1, 0) }
 }
 
@@ -51,7 +51,7 @@ pub fn reserve(bytes: usize) -> Result<usize> {
 /// The kernel's error number.
 pub fn fresh(bytes: usize) -> Result<usize> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: without MAP_FIXED the kernel picks a range that nobody uses.
+    // SAFETY: without MAP_FIXED the kernel picks a range that no mapping uses.
     unsafe { map(0, bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) }
 }
 
@@ -118,7 +118,7 @@ pub unsafe fn protect(address: usize, bytes: usize, protection: i32) -> Result<(
 /// The kernel's error number.
 ///
 /// # Safety
-/// The caller owns the range: some advice throws contents away.
+/// The caller owns the range: some advice discards contents.
 pub unsafe fn advise(address: usize, bytes: usize, advice: i32) -> Result<()> {
     let arguments = [address, bytes, advice as usize, 0, 0, 0];
     // SAFETY: the caller's promise.
@@ -139,8 +139,8 @@ pub fn is_resident(address: usize) -> bool {
 /// Bytes of a page as the kernel counts them in [`residency`], on the machines that are supported.
 pub const PAGE_BYTES: usize = 4096;
 
-/// Says of each page from `address` on, in the lowest bit of a byte, whether it is resident (`mincore(2)`).
-/// Where part of the range is not mapped the bytes stay as they are.
+/// Sets the lowest bit of one byte for each page from `address` on to whether the page is resident
+/// (`mincore(2)`). Where part of the range is not mapped the bytes stay as they are.
 pub fn residency(address: usize, pages: &mut [u8]) {
     let arguments = [
         address,
@@ -162,7 +162,7 @@ mod tests {
     fn a_reservation_opens_holds_data_and_closes_again() {
         let base = reserve(1 << 22).unwrap();
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the range was reserved here and nobody else knows it.
+        // SAFETY: the range was reserved here and no other code knows it.
         unsafe {
             protect(base, 4096, access).unwrap();
             (base as *mut u64).write(7);

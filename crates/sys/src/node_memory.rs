@@ -1,4 +1,4 @@
-//! Memory of one's own that is to lie on a given node, as a slice of words.
+//! Private memory on a given node, as a slice of words, for bandwidth and latency measurements.
 
 use std::io;
 
@@ -11,9 +11,9 @@ pub const HUGE_PAGE: usize = 2 << 20;
 /// Private, zeroed memory, unmapped when dropped. No page is taken before it is touched.
 #[derive(Debug)]
 pub struct NodeMemory {
-    /// Where the mapping begins, and its length with what was mapped for the alignment.
+    /// Start of the mapping, and its length with the part that was mapped for the alignment.
     mapped: (usize, usize),
-    /// Where the words begin, a multiple of [`HUGE_PAGE`].
+    /// Start of the words, a multiple of [`HUGE_PAGE`].
     address: usize,
     words: usize,
 }
@@ -42,13 +42,13 @@ impl NodeMemory {
         })
     }
 
-    /// Asks that pages touched from now on come from `node`, and from others where it is full
-    /// (`MPOL_PREFERRED`). Not `MPOL_BIND`: with that a full node brings the kernel to kill a
-    /// process. Where pages really are, [`Self::node_of`] tells.
+    /// Requests that pages touched from now on come from `node`, and from others where it is full
+    /// (`MPOL_PREFERRED`). Not `MPOL_BIND`: with that, a full node makes the kernel kill a process.
+    /// [`Self::node_of`] reports where pages really are.
     ///
     /// # Errors
     /// `ENOSYS` from a kernel without NUMA, `EPERM` where a container forbids the call, `EINVAL`
-    /// where the node is not there or has no memory.
+    /// where the node does not exist or has no memory.
     pub fn prefer(&self, node: u32) -> io::Result<()> {
         let nodes = NodeMask::of(&[node]).ok_or(Errno(libc::EINVAL));
         let bytes = self.words * size_of::<u64>();
@@ -59,7 +59,7 @@ impl NodeMemory {
             .map_err(io_error)
     }
 
-    /// Asks for huge pages.
+    /// Requests huge pages.
     ///
     /// # Errors
     /// `EINVAL` from a kernel that has none.
@@ -78,7 +78,7 @@ impl NodeMemory {
         unsafe { core::slice::from_raw_parts_mut(start, self.words) }
     }
 
-    /// The node on which word `index` lies. A page that was never touched is taken now.
+    /// The node of word `index`. A page that was never touched is allocated now.
     ///
     /// # Errors
     /// `ENOSYS` from a kernel without NUMA, `EPERM` where a container forbids the call, `EFAULT`
@@ -104,7 +104,7 @@ impl Drop for NodeMemory {
 mod tests {
     use super::{HUGE_PAGE, NodeMemory};
 
-    /// A kernel without NUMA and a container that forbids the calls have no answer.
+    /// On a kernel without NUMA or in a container that forbids the calls, there is no answer.
     fn is_absent(error: &std::io::Error) -> bool {
         matches!(
             error.raw_os_error(),

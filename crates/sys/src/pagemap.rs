@@ -1,6 +1,6 @@
-//! Which pages of a process are resident, by the `PAGEMAP_SCAN` ioctl of `/proc/pid/pagemap`
-//! (Linux 6.7): one call walks page tables and skips what is empty, where reading the file costs
-//! eight bytes for every page whether or not it is there.
+//! The resident pages of a process, by the `PAGEMAP_SCAN` ioctl of `/proc/pid/pagemap` (Linux 6.7): one call
+//! does a page table walk that skips empty entries, where a read of the file costs eight bytes for every page,
+//! resident or not.
 //!
 //! Documentation: `Documentation/admin-guide/mm/pagemap.rst` in the kernel.
 
@@ -16,7 +16,7 @@ pub struct Region {
     pub start: u64,
     /// First address past it.
     pub end: u64,
-    /// `PAGE_IS_*` bits that were asked for and hold.
+    /// `PAGE_IS_*` bits that were requested and are set.
     pub categories: u64,
 }
 
@@ -43,7 +43,7 @@ const _: () = assert!(size_of::<Region>() == 24);
 /// `PAGE_IS_WRITTEN`: not write-protected by userfaultfd, so written since it was.
 pub const WRITTEN: u64 = 1 << 1;
 
-/// `PAGE_IS_FILE`: of a file or of memory that processes share.
+/// `PAGE_IS_FILE`: file-backed or shared memory.
 pub const FILE: u64 = 1 << 2;
 
 /// `PAGE_IS_PRESENT`.
@@ -52,7 +52,7 @@ pub const PRESENT: u64 = 1 << 3;
 /// `PAGE_IS_SWAPPED`.
 pub const SWAPPED: u64 = 1 << 4;
 
-/// `PAGE_IS_PFNZERO`: the page of zeros that all share, which is nobody's memory.
+/// `PAGE_IS_PFNZERO`: the shared page of zeros, which belongs to no process.
 pub const ZERO_PAGE: u64 = 1 << 5;
 
 /// `PAGE_IS_HUGE`: mapped as a huge page.
@@ -64,11 +64,12 @@ const PAGEMAP_SCAN: libc::c_ulong = 3 << 30
     | (b'f' as libc::c_ulong) << 8
     | 16;
 
-/// Finds runs of resident pages (present, and not the shared page of zeros) in `start..end` of the process behind an open pagemap, as many as
-/// `regions` has room for. Returns how many were found and the address up to which the walk came.
+/// Finds runs of resident pages (present, and not the shared page of zeros) in `start..end` of the process
+/// behind an open pagemap, as many as `regions` has room for. Returns the number found and the address at which
+/// the walk stopped.
 ///
 /// # Errors
-/// `ENOTTY` or `EINVAL`: the kernel is older than 6.7. `ESRCH`-like failures: the process is gone.
+/// `ENOTTY` or `EINVAL`: the kernel is older than 6.7. `ESRCH`-like failures: the process has ended.
 pub fn present_regions(
     pagemap: &File,
     start: u64,
@@ -78,16 +79,16 @@ pub fn present_regions(
     regions_of(pagemap, start, end, Wanted::RESIDENT, regions)
 }
 
-/// Which pages a scan finds and what it tells of them, as sets of the categories above.
+/// The pages that a scan finds and the facts that it reports of them, as sets of the categories above.
 #[derive(Clone, Copy, Debug)]
 pub struct Wanted {
-    /// Categories whose meaning is turned round.
+    /// Categories whose meaning is inverted.
     pub inverted: u64,
     /// A page must be in all of these.
     pub all: u64,
     /// And in at least one of these, if there are any.
     pub any: u64,
-    /// Of these, a region says which hold. Neighbours that differ in them are regions of their own.
+    /// Of these, a region reports those that are set. Neighbours that differ in them are separate regions.
     pub told: u64,
 }
 
@@ -107,7 +108,7 @@ impl Wanted {
     };
 }
 
-/// Finds runs of wanted pages, as [`present_regions`] does of resident ones.
+/// Finds runs of matching pages, as [`present_regions`] does of resident ones.
 ///
 /// # Errors
 /// As [`present_regions`].

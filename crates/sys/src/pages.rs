@@ -1,13 +1,13 @@
-//! Asking where pages lie and moving them to another node: `move_pages(2)`, `migrate_pages(2)`.
+//! Queries the nodes of pages and moves pages to another node: `move_pages(2)`, `migrate_pages(2)`.
 //!
-//! The kernel moves a page while nobody can touch it and changes no content, so these wrappers are
-//! safe for any process.
+//! The kernel moves a page while no thread can touch it and changes no content, so these wrappers are safe for
+//! any process.
 //!
-//! What the calls answer, beside their manual pages (seen alike on Linux 6.1, 6.12 and 7.2): of a
-//! huge page only the first page may be named, any other in the same call is `EBUSY`; a target node
-//! without room fails the call with `ENOMEM` and **leaves the statuses as they were**; a node that is
-//! not there fails it with `ENODEV` after the pages before it were moved; a page that was never
-//! touched is `EFAULT` (6.1) or `ENOENT`; a page that is shared since a fork is `EACCES`.
+//! Results that the manual pages do not describe (the same on Linux 6.1, 6.12 and 7.2): of a huge page only the
+//! first page may be named, any other in the same call is `EBUSY`; a target node without room fails the call
+//! with `ENOMEM` and **leaves the statuses as they were**; a missing node fails it with `ENODEV` after the
+//! pages before it were moved; a page that was never touched is `EFAULT` (6.1) or `ENOENT`; a page that is
+//! shared since a fork is `EACCES`.
 
 use crate::policy::NodeMask;
 use crate::system_call::{Errno, Result, call};
@@ -15,8 +15,8 @@ use crate::system_call::{Errno, Result, call};
 /// `MPOL_MF_MOVE`: pages of this process alone.
 const OWN_PAGES: usize = 1 << 1;
 
-/// Writes the node of each page, or a negative error number, into `status`. `process` 0 is the
-/// caller. No page is touched by asking.
+/// Writes the node of each page, or a negative error number, into `status`. `process` 0 is the caller. The
+/// query touches no page.
 ///
 /// # Errors
 /// `ESRCH`: no such process. `EPERM`: not ours. `EINVAL`: lists of different length.
@@ -24,13 +24,13 @@ pub fn nodes_of(process: u32, addresses: &[usize], status: &mut [i32]) -> Result
     move_call(process, addresses, None, status).map(|_| ())
 }
 
-/// Moves each page to the node beside it. Returns how many were not moved although they could have
-/// been (Linux 4.17); `status` has a node or a negative error number for each page, **as far as the
-/// call came**: fill it with a number of your own before.
+/// Moves each page to the node beside it. Returns the number of pages that could have been moved but were not
+/// (Linux 4.17); `status` has a node or a negative error number for each page **that the call reached**: fill
+/// it with a number of your own before.
 ///
 /// # Errors
 /// `ENOMEM`: no room on a node. `ENODEV`: no such node. `EACCES`: a node outside the cpuset.
-/// `EPERM`, `ESRCH`: not ours, not there. `EINVAL`: lists of different length.
+/// `EPERM`, `ESRCH`: not ours, not running. `EINVAL`: lists of different length.
 pub fn move_to(
     process: u32,
     addresses: &[usize],
@@ -60,16 +60,16 @@ fn move_call(
         status.as_mut_ptr() as usize,
         OWN_PAGES,
     ];
-    // SAFETY: the kernel reads and writes the three lists, whose lengths were compared above;
-    // moving a page changes no content, whosever it is.
+    // SAFETY: the kernel reads and writes the three lists, whose lengths were compared above; a move of a page
+    // changes no content, in any process.
     unsafe { call(libc::SYS_move_pages, arguments) }
 }
 
-/// Moves all pages of a process that lie on `from` to `to` in one call, however long that takes.
-/// Returns how many could not be moved.
+/// Moves all pages of a process from node `from` to `to` in one call, however long that takes. Returns the
+/// number that could not be moved.
 ///
 /// # Errors
-/// `ESRCH`, `EPERM`: not there, not ours. `EINVAL`: a node that is not there.
+/// `ESRCH`, `EPERM`: not running, not ours. `EINVAL`: a node that does not exist.
 pub fn migrate_process(process: u32, from: &NodeMask, to: &NodeMask) -> Result<usize> {
     let arguments = [
         process as usize,
@@ -79,7 +79,7 @@ pub fn migrate_process(process: u32, from: &NodeMask, to: &NodeMask) -> Result<u
         0,
         0,
     ];
-    // SAFETY: the kernel reads both masks, which are as long as said; no content changes.
+    // SAFETY: the kernel reads both masks, which have the stated length; no content changes.
     unsafe { call(libc::SYS_migrate_pages, arguments) }
 }
 

@@ -1,11 +1,11 @@
 //! Samples and counts by `perf_event_open`.
 //!
-//! A [`Sampler`] is one event on every processor, inherited by whatever the process forks, with
-//! one ring buffer a processor: the kernel refuses to map a ring for an inherited event that is
-//! not bound to a processor. A [`PerfCounter`] is one inherited event without a ring.
+//! A [`Sampler`] is one event on every processor, inherited by all children of the process, with one ring
+//! buffer per processor: the kernel refuses to map a ring for an inherited event that is not bound to a
+//! processor. A [`PerfCounter`] is one inherited event without a ring.
 //!
-//! What the kernel writes into a ring is read in [`ring`] and taken apart in [`record`]; neither
-//! trusts the sizes found there.
+//! [`ring`] reads the kernel's bytes from a ring and [`record`] decodes them; neither trusts the sizes found
+//! there.
 //!
 //! Manual: `perf_event_open(2)`.
 
@@ -24,7 +24,7 @@ use aux::{AuxRing, AuxTrace};
 use record::{Record, Records, SampleLayout};
 use ring::Ring;
 
-/// Which event to open, and what each sample of it holds.
+/// The event to open, and the content of each sample.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfEventAttributes {
     /// `perf_event_attr.type`: a `PERF_TYPE_*` or the number in a PMU's `type` file.
@@ -35,24 +35,24 @@ pub struct PerfEventAttributes {
     pub config1: u64,
     /// `perf_event_attr.config2`.
     pub config2: u64,
-    /// One sample every so many events; nanoseconds for the `cpu-clock` event.
+    /// Sample period: events per sample; nanoseconds for the `cpu-clock` event.
     pub period: u64,
-    /// How exact the instruction address must be, 0 to 3 (`precise_ip`).
+    /// Required precision of the instruction address, 0 to 3 (`precise_ip`).
     pub precise: u8,
-    /// Leave out what happens inside the kernel.
+    /// Exclude accesses inside the kernel.
     pub exclude_kernel: bool,
     /// Record the data address.
     pub address: bool,
     /// Record latency and data source, where the hardware knows them.
     pub weight: bool,
-    /// Record the physical address of the data, by these bits of `config` beside the others: 0 for events
-    /// whose samples have a field for it, and none for those that have not.
+    /// Record the physical address of the data, by these bits of `config` beside the others: 0 for events whose
+    /// samples have a field for it, and none for those without one.
     pub physical: Option<u64>,
     /// Registers of the program to record, as `asm/perf_regs.h` numbers them; 0 for none.
     pub registers: u64,
     /// Record forks, exits, execs and executable mappings too.
     pub tasks: bool,
-    /// Bytes of the ring that the hardware writes itself; 0 for events that have none.
+    /// Bytes of the ring that the hardware itself writes; 0 for events without one.
     pub aux_bytes: usize,
     /// `config` of the event of the same unit that must be counted beside this one.
     pub leader: Option<u64>,
@@ -97,7 +97,7 @@ impl PerfEventAttributes {
     }
 
     /// The event of a unit that writes its records itself, to a ring of about `aux_bytes`, which
-    /// [`Sampler::read`] returns as they are.
+    /// [`Sampler::read`] returns unchanged.
     #[must_use]
     pub fn traced(kind: u32, configs: [u64; 3], period: u64, aux_bytes: usize) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl PerfEventAttributes {
         }
     }
 
-    /// How samples of this event are laid out.
+    /// The layout of this event's samples.
     #[must_use]
     pub fn layout(&self) -> SampleLayout {
         let mut fields = abi::PERF_SAMPLE_IP
@@ -179,7 +179,7 @@ impl PerfEventAttributes {
         attr.set_comm_exec(tasks);
         attr.set_mmap(tasks);
         attr.set_mmap2(tasks);
-        // Wake nobody: the reader comes once an epoch, and a poll would cost the program.
+        // No wake-ups: the reader reads once an epoch, and a poll would cost the program.
         attr.set_watermark(1);
         attr.__bindgen_anon_2.wakeup_watermark = u32::MAX;
         attr
@@ -199,8 +199,8 @@ pub const fn register_mask() -> u64 {
     }
 }
 
-/// Opens the event for a process (0: the caller) on a processor (-1: all), beside another one of its
-/// group if there is one.
+/// Opens the event for a process (0: the caller) on a processor (-1: all), as a member of another event's group
+/// if there is one.
 fn open(
     attr: &mut abi::perf_event_attr,
     pid: i32,
@@ -215,11 +215,11 @@ fn open(
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made by the kernel for us and nobody else owns it.
+    // SAFETY: the kernel just made the descriptor for us and no other code owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Turns an event on or off at once, whatever exec does.
+/// Turns an event on or off at once, independent of exec.
 fn switch(fd: &OwnedFd, on: bool) -> io::Result<()> {
     let raw_fd = fd.as_raw_fd();
     // SAFETY: both requests take a plain integer and touch no memory of ours; the descriptor is a
@@ -242,11 +242,12 @@ fn switch(fd: &OwnedFd, on: bool) -> io::Result<()> {
 pub struct Sampler {
     layout: SampleLayout,
     events: Vec<Opened>,
-    /// It was switched off and is not to run, whatever happens.
+    /// The event was switched off and must not run again by itself.
     off: Cell<bool>,
 }
 
-/// An event on one processor. What is mapped is given up before what it belongs to.
+/// An event on one processor. The fields drop in order: the mappings before the descriptors that they belong
+/// to.
 #[derive(Debug)]
 struct Opened {
     aux: Option<AuxRing>,
@@ -288,8 +289,8 @@ impl Opened {
         switch(&self.event, on)
     }
 
-    /// Moves what the rings hold to the ends of both lists; false where a ring is inconsistent.
-    /// One whose AUX ring was full goes on if it is `on`.
+    /// Appends the content of the rings to both lists; false where a ring is inconsistent. An event whose AUX
+    /// ring was full continues if it is `on`.
     fn read(
         &mut self,
         (layout, on): (SampleLayout, bool),
@@ -328,7 +329,7 @@ impl Opened {
             was_full |= truncated;
         }
         if was_full && on {
-            // The kernel switches an event off whose ring was full.
+            // The kernel switched off the event because its ring was full.
             let _ = self.switch(true);
         }
         is_well
@@ -336,16 +337,16 @@ impl Opened {
 }
 
 impl Sampler {
-    /// Stands for every process on the processors, those that are started later included. Needs
-    /// `CAP_PERFMON`, or `kernel.perf_event_paranoid` of 0 or less.
+    /// Selects every process on the processors, later ones included. Needs `CAP_PERFMON`, or
+    /// `kernel.perf_event_paranoid` of 0 or less.
     pub const EVERY_PROCESS: u32 = u32::MAX;
 
-    /// Opens the event for the thread `pid` (0: the calling one; a process id is that of its first
-    /// thread) and whatever it starts or forks from now on. Counting begins when it calls exec, or
-    /// at [`Sampler::enable`].
+    /// Opens the event for the thread `pid` (0: the calling one; a process id is that of its first thread) and
+    /// all threads and processes that it starts from now on. Counting begins when it calls exec, or at
+    /// [`Sampler::enable`].
     ///
-    /// `ring_bytes` is rounded up to a power of two of pages; where the kernel refuses it for
-    /// want of lockable memory (`perf_event_mlock_kb`), smaller rings are tried.
+    /// `ring_bytes` is rounded up to a power of two of pages; where the kernel refuses it for lack of lockable
+    /// memory (`perf_event_mlock_kb`), smaller rings are tried.
     ///
     /// # Errors
     /// `EACCES`/`EPERM`: `perf_event_paranoid` forbids it; physical addresses need `CAP_PERFMON`, or
@@ -363,8 +364,8 @@ impl Sampler {
         for &cpu in cpus {
             match Opened::open(event, pid, cpu, ring_bytes) {
                 Ok(opened) => events.push(opened),
-                // A processor that went offline since the list was read, or of a kind that has no
-                // such event, beside others that have.
+                // A processor that went offline since the list was read, or of a kind without such an event,
+                // beside others that have it.
                 Err(error) => match error.raw_os_error() {
                     Some(code @ (libc::ENODEV | libc::ENOENT)) if cpus.len() > 1 => skipped = code,
                     _ => return Err(error),
@@ -381,7 +382,7 @@ impl Sampler {
         })
     }
 
-    /// How the samples are laid out.
+    /// The layout of the samples.
     #[must_use]
     pub const fn layout(&self) -> SampleLayout {
         self.layout
@@ -393,14 +394,14 @@ impl Sampler {
         self.events.first().map_or(0, |opened| opened.ring.bytes())
     }
 
-    /// How many rings there are, one a processor.
+    /// Number of rings, one per processor.
     #[must_use]
     pub const fn rings(&self) -> usize {
         self.events.len()
     }
 
-    /// Bytes of all rings, those that hardware writes included. They are the kernel's memory; not every
-    /// kernel counts them as resident in the process.
+    /// Bytes of all rings, including those that hardware writes. They are the kernel's memory; not every kernel
+    /// counts them as resident in the process.
     #[must_use]
     pub fn mapped_bytes(&self) -> usize {
         self.events.iter().map(Opened::mapped_bytes).sum()
@@ -428,17 +429,17 @@ impl Sampler {
             .try_for_each(|opened| opened.switch(false))
     }
 
-    /// Moves what the rings hold to the end of `bytes`, one ring after the other, each in the
-    /// order of time, and what hardware wrote itself to the end of `traces`. At most the size of all
-    /// rings is added. Returns how many rings were found inconsistent and skipped.
+    /// Appends the content of the rings to `bytes`, one ring after the other, each in the order of time, and
+    /// the hardware's own records to `traces`. At most the size of all rings is added. Returns the number of
+    /// inconsistent rings that were skipped.
     pub fn read(&mut self, bytes: &mut Vec<u8>, traces: &mut Vec<AuxTrace>) -> usize {
         let rings = 0..self.rings();
         let read = |number| self.read_ring(number, bytes, traces);
         rings.map(read).filter(|is_well| !is_well).count()
     }
 
-    /// As [`Sampler::read`] of one ring, so that no more than its size is added. Returns false where it
-    /// was inconsistent and skipped; there is nothing in one that does not exist.
+    /// As [`Sampler::read`] of one ring, so that no more than its size is added. Returns false where it was
+    /// inconsistent and skipped; a ring that does not exist is empty.
     pub fn read_ring(
         &mut self,
         number: usize,
@@ -490,8 +491,7 @@ impl PerfCounter {
         attr
     }
 
-    /// Opens an event (type, config) for a process and whatever it forks from now on. Counting
-    /// begins at exec.
+    /// Opens an event (type, config) for a process and all its later children. Counting begins at exec.
     ///
     /// # Errors
     /// As [`Sampler::open`].
@@ -500,7 +500,7 @@ impl PerfCounter {
         open(&mut attr, pid as i32, -1, None).map(|fd| Self { file: fd.into() })
     }
 
-    /// Opens an event (type, config) for whatever runs on a processor. Counting begins at once.
+    /// Opens an event (type, config) for all programs on a processor. Counting begins at once.
     ///
     /// # Errors
     /// As [`Sampler::open`] of [`Sampler::EVERY_PROCESS`].
@@ -512,10 +512,9 @@ impl PerfCounter {
         open(&mut attr, -1, cpu as i32, None).map(|fd| Self { file: fd.into() })
     }
 
-    /// Opens an event of a unit that is no part of a processor, such as a memory controller: its
-    /// number in sysfs and what goes to config, config1 and config2, asked of the processor that
-    /// the unit's `cpumask` names. Such units tell neither kernel from program nor one process
-    /// from another. Counting begins at once.
+    /// Opens an event of a unit outside the processors, such as a memory controller: its number in sysfs and
+    /// its values of config, config1 and config2, on the processor that the unit's `cpumask` names. Such units
+    /// distinguish neither kernel from program nor one process from another. Counting begins at once.
     ///
     /// # Errors
     /// As [`Sampler::open`] of [`Sampler::EVERY_PROCESS`].
@@ -531,7 +530,7 @@ impl PerfCounter {
         open(&mut attr, -1, cpu as i32, None).map(|fd| Self { file: fd.into() })
     }
 
-    /// The count so far, children included that have exited or still run.
+    /// The count so far, including children that have exited or still run.
     ///
     /// # Errors
     /// The kernel could not read the event.

@@ -1,7 +1,7 @@
-//! Memory policies of the kernel: on which nodes new pages are made.
+//! Memory policies of the kernel: the nodes for new pages.
 //!
-//! A policy changes no content, so these wrappers are safe for any range: the worst that a wrong
-//! one does is slow memory, or, with [`MempolicyMode::Bind`] on nodes that are full, no memory.
+//! A policy changes no content, so these wrappers are safe for any range: the worst result of a wrong one is
+//! slow memory, or, with [`MempolicyMode::Bind`] on nodes that are full, no memory.
 //!
 //! Manual: `mbind(2)`, `set_mempolicy(2)`, `Documentation/admin-guide/mm/numa_memory_policy.rst`.
 
@@ -9,22 +9,22 @@ use crate::system_call::{Errno, Result, call};
 
 /// Words of a node mask: 1,024 nodes, the most that Linux can be built for.
 pub const NODE_WORDS: usize = 16;
-/// Bits of a mask as the kernel is told them: it reads one less.
+/// Bits of a mask as passed to the kernel: it reads one less.
 const MASK_BITS: usize = NODE_WORDS * 64 + 1;
-/// `MPOL_F_NODE`: ask for the node instead of the policy.
+/// `MPOL_F_NODE`: query the node instead of the policy.
 const NODE: usize = 1;
-/// `MPOL_F_ADDR`: ask for the policy of an address.
+/// `MPOL_F_ADDR`: query the policy of an address.
 const OF_ADDRESS: usize = 1 << 1;
-/// `MPOL_MF_MOVE`: also move the pages that are there, those that no other process shares.
+/// `MPOL_MF_MOVE`: also move the resident pages that no other process shares.
 const MOVE: usize = 1 << 1;
 
 /// How nodes are chosen (`MPOL_*`). The numbers are the kernel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum MempolicyMode {
-    /// As the thread's policy says, or where the touching processor is.
+    /// The thread's policy, or the node of the touching processor.
     Default = 0,
-    /// One node, then the others as they are near.
+    /// One node, then the others by distance.
     Preferred = 1,
     /// These nodes and no others; without room there the program is killed.
     Bind = 2,
@@ -32,8 +32,7 @@ pub enum MempolicyMode {
     Interleave = 3,
     /// These nodes, nearest first, then the others (Linux 5.15).
     PreferredMany = 5,
-    /// As many pages on a node as its weight in `/sys/kernel/mm/mempolicy/weighted_interleave` says
-    /// (Linux 6.9).
+    /// As many pages on a node as its weight in `/sys/kernel/mm/mempolicy/weighted_interleave` (Linux 6.9).
     WeightedInterleave = 6,
 }
 
@@ -48,7 +47,7 @@ impl NodeMask {
         Self(words)
     }
 
-    /// These nodes; `None` where one has a number that no Linux can have (1,024 or more).
+    /// These nodes; `None` where a number is one that no Linux can have (1,024 or more).
     #[must_use]
     pub fn of(nodes: &[u32]) -> Option<Self> {
         let mut mask = Self::default();
@@ -65,15 +64,15 @@ impl NodeMask {
         word >> (node % 64) & 1 != 0
     }
 
-    /// The mask as the kernel reads it.
+    /// The mask in the kernel's format.
     #[must_use]
     pub const fn words(&self) -> &[u64; NODE_WORDS] {
         &self.0
     }
 }
 
-/// Sets the policy of a range of this process (`mbind(2)`); pages that are there stay. The range must
-/// begin on a page.
+/// Sets the policy of a range of this process (`mbind(2)`); resident pages stay. The range must begin on a
+/// page.
 ///
 /// # Errors
 /// `EINVAL`: the mode or a node is unknown to this kernel. `EFAULT`: part of the range is not
@@ -87,7 +86,7 @@ pub fn set_for_range(
     bind(address, bytes, mode as u32, nodes, 0)
 }
 
-/// As [`set_for_range`], and moves the pages that are there.
+/// As [`set_for_range`], and moves the resident pages.
 ///
 /// # Errors
 /// As [`set_for_range`].
@@ -110,8 +109,8 @@ pub fn set_by_number(address: usize, bytes: usize, mode: u32, nodes: &NodeMask) 
 
 fn bind(address: usize, bytes: usize, mode: u32, nodes: &NodeMask, flags: usize) -> Result<()> {
     let mask = nodes.0.as_ptr() as usize;
-    // SAFETY: the mask is as long as said. A policy decides where pages lie, never what they hold,
-    // and the kernel checks the range.
+    // SAFETY: the mask has the stated length. A policy decides where pages are, never their content, and the
+    // kernel checks the range.
     unsafe {
         call(
             libc::SYS_mbind,
@@ -121,7 +120,7 @@ fn bind(address: usize, bytes: usize, mode: u32, nodes: &NodeMask, flags: usize)
     .map(|_| ())
 }
 
-/// Sets the policy of the calling thread and of what it starts (`set_mempolicy(2)`).
+/// Sets the policy of the calling thread and of all that it starts (`set_mempolicy(2)`).
 ///
 /// # Errors
 /// `EINVAL`: the mode or a node is unknown to this kernel. `ENOSYS`: a kernel without nodes.
@@ -131,7 +130,7 @@ pub fn set_for_thread(mode: MempolicyMode, nodes: &NodeMask) -> Result<()> {
     } else {
         (nodes.0.as_ptr() as usize, MASK_BITS)
     };
-    // SAFETY: the kernel reads the mask, which is as long as said (one bit less is read).
+    // SAFETY: the kernel reads the mask, which has the stated length (one bit less is read).
     unsafe {
         call(
             libc::SYS_set_mempolicy,
@@ -156,13 +155,12 @@ pub fn of_address(address: usize) -> Result<(u32, NodeMask)> {
         OF_ADDRESS,
         0,
     ];
-    // SAFETY: the kernel writes the number and as many bits as said less one, both live here.
+    // SAFETY: the kernel writes the number and as many bits as stated less one, both live here.
     unsafe { call(libc::SYS_get_mempolicy, arguments) }?;
     Ok((u32::try_from(mode).map_err(|_| Errno(libc::EINVAL))?, mask))
 }
 
-/// The node on which an address of this process lies (`get_mempolicy(2)`). A page that was never
-/// touched is taken now.
+/// The node of an address of this process (`get_mempolicy(2)`). A page that was never touched is allocated now.
 ///
 /// # Errors
 /// `EFAULT`: the address is not mapped. `ENOSYS`: a kernel without nodes. `EPERM`: a container

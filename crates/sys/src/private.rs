@@ -1,11 +1,11 @@
-//! Files and directories that no other user can have made or can change.
+//! Opens files and directories that no other user can have made or can change, for the runtime and the tools.
 //!
-//! What one of our processes tells another it writes into a file, and a name is no proof of who wrote it:
-//! once a directory in `/dev/shm` was removed, any user may make it again. So nothing is believed that was
-//! opened before its owner and mode were seen, through the descriptor and not through the name.
+//! Our processes exchange data in files, and a name does not prove who wrote a file: once a directory in
+//! `/dev/shm` was removed, any user may make it again. So no content is trusted before its owner and mode were
+//! checked, through the descriptor and not through the name.
 //!
-//! A link is not followed, a pipe is not waited for, and nothing here allocates: the runtime opens
-//! its configuration in the middle of the program's first allocation.
+//! Nothing here follows a link, waits for a pipe, or allocates: the runtime opens its configuration in the
+//! middle of the program's first allocation.
 
 use std::ffi::CStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,12 +14,12 @@ use rustix::fs::{self, FileType, Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::geteuid;
 
-/// Why a file or directory is not used.
+/// The reason why a file or directory is not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrivateError {
     /// It cannot be opened.
     Unopened(Errno),
-    /// It belongs to another user than this process acts for.
+    /// It belongs to another user than the effective user of this process.
     OtherUser,
     /// Its mode lets the group or others write it.
     Writable,
@@ -49,10 +49,10 @@ impl From<PrivateError> for std::io::Error {
     }
 }
 
-/// Bits of a mode by which the group or others may write.
+/// Mode bits that let the group or others write.
 const WRITABLE: Mode = Mode::WGRP.union(Mode::WOTH);
 
-/// Opens a directory, to open what lies in it.
+/// Opens a directory, as the base for its entries.
 ///
 /// # Errors
 /// [`PrivateError`].
@@ -63,7 +63,7 @@ pub fn open_directory(path: &CStr) -> Result<OwnedFd, PrivateError> {
     Ok(directory)
 }
 
-/// Opens a plain file by its name in an opened directory, for reading or for more.
+/// Opens a plain file by its name in an opened directory, with the given access.
 ///
 /// # Errors
 /// [`PrivateError`].
@@ -77,7 +77,7 @@ pub fn open_file(
     Ok(file)
 }
 
-/// Makes a plain file that this user alone may read and write, whatever the umask.
+/// Makes a plain file that only this user may read and write, whatever the umask.
 ///
 /// # Errors
 /// The kernel's error number; `EEXIST` where the name is taken.
@@ -85,12 +85,12 @@ pub fn create_file(directory: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> 
     let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | ALWAYS;
     let mode = Mode::RUSR | Mode::WUSR;
     let file = fs::openat(directory, name, flags, mode)?;
-    // A umask may take bits away. A sandbox that refuses the call leaves a file that is no more open.
+    // A umask may remove bits. A sandbox that refuses the call leaves a file that is no more open.
     let _ = fs::fchmod(&file, mode);
     Ok(file)
 }
 
-/// Whether a plain file that is open already is this user's alone to write.
+/// Whether only this user can write a plain file that is open already.
 ///
 /// # Errors
 /// [`PrivateError`].
@@ -98,7 +98,7 @@ pub fn check_file(file: impl AsFd) -> Result<(), PrivateError> {
     check(file, FileType::RegularFile)
 }
 
-/// A link is refused, the other end of a pipe is not waited for, no terminal becomes ours.
+/// Refuse a link, do not wait for the other end of a pipe, do not make a terminal the controlling one.
 const ALWAYS: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)

@@ -1,5 +1,5 @@
-//! Another process, held by a pidfd (Linux 5.3), so that its number is not mistaken for that of a
-//! later process.
+//! Another process, held by a pidfd (Linux 5.3), so that a later process of the same number is not mistaken for
+//! it.
 
 use std::os::fd::OwnedFd;
 
@@ -7,7 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-/// A process that was there once.
+/// A process that existed when it was opened.
 #[derive(Debug)]
 pub struct ProcessHandle(OwnedFd);
 
@@ -15,7 +15,7 @@ impl ProcessHandle {
     /// Opens a process by number.
     ///
     /// # Errors
-    /// `ESRCH`: there is none. `ENOSYS`: the kernel is older than 5.3.
+    /// `ESRCH`: no such process. `ENOSYS`: the kernel is older than 5.3.
     pub fn open(process: u32) -> Result<Self, Errno> {
         let number = i32::try_from(process).ok().and_then(Pid::from_raw);
         pidfd_open(number.ok_or(Errno::SRCH)?, PidfdFlags::empty()).map(Self)

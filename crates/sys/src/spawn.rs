@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 use std::thread::JoinHandle;
 
-/// A child that waits before its `exec`, and ends without one where it is not let go.
+/// A child that waits before its `exec`, and ends without one if it is not released.
 #[derive(Debug)]
 pub struct SuspendedChild {
     /// Its process id, the same after `exec`.
@@ -22,15 +22,15 @@ pub struct SuspendedChild {
     spawning: JoinHandle<io::Result<Child>>,
 }
 
-/// The exit status of a held child that was never released; only its parent sees it, if that still lives.
+/// The exit status of a held child that was never released; only its parent receives it, if it still lives.
 const NOT_RELEASED: i32 = 125;
 
 /// Starts `command` and holds it before `exec`.
 ///
-/// `Command::spawn` returns only after the child's `exec`, so it waits on a thread of its own.
+/// `Command::spawn` returns only after the child's `exec`, so it waits on its own thread.
 ///
 /// # Errors
-/// No pipe, thread or process could be made.
+/// A pipe, thread or process could not be made.
 pub fn spawn_suspended(mut command: Command) -> io::Result<SuspendedChild> {
     let (mut pid_reader, pid_writer) = io::pipe()?;
     let (go_reader, go) = io::pipe()?;
@@ -75,7 +75,7 @@ fn announce_and_wait(report: i32, wait: i32, held: i32) -> io::Result<()> {
     if answer == 1 {
         return Ok(());
     }
-    // Not by an error: `Command` would tell our parent, and panic where that has ended.
+    // Not by an error: `Command` would report it to our parent, and panic where that has ended.
     // SAFETY: ends this process, which is only the copy of its parent, without any of the parent's handlers.
     unsafe { libc::_exit(NOT_RELEASED) }
 }
@@ -87,10 +87,10 @@ fn joined(spawning: JoinHandle<io::Result<Child>>) -> io::Result<Child> {
 }
 
 impl SuspendedChild {
-    /// Lets the child go on to its `exec` and returns it.
+    /// Lets the child continue to its `exec` and returns it.
     ///
     /// # Errors
-    /// `exec` failed: no such program, no permission, not a program.
+    /// `exec` failed: no such program, no permission, or not a program.
     pub fn release(mut self) -> io::Result<Child> {
         self.go.write_all(b"!")?;
         drop(self.go);
@@ -123,7 +123,7 @@ mod tests {
         );
     }
 
-    /// Without the right words it is the test, with them the program of the test.
+    /// With the variable set it is the program of the test, without it the test.
     #[test]
     fn a_child_whose_parent_ends_before_it_lets_go_ends_in_silence() {
         const IS_PROGRAM: &str = "ISOTHERM_TEST_HOLDS_A_CHILD";

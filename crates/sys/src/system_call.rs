@@ -1,5 +1,5 @@
-//! System calls, without the C library: no symbol is looked up, nothing is allocated, and `errno`
-//! is left alone.
+//! System calls, without the C library: no symbol is looked up, nothing is allocated, and `errno` stays
+//! unchanged.
 
 use core::arch::asm;
 
@@ -10,7 +10,7 @@ pub struct Errno(pub i32);
 /// Result of a system call.
 pub type Result<T> = core::result::Result<T, Errno>;
 
-/// Makes system call `number`. Returns what the kernel answers.
+/// Makes system call `number`. Returns the kernel's result.
 ///
 /// # Errors
 /// The kernel's error number.
@@ -40,7 +40,7 @@ pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize>
     check(answer)
 }
 
-/// Makes system call `number`. Returns what the kernel answers.
+/// Makes system call `number`. Returns the kernel's result.
 ///
 /// # Errors
 /// The kernel's error number.
@@ -68,7 +68,7 @@ pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize>
     check(answer)
 }
 
-/// The kernel answers an error as a number from -4,095 to -1.
+/// The kernel returns an error as a number from -4,095 to -1.
 fn check(answer: isize) -> Result<usize> {
     if (-4095..0).contains(&answer) {
         Err(Errno(-answer as i32))

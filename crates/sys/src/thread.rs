@@ -1,23 +1,23 @@
 //! A thread that the C library does not know: raw `clone`, its own mapping for the stack, no
 //! malloc, no pthread.
 //!
-//! Made for a service inside somebody else's program. The thread
+//! Made for a service inside another program. The thread
 //!
 //! - blocks every signal, so that no handler of the program ever runs on it;
 //! - has its **own table of descriptors**, emptied at the start: a program that closes every
 //!   descriptor it does not know (daemons do) cannot take the service's away, and the numbers that
 //!   the program's own `open` returns do not change;
-//! - has its own working directory, the root, so that it keeps nothing busy;
+//! - has its own working directory, the root, so that it keeps no mount busy;
 //! - ends with the process: at `exit`, at `exec`, at a fatal signal. Where the program's last thread ends by
 //!   the system call of one thread alone (`exit`, or a signal of a strict seccomp filter), the kernel keeps the
-//!   process for this one, which therefore asks now and then ([`ProgramThreads`]) and leaves, too.
+//!   process for this one, which therefore checks from time to time ([`ProgramThreads`]) and ends, too.
 //!
-//! What it must not do: call libc functions that need thread-local storage, allocate, unwind. A
-//! zeroed block stands where thread-local storage would be, so that a stray `errno` is written
-//! somewhere harmless instead of into the storage of the thread that called [`spawn`].
+//! It must not call libc functions that need thread-local storage, allocate, or unwind. A zeroed block takes
+//! the place of thread-local storage, so that a stray `errno` is written to a harmless place instead of into
+//! the storage of the thread that called [`spawn`].
 //!
-//! What the program can see of it: an entry in `/proc/self/task`, and that `unshare` and `setns`
-//! of a user namespace refuse a process of more than one thread.
+//! Visible to the program: an entry in `/proc/self/task`, and that `unshare` and `setns` of a user namespace
+//! refuse a process of more than one thread.
 //!
 //! ```text
 //! low                                                                     high
@@ -32,7 +32,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 
-/// Bytes that nobody may touch below the stack.
+/// Bytes of the guard below the stack.
 const GUARD: usize = 64 << 10;
 /// Bytes of zeroes on each side of the thread pointer. The C library's own thread-local variables
 /// (`errno` among them) lie within a few hundred bytes of it.
@@ -42,8 +42,8 @@ const STORAGE: usize = 16 << 10;
 /// `CLONE_FILES` and not `CLONE_FS`: see the module's first lines.
 const CLONE_FLAGS: u64 = 0x0000_0100 | 0x0000_0800 | 0x0001_0000 | 0x0008_0000;
 
-/// The memory of a thread: stack and thread-local storage. Never unmapped, because the thread has
-/// no way to say that it left it.
+/// The memory of a thread: stack and thread-local storage. Never unmapped, because the thread cannot report
+/// that it left it.
 #[derive(Debug)]
 pub struct Stack {
     top: usize,
@@ -54,7 +54,7 @@ impl Stack {
     /// Maps a stack of `bytes` (a multiple of the page size) with a guard below it.
     ///
     /// # Errors
-    /// What `mmap` or `mprotect` says, `ENOMEM` as a rule.
+    /// The error of `mmap` or `mprotect`, `ENOMEM` as a rule.
     pub fn map(bytes: usize) -> Result<Self, Errno> {
         let total = GUARD + bytes + 2 * STORAGE;
         // SAFETY: a fresh mapping at an address that the kernel chooses; nothing refers to it.
@@ -66,7 +66,7 @@ impl Stack {
                 MapFlags::PRIVATE | MapFlags::NORESERVE,
             )?
         };
-        // SAFETY: the first bytes of the mapping just made, which nobody uses yet.
+        // SAFETY: the first bytes of the mapping just made, which no code uses yet.
         unsafe { rustix::mm::mprotect(base, GUARD, MprotectFlags::empty())? };
         let top = base as usize + GUARD + bytes;
         let thread_pointer = top + STORAGE;
@@ -86,13 +86,13 @@ impl Stack {
     }
 }
 
-/// What a bare thread runs.
+/// The function of a bare thread.
 pub type Entry = extern "C" fn(*mut c_void);
 
 /// Starts a bare thread on `stack` and returns its thread number.
 ///
 /// # Errors
-/// What `clone` says: `EAGAIN` at a limit of threads.
+/// The error of `clone`: `EAGAIN` at a limit of threads.
 ///
 /// # Safety
 /// No thread may be running on `stack`. `entry` must keep to the rules in the module's first
@@ -100,8 +100,8 @@ pub type Entry = extern "C" fn(*mut c_void);
 pub unsafe fn spawn(stack: &Stack, entry: Entry, argument: *mut c_void) -> Result<i32, Errno> {
     let all = u64::MAX;
     let mut before = 0_u64;
-    // The C library's wrappers leave its internal signals deliverable, hence the system call. The
-    // new thread inherits the mask; ours is put back at once.
+    // The C library's wrappers leave its internal signals deliverable, hence the system call. The new thread
+    // inherits the mask; ours is restored at once.
     set_signal_mask(&all, Some(&mut before));
     // SAFETY: the caller promises that the stack is free and that `entry` behaves.
     let answer = unsafe { clone_bare(stack.top, stack.thread_pointer, entry, argument) };
@@ -113,32 +113,32 @@ pub unsafe fn spawn(stack: &Stack, entry: Entry, argument: *mut c_void) -> Resul
     }
 }
 
-/// Gives the calling bare thread its name, an empty table of descriptors, the root as its working
-/// directory, and timers as exact as the kernel has them.
+/// Gives the calling bare thread its name, an empty table of descriptors, the root as its working directory,
+/// and the most exact timers of the kernel.
 ///
 /// # Errors
 /// `ENOSYS` from `close_range` before Linux 5.9. The descriptors are then still open, and the
 /// caller must leave.
 pub fn settle_bare(name: &core::ffi::CStr) -> Result<(), Errno> {
-    // SAFETY: the table is this thread's own copy (no CLONE_FILES), so nobody else loses a
-    // descriptor. Only integers are passed.
+    // SAFETY: the table is this thread's own copy (no CLONE_FILES), so no other thread loses a descriptor. Only
+    // integers are passed.
     let closed = unsafe { libc::syscall(libc::SYS_close_range, 0_u32, u32::MAX, 0_u32) };
     if closed != 0 {
         return Err(Errno::NOSYS);
     }
-    // None of the three can make the thread wrong if it fails.
+    // None of the three affects correctness if it fails.
     let _ = rustix::process::chdir(c"/");
     let _ = rustix::thread::set_name(name);
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
     Ok(())
 }
 
-/// What a bare thread asks to know whether it is the last one.
+/// The file with which a bare thread checks whether it is the last one.
 ///
-/// The first thread of a process stays as a zombie until the last one has ended, so a process with a
-/// zombie and one more thread has none but the bare one. Since Linux 5.19 a process ends as its last thread
-/// does, and that is the bare one now, so it takes over how the first thread ended. What another thread returned
-/// that was the last one and left by the bare system call cannot be known.
+/// The first thread of a process stays as a zombie until the last one has ended, so a process with a zombie and
+/// one more thread has only the bare one left. Since Linux 5.19 a process takes the exit status of its last
+/// thread, and that is the bare one now, so it takes over the status of the first thread. The status of another
+/// thread that was the last one and left by the bare system call cannot be known.
 #[derive(Debug)]
 pub struct ProgramThreads {
     /// `/proc/self/stat`, opened early: the program may change its root. None without `/proc`, where the
@@ -147,7 +147,7 @@ pub struct ProgramThreads {
 }
 
 impl ProgramThreads {
-    /// Opens what it needs. For a bare thread that has its own table of descriptors.
+    /// Opens the file. For a bare thread that has its own table of descriptors.
     #[must_use]
     pub fn open() -> Self {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
@@ -156,7 +156,7 @@ impl ProgramThreads {
         }
     }
 
-    /// Ends the process if the program has no thread any more. The caller is the only bare one.
+    /// Ends the process if the program has no thread any more. The caller is the only bare thread.
     pub fn end_with_them(&self) {
         let mut text = [0; STAT_BYTES];
         let read = |status| rustix::io::pread(status, &mut text[..], 0).ok();
@@ -191,7 +191,7 @@ fn ending(text: &[u8]) -> Option<i32> {
         .ok()
 }
 
-/// Ends this process with a wait status. What the program had set up for a signal is gone with its threads.
+/// Ends this process with a wait status. The program's signal settings ended with its threads.
 fn end(status: i32) -> ! {
     let signal = status & 0x7f;
     if signal != 0 {
@@ -224,7 +224,7 @@ pub fn is_there(process: i32, thread: i32) -> bool {
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, 0) == 0 }
 }
 
-/// How many threads this process has; 1 where `/proc` does not say.
+/// Number of threads of this process; 1 where `/proc` does not report it.
 #[must_use]
 #[allow(
     clippy::useless_conversion,
@@ -254,9 +254,8 @@ fn set_signal_mask(mask: &u64, before: Option<&mut u64>) {
 #[cfg(target_arch = "x86_64")]
 unsafe fn clone_bare(top: usize, pointer: usize, entry: Entry, argument: *mut c_void) -> isize {
     let answer: isize;
-    // SAFETY: the child has a stack of its own, gets all it needs in registers that clone keeps, and
-    // leaves by the exit system call, never into this frame. In the parent, only the registers named
-    // here change.
+    // SAFETY: the child has its own stack, gets all it needs in registers that clone keeps, and leaves by the
+    // exit system call, never into this frame. In the parent, only the registers named here change.
     unsafe {
         core::arch::asm!(
             "syscall",
@@ -352,7 +351,7 @@ mod tests {
         let seen = unsafe { &*argument.cast::<Seen>() };
         let mut open = 0;
         if settle_bare(c"bare").is_ok() {
-            // Whatever this thread opens gets the lowest number, because its table is empty.
+            // Each file that this thread opens gets the lowest number, because its table is empty.
             let file = rustix::fs::open(
                 c"/dev/null",
                 rustix::fs::OFlags::RDONLY,
@@ -380,7 +379,7 @@ mod tests {
             process: AtomicU32::new(0),
         }));
         let stack = Stack::map(64 << 10).expect("stack");
-        // Of this test alone: others open and close theirs meanwhile.
+        // Used by this test alone: others open and close theirs meanwhile.
         let own = std::fs::File::open("/proc/self/status").expect("proc");
         // SAFETY: the stack is fresh, `look_around` keeps to the rules, `seen` is never freed.
         let thread = unsafe {

@@ -1,13 +1,13 @@
-//! userfaultfd: a page that is missing is served by a thread of the program instead of the kernel.
+//! userfaultfd: a thread of the program, instead of the kernel, serves faults on missing pages.
 //!
-//! Only what the emulated slow tier, protected-chunk sampling and the staged copy need: *missing*
-//! and *write-protect* mode on private anonymous memory, `UFFDIO_COPY`, and `UFFDIO_MOVE` (Linux
-//! 6.8), which moves a page from one address to another without copying it. The kernel's own accesses (`read(2)` into a trapped
-//! buffer) wait for the serving thread like the program's, unless the descriptor was opened for
-//! user faults only; [`Userfaultfd::open`] never accepts such a descriptor.
+//! Only the parts that the emulated slow tier, protected-chunk sampling and the staged copy need: *missing* and
+//! *write-protect* mode on private anonymous memory, `UFFDIO_COPY`, and `UFFDIO_MOVE` (Linux 6.8), which moves
+//! a page from one address to another without a copy. The kernel's own accesses (`read(2)` into a trapped
+//! buffer) wait for the serving thread like the program's, unless the descriptor was opened for user faults
+//! only; [`Userfaultfd::open`] never accepts such a descriptor.
 //!
-//! Nothing here allocates, and no call goes through libc, so that a thread that has no thread-local
-//! storage of the C library may use all of it.
+//! Nothing here allocates, and no call goes through libc, so that a thread without the C library's thread-local
+//! storage may use all of it.
 //!
 //! Manual: `userfaultfd(2)`, `ioctl_userfaultfd(2)`, `Documentation/admin-guide/mm/userfaultfd.rst`.
 
@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use rustix::ioctl::{self, IntegerSetter, Opcode, Updater, opcode};
 use rustix::mm::UserfaultfdFlags;
 
-/// `UFFD_API`, the only version of the interface there has been.
+/// `UFFD_API`, the only version of the interface so far.
 const API: u64 = 0xaa;
 /// `UFFD_FEATURE_MOVE`.
 const FEATURE_MOVE: u64 = 1 << 16;
@@ -32,7 +32,7 @@ const EVENT_PAGEFAULT: u8 = 0x12;
 /// `UFFD_EVENT_REMAP`.
 const EVENT_REMAP: u8 = 0x14;
 
-/// Set of features asked of the kernel (`UFFD_FEATURE_*`).
+/// Set of features requested from the kernel (`UFFD_FEATURE_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Features(u64);
 
@@ -43,18 +43,18 @@ impl Features {
     pub const MOVE: Self = Self(FEATURE_MOVE);
     /// A write to a protected page waits for the holder (`PAGEFAULT_FLAG_WP`, Linux 5.7).
     pub const WRITE_PROTECT: Self = Self(1 << 0);
-    /// A write to a protected page is let through and leaves a trace in the page table (`WP_ASYNC`,
-    /// Linux 6.7); and the trace survives `mremap`, which then waits until its message was read
-    /// (`EVENT_REMAP`). Since Linux 6.14 the trace is wiped by `mremap` without the latter.
+    /// A write to a protected page continues and leaves a trace in the page table (`WP_ASYNC`, Linux 6.7); and
+    /// the trace survives `mremap`, which then waits until its message was read (`EVENT_REMAP`). Since Linux
+    /// 6.14 `mremap` wipes the trace without the latter.
     pub const WRITE_TRACE: Self = Self(1 << 0 | 1 << 15 | 1 << 2);
 }
 
-/// What of a registered range waits for the holder (`UFFDIO_REGISTER_MODE_*`).
+/// Which accesses to a registered range wait for the holder (`UFFDIO_REGISTER_MODE_*`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Modes(u64);
 
 impl Modes {
-    /// Accesses to pages that are not there.
+    /// Accesses to missing pages.
     pub const MISSING: Self = Self(1);
     /// Writes to protected pages.
     pub const WRITE_PROTECT: Self = Self(2);
@@ -132,38 +132,37 @@ pub struct Message {
 const _: () = assert!(size_of::<Message>() == 32);
 
 impl Message {
-    /// The first byte of the page that somebody waits for; `None` for an event of another kind,
-    /// which a descriptor opened here never delivers.
+    /// The first byte of the page that a thread waits for; `None` for an event of another kind, which a
+    /// descriptor opened here never delivers.
     #[must_use]
     pub fn page_address(&self) -> Option<usize> {
         (self.event == EVENT_PAGEFAULT).then_some(self.address as usize)
     }
 
-    /// Whether it says that a registered range was moved by `mremap`.
+    /// Whether it reports that `mremap` moved a registered range.
     #[must_use]
     pub fn is_remap(&self) -> bool {
         self.event == EVENT_REMAP
     }
 }
 
-/// Why no descriptor could be opened.
+/// Why a descriptor could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenError {
     /// No userfaultfd that serves the kernel's own accesses: not built in, or not allowed (needs
     /// `CAP_SYS_PTRACE`, `vm.unprivileged_userfaultfd=1` or access to `/dev/userfaultfd`).
     Unavailable(Errno),
-    /// The kernel has no `UFFDIO_MOVE` (before Linux 6.8), or none of the other features that were
-    /// asked for.
+    /// The kernel has no `UFFDIO_MOVE` (before Linux 6.8), or none of the other requested features.
     NoMove,
 }
 
-/// How far a transfer came.
+/// The result of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
     /// Bytes done, from the start of the range.
     pub bytes: usize,
-    /// What stopped it, `None` where all was done. After a partial transfer the kernel says
-    /// `EAGAIN`; trying again from there gives the reason.
+    /// The error that stopped it, `None` where all was done. After a partial transfer the kernel reports
+    /// `EAGAIN`; another attempt from there gives the reason.
     pub error: Option<Errno>,
 }
 
@@ -177,7 +176,7 @@ impl Userfaultfd {
     /// Opens a non-blocking descriptor that serves user and kernel accesses and can move pages.
     ///
     /// # Errors
-    /// [`OpenError`], which says which of the two is missing.
+    /// [`OpenError`], which states which of the two is missing.
     pub fn open() -> Result<Self, OpenError> {
         Self::with(Features::MOVE)
     }
@@ -185,7 +184,7 @@ impl Userfaultfd {
     /// Opens a non-blocking descriptor that serves user and kernel accesses and has the features.
     ///
     /// # Errors
-    /// [`OpenError`], which says which of the two is missing.
+    /// [`OpenError`], which states which of the two is missing.
     pub fn with(features: Features) -> Result<Self, OpenError> {
         let descriptor = Self::descriptor().map_err(OpenError::Unavailable)?;
         let mut request = ApiRequest {
@@ -210,8 +209,8 @@ impl Userfaultfd {
 
     fn descriptor() -> Result<OwnedFd, Errno> {
         let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
-        // SAFETY: the call is unsafe because faults of registered ranges wait for the holder;
-        // nothing is registered here, and `register` puts that duty on its caller.
+        // SAFETY: the call is unsafe because faults of registered ranges wait for the holder; nothing is
+        // registered here, and `register` puts that duty on its caller.
         match unsafe { rustix::mm::userfaultfd(flags) } {
             Ok(descriptor) => Ok(descriptor),
             Err(error) => Self::descriptor_from_device(flags).map_err(|_| error),
@@ -224,8 +223,8 @@ impl Userfaultfd {
             OFlags::RDWR | OFlags::CLOEXEC,
             Mode::empty(),
         )?;
-        // SAFETY: USERFAULTFD_IOC_NEW takes the flags by value and touches no memory; what it
-        // returns is a new descriptor that nobody else owns.
+        // SAFETY: USERFAULTFD_IOC_NEW takes the flags by value and touches no memory; it returns a new
+        // descriptor that no other code owns.
         unsafe {
             let request =
                 NewDescriptor(IntegerSetter::<IOCTL_NEW>::new_usize(flags.bits() as usize));
@@ -239,16 +238,14 @@ impl Userfaultfd {
     /// `EINVAL` where the range is not anonymous memory, `EBUSY` where another descriptor has it.
     ///
     /// # Safety
-    /// From now on every access to a page of the range that is not there blocks until the caller
-    /// resolves it, so the caller must read messages and resolve them from a thread that never
-    /// touches the range itself.
+    /// From now on every access to a missing page of the range blocks until the caller resolves it, so the
+    /// caller must read messages and resolve them from a thread that never touches the range itself.
     pub unsafe fn register(&self, range: &Range<usize>) -> Result<(), Errno> {
         // SAFETY: the caller's promise.
         unsafe { self.register_modes(range, Modes::MISSING) }
     }
 
-    /// As [`Self::register`], for these modes. A range that is registered already gets the new ones
-    /// instead.
+    /// As [`Self::register`], for these modes. A range that is registered already gets the new ones instead.
     ///
     /// # Errors
     /// `EINVAL` where the memory or the kernel does not support a mode, `EBUSY` where another
@@ -272,7 +269,7 @@ impl Userfaultfd {
         }
     }
 
-    /// Gives the range back to the kernel and wakes everybody who waits in it.
+    /// Gives the range back to the kernel and wakes all threads that wait in it.
     ///
     /// # Errors
     /// `EINVAL` where the range is not anonymous memory.
@@ -288,7 +285,7 @@ impl Userfaultfd {
         }
     }
 
-    /// Wakes everybody who waits in the range; who finds the page still missing waits again.
+    /// Wakes all threads that wait in the range; a thread that finds the page still missing waits again.
     ///
     /// # Errors
     /// `EINVAL` for a range that is empty or not on page boundaries.
@@ -323,9 +320,9 @@ impl Userfaultfd {
         }
     }
 
-    /// Fills missing pages at `to` with a copy of the bytes at `from` and wakes who waits there.
+    /// Fills missing pages at `to` with a copy of the bytes at `from` and wakes the threads that wait there.
     ///
-    /// Stops with `EEXIST` at a page that is already there (and then wakes nobody).
+    /// Stops with `EEXIST` at a page that is already there (and then wakes no thread).
     ///
     /// # Safety
     /// `to..to + bytes` must be memory whose missing pages hold nothing of value.
@@ -337,21 +334,21 @@ impl Userfaultfd {
 
     /// Moves the pages at `from` to `to` (`UFFDIO_MOVE`); no byte is copied.
     ///
-    /// `wake` says whether to wake who waits at `to`. Stops with `EEXIST` at a page that is
-    /// already at `to`, `ENOENT` at one missing from `from`, `EBUSY` at one that is shared with
-    /// another process (after a fork) or pinned.
+    /// `wake` selects whether to wake the threads that wait at `to`. Stops with `EEXIST` at a page that is
+    /// already at `to`, `ENOENT` at one missing from `from`, `EBUSY` at one that is shared with another process
+    /// (after a fork) or pinned.
     ///
     /// # Safety
-    /// Both ranges must belong to the caller in the sense that nobody holds Rust references into
-    /// them and that whoever accesses `from` afterwards is served.
+    /// Both ranges must belong to the caller in the sense that no code holds Rust references into them and that
+    /// each thread that accesses `from` afterwards is served.
     pub unsafe fn move_pages(&self, to: usize, from: usize, bytes: usize, wake: bool) -> Transfer {
         let mode = if wake { 0 } else { DONT_WAKE };
         // SAFETY: forwarded to the caller.
         unsafe { self.transfer::<IOCTL_MOVE>(to, from, bytes, mode) }
     }
 
-    /// Moves the pages of a range that are there, and leaves its holes holes; wakes nobody. The
-    /// bytes done count the holes.
+    /// Moves the present pages of a range, and leaves its holes holes; wakes no thread. The bytes done include
+    /// the holes.
     ///
     /// # Safety
     /// As [`Self::move_pages`].
@@ -388,10 +385,10 @@ impl Userfaultfd {
         }
     }
 
-    /// Reads the faults that wait, at most as many as `messages` holds, and returns how many.
+    /// Reads the pending faults, at most as many as `messages` holds, and returns their number.
     ///
     /// # Errors
-    /// Whatever `read(2)` says, except `EAGAIN`, which is 0 messages.
+    /// Any error of `read(2)`, except `EAGAIN`, which is 0 messages.
     pub fn read(&self, messages: &mut [Message]) -> Result<usize, Errno> {
         let bytes = size_of_val(messages);
         // SAFETY: `Message` is plain integers without padding, so any bytes the kernel writes are
@@ -415,8 +412,8 @@ impl AsFd for Userfaultfd {
 /// `USERFAULTFD_IOC_NEW`: flags in, descriptor out.
 struct NewDescriptor(IntegerSetter<IOCTL_NEW>);
 
-// SAFETY: the implementation forwards to `IntegerSetter`, which passes the flags by value, and
-// takes ownership of the descriptor that this opcode returns and nobody else has seen.
+// SAFETY: the implementation forwards to `IntegerSetter`, which passes the flags by value, and takes ownership
+// of the descriptor that this opcode returns and no other code knows.
 unsafe impl ioctl::Ioctl for NewDescriptor {
     type Output = OwnedFd;
 
@@ -501,14 +498,14 @@ mod tests {
             Mapping::new(4 * PAGE, writable),
         );
         for mapping in [&home, &shadow] {
-            // SAFETY: this thread touches only pages that are there (it fills them by copy).
+            // SAFETY: this thread touches only present pages (it fills them by copy).
             unsafe { uffd.register(&(mapping.0..mapping.0 + mapping.1)) }.expect("register");
         }
         let source = [7_u8; PAGE];
         // SAFETY: the pages are missing and hold nothing; `source` is readable.
         let copied = unsafe { uffd.copy(home.0, source.as_ptr() as usize, PAGE) };
         assert_eq!((copied.bytes, copied.error), (PAGE, None));
-        // SAFETY: both mappings are ours, and nobody accesses the page while it is away.
+        // SAFETY: both mappings are ours, and no thread accesses the page while it is away.
         unsafe {
             let away = uffd.move_pages(shadow.0, home.0, PAGE, false);
             assert_eq!((away.bytes, away.error), (PAGE, None));

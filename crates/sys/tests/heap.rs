@@ -1,4 +1,5 @@
-//! How the C library's heap is set: a program of its own, because a test among others is not its only thread.
+//! The settings of the C library's heap: a separate test program, because a test among others is not its only
+//! thread.
 
 use isotherm_sys::heap::keep_little;
 
@@ -6,8 +7,8 @@ fn main() {
     assert!(keep_little(), "the only thread may");
     for _ in 0..3 {
         let block = std::hint::black_box(vec![1_u8; 1 << 20]);
-        // Also after another was freed a large block is a mapping of its own, and such a mapping begins with
-        // the 16 bytes that the C library keeps in front of a block.
+        // Even after another was freed, a large block is a separate mapping, and such a mapping begins with the
+        // 16 bytes that the C library keeps before a block.
         let at = block.as_ptr() as usize % rustix::param::page_size();
         assert!(at == 16 || cfg!(not(target_env = "gnu")), "{at}");
     }

@@ -6,8 +6,8 @@
 //!                                   ^ 96                   ^ 136
 //! ```
 //!
-//! A record in the ordinary ring tells which bytes are complete and whose they are. The hardware goes
-//! on behind them, and stops where it would meet what was not given back.
+//! A record in the ordinary ring reports which bytes are complete and their thread. The hardware continues
+//! behind them, and stops before the bytes that were not released.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -19,10 +19,10 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use super::ring::{Ring, spans};
 
-/// The smallest AUX ring that Arm's driver takes.
+/// The smallest AUX ring that Arm's driver accepts.
 const PAGES_AT_LEAST: usize = 2;
 
-/// A mapped AUX ring. It must be dropped before the ring that it belongs to.
+/// A mapped AUX ring. Drop it before the ring that it belongs to.
 #[derive(Debug)]
 pub(super) struct AuxRing {
     data: NonNull<u8>,
@@ -33,18 +33,18 @@ pub(super) struct AuxRing {
 // handed to another thread.
 unsafe impl Send for AuxRing {}
 
-/// What the hardware wrote for one thread, as it was read.
+/// The records that the hardware wrote for one thread, as they were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AuxTrace {
     /// Process.
     pub pid: u32,
     /// Thread.
     pub tid: u32,
-    /// When it was complete, `CLOCK_MONOTONIC`, nanoseconds.
+    /// Time of completion, `CLOCK_MONOTONIC`, nanoseconds.
     pub time_ns: u64,
     /// Processor.
     pub cpu: u32,
-    /// Something is missing behind it, because the ring was full or the hardware failed.
+    /// Whether data is missing behind it, because the ring was full or the hardware failed.
     pub truncated: bool,
     /// The bytes.
     pub bytes: Vec<u8>,
@@ -55,8 +55,8 @@ impl AuxRing {
     /// one that the kernel grants.
     ///
     /// # Errors
-    /// `EOPNOTSUPP`: the event has none. `EPERM`: not even the smallest fits the limit of lockable
-    /// memory. `ENOMEM`: no memory.
+    /// `EOPNOTSUPP`: the event has none. `EPERM`: not even the smallest fits the limit of lockable memory.
+    /// `ENOMEM`: no memory.
     pub(super) fn map(event: &OwnedFd, ring: &Ring, bytes: usize) -> io::Result<Self> {
         let least = PAGES_AT_LEAST * rustix::param::page_size();
         let mut bytes = bytes.clamp(least, 1 << 30).next_power_of_two();
@@ -100,8 +100,7 @@ impl AuxRing {
         self.bytes
     }
 
-    /// The bytes that a record announces, given back to the hardware; none where the record cannot
-    /// be right.
+    /// The bytes that a record announces, then released to the hardware; none where the record cannot be right.
     pub(super) fn take(&mut self, ring: &Ring, offset: u64, size: u64) -> Option<Vec<u8>> {
         let end = offset.checked_add(size)?;
         let head = ring.position(std::mem::offset_of!(perf_event_mmap_page, aux_head));
@@ -132,8 +131,8 @@ impl AuxRing {
 
 impl Drop for AuxRing {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map` with this length, nobody else holds it, and no
-        // reference into it outlives `self`. Failure would leave it mapped, which is safe.
+        // SAFETY: the mapping was made by `map` with this length, no other value holds it, and no reference
+        // into it outlives `self`. Failure would leave it mapped, which is safe.
         let _ = unsafe { munmap(self.data.as_ptr().cast(), self.bytes) };
     }
 }
@@ -149,8 +148,7 @@ mod tests {
     const HEAD: usize = std::mem::offset_of!(perf_event_mmap_page, aux_head);
     const TAIL: usize = std::mem::offset_of!(perf_event_mmap_page, aux_tail);
 
-    /// A file in the place of an event: both rings are parts of it, and the test writes what hardware
-    /// would.
+    /// A file in place of an event: both rings are parts of it, and the test writes in place of the hardware.
     fn played() -> (OwnedFd, Ring, AuxRing, u64) {
         let file = memfd_create("event", MemfdFlags::CLOEXEC).expect("a file");
         ftruncate(&file, 1 << 20).expect("has a size");

@@ -1,8 +1,8 @@
-//! The records in a perf ring, taken apart.
+//! Decodes the records of a perf ring.
 //!
-//! The bytes come from a shared buffer (and from a fuzzer): no size or offset in them is trusted.
-//! A record that does not hold what its type promises becomes [`Record::Malformed`]; a record
-//! whose size cannot be right ends the walk, because nothing says where the next one begins.
+//! The bytes come from a shared buffer (and from a fuzzer): no size or offset in them is trusted. A record that
+//! lacks what its type promises becomes [`Record::Malformed`]; a record with an impossible size ends the walk,
+//! because the start of the next one is unknown.
 //!
 //! ```text
 //! header (8)              sample: the fields asked for, in the kernel's order
@@ -14,7 +14,7 @@
 
 use perf_event_open_sys::bindings as abi;
 
-/// What each sample holds: needed to read it.
+/// The content of each sample, which is needed to read it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SampleLayout {
     /// `PERF_SAMPLE_*` bits.
@@ -24,10 +24,11 @@ pub struct SampleLayout {
 }
 
 impl SampleLayout {
-    /// Bytes of one sample with all that [`PerfEventAttributes`](super::Event) can ask for, its header included.
+    /// Bytes of one sample with all that [`PerfEventAttributes`](super::PerfEventAttributes) can request, its header
+    /// included.
     #[must_use]
     pub const fn sample_bytes(self) -> usize {
-        // Each field is 8 bytes long, that of the registers too: it tells their kind, and they follow.
+        // Each field is 8 bytes long, the one of the registers too: it holds their kind, and they follow.
         8 * (1 + self.fields.count_ones() + self.registers.count_ones()) as usize
     }
 }
@@ -57,7 +58,7 @@ impl Registers {
             .flatten()
     }
 
-    /// Notes a register; a number beyond the last is ignored.
+    /// Stores a register; a number beyond the last is ignored.
     pub fn set(&mut self, number: u8, value: u64) {
         if let Some(slot) = self.values.get_mut(usize::from(number)) {
             *slot = value;
@@ -83,20 +84,20 @@ pub struct PerfSample {
     pub address: u64,
     /// Latency in cycles, where the hardware knows it; else 0.
     pub weight: u64,
-    /// `union perf_mem_data_src`; 0 where it was not asked for.
+    /// `union perf_mem_data_src`; 0 where it was not requested.
     pub data_source: u64,
-    /// Physical address of the data, where it was asked for and was known.
+    /// Physical address of the data, where it was requested and known.
     pub physical: Option<u64>,
     /// The program's registers.
     pub registers: Registers,
 }
 
-/// Bits of `union perf_mem_data_src` that tell the level of the memory: five bits of the kind of access
-/// stand before them.
+/// Bits of `union perf_mem_data_src` for the level of the memory: five bits of the kind of access come before
+/// them.
 pub mod level {
-    /// The access was served by the levels that are named.
+    /// The access was served by the named levels.
     pub const HIT: u64 = 2 << 5;
-    /// They did not have it.
+    /// The named levels did not have it.
     pub const MISS: u64 = 4 << 5;
     /// The first level of cache.
     pub const FIRST: u64 = 8 << 5;
@@ -107,8 +108,8 @@ pub mod level {
 }
 
 impl PerfSample {
-    /// True where the hardware knows that a cache of the core served the access, so that nothing of
-    /// it went to memory.
+    /// True where the hardware knows that a cache of the core served the access, so that no part of it went to
+    /// memory.
     #[must_use]
     pub const fn stayed_in_core(&self) -> bool {
         let core = level::FIRST | level::SECOND;
@@ -125,17 +126,17 @@ impl PerfSample {
 pub enum Record<'a> {
     /// A sample.
     Sample(PerfSample),
-    /// So many records or samples were dropped because the ring was full.
+    /// The number of records or samples that were dropped because the ring was full.
     Lost(u64),
     /// A process or thread was made.
     Fork {
-        /// The new one's process.
+        /// The new thread's process.
         pid: u32,
         /// The process that made it.
         parent: u32,
         /// The new thread; equal to `pid` for a new process.
         tid: u32,
-        /// When.
+        /// Time, `CLOCK_MONOTONIC`, nanoseconds.
         time_ns: u64,
     },
     /// A thread, or with `tid == pid` a process, ended.
@@ -144,38 +145,38 @@ pub enum Record<'a> {
         pid: u32,
         /// Thread.
         tid: u32,
-        /// When.
+        /// Time, `CLOCK_MONOTONIC`, nanoseconds.
         time_ns: u64,
     },
     /// A thread got a new name.
     Comm {
         /// Process.
         pid: u32,
-        /// True where the name is new because of exec.
+        /// Whether exec gave the name.
         exec: bool,
-        /// When; 0 where it was not recorded.
+        /// Time, `CLOCK_MONOTONIC`, nanoseconds; 0 where it was not recorded.
         time_ns: u64,
     },
     /// A mapping with executable pages was made.
     Mapping(Mapping<'a>),
     /// The hardware wrote bytes to the AUX ring.
     Aux {
-        /// Where they begin; this only grows.
+        /// Position of the first byte; it only grows.
         offset: u64,
-        /// How many.
+        /// Number of bytes.
         bytes: u64,
-        /// Something is missing behind them.
+        /// Whether data is missing behind them.
         truncated: bool,
-        /// Process; 0 where it was not recorded, as the rest.
+        /// Process; 0 where it was not recorded, as the fields below.
         pid: u32,
         /// Thread.
         tid: u32,
-        /// When.
+        /// Time, `CLOCK_MONOTONIC`, nanoseconds.
         time_ns: u64,
         /// Processor.
         cpu: u32,
     },
-    /// The kernel stopped (true) or resumed sampling because it cost too much.
+    /// The kernel stopped (true) or resumed sampling because of its cost.
     Throttled(bool),
     /// A record of another type.
     Other(u32),
@@ -186,23 +187,23 @@ pub enum Record<'a> {
 /// An executable mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mapping<'a> {
-    /// In which process.
+    /// Its process.
     pub pid: u32,
     /// First address.
     pub address: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Where in the file it begins.
+    /// Offset in the file.
     pub file_offset: u64,
-    /// Inode, 0 where nothing lies behind it.
+    /// Inode; 0 for no file.
     pub inode: u64,
     /// Path as the kernel prints it, or a name such as `[vdso]`, `//anon`.
     pub path: &'a [u8],
-    /// When; 0 where it was not recorded.
+    /// Time, `CLOCK_MONOTONIC`, nanoseconds; 0 where it was not recorded.
     pub time_ns: u64,
 }
 
-/// Walks the records in `bytes`; what is left over after the last whole one is not returned.
+/// Walks the records in `bytes`; the rest after the last whole one is not returned.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     bytes: &'a [u8],
@@ -216,7 +217,7 @@ impl<'a> Records<'a> {
         Self { bytes, layout }
     }
 
-    /// Bytes not yet walked; after the end, those that are no whole record.
+    /// Bytes not yet walked; after the end, the incomplete rest.
     #[must_use]
     pub const fn rest(&self) -> usize {
         self.bytes.len()
@@ -240,7 +241,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Reads a record front to back. Native byte order: the kernel below us wrote it.
+/// Reads a record front to back. Native byte order: this machine's kernel wrote it.
 #[derive(Clone, Copy)]
 struct Fields<'a> {
     bytes: &'a [u8],
@@ -264,8 +265,8 @@ impl<'a> Fields<'a> {
         Some(())
     }
 
-    /// The identification that `sample_id_all` puts at the end of every record that is no sample:
-    /// (pid, tid), time, (cpu, nothing), 8 bytes each.
+    /// The identification that `sample_id_all` puts at the end of every record that is not a sample: (pid,
+    /// tid), time, (cpu, nothing), 8 bytes each.
     fn trailing_id(&self) -> Option<Id> {
         const TRAILER: usize = 24;
         let mut trailer = Self {
@@ -289,7 +290,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Whose a record is that is no sample.
+/// The process and thread of a record that is not a sample.
 #[derive(Clone, Copy, Default)]
 struct Id {
     pid: u32,
@@ -428,8 +429,8 @@ fn sample(mut body: Fields<'_>, layout: SampleLayout) -> Option<PerfSample> {
     Some(sample)
 }
 
-/// Registers of a 32-bit program are read past but not kept: their numbers mean the same, but
-/// addresses computed from them would need another instruction decoder.
+/// Registers of a 32-bit program are skipped: their numbers mean the same, but addresses computed from them
+/// would need another instruction decoder.
 fn registers(body: &mut Fields<'_>, mask: u64) -> Option<Registers> {
     let kept = match body.long()? {
         0 => return Some(Registers::NONE),

@@ -1,4 +1,4 @@
-//! The ring buffer that the kernel shares with a reader of samples.
+//! The ring buffer in which the kernel passes samples to a reader.
 //!
 //! ```text
 //! page 0              pages 1 to 2^n
@@ -8,8 +8,8 @@
 //!                            ^ tail (ours)            ^ head (kernel's)
 //! ```
 //!
-//! Both positions only grow; a position modulo the size is the place in the buffer. The kernel
-//! never writes between tail and head, so those bytes are copied out and read at leisure.
+//! Both positions only grow; a position modulo the size is the place in the buffer. The kernel never writes
+//! between tail and head, so those bytes are copied out before they are decoded.
 
 use std::io;
 use std::ops::Range;
@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use perf_event_open_sys::bindings::perf_event_mmap_page;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// The smallest ring worth having: a few dozen samples.
+/// The smallest useful ring: a few dozen samples.
 const SMALLEST_BYTES: usize = 16 << 10;
 
 /// A mapped ring.
@@ -91,11 +91,10 @@ impl Ring {
         self.data_bytes
     }
 
-    /// Moves the records to the end of `out` and gives their room back to the kernel.
+    /// Appends the records to `out` and releases their room to the kernel.
     ///
     /// # Errors
-    /// Head and tail contradict each other. The ring is then emptied, so that the next call
-    /// starts afresh.
+    /// Head and tail contradict each other. The ring is then emptied, so that the next call starts afresh.
     pub fn read(&mut self, out: &mut Vec<u8>) -> Result<(), Inconsistent> {
         let head = self.position(std::mem::offset_of!(perf_event_mmap_page, data_head));
         let tail = self.position(std::mem::offset_of!(perf_event_mmap_page, data_tail));
@@ -141,14 +140,14 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map_exactly` with this length, nobody else holds it,
-        // and no reference into it outlives `self`. Failure would leave it mapped, which is safe.
+        // SAFETY: the mapping was made by `map_exactly` with this length, no other value holds it, and no
+        // reference into it outlives `self`. Failure would leave it mapped, which is safe.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.mapped_bytes) };
     }
 }
 
-/// Which bytes of a ring of `size` (a power of two) lie between two positions: one range, or two
-/// where the records wrap. None where the positions cannot be right.
+/// The bytes of a ring of `size` (a power of two) between two positions: one range, or two where the records
+/// wrap. None where the positions cannot be right.
 #[must_use]
 pub fn spans(size: usize, tail: u64, head: u64) -> Option<[Range<usize>; 2]> {
     let length = usize::try_from(head.checked_sub(tail)?).ok()?;

@@ -1,4 +1,4 @@
-//! Samples that this kernel makes, as it lays them out.
+//! Samples of the running kernel, in its own layout.
 
 use super::record::{PerfSample, Record, Records};
 use super::{PerfEventAttributes, Sampler};
@@ -9,8 +9,8 @@ use std::os::unix::fs::FileExt;
 const PAGES: usize = 16;
 const FRAME: u64 = (1 << 55) - 1;
 
-/// Pages of a file that were read and not yet written: writing one faults, and where the page lies until
-/// then is known.
+/// Pages of a file that were read and not yet written: a write to one faults, and its place until then is
+/// known.
 struct ReadPages {
     base: *mut u8,
     page: usize,
@@ -49,7 +49,7 @@ impl ReadPages {
         self.base as u64 + (number * self.page) as u64
     }
 
-    /// Where each page lies; zeros where the kernel hides it.
+    /// The address of each page; zeros where the kernel hides it.
     fn physical(&self) -> Vec<u64> {
         let pagemap = std::fs::File::open("/proc/self/pagemap").expect("a pagemap");
         let of = |number| {

@@ -1,8 +1,8 @@
-//! The threads that copy, and one of them that moves mappings.
+//! The threads that copy units for a mover, one of which also moves mappings.
 //!
-//! A job is cut into pieces that whoever is free takes; the caller takes pieces too, so that a job
-//! ends even where no helper gets a processor. A helper that comes late finds no piece and goes
-//! back to sleep; nobody waits for it.
+//! A job is cut into pieces that each free thread takes; the caller takes pieces too, so that a job ends even
+//! where no helper gets a processor. A late helper finds no piece and goes back to sleep; no thread waits for
+//! it.
 //!
 //! ```text
 //! claim   | number of the job (32 bits) | next piece (32 bits) |    taken by compare and swap
@@ -17,25 +17,25 @@ use super::unit_pages::{PAGE_BYTES, UNIT_BYTES, UnitPages, WORDS};
 use crate::memory;
 use crate::thread::{Stack, settle_bare, spawn};
 
-/// A helper calls memcpy, mremap and futex: little stack is enough.
+/// A helper calls memcpy, mremap and futex: a small stack is enough.
 const STACK_BYTES: usize = 64 << 10;
-/// Looks before a thread sleeps or gives way, some 150 us: longer than the page tables of one unit
-/// take between two copies. Waking a helper takes a good part of the time that its copy does.
+/// Checks before a thread sleeps or yields, some 150 us: longer than the move of one unit's page tables between
+/// two copies. A wake-up of a helper takes a good part of the time of its copy.
 const SPINS: u32 = 10_000;
 
-/// What is to be done.
+/// The kinds of job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 enum JobKind {
     /// One piece for each word of the bitmap: 64 pages, 256 KiB.
     Copy = 0,
-    /// One piece, for a helper alone.
+    /// One piece, for a single helper.
     TakeAway = 1,
     /// No piece: the helpers end.
     End = 2,
 }
 
-/// What caller and helpers share. Lives for ever, in a mapping of its own.
+/// The state shared by caller and helpers. Lives for ever, in its own mapping.
 struct JobQueue {
     /// Number of the newest job; helpers sleep on it.
     newest: AtomicU32,
@@ -45,8 +45,8 @@ struct JobQueue {
     from: AtomicUsize,
     to: AtomicUsize,
     pages: [AtomicU64; WORDS],
-    /// How the last [`JobKind::TakeAway`] ended: [`PENDING`], 0 for well, or an error number. Apart from
-    /// `finished`, because the helper comes back from it while the next job, a copy, is under way.
+    /// The result of the last [`JobKind::TakeAway`]: [`PENDING`], 0 for success, or an error number. Separate
+    /// from `finished`, because the helper returns from it while the next job, a copy, is in progress.
     answer: AtomicU32,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Crew {
 }
 
 impl Crew {
-    /// Starts so many helpers; fewer where the system has no more threads to give.
+    /// Starts the given number of helpers; fewer where the system has no more threads to give.
     pub(super) fn start(helpers: usize) -> memory::Result<Self> {
         let address = memory::fresh(size_of::<JobQueue>().next_multiple_of(PAGE_BYTES))?;
         // SAFETY: a fresh zeroed mapping, large enough and aligned to a page, never unmapped; all
@@ -82,17 +82,17 @@ impl Crew {
         Ok(crew)
     }
 
-    /// How many helpers there are.
+    /// Number of helpers.
     pub(super) const fn helpers(&self) -> usize {
         self.helpers
     }
 
-    /// Copies these pages of a unit. Whoever writes to `from` meanwhile may leave a torn page in
-    /// the copy; the caller copies it again.
+    /// Copies these pages of a unit. A thread that writes to `from` meanwhile may leave a torn page in the
+    /// copy; the caller copies it again.
     ///
     /// # Safety
-    /// Both units are mapped, the pages of `from` readable and those of `to` writable without
-    /// waiting for the caller; nobody reads `to`.
+    /// Both units are mapped, the pages of `from` readable and those of `to` writable without waiting for the
+    /// caller; no thread reads `to`.
     pub(super) unsafe fn copy(&self, from: usize, to: usize, pages: &UnitPages) {
         if self.helpers == 0 || pages.count() <= 64 {
             for word in 0..WORDS {
@@ -110,14 +110,14 @@ impl Crew {
             if spins < SPINS {
                 core::hint::spin_loop();
             } else {
-                // A helper has lost its processor in the middle of a piece.
+                // A helper was preempted in the middle of a piece.
                 std::thread::yield_now();
             }
         }
     }
 
-    /// Lets a helper move the page tables of a unit to `to`, leaving an empty mapping behind.
-    /// Returns at once: the kernel makes the helper wait until its message was read.
+    /// Lets a helper move the page tables of a unit to `to`, leaving an empty mapping behind. Returns at once:
+    /// the kernel makes the helper wait until its message was read.
     ///
     /// # Safety
     /// As [`take_away`].
@@ -126,7 +126,7 @@ impl Crew {
         self.publish(JobKind::TakeAway, from, to, &UnitPages::default());
     }
 
-    /// Whether the helper's call has ended, and how.
+    /// Whether the helper's call has ended, and its result.
     pub(super) fn taken_away(&self) -> Option<memory::Result<()>> {
         match self.board.answer.load(Ordering::Acquire) {
             PENDING => None,
@@ -153,7 +153,7 @@ impl Crew {
 }
 
 impl JobQueue {
-    /// Takes the next of `count` pieces of a job; `None` once all are taken or the job is another.
+    /// Takes the next of `count` pieces of a job; `None` once all are taken or the job has changed.
     fn take(&self, job: u32, count: u32) -> Option<u32> {
         let mut claim = self.claim.load(Ordering::Acquire);
         loop {
@@ -183,7 +183,7 @@ impl JobQueue {
         self.finished.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Takes part in a job; false where it was the last.
+    /// Takes part in a job; false for the last one.
     fn work(&self, job: u32) -> bool {
         let kind = self.kind.load(Ordering::Relaxed);
         if kind == JobKind::Copy as u32 {
@@ -195,7 +195,7 @@ impl JobQueue {
                 self.from.load(Ordering::Relaxed),
                 self.to.load(Ordering::Relaxed),
             );
-            // SAFETY: the promise of who published the job.
+            // SAFETY: the promise of the caller that published the job.
             let answer = unsafe { take_away(from, to) };
             let number = answer.map_or_else(|error| error.0 as u32, |()| 0);
             self.answer.store(number, Ordering::Release);
@@ -205,7 +205,7 @@ impl JobQueue {
 }
 
 impl Drop for Crew {
-    /// The helpers leave; their stacks stay mapped, because they cannot say when they have left them.
+    /// The helpers end; their stacks stay mapped, because they cannot report when they have left them.
     fn drop(&mut self) {
         self.publish(JobKind::End, 0, 0, &UnitPages::default());
     }
@@ -215,32 +215,32 @@ impl Drop for Crew {
 /// Linux 5.7).
 ///
 /// # Safety
-/// The caller owns both ranges; whoever touches `from` afterwards finds it empty, so the caller
-/// must have made it wait.
+/// The caller owns both ranges; a thread that touches `from` afterwards finds it empty, so the caller must have
+/// made it wait.
 pub(super) unsafe fn take_away(from: usize, to: usize) -> memory::Result<()> {
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
     // SAFETY: the caller's promise.
     unsafe { memory::remap(from, UNIT_BYTES, UNIT_BYTES, flags, to) }.map(|_| ())
 }
 
-/// Copies the pages of one word of the bitmap, runs of neighbours at once.
+/// Copies the pages of one word of the bitmap, each run of neighbours at once.
 fn copy_word(from: usize, to: usize, word: usize, bits: u64) {
     let base = word * 64 * PAGE_BYTES;
     for run in super::unit_pages::runs_of(bits) {
         let at = base + run.start * PAGE_BYTES;
         let source = core::ptr::with_exposed_provenance::<u8>(from + at);
         let target = core::ptr::with_exposed_provenance_mut::<u8>(to + at);
-        // SAFETY: the promise of `Crew::copy`; the units do not overlap, and of a page that is
-        // written meanwhile nothing but bytes is taken.
+        // SAFETY: the promise of `Crew::copy`; the units do not overlap, and of a page that is written
+        // meanwhile only bytes are read.
         unsafe { core::ptr::copy_nonoverlapping(source, target, run.len() * PAGE_BYTES) };
     }
 }
 
-/// What a helper runs; `argument` is a `&'static JobQueue`.
+/// The function of a helper; `argument` is a `&'static JobQueue`.
 extern "C" fn help(argument: *mut c_void) {
     // SAFETY: `Crew::start` passes a reference that lives for ever.
     let board = unsafe { &*argument.cast::<JobQueue>() };
-    // Without a table of descriptors of its own the helper would keep the program's open.
+    // Without its own table of descriptors the helper would keep the program's open.
     if settle_bare(c"isotherm-copy").is_err() {
         return;
     }

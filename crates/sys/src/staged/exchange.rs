@@ -1,4 +1,4 @@
-//! Moving a unit by `UFFDIO_MOVE` (Linux 6.8): take its pages away, copy them, put the copy in place.
+//! Moves a unit by `UFFDIO_MOVE` (Linux 6.8): take its pages away, copy them, put the copy in place.
 //!
 //! ```text
 //!   unit S    [ old pages ]      [ empty, held ]        [ new pages ]
@@ -8,11 +8,11 @@
 //!   slot D    [ Ready     ]      [ new pages ] ---------------'
 //! ```
 //!
-//! Whoever touches S while it is empty waits in a page fault, and finds the copy after it. Nothing
-//! can be written to T, so the copy is exact: there is no round to repeat and nothing to compare.
-//! The kernel refuses to take pages away that a device is writing to (pinned, `EBUSY`), that are
-//! shared since a fork (`EBUSY`) or that are locked (`EINVAL`). The mapping of S stays: its advice,
-//! policy, name and protection are as they were, and no mapping is left behind.
+//! A thread that touches S while it is empty waits in a page fault, and then finds the copy. No thread can
+//! write to T, so the copy is exact: there is no round to repeat and no comparison. The kernel refuses to take
+//! away pages that a device is writing to (pinned, `EBUSY`), that are shared since a fork (`EBUSY`) or that are
+//! locked (`EINVAL`). The mapping of S stays: its advice, policy, name and protection are as they were, and no
+//! mapping is left behind.
 
 use core::ops::Range;
 
@@ -24,18 +24,18 @@ use super::{StagedCopy, UNIT_BYTES, UNREADABLE, UnitFate, Work, now_ns};
 use crate::memory;
 use crate::userfaultfd::Userfaultfd;
 
-/// Times that a call is tried again when the kernel says "try again" without having done anything.
+/// Retries of a call when the kernel reports "try again" without any progress.
 const TRIES: usize = 64;
 
-/// The kernel would not take pages away: a device or another process has a hold on them.
+/// The kernel refused to take pages away: a device or another process holds them.
 struct Held;
 
 impl StagedCopy {
     /// Moves a unit that `view` describes.
     ///
-    /// After a fork pages count as shared until they are written, even when the child is long gone.
-    /// The kernel is asked to do what a write would do, which changes no content: the page is the
-    /// program's alone again, or, where the child still has it, is copied for the program.
+    /// After a fork, pages count as shared until they are written, even when the child has long ended. The
+    /// kernel is requested to do what a write would do, which changes no content: the page becomes the
+    /// program's alone, or, where the child still has it, is copied for the program.
     ///
     /// # Safety
     /// As [`StagedCopy::move_unit`].
@@ -51,7 +51,7 @@ impl StagedCopy {
             return fate;
         }
         for run in view.there.runs() {
-            // SAFETY: the advice changes no content, and the pages are there.
+            // SAFETY: the advice changes no content, and the pages are resident.
             let _ =
                 unsafe { memory::advise(unit + run.start, run.len(), libc::MADV_POPULATE_WRITE) };
         }
@@ -77,7 +77,8 @@ impl StagedCopy {
         };
         let (to, away) = (self.pool.address(target), self.pool.address(empty));
         let range = unit..unit + UNIT_BYTES;
-        // SAFETY: until `unregister` below, whoever touches the unit waits; this thread does not.
+        // SAFETY: until `unregister` below, each thread that touches the unit waits; this thread does not touch
+        // it.
         if let Err(error) = unsafe { self.uffd.register(&range) } {
             return Ok(refused(error));
         }
@@ -98,11 +99,11 @@ impl StagedCopy {
             self.let_go(&range);
             return Ok(UNREADABLE);
         };
-        // SAFETY: nobody else touches T and D, and the pages of T are all there.
+        // SAFETY: no other thread touches T and D, and the pages of T are all present.
         unsafe { self.crew.copy(away, to, &held.there) };
         let put = self.put(unit, to, &held);
         if put.is_err() {
-            // What was put stays; of the rest the old pages hold the same bytes.
+            // Pages that were put stay; of the rest the old pages hold the same bytes.
             self.put_back(unit, away);
         }
         self.let_go(&range);
@@ -142,7 +143,7 @@ impl StagedCopy {
         Ok(index)
     }
 
-    /// Makes a slot full of pages, and registers it where the method wants that.
+    /// Makes a slot full of pages, and registers it where the method needs that.
     pub(super) fn make_ready(&mut self, kind: PageKind, node: u32) -> Result<usize, Shortage> {
         self.pool.make_room(None);
         let index = self.pool.populate(&self.reader, kind, node)?;
@@ -155,7 +156,7 @@ impl StagedCopy {
             return Ok(());
         }
         let address = self.pool.address(index);
-        // SAFETY: only this thread and its helpers touch the pool, and only pages that are there.
+        // SAFETY: only this thread and its helpers touch the pool, and only pages that are present.
         let registered = unsafe { self.uffd.register(&(address..address + UNIT_BYTES)) };
         registered.map_err(|_| {
             self.pool.release(index);
@@ -163,8 +164,8 @@ impl StagedCopy {
         })
     }
 
-    /// Takes the unit's pages to T. Where all of them were there and all of them came, T is what S
-    /// was seen to be, and need not be looked at while S is held.
+    /// Takes the unit's pages to T. Where all of them were present and all were moved, T is what S was observed
+    /// to be, and needs no check while S is held.
     ///
     /// # Safety
     /// As [`StagedCopy::exchange`]; S is registered, T the pool's own and empty.
@@ -183,7 +184,7 @@ impl StagedCopy {
             }
             done = step.bytes;
         }
-        // A page was discarded since, or the kernel wants to be asked again.
+        // A page was discarded since, or the kernel requires another attempt.
         // SAFETY: as above.
         unsafe { move_all(&self.uffd, away + done, unit + done, UNIT_BYTES - done) }.map(|()| None)
     }
@@ -200,8 +201,8 @@ impl StagedCopy {
         Ok(())
     }
 
-    /// Brings everything that is in T and not in S back to S. S is held, so its pages have nowhere
-    /// else to come from: what the kernel has no memory for is tried again until it has.
+    /// Brings all pages that are in T and not in S back to S. S is held, so its pages have no other source: an
+    /// attempt that fails for lack of memory is repeated until it succeeds.
     fn put_back(&self, unit: usize, away: usize) {
         loop {
             let (Ok(old), Ok(home)) = (self.reader.view(away), self.reader.view(unit)) else {
@@ -219,9 +220,9 @@ impl StagedCopy {
         }
     }
 
-    /// Brings one page back, or leaves it for another try. A mapping that was locked or protected
-    /// since is unlike the slot's, and the kernel moves no page between the two (`EINVAL`): that page
-    /// is copied back. A page whose mapping is gone has nowhere to go, and nobody waits for it.
+    /// Brings one page back, or leaves it for another try. A mapping that was locked or protected since differs
+    /// from the slot's, and the kernel moves no page between the two (`EINVAL`): that page is copied back. A
+    /// page whose mapping is gone has no target, and no thread waits for it.
     fn put_page_back(&self, home: usize, away: usize) {
         // SAFETY: the page was taken from there, S is held, and T is the pool's own.
         let moved = unsafe { move_all(&self.uffd, home, away, PAGE_BYTES) };
@@ -231,13 +232,13 @@ impl StagedCopy {
         // SAFETY: as above.
         let copied = unsafe { self.uffd.copy(home, away, PAGE_BYTES) };
         if copied.error == Some(Errno::NOENT) {
-            // SAFETY: the page is the pool's, and what it was taken from is no memory any more.
+            // SAFETY: the page is the pool's, and its source is not memory any more.
             let _ = unsafe { memory::advise(away, PAGE_BYTES, libc::MADV_DONTNEED) };
         }
     }
 
-    /// Lets everybody touch the unit again. The kernel refuses a range as a whole where a part of it
-    /// has become memory of another kind.
+    /// Lets all threads touch the unit again. The kernel refuses a range as a whole where a part of it has
+    /// become memory of another kind.
     fn let_go(&self, unit: &Range<usize>) {
         if self.uffd.unregister(unit).is_err() {
             for page in unit.clone().step_by(PAGE_BYTES) {
@@ -246,7 +247,7 @@ impl StagedCopy {
         }
     }
 
-    /// Says what the two slots are now: T has the old pages, D is empty.
+    /// Records the new state of the two slots: T has the old pages, D is empty.
     fn settle(&mut self, target: usize, empty: usize, held: &View, put: bool, source: Whereabouts) {
         let recyclable = put && held.there.is_full();
         if recyclable {
@@ -268,7 +269,7 @@ impl StagedCopy {
     }
 }
 
-/// Moves the pages of a range, holes skipped, and tries again while the kernel says so.
+/// Moves the pages of a range, holes skipped, and retries while the kernel requires it.
 ///
 /// # Safety
 /// As [`Userfaultfd::move_present`].
@@ -291,7 +292,7 @@ unsafe fn move_all(uffd: &Userfaultfd, to: usize, from: usize, bytes: usize) -> 
     Ok(())
 }
 
-/// What a refusal of the kernel means.
+/// The meaning of a refusal of the kernel.
 pub(super) fn refused(error: Errno) -> UnitFate {
     match error {
         Errno::BUSY => {

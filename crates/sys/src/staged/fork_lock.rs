@@ -1,5 +1,4 @@
-//! The gate between a mover and `fork`: while a unit is being moved, a child that is made would
-//! find it missing.
+//! The lock between a mover and `fork`: a child that is made while a unit moves would find it missing.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -9,12 +8,12 @@ const OPEN: u32 = 0;
 const CLOSED: u32 = 1;
 const AWAITED: u32 = 2;
 
-/// Mutual exclusion between a mover and whatever its units must not meet: a fork, and calls that
-/// change the range's mapping or throw its contents away.
+/// Mutual exclusion between a mover and all operations that its units must not meet: a fork, and calls that
+/// change the range's mapping or discard its contents.
 pub trait Exclusion {
-    /// Waits until nobody else is in, and goes in.
+    /// Waits until no other thread is in, and enters.
     fn enter(&self);
-    /// Goes out.
+    /// Leaves.
     fn leave(&self);
 }
 
@@ -28,8 +27,8 @@ impl Exclusion for ForkLock {
     }
 }
 
-/// Held by the mover for each unit, and by whoever forks from before the fork until after it, in
-/// parent and child. It keeps no owner: a thread that holds it must not close it again.
+/// Held by the mover for each unit, and by a thread that forks from before the fork until after it, in parent
+/// and child. It stores no owner: a thread that holds it must not close it again.
 #[derive(Debug, Default)]
 pub struct ForkLock(AtomicU32);
 
@@ -54,7 +53,7 @@ impl ForkLock {
         }
     }
 
-    /// Opens it for the next one.
+    /// Opens it for the next thread.
     pub fn open(&self) {
         if self.0.swap(OPEN, Ordering::Release) == AWAITED {
             let _ = futex::wake(&self.0, futex::Flags::PRIVATE, 1);

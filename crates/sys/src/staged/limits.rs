@@ -1,4 +1,4 @@
-//! What the process may still have: mappings, and whether it locks memory.
+//! The remaining limits of the process for a mover: mappings, and whether it locks memory.
 
 use rustix::fs::{Mode, OFlags};
 
@@ -28,8 +28,8 @@ impl Limits {
         }
     }
 
-    /// Whether one more unit may be mapped anew. Counts the process's mappings only when what the
-    /// last count left is used up: neighbours that were moved alike merge in between.
+    /// Whether one more unit may be mapped anew. Counts the process's mappings only when the remainder of the
+    /// last count is used up: neighbours that were moved alike merge in between.
     pub(super) fn have_room(&mut self) -> bool {
         if self.left < PER_UNIT {
             self.left = self.most.saturating_sub(mappings());
@@ -43,7 +43,7 @@ impl Limits {
     }
 }
 
-/// How many mappings this process has.
+/// Number of mappings of this process.
 #[must_use]
 pub fn mappings() -> usize {
     let mut lines = 0;
@@ -68,7 +68,7 @@ pub(super) fn locks_memory() -> bool {
     found
 }
 
-/// Reads a file of `/proc` piece by piece, without allocating; nothing where it cannot be read.
+/// Reads a file of `/proc` piece by piece, without an allocation; nothing where it cannot be read.
 fn read(path: &core::ffi::CStr, mut each: impl FnMut(&[u8])) {
     let Ok(file) = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()) else {
         return;

@@ -1,31 +1,31 @@
-//! Staged copy: bringing memory of this process to another node by copying it into pages that are
-//! there already, and then moving page tables, so that addresses stay and each byte is copied once.
+//! Staged copy: moves memory of this process to another node by a copy into resident pages and a change of page
+//! tables, so that addresses stay and each byte is copied once.
 //!
-//! The paper's migration (ATMem, section 5) copies twice and touches fresh pages twice; fresh pages
-//! cost more than the copies. Here the target pages come from a pool that recycles what earlier
-//! moves freed ([`StagedSettings::units`]), huge pages are replaced by huge pages, and the copy is correct
-//! while the program reads and writes.
+//! The paper's migration (ATMem, section 5) copies twice and touches fresh pages twice; fresh pages cost more
+//! than the copies. Here the target pages come from a pool that recycles the pages freed by earlier moves
+//! ([`StagedSettings::units`]), huge pages are replaced by huge pages, and the copy is correct while the
+//! program reads and writes.
 //!
 //! | method | needs | while a unit moves | sees devices' pins |
 //! |---|---|---|---|
-//! | [`CopyMethod::Exchange`] | Linux 6.8 | who touches it waits for the copy | yes: such a unit stays |
-//! | [`CopyMethod::Traces`] | Linux 6.7 | who touches it waits for the last pages | no |
-//! | [`CopyMethod::Hold`] | Linux 5.7 | who writes waits for the copy | no |
-//! | [`CopyMethod::Remap`] | Linux 5.7 | who touches it waits for the copy | no |
+//! | [`CopyMethod::Exchange`] | Linux 6.8 | accesses wait for the copy | yes: such a unit stays |
+//! | [`CopyMethod::Traces`] | Linux 6.7 | accesses wait for the last pages | no |
+//! | [`CopyMethod::Hold`] | Linux 5.7 | writers wait for the copy | no |
+//! | [`CopyMethod::Remap`] | Linux 5.7 | accesses wait for the copy | no |
 //!
-//! All need a userfaultfd that serves the kernel's own accesses. The first that the kernel has is
-//! taken; [`StagedCopy::method`] says which. `Remap` is there for who asks for it: the fastest with
-//! small pages, because whole page tables change places and no page is looked at.
+//! All need a userfaultfd that serves the kernel's own accesses. The first that the kernel supports is used;
+//! [`StagedCopy::method`] reports which. `Remap` is used only on request: the fastest with small pages, because
+//! whole page tables change places and no page is checked.
 //!
-//! Nothing here allocates after [`StagedCopy::open`], and the helpers are bare threads
-//! ([`crate::thread`]), so that the preloaded library may use it inside any program. It lies in
-//! `sys` because two crates that must not see each other need it, `runtime` and `act`.
+//! Nothing here allocates after [`StagedCopy::open`], and the helpers are bare threads ([`crate::thread`]), so
+//! that the preloaded library may use it inside any program. It is in `sys` because two crates that must not
+//! depend on each other need it, `runtime` and `act`.
 //!
-//! *Fork*: a child that is made while a unit moves would find it missing, so whoever forks holds the
+//! *Fork*: a child that is made while a unit moves would find it missing, so a thread that forks holds the
 //! [`ForkLock`]. A mover belongs to its process; a child opens its own.
 //!
-//! *Cannot be moved this way*, and is denied: files, shared memory, hugetlb, locked memory, memory
-//! that cannot be written. The kernel's migration can move most of that.
+//! *Cannot be moved this way*, and is denied: files, shared memory, hugetlb, locked memory, memory without
+//! write permission. The kernel's migration can move most of that.
 
 mod copy_workers;
 mod exchange;
@@ -52,15 +52,15 @@ use unit_pages::{PAGE_BYTES, Reader, View};
 
 use crate::userfaultfd::{Features, OpenError, Userfaultfd};
 
-/// What is said of locked memory where the method would not notice it.
+/// Reported for locked memory where the method would not notice it.
 const LOCKED: UnitFate = UnitFate::Denied(
     "the process locks memory (mlock), and this method cannot move a part of it safely; kernel \
      migration can",
 );
-/// What is said of a unit whose page table could not be read.
+/// Reported for a unit whose page table could not be read.
 const UNREADABLE: UnitFate = UnitFate::Busy("the page table cannot be read at the moment");
 
-/// How a unit is moved.
+/// The method of a move.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyMethod {
     /// Take the pages away, copy, put the copy in place (`UFFDIO_MOVE`).
@@ -74,7 +74,7 @@ pub enum CopyMethod {
 }
 
 impl CopyMethod {
-    /// All, best first.
+    /// All methods, best first.
     pub const ALL: [Self; 4] = [Self::Exchange, Self::Traces, Self::Hold, Self::Remap];
 
     /// Its name in outputs and on command lines.
@@ -115,7 +115,7 @@ impl CopyMethod {
     }
 }
 
-/// How a mover works.
+/// Settings of a mover.
 #[derive(Clone, Copy, Debug)]
 pub struct StagedSettings {
     /// Threads that copy, the caller's included; at least 1.
@@ -124,7 +124,7 @@ pub struct StagedSettings {
     pub units: usize,
     /// This method and no other; `None` for the best that the kernel has.
     pub method: Option<CopyMethod>,
-    /// Move also what is on the node already: for machines of one node, to test and to measure.
+    /// Also move memory that is on the node already: for machines of one node, to test and to measure.
     pub even_if_there: bool,
 }
 
@@ -138,20 +138,20 @@ impl StagedSettings {
     };
 }
 
-/// What was done to a unit.
+/// The statistics of a moved unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Work {
-    /// Small pages that the unit held.
+    /// Small pages in the unit.
     pub pages: u32,
-    /// What it is made of.
+    /// Its page size.
     pub kind: PageKind,
     /// Rounds of copying after the first.
     pub rounds: u32,
-    /// How long the unit could not be touched, nanoseconds.
+    /// Nanoseconds during which the unit could not be touched.
     pub stop_ns: u64,
 }
 
-/// What became of a unit; reasons are whole sentences without their full stop.
+/// The result for a unit; reasons are whole sentences without their full stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitFate {
     /// It is on the node now.
@@ -184,14 +184,14 @@ impl View {
         match self.huge {
             Some(true) => PageKind::Huge,
             Some(false) => PageKind::Small,
-            // A kernel that does not say: a huge target never harms a unit that is all there.
+            // Where the kernel reports nothing: a huge target never harms a unit that is all resident.
             None if self.there.is_full() => PageKind::Huge,
             None => PageKind::Small,
         }
     }
 }
 
-/// Why there is no mover.
+/// Why a mover could not be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StagedError {
     /// No userfaultfd that serves the kernel's own accesses: needs `CAP_SYS_PTRACE`,
@@ -201,7 +201,7 @@ pub enum StagedError {
     OldKernel,
     /// The page table cannot be read: no `/proc`, or not allowed.
     NoPagemap,
-    /// Pages are not 4 KiB, or no thread or address space is to be had.
+    /// Pages are not 4 KiB, or no thread or address space is available.
     NoResources,
 }
 
@@ -237,16 +237,16 @@ impl Movable {
     /// Declares a range movable.
     ///
     /// # Safety
-    /// For as long as this or a part of it is used: the range belongs to the program, which may read
-    /// and write it, but does not unmap, remap, protect, lock or discard (`MADV_DONTNEED`) it while
-    /// a unit moves; nobody holds Rust references into it but to atomics; and with
-    /// [`CopyMethod::Traces`] or [`CopyMethod::Hold`], no device writes to it.
+    /// For as long as this or a part of it is used: the range belongs to the program, which may read and write
+    /// it, but does not unmap, remap, protect, lock or discard (`MADV_DONTNEED`) it while a unit moves; no code
+    /// holds Rust references into it except to atomics; and with [`CopyMethod::Traces`] or
+    /// [`CopyMethod::Hold`], no device writes to it.
     #[must_use]
     pub const unsafe fn declare(range: Range<usize>) -> Self {
         Self(range)
     }
 
-    /// A part of it; `None` where that is not within.
+    /// A part of it; `None` where the part is not within it.
     #[must_use]
     pub fn part(&self, range: Range<usize>) -> Option<Self> {
         let within = self.0.start <= range.start && range.end <= self.0.end;
@@ -276,14 +276,14 @@ impl StagedCopy {
     /// descriptors of its own, that thread opens and uses it.
     ///
     /// # Errors
-    /// [`StagedError`], which says what is missing.
+    /// [`StagedError`], which states what is missing.
     pub fn open(settings: StagedSettings) -> Result<Self, StagedError> {
         if rustix::param::page_size() != PAGE_BYTES {
             return Err(StagedError::NoResources);
         }
         let reader = Reader::open().map_err(|_| StagedError::NoPagemap)?;
         let (method, uffd) = best(settings.method, &reader)?;
-        // Somebody else must call the `mremap` whose message this thread waits for.
+        // Another thread must call the `mremap` whose message this thread waits for.
         let least = usize::from(method.traces());
         let helpers = settings.threads.saturating_sub(1).max(least);
         let crew = Crew::start(helpers).map_err(|_| StagedError::NoResources)?;
@@ -302,13 +302,12 @@ impl StagedCopy {
         })
     }
 
-    /// Whether to move also what is on the node already ([`StagedSettings::even_if_there`]).
+    /// Whether to move memory that is on the node already ([`StagedSettings::even_if_there`]).
     pub const fn set_even_if_there(&mut self, even_if_there: bool) {
         self.settings.even_if_there = even_if_there;
     }
 
-    /// Gives the pool's memory back, which otherwise waits for the next move on nodes that may have
-    /// little of it.
+    /// Releases the pool's memory, which otherwise waits for the next move on nodes that may have little of it.
     pub fn empty(&mut self) {
         self.pool.release_all();
     }
@@ -319,7 +318,7 @@ impl StagedCopy {
         self.method
     }
 
-    /// Makes units of the pool ready before they are needed; returns how many are ready then. Stops
+    /// Makes units of the pool ready before they are needed; returns the number that are ready then. Stops
     /// where the node has no more room, or the pool two free slots.
     pub fn fill(&mut self, node: u32, kind: PageKind, units: usize) -> usize {
         let ready = |pool: &Pool| {
@@ -341,12 +340,12 @@ impl StagedCopy {
         gate: &impl Exclusion,
         each: impl FnMut(Range<usize>, UnitFate),
     ) {
-        // SAFETY: `Movable::declare` was promised all that is asked for.
+        // SAFETY: `Movable::declare` has every promise that is needed here.
         unsafe { self.move_range(movable.0.clone(), node, gate, each) }
     }
 
-    /// Moves every whole unit of a range and calls `each` with what became of each part, in order;
-    /// the parts cover the range. `gate` is held for each unit.
+    /// Moves every whole unit of a range and calls `each` with the result of each part, in order; the parts
+    /// cover the range. `gate` is held for each unit.
     ///
     /// # Safety
     /// As for [`Movable::declare`].
@@ -415,13 +414,13 @@ impl StagedCopy {
         unsafe { self.remap(unit, node, &view, source) }
     }
 
-    /// Whether the pool may keep one more full slot: two are needed to work with.
+    /// Whether the pool may keep one more full slot: a move needs two.
     fn keeps_another(&self) -> bool {
         self.pool.count(|slot| slot.state == State::Ready) + 2 < self.settings.units.max(4)
     }
 }
 
-/// Opens what the wanted method needs, or the best there is.
+/// Opens the descriptors of the requested method, or of the best available one.
 fn best(
     wanted: Option<CopyMethod>,
     reader: &Reader,

@@ -1,7 +1,7 @@
-//! The pool: units of memory that are there already, on the node they are wanted on.
+//! The pool: resident units of memory on the target node, for a mover.
 //!
-//! First touches (a fault and a page of zeroes for each) cost more than the copy, so the pages that
-//! a move frees become the next move's target, and only what recycling cannot give is made anew.
+//! First touches (a fault and a page of zeroes for each) cost more than the copy, so the pages that a move
+//! frees become the next move's target, and only the units that recycling cannot supply are made anew.
 //!
 //! ```text
 //!            open                populate
@@ -15,7 +15,7 @@ use crate::memory;
 use crate::pages;
 use crate::policy::{self, MempolicyMode, NodeMask};
 
-/// Sizes of pages that a unit is made of.
+/// Size of the pages in a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PageKind {
@@ -25,7 +25,7 @@ pub enum PageKind {
     Huge = 1,
 }
 
-/// What a slot of the pool holds.
+/// State of a slot of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum State {
@@ -45,7 +45,7 @@ pub(super) struct Slot {
     pub(super) node: u32,
 }
 
-/// Why no unit could be made ready.
+/// Why a unit could not be made ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Shortage {
     /// Every slot is in use: the pool was made too small.
@@ -65,15 +65,15 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    /// Reserves address space for so many units. Nothing is populated.
+    /// Reserves address space for the given number of units. Nothing is populated.
     pub(super) fn reserve(units: usize) -> memory::Result<Self> {
         let bytes = units.saturating_add(1).saturating_mul(UNIT_BYTES);
         let start = memory::reserve(bytes)?.next_multiple_of(UNIT_BYTES);
         let list_bytes = units.max(1).saturating_mul(size_of::<Slot>());
         let list = memory::fresh(list_bytes.next_multiple_of(PAGE_BYTES))?;
         let list = core::ptr::with_exposed_provenance_mut::<Slot>(list);
-        // SAFETY: a fresh mapping large enough for the list, never unmapped and known to nobody
-        // else; all zeroes is a valid slot.
+        // SAFETY: a fresh mapping large enough for the list, never unmapped and known to no other code; all
+        // zeroes is a valid slot.
         let slots = unsafe { core::slice::from_raw_parts_mut(list, units) };
         Ok(Self { start, slots })
     }
@@ -90,12 +90,12 @@ impl Pool {
         self.start + index * UNIT_BYTES
     }
 
-    /// The first slot like that.
+    /// The first slot in this state.
     pub(super) fn find(&self, like: impl Fn(&Slot) -> bool) -> Option<usize> {
         self.slots.iter().position(like)
     }
 
-    /// How many slots are like that.
+    /// Number of slots in this state.
     pub(super) fn count(&self, like: impl Fn(&Slot) -> bool) -> usize {
         self.slots.iter().filter(|slot| like(slot)).count()
     }
@@ -140,8 +140,8 @@ impl Pool {
         }
     }
 
-    /// Empties a slot, other than `keep`, if all are in use: recycled pages of a node or kind that
-    /// nobody asks for would fill the pool for ever.
+    /// Empties a slot, other than `keep`, if all are in use: recycled pages of a node or kind that no move
+    /// needs would fill the pool for ever.
     pub(super) fn make_room(&mut self, keep: Option<usize>) {
         if self.find(|slot| slot.state == State::Unused).is_some() {
             return;
@@ -151,7 +151,7 @@ impl Pool {
         }
     }
 
-    /// Gives the memory of every slot back.
+    /// Releases the memory of every slot.
     pub(super) fn release_all(&mut self) {
         for index in 0..self.slots.len() {
             if self.slots[index].state != State::Unused {
@@ -160,7 +160,7 @@ impl Pool {
         }
     }
 
-    /// Gives a slot's memory back; address space stays.
+    /// Releases a slot's memory; address space stays.
     pub(super) fn release(&mut self, index: usize) {
         // SAFETY: the range is the pool's own. If the kernel refuses, the slot keeps its mapping,
         // which the next `open` or `populate` replaces.
@@ -171,7 +171,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // SAFETY: the range is the pool's own, and with the mover gone nobody knows it.
+        // SAFETY: the range is the pool's own, and with the mover gone no code knows it.
         let _ = unsafe { memory::unmap(self.start, self.slots.len() * UNIT_BYTES) };
     }
 }
@@ -183,8 +183,8 @@ fn open_range(address: usize, bytes: usize) -> memory::Result<()> {
     unsafe { memory::map(address, bytes, access, flags, -1, 0) }.map(|_| ())
 }
 
-/// Maps and fills a unit. A unit of small pages is begun as a mapping of one page, in which no huge
-/// page has room; advice against huge pages would stay with the mapping when it changes places.
+/// Maps and fills a unit. A unit of small pages starts as a mapping of one page, in which no huge page has
+/// room; advice against huge pages would stay with the mapping when it changes places.
 fn make(unit: usize, kind: PageKind, node: u32) -> memory::Result<()> {
     let begin = match kind {
         PageKind::Small => PAGE_BYTES,
@@ -193,7 +193,7 @@ fn make(unit: usize, kind: PageKind, node: u32) -> memory::Result<()> {
     open_range(unit, begin)?;
     prefer(unit, begin, node);
     if kind == PageKind::Huge {
-        // SAFETY: the range is ours; the advice throws nothing away. Refused, the check tells.
+        // SAFETY: the range is ours; the advice discards nothing. If it is refused, the check reports it.
         let _ = unsafe { memory::advise(unit, UNIT_BYTES, libc::MADV_HUGEPAGE) };
     } else {
         touch(unit, PAGE_BYTES);
@@ -209,8 +209,8 @@ fn make(unit: usize, kind: PageKind, node: u32) -> memory::Result<()> {
     Ok(())
 }
 
-/// Asks for the node, but never binds: a bound range without room would end the program. A kernel
-/// without nodes refuses, and the check finds the pages where they are.
+/// Requests the node, but never binds: a bound range without room would end the program. A kernel without nodes
+/// refuses, and the check finds the pages where they are.
 fn prefer(address: usize, bytes: usize, node: u32) {
     if let Some(nodes) = NodeMask::of(&[node]) {
         let _ = policy::set_for_range(address, bytes, MempolicyMode::Preferred, &nodes);
@@ -241,24 +241,24 @@ fn check(reader: &Reader, unit: usize, kind: PageKind, node: u32) -> Result<(), 
     }
 }
 
-/// On which nodes the pages of a unit lie.
+/// The nodes of a unit's pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whereabouts {
     /// All on this one.
     On(u32),
     /// On more than one.
     Several,
-    /// The kernel does not say.
+    /// The kernel does not report it.
     Unknown,
 }
 
-/// Of so many neighbouring pages one is asked for by [`Whereabouts::of`].
+/// Group size in pages: [`Whereabouts::of`] queries one page of each group.
 const GROUP: usize = 16;
 
 impl Whereabouts {
-    /// Asks for one page in 16 (the kernel takes 0.2 us to find each, and copying all of them takes no
-    /// longer than asking for all). Which of the 16 changes from group to group, so that pages dealt out
-    /// in turn are not taken for pages of one node. A page in a hundred elsewhere may be missed.
+    /// Queries one page in 16 (the kernel takes 0.2 us to find each, and a copy of all of them takes no longer
+    /// than a query of all). The position in the group changes from group to group, so that interleaved pages
+    /// are not mistaken for pages of one node. A page in a hundred elsewhere may be missed.
     pub(super) fn of(unit: usize, kind: PageKind) -> Self {
         let page = |group: usize| (group * GROUP) + (group * 7 + unit / UNIT_BYTES * 5) % GROUP;
         match kind {
@@ -271,7 +271,7 @@ impl Whereabouts {
         }
     }
 
-    /// Asks for every page; a huge page is asked for once.
+    /// Queries every page; a huge page is queried once.
     pub(super) fn exactly(unit: usize, kind: PageKind) -> Self {
         match kind {
             PageKind::Small => Self::ask(&core::array::from_fn::<_, PAGES, _>(|page| {
@@ -281,7 +281,7 @@ impl Whereabouts {
         }
     }
 
-    /// Pages that are not there do not count.
+    /// Absent pages do not count.
     fn ask(addresses: &[usize]) -> Self {
         let mut status = [-1; PAGES];
         let status = &mut status[..addresses.len()];

@@ -1,5 +1,5 @@
-//! Moving a unit by `mremap`: copy it while the program writes on, copy again what was written, then
-//! take it away for a moment, copy the rest, and map the copy in its place.
+//! Moves a unit by `mremap`: copy it while the program writes, copy the written pages again, then take it away
+//! for a moment, copy the rest, and map the copy in its place.
 //!
 //! ```text
 //!   write-protect S, copy S to D
@@ -7,16 +7,15 @@
 //!   stop:  S's page tables to T, S waits | copy what is left | D's page tables to S, wake
 //! ```
 //!
-//! With *write traces* (`UFFD_FEATURE_WP_ASYNC`, Linux 6.7) nobody waits before the stop. Since Linux
-//! 6.14 `mremap` wipes the traces unless its message (`UFFD_EVENT_REMAP`) is waited for, and the
-//! thread that calls it sleeps until another one has read that; so a helper calls and this thread
-//! reads. Without traces (*hold*, Linux 5.7) writers wait from the start, readers only in the stop.
-//! Without write protection (*remap*) the stop comes first and has all of the copy in it.
+//! With *write traces* (`UFFD_FEATURE_WP_ASYNC`, Linux 6.7) no thread waits before the stop. Since Linux 6.14
+//! `mremap` wipes the traces unless its message (`UFFD_EVENT_REMAP`) is waited for, and the thread that calls
+//! it sleeps until another one has read that; so a helper calls and this thread reads. Without traces (*hold*,
+//! Linux 5.7) writers wait from the start, readers only in the stop. Without write protection (*remap*) the
+//! stop comes first and contains all of the copy.
 //!
-//! What this cannot see, and [`super::exchange`] can: pages that a device writes to. Memory with
-//! direct I/O in flight must not be moved this way. The unit's mapping is replaced, so its advice is
-//! the pool's afterwards; and a mapping may be left behind for each unit, which is counted against
-//! `max_map_count`.
+//! This method cannot detect pages that a device writes to; [`super::exchange`] can. Memory with direct I/O in
+//! flight must not be moved this way. The unit's mapping is replaced, so its advice is the pool's afterwards;
+//! and a mapping may be left behind for each unit, which is counted against `max_map_count`.
 
 use core::ops::Range;
 
@@ -28,11 +27,11 @@ use super::{StagedCopy, UNIT_BYTES, UNREADABLE, UnitFate, Work, now_ns};
 use crate::memory;
 use crate::userfaultfd::{Message, Modes};
 
-/// Most rounds before the stop: a program that writes faster than we copy will not get slower.
+/// Most rounds before the stop: more rounds do not help against a program that writes faster than we copy.
 const ROUNDS: u32 = 4;
 /// Pages that are left to the stop: 16 of 4 KiB take some 10 us.
 const FEW: usize = 16;
-/// Times that mapping the copy in place is tried.
+/// Attempts to map the copy in place.
 const TRIES: usize = 64;
 
 /// The four addresses of a move.
@@ -112,8 +111,8 @@ impl StagedCopy {
         Ok((target, unused.ok_or(Shortage::Slots)?))
     }
 
-    /// Copies the unit while the program runs. Returns the pages copied at least once, and the
-    /// rounds it took after the first.
+    /// Copies the unit while the program runs. Returns the pages copied at least once, and the number of rounds
+    /// after the first.
     fn copy_in_rounds(&self, places: &RoundBuffers) -> Result<(UnitPages, u32), UnitFate> {
         let unit = &places.unit;
         if !self.method.protects() {
@@ -125,7 +124,7 @@ impl StagedCopy {
         } else {
             Modes::BOTH
         };
-        // SAFETY: with traces nobody waits; without them whoever writes to the unit waits until it
+        // SAFETY: with traces no thread waits; without them each thread that writes to the unit waits until it
         // is mapped anew and woken, and this thread does not write to it.
         unsafe { self.uffd.register_modes(unit, modes) }.map_err(refused)?;
         self.uffd.write_protect(unit).map_err(refused)?;
@@ -143,8 +142,8 @@ impl StagedCopy {
                     self.uffd.write_protect(&run).map_err(refused)?;
                 }
             }
-            // SAFETY: the unit is the caller's promise; the pages of D are the pool's own. A page
-            // that is written meanwhile is found written, and copied again.
+            // SAFETY: the unit is the caller's promise; the pages of D are the pool's own. A page that is
+            // written meanwhile is found written, and copied again.
             unsafe { self.crew.copy(unit.start, places.to, &wanted) };
             copied = copied.or(&wanted);
             round += 1;
@@ -154,7 +153,7 @@ impl StagedCopy {
         }
     }
 
-    /// Takes the unit away, copies what is left, and maps the copy in its place.
+    /// Takes the unit away, copies the remaining pages, and maps the copy in its place.
     fn stop(&self, places: &RoundBuffers, copied: &UnitPages) -> Result<View, UnitFate> {
         let (unit, away) = (places.unit.start, places.away.start);
         let modes = if self.method.protects() {
@@ -162,7 +161,7 @@ impl StagedCopy {
         } else {
             Modes::MISSING
         };
-        // SAFETY: from now on whoever touches a page that is not there waits for the wake below.
+        // SAFETY: from now on each thread that touches an absent page waits for the wake below.
         unsafe { self.uffd.register_modes(&places.unit, modes) }.map_err(refused)?;
         self.take(unit, away)?;
         let held = loop {
@@ -176,7 +175,7 @@ impl StagedCopy {
             UnitPages::default()
         };
         let left = held.there.and(&written.or(&copied.inverse()));
-        // SAFETY: T and D are the pool's own, and nobody else touches them.
+        // SAFETY: T and D are the pool's own, and no other thread touches them.
         unsafe { self.crew.copy(away, places.to, &left) };
         for hole in held.there.inverse().runs() {
             // SAFETY: D is the pool's own; a page that the program does not have must read as zero.
@@ -185,7 +184,7 @@ impl StagedCopy {
         }
         let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
         for _ in 0..TRIES {
-            // SAFETY: S is empty and held, D is the pool's own and holds what S held.
+            // SAFETY: S is empty and held, D is the pool's own and holds the content of S.
             if unsafe { memory::remap(places.to, UNIT_BYTES, UNIT_BYTES, flags, unit) }.is_ok() {
                 let _ = self.uffd.wake(&places.unit);
                 return Ok(held);
@@ -193,7 +192,7 @@ impl StagedCopy {
         }
         self.wait_for_helper();
         let _ = self.uffd.unregister(&places.away);
-        // SAFETY: T holds what was taken from S.
+        // SAFETY: T holds the pages taken from S.
         let _ = unsafe { memory::remap(away, UNIT_BYTES, UNIT_BYTES, flags, unit) };
         let _ = self.uffd.wake(&places.unit);
         Err(UnitFate::Busy(
@@ -230,14 +229,14 @@ impl StagedCopy {
         }
     }
 
-    /// Waits until the helper has come back from its `mremap`.
+    /// Waits until the helper has returned from its `mremap`.
     fn wait_for_helper(&self) {
         while self.method.traces() && self.crew.taken_away().is_none() {
             std::thread::yield_now();
         }
     }
 
-    /// Ends what was registered, outside the stop.
+    /// Ends the registrations, outside the stop.
     fn clean(&mut self, places: &RoundBuffers, mapped: bool) {
         self.wait_for_helper();
         if !mapped {
@@ -248,16 +247,16 @@ impl StagedCopy {
         if !self.method.protects() {
             return;
         }
-        // Before Linux 6.14 the pages keep their protection on the way to T; registering and giving
-        // back wipes it.
-        // SAFETY: nobody but this thread touches T.
+        // Before Linux 6.14 the pages keep their protection on the way to T; a registration and its end wipe
+        // it.
+        // SAFETY: only this thread touches T.
         let _ = unsafe { self.uffd.register_modes(&places.away, Modes::WRITE_PROTECT) };
         let _ = self.uffd.unregister(&places.away);
         let mut messages = [Message::default(); 16];
         while self.uffd.read(&mut messages).is_ok_and(|count| count > 0) {}
     }
 
-    /// Says what the two slots are now: D's place is empty, T has the old pages.
+    /// Records the new state of the two slots: D's place is empty, T has the old pages.
     fn settle_remapped(
         &mut self,
         target: usize,
@@ -267,8 +266,8 @@ impl StagedCopy {
         source: Whereabouts,
     ) {
         self.pool.release(target);
-        // A first write to a protected huge page splits its mapping: such a unit is not huge any
-        // more, and the next user of its pages would lose by it.
+        // A first write to a protected huge page splits its mapping: such a unit is not huge any more, which
+        // would harm the next user of its pages.
         let whole = held.there.is_full() && (kind == PageKind::Small || held.huge != Some(false));
         match source {
             Whereabouts::On(node) if whole && self.keeps_another() => {

@@ -10,13 +10,13 @@ use crate::memory;
 
 const UNITS: usize = 6;
 
-/// One test at a time: a fork or a lock of memory in one would be seen by the others.
+/// One test at a time: a fork or a lock of memory in one would affect the others.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Some units of memory, filled with words that say where they are.
+/// Some units of memory, filled with words that hold their own position.
 struct Field {
     start: usize,
     map: usize,
@@ -61,7 +61,7 @@ impl Field {
     fn move_all(&self, mover: &mut StagedCopy, gate: &ForkLock) -> Vec<UnitFate> {
         let mut fates = Vec::new();
         let range = self.start..self.start + UNITS * UNIT_BYTES;
-        // SAFETY: the field is touched through atomics alone, and nobody unmaps it meanwhile.
+        // SAFETY: the field is touched through atomics alone, and no code unmaps it meanwhile.
         unsafe { mover.move_range(range, 0, gate, |_, fate| fates.push(fate)) };
         fates
     }
@@ -74,7 +74,7 @@ impl Drop for Field {
     }
 }
 
-/// The movers that this kernel has; says what it has not.
+/// The movers that this kernel supports; prints the missing ones.
 fn movers() -> Vec<StagedCopy> {
     let open = |method| {
         let settings = StagedSettings {
@@ -91,7 +91,7 @@ fn movers() -> Vec<StagedCopy> {
 
 fn move_one(mover: &mut StagedCopy, unit: usize) -> UnitFate {
     let mut fate = UnitFate::AlreadyThere;
-    // SAFETY: callers pass memory of their own that nobody else touches.
+    // SAFETY: callers pass their own memory that no other code touches.
     unsafe {
         mover.move_range(unit..unit + UNIT_BYTES, 0, &ForkLock::new(), |_, f| {
             fate = f
@@ -130,7 +130,7 @@ fn contents_and_page_sizes_are_the_same_after_every_method() {
 fn pages_that_were_never_touched_stay_holes_and_read_as_zero() {
     let _turn = alone();
     for mut mover in movers() {
-        // A move before, so that the pool's pages hold something else than zeroes.
+        // A move before, so that the pool's pages hold other content than zeroes.
         assert_eq!(
             moved(&Field::new(PageKind::Small).move_all(&mut mover, &ForkLock::new())),
             UNITS
@@ -265,8 +265,8 @@ fn memory_shared_with_a_child_is_busy_or_copied_and_right_for_both() {
     }
 }
 
-/// What [`Movable::declare`](super::Movable::declare) forbids, but some program may do all the same: the
-/// mover must neither hang nor lose a word.
+/// [`Movable::declare`](super::Movable::declare) forbids this, but some program may do it: the mover must
+/// neither hang nor lose a word.
 #[test]
 fn a_unit_that_is_locked_or_protected_while_it_moves_keeps_its_words() {
     let _turn = alone();
@@ -288,7 +288,7 @@ fn a_unit_that_is_locked_or_protected_while_it_moves_keeps_its_words() {
             while !stop.load(Ordering::Relaxed) {
                 page = (page + 77) % (UNITS * PAGES);
                 let address = field.start + page * PAGE_BYTES;
-                // SAFETY: nobody writes to the field while this thread runs.
+                // SAFETY: no thread writes to the field while this thread runs.
                 unsafe {
                     libc::mlock(address as *const _, PAGE_BYTES);
                     memory::protect(address, PAGE_BYTES, read).expect("protect");
@@ -316,7 +316,7 @@ fn two_copies_move_what_nobody_touches() {
     for mut mover in movers() {
         for kind in [PageKind::Small, PageKind::Huge] {
             let field = Field::new(kind);
-            // SAFETY: the field is full, private, on unit boundaries, and nobody else touches it.
+            // SAFETY: the field is full, private, on unit boundaries, and no other code touches it.
             unsafe { mover.move_by_two_copies(field.start, UNITS, 0, kind) }.expect("moves");
             assert_eq!(field.wrong_words(), 0);
         }

@@ -1,9 +1,9 @@
-//! ATMem's own form (section 5, figure 4), kept for comparison: copy into a staging buffer on the
-//! target, map fresh pages of the target in place of the source, copy back.
+//! ATMem's original form (section 5, figure 4), for comparison: copy into a staging buffer on the target, map
+//! fresh pages of the target in place of the source, copy back.
 //!
-//! Two copies and two first touches for each page; and nothing protects against a writer: the
-//! paper moves between two iterations of the program, when nobody writes. The stress proof uses it
-//! as the one that must be caught.
+//! Two copies and two first touches for each page, and no protection against a writer: the paper moves between
+//! two iterations of the program, when no thread writes. The stress test uses it as the method whose errors it
+//! must catch.
 
 use super::unit_pages::{PAGE_BYTES, UnitPages};
 use super::{PageKind, StagedCopy, UNIT_BYTES};
@@ -17,8 +17,8 @@ impl StagedCopy {
     /// The kernel's error number. A failure before the source is replaced changes nothing.
     ///
     /// # Safety
-    /// The range is private anonymous memory on unit boundaries, all of its pages are there, and
-    /// **nobody touches it** until this returns.
+    /// The range is private anonymous memory on unit boundaries, all of its pages are resident, and **no thread
+    /// touches it** until this returns.
     pub unsafe fn move_by_two_copies(
         &mut self,
         start: usize,
@@ -44,7 +44,7 @@ impl StagedCopy {
         let all = UnitPages::default().inverse();
         for unit in 0..units {
             let at = unit * UNIT_BYTES;
-            // SAFETY: the caller's range and its staging buffer, both of so many units.
+            // SAFETY: the caller's range and its staging buffer, both of the given number of units.
             unsafe { self.crew.copy(from + at, to + at, &all) };
         }
     }
@@ -57,10 +57,10 @@ fn fresh_at(address: usize, bytes: usize, node: u32, kind: PageKind) -> memory::
         PageKind::Small => libc::MADV_NOHUGEPAGE,
         PageKind::Huge => libc::MADV_HUGEPAGE,
     };
-    // SAFETY: callers own the range, and have a copy of what it held.
+    // SAFETY: callers own the range, and have a copy of its content.
     unsafe {
         memory::map(address, bytes, access, flags, -1, 0)?;
-        // A kernel without huge pages or nodes refuses; the pages are then what they are.
+        // A kernel without huge pages or nodes refuses; the pages then stay as they are.
         let _ = memory::advise(address, bytes, advice);
         if let Some(nodes) = NodeMask::of(&[node]) {
             let _ = policy::set_for_range(address, bytes, MempolicyMode::Preferred, &nodes);

@@ -1,4 +1,4 @@
-//! The pages of one unit: which are there, and which were written.
+//! The pages of one unit for a mover: which are resident, and which were written.
 
 use core::ops::Range;
 use std::fs::File;
@@ -16,7 +16,7 @@ pub(super) const PAGE_BYTES: usize = 4096;
 pub(super) const PAGES: usize = UNIT_BYTES / PAGE_BYTES;
 /// Words of a bitmap of a unit's pages.
 pub(super) const WORDS: usize = PAGES / 64;
-/// Regions taken in one scan.
+/// Regions read in one scan.
 const REGIONS: usize = 64;
 
 /// Bits of an entry of `/proc/pid/pagemap`.
@@ -30,12 +30,12 @@ const ENTRY_PROTECTED: u64 = 1 << 57;
 pub(super) struct UnitPages(pub(super) [u64; WORDS]);
 
 impl UnitPages {
-    /// How many.
+    /// Number of pages in the set.
     pub(super) fn count(&self) -> usize {
         self.0.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether it is the whole unit.
+    /// Whether the set is the whole unit.
     pub(super) fn is_full(&self) -> bool {
         self.0.iter().all(|word| *word == u64::MAX)
     }
@@ -46,23 +46,23 @@ impl UnitPages {
         }
     }
 
-    /// The pages of both.
+    /// The intersection of two sets.
     pub(super) fn and(&self, other: &Self) -> Self {
         Self(core::array::from_fn(|word| self.0[word] & other.0[word]))
     }
 
-    /// The pages of either.
+    /// The union of two sets.
     pub(super) fn or(&self, other: &Self) -> Self {
         Self(core::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 
-    /// The pages that are not in it.
+    /// The complement of the set.
     pub(super) fn inverse(&self) -> Self {
         Self(self.0.map(|word| !word))
     }
 
-    /// Runs of neighbouring pages, as byte ranges from the start of the unit. A run may end at a
-    /// multiple of 64 pages and go on in the next one.
+    /// Runs of neighbouring pages, as byte ranges from the start of the unit. A run may end at a multiple of 64
+    /// pages and continue in the next one.
     pub(super) fn runs(&self) -> impl Iterator<Item = Range<usize>> + '_ {
         self.0.iter().enumerate().flat_map(|(word, bits)| {
             let base = word * 64;
@@ -85,7 +85,7 @@ pub(super) fn runs_of(mut bits: u64) -> impl Iterator<Item = Range<usize>> {
     })
 }
 
-/// What the page table says of a unit.
+/// The state of a unit in the page table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct View {
     /// Pages with content: in memory or in swap, and not the shared page of zeros.
@@ -94,7 +94,7 @@ pub(super) struct View {
     pub(super) written: UnitPages,
     /// Any belongs to a file or is shared memory.
     pub(super) file: bool,
-    /// All are mapped as one huge page; `None` where this kernel does not say.
+    /// Whether all are mapped as one huge page; `None` where this kernel does not report it.
     pub(super) huge: Option<bool>,
 }
 
@@ -114,12 +114,12 @@ impl Reader {
         Ok(Self { pagemap, scans })
     }
 
-    /// Whether `PAGEMAP_SCAN` is there.
+    /// Whether the kernel has `PAGEMAP_SCAN`.
     pub(super) const fn scans(&self) -> bool {
         self.scans
     }
 
-    /// Looks at a unit.
+    /// Reads the state of a unit.
     pub(super) fn view(&self, unit: usize) -> std::io::Result<View> {
         if self.scans {
             self.scan(unit)
@@ -227,7 +227,7 @@ mod tests {
             assert_eq!(scanned.there, read.there);
             assert_eq!(scanned.written, read.written);
         }
-        // With huge pages always on, more than the five pages may be there.
+        // With huge pages always on, more than the five pages may be resident.
         assert!(read.there.count() >= 5);
         // SAFETY: the mapping was made here and is not used any more.
         unsafe { memory::unmap(base, 2 * UNIT_BYTES).unwrap() };
