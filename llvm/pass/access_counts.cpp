@@ -15,7 +15,7 @@ namespace isotherm {
 
 namespace {
 
-// Names and types of what is inserted; see ../sites/isotherm_accesses.h.
+// Names and types of the inserted symbols; see ../sites/isotherm_accesses.h.
 class Inserter {
 public:
   explicit Inserter(Module &Module)
@@ -51,7 +51,7 @@ public:
     }
     if (Blocks.empty())
       return;
-    // What the optimiser learnt of the function's effects was true before.
+    // The optimiser's knowledge of the function's effects is no longer true.
     Function.setMemoryEffects(MemoryEffects::unknown());
     Function.removeFnAttr(Attribute::Speculatable);
     for (const BlockAccesses &Block : Blocks) {
@@ -109,7 +109,7 @@ private:
     Call->setCallingConv(CallingConv::PreserveMost);
   }
 
-  // The address of one access, null where its mask says that it is not made.
+  // The address of one access, null where its mask excludes it.
   Value *address(IRBuilder<> &Builder, const Access &Access, unsigned Lane) {
     if (!Access.Address->getType()->isVectorTy())
       return again(Builder, Access);
@@ -120,8 +120,8 @@ private:
     return Builder.CreateSelect(IsMade, Address, ConstantPointerNull::get(Pointer));
   }
 
-  // An address that is computed just before its access is computed once more, so that the access may
-  // keep it in its own operand and no register holds it until here.
+  // An address that is computed just before its access is computed once more, so that the access may keep it in
+  // its own operand and no register holds it until here.
   Value *again(IRBuilder<> &Builder, const Access &Access) {
     auto *Computed = dyn_cast<GetElementPtrInst>(Access.Address);
     if (!Computed || Computed->getParent() != Access.By->getParent())
@@ -150,7 +150,7 @@ private:
   GlobalVariable *Countdown;
   FunctionCallee Sample;
   FunctionCallee SampleRange;
-  // Of the function at hand: accesses of its longest stretch, and where their addresses are put.
+  // For the present function: the most accesses of a stretch, and the place of their addresses.
   unsigned Most = 0;
   AllocaInst *Addresses = nullptr;
 };

@@ -5,13 +5,13 @@
 
 namespace isotherm {
 
-// Runs once on each module, after all optimisation: what it inserts then stands in the way of nothing,
-// loops stay vectorised, and only accesses that the program really makes are counted.
+// Runs once on each module, after all optimisation: the inserted code then hinders no optimisation, loops stay
+// vectorised, and only accesses that the program really makes are counted.
 class AccessCounts : public llvm::PassInfoMixin<AccessCounts> {
 public:
   llvm::PreservedAnalyses run(llvm::Module &Module, llvm::ModuleAnalysisManager &Analyses);
 
-  // A profile build without counts would look like a program without accesses.
+  // Without this, a profile build would look like a program without accesses.
   static bool isRequired() { return true; }
 };
 

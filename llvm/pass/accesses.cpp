@@ -15,8 +15,8 @@ namespace {
 // The addresses of a stretch must be known at its end, and have a place on the stack.
 constexpr unsigned MostOfStretch = 32;
 
-// Whether what a pointer points to is worth a count. Only plain memory: a pointer of another address
-// space means something else.
+// Whether the target of a pointer is worth a count. Only plain memory: a pointer of another address space means
+// something else.
 bool isCounted(const Value *Address) {
   const Type *Type = Address->getType()->getScalarType();
   if (Type->getPointerAddressSpace() != 0)
@@ -78,7 +78,7 @@ void BlockAccesses::add(Instruction &Instruction) {
 }
 
 void BlockAccesses::addAccess(Instruction &By, Value *Address, Value *Mask) {
-  // How many a vector of unknown length makes nobody can tell here.
+  // The number of accesses of a vector of unknown length is not known here.
   if (isa<ScalableVectorType>(Address->getType()) || !isCounted(Address))
     return;
   Access New = {&By, Address, Mask};

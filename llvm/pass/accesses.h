@@ -1,4 +1,4 @@
-// Which instructions access memory that is worth a count.
+// Finds the instructions whose memory accesses the profile build counts.
 #pragma once
 
 #include "llvm/ADT/SmallVector.h"
@@ -9,26 +9,26 @@ namespace isotherm {
 // Accesses that one instruction makes.
 struct Access {
   llvm::Instruction *By;
-  // A pointer, or a vector of them: an access for each.
+  // A pointer, or a vector of pointers: one access for each.
   llvm::Value *Address;
-  // Of a vector: which of its accesses are made; null where all are.
+  // For a vector: the mask of accesses that are made; null where all are.
   llvm::Value *Mask = nullptr;
 
   unsigned count() const;
 };
 
-// Bytes that one instruction accesses, a number known when the program runs.
+// Bytes that one instruction accesses, a number that is known at run time only.
 struct Range {
   llvm::Instruction *By;
   llvm::Value *Start;
   llvm::Value *Bytes;
 };
 
-// Accesses of a block that all happen if one does: no call that may not return lies between them.
+// Accesses of a block that all happen if one does: no call that may not return is between them.
 using Stretch = llvm::SmallVector<Access, 16>;
 
-// What a block accesses. The function's own variables are left out: they are on its stack, which is
-// placed by nobody.
+// The accesses of a block. The function's own variables are left out: they are on its stack, which no plan
+// places.
 struct BlockAccesses {
   llvm::SmallVector<Stretch, 4> Stretches;
   llvm::SmallVector<Range, 4> Ranges;

@@ -27,18 +27,18 @@ struct Found {
   const EntryPoint *Entry;
 
   Function &callee() const { return *Call->getCalledFunction(); }
-  // What is called, for people.
+  // Name of the callee, for display.
   StringRef name() const { return Entry ? Entry->Name : callee().getName(); }
-  // Arguments that are passed on.
+  // Number of arguments that are passed on.
   unsigned kept() const { return Entry && !isVariadic() ? Entry->Kept : Call->arg_size(); }
   bool isVariadic() const { return Call->getFunctionType()->isVarArg(); }
 };
 
-// A function that the program defines under the name of an allocator allocates by its own rules,
-// and so do the functions that it is made of.
+// A function that the program defines under the name of an allocator allocates by its own rules, and so do the
+// functions that it calls.
 bool isAllocator(const Function &Function) { return entryPoint(Function.getName()) != nullptr; }
 
-// Whether a call allocates, and through what.
+// Whether a call allocates, and through which function.
 bool classify(CallBase &Call, const Wrappers &Wrappers, Found &Result) {
   Function *Callee = Call.getCalledFunction();
   if (!Callee || Call.isMustTailCall() || Callee->getFunctionType() != Call.getFunctionType())
@@ -48,7 +48,7 @@ bool classify(CallBase &Call, const Wrappers &Wrappers, Found &Result) {
     return true;
   }
   const EntryPoint *Entry = entryPoint(Callee->getName());
-  // A header may define what the library has as well (vasprintf of a hardened build).
+  // A header may define a function of the library as well (vasprintf of a hardened build).
   if (!Entry || !Callee->isDeclarationForLinker() || !Entry->fits(*Callee->getFunctionType()))
     return false;
   Result = {&Call, Entry};
@@ -94,8 +94,8 @@ FunctionCallee replacementFor(Module &Module, const Found &Found, const Wrappers
   return Replacement;
 }
 
-// What the optimiser may still do with the call, as with the one before: drop it with its free,
-// know its size, take its result for memory that nobody else sees.
+// The optimiser may treat the call as the one before: drop it with its free, know its size, assume that no
+// other code sees its result.
 void keepMeaning(CallBase &New, const CallBase &Old, const Found &Found) {
   LLVMContext &Context = New.getContext();
   if (!Found.Entry)
@@ -123,8 +123,8 @@ void replace(const Found &Found, FunctionCallee Replacement, Value *Site) {
   Old.getOperandBundlesAsDefs(Bundles);
   IRBuilder<> Builder(&Old);
   if (auto *Twin = dyn_cast<Function>(Replacement.getCallee()); Twin && Twin->hasExternalWeakLinkage()) {
-    // The function itself gets the site as well: an argument more than it looks at does no harm in
-    // the calling conventions of x86-64 and aarch64, and one call is less code than two.
+    // The function itself gets the site as well: an argument more than it reads is harmless in the calling
+    // conventions of x86-64 and aarch64, and one call is less code than two.
     Value *Chosen = Builder.CreateSelect(Builder.CreateIsNotNull(Twin), Twin, &Found.callee());
     Replacement = FunctionCallee(Replacement.getFunctionType(), Chosen);
   }
@@ -172,7 +172,7 @@ Wrappers wrappersOf(Module &Module) {
   SmallPtrSet<const Function *, 8> Found;
   if (options::findWrappers()) {
     Found = findWrappers(Module);
-    // Where the link tells contexts apart, calls of headers are such.
+    // Where the link distinguishes contexts, calls of headers are such.
     if (!tellsContexts())
       for (const Function *Function : headerWrappers(Module))
         Found.insert(Function);

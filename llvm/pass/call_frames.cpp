@@ -15,7 +15,7 @@ unsigned CallFrames::add(SourcePlace Place) {
     Text.push_back('\0');
     Text += Part;
   }
-  // The two values that a map keeps for itself lie at the end of the numbers.
+  // The two values that a map reserves are at the end of the numbers.
   uint64_t Hash = xxh3_64bits(Text) & ~uint64_t(2);
   auto [Entry, IsNew] = Known.try_emplace(Hash, Frames.size());
   if (IsNew)

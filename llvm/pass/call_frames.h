@@ -1,4 +1,4 @@
-// Calls in the source, of which contexts are made.
+// Calls in the source: the frames of calling contexts.
 #pragma once
 
 #include "source_place.h"
@@ -16,7 +16,7 @@ namespace isotherm {
 // A call in the source.
 struct CallFrame {
   SourcePlace Place;
-  // 64 bits of XXH3 over all but the line in the file.
+  // 64 bits of XXH3 over all fields except the line in the file.
   uint64_t Hash;
 };
 
@@ -28,9 +28,8 @@ class CallFrames {
 public:
   explicit CallFrames(llvm::StringRef Root) : Root(Root) {}
 
-  // The calls that an instruction which calls stands for: its own, and those that were inlined around
-  // it. Frames in headers of the system say nothing and are left out, unless there is no other.
-  // Never empty.
+  // The source calls behind one call instruction: its own, and those that were inlined around it. Frames in
+  // headers of the system carry no information and are left out, unless there is no other. Never empty.
   FrameList ofCall(const llvm::Instruction &Call);
 
   // The calls that were inlined around an allocation, without its own; may be empty.

@@ -14,7 +14,7 @@ namespace isotherm {
 
 namespace {
 
-// More paths are not looked at.
+// Most paths that are considered.
 const size_t MostCandidates = 1 << 20;
 
 } // namespace
@@ -38,7 +38,7 @@ unsigned CloneChoice::outermost(unsigned Function, const CallPath &Calls) const 
 }
 
 CallPath CloneChoice::withCertain(unsigned Function, CallPath Calls) const {
-  // Functions that call nothing but each other go round in a circle.
+  // Functions that call only each other form a cycle.
   for (unsigned Round = 0; Round < Graph.levels(); ++Round) {
     const ContextFunction &Begin = Graph.Functions[outermost(Function, Calls)];
     if (!Begin.hasOneCaller())
@@ -54,7 +54,7 @@ CallPath CloneChoice::withoutCertain(CallPath Calls) const {
   return Calls;
 }
 
-// All paths of at most so many more calls, the shorter ones first.
+// All paths of at most the given number of further calls, the shorter ones first.
 void CloneChoice::extend(unsigned Allocation, unsigned Function, unsigned Level, CallPath &Calls) {
   if (Level == 0 || Candidates.size() >= MostCandidates)
     return;
@@ -90,12 +90,12 @@ double CloneChoice::worth(const ContextAllocation &Allocation, const CallPath &C
   return Worth.lookup(Id);
 }
 
-// Whether a function has a copy for a path, or copies for all that go on from it.
+// Whether a function has a copy for a path, or copies for all its extensions.
 bool CloneChoice::has(unsigned Function, const CallPath &Calls) const {
   return Calls.empty() || Copies[Function].count(Calls) || isCovered(Function, Calls);
 }
 
-// Whether there are copies for all paths that go on from one, so that one for itself is never called.
+// Whether there are copies for all extensions of a path, so that a copy for the path itself is never called.
 bool CloneChoice::isCovered(unsigned Function, const CallPath &Calls) const {
   CallPath Longer = withCertain(Function, Calls);
   const ContextFunction &Begin = Graph.Functions[outermost(Function, Longer)];
@@ -109,8 +109,8 @@ bool CloneChoice::isCovered(unsigned Function, const CallPath &Calls) const {
   });
 }
 
-// The copies that a path needs and that are not there: of the function that allocates and of those
-// between, each for the rest of the path.
+// The missing copies for a path: of the function that allocates and of those between, each for the rest of the
+// path.
 std::vector<std::pair<unsigned, CallPath>> CloneChoice::missing(const Candidate &Candidate) const {
   std::vector<std::pair<unsigned, CallPath>> Missing;
   unsigned Function = Graph.Allocations[Candidate.Allocation].Function;
@@ -130,8 +130,8 @@ uint64_t CloneChoice::cost(const Candidate &Candidate) const {
   return Cost;
 }
 
-// What the copy makes superfluous is given back to the growth: the last copy of a function costs nothing,
-// because the original goes.
+// Instructions that the copy makes superfluous are added back to the growth: the last copy of a function costs
+// nothing, because the original is removed.
 void CloneChoice::take(unsigned Function, CallPath Calls) {
   Copies[Function].insert(Calls);
   Left -= Sizes[Function];
@@ -151,7 +151,7 @@ void CloneChoice::take(unsigned Function, CallPath Calls) {
 void CloneChoice::choose() {
   for (Candidate &Candidate : Candidates)
     Candidate.Cost = cost(Candidate);
-  // The numbers at the end make an order of what is equal, so that each build is the same.
+  // The numbers at the end order equal values, so that each build is the same.
   sort(Candidates, [](const Candidate &A, const Candidate &B) {
     auto Key = [](const Candidate &C) {
       return std::make_tuple(-C.Worth, C.Cost, C.Calls.size(), C.Allocation, std::cref(C.Calls));

@@ -1,4 +1,4 @@
-// Which copies of functions tell most contexts apart within a growth.
+// Chooses the function copies that distinguish most contexts within a growth limit.
 #pragma once
 
 #include "context_graph.h"
@@ -13,23 +13,24 @@ using CallPath = std::vector<unsigned>;
 
 class CloneChoice {
 public:
-  // `MostInstructions` is what copies may add; `Worth` says what it is worth to tell a context apart, by the
-  // name of the context.
+  // `MostInstructions` is the limit of instructions that copies may add; `Worth` returns the value of a context
+  // that is distinguished, by the name of the context.
   CloneChoice(const ContextGraph &Graph, uint64_t MostInstructions,
               const llvm::DenseMap<uint64_t, double> &Worth);
 
-  // The paths that each function is copied for. A path ends before the calls that are certain, because
-  // nothing else leads to the functions that they call.
+  // The paths that each function is copied for. A path ends before the certain calls, because nothing else
+  // leads to the functions that they call.
   std::vector<std::set<CallPath>> Copies;
-  // Contexts that are told apart, and of each allocation of the graph those that are not for want of growth.
+  // Contexts that are distinguished, and for each allocation of the graph those that are not for lack of
+  // growth.
   uint64_t Told = 0;
   std::vector<uint64_t> LeftOutOf;
 
-  // A path with the calls that are certain behind it; those that lead to the function where it is empty.
+  // A path followed by its certain calls; if it is empty, the certain calls to the function.
   CallPath withCertain(unsigned Function, CallPath Calls) const;
 
 private:
-  // A path to an allocation that could be told apart.
+  // A path to an allocation that a copy could distinguish.
   struct Candidate {
     unsigned Allocation;
     CallPath Calls;
@@ -55,7 +56,7 @@ private:
   // Instructions that may still be added.
   uint64_t Left;
   std::vector<uint64_t> Sizes;
-  // Functions of which nothing but copies will be left.
+  // Functions of which only copies will be left.
   std::vector<bool> Replaced;
   std::vector<Candidate> Candidates;
 };

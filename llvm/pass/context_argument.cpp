@@ -11,7 +11,7 @@ namespace isotherm {
 
 namespace {
 
-// A function without code, like another but for the argument at the end of those that are named.
+// A function without code, like another except for the argument after the named ones.
 Function *declareTwin(Function &Old) {
   FunctionType &Type = *Old.getFunctionType();
   SmallVector<llvm::Type *, 8> Arguments(Type.params());
@@ -30,7 +30,7 @@ Function *declareTwin(Function &Old) {
   return New;
 }
 
-// Whether nothing but calls that are rewritten leads to a function.
+// Whether all calls of a function are rewritten.
 bool isOnlyCalled(const ContextGraph &Graph, const ContextFunction &Function) {
   if (!Function.Function->hasLocalLinkage())
     return false;
@@ -45,7 +45,7 @@ bool isOnlyCalled(const ContextGraph &Graph, const ContextFunction &Function) {
   });
 }
 
-// The code goes to the new function; the old one is gone.
+// The code moves to the new function; the old one is removed.
 void moveCode(Function &Old, Function &New) {
   New.splice(New.begin(), &Old);
   for (Argument &Argument : Old.args())
@@ -114,7 +114,8 @@ Value *wordFor(const ContextGraph &Graph, const ContextCall &Call, Value *Own, I
 void passContexts(ContextGraph &Graph, GlobalVariable &Records) {
   std::vector<ContextBody> Bodies = originalBodies(Graph);
   std::vector<Function *> Twins(Graph.Functions.size());
-  // Asked before the first copy is made: a copy calls what its original calls, and is rewritten like it.
+  // Checked before the first copy is made: a copy calls the same functions as its original, and is rewritten
+  // like it.
   std::vector<bool> Moving;
   for (const ContextFunction &Function : Graph.Functions)
     Moving.push_back(isOnlyCalled(Graph, Function));

@@ -1,5 +1,5 @@
-// Contexts as an argument: a function that allocations can be reached from gets one more, the word
-// of its context, and who calls it by name passes a word made of the own one and a constant.
+// Contexts as an argument: a function that leads to allocations gets one more, the word of its context, and a
+// caller that calls it by name passes a word made of its own word and a constant.
 #pragma once
 
 #include "context_graph.h"

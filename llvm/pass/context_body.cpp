@@ -37,7 +37,7 @@ std::vector<ContextBody> originalBodies(const ContextGraph &Graph) {
 
 namespace {
 
-// The record of the context that a word stands for.
+// The record of the context behind a word.
 Value *record(const ContextGraph &Graph, const ContextAllocation &Allocation, Value *Word,
               GlobalVariable &Records, IRBuilder<> &Builder) {
   Value *Index = Builder.getInt64(0);

@@ -1,4 +1,4 @@
-// One copy of a function's code, with what in it leads to allocations.
+// One copy of a function's code, with its instructions that lead to allocations.
 #pragma once
 
 #include "context_graph.h"
@@ -16,7 +16,7 @@ struct ContextBody {
   llvm::Function *Code;
   // The word of its context: an argument or a constant.
   llvm::Value *Word;
-  // Calls that take the context along, with their numbers.
+  // Calls that pass the context on, with their numbers.
   std::vector<std::pair<llvm::CallBase *, unsigned>> Calls;
   // Operands that are sites, with the numbers of their allocations.
   struct Operand {
@@ -26,14 +26,14 @@ struct ContextBody {
   };
   std::vector<Operand> Sites;
 
-  // What corresponds in a copy of the code.
+  // The same for a copy of the code.
   ContextBody copied(llvm::Function &Code, llvm::Value &Word, llvm::ValueToValueMapTy &Map) const;
 };
 
 // The functions as they are: their context is not known.
 std::vector<ContextBody> originalBodies(const ContextGraph &Graph);
 
-// Puts the records of contexts in the place of the sites.
+// Replaces the sites by the records of contexts.
 void placeRecords(const ContextGraph &Graph, const ContextBody &Body,
                   llvm::GlobalVariable &Records);
 

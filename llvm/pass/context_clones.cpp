@@ -33,7 +33,7 @@ uint64_t wordOf(const ContextGraph &Graph, const CallPath &Calls) {
   return Word;
 }
 
-// The copy that knows most of a path.
+// The copy that distinguishes most of a path.
 Function *mostKnown(const ContextFunction &Function, const Versions &Known, CallPath Calls) {
   for (; !Calls.empty(); Calls.pop_back())
     if (auto Found = Known.find(Calls); Found != Known.end())

@@ -13,13 +13,13 @@ namespace isotherm {
 
 namespace {
 
-// Records of 64 bytes, zero until used, that one program may have: 16 MiB of addresses. Where there
-// are more contexts, the sites that have most of them are told apart by fewer calls.
+// Most records of 64 bytes, zero until used, of one program: 16 MiB of addresses. Where there are more
+// contexts, the sites with most of them are distinguished by fewer calls.
 const uint64_t MostRecords = 1 << 18;
 
 const char *const ThroughPointers = "it is called through pointers";
 
-// Stands for "more than anybody counts".
+// Means "more than fits".
 const uint64_t Uncountable = uint64_t(1) << 40;
 
 bool hasMustTailCall(const Function &Function) {
@@ -29,7 +29,7 @@ bool hasMustTailCall(const Function &Function) {
   return false;
 }
 
-// The function that a call calls for certain, through aliases that nobody can replace.
+// The certain callee of a call, through aliases that cannot be replaced.
 Function *certainCallee(CallBase &Call) {
   Value *Called = Call.getCalledOperand();
   while (auto *Alias = dyn_cast<GlobalAlias>(Called)) {
@@ -54,7 +54,7 @@ void appendUses(Value &Function, SmallVectorImpl<Use *> &Uses) {
   }
 }
 
-// The call that a use of a function is, if its context can be told.
+// The call behind a use of a function, if its context can be known.
 CallBase *tellingCall(Use &Use, const Function &Function, ContextWay Way) {
   auto *Call = dyn_cast<CallBase>(Use.getUser());
   if (!Call || isa<CallBrInst>(Call) || !Call->isCallee(&Use) || Call->getFunctionType() != Function.getFunctionType() ||

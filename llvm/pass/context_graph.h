@@ -1,14 +1,14 @@
-// Which calls lead to allocations, and the numbers of the paths.
+// The calls that lead to allocations, and the numbers of the paths.
 //
 //     number of a path = first number of its innermost call + number of the rest in the caller
 //
-// See ../sites/isotherm_contexts.h. Level j of a function counts paths of j calls. A function is told
-// all its numbers in one word, `FieldBits` for each level, the first lowest:
+// See ../sites/isotherm_contexts.h. Level j of a function counts paths of j calls. A function gets all its
+// numbers in one word, `FieldBits` for each level, the first lowest:
 //
 //     word for the callee = (own word << calls * FieldBits) + the call's word
 //
-// so a call costs a shift and an addition, whatever the depth. A level whose paths are too many for its
-// field spoils the fields above it, which count even more paths, and none below.
+// so a call costs a shift and an addition, whatever the depth. A level with too many paths for its field spoils
+// the fields above it, which count even more paths, and none below.
 #pragma once
 
 #include "call_frames.h"
@@ -24,26 +24,26 @@
 
 namespace isotherm {
 
-// A call, as often as it occurs in its function: copies that the optimiser made are one.
+// A call, once per function: copies that the optimiser made count as one.
 struct ContextCall {
   unsigned Caller; // a function's number
   unsigned Callee;
   FrameList Frames;
   std::vector<llvm::CallBase *> Instructions;
-  // Of each level of the callee, from level 1.
+  // For each level of the callee, from level 1.
   llvm::SmallVector<uint64_t, 8> FirstNumbers;
 };
 
-// A function from which allocations can be reached.
+// A function that leads to allocations.
 struct ContextFunction {
   llvm::Function *Function;
-  // As the linker knows it; the function may be gone in the end.
+  // Its symbol; the function may be gone in the end.
   std::string Name;
-  // Levels that are asked of it.
+  // Number of levels that its allocations need.
   unsigned Levels = 0;
-  // Whether calls through pointers were made to call it by name where they can.
+  // Whether calls through pointers were turned into calls by name where possible.
   bool Guessed = false;
-  // Why its callers cannot be told apart; empty where they can.
+  // Why its callers cannot be distinguished; empty where they can.
   std::string Refused;
   // Why some of its callers are not known; empty where all are.
   std::string Unknown;
@@ -51,12 +51,12 @@ struct ContextFunction {
   llvm::SmallVector<unsigned, 8> Incoming;
   // Paths of each level, from level 0, the unknown one included.
   llvm::SmallVector<uint64_t, 8> Paths;
-  // The same without those that cannot happen.
+  // The same without the impossible paths.
   llvm::SmallVector<uint64_t, 8> Possible;
 
-  // Whether a context may end here because nothing is known of what called the function.
+  // Whether a context may end here because the callers of the function are unknown.
   bool mayBeginContexts() const { return Incoming.empty() || !Unknown.empty(); }
-  // Whether one call leads here and nothing else.
+  // Whether exactly one call leads here.
   bool hasOneCaller() const { return Incoming.size() == 1 && Unknown.empty(); }
 };
 
@@ -66,12 +66,12 @@ struct ContextAllocation {
   unsigned Function;
   FrameList Frames;
   std::vector<llvm::Use *> Uses;
-  // Levels of the function's number that it is told apart by; at most what is asked of the function.
+  // Levels of the function's number that distinguish it; at most the levels that the function needs.
   unsigned Level = 0;
   uint64_t FirstRecord = 0;
   uint64_t Records = 0;
 
-  // Whether there is anything to tell apart; the site's own record serves otherwise.
+  // Whether it has contexts to distinguish; otherwise the site's own record serves.
   bool hasContexts() const { return Records > 1 || !Frames.empty(); }
 };
 

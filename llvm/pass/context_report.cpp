@@ -18,7 +18,7 @@ namespace {
 
 std::string nameOf(const ContextFunction &Function) { return demangle(Function.Name); }
 
-// Where paths to an allocation end before they have all their calls, and why.
+// The functions where paths to an allocation end before they have all their calls, and the reasons.
 void collectEnds(const ContextGraph &Graph, unsigned Number, unsigned Level,
                  SetVector<unsigned> &Ends, DenseSet<std::pair<unsigned, unsigned>> &Seen) {
   if (Level == 0 || !Seen.insert({Number, Level}).second)

@@ -1,4 +1,4 @@
-// What was told apart and what was not, as a text for people.
+// The report of the contexts that were distinguished and those that were not, as text for people.
 #pragma once
 
 #include "context_clones.h"
@@ -7,13 +7,14 @@
 
 namespace isotherm {
 
-// Of the whole program.
+// For the whole program.
 struct ContextGrowth {
   uint64_t InstructionsBefore = 0;
   uint64_t InstructionsAfter = 0;
 };
 
-// `Clones` is null where contexts are an argument. A sentence if the file cannot be written, else empty.
+// `Clones` is null where contexts are an argument. Returns a sentence if the file cannot be written, else an
+// empty text.
 std::string writeContextReport(const ContextGraph &Graph, const LinkOptions &Options,
                                const ContextGrowth &Growth, const CloneOutcome *Clones);
 

@@ -13,8 +13,7 @@ namespace isotherm {
 
 namespace {
 
-// The table as words. Those that are distances to something are written once the place of the table
-// is known.
+// The table as words. Words that are distances are written once the place of the table is known.
 class TableWriter {
 public:
   TableWriter(Module &Module, const ContextGraph &Graph, GlobalVariable &Records)
@@ -48,7 +47,7 @@ private:
   std::map<std::vector<unsigned>, unsigned> Lists;
 };
 
-// Where a list of frames begins in the list of all.
+// Start of a list of frames in the list of all.
 unsigned TableWriter::list(const FrameList &Frames) {
   auto [Entry, IsNew] =
       Lists.try_emplace(std::vector<unsigned>(Frames.begin(), Frames.end()), Listed.size());
@@ -90,7 +89,7 @@ void TableWriter::frames() {
     number(Frame);
 }
 
-// Calls lie by the functions that they call, so that each has its own in a row.
+// Calls are ordered by the functions that they call, so that each function has its own in a row.
 void TableWriter::functions() {
   unsigned First = 0;
   for (const ContextFunction &Function : Graph.Functions) {

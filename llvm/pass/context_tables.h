@@ -8,7 +8,7 @@ namespace isotherm {
 // The records of all contexts, zero until each is used.
 llvm::GlobalVariable &makeContextRecords(llvm::Module &Module, const ContextGraph &Graph);
 
-// The table that says what the records stand for.
+// The table that describes the records.
 void writeContextTable(llvm::Module &Module, const ContextGraph &Graph,
                        llvm::GlobalVariable &Records);
 

@@ -19,15 +19,15 @@ namespace isotherm {
 
 namespace {
 
-// Ends the link with a sentence.
+// Ends the link with an error message.
 void refuse(Module &Module, const std::string &Sentence) {
   Module.getContext().emitError("isotherm: " + Sentence);
 }
 
 uint64_t instructions(const Module &Module) { return Module.getInstructionCount(); }
 
-// Reads the list that `isotherm sites --contexts` prints: a name and a number on each line; what
-// follows them, and lines that begin with #, is for people.
+// Reads the list that `isotherm sites --contexts` prints: a name and a number on each line; the rest of a line,
+// and lines that begin with #, are for people.
 std::string readWorth(const std::string &File, DenseMap<uint64_t, double> &Worth) {
   auto Read = MemoryBuffer::getFile(File, /*IsText=*/true);
   if (!Read)
@@ -82,7 +82,7 @@ PreservedAnalyses Contexts::run(Module &Module, ModuleAnalysisManager &Analyses)
   else
     Clones = cloneContexts(Graph, Records,
                            Growth.InstructionsBefore * Options.GrowthPercent / 100, Worth);
-  // What nothing leads to any more: the graph knows the names of its functions, and no more of them is asked.
+  // Removes unreachable functions: the graph holds the names of its functions, and needs no more of them.
   GlobalDCEPass().run(Module, Analyses);
   Growth.InstructionsAfter = instructions(Module);
   if (!Options.Report.empty()) {

@@ -61,14 +61,14 @@ Constant *Descriptors::distance(Constant *From, Constant *To) {
   return ConstantExpr::getTrunc(Bytes, llvm::Type::getInt32Ty(Context));
 }
 
-// From a field of the record.
+// Distance from a field of the record.
 Constant *Descriptors::distance(GlobalVariable *Record, unsigned Field, Constant *To) {
   llvm::Type *Word = llvm::Type::getInt32Ty(Module.getContext());
   Constant *Indices[] = {ConstantInt::get(Word, 0), ConstantInt::get(Word, Field)};
   return distance(ConstantExpr::getInBoundsGetElementPtr(Type, Record, Indices), To);
 }
 
-// What the pointer of a call of malloc leads to until the site was used.
+// The first target of the pointer of a call of malloc, until the site is used.
 Constant *Descriptors::mallocAtFirst() {
   LLVMContext &Context = Module.getContext();
   llvm::Type *Pointer = PointerType::getUnqual(Context);
@@ -86,7 +86,7 @@ GlobalVariable *Descriptors::make(const SiteKey &Key, StringRef Callee, bool IsM
   if (GlobalVariable *Known = Module.getNamedGlobal(Name))
     return Known;
   LLVMContext &Context = Module.getContext();
-  // At the link, the modules that the compiler made have it already.
+  // At the link, modules from the compiler have it already.
   if (!Version)
     Version = Module.getNamedGlobal(ISOTHERM_VERSION_SYMBOL);
   if (!Version) {

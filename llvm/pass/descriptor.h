@@ -13,14 +13,14 @@ class Descriptors {
 public:
   explicit Descriptors(llvm::Module &Module);
 
-  // The record of a site at which `Callee` is called, which may be `malloc` itself. Objects that
-  // hold the same inline function share it: the linker keeps one of a name.
+  // The record of a site that calls `Callee`, which may be `malloc` itself. Objects that hold the same inline
+  // function share it: the linker keeps one of each name.
   llvm::GlobalVariable *make(const SiteKey &Key, llvm::StringRef Callee, bool IsMalloc);
 
-  // A text that ends in NUL; one for all that are equal.
+  // A text that ends in NUL; equal texts are shared.
   llvm::Constant *text(llvm::StringRef Text);
 
-  // The bytes from a place to another, as a word: a relocation that the linker settles.
+  // The bytes from one place to another, as a word: a relocation that the linker resolves.
   static llvm::Constant *distance(llvm::Constant *From, llvm::Constant *To);
 
 private:
@@ -33,7 +33,7 @@ private:
   llvm::StringMap<llvm::Constant *> Texts;
 };
 
-// The pointer in a record to who serves `malloc`; null if the record has none.
+// The pointer in a record to the function that serves `malloc`; null if the record has none.
 llvm::Constant *mallocPointer(llvm::GlobalVariable &Record);
 
 } // namespace isotherm

@@ -8,8 +8,8 @@ namespace isotherm {
 
 namespace {
 
-// The forms of operator new that end in __hot_cold_t are LLVM's own (MemProf): their hint is of no
-// use where the site itself decides.
+// The forms of operator new that end in __hot_cold_t are LLVM's own (MemProf): their hint is useless where the
+// site itself decides.
 const EntryPoint Table[] = {
     {"malloc", "isotherm_malloc", "pz", 1, "malloc"},
     {"calloc", "isotherm_calloc", "pzz", 2, "calloc"},

@@ -1,4 +1,4 @@
-// The functions that allocate, and what takes their place.
+// The functions that allocate, and their replacements.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -11,27 +11,26 @@ namespace isotherm {
 struct EntryPoint {
   // Its symbol.
   llvm::StringRef Symbol;
-  // What is called instead: the same arguments, without the trailing ones that only choose the
-  // function, and the site behind them; before them where more may follow.
+  // The replacement: the same arguments, without the trailing ones that only choose the function, followed by
+  // the site; preceded by it for variadic functions.
   llvm::StringRef Replacement;
   // Result and arguments: p a pointer, z a size, i an int, b a byte, t a truth value; a last dot for more of any type.
   llvm::StringRef Signature;
-  // Arguments that are passed on.
+  // Number of arguments that are passed on.
   unsigned Kept;
-  // The name of the function for people.
+  // The name of the function for display.
   llvm::StringRef Name;
 
-  // Whether a function of this type can be the one that is meant; a program may use the name for
-  // something else.
+  // Whether a function of this type can be the library's; a program may use the name for another function.
   bool fits(const llvm::FunctionType &Type) const;
 
   bool isVariadic() const { return Signature.ends_with("."); }
 };
 
-// All of them.
+// All entry points.
 llvm::ArrayRef<EntryPoint> entryPoints();
 
-// The one with this symbol, or null.
+// The entry point with this symbol, or null.
 const EntryPoint *entryPoint(llvm::StringRef Symbol);
 
 } // namespace isotherm

@@ -13,20 +13,20 @@ namespace isotherm {
 
 namespace {
 
-// A wrapper is copied whole, so only short functions are.
+// A wrapper is copied whole, so only short functions count.
 constexpr unsigned InstructionsMax = 200;
 
 using FunctionSet = SmallPtrSet<const Function *, 8>;
 using Values = SmallSetVector<const Value *, 16>;
 
-// Functions whose result is the size of the text they are given.
+// Functions whose result is the size of their text argument.
 bool measuresText(const Function &Callee) {
   StringRef Name = Callee.getName();
   return Name == "strlen" || Name == "strnlen" || Name == "wcslen";
 }
 
-// What is stored in a local variable; false where that cannot be told because its address goes elsewhere.
-// At the beginning of the pipeline, every variable and argument is one.
+// The values stored in a local variable; false where they are unknown because its address is used elsewhere. At
+// the beginning of the pipeline, every variable and argument is one.
 bool stores(const AllocaInst &Variable, Values &Stored) {
   for (const User *User : Variable.users()) {
     if (auto *Store = dyn_cast<StoreInst>(User); Store && Store->getPointerOperand() == &Variable)
@@ -42,7 +42,7 @@ bool stores(const AllocaInst &Variable, Values &Stored) {
   return true;
 }
 
-// Where a value comes from: arguments, constants, calls, and what cannot be followed.
+// The sources of a value: arguments, constants, calls, and unknown ones.
 Values origins(const Value &Of) {
   Values Seen, Ends;
   SmallVector<const Value *, 16> Left{&Of};
@@ -80,8 +80,8 @@ Values origins(const Value &Of) {
   return Ends;
 }
 
-// Whether the size of what a call allocates comes from the arguments of the function around it. A
-// call that copies a text has no size; its text stands for it.
+// Whether the size of an allocation comes from the arguments of the function around it. A call that copies a
+// text has no size; its text is used instead.
 bool sizeIsGiven(const CallBase &Call) {
   bool HasSize = any_of(Call.args(), [](const Use &Each) { return Each->getType()->isIntegerTy(); });
   return any_of(Call.args(), [&](const Use &Each) {
@@ -99,7 +99,7 @@ bool allocates(const CallBase &Call, const FunctionSet &Known) {
          (Entry && Callee->isDeclarationForLinker() && Entry->fits(*Callee->getFunctionType()));
 }
 
-// Whether a function could be one, and could be copied.
+// Whether a function could be a wrapper, and could be copied.
 bool isCandidate(const Function &Function) {
   return !Function.isDeclarationForLinker() && !Function.isInterposable() && !Function.isVarArg() &&
          Function.getReturnType()->isPointerTy() && !entryPoint(Function.getName()) &&

@@ -13,7 +13,7 @@ namespace {
 
 using FunctionSet = SmallPtrSet<const Function *, 8>;
 
-// Whether a function lies in a header and can be copied with one argument more.
+// Whether a function is in a header and can be copied with one more argument.
 bool isCandidate(const Function &Function) {
   return !Function.isDeclaration() && !Function.isInterposable() && !Function.isVarArg() &&
          !Function.hasFnAttribute(Attribute::Naked) && !Function.isPresplitCoroutine() &&
@@ -36,7 +36,7 @@ FunctionSet headerWrappers(const Module &Module) {
   for (const Function &Function : Module)
     if (isAllocation(Function))
       Left.push_back(&Function);
-  // From the allocations outwards, a function once.
+  // From the allocations outwards, each function once.
   while (!Left.empty()) {
     const Function *Callee = Left.pop_back_val();
     for (const User *User : Callee->users()) {

@@ -1,5 +1,5 @@
-// Functions of system headers that lead to an allocation: `std::vector::push_back`, and all between it and
-// operator new.
+// Functions of system headers that lead to an allocation: `std::vector::push_back`, and all functions between
+// it and operator new.
 //
 // The place of the allocation is in the header, the same for the whole program, so they are treated as wrappers: the call
 // of one from a project's own source is the site.
@@ -10,7 +10,7 @@
 
 namespace isotherm {
 
-// Those whose code is in this module. Calls through pointers lead nowhere.
+// Those with code in this module. Calls through pointers do not count.
 llvm::SmallPtrSet<const llvm::Function *, 8> headerWrappers(const llvm::Module &Module);
 
 } // namespace isotherm

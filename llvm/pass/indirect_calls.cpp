@@ -13,11 +13,11 @@ namespace isotherm {
 
 namespace {
 
-// A question for each function of the type: with more of them the answer is mostly no.
+// Most functions of the type: each needs a comparison, and with more of them most comparisons fail.
 const unsigned FunctionsMost = 3;
-// Each call through a pointer becomes two, so of a type that is called everywhere none is.
+// Most calls: each call through a pointer becomes two, so a type that is called everywhere is left out.
 const size_t CallsMost = 64;
-// Stands for no place in a table.
+// Means no place in a table.
 const unsigned Anywhere = ~0u;
 
 // Tables of virtual functions, those in use while an object is constructed included.
@@ -30,7 +30,7 @@ const Function *functionOf(const Value &Entry) {
   return dyn_cast<Function>(Entry.stripPointerCastsAndAliases());
 }
 
-// Whether an address is in tables and nowhere else.
+// Whether an address is in tables only.
 bool isInTablesOnly(const Value &Address) {
   return all_of(Address.uses(), [](const Use &Use) {
     const User *User = Use.getUser();
@@ -43,8 +43,8 @@ bool isInTablesOnly(const Value &Address) {
   });
 }
 
-// The place from which a virtual call takes its function: object -> table -> function. Other structures of
-// pointers look the same, so it may be no virtual call.
+// The place from which a virtual call loads its function: object -> table -> function. Other structures of
+// pointers look the same, so it may not be a virtual call.
 std::optional<unsigned> placeOf(const CallBase &Call, const DataLayout &Layout) {
   auto *Loaded = dyn_cast<LoadInst>(Call.getCalledOperand());
   if (!Loaded)
@@ -78,7 +78,7 @@ IndirectCalls::IndirectCalls(Module &Module) {
   }
 }
 
-// A table has a part for each base class. Offsets and the type come first, and an object points to what follows:
+// A table has a part for each base class. Offsets and the type come first, and an object points behind them:
 //
 //     offset to the top, type | function 0 | function 1 | ...
 void IndirectCalls::addTable(const GlobalVariable &Table) {
@@ -103,7 +103,7 @@ void IndirectCalls::addTable(const GlobalVariable &Table) {
 
 std::string IndirectCalls::callByName(Function &Function) {
   FunctionType *Type = Function.getFunctionType();
-  // Before it is compared with what is called.
+  // Before its comparison with the callee.
   bool IsElsewhere = !isInTablesOnly(Function);
   std::string Why;
   for (unsigned Place : Places.lookup(&Function))

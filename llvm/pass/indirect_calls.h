@@ -1,8 +1,8 @@
-// Calls through pointers whose callee is easily guessed: those of a type that few functions have
-// whose address is taken, such as the allocator that a library is given; and virtual calls, where few functions of
-// the type are at their place in the tables of the program's classes.
+// Turns calls through pointers into calls by name where the callee is easily guessed: few functions have the
+// type and their address taken, such as the allocator that a library is given; or the call is virtual, and few
+// functions of the type are at its place in the tables of the program's classes.
 //
-// A guess is asked for when the program runs, so it may be wrong.
+// The program checks a guess at run time, so a guess may be wrong.
 #pragma once
 
 #include "llvm/ADT/DenseMap.h"
@@ -21,12 +21,13 @@ class IndirectCalls {
 public:
   explicit IndirectCalls(llvm::Module &Module);
 
-  // Makes calls that may lead to this function ask first whether they do, and call it by name then.
-  // Answers why not, where too much would have to be asked.
+  // Makes calls that may lead to this function compare the pointer first, and call the function by name on a
+  // match. Returns the reason where too many comparisons would be needed.
   std::string callByName(llvm::Function &Function);
 
 private:
-  // What a pointer leads to: functions of a type, at a place in tables of virtual functions, or anywhere.
+  // The possible targets of a pointer: functions of a type, at a place in tables of virtual functions, or
+  // anywhere.
   using Key = std::pair<llvm::FunctionType *, unsigned>;
 
   void addTable(const llvm::GlobalVariable &Table);
@@ -36,7 +37,7 @@ private:
   llvm::DenseMap<Key, llvm::SmallPtrSet<const llvm::Function *, 4>> Functions;
   // The places of a function in tables.
   llvm::DenseMap<const llvm::Function *, llvm::SmallVector<unsigned, 2>> Places;
-  // What is asked already.
+  // Comparisons that exist already.
   llvm::DenseSet<std::pair<llvm::CallBase *, llvm::Function *>> Asked;
 };
 

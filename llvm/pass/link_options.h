@@ -1,5 +1,5 @@
-// The options of the pass at the link, from the environment: the linker reads its options before it
-// loads the pass, and would refuse those of the pass. isotherm-cc sets them.
+// The options of the pass at the link, from the environment: the linker reads its options before it loads the
+// pass, and would refuse those of the pass. isotherm-cc sets them.
 #pragma once
 
 #include "llvm/ADT/StringRef.h"
@@ -8,7 +8,7 @@
 
 namespace isotherm {
 
-// How calling contexts are told apart.
+// How calling contexts are distinguished.
 enum class ContextWay {
   None,
   // Functions get one more argument, the number of their context.
@@ -20,22 +20,22 @@ enum class ContextWay {
 struct LinkOptions {
   // ISOTHERM_CONTEXT: none (the default here), argument or clone.
   ContextWay Way = ContextWay::None;
-  // ISOTHERM_DEPTH: calls that are told apart, the allocation's own included; from 1.
+  // ISOTHERM_DEPTH: calls in a context, the allocation's own included; from 1.
   unsigned Depth = 4;
-  // ISOTHERM_GROWTH: by how much copies may enlarge the program, in per cent of its instructions.
+  // ISOTHERM_GROWTH: how much copies may enlarge the program, in per cent of its instructions.
   unsigned GrowthPercent = 25;
   // The project's directory, as for the sites.
   std::string Root;
-  // ISOTHERM_PROFILE: a list of contexts and what each is worth, made by `isotherm sites --contexts`.
+  // ISOTHERM_PROFILE: a list of contexts with their values, made by `isotherm sites --contexts`.
   std::string Profile;
-  // ISOTHERM_REPORT: where to write what was done.
+  // ISOTHERM_REPORT: the file for the report.
   std::string Report;
 
-  // Calls around an allocation that are told apart.
+  // Calls around an allocation in a context.
   unsigned levels() const { return Depth - 1; }
 };
 
-// The options, or a sentence that says which is wrong.
+// The options, or a sentence that names the wrong one.
 std::string readLinkOptions(LinkOptions &Options);
 
 } // namespace isotherm

@@ -8,14 +8,14 @@
 
 namespace isotherm::options {
 
-// -isotherm-root=DIRECTORY, or ISOTHERM_ROOT in the environment: the project's directory, below which
-// paths of sources are taken.
+// -isotherm-root=DIRECTORY, or ISOTHERM_ROOT in the environment: the project's directory; paths of sources are
+// relative to it.
 llvm::StringRef root();
 
 // -isotherm-wrapper=NAME,...: functions that allocate for their callers.
 llvm::ArrayRef<std::string> wrappers();
 
-// -isotherm-find-wrappers=false: only those that are named.
+// -isotherm-find-wrappers=false: only the named ones.
 bool findWrappers();
 
 } // namespace isotherm::options

@@ -1,4 +1,4 @@
-// What clang, the linker and opt load.
+// The entry points of the plugin for clang, the linker and opt.
 #include "access_counts.h"
 #include "allocation_sites.h"
 #include "contexts.h"
@@ -34,7 +34,7 @@ static cl::opt<bool> CountAccesses("isotherm-count-accesses",
 namespace isotherm::options {
 
 StringRef root() {
-  // At the link, where there is no option: see link_options.h.
+  // At the link, without options: see link_options.h.
   const char *Variable = std::getenv("ISOTHERM_ROOT");
   return Root.empty() && Variable ? StringRef(Variable) : StringRef(Root);
 }
@@ -47,7 +47,7 @@ bool findWrappers() { return FindWrappers; }
 
 namespace {
 
-// Sites that the callers name come first; what nothing leads to would only be counted.
+// Sites that their callers name come first; unreachable code would only be counted.
 void addContexts(ModulePassManager &Passes) {
   Passes.addPass(isotherm::AllocationSites(/*AtLink=*/true));
   Passes.addPass(GlobalDCEPass());
@@ -66,7 +66,7 @@ extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo llvmGetPassPl
                                                        OptimizationLevel) {
               if (CountAccesses)
                 Passes.addPass(isotherm::AccessCounts());
-              // Who tells contexts apart optimises at the link.
+              // A build that distinguishes contexts optimises at the link.
               if (!isotherm::tellsContexts())
                 Passes.addPass(isotherm::StraightCalls());
             });

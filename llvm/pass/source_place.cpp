@@ -11,7 +11,7 @@ namespace isotherm {
 
 namespace {
 
-// Where no project keeps its own sources.
+// Directories where no project keeps its own sources.
 const StringRef SystemDirectories[] = {"/usr/include/", "/usr/lib/", "/usr/local/include/"};
 
 std::string absolute(StringRef Directory, StringRef File) {
@@ -23,7 +23,7 @@ std::string absolute(StringRef Directory, StringRef File) {
   return std::string(Path);
 }
 
-// The path below the root; the whole path where it is not below it.
+// The path relative to the root; the whole path where it is not below it.
 StringRef below(StringRef Path, StringRef Root) {
   StringRef Rest = Path;
   while (Root.ends_with("/"))
@@ -41,7 +41,7 @@ StringRef functionName(const DISubprogram &Program) {
   return Program.getLinkageName().empty() ? Program.getName() : Program.getLinkageName();
 }
 
-// flang's names are of no scheme that the demangler knows.
+// flang's names follow no scheme that the demangler knows.
 std::string shown(const DISubprogram &Program) {
   std::string Name = functionName(Program).str();
   if (Name == "_QQmain")
@@ -63,8 +63,8 @@ SourcePlace placeOf(const DILocation &Location, StringRef Root) {
   Place.Function = functionName(Program);
   Place.Shown = shown(Program);
   Place.Line = Location.getLine();
-  // Lines of another file (#line, #include within a function) may lie before the function's. A call that the
-  // optimiser made of two has no line, wherever its function lies.
+  // Lines of another file (#line, #include within a function) may be lower than the function's. A call that the
+  // optimiser merged from two has no line, wherever its function is.
   if (Location.getLine() != 0)
     Place.LineInFunction = Location.getLine() - Program.getLine();
   Place.Column = Location.getColumn();

@@ -1,4 +1,4 @@
-// The place of an instruction in the source, in words that stay the same in the next build.
+// The place of an instruction in the source, as text that stays the same in the next build.
 #pragma once
 
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -9,17 +9,17 @@
 namespace isotherm {
 
 struct SourcePlace {
-  // Source file, below the project's root where it lies there.
+  // Source file, relative to the project's root if it is below it.
   std::string Path;
-  // The function, as the linker knows it.
+  // Symbol of the function.
   std::string Function;
-  // The function, for people.
+  // The function, for display.
   std::string Shown;
   // Line in the file, and in the function: the latter stays when other functions change.
   unsigned Line = 0;
   unsigned LineInFunction = 0;
   unsigned Column = 0;
-  // In a header of the system: no project's own source.
+  // Whether it is in a header of the system, not in a project's own source.
   bool System = false;
 };
 

@@ -14,8 +14,8 @@ namespace isotherm {
 
 namespace {
 
-// A function that frees, and the pointer that stands for it. The forms of `operator delete` with an
-// alignment or the tag `nothrow` are too rare to have one.
+// A function that frees, and the pointer in its place. The forms of `operator delete` with an alignment or the
+// tag `nothrow` are too rare to have one.
 struct Freeing {
   StringRef Symbol;
   StringRef Pointer;
@@ -47,7 +47,7 @@ Constant *freePointer(Module &Module, StringRef Name) {
   return Pointer;
 }
 
-// The calls of a function by its name, but for those in functions that are allocators themselves.
+// The calls of a function by its name, except in functions that are allocators themselves.
 SmallVector<CallBase *, 32> callsOf(Function &Function) {
   SmallVector<CallBase *, 32> Calls;
   for (const Use &Use : Function.uses()) {
@@ -59,15 +59,15 @@ SmallVector<CallBase *, 32> callsOf(Function &Function) {
   return Calls;
 }
 
-// What the functions around were found to read and write stays as it was: nothing in the program writes the pointer.
-// The load is atomic because the library writes the pointer while others use it; and then it stays apart from the
-// call, which some processors (Zen 4) make faster through a register than through memory.
+// The known memory effects of the calling functions stay true: nothing in the program writes the pointer. The
+// load is atomic because the library writes the pointer while other threads use it; and then it stays separate
+// from the call, which some processors (Zen 4) execute faster through a register than through memory.
 void callThrough(Constant *Pointer, CallBase &Call) {
   LoadInst *Callee = IRBuilder<>(&Call).CreateAlignedLoad(PointerType::getUnqual(Call.getContext()),
                                                           Pointer, Align(sizeof(void *)));
   Callee->setAtomic(AtomicOrdering::Monotonic);
   Call.setCalledOperand(Callee);
-  // Of a call by name only.
+  // For a call by name only.
   Call.removeFnAttr(Attribute::Builtin);
 }
 
@@ -85,7 +85,7 @@ bool straightenFrees(Module &Module) {
   return Changed;
 }
 
-// Only where the site is the call's own: its record has a pointer then.
+// Only where the site is the call's own: only then its record has a pointer.
 bool straightenMallocs(Module &Module) {
   Function *Function = Module.getFunction("isotherm_malloc");
   if (!Function)

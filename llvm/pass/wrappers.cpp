@@ -31,7 +31,7 @@ Wrappers::Wrappers(ArrayRef<std::string> List, SmallPtrSet<const Function *, 8> 
 }
 
 bool Wrappers::isWrapper(const Function &Function) const {
-  // What follows the named arguments of a variadic function cannot be passed on.
+  // The arguments after the named ones of a variadic function cannot be passed on.
   return Found.contains(&Function) || (Names.contains(Function.getName()) && !Function.isVarArg());
 }
 
@@ -49,7 +49,7 @@ FunctionCallee Wrappers::twin(Function &Wrapper) const {
   return Twin;
 }
 
-// Other modules may ask for the twin of what they can call, and only for that.
+// Other modules may request the twin of a function that they can call, and only of such.
 bool Wrappers::wantsTwin(const Function &Function) const {
   return !Function.isDeclaration() && isWrapper(Function) &&
          (!Function.isDiscardableIfUnused() ||
@@ -63,7 +63,7 @@ void Wrappers::makeTwins(Module &Module) const {
       Defined.push_back(&Function);
   for (Function *Wrapper : Defined) {
     std::string Name = (TwinPrefix + Wrapper->getName()).str();
-    // Of a function that another library has, it does not have the twin.
+    // The twin does not exist for a function that comes from another library.
     bool IsElsewhere = Wrapper->hasAvailableExternallyLinkage();
     Function *Twin = Function::Create(withSite(*Wrapper->getFunctionType()),
                                       IsElsewhere ? GlobalValue::LinkOnceODRLinkage : Wrapper->getLinkage(),
@@ -76,11 +76,11 @@ void Wrappers::makeTwins(Module &Module) const {
     }
     SmallVector<ReturnInst *, 8> Returns;
     CloneFunctionInto(Twin, Wrapper, Map, CloneFunctionChangeType::LocalChangesOnly, Returns);
-    // With an argument more, a call in the place of the return can only be tried.
+    // With one more argument, a call in the place of the return can only be attempted.
     for (BasicBlock &Block : *Twin)
       if (CallInst *Tail = Block.getTerminatingMustTailCall())
         Tail->setTailCallKind(CallInst::TCK_Tail);
-    // Who calls a function of a header has its code. A local function is seen by nobody else anyway.
+    // A caller of a function in a header has its code. A local function is invisible elsewhere anyway.
     bool IsShared = isSystemFunction(*Wrapper) && !Wrapper->hasLocalLinkage();
     Twin->setVisibility(IsShared ? GlobalValue::HiddenVisibility : Wrapper->getVisibility());
     if (Wrapper->hasComdat() || IsElsewhere)

@@ -1,10 +1,9 @@
 // Functions that allocate for their callers: named by an option, found, or of a system header.
 //
-// Such a function gets a twin with one more argument, the caller's site, with which it allocates;
-// whoever calls it by name calls the twin. The function itself stays for those who call it through
-// a pointer or from objects that were compiled without the option. A caller in another file knows
-// only the declaration: where that says that the function allocates, the linker is asked for the twin,
-// and the function itself is called where there is none.
+// Such a function gets a twin with one more argument, the caller's site, with which it allocates; calls by name
+// call the twin. The function itself stays for calls through a pointer or from objects that were compiled
+// without the option. A caller in another file knows only the declaration: where that declares an allocation,
+// the linker is requested to find the twin, and the function itself is called where there is none.
 #pragma once
 
 #include "llvm/ADT/ArrayRef.h"
@@ -18,10 +17,10 @@ namespace isotherm {
 
 class Wrappers {
 public:
-  // No function is one.
+  // No function is a wrapper.
   Wrappers() = default;
 
-  // Those of these names, and those that were found; a function that is only declared may be one.
+  // The named functions and those that were found; a function that is only declared may be one.
   Wrappers(llvm::ArrayRef<std::string> Names, llvm::SmallPtrSet<const llvm::Function *, 8> Found);
 
   // Whether calls to the function are sites.
@@ -30,14 +29,14 @@ public:
   // Whether they are if the linker finds a twin.
   bool mayBeWrapper(const llvm::Function &Function) const;
 
-  // The twin of a wrapper, declared if it is not here; null at run time where there is none and the
-  // function only may be one.
+  // The twin of a wrapper, declared if it is not here; null at run time where there is no twin because the
+  // function only may be a wrapper.
   llvm::FunctionCallee twin(llvm::Function &Wrapper) const;
 
   // Makes the twins of the wrappers that the module defines.
   void makeTwins(llvm::Module &Module) const;
 
-  // The site that a twin got from its caller; null in any other function.
+  // The caller's site in a twin; null in any other function.
   static llvm::Argument *siteArgument(llvm::Function &Function);
 
 private:

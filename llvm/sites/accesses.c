@@ -1,12 +1,12 @@
-// Chooses which accesses of a program are sampled (isotherm-cc --profile), and tells the runtime.
+// Chooses the accesses of a program that are sampled (isotherm-cc --profile), and passes them to the runtime.
 //
-// Every thread goes through its accesses in gaps drawn at random, evenly from 1 to 2N-1, so N on the
-// mean, and the first gap is drawn so that the very first access is sampled as often as any other: each
-// with probability 1/N. With N = 1 every access is. Where the runtime has a cache filter, every access passes it
-// here, because a call for each would cost more than all else.
+// Every thread skips through its accesses in random gaps, evenly from 1 to 2N-1, so N on the mean, and the
+// first gap is drawn so that the very first access is sampled as often as any other: each with probability 1/N.
+// With N = 1 every access is. Where the runtime has a cache filter, every access passes it here, because a call
+// for each would cost more than all else.
 //
-// All of it may be called by a signal handler and by a thread that has just begun: it allocates nothing
-// and takes no lock. Without the runtime a thread comes here once.
+// All of it may be called by a signal handler and by a thread that has just started: it allocates nothing and
+// takes no lock. Without the runtime a thread calls it once.
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -14,36 +14,37 @@
 #include "isotherm_accesses.h"
 #include "resolve.h"
 
-// Weak: a statically linked program has no loader, and then no runtime either.
+// Weak: a statically linked program has no loader, and thus no runtime either.
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
 
 #define ISOTHERM_THREAD __attribute__((visibility("hidden"), tls_model("initial-exec")))
 
-// Word in the section by which the tools know such a program; kept whatever the linker leaves out.
+// Word in the section that marks such a program for the tools; the linker always keeps it.
 __attribute__((used, retain, section(ISOTHERM_ACCESS_SECTION))) static const uint32_t present =
     ISOTHERM_ACCESS_VERSION;
 
-// Of initial-exec, because a call for each stretch (what libraries would need else) costs more than
-// the rest; a library that is loaded later finds room for two words in the block of every thread.
+// Initial-exec, because a call for each stretch (which libraries would need otherwise) costs more than the
+// rest; a library that is loaded later finds room for two words in the block of every thread.
 extern __thread int64_t isotherm_countdown __asm__(ISOTHERM_COUNTDOWN) ISOTHERM_THREAD;
 __thread int64_t isotherm_countdown;
 
-// What a thread keeps: its random numbers, 0 until it has taken its first sample; or, where the runtime filters, its filter.
+// The state of a thread: its random numbers, 0 until its first sample; or, where the runtime filters, its
+// filter.
 static __thread union {
     uint64_t random;
     struct isotherm_filter *filter;
 } own __attribute__((tls_model("initial-exec")));
 
-// What the runtime does, for all threads alike, once it has answered; the first is set before any thread keeps a filter.
+// The runtime's answer, the same for all threads; the first is set before any thread has a filter.
 static bool filters, counts_all;
 
 static uint64_t (*note_accesses)(const void *const *addresses, size_t count);
 static struct isotherm_filter *(*line_filter)(void);
 
-// Threads so far, by which each has its own random numbers, the same in every run.
+// Threads so far; the number seeds each thread's random numbers, the same in every run.
 static uint64_t threads;
 
-// Before all other constructors of the module, which may be counted already.
+// Before all other constructors of the module, which may count already.
 __attribute__((constructor(101))) static void look_up(void) {
     if (!dlsym)
         return;
@@ -51,26 +52,26 @@ __attribute__((constructor(101))) static void look_up(void) {
     note_accesses = (uint64_t(*)(const void *const *, size_t))dlsym(NULL, ISOTHERM_NOTE_NAME);
 }
 
-// Counts accesses and answers N, or 0 where nobody counts.
+// Counts accesses and returns N, or 0 where the process counts none.
 static uint64_t note(const void *const *addresses, size_t count) {
     return note_accesses ? note_accesses(addresses, count) : 0;
 }
 
-// A function that the short ways call keeps their registers, so that these save none.
+// A function that the fast paths call preserves their registers, so that they save none.
 #define RARE __attribute__((preserve_most, cold, noinline))
 
-// Where nobody counts, now or later, the thread filters no more.
+// Where the process counts none, now or later, the thread stops filtering.
 RARE static void note_miss(const void *address) {
     if (!note(&address, 1))
         own.filter = NULL;
 }
 
-// Whether an access counts: not if its line is in its place, which it has afterwards; of those that miss, the runtime
-// wants one now and then.
+// Whether an access counts: not if its line is in its place, where it is afterwards; of the misses, the runtime
+// wants a sample.
 static inline void filter_access(struct isotherm_filter *filter, uint64_t mask, const void *address) {
     uint64_t line = (uintptr_t)address / ISOTHERM_LINE_BYTES;
     uint64_t *place = &filter->lines[line & mask];
-    // Atomic, because threads share a filter where there are more of them than filters.
+    // Atomic, because threads share filters when there are more threads than filters.
     if (__builtin_expect(__atomic_load_n(place, __ATOMIC_RELAXED) == line, 1) || !address)
         return;
     __atomic_store_n(place, line, __ATOMIC_RELAXED);
@@ -81,7 +82,7 @@ static inline void filter_access(struct isotherm_filter *filter, uint64_t mask, 
         note_miss(address);
 }
 
-// The filter must see each access, so the next stretch comes here, too.
+// The filter must get each access, so the next stretch calls this function, too.
 static inline void filter_each(struct isotherm_filter *filter, const void *const *addresses, uint64_t count) {
     for (uint64_t mask = filter->mask, number = 0; number < count; ++number)
         filter_access(filter, mask, addresses[number]);
@@ -104,11 +105,11 @@ static uint64_t random_below(uint64_t bound) {
     return (state >> 32) * bound >> 32;
 }
 
-// Accesses that are passed over after a sample.
+// Accesses to skip after a sample.
 static int64_t next_gap(uint64_t period) { return (int64_t)random_below(2 * period - 1); }
 
-// Accesses that a thread passes over before its first sample: the lesser of two different numbers below
-// 2N. That is how far the next sample is from any moment of a walk with gaps as above.
+// Accesses that a thread skips before its first sample: the lesser of two different numbers below 2N. That is
+// the distance to the next sample from any moment of a walk with gaps as above.
 static int64_t first_gap(uint64_t period) {
     uint64_t one = random_below(2 * period);
     uint64_t other = random_below(2 * period - 1);
@@ -169,7 +170,7 @@ RARE static void sample(const void *const *addresses, const char *start, uint64_
     bool is_first = !own.random;
     if (is_first)
         begin();
-    // Below zero where a signal handler that came between the countdown and here has changed it.
+    // Below zero where a signal handler that ran between the countdown and here has changed it.
     if (is_first || due < 0)
         due = first_gap(period);
     while (due < (int64_t)count) {
@@ -180,7 +181,7 @@ RARE static void sample(const void *const *addresses, const char *start, uint64_
     isotherm_countdown = due - (int64_t)count;
 }
 
-// This thread's filter, once it is known that there is one.
+// This thread's filter, once it is known that one exists.
 static inline struct isotherm_filter *current_filter(void) {
     return __atomic_load_n(&filters, __ATOMIC_RELAXED) ? own.filter : NULL;
 }

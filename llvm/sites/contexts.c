@@ -1,9 +1,9 @@
-// Fills in the record of a context at its first use: finds the calls that its number stands for.
+// Fills in the record of a context at its first use: finds the calls behind its number.
 #include "resolve.h"
 
 #include "isotherm_contexts.h"
 
-// Defined by a link that tells contexts apart, and by no other.
+// Defined only by a link that distinguishes contexts.
 extern const struct isotherm_contexts contexts __asm__(ISOTHERM_CONTEXTS_SYMBOL)
     __attribute__((weak, visibility("hidden")));
 
@@ -31,7 +31,7 @@ static struct arrays arrays_of(const struct isotherm_contexts *table) {
 
 static const void *at(const int32_t *place) { return (const char *)place + *place; }
 
-// The allocation whose records hold this one.
+// The allocation whose records include this one.
 static const struct isotherm_context_allocation *
 allocation_of(const struct isotherm_contexts *table, const struct arrays *arrays, uint32_t record) {
     uint32_t low = 0, high = table->allocations;
@@ -56,8 +56,8 @@ static void append(struct path *path, const struct arrays *arrays, uint32_t firs
         path->frames[path->depth++] = &arrays->frames[arrays->listed_frames[first + i]];
 }
 
-// Appends what a number stands for at a level of a function: each round goes one call outwards, to
-// the call with the greatest first number that is not above.
+// Appends the calls behind a number at a level of a function: each round goes one call outwards, to the call
+// with the greatest first number that is not above.
 static void append_numbered(struct path *path, const struct isotherm_contexts *table,
                             const struct arrays *arrays, uint32_t function, uint32_t level,
                             uint32_t number) {
@@ -80,7 +80,7 @@ static void append_numbered(struct path *path, const struct isotherm_contexts *t
     }
 }
 
-// Threads that come here together write the same words; who sees the name sees the others.
+// Concurrent threads write the same words; a thread that sees the name sees the others.
 void isotherm_fill_context(struct isotherm_site *site) {
     if (&contexts == NULL || __atomic_load_n(&site->id, __ATOMIC_ACQUIRE) != 0)
         return;

@@ -1,5 +1,5 @@
-// The pointers in the place of `operator delete`; see frees.c. Apart from it, so that a C program needs no
-// C++ library.
+// The pointers in place of `operator delete`; see frees.c. In a separate file, so that a C program needs no C++
+// library.
 #include <new>
 
 #include "frees.h"
@@ -14,8 +14,8 @@ void plain_delete_array(void *block) { ::operator delete[](block); }
 void plain_delete_sized(void *block, std::size_t bytes) { ::operator delete(block, bytes); }
 void plain_delete_array_sized(void *block, std::size_t bytes) { ::operator delete[](block, bytes); }
 
-// The runtime's function takes no size; an argument more than it looks at does no harm in the
-// calling conventions of x86-64 and aarch64.
+// The runtime's function takes no size; an argument more than it reads is harmless in the calling conventions
+// of x86-64 and aarch64.
 template <typename Function> Function who_frees(Function own) {
     return reinterpret_cast<Function>(isotherm_who_frees(reinterpret_cast<void *>(own)));
 }

@@ -1,14 +1,13 @@
-// ALLOCATE of flang where it leaves the work to its run-time library: with STAT=, SOURCE= or MOLD=, and for pointers.
+// ALLOCATE of flang where it calls its run-time library: with STAT=, SOURCE= or MOLD=, and for pointers.
 //
-// That library is linked into the program and calls malloc. isotherm-fc has the linker lead all calls of malloc
-// in the program here (--wrap), and what the library allocates on behalf of an ALLOCATE is given to its site.
+// That library is linked into the program and calls malloc. isotherm-fc makes the linker redirect all calls of
+// malloc in the program to this file (--wrap), and blocks for an ALLOCATE go to its site.
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "heap.h"
 
-// The ALLOCATE that this thread is in. Part of the program's first threads' memory, so that looking
-// at it is one load.
+// The ALLOCATE that this thread executes. Part of the static thread-local storage, so that a read is one load.
 static _Thread_local struct isotherm_site *current __attribute__((tls_model("initial-exec")));
 
 void *__real_malloc(size_t bytes);
@@ -18,15 +17,15 @@ ISOTHERM_ENTRY void *__wrap_malloc(size_t bytes) {
     struct isotherm_site *site = current;
     if (!site)
         return __real_malloc(bytes);
-    // Whoever serves the site may call malloc as well.
+    // The function that serves the site may call malloc as well.
     current = NULL;
     void *block = isotherm_malloc(bytes, site);
     current = site;
     return block;
 }
 
-// The library's functions take a description of the array, whether STAT= is there, a place for ERRMSG=,
-// and where in the source they are called; with SOURCE=, another array second.
+// The library's functions take a description of the array, whether STAT= is there, a place for ERRMSG=, and
+// their place in the source; with SOURCE=, another array second.
 typedef int allocate(void *, bool, const void *, const char *, int);
 typedef int allocate_from(void *, const void *, bool, const void *, const char *, int);
 allocate _FortranAAllocatableAllocate, _FortranAPointerAllocate;

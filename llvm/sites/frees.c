@@ -1,13 +1,13 @@
-// The pointer in the place of `free`.
+// The pointer in place of `free`.
 //
-// It leads to the C library's own at first, for constructors that free something before this file's; and
-// not straight, because a pointer to a function of a library, given as a value, can become one into
-// the program (its linkage table), by which the runtime would not know its own.
+// It leads to the C library's own at first, for constructors that free before this file's runs; and not
+// directly, because a pointer to a function of a library, given as a value, can become one into the program
+// (its linkage table), which the runtime would not recognise as its own.
 #include <stdlib.h>
 
 #include "frees.h"
 
-// Weak: a statically linked program has no loader, and then no runtime either.
+// Weak: a statically linked program has no loader, and thus no runtime either.
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
 
 void *isotherm_who_frees(void *own) {

@@ -1,4 +1,4 @@
-// Who frees the blocks of this module.
+// The pointers to the functions that free this module's blocks.
 #ifndef ISOTHERM_FREES_H
 #define ISOTHERM_FREES_H
 
@@ -8,14 +8,14 @@
 extern "C" {
 #endif
 
-// The runtime's answer, or `own` where there is no runtime or it leaves them to `own`.
+// The runtime's answer, or `own` where there is no runtime or it declines.
 __attribute__((visibility("hidden"))) void *isotherm_who_frees(void *own);
 
 #ifdef __cplusplus
 }
 #endif
 
-// A pointer that the pass knows by its symbol.
+// A pointer that the pass finds by its symbol.
 #define ISOTHERM_FREE_POINTER(function) \
     __asm__(ISOTHERM_FREE_SYMBOL(function)) __attribute__((visibility("hidden")))
 

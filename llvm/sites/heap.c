@@ -1,8 +1,8 @@
-// Entry points of the C interface: what the pass puts in the place of malloc and its kin.
+// Entry points of the C interface: the pass puts them in place of malloc and the like.
 //
-// A site remembers who serves it, so that an allocation costs one load and one call; a call of malloc goes there without
-// an entry point (llvm/pass/straight_calls.cpp). Without the runtime that is the function the program called
-// before the pass changed it.
+// A site stores the functions that serve it, so that an allocation costs one load and one call; a call of
+// malloc goes there without an entry point (llvm/pass/straight_calls.cpp). Without the runtime that is the
+// function that the program called before the pass changed it.
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <stdbool.h>
@@ -86,7 +86,8 @@ ISOTHERM_ENTRY void *isotherm_malloc(size_t bytes, struct isotherm_site *site) {
     return isotherm_heap_route_of(site)->malloc(bytes, site);
 }
 
-// Where a site leads to at first that is a call of malloc. From then on it leads to who serves it.
+// The first target of a site that is a call of malloc. From then on the site leads to the function that serves
+// it.
 ISOTHERM_ENTRY void *isotherm_malloc_at_first(size_t bytes, struct isotherm_site *site) {
     const struct isotherm_heap_route *route = isotherm_heap_route_of(site);
     bool settled = __atomic_load_n(&site->heap_route, __ATOMIC_RELAXED) != NULL;

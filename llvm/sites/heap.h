@@ -1,4 +1,4 @@
-// Who serves a site of the C interface.
+// The functions that serve a site of the C interface.
 #ifndef ISOTHERM_HEAP_H
 #define ISOTHERM_HEAP_H
 
@@ -7,7 +7,7 @@
 // The functions that the program called before the pass changed it.
 extern const struct isotherm_heap_route isotherm_plain_heap __attribute__((visibility("hidden")));
 
-// Asks the runtime at the first use of a site, and writes its answer into the site.
+// Queries the runtime at the first use of a site, and writes its answer into the site.
 __attribute__((visibility("hidden"), cold)) const struct isotherm_heap_route *
 isotherm_heap_first_use(struct isotherm_site *site);
 

@@ -1,14 +1,14 @@
-// What a module knows of the calls that lead to its allocations: one table in the section
-// `isotherm_contexts`, written at the link (llvm/pass/context_tables.cpp), read by contexts.c at the
-// first use of a context and by the tools (crates/symbols/src/cloned_contexts.rs).
+// The calls of a module that lead to its allocations: one table in the section `isotherm_contexts`, written at
+// the link (llvm/pass/context_tables.cpp), read by contexts.c at the first use of a context and by the tools
+// (crates/symbols/src/cloned_contexts.rs).
 //
 // A *context* is up to `levels` calls around an allocation. The program carries it as a number, from
 // caller to callee; level j of a function counts the paths of j calls that lead to it:
 //
 //     number of a path = first number of its innermost call + number of the rest in the caller
 //
-// and 0 is the path that is not known. The number of an allocation's context is the place of its
-// record among the records of the table, so an allocation needs no search.
+// and 0 is the unknown path. The number of an allocation's context is the place of its record among the records
+// of the table, so an allocation needs no search.
 //
 // The table is a header and six arrays of words, without gaps, in this order:
 //
@@ -24,10 +24,10 @@
 #define ISOTHERM_CONTEXTS_SECTION "isotherm_contexts"
 #define ISOTHERM_CONTEXTS_SYMBOL "isotherm_contexts_1"
 
-// Most calls around an allocation: what fits into a record beside its site.
+// Most calls around an allocation: as many as fit into a record beside its site.
 #define ISOTHERM_CONTEXT_LEVELS 6
 
-// Stands for "not known" where a number is expected.
+// Means "not known" where a number is expected.
 #define ISOTHERM_CONTEXTS_NONE UINT32_MAX
 
 struct isotherm_contexts {
@@ -53,14 +53,14 @@ struct isotherm_frame {
     uint32_t column;
 };
 
-// A function that contexts lead through: the calls that lead to it.
+// A function on the path of contexts: the calls that lead to it.
 struct isotherm_context_function {
     uint32_t first_call;
     uint32_t calls;
     uint32_t may_begin;  // 0: all its callers are known, so no context begins here
 };
 
-// A call in the program. Calls that were inlined around it are frames of their own.
+// A call in the program. Calls that were inlined around it are separate frames.
 struct isotherm_context_call {
     uint32_t caller;       // function; NONE where its own callers are not told apart
     uint32_t first_frame;  // in the list of frames, from the inside out
@@ -77,8 +77,8 @@ struct isotherm_context_allocation {
     int32_t site;          // the site's own record
 };
 
-// A record of a context, in the array of records: begins as `isotherm_site`, of whose texts it
-// has none. Zero until its first use.
+// A record of a context, in the array of records: begins as `isotherm_site`, without its texts. Zero until its
+// first use.
 struct isotherm_context_record {
     uint64_t id;
     const struct isotherm_heap_route *heap_route;

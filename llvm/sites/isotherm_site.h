@@ -1,5 +1,5 @@
-// The record of an allocation site, as it lies in a program: one for each call that allocates, in
-// the section `isotherm_sites`, 64 bytes each, without gaps.
+// The record of an allocation site in a program: one for each call that allocates, in the section
+// `isotherm_sites`, 64 bytes each, without gaps.
 //
 // Written by the pass (llvm/pass), read by the entry points beside this file, by the runtime and by
 // the tools (crates/abi/src/site.rs, which asserts the same layout). Places of texts are distances
@@ -23,7 +23,7 @@
 #define ISOTHERM_VERSION_SYMBOL \
     "isotherm_sites_1__link_with_the_isotherm_cc_that_compiled_all_objects"
 
-// What the runtime exports, by the same version.
+// Exported by the runtime, by the same version.
 #define ISOTHERM_RESOLVE_NAME "isotherm_resolve_site_1"
 
 struct isotherm_site;
@@ -56,10 +56,10 @@ struct isotherm_new_route {
     void *(*array_aligned_nothrow)(size_t, size_t, struct isotherm_site *);
 };
 
-// What the pointer to malloc in a record leads to until the site was used.
+// The first target of the pointer to malloc in a record, until the site is used.
 #define ISOTHERM_MALLOC_AT_FIRST "isotherm_malloc_at_first"
 
-// One site. Words 1 to 3 belong to whoever serves the site, and say nothing in the file.
+// One site. Words 1 to 3 belong to the function that serves the site, and have no meaning in the file.
 struct isotherm_site {
     uint64_t id;                                   // the site's name, never 0 or 1
     const struct isotherm_heap_route *heap_route;  // who serves it; null until the first use
@@ -94,8 +94,8 @@ ISOTHERM_ASSERT(offsetof(struct isotherm_site, callee) == 52, "crates/abi/src/si
 ISOTHERM_ASSERT(sizeof(struct isotherm_heap_route) == 11 * sizeof(void *), "crates/abi/src/site.rs");
 ISOTHERM_ASSERT(sizeof(struct isotherm_new_route) == 8 * sizeof(void *), "crates/abi/src/site.rs");
 
-// What the runtime answers: which routes to write into a site. A null route means that the
-// program has an allocator of its own there, which then serves the site.
+// The runtime's answer: the routes to write into a site. A null route means that the program has its own
+// allocator there, which then serves the site.
 struct isotherm_routes {
     const struct isotherm_heap_route *heap;
     const struct isotherm_new_route *operator_new;

@@ -1,5 +1,5 @@
-// Entry points of C++: what the pass puts in the place of operator new and new[]. Apart from
-// heap.c, so that a C program needs no C++ library.
+// Entry points of C++: the pass puts them in place of operator new and new[]. In a separate file, so that a C
+// program needs no C++ library.
 #include <new>
 
 #include "resolve.h"
@@ -30,8 +30,8 @@ constexpr isotherm_new_route plain = {
     plain_single_nothrow, plain_array_nothrow, plain_single_aligned_nothrow, plain_array_aligned_nothrow,
 };
 
-// A program may replace any of the operators. The runtime serves a site only where none is; the
-// functions of the C++ library lead to `operator new(size_t)`, so that one tells for all.
+// A program may replace any of the operators. The runtime serves a site only where none is replaced; the
+// functions of the C++ library lead to `operator new(size_t)`, so that a check of that one is enough.
 void *operator_new() {
     void *(*function)(size_t) = &::operator new;
     return reinterpret_cast<void *>(function);

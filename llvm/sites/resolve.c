@@ -1,14 +1,14 @@
-// The runtime is found by name in the running process, so one program works with the runtime
-// preloaded, linked, or absent.
+// Finds the runtime by name in the running process, so one program works with the runtime preloaded, linked, or
+// absent.
 #include "resolve.h"
 
 #include <stddef.h>
 #include <stdlib.h>
 
-// Weak: a statically linked program has no loader, and then no runtime either.
+// Weak: a statically linked program has no loader, and thus no runtime either.
 extern void *dlsym(void *handle, const char *name) __attribute__((weak));
 
-// What every site refers to; see ISOTHERM_VERSION_SYMBOL.
+// Every site refers to this symbol; see ISOTHERM_VERSION_SYMBOL.
 #define DEFINE_VERSION(name) \
     __attribute__((visibility("hidden"))) const char name[1] __asm__(ISOTHERM_VERSION_SYMBOL) = {0}
 DEFINE_VERSION(isotherm_version_symbol);
@@ -29,7 +29,7 @@ __attribute__((constructor)) static void look_up(void) {
     __atomic_store_n(&looked_up, 1, __ATOMIC_RELEASE);
 }
 
-// What the linker makes of malloc where it was told to lead malloc elsewhere (fortran.c).
+// The linker's name of malloc where it redirects malloc elsewhere (fortran.c).
 extern void *__real_malloc(size_t bytes) __attribute__((weak));
 
 struct isotherm_routes isotherm_ask_runtime(struct isotherm_site *site, void *own_new) {

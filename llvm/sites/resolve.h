@@ -1,4 +1,4 @@
-// Asks the runtime, if there is one in the process, who serves a site.
+// Queries the runtime, if there is one in the process, for the functions that serve a site.
 #ifndef ISOTHERM_RESOLVE_H
 #define ISOTHERM_RESOLVE_H
 
@@ -13,7 +13,7 @@ extern "C" {
 __attribute__((visibility("hidden"))) struct isotherm_routes
 isotherm_ask_runtime(struct isotherm_site *site, void *own_new);
 
-// Fills in the record of a context if it is one that was not used before; other records stay.
+// Fills in the record of a context at its first use; other records stay.
 __attribute__((visibility("hidden"))) void isotherm_fill_context(struct isotherm_site *site);
 
 #ifdef __cplusplus

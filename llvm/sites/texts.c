@@ -1,4 +1,4 @@
-// Entry points of functions that allocate the text they answer with: the asprintf family and wcsdup.
+// Entry points of functions that allocate the text that they return: the asprintf family and wcsdup.
 //
 // The C library allocates such a text itself, where the site is not known. Here it is written
 // into a block of the site; without the runtime the C library's own function is called.
@@ -10,7 +10,7 @@
 
 #include "heap.h"
 
-// Of hardened programs (_FORTIFY_SOURCE); the C library's headers declare them only to such.
+// For hardened programs (_FORTIFY_SOURCE); the C library's headers declare them only there.
 int __vsnprintf_chk(char *text, size_t bytes, int flag, size_t room, const char *format,
                     va_list arguments);
 int __vasprintf_chk(char **place, int flag, const char *format, va_list arguments);
