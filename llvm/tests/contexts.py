@@ -1,4 +1,4 @@
-"""Whole programs whose calling contexts the link told apart; `run` beside this file runs these with the others."""
+"""Whole programs whose calling contexts the link distinguishes; `run` beside this file runs these with the others."""
 import json
 import os
 import re
@@ -26,7 +26,7 @@ def json_of_contexts(bench: Bench, name: str) -> list[dict]:
 
 
 def each_lands_in_its_tier(bench: Bench, what: str, file: str, by_name: dict[str, str]) -> None:
-    """Runs ./app once for each context, with a plan that names it: what it made must lie apart."""
+    """Runs ./app once for each context, with a plan that names it: its block must be in another chunk."""
     contexts = contexts_of(bench, file)
     expect(f"contexts, {what}", set(contexts), set(by_name.values()))
     for name, calls in by_name.items():
@@ -39,7 +39,7 @@ def each_lands_in_its_tier(bench: Bench, what: str, file: str, by_name: dict[str
 
 def each_context_lands_in_its_tier(bench: Bench) -> None:
     """One call of malloc that three functions lead to: the plan names one of the three. The names are the same
-    whichever way they are told apart, so that one plan fits both."""
+    for both ways to distinguish them, so that one plan fits both."""
     wanted = {name: f"make < {name} < main" for name in "abc"}
     names = []
     for way in ("argument", "clone"):
@@ -54,7 +54,7 @@ def each_context_lands_in_its_tier(bench: Bench) -> None:
 
 
 def contexts_lead_through_virtual_calls_that_few_functions_may_answer(bench: Bench) -> None:
-    """The calls of the right place only; where there are too many functions, the report says how many."""
+    """The calls of the right place only; where there are too many functions, the report has their number."""
     for way in ("argument", "clone"):
         for options in ([], ["-O0"]):
             bench.compile(AS_WRITTEN, f"--isotherm-context={way}", "--isotherm-growth=900%", "--isotherm-report=report", *options,
@@ -64,7 +64,7 @@ def contexts_lead_through_virtual_calls_that_few_functions_may_answer(bench: Ben
                 first, *others = calls.split(" < ")
                 if first in made:
                     made[first].add(others[0] if others else "")
-            # Any function of the type may be called from where nobody can look.
+            # Any function of the type may be called from unknown code.
             wanted = {"", "first(maker&)", "second(maker&)"}
             expect(f"what calls each, {way}, {options}", made, dict.fromkeys(made, wanted))
             with open(os.path.join(bench.folder, "report"), encoding="utf-8") as file:
@@ -110,7 +110,7 @@ def a_profile_of_contexts_says_which_copies_are_worth_their_growth(bench: Bench)
     expect("the same in the JSON", listed, [" ".join(line.split()[:2]) for line in text.splitlines()[1:]])
     with open(os.path.join(bench.folder, "list"), "w", encoding="utf-8") as file:
         file.write(text)
-    # Room for one of the three: by size alone each would do.
+    # Room for one of the three: by size alone each would fit.
     bench.compile(AS_WRITTEN, "--isotherm-context=clone", "--isotherm-growth=5%", "--isotherm-profile=list",
                   "--isotherm-report=report", source, "-o", "clone")
     with open(os.path.join(bench.folder, "report"), encoding="utf-8") as file:
@@ -147,7 +147,7 @@ def contexts_change_nothing_that_a_program_does(bench: Bench) -> None:
 
 def contexts_lead_across_files_and_libraries(bench: Bench) -> None:
     """The allocation and its callers in two files, in an archive, in a library, and stripped. Objects of another compiler take
-    no part: what they call begins a context."""
+    no part: a function that they call begins a context."""
     def source(name: str) -> str:
         return os.path.join(PROGRAMS, f"across_{name}.c")
 

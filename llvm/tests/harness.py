@@ -1,4 +1,4 @@
-"""What the tests of compiled programs share: an empty folder, the tools, and comparisons that say what differs."""
+"""Shared by the tests of compiled programs: an empty folder, the tools, and comparisons that print the difference."""
 import argparse
 import json
 import os
@@ -12,16 +12,16 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "skip"))
 from skip_record import record as record_skip  # noqa: E402
 
 PROGRAMS = os.path.join(HERE, "programs")
-# For one command; far more than any needs, because other programs may keep the machine busy.
+# Seconds for one command; far more than any needs, because other programs may keep the machine busy.
 LIMIT_SECONDS = 300
 
 
 class Failed(Exception):
-    """A check that did not hold, as a sentence."""
+    """A check that failed, as a sentence."""
 
 
 class Skipped(Exception):
-    """A test that cannot be made here, and why, as a sentence."""
+    """A test that cannot run here, with the reason as a sentence."""
 
 
 class Bench:
@@ -59,7 +59,7 @@ def expect_in(what: str, part: str, text: str) -> None:
 
 
 def plan_of_all(bench: Bench, tier: str = "fast", sites: str = "") -> str:
-    """A plan for any program: everything in one tier, but for some sites."""
+    """A plan for any program: everything in one tier, except some sites."""
     with open(os.path.join(ROOT, "tests", "plans", f"{tier}.plan"), encoding="utf-8") as file:
         text = file.read()
     path = os.path.join(bench.folder, "all.plan")
@@ -77,10 +77,10 @@ def arguments(what: str) -> argparse.ArgumentParser:
 
 
 def run_all(tests: list, options: argparse.Namespace) -> int:
-    """Runs each test in an empty folder; answers the exit status."""
+    """Runs each test in an empty folder; returns the exit status."""
     if not os.path.isfile(os.path.join(options.build, "isotherm_pass.so")):
         record_skip("pass", "all", "the pass was not built")
-        print(f"skipped: there is no pass in {options.build}; llvm/build says what it needs")
+        print(f"skipped: there is no pass in {options.build}; llvm/build prints the missing package")
         return 0
     failed = 0
     for test in tests:

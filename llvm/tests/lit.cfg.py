@@ -1,5 +1,5 @@
 # Tests of the pass on LLVM's intermediate language, run by LLVM's own lit; `run` beside this file
-# calls it. Each file says in RUN lines what is done and in CHECK lines what must come out.
+# calls it. RUN lines in each file are the commands, CHECK lines the expected output.
 import os
 import shutil
 

@@ -8,7 +8,7 @@ from harness import PROGRAMS, Bench, Skipped, expect, expect_in
 
 SOURCE = os.path.join(PROGRAMS, "memprof.cpp")
 WORDS = 1 << 18
-# What the program accesses, by the function that allocates.
+# The program's accesses, by the function that allocates.
 ACCESSES = {"hot()": 20 * WORDS + 1, "cold()": 4 * WORDS // 1024, "inlined()": WORDS, "array()": WORDS,
             "short* instance<short>()": 2 * WORDS, "double* instance<double>()": WORDS}
 INSTRUMENTED = ("-fmemory-profile", "-fdebug-info-for-profiling", "-gline-tables-only", "-mno-omit-leaf-frame-pointer",
@@ -16,7 +16,7 @@ INSTRUMENTED = ("-fmemory-profile", "-fdebug-info-for-profiling", "-gline-tables
 
 
 def recorded(bench: Bench, *compiler: str, source: str = SOURCE, printed: str = "done 7\n") -> str:
-    """Builds a program with MemProf's instrumentation and runs it; answers the profile's name."""
+    """Builds a program with MemProf's instrumentation and runs it; returns the profile's name."""
     runtime = bench.run("clang-19", "-print-file-name=libclang_rt.memprof-x86_64.a").stdout.strip()
     other = bench.run("clang-19", "-print-file-name=libclang_rt.memprof.a").stdout.strip()
     if not os.path.isfile(runtime) and not os.path.isfile(other):
@@ -84,7 +84,7 @@ def contexts_of_memprof_are_those_of_the_link(bench: Bench) -> None:
 
 
 def described(bench: Bench, profile: str) -> dict[str, str]:
-    """The sites of a profile that the program names: what they are called in the source, by name."""
+    """The sites of a profile that the program names: their names in the source, by site name."""
     report = json.loads(bench.run(bench.isotherm, "report", "--json", profile).stdout)
     return {row["site"]: row["location"] for row in report["sites"] if row["kind"] == "described"}
 

@@ -1,4 +1,4 @@
-"""Tests of the profile build: programs of which the accesses are known, counted by themselves."""
+"""Tests of the profile build: programs with known accesses count themselves."""
 import json
 import math
 import os
@@ -21,7 +21,7 @@ FILLED = dict.fromkeys(PLAIN, WORDS) | {"make_filled": WORDS + 1}
 
 
 def build(bench: Bench, *options: str) -> dict[str, str]:
-    """Builds the program with these options, its library and its plugin; answers the sites by function."""
+    """Builds the program with these options, its library and its plugin; returns the sites by function."""
     library = os.path.join(PROGRAMS, "counted_library.c")
     for name in ("counted.so", "plugin.so"):
         bench.compile("--profile", "-shared", "-fPIC", library, "-o", name)
@@ -30,7 +30,7 @@ def build(bench: Bench, *options: str) -> dict[str, str]:
 
 
 def record(bench: Bench, *words: str, options: tuple[str, ...] = ("--period", "1")) -> tuple[dict[str, int], dict, str]:
-    """Accesses by site, the report's source, and what the program printed."""
+    """Accesses by site, the report's source, and the program's output."""
     done = bench.run(bench.isotherm, "record", "--force", "-o", "counted.iso", "--epoch", "100ms", *options, "--", "./counted",
                      *words)
     report = json.loads(bench.run(bench.isotherm, "report", "--json", "counted.iso").stdout)
@@ -140,7 +140,7 @@ def the_source_is_the_programs_own_unless_another_is_named(bench: Bench) -> None
     expect("the source of a stripped profile build", source.get("usable_samples", 0) > 0, True)
     _, source, _ = record(bench, options=("--source", "timer"))
     expect("the source where the timer was asked for", source, {})
-    # Built without: nothing is counted, and that is said.
+    # Built without: nothing is counted, and a message reports it.
     bench.compile(os.path.join(PROGRAMS, "hot_cold.c"), "-o", "plain")
     done = bench.run(bench.isotherm, "record", "-o", "plain.iso", "--source", "instrumented", "--", "./plain")
     expect_in("what is said of a program that does not count", "isotherm-cc --profile", done.stderr)

@@ -1,4 +1,4 @@
-"""The pass built with the address and undefined-behaviour sanitizers, over all that its other tests give it."""
+"""The pass built with the address and undefined-behaviour sanitizers, on all inputs of its other tests."""
 import glob
 import os
 import subprocess
@@ -7,7 +7,7 @@ import sys
 from harness import HERE, PROGRAMS, Bench, Failed, Skipped, expect_in
 
 LIT = "/usr/lib/llvm-19/build/utils/lit/lit.py"
-# LLVM itself is not built so: what it allocates for its own lifetime is not freed, and its containers know nothing of marks.
+# LLVM itself is built without them: it does not free memory of its own lifetime, and its containers are not annotated.
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:detect_container_overflow=0:halt_on_error=1:exitcode=99",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
@@ -17,7 +17,7 @@ BUILD_SECONDS = 1200
 
 
 def lit(build: str, **environment: str) -> str:
-    """Runs the tests on intermediate language with the pass of a build; answers lit's last line."""
+    """Runs the tests on intermediate language with the pass of a build; returns lit's last line."""
     if not os.path.isfile(LIT):
         raise Failed(f"{LIT} is missing; the package llvm-19-tools has it")
     done = subprocess.run([sys.executable, LIT, "-v", "-j2", HERE], capture_output=True, text=True, timeout=600, check=False,
@@ -28,7 +28,7 @@ def lit(build: str, **environment: str) -> str:
 
 
 def sanitizers_find_nothing(bench: Bench) -> str:
-    """The compiler is not built with sanitizers, so their runtime is preloaded. A canary shows that it would be heard."""
+    """The compiler is not built with sanitizers, so their runtime is preloaded. A canary proves that it reports errors."""
     runtime = bench.run("clang-19", "-print-file-name=libclang_rt.asan-x86_64.so").stdout.strip()
     if not os.path.isfile(runtime):
         runtime = bench.run("clang-19", "-print-file-name=libclang_rt.asan.so").stdout.strip()

@@ -6,7 +6,7 @@ import shutil
 import profile_build
 from harness import PROGRAMS, Bench, Failed, Skipped, expect
 
-# What SPECIFICATION.md promises.
+# The limit that SPECIFICATION.md promises.
 PROMISED = 0.01
 LINE_BYTES = 64
 PAGE_BYTES = 4096
@@ -51,9 +51,9 @@ def counted(bench: Bench) -> tuple[dict[str, int], str]:
 
 
 def the_counts_are_those_of_an_emulators_trace(bench: Bench) -> str:
-    """Like is compared with like: an instruction of the program that loads or stores is an access in both, and what the C
-    library does for memset, memcpy and calloc is counted by lines. What calloc clears is no access of the program: such memory is
-    fresh from the kernel and already zero."""
+    """Both use the same units: an instruction of the program that loads or stores is an access, and the work of the C
+    library for memset, memcpy and calloc is counted by lines. The zeroing by calloc is no access of the program: such
+    memory is fresh from the kernel and already zero."""
     if not shutil.which("qemu-x86_64"):
         raise Skipped("qemu-x86_64 is missing; apt-get install qemu-user")
     wanted, wanted_line = traced(bench)

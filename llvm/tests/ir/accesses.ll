@@ -1,4 +1,4 @@
-; What the profile build inserts: for the accesses of a block between two calls one countdown, behind the last of them.
+; The code that the profile build inserts: for the accesses of a block between two calls one countdown, behind the last of them.
 ; RUN: opt -load-pass-plugin=%pass -passes=isotherm-accesses -S %s | FileCheck %s
 target triple = "x86_64-pc-linux-gnu"
 
@@ -40,7 +40,7 @@ define i64 @two(ptr %p, ptr %q) {
   ret i64 %value
 }
 
-; What comes before a call that may not return is counted before it; other calls do not matter.
+; Accesses before a call that may not return are counted before it; other calls do not matter.
 ; CHECK-LABEL: define double @calls(
 define double @calls(ptr %p) {
   ; CHECK: sub i64 {{.*}}, 1
@@ -70,7 +70,7 @@ define void @atomics(ptr %p) {
   ret void
 }
 
-; Variables of the function, arguments that lie on its stack, and other kinds of memory are left alone.
+; Variables of the function, arguments on its stack, and other kinds of memory are not counted.
 ; CHECK-LABEL: define void @own_variables(
 define void @own_variables(ptr byval(i64) %argument, ptr addrspace(1) %other) {
   ; CHECK-NOT: isotherm
@@ -120,7 +120,7 @@ define void @ranges(ptr %to, ptr %from, i64 %bytes, i32 %few) {
   ret void
 }
 
-; Of several addresses only those count that are accessed.
+; Of several addresses only the accessed ones count.
 ; CHECK-LABEL: define <2 x i64> @lanes(
 define <2 x i64> @lanes(<2 x ptr> %p, <2 x i1> %mask, ptr %q, <4 x i1> %other, <4 x i32> %values) {
   ; CHECK: sub i64 {{.*}}, 3
@@ -144,7 +144,7 @@ define void @tail(ptr %p) {
   ret void
 }
 
-; Code that may run too early, that is no code of this module, that asked to be left alone, or that another
+; Code that may run too early, that is not in this module, that opted out, or that another
 ; instrumentation inserted.
 ; CHECK-LABEL: define ptr @resolver(
 define ptr @resolver() {

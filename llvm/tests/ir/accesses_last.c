@@ -1,5 +1,5 @@
 // The countdown is inserted last: the loop is vectorised as without it, and has one countdown for all accesses of its
-// body. An object that was not asked to count has none.
+// body. An object without the option has none.
 // RUN: %cc -O2 --profile %s | FileCheck %s
 // RUN: %cc -O2 --profile %s | opt -load-pass-plugin=%pass -passes=isotherm-accesses -S | FileCheck %s --check-prefix=ONCE
 // RUN: %cc -O2 %s | FileCheck %s --check-prefix=PLAIN --implicit-check-not=isotherm_sample

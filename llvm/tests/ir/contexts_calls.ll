@@ -1,5 +1,5 @@
-; What calls a function decides whether its context is told: by name, with exceptions, with variable
-; arguments, through a pointer that few functions fit; and what must stay as it is.
+; The kind of call decides whether a context is passed: by name, with exceptions, with variable
+; arguments, through a pointer that few functions fit; and calls that must stay unchanged.
 ; RUN: env ISOTHERM_CONTEXT=argument ISOTHERM_DEPTH=3 ISOTHERM_REPORT=%t %contexts %s | FileCheck %s
 ; RUN: FileCheck %s --check-prefix=REPORT < %t
 ; RUN: env ISOTHERM_CONTEXT=clone ISOTHERM_DEPTH=3 ISOTHERM_GROWTH=900%% %contexts %s
@@ -8,7 +8,7 @@ declare ptr @malloc(i64)
 declare i32 @__gxx_personality_v0(...)
 @pointer = global ptr @pointed
 
-; It goes on being called through the pointer, and has a copy for those who call it by name.
+; It goes on being called through the pointer, and has a copy for calls by name.
 ; CHECK-LABEL: define internal ptr @pointed(i64 %n)
 ; CHECK: call ptr @isotherm_malloc(i64 8, ptr {{.*}}@isotherm_context_records
 define internal ptr @pointed(i64 %n) {
@@ -57,7 +57,7 @@ define ptr @must_tail(i64 %n) {
   ret ptr %p
 }
 
-; Has a copy, which calls what its original calls: that moves for both.
+; Has a copy, which calls the callee of its original: that moves for both.
 ; CHECK-LABEL: define internal ptr @direct(i32 %n)
 ; CHECK: call ptr @labels.isotherm(i64 1, i64 {{[0-9]+}})
 @other_pointer = global ptr @direct
@@ -92,7 +92,7 @@ define ptr @goes_on() {
   ret ptr %p
 }
 
-; Two sites that became one call: each stays what it is (`@merged.isotherm` below; moved code is at the end).
+; Two sites that became one call: each stays unchanged (`@merged.isotherm` below; moved code is at the end).
 define internal ptr @merged(i1 %c) {
   br i1 %c, label %left, label %right
 left:
@@ -113,7 +113,7 @@ define ptr @asks(i1 %c) {
   ret ptr %p
 }
 
-; Recursion is counted as far as the depth goes.
+; Recursion is counted up to the depth.
 define internal ptr @again(i64 %n) {
   %p = call ptr @malloc(i64 8)
   %m = sub i64 %n, 1

@@ -1,4 +1,4 @@
-; The example of MemBrain's figure 3: one allocation that three paths of two calls lead to becomes
+; The example of MemBrain's figure 3: one allocation on three paths of two calls becomes
 ; three, by a copy for each path or by an argument. n = 1 leaves it as it is.
 ; RUN: env ISOTHERM_CONTEXT=clone ISOTHERM_DEPTH=2 ISOTHERM_GROWTH=900%% %contexts %s | FileCheck %s --check-prefix=CLONE
 ; RUN: env ISOTHERM_CONTEXT=argument ISOTHERM_DEPTH=2 %contexts %s | FileCheck %s --check-prefix=ARGUMENT

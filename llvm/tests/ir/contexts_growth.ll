@@ -1,4 +1,4 @@
-; Copies within a growth: callers that are certain need none, and the last copy replaces the original.
+; Copies within a growth limit: a single certain caller needs none, and the last copy replaces the original.
 ; 12 instructions before; a copy of @d takes two, so 34 % hold two copies and half as many again hold all three.
 ; RUN: env ISOTHERM_CONTEXT=clone ISOTHERM_GROWTH=34%% ISOTHERM_REPORT=%t %contexts %s | FileCheck %s --check-prefix=TWO
 ; RUN: FileCheck %s --check-prefix=REPORT < %t

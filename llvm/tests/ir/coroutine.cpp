@@ -1,4 +1,4 @@
-// The frame of a coroutine is allocated by an operator new that nobody wrote; its site is the coroutine.
+// The frame of a coroutine is allocated by an operator new that is not in the source; its site is the coroutine.
 // RUN: %cxx -std=c++20 -O0 %s | FileCheck %s
 // RUN: %cxx -std=c++20 -O2 %s | FileCheck %s --check-prefix=OPTIMISED
 #include <coroutine>

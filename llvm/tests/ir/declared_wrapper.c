@@ -1,4 +1,4 @@
-// A function of another file that says what it allocates is called by its twin where the linker finds one.
+// Calls of another file's function that declares its allocation go to its twin where the linker finds one.
 // RUN: %cc -O1 %s | FileCheck %s
 // RUN: %cc -O1 --isotherm-find-wrappers=no %s | FileCheck %s --check-prefix=OFF --implicit-check-not=isotherm_
 // RUN: %cc -O1 --isotherm-wrapper=xmalloc %s | FileCheck %s --check-prefix=NAMED

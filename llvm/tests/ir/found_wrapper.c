@@ -1,5 +1,5 @@
 // Functions that allocate for their callers are found: they return fresh blocks of a size that
-// they were given, and nothing else. Each call of one is a site.
+// from their arguments, and nothing else. Each call of one is a site.
 // RUN: %cc -O0 %s | FileCheck %s --implicit-check-not='{{(define|call).*}}@isotherm_wrapper.{{(make|find|pool|later|list)}}('
 // RUN: %cc -O1 -g %s | FileCheck %s --check-prefix=OPTIMISED
 // RUN: %cc -O0 --isotherm-find-wrappers=no %s | FileCheck %s --check-prefix=OFF --implicit-check-not=isotherm_wrapper
@@ -42,7 +42,7 @@ static void *grow(void *block, size_t n) {
 // Not one: the size is its own.
 static struct node *make(void) { return malloc(sizeof(struct node)); }
 
-// Not one: what it returns need not be fresh.
+// Not one: its result need not be a fresh block.
 static struct node *known;
 static struct node *find(size_t n) { return known ? known : malloc(n); }
 static void *pool(size_t n) {
@@ -59,7 +59,7 @@ static void *later(struct node *to, size_t n) {
     return to->next->text;
 }
 
-// Not one: what follows cannot be passed on.
+// Not one: variable arguments cannot be passed on.
 static void *list(size_t n, ...) { return malloc(n); }
 
 // CHECK-LABEL: define {{.*}}@use(

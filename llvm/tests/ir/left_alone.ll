@@ -1,11 +1,11 @@
-; What only looks like an allocation, or cannot be changed, stays.
+; Code that only looks like an allocation, or cannot be changed, stays.
 ; RUN: %opt %s | FileCheck %s --implicit-check-not=isotherm_
 target triple = "x86_64-pc-linux-gnu"
 
 declare ptr @calloc(i64)
 declare ptr @realloc(ptr, i64)
 
-; A function of the program that has the name of an allocator, and what it is made of.
+; A function of the program that has the name of an allocator, and the functions that it calls.
 define ptr @malloc(i64 %n) {
   %p = call ptr @realloc(ptr null, i64 %n)
   ret ptr %p

@@ -1,5 +1,5 @@
-// What the optimiser could do with the function that was called, it still can: an allocation
-// that nobody sees goes away, in C and for a new-expression; a call of the operator itself stays.
+// The optimiser can still treat the call as the original function's: an allocation
+// whose result is unused goes away, in C and for a new-expression; a call of the operator itself stays.
 // RUN: %cxx -O2 %s | FileCheck %s
 #include <cstdlib>
 #include <new>

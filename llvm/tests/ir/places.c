@@ -1,4 +1,4 @@
-// Places are known with debugging information and without, and none is added where none was asked for.
+// Places are known with debugging information and without, and no debugging information is added without -g.
 // RUN: %cc -O2 %s | FileCheck %s
 // RUN: %cc -O2 -g %s | FileCheck %s
 // RUN: %cc -O2 %s | FileCheck %s --check-prefix=PLAIN

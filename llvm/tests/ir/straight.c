@@ -1,4 +1,4 @@
-// Code that is generated calls whoever serves a site through the pointer in its record, and whoever frees through a pointer
+// Generated code calls the function that serves a site through the pointer in its record, and the one that frees through a pointer
 // of the module; the optimiser still saw a call of `free`. A site that is not the call's own has no such pointer.
 // RUN: %cc -O2 %s | FileCheck %s
 // RUN: %cc -O0 %s | FileCheck %s --check-prefix=PLAIN

@@ -1,4 +1,4 @@
-// The forms of operator delete that programs call most have pointers of their own; the others stay.
+// The forms of operator delete that programs call most have their own pointers; the others stay.
 // RUN: %cxx -O1 %s | FileCheck %s
 #include <new>
 

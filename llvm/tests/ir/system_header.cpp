@@ -1,4 +1,4 @@
-// Where the call lies in a system header, its place says nothing of the program: the functions of the header that lead
+// A call in a system header identifies no place of the program: the functions of the header that lead
 // to it are wrappers, and the program's call of them is the site.
 // RUN: %cxx -O0 %s | FileCheck %s
 // RUN: %cxx -O2 -g %s | FileCheck %s --check-prefix=OPTIMISED
@@ -20,13 +20,13 @@ int *first(std::vector<int> &v) { v.push_back(1); return v.data(); }
 // CHECK: call void @isotherm_wrapper._ZNSt6vectorIiSaIiEE9push_backE{{[RO]}}{{.*}}, ptr @isotherm_site.
 int *second(std::vector<int> &v) { v.push_back(2); return v.data(); }
 
-// Whose address goes elsewhere stays as it was for those who call it so.
+// A function whose address is taken stays unchanged for calls through a pointer.
 // CHECK-LABEL: define {{.*}}@_Z7pointerv(
 // CHECK: _ZNSt6vectorIiSaIiEE7reserveEm
 // CHECK-NOT: isotherm_wrapper
 void (std::vector<int>::*pointer())(std::size_t) { return &std::vector<int>::reserve; }
 
-// The twin hands the site on; the function itself is left to the runtime.
+// The twin passes the site on; the function itself is left to the runtime.
 // CHECK-LABEL: define {{.*}}@_ZNSt6vectorIiSaIiEE7reserveEm(
 // CHECK: call {{.*}}@_ZNSt12_Vector_baseIiSaIiEE11_M_allocateEm(
 // CHECK: define linkonce_odr hidden {{.*}}@isotherm_wrapper.{{[^(]*}}new_allocator{{[^(]*}}({{.*}}, ptr [[SITE:%[0-9]+]])

@@ -1,4 +1,4 @@
-// A local function of a system header is a wrapper like others, and stays local: hidden as well, it would be no valid code.
+// A local function of a system header is a wrapper like others, and stays local: hidden as well, it would be invalid code.
 // RUN: %cc -O0 %s | FileCheck %s
 // RUN: %cc -O0 %s | opt -passes=verify -disable-output
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// Functions that allocate the text they answer with are sites as well; the site goes first where
+// Functions that allocate the text they return are sites as well; the site goes first where
 // more arguments may follow. Hardened programs call other functions.
 // RUN: %cc -O0 %s | FileCheck %s
 // RUN: %cc -O1 -D_FORTIFY_SOURCE=2 %s | FileCheck %s --check-prefix=HARD --implicit-check-not='@{{(__)?v?asprintf}}'

@@ -1,4 +1,4 @@
-/* Two of those that lead to the allocation in across_make.c. */
+/* Two of the callers of the allocation in across_make.c. */
 #include <stddef.h>
 
 void *make(size_t bytes);

@@ -1,4 +1,4 @@
-/* Prints the 2 MiB in which the block of each caller lies; one of the callers is in a file that another compiler built. */
+/* Prints the 2 MiB that hold the block of each caller; one of the callers is in a file that another compiler built. */
 #include <stdio.h>
 #include <stdlib.h>
 

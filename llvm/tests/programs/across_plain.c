@@ -1,4 +1,4 @@
-/* Built by another compiler: what it calls is called from outside. */
+/* Built by another compiler: to the link, its calls come from outside. */
 #include <stddef.h>
 
 void *make(size_t bytes);

@@ -1,5 +1,5 @@
 ! Every way to allocate: each object's line ends in its name. Prints a sum and, if it is asked for places, the
-! 2 MiB in which each object lies (see main.c).
+! 2 MiB that hold each object (see main.c).
 program all_ways
   use iso_c_binding, only: c_loc, c_intptr_t
   implicit none

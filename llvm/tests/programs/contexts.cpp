@@ -1,4 +1,4 @@
-// Everything through which a context must find its way, or stop: recursion, functions that call each
+// Every construct that a context must pass, or stop at: recursion, functions that call each
 // other, pointers, virtual functions, exceptions, variable arguments, longjmp, threads, initialisers,
 // computed goto, a library that is loaded. Prints the same with and without contexts.
 #include <csetjmp>

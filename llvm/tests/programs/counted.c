@@ -1,8 +1,8 @@
-/* Accesses whose number is known, because each is volatile: every one is made, and none more.
+/* Known numbers of accesses, because each is volatile: every one is made, and no more.
  *
  *   counted [plain | threads | fork | signals | library PLUGIN]
  *
- * Each array is of WORDS words and filled once; what else is done with it stands beside its loop. */
+ * Each array is of WORDS words and filled once; a comment beside each loop names its other accesses. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -80,7 +80,7 @@ static volatile sig_atomic_t handled;
 static volatile char *far;
 enum { FAR_PARTS = 64, FAR_BYTES = 32 << 20 };
 
-/* Accesses somewhere else each time, for which there is no room yet where counts are kept. */
+/* Accesses to a new place each time, which has no room for counts yet. */
 static void handle(int number) {
     (void)number;
     (void)far[(size_t)(handled % FAR_PARTS) * FAR_BYTES];
@@ -89,7 +89,7 @@ static void handle(int number) {
     handled++;
 }
 
-/* On the smallest stack that programs give their handlers, below which there is nothing. */
+/* On the smallest stack that programs give their handlers, below which nothing is mapped. */
 static void signals(void) {
     struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
     char *block = mmap(NULL, 16 << 10, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -1,4 +1,4 @@
-/* One allocation that three calls lead to. Prints the 2 MiB in which the block of each lies. */
+/* One allocation with three callers. Prints the 2 MiB that hold the block of each. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* Volatile reads, so that every one is made: of one line, of a stream, of what fits a small cache, and by threads. */
+/* Volatile reads, so that every one is made: of one line, of a stream, of an array that fits a small cache, and by threads. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // Blocks of every size from two sites, freed by other threads than made them, until far more was allocated than may
-// be held at once. Prints the most that the program held, in MiB, and where it lay.
+// be held at once. Prints the peak of the program's memory, in MiB, and its place.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

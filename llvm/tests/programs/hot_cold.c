@@ -1,4 +1,4 @@
-/* One array that is used all the time and one that is not: what a profile must tell apart. */
+/* One array that is used all the time and one that is not: a profile must distinguish them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

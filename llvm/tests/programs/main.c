@@ -1,5 +1,5 @@
 /* Sites in the program, in a second translation unit, in a shared library and in one that is loaded
- * while the program runs. Prints the 2 MiB in which the block of each lies: the runtime gives such a
+ * while the program runs. Prints the 2 MiB that hold the block of each: the runtime gives such a
  * chunk to one tier, so blocks of two tiers never share one. */
 #include <dlfcn.h>
 #include <stdio.h>

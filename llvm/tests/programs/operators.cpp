@@ -1,4 +1,4 @@
-// What C++ promises of operator new holds with sites: exceptions, the new-handler, constructors
+// The rules of C++ for operator new hold with sites: exceptions, the new-handler, constructors
 // that throw, alignment.
 #include <cstdint>
 #include <cstdio>
@@ -23,7 +23,7 @@ static void handler() {
 // Larger than any address space, and not known to the compiler.
 static volatile std::size_t too_much = SIZE_MAX / 4;
 
-// Seen by nobody the compiler knows of, so that the allocation cannot be left out.
+// Unknown to the compiler, so that it cannot remove the allocation.
 static char *volatile seen;
 
 int main() {

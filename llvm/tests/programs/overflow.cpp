@@ -1,4 +1,4 @@
-// A plugin with a planted fault, which the sanitizers must find as soon as it is loaded; otherwise they watch nothing.
+// A plugin with a planted fault, which the sanitizers must find as soon as it is loaded; otherwise they do not work.
 #include <cstdlib>
 
 static int readBehind() {

@@ -1,4 +1,4 @@
-// A program with an operator new of its own keeps it: its blocks may not come from elsewhere.
+// A program with its own operator new keeps it: its blocks must come from there.
 #include <cstdio>
 #include <cstdlib>
 #include <new>

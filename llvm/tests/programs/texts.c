@@ -1,5 +1,5 @@
 /* Texts that the C library would allocate: right whatever their length, and each site's in its own
- * place. Prints the texts' sums and the 2 MiB in which they lie (see main.c). */
+ * place. Prints the texts' sums and the 2 MiB that hold them (see main.c). */
 #define _GNU_SOURCE
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* Loops of usual kinds, compiled as they come: what is vectorised, kept in registers or merged is the optimiser's choice.
- * Each array comes from a function of its own and prints where it lies, a page or more from any other; only the C
+/* Loops of usual kinds, without special options: the optimiser may vectorise, merge or keep values in registers.
+ * Each array comes from its own function and prints its address, a page or more from any other; only the C
  * library touches `block` and `copy` after they are made. */
 #include <stdint.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum { SIDE = 256, SLOTS = 1 << 15, NODES = 1 << 13, LETTERS = 1 << 18, RANK = 96, KEYS = 1 << 14, BYTES = 1 << 20 };
-/* Two neighbouring letters would be read by one load of the machine's code. */
+/* One load of the machine's code would read two neighbouring letters. */
 enum { DISTANCE = 3 };
 
 struct node {

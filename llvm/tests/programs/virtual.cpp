@@ -1,5 +1,5 @@
 // Allocations in virtual functions: two classes at one place in their tables, reached by two calls; and five classes, of
-// which one call has to guess too much. Prints the 2 MiB in which each of the first lies.
+// which one call has too many to guess. Prints the 2 MiB that hold each of the first.
 #include <cstdio>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-/* Two callers of one wrapper in another file. Prints whether the blocks hold what was asked for, and
- * the 2 MiB in which each lies (see main.c). */
+/* Two callers of one wrapper in another file. Prints whether the blocks hold the right content, and
+ * the 2 MiB that hold each (see main.c). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* More arguments than there are registers for them, so that the site lies on the stack. */
+/* More arguments than there are registers for them, so that the site is on the stack. */
 #include "wrapper.h"
 
 #include <stdlib.h>
