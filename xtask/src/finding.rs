@@ -1,15 +1,15 @@
-//! What a rule says about one place.
+//! The result of a rule for one place.
 
 use std::fmt;
 
-/// One violation: where it is, and what to do about it.
+/// One violation: its place and its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Finding {
     /// Path from the repository's root.
     pub(crate) path: String,
-    /// Line in that file, from 1; 1 where the whole file is meant.
+    /// Line in that file, from 1; 1 for the file as a whole.
     pub(crate) line: usize,
-    /// What is wrong and what to do.
+    /// The violation and its remedy.
     pub(crate) message: String,
 }
 
@@ -23,7 +23,7 @@ impl Finding {
     }
 }
 
-/// `crates/x/src/lib.rs:12: what is wrong; what to do`
+/// `crates/x/src/lib.rs:12: the violation; the remedy`
 impl fmt::Display for Finding {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}:{}: {}", self.path, self.line, self.message)

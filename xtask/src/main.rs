@@ -4,9 +4,9 @@
 //! cargo run -p xtask -- check
 //! ```
 //!
-//! A rule is a function from [`repository::Repository`], a value, to a list of findings; so each is
-//! tested with an invented repository that breaks it. Only `repository` reads files or runs
-//! programs. What rustfmt and clippy can check is left to them.
+//! A rule is a function from [`repository::Repository`], a value, to a list of findings, so a test can pass it
+//! an invented repository that breaks it. Only `repository` reads files or runs programs. Checks that rustfmt
+//! and clippy can do are left to them.
 
 mod accepted;
 mod finding;
@@ -52,7 +52,7 @@ fn report(repository: &Repository) -> ExitCode {
     };
     let lines = findings.iter().map(ToString::to_string).chain([verdict]);
     for line in lines {
-        // The exit status remains where the output cannot be written.
+        // The exit status reports the result even where the output cannot be written.
         let _ = writeln!(io::stdout(), "{line}");
     }
     status

@@ -1,4 +1,4 @@
-//! The repository as a value: its files and its packages. The only module that reads anything.
+//! The repository as a value: its files and its packages. The only module that does input.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::rust_source::RustSource;
 
-/// Everything the rules look at.
+/// The input of the rules.
 #[derive(Debug, Default)]
 pub(crate) struct Repository {
     /// Tracked files, and untracked ones that git does not ignore, sorted by path.
@@ -37,7 +37,7 @@ pub(crate) struct Package {
     pub(crate) name: String,
     /// The manifest's path from the repository's root.
     pub(crate) manifest: String,
-    /// What it depends on among the workspace's packages.
+    /// Its dependencies among the workspace's packages.
     pub(crate) uses: Vec<Use>,
 }
 
@@ -57,7 +57,7 @@ impl Repository {
         let root = manifest.parent().context("xtask has no parent directory")?;
         let mut files = Vec::new();
         for path in listed_files(root)? {
-            // A file that git knows but that was just deleted is no file to check.
+            // A file that git knows but that was just deleted is not checked.
             if let Some(file) = RepositoryFile::read(root, path)? {
                 files.push(file);
             }
@@ -149,8 +149,8 @@ impl RepositoryFile {
         self.path.rsplit('/').next().unwrap_or(&self.path)
     }
 
-    /// Somebody else's file, kept as it came: the report is one page without a network, so what it
-    /// draws with lies in the repository. Rules about how we write do not apply.
+    /// A third party's file, kept unchanged: the report is one page without a network, so the repository
+    /// contains its drawing library. Rules about our own text do not apply.
     pub(crate) fn is_foreign(&self) -> bool {
         self.path.starts_with("crates/report/assets/")
     }
@@ -166,10 +166,10 @@ impl RepositoryFile {
     }
 }
 
-/// `git ls-files`, with what is not yet added but not ignored either.
+/// `git ls-files`, with untracked files that are not ignored.
 fn listed_files(root: &Path) -> Result<Vec<String>> {
-    // A checkout that belongs to another user (a container's volume) is read all the same: no
-    // hook or configured command runs here.
+    // A checkout that belongs to another user (a container's volume) is read all the same: no hook or
+    // configured command runs here.
     let safe = format!("safe.directory={}", root.display());
     let output = Command::new("git")
         .args([

@@ -1,4 +1,4 @@
-//! One parsed Rust file, and which of its lines are test code.
+//! One parsed Rust file, with the lines that are test code.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -8,10 +8,10 @@ use proc_macro2::{Span, TokenStream};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
 
-/// A Rust file: its tokens, its syntax tree, and the lines that only tests see.
+/// A Rust file: its tokens, its syntax tree, and its test-only lines.
 #[derive(Debug)]
 pub(crate) struct RustSource {
-    /// Every token; comments are gone, document comments are attributes.
+    /// Every token; comments are removed, document comments are attributes.
     pub(crate) tokens: TokenStream,
     /// The syntax tree.
     pub(crate) tree: syn::File,
@@ -19,7 +19,7 @@ pub(crate) struct RustSource {
 }
 
 impl RustSource {
-    /// Parses a file's text; the error says what is wrong and where.
+    /// Parses a file's text; the error gives the problem and its line.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let tokens = TokenStream::from_str(text).map_err(|error| located(error.span(), &error))?;
         let tree = syn::parse_file(text).map_err(|error| located(error.span(), &error))?;
@@ -32,7 +32,7 @@ impl RustSource {
         })
     }
 
-    /// Does the line belong to an item under `#[cfg(test)]` or `#[test]`?
+    /// Whether the line belongs to an item under `#[cfg(test)]` or `#[test]`.
     pub(crate) fn is_test_line(&self, line: usize) -> bool {
         self.test_lines.iter().any(|range| range.contains(&line))
     }

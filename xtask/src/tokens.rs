@@ -1,23 +1,23 @@
-//! What can be read off a token stream without a syntax tree, macro bodies included: a syntax tree
-//! ends where a macro call begins, and rules must not.
+//! Searches in a token stream without a syntax tree, macro bodies included: a syntax tree ends at a macro call,
+//! and the rules must not.
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// A word of interest and the line it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Spot<T> {
-    /// What was found.
+    /// The word.
     pub(crate) what: T,
     /// Its line, from 1.
     pub(crate) line: usize,
 }
 
-/// What the word `unsafe` introduces.
+/// The construct that the word `unsafe` introduces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unsafe {
-    /// `unsafe { ... }` or `unsafe impl`: a claim that needs its argument.
+    /// `unsafe { ... }` or `unsafe impl`: needs a SAFETY argument.
     Claim,
-    /// `unsafe fn`, `unsafe extern`, `unsafe trait`, `#[unsafe(...)]`: a duty passed on.
+    /// `unsafe fn`, `unsafe extern`, `unsafe trait`, `#[unsafe(...)]`: passes the duty to the caller.
     Declaration,
 }
 
@@ -44,9 +44,9 @@ pub(crate) fn macro_calls(tokens: &TokenStream) -> Vec<Spot<String>> {
     calls
 }
 
-/// Macros that write to a stream and answer whether they did.
+/// Macros that write to a stream and return a result.
 const WRITE_MACROS: &[&str] = &["write", "writeln"];
-/// Methods that do.
+/// Methods that write to a stream and return a result.
 const WRITE_METHODS: &[&str] = &["write_all", "write_fmt", "flush"];
 
 /// Writes whose error is unwrapped on the spot: `writeln!(...).unwrap()`, `out.flush().expect(...)`.
@@ -110,9 +110,8 @@ pub(crate) fn unsafe_uses(tokens: &TokenStream) -> Vec<Spot<Unsafe>> {
     uses
 }
 
-/// Every path of two parts or more, with the branches of `use` trees written out: `use std::{fs,
-/// time::Instant}` gives `std::fs` and `std::time::Instant`. A path that ends in `*` is given
-/// without it.
+/// Every path of two parts or more, with the branches of `use` trees expanded: `use std::{fs, time::Instant}`
+/// gives `std::fs` and `std::time::Instant`. A path that ends in `*` is given without it.
 pub(crate) fn paths(tokens: &TokenStream) -> Vec<Spot<String>> {
     let mut found = Vec::new();
     collect_paths(tokens, "", &mut found);
@@ -227,7 +226,7 @@ fn is_path_separator(level: &[TokenTree], at: usize) -> bool {
     is_mark(level, at, ':') && is_mark(level, at + 1, ':')
 }
 
-/// Calls back with the tokens of every nesting level in turn.
+/// Calls `visit` with the tokens of every nesting level in turn.
 fn for_each_level(tokens: &TokenStream, visit: &mut impl FnMut(&[TokenTree])) {
     let level: Vec<TokenTree> = tokens.clone().into_iter().collect();
     visit(&level);

@@ -1,11 +1,11 @@
-//! The star rule: a crate depends on `model` and never on its neighbour. `ARCHITECTURE.md` says why
-//! and shows the same table; `dependency_table` compares the two.
+//! The star rule: a crate depends on `model` and never on its neighbour. `ARCHITECTURE.md` gives the reason and
+//! shows the same table; `dependency_table` compares the two.
 
 use crate::finding::Finding;
 use crate::repository::{Package, Repository, Use};
 
-/// What each package may use among ours. `isotherm` puts everything together and is the only one
-/// whose tests may reach further; `runtime` is loaded into other programs and linked to nobody.
+/// The packages of ours that each package may use. `isotherm` joins them and is the only one whose tests may
+/// use more; `runtime` is loaded into other programs and linked to none.
 pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
     ("abi", &[]),
     ("model", &[]),
@@ -37,13 +37,13 @@ pub(crate) const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     ("movement", &["act", "model", "observe", "sys"]),
-    // The test stand: what its tests use of ours they run in the guest.
+    // The test stand: its tests run our programs in the guest.
     ("vm", &["model", "sys", "act", "observe"]),
     ("skip", &[]),
     ("xtask", &[]),
 ];
 
-/// What the tests of every crate may use: the record of tests that a machine cannot run.
+/// Allowed for the tests of every crate: the record of tests that a machine cannot run.
 const ANY_TEST_MAY_USE: &str = "skip";
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
@@ -54,7 +54,7 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
         .collect()
 }
 
-/// The names that a package may use; nothing for a package that the table does not know.
+/// The names that a package may use; none for a package that is not in the table.
 pub(crate) fn allowed(package: &str) -> Option<&'static [&'static str]> {
     MAY_USE
         .iter()

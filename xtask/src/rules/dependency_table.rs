@@ -1,5 +1,5 @@
-//! The table of crates in `ARCHITECTURE.md` says what the check enforces: the same crates, with the
-//! same words under "may use".
+//! The table of crates in `ARCHITECTURE.md` matches the check: the same crates, with the same words under "may
+//! use".
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::repository::Repository;
 const PAGE: &str = "ARCHITECTURE.md";
 const HEADER: &[&str] = &["crate", "holds", "may use"];
 
-/// One row: a crate and what the page says it may use.
+/// One row: a crate and the page's list of crates that it may use.
 struct Row {
     line: usize,
     name: String,
@@ -58,7 +58,7 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Does a row allow what the check allows? A crate unknown to the check is reported elsewhere.
+/// Whether a row allows the same crates as the check. A crate unknown to the check is reported elsewhere.
 fn check_row(row: &Row) -> Option<Finding> {
     let enforced: BTreeSet<String> = dependencies::allowed(&row.name)?
         .iter()
@@ -87,7 +87,7 @@ fn listed(names: &BTreeSet<String>) -> String {
     }
 }
 
-/// The rows below the header line, up to the first line that is no table row.
+/// The rows below the header line, up to the first line that is not a table row.
 fn table_rows(text: &str) -> Vec<Row> {
     let lines = text
         .lines()

@@ -1,4 +1,4 @@
-//! A module is named after what it holds; names that fit everything collect everything.
+//! A module is named after its content; a name that fits any content collects any content.
 
 use crate::finding::Finding;
 use crate::repository::Repository;
@@ -23,7 +23,8 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     {
         let parts = file.path.trim_end_matches(".rs").split('/');
         for part in parts.filter(|part| EMPTY_NAMES.contains(part)) {
-            let message = format!("`{part}` says nothing; name the module after what it holds");
+            let message =
+                format!("`{part}` describes no content; name the module after its content");
             findings.push(Finding::new(&file.path, 1, message));
         }
     }

@@ -1,5 +1,4 @@
-//! A clone stays small: no large file is tracked. What is large is made by a script, or fetched by
-//! a package manager.
+//! A clone stays small: no large file is tracked. A script or a package manager supplies large files.
 
 use crate::finding::Finding;
 use crate::repository::{Repository, RepositoryFile};

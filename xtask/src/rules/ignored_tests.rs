@@ -1,4 +1,4 @@
-//! A test that does not run says why.
+//! An ignored test states its reason.
 
 use syn::visit::Visit;
 

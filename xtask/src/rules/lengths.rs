@@ -1,5 +1,5 @@
-//! A function fits on a screen and a file has one subject. New excess fails; old excess is listed
-//! in a ratchet, may only shrink, and leaves the list when it fits.
+//! A function fits on a screen and a file has one subject. New excess fails; old excess is listed in a ratchet,
+//! may only shrink, and is removed from the list when it fits.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::repository::{Repository, RepositoryFile};
 const FUNCTION_LINES: usize = 70;
 /// Lines of a source file, tests included.
 const FILE_LINES: usize = 700;
-/// Source files, by the end of their names; scripts without one are recognised by `#!`.
+/// Source files, by the end of their names; scripts without an extension are recognised by `#!`.
 const SOURCES: &[&str] = &[
     ".rs", ".c", ".cc", ".cpp", ".h", ".hpp", ".py", ".sh", ".js", ".css",
 ];
@@ -20,7 +20,7 @@ const SOURCES: &[&str] = &[
 /// The list of old excess: `PATH LINES` for a file, `PATH FUNCTION LINES` for a function.
 const RATCHET: &str = "xtask/ratchet.txt";
 
-/// Something longer than its limit.
+/// A function or file that is longer than its limit.
 struct Excess {
     path: String,
     line: usize,
@@ -53,7 +53,7 @@ impl Excess {
         }
     }
 
-    /// What is wrong, given what the ratchet allows.
+    /// The violation, given the length that the ratchet allows.
     fn message(&self, allowed: Option<usize>) -> Option<String> {
         let (what, limit) = match &self.function {
             Some(name) => (format!("the function `{name}`"), FUNCTION_LINES),
@@ -68,7 +68,7 @@ impl Excess {
                 "{what} has grown from {old} to {lines} lines; it may only shrink"
             )),
             Some(old) if lines < old => Some(format!(
-                "{what} has shrunk to {lines} lines; write that into {RATCHET}"
+                "{what} has shrunk to {lines} lines; write that number into {RATCHET}"
             )),
             Some(_) => None,
         }
@@ -180,7 +180,7 @@ mod tests {
 
     const PATH: &str = "crates/a/src/a.rs";
 
-    /// A function of so many lines, its braces included.
+    /// A function of the given number of lines, its braces included.
     fn function(lines: usize) -> String {
         format!("fn long() {{\n{}}}\n", "    a();\n".repeat(lines - 2))
     }

@@ -1,4 +1,4 @@
-//! Nothing names a directory that only one developer's machine has.
+//! No file names a directory that exists only on one developer's machine.
 
 use crate::finding::Finding;
 use crate::repository::Repository;
@@ -9,9 +9,9 @@ const LOCAL: &[&str] = &[
     concat!("/ho", "me/"),
     concat!("/ro", "ot/"),
 ];
-/// Homes of nobody, for examples and invented test data.
+/// Invented home directories, for examples and test data.
 const INVENTED: &[&str] = &["me/", "someone/", "user/"];
-/// Recorded machines and programs keep the paths that were theirs.
+/// Recorded machines and programs keep their original paths.
 const RECORDED: &[&str] = &["tests/machines/", "tests/traces/"];
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
@@ -33,7 +33,8 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// `/x/` where no invented name follows, and no longer path, variable or address runs into it: not in `tests/x/` or `$HOME/x/`.
+/// `/x/` without an invented name after it, and without a longer path, variable or address before it: not in
+/// `tests/x/` or `$HOME/x/`.
 fn begins_a_path(line: &str, root: &str) -> bool {
     line.match_indices(root).any(|(start, _)| {
         let before = line[..start].chars().next_back();

@@ -1,5 +1,5 @@
-//! A page that links to a file of this repository, or names one in code type, names one that is
-//! there: a moved file takes its mentions along.
+//! Every link to a file of this repository, and every file name in code type, on a page names an existing file:
+//! a moved file takes its mentions along.
 
 use pulldown_cmark::{Event, Parser, Tag};
 
@@ -30,8 +30,7 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// A link is relative to its page; addresses of the web and places on the same page are not ours to
-/// follow.
+/// A link is relative to its page; links to the web and to the same page are not checked.
 fn broken_link(repository: &Repository, folder: &str, target: &str) -> Option<String> {
     let is_elsewhere = target.contains("://") || target.starts_with("mailto:");
     let path = target.split('#').next().unwrap_or_default();
@@ -46,7 +45,7 @@ fn broken_link(repository: &Repository, folder: &str, target: &str) -> Option<St
     }
 }
 
-/// Joins a relative path to a folder; none where it leaves the repository.
+/// Joins a relative path to a folder; none where the result is outside the repository.
 fn resolve(folder: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
     for part in path.split('/') {
@@ -78,8 +77,8 @@ fn broken_mention(repository: &Repository, code: &str) -> Option<String> {
     ))
 }
 
-/// Is it, or does it lie in, what a `.gitignore` names without a pattern? Such a place is made by a
-/// build, and a page may speak of it.
+/// Whether a path is, or is below, an entry without a pattern in a `.gitignore`. A build makes such a place,
+/// and a page may name it.
 fn is_built(repository: &Repository, path: &str) -> bool {
     let mut lists = repository
         .texts()

@@ -1,4 +1,4 @@
-//! The rules, one a file. Each is a function from the repository to what is wrong in it.
+//! The rules, one per file. Each is a function from the repository to its violations.
 
 mod dependencies;
 mod dependency_table;
@@ -21,7 +21,7 @@ mod unsafe_code;
 use crate::finding::Finding;
 use crate::repository::Repository;
 
-/// A rule: what is wrong in this repository?
+/// A rule: returns the violations in this repository.
 pub(crate) type Rule = fn(&Repository) -> Vec<Finding>;
 
 /// All rules. A new one is added here, and has a test with an example that breaks it.
@@ -45,7 +45,7 @@ pub(crate) const ALL: &[Rule] = &[
     mentions::check,
 ];
 
-/// What all rules find, in the order of the files.
+/// The findings of all rules, in the order of the files.
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     let mut findings: Vec<Finding> = ALL.iter().flat_map(|rule| rule(repository)).collect();
     findings.sort();

@@ -1,12 +1,12 @@
-//! A library never prints and never exits: it returns, and the program decides what to show. And nothing that is
-//! printed may panic: the macros of the standard library do where standard error is a full device or a closed pipe,
-//! and then a program that was only watched, or a daemon, ends of it.
+//! A library never prints and never exits: it returns, and the program decides what to show. And no output may
+//! panic: the macros of the standard library do where standard error is a full device or a closed pipe, which
+//! would end a program that is only watched, or a daemon.
 
 use crate::finding::Finding;
 use crate::repository::{Repository, RepositoryFile};
 use crate::tokens;
 
-/// The crate that is a program, and may exit.
+/// The crate of the program, which may exit.
 const PROGRAM: &str = "isotherm";
 const PRINTING: &[&str] = &["dbg", "eprint", "eprintln", "print", "println"];
 const EXITING: &[&str] = &["process::abort", "process::exit"];
@@ -53,12 +53,12 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Build scripts talk to cargo by printing, and end the build where they cannot.
+/// Build scripts report to cargo on standard output, and end the build on an error.
 fn is_ours(file: &RepositoryFile) -> bool {
     !file.is_test_code() && file.name() != "build.rs"
 }
 
-/// Programs beside a library talk to people.
+/// Programs beside a library print for people.
 fn is_library(file: &RepositoryFile) -> bool {
     file.crate_name().is_some_and(|name| name != PROGRAM) && !file.path.contains("/src/bin/")
 }

@@ -1,6 +1,5 @@
-//! The crates that only compute have no files, network, clock, threads, processes or unsafe code:
-//! what they give depends on what they are given, so that a recorded profile, a test and a live
-//! program get the same answer.
+//! The crates that only compute have no files, network, clock, threads, processes or unsafe code: their results
+//! depend only on their arguments, so that a recorded profile, a test and a live program get the same answer.
 
 use crate::finding::Finding;
 use crate::repository::Repository;
@@ -9,8 +8,8 @@ use crate::tokens;
 /// The crates that must be pure.
 const PURE: &[&str] = &["model", "policy", "pipeline", "sim"];
 
-/// What they must not name. `std::time` itself is here because importing the module hides which of
-/// its items are used; `std::time::Duration` is a plain value and welcome.
+/// The paths that they must not name. `std::time` itself is here because an import of the module hides which of
+/// its items are used; `std::time::Duration` is a plain value and allowed.
 const FORBIDDEN: &[&str] = &[
     "std::fs",
     "std::net",

@@ -1,4 +1,4 @@
-//! Every Rust file parses: the other rules see nothing in one that does not.
+//! Every Rust file parses: the other rules cannot check one that does not.
 
 use crate::finding::Finding;
 use crate::repository::Repository;

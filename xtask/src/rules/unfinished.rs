@@ -1,4 +1,4 @@
-//! What is committed is finished: no notes to oneself, no stubs.
+//! Committed code is finished: no reminders, no stubs.
 
 use crate::finding::Finding;
 use crate::repository::Repository;
@@ -34,7 +34,7 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// The word with no letter, digit or underscore beside it: mktemp's template is not a mark.
+/// The word with no letter, digit or underscore beside it: the template of mktemp is not a mark.
 fn has_word(line: &str, word: &str) -> bool {
     let is_inner = |c: char| c.is_alphanumeric() || c == '_';
     line.match_indices(word).any(|(start, _)| {

@@ -1,10 +1,10 @@
-//! A test that does not run is recorded, so that `make test` can hold it against the list of those that may be
-//! skipped: words alone are lost in the output of a test that passes.
+//! A skipped test is recorded, so that `make test` can compare it with the list of tests that may be skipped: a
+//! printed line is lost in the output of a test that passes.
 
 use crate::finding::Finding;
 use crate::repository::Repository;
 
-/// How a test begins the words that nothing records. In two halves, so that this file does not break its own rule.
+/// The first words of an unrecorded skip message. In two halves, so that this file does not break its own rule.
 const MARKS: &[&str] = &[concat!("\"skip", "ped: "), concat!("\"SK", "IP ")];
 /// The crate that records, and prints too.
 const RECORDER: &str = "tests/skip/";
@@ -21,7 +21,7 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
                 && MARKS.iter().any(|mark| line.contains(mark))
                 && !file.path.starts_with(RECORDER)
             {
-                let message = "a test says that it is skipped, and nothing records it; use isotherm_skip::skip!";
+                let message = "a test prints that it is skipped, but does not record it; use isotherm_skip::skip!";
                 findings.push(Finding::new(&file.path, index + 1, message));
             }
         }

@@ -1,11 +1,11 @@
-//! Unsafe code lives in three crates, and each claim carries its argument.
+//! Unsafe code is limited to three crates, and each use has a SAFETY argument.
 
 use crate::finding::Finding;
 use crate::repository::Repository;
 use crate::tokens::{self, Unsafe};
 
-/// The crates that may hold unsafe code: the kernel's interface, the shared records, and the
-/// allocator inside other programs.
+/// The crates that may hold unsafe code: the kernel interface, the shared records, and the allocator inside
+/// other programs.
 const MAY_BE_UNSAFE: &[&str] = &["abi", "sys", "runtime"];
 
 /// How far above the word `unsafe` its argument may end. More than one line, because a statement
@@ -37,7 +37,7 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Is there a comment with `SAFETY:` on the line, or in a comment that ends within reach above it?
+/// Whether a comment with `SAFETY:` is on the line, or ends within reach above it.
 fn has_argument(lines: &[&str], line: usize) -> bool {
     let index = line - 1;
     let comment = |at: usize| lines[at].trim_start().starts_with("//");
