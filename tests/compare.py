@@ -1,4 +1,4 @@
-"""Runs programs plain and in other modes, and compares what they print and how they end.
+"""Runs programs plain and in other modes, and compares their outputs and exit statuses.
 
     compare.py --library FILE [--isotherm FILE] [--mode NAME]... [--case NAME]... CASES
 
@@ -6,7 +6,7 @@ A case is a name and a command. The plain run is the truth: the run in a mode mu
 standard output, standard error and exit status (or signal), byte for byte. A program whose plain
 runs differ from each other proves nothing: it is tried again and has failed if it never agrees with itself,
 as has one whose plain run does not end in time. Only a program that ends with status 77, because the
-machine lacks what it is about, is skipped.
+machine lacks what it needs, is skipped.
 """
 import argparse
 import configparser
@@ -26,16 +26,16 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "ski
 from skip_record import record as record_skip  # noqa: E402
 
 SKIP_STATUS = 77
-# Rounds for a program whose plain runs differ, such as one that prints what a busy machine decides.
+# Rounds for a program whose plain runs differ, such as one whose output depends on the load.
 TRIES = 3
-# Lines shown of what differs.
+# Lines of a difference that are printed.
 DIFFERENCES_SHOWN = 6
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """How a run ended."""
+    """The result of a run."""
 
     status: int  # as subprocess has it: negative for a signal
     out: bytes
@@ -54,7 +54,7 @@ def as_it_is(text: bytes) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A command with a name. `clean` and `clean_errors` take out of what it prints what may differ, such as times."""
+    """A command with a name. `clean` and `clean_errors` remove the parts of its output that may differ, such as times."""
 
     name: str
     command: list[str]
@@ -63,7 +63,7 @@ class Case:
     clean_errors: Callable[[bytes], bytes] = as_it_is
     # Whether a plain run that ends in failure is a failure of the test: it would compare little.
     must_succeed: bool = False
-    # Words to add to the command in a mode, to leave out what must differ there; both runs get them.
+    # Words to add to the command in a mode, to skip checks that must differ there; both runs get them.
     in_mode: dict[str, list[str]] = dataclasses.field(default_factory=dict)
 
 
@@ -99,7 +99,7 @@ def read_modes(path: str) -> list[Mode]:
 
 
 def obey_interrupts() -> None:
-    """A shell that starts the tests in the background has them ignore the interrupt; some programs test it."""
+    """A shell that starts the tests in the background makes them ignore the interrupt; some programs test it."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -135,7 +135,7 @@ def without_tool_lines(text: bytes, prefix: str) -> bytes:
 
 
 def differences(plain: Outcome, other: Outcome, case: Case) -> list[str]:
-    """What differs, one sentence each; empty where nothing does."""
+    """The differences, one sentence each; empty for equal results."""
     found = []
     if other.timed_out != plain.timed_out or other.status != plain.status:
         found.append(f"ended by {other.ending()}, plain by {plain.ending()}")
@@ -149,7 +149,7 @@ def differences(plain: Outcome, other: Outcome, case: Case) -> list[str]:
 
 
 def first_differences(left: bytes, right: bytes) -> str:
-    """The first lines that only one of both has, so that a failure that comes once in ten runs tells what it was."""
+    """The first lines that only one of both has, so that a failure once in ten runs is reported in detail."""
     changes = difflib.diff_bytes(difflib.unified_diff, left.splitlines(), right.splitlines(), n=0, lineterm=b"")
     lines = [line for line in changes if not line.startswith((b"---", b"+++", b"@@"))]
     if not lines:
@@ -187,7 +187,7 @@ class Comparison:
                 self.report("skipped", mode.name, case.name, "the program says it cannot run here")
             return
         if plain.timed_out:
-            # Nothing about the machine excuses this: it is a program that hangs, or a limit that is too short.
+            # The machine is no excuse: the program hangs, or the limit is too short.
             self.report("failed", "plain", case.name, f"takes more than {case.seconds:g} s")
             return
         if case.must_succeed and plain.status != 0:
@@ -218,7 +218,7 @@ class Comparison:
         shutil.rmtree(work, ignore_errors=True)
 
     def compare(self, case: Case, mode: Mode, words: list[str], plain: Outcome) -> tuple[str, str, str, str]:
-        """The result of a run in a mode, as `report` takes it."""
+        """The result of a run in a mode, in the form for `report`."""
         for _ in range(TRIES):
             begin = time.monotonic()
             other = execute(words, case.seconds * 2, self.work("run"))

@@ -1,7 +1,7 @@
-"""What the attacks share: a second user, folders that both can reach, and commands run as either.
+"""Shared by the attacks: a second user, folders that both can reach, and commands run as either.
 
 The second user is made for the run and removed after it, so nothing of the machine's own users is
-touched. Making a user needs root; without it every test that asks for one is skipped, with that reason.
+touched. Making a user needs root; without it every test that needs one is skipped, with that reason.
 """
 import json
 import os
@@ -17,12 +17,12 @@ BUILD = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")) / os.e
 ISOTHERM = BUILD / "isotherm"
 LIBRARY = BUILD / "libisotherm.so"
 ATTACKER = f"isotherm-test-{os.getpid()}"
-# A command that has not ended by then hangs; the slowest one here takes a tenth of it when alone.
+# Seconds after which a command counts as hung; the slowest one here takes a tenth of it when alone.
 LIMIT_S = 60
 
 
 class AttackTest(unittest.TestCase):
-    """A test with a folder of the victim, who runs the tests, and a folder that anybody may write."""
+    """A test with a folder of the victim, who runs the tests, and a folder that any user may write."""
 
     def setUp(self):
         self.work = pathlib.Path(tempfile.mkdtemp(prefix="isotherm-attack-"))
@@ -102,7 +102,7 @@ class DaemonTest(AttackTest):
         return daemon
 
     def epochs(self, daemon):
-        """Epochs that the daemon has seen; None before it answers. Fails the test where it has ended."""
+        """Epochs that the daemon has completed; None before it answers. Fails the test where it has ended."""
         self.assertIsNone(daemon.poll(), "the daemon has ended")
         done = self.isotherm("status", "--json", "--socket", self.socket)
         return json.loads(done.stdout)["epochs"] if done.returncode == 0 else None

@@ -36,12 +36,12 @@ class Files(AttackTest):
     """Makes configuration files as `isotherm record` writes them."""
 
     def recorded(self, *command, **options):
-        """Records a command; answers what it printed."""
+        """Records a command; returns its output."""
         profile = self.work / "profile.iso"
         return self.isotherm("record", "--force", "-o", profile, "--", *command, **options)
 
     def guided(self, *command):
-        """Runs a command by a plan that puts everything into slow memory."""
+        """Runs a command by a plan that puts all data into slow memory."""
         return self.isotherm("run", "--plan", ROOT / "tests" / "plans" / "slow.plan", "--", *command)
 
     def start_recorded(self, *command):
@@ -65,7 +65,7 @@ class Files(AttackTest):
         }
 
     def assert_refused(self, done, session):
-        """The program ran as without Isotherm, said once why, and left nothing."""
+        """The program ran as without Isotherm, printed the reason once, and left nothing."""
         self.assertEqual((done.stdout, done.returncode), ("150\n", 3), done.stderr)
         self.assertIn("belongs to another user, or others may write it", done.stderr)
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
@@ -137,7 +137,7 @@ class OwnFiles(Files):
                 self.assertGreaterEqual(len(modes), 4, "the lock, the configuration, a session file")
                 for mode in modes[1:]:
                     self.assertRegex(mode, "^600 regular( empty)? file$")
-                # No other user can see this name, so no other user can have made a file of it.
+                # No other user can see this name, so no other user can have made a file of this name.
                 self.assertRegex(configuration, "/isotherm-[A-Za-z0-9]{22}/configuration-[A-Za-z0-9]{22}$")
 
 

@@ -20,7 +20,7 @@ EXPORTS = (ROOT / "crates" / "runtime" / "exports.txt").read_text().split()
 
 class Debugger(AttackTest):
     def debugged(self, *commands):
-        """Runs gdb's commands where the program says "here", and the program to its end."""
+        """Runs gdb's commands where the program prints "here", and the program to its end."""
         program = self.compile(PROGRAM, "-g")
         words = ["gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off",
                  "-ex", f"set exec-wrapper env LD_PRELOAD={LIBRARY}", "-ex", "break puts", "-ex", "run"]
@@ -35,7 +35,7 @@ class Debugger(AttackTest):
             "print malloc(100)",
             f"print {CALL_MALLOC}(100) != 0",
             f"print {{char[4]}} (({CALL_MALLOC}(8)))",
-            # Strings of a debugger's own lie in memory that it has the program allocate.
+            # A debugger makes the program allocate memory for its own strings.
             'set var $text = "text"',
             'print ((unsigned long (*)(const char *)) strlen)("a string of gdb\'s")',
         )

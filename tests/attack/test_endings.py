@@ -76,13 +76,13 @@ class Endings(AttackTest):
             with self.subTest(how=how[0]):
                 running, directory, guard = self.waiting(*how)
                 handle = os.pidfd_open(guard)
-                # What a service manager or a terminal sends first must not end the guard before the run.
+                # The first signal of a service manager or a terminal must not end the guard before the run.
                 for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]:
                     os.kill(guard, number)
                 running.kill()
                 self.wait_for_end(handle)
                 self.assertFalse(os.path.exists(directory))
-                # The program runs on, with its files gone, and says nothing.
+                # The program continues, with its files gone, and prints nothing.
                 self.assertEqual(running.communicate("\n", timeout=LIMIT_S), ("done\n", ""))
 
     def test_a_run_that_ends_takes_its_guard_along(self):
@@ -114,7 +114,7 @@ class Endings(AttackTest):
     def test_descendants_that_outlive_their_recorder_are_counted_and_silent(self):
         pipe, result = self.work / "pipe", self.work / "result"
         os.mkfifo(pipe)
-        # One that has run nothing since its fork, and two of its own programs.
+        # A child without an exec since its fork, and two with their own programs.
         story = '''
             { read line <"$1/pipe"; sh -c 'echo "a new program: $(echo yes)"' >"$1/result" 2>&1
               echo end >"$1/pipe"; } >/dev/null 2>&1 &

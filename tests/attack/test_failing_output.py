@@ -1,4 +1,4 @@
-"""Standard error and standard output that cannot be written, from the first word on."""
+"""Standard error and standard output that cannot be written, from the first byte on."""
 import os
 import signal
 

@@ -1,4 +1,4 @@
-"""Inputs that are no regular files, numbers out of range, and texts that steer a terminal."""
+"""Inputs that are not regular files, numbers out of range, and texts with terminal control sequences."""
 import os
 import pathlib
 import shutil
@@ -24,7 +24,7 @@ ESCAPES = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x7f"
 
 
 class InputsTest(support.AttackTest):
-    """Each input of a command, in the place of which there is something else."""
+    """Each input of a command, replaced by another kind of file."""
 
     def setUp(self):
         super().setUp()

@@ -23,7 +23,7 @@ for name in sys.stdin.read().splitlines():
 
 
 class OutputsTest(support.TwoUserTest):
-    """Root writes into a directory that belongs to the attacker, which no setting of the kernel guards."""
+    """Root writes into a directory that belongs to the attacker, which no kernel setting protects."""
 
     def setUp(self):
         super().setUp()

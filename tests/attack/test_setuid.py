@@ -29,7 +29,7 @@ class Setuid(TwoUserTest):
         self.program = self.compile(SETUID, *flags)
 
     def configuration(self, owner):
-        """A configuration that the program of this user would obey, as one user has it."""
+        """A configuration that the program would obey, with one user's rights."""
         folder = self.work / "configuration"
         folder.mkdir(mode=0o700)
         file = folder / "configuration"
@@ -48,7 +48,7 @@ class Setuid(TwoUserTest):
         }
 
     def closed(self, name):
-        """A directory of root's, as /etc is, in which none but root may make a file."""
+        """A directory of root's, as /etc is, in which only root may make a file."""
         folder = self.work / name
         folder.mkdir(mode=0o755)
         return folder
@@ -58,7 +58,7 @@ class Setuid(TwoUserTest):
         file = self.configuration(os.geteuid())
         self.program.chmod(0o4755)
         done = self.as_attacker(self.program, env=self.surroundings(file, session))
-        # Other user than who it acts for, root, the block as it was written; and not a word.
+        # The real user, the effective user root, the block as written; and no message.
         self.assertEqual((done.stdout, done.stderr, done.returncode), ("0 1 1\n", "", 3))
         self.assertEqual(os.listdir(session), [])
 

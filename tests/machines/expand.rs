@@ -1,5 +1,4 @@
-//! Recorded machines: a text that says which files a machine has under `/proc` and `/sys`, made into
-//! a directory.
+//! Recorded machines: makes a directory from a text that lists a machine's files under `/proc` and `/sys`.
 //!
 //! ```text
 //! # a remark
@@ -11,8 +10,8 @@
 //!   access1/initiators/node0 -> sys/devices/system/node/node0
 //! ```
 //!
-//! A line without indentation is the directory of what follows; with two blanks a file and its one
-//! line, or a link and where it leads from the machine's root; with four, a line of the file above.
+//! A line without indentation is the directory of the following lines; with two blanks a file and its one line,
+//! or a link and its target from the machine's root; with four, a line of the file above.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -20,7 +19,7 @@ use std::path::{Component, Path, PathBuf};
 /// Makes the files of a machine under `root`.
 ///
 /// # Errors
-/// A line that is none of the above, a path that leaves the machine, or the file system's refusal.
+/// A line that is none of the above, a path outside the machine, or an error of the file system.
 pub(crate) fn expand(text: &str, root: &Path) -> io::Result<()> {
     let mut directory = PathBuf::new();
     let mut file: Option<(PathBuf, String)> = None;

@@ -6,9 +6,8 @@
 #     fetch-source.sh NAME FOLDER       FOLDER/NAME, the newest source of one of the packages lua5.4, libzstd, sqlite3,
 #                                       graphicsmagick, or redis-source: redis with nothing installed beside it
 #
-# Works on a fresh Debian 12, as any user: the source lists and what apt keeps of them lie in the
-# folder, so the machine's own configuration stays as it is. Nothing is built. Files are checked by apt
-# against Debian's signatures.
+# Works on a fresh Debian 12, as any user: apt's source lists and caches are in the folder, so the machine's own
+# configuration stays unchanged. Nothing is built. apt checks the files against Debian's signatures.
 set -euo pipefail
 fail() { echo "fetch-source.sh: $1" >&2; exit 3; }
 [ $# = 2 ] || { echo "usage: fetch-source.sh redis|python|lua5.4|libzstd|sqlite3|graphicsmagick|redis-source FOLDER" >&2; exit 2; }
@@ -40,8 +39,7 @@ apt=(apt-get -qq -o "Dir::Etc::sourcelist=$folder/apt/sources.list" -o Dir::Etc:
 "${apt[@]}" update
 revisions=$(apt-cache "${apt[@]:1}" showsrc "$source" | awk '$1 == "Version:" { print $2 }' | sort -uVr)
 [ -n "$binary" ] || version=${revisions%%[[:space:]]*}
-# The upstream archive is what is wanted; any Debian revision of the same upstream version carries it, and a
-# mirror may lack the newest.
+# Any Debian revision of an upstream version has the same upstream archive, and a mirror may lack the newest.
 upstream=${version#*:}
 upstream=${upstream%-*}
 for revision in $version $revisions; do
@@ -56,7 +54,7 @@ if [ -z "$binary" ]; then
   tar -xf "$archive" -C "$folder/new" --strip-components=1
 elif [ "$what" = redis ]; then
   tar -xf "$archive" -C "$folder/new" --strip-components=1
-  # Where the suite looks for the programs it would have built, the installed ones.
+  # The suite searches here for the programs that it would have built: the installed ones.
   for program in redis-server redis-cli redis-benchmark redis-check-aof redis-check-rdb; do
     path=$(command -v "$program") || fail "$program is missing; apt-get install redis-server redis-tools"
     ln -sf "$path" "$folder/new/src/$program"

@@ -12,8 +12,8 @@ PYTHON_TESTS = ["test_capi", "test_gc", "test_threading"]
 MORE_PYTHON_TESTS = ["test_subprocess", "test_multiprocessing_fork", "test_mmap", "test_io", "test_faulthandler", "test_ctypes",
                      "test_dict", "test_sqlite3", "test_signal", "test_posix", "test_os", "test_concurrent_futures"]
 REDIS_TESTS = ["unit/type/hash", "unit/type/incr", "unit/keyspace", "unit/bitops"]
-# Where each site has an arena of its own, what one frees is no room for another: this test wants less than 5 % of holes
-# after others have left theirs, and sees 12 % in a recorded run, where the plain one has 1 %.
+# Where each site has its own arena, the free memory of one is no room for another: this test requires less than 5 % of
+# holes after others have left theirs, and has 12 % in a recorded run, where the plain one has 1 %.
 REDIS_WITH_ARENAS = ["--skiptest", "Active defrag eval scripts"]
 # The same port for all runs: they follow one another, and none is near the range for outgoing connections.
 REDIS_PORT = "21111"
@@ -40,7 +40,7 @@ def redis_summary(text: bytes) -> bytes:
 
 
 def redis_failures(text: bytes) -> bytes:
-    """The tests that failed, and how it ended: which of the whole suite's tests run depends on the load of the
+    """The tests that failed, and the result: which of the whole suite's tests run depends on the load of the
     machine, so that two plain runs differ in those that passed."""
     kept = [line for line in redis_summary(text).splitlines() if not re.match(rb"\[(ok|ignore)\]", line)]
     return b"\n".join(kept)

@@ -1,4 +1,4 @@
-"""How a test in Python says that this machine cannot run it; tests/skip/skips holds the record against the list."""
+"""Lets a test in Python report that this machine cannot run it; tests/skip/skips compares the record with the list."""
 import os
 
 

@@ -1,4 +1,4 @@
-// Checks for the hostile programs. A failed check prints where and ends the program with status 1.
+// Checks for the hostile programs. A failed check prints its place and ends the program with status 1.
 #pragma once
 
 #include <cerrno>
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <unistd.h>
 
-/// Status by which a program says that this machine cannot run it.
+/// Status by which a program reports that this machine cannot run it.
 constexpr int kSkip = 77;
 
 #define CHECK(condition)                                                                  \
@@ -25,7 +25,7 @@ inline unsigned char pattern_byte(size_t index, unsigned seed) {
   return static_cast<unsigned char>((index * 131 + seed * 17 + (index >> 12)) & 0xff);
 }
 
-/// Fills a buffer so that any lost, torn or swapped page shows.
+/// Fills a buffer so that any lost, torn or swapped page is detected.
 inline void fill_pattern(void* buffer, size_t bytes, unsigned seed) {
   auto* out = static_cast<unsigned char*>(buffer);
   for (size_t i = 0; i < bytes; ++i) out[i] = pattern_byte(i, seed);

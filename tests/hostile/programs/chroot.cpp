@@ -1,5 +1,5 @@
 // A program that locks itself away: an empty root without /proc or /sys, another user, no
-// privileges. Allocation, threads and fork go on.
+// privileges. Allocation, threads and fork continue to work.
 #include <sys/stat.h>
 #include <sys/wait.h>
 

@@ -1,6 +1,6 @@
 // Descriptors 0 to 2 closed before exec: the next file opened gets number 0, and nothing that a
-// library says or opens may land there. Also: the program counts its descriptors, closes all it did
-// not open, as daemons do, and works on.
+// library prints or opens may land there. Also: the program counts its descriptors, closes all it did
+// not open, as daemons do, and continues.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -58,7 +58,7 @@ int close_all() {
   }
   churn();
   report_open("all closed");
-  // What the program opens itself must stay its own, whatever number it has.
+  // The program's own files must stay its own, whatever number they have.
   std::vector<int> opened;
   for (int i = 0; i < 100; ++i) opened.push_back(open("/dev/zero", O_RDONLY));
   for (int round = 0; round < 20; ++round) {

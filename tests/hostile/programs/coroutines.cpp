@@ -1,4 +1,4 @@
-// Coroutines on stacks from malloc: allocations under stack pointers that lie in the heap, switched
+// Coroutines on stacks from malloc: allocations under stack pointers that point into the heap, switched
 // away in the middle, finished on another thread, their stacks freed and used again.
 #include <ucontext.h>
 

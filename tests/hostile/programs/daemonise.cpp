@@ -1,5 +1,5 @@
 // A daemon: two forks, a new session, descriptors closed; the parent leaves at once and the
-// grandchild goes on to allocate and to report through the output that it kept.
+// grandchild continues to allocate and to report through the output that it kept.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>

@@ -1,4 +1,4 @@
-// Allocation at each of 60,000 frames, so that one call is seen under 60,000 stack pointers; a broken
+// Allocation at each of 60,000 frames, so that one call runs under 60,000 stack pointers; a broken
 // frame chain; and hand-written frames that no table describes.
 #include <vector>
 

@@ -1,5 +1,5 @@
 // Loads and unloads a library that allocates in constructors, C++ statics and thread locals, over and
-// over, from one thread and from several; blocks it made are freed after it is gone.
+// over, from one thread and from several; its blocks are freed after it is unloaded.
 #include <dlfcn.h>
 
 #include <string>

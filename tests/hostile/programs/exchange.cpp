@@ -1,4 +1,4 @@
-// Blocks made by one thread, grown by a second, freed by a third or after their maker is gone; all
+// Blocks made by one thread, grown by a second, freed by a third or after the first has ended; all
 // content checked. The order of sizes is random by a fixed seed.
 #include <array>
 #include <atomic>

@@ -1,5 +1,5 @@
-// Programs with a SIGSEGV handler of their own: on an alternate stack that lies on the heap, for a
-// write barrier by mprotect as garbage collectors have it, for a null pointer, and as the last word.
+// Programs with their own SIGSEGV handler: on an alternate stack on the heap, for a write barrier by
+// mprotect as in garbage collectors, for a null pointer, and as the last act of the program.
 #include <csetjmp>
 #include <csignal>
 #include <sys/mman.h>

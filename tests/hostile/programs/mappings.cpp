@@ -34,7 +34,7 @@ void unmap_in_parts() {
   CHECK(munmap(memory + kBig / 4, kBig / 4) == 0);
   CHECK(has_pattern(memory, kBig / 4, 1));
   for (size_t i = kBig / 2; i < kBig; i += kPage) CHECK(memory[i] == pattern_byte(i, 1));
-  // Something else in the hole.
+  // Another mapping in the hole.
   void* hole = mmap(memory + kBig / 4, kBig / 4, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
   CHECK(hole == memory + kBig / 4 && is_zero(memory + kBig / 4, kBig / 4));

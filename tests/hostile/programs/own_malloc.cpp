@@ -1,4 +1,4 @@
-// A program that defines malloc and its kin itself: a preloaded library must leave it alone, or
+// A program that defines the malloc family itself: a preloaded library must leave it alone, or
 // serve everything; blocks of one must never reach the other.
 #include <cstddef>
 #include <cstring>
@@ -14,7 +14,7 @@ alignas(64) unsigned char pool[512 << 20];
 size_t used = 0;
 long calls = 0;
 
-/// Takes memory from the static pool; each block has its size before it. Never gives back.
+/// Takes memory from the static pool; each block has its size before it. Never releases any.
 void* take(size_t size, size_t alignment) {
   if (alignment < 16) alignment = 16;
   if (size > sizeof pool / 2) {

@@ -1,5 +1,5 @@
-// Memory that the program mapped through the C library is unmapped by a raw system call, behind a
-// preloaded library's back, and the address is used again: privately, shared, and by children.
+// Memory that the program mapped through the C library is unmapped by a raw system call, without a
+// preloaded library's knowledge, and the address is used again: privately, shared, and by children.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
-// A program that gives up nearly all system calls by seccomp and allocates on: what is forbidden
-// returns EPERM, and a library must get by.
+// A program that gives up nearly all system calls by seccomp and continues to allocate: a forbidden
+// call returns EPERM, and a library must work without it.
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -22,7 +22,7 @@ void churn() {
   }
 }
 
-/// Allows what memory, threads and output need; everything else returns EPERM.
+/// Allows the calls for memory, threads and output; all others return EPERM.
 bool lock_down() {
   const unsigned allowed[] = {SYS_read, SYS_write, SYS_mmap, SYS_munmap, SYS_mremap, SYS_mprotect, SYS_madvise,
                               SYS_brk, SYS_futex, SYS_clone, SYS_clone3, SYS_exit, SYS_exit_group,

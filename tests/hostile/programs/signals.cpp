@@ -1,5 +1,5 @@
 // An interval timer fires every 200 microseconds while all threads allocate. The handler allocates
-// too, but only where it interrupted no allocation (elsewhere no allocator promises anything).
+// too, but only where it interrupted no allocation (elsewhere no allocator gives any guarantee).
 #include <csignal>
 #include <sys/time.h>
 #include <time.h>

@@ -1,4 +1,4 @@
-// What a program sees when it starts: no child to wait for, no signal blocked or handled, no pending
+// The state of a program at its start: no child to wait for, no signal blocked or handled, no pending
 // one, default file mode, one thread (unshare of what threads share is refused otherwise), locale
 // and environment untouched.
 #include <csignal>

@@ -1,5 +1,5 @@
 // Thread-local destructors that allocate and free, in C++ and by pthread keys that set themselves
-// again: the allocator is used after the thread's own state of it may be gone.
+// again: the program uses the allocator after its per-thread state may be released.
 #include <pthread.h>
 
 #include <atomic>

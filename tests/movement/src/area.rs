@@ -1,4 +1,4 @@
-//! The kinds of memory that are written to while they move.
+//! The kinds of memory that the proof writes to while they move.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -12,7 +12,7 @@ use isotherm_sys::staged::UNIT_BYTES;
 
 use crate::page::{PAGE_BYTES, Progress, Words, fill};
 
-/// What an area is made of.
+/// The kind of memory of an area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Private anonymous, 4 KiB pages.
@@ -34,7 +34,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 8] = [
         Self::Small,
         Self::Huge,
@@ -60,13 +60,13 @@ impl Kind {
         }
     }
 
-    /// Whether a forked child has the pages as they were at the fork. Of hugetlb pages the kernel may
-    /// take the child's away when it has no more.
+    /// Whether a forked child has the pages as they were at the fork. The kernel may take a child's hugetlb
+    /// pages away when it has no more.
     pub const fn is_private(self) -> bool {
         !matches!(self, Self::Shared | Self::File | Self::Hugetlb)
     }
 
-    /// Whether it is plain memory, for which alone staged copies are declared movable.
+    /// Whether it is plain memory, the only kind that is declared movable for staged copies.
     pub const fn is_plain(self) -> bool {
         matches!(self, Self::Small | Self::Huge | Self::Paper | Self::Locked)
     }
@@ -80,14 +80,14 @@ impl Kind {
     }
 }
 
-/// Memory that writers, readers and movers share.
+/// Memory shared by writers, readers and movers.
 #[derive(Debug)]
 pub struct Area {
     /// What it is.
     pub kind: Kind,
     start: usize,
     progress: Vec<Progress>,
-    /// Numbers of its pages begin here, so that no two areas have a page alike.
+    /// First page number; no two areas share a page number.
     first_page: u64,
     visitors: AtomicUsize,
     closed: AtomicBool,
@@ -123,7 +123,7 @@ impl Area {
         Ok(area)
     }
 
-    /// How many pages it has.
+    /// Number of its pages.
     pub fn pages(&self) -> usize {
         self.progress.len()
     }
@@ -142,12 +142,12 @@ impl Area {
         unsafe { &*std::ptr::with_exposed_provenance::<Words>(address) }
     }
 
-    /// The page's number, which no other page of any area has.
+    /// The page's number, unique in all areas.
     pub fn number(&self, page: usize) -> u64 {
         self.first_page + page as u64
     }
 
-    /// How far the page's writer has come.
+    /// The last write of the page's owner.
     pub fn progress(&self, page: usize) -> &Progress {
         &self.progress[page]
     }
@@ -160,7 +160,7 @@ impl Area {
         answer
     }
 
-    /// Runs `work` while nobody visits: for ways of moving that protect nobody.
+    /// Runs `work` while no thread visits: for movers without protection.
     pub fn alone<R>(&self, work: impl FnOnce() -> R) -> R {
         self.closed.store(true, Ordering::SeqCst);
         while self.visitors.load(Ordering::SeqCst) > 0 {
@@ -171,7 +171,7 @@ impl Area {
         answer
     }
 
-    /// Locks the area in memory, or lets it go.
+    /// Locks the area in memory, or unlocks it.
     ///
     /// # Errors
     /// The limit on locked memory is too low.
@@ -202,7 +202,7 @@ fn scratch(folder: &Path, kind: Kind, bytes: usize) -> io::Result<File> {
         .create(true)
         .truncate(true)
         .open(&path)?;
-    // The mapping keeps it alive; nothing is left behind whatever ends the program.
+    // The mapping keeps it alive; nothing is left behind however the program ends.
     std::fs::remove_file(&path)?;
     file.set_len(bytes as u64)?;
     Ok(file)
@@ -221,7 +221,7 @@ fn map(kind: Kind, bytes: usize, file: Option<&File>) -> io::Result<usize> {
     let error = |memory::Errno(number)| io::Error::from_raw_os_error(number);
     let space = memory::reserve(bytes + UNIT_BYTES).map_err(error)?;
     let start = space.next_multiple_of(UNIT_BYTES);
-    // SAFETY: the range was reserved above and nobody knows it yet.
+    // SAFETY: the range was reserved above and no other code knows it yet.
     unsafe {
         memory::map(start, bytes, access, flags | libc::MAP_FIXED, descriptor, 0).map_err(error)?;
         match kind {

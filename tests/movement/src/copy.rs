@@ -1,4 +1,4 @@
-//! How fast memory is moved that nobody touches, beside a copy between memory that is there.
+//! Measures how fast idle memory is moved, beside a copy between resident memory.
 
 use std::time::Instant;
 
@@ -30,7 +30,7 @@ pub struct CopyArgs {
     rounds: usize,
 }
 
-/// Memory that is all there.
+/// Fully resident memory.
 struct Field {
     start: usize,
     bytes: usize,
@@ -82,13 +82,13 @@ impl Field {
 
     fn is_intact(&self) -> bool {
         let words = std::ptr::with_exposed_provenance::<u64>(self.start);
-        // SAFETY: the field is mapped and nobody writes to it now.
+        // SAFETY: the field is mapped and no thread writes to it now.
         let words = unsafe { std::slice::from_raw_parts(words, self.bytes / 8) };
         words.iter().all(|word| *word == 0x5a5a_5a5a_5a5a_5a5a)
     }
 }
 
-/// A way to move, and the seconds that it took.
+/// A method, and the seconds that it took.
 struct Way {
     name: String,
     mover: Option<StagedCopy>,
@@ -98,7 +98,7 @@ struct Way {
     left: u64,
 }
 
-/// Measures every way in turn and prints one JSON object.
+/// Measures every method in turn and prints one JSON object.
 pub fn run(args: &CopyArgs) -> Result<()> {
     let bytes = args.mib << 20;
     let field = Field::new(bytes, args.huge)?;
@@ -179,7 +179,7 @@ fn measure(
     let mut left = 0;
     let begun = Instant::now();
     match (&mut way.mover, way.method) {
-        // SAFETY: the field is this program's, and nobody touches it while it moves.
+        // SAFETY: the field is this program's, and no thread touches it while it moves.
         (Some(mover), Some(_)) => unsafe {
             mover.move_range(range, node, &ForkLock::new(), |part, fate| {
                 if !matches!(fate, UnitFate::Moved(_)) {
@@ -206,7 +206,7 @@ fn copy_plainly(field: &Field, target: &Field, threads: usize) {
     std::thread::scope(|scope| {
         for thread in 0..threads {
             let (from, to) = (field.start + thread * piece, target.start + thread * piece);
-            // SAFETY: both fields are mapped, apart, and nobody else touches these pieces.
+            // SAFETY: both fields are mapped, apart, and no other thread touches these pieces.
             scope.spawn(move || unsafe {
                 std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, piece);
             });

@@ -1,22 +1,22 @@
-//! Writers and readers.
+//! The writer and reader threads of the proof.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::area::Area;
 use crate::page::{Count, check, check_and_write};
 
-/// What all of them did so far.
+/// The counts of all threads so far.
 #[derive(Debug, Default)]
 pub struct Tally {
     /// Words checked by the writer that wrote the next value.
     pub written: AtomicU64,
     /// Words checked by readers.
     pub read: AtomicU64,
-    /// Wrong words, seen by anybody.
+    /// Wrong words that any thread found.
     pub wrong: AtomicU64,
 }
 
-/// Pages that a writer or reader visits between two looks at the clock.
+/// Pages that a writer or reader visits between two reads of the clock.
 const VISITS: usize = 64;
 
 /// Writes pages of its own at random until `stop`: page `p` belongs to writer `p % writers`.
@@ -59,7 +59,7 @@ pub fn read(areas: &[Area], tally: &Tally, stop: &AtomicBool, seed: u64) {
     }
 }
 
-/// Checks every page once more, when nobody writes.
+/// Checks every page once more, when no thread writes.
 pub fn check_all(areas: &[Area]) -> Count {
     let mut count = Count::default();
     for area in areas {

@@ -46,18 +46,18 @@ impl Direct {
         let space = memory::fresh(BYTES + UNIT_BYTES)
             .map_err(|error| anyhow::anyhow!("mapping memory: {error:?}"))?;
         let start = space.next_multiple_of(UNIT_BYTES);
-        // SAFETY: the range was mapped above; the advice throws nothing away.
+        // SAFETY: the range was mapped above; the advice discards nothing.
         let _ = unsafe { memory::advise(start, BYTES, libc::MADV_NOHUGEPAGE) };
         Ok(Self { file, start })
     }
 
-    /// The memory, for methods that see what devices hold.
+    /// The memory, for methods that detect pages held by devices.
     pub fn movable(&self) -> Movable {
-        // SAFETY: it is touched by `read(2)` and raw reads alone, and never unmapped.
+        // SAFETY: only `read(2)` and raw reads touch it, and it is never unmapped.
         unsafe { Movable::declare(self.start..self.start + BYTES) }
     }
 
-    /// Reads blocks at random until `stop`; returns blocks read, and how many came out wrong.
+    /// Reads blocks at random until `stop`; returns blocks read, and the number of wrong ones.
     pub fn read_often(&self, stop: &AtomicBool, seed: u64) -> Result<(u64, u64)> {
         let mut random = fastrand::Rng::with_seed(seed);
         let (mut blocks, mut wrong) = (0, 0);
@@ -77,7 +77,7 @@ impl Direct {
             if read != BLOCK as isize {
                 anyhow::bail!("direct read: {}", std::io::Error::last_os_error());
             }
-            // SAFETY: as above; nobody writes to the block now.
+            // SAFETY: as above; no thread writes to the block now.
             let seen = unsafe { std::slice::from_raw_parts(block, BLOCK) };
             let right = seen
                 .iter()

@@ -1,4 +1,4 @@
-//! Forks in the middle of moves: each child checks the memory that it got.
+//! Forks in the middle of moves: each child checks its copy of the memory.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -12,8 +12,8 @@ use crate::page::wrong_in_child;
 /// A child's exit status where a word was wrong.
 const WRONG: i32 = 1;
 
-/// Forks every now and then until `stop`; returns how many children looked, and how many of them
-/// found a wrong word.
+/// Forks from time to time until `stop`; returns the number of children, and the number of those with a wrong
+/// word.
 pub fn fork_often(
     areas: &[Area],
     gate: &ForkLock,
@@ -54,7 +54,7 @@ pub fn fork_often(
 /// The child: checks every private area and leaves.
 fn look(areas: &[Area], done: &[Vec<u64>]) -> ! {
     let mut wrong = 0;
-    // A closed area was about to be moved without protection; its pages are its mover's.
+    // A closed area is about to be moved without protection; its pages are its mover's.
     for (area, done) in areas
         .iter()
         .zip(done)

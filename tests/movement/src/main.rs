@@ -1,4 +1,4 @@
-//! Moving memory under load: the proof that nothing is lost, and the figures of how fast it is.
+//! Moves memory under load: the proof that no data is lost, and measurements of its speed.
 //!
 //! ```text
 //! movement stress --seconds 10      writers, readers, forks, kills and direct I/O while everything moves
@@ -7,9 +7,9 @@
 //! movement copy | stall | plan      figures as JSON, for bench/run movement
 //! ```
 //!
-//! A package of its own, because it forks, locks and maps in ways that no crate of the product
-//! needs, and links what must not see each other there: `act` and `sys`. One static binary, so that
-//! it also runs in a virtual machine of several nodes.
+//! A separate package, because it forks, locks and maps in ways that no crate of the product needs, and links
+//! two crates that must not depend on each other there: `act` and `sys`. One static binary, so that it also
+//! runs in a virtual machine of several nodes.
 
 mod area;
 mod copy;

@@ -1,4 +1,4 @@
-//! Moves random ranges by random executors.
+//! Moves random ranges of the areas by random executors.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -23,7 +23,7 @@ use crate::direct::Direct;
 use crate::page::PAGE_BYTES;
 use crate::say::say;
 
-/// One executor and what it did.
+/// One executor and its results.
 struct Mover<'a> {
     name: String,
     /// Moves plain memory alone.
@@ -39,7 +39,7 @@ fn boxed<'a>(executor: impl RangeExecutor + 'a) -> Statistics<Box<dyn RangeExecu
     Statistics::new(Box::new(executor))
 }
 
-/// Moves until `stop`; returns a table of what became of it.
+/// Moves until `stop`; returns a table of the results.
 pub fn move_often(
     areas: &[Area],
     direct: Option<&Direct>,
@@ -127,8 +127,8 @@ fn movers<'a>(areas: &[Area], direct: Option<&Direct>, gate: &'a ForkLock) -> Ve
 }
 
 fn declare(area: &Area) -> Movable {
-    // SAFETY: areas are touched through atomics alone, are never unmapped, and are locked by the one
-    // thread that also moves, never while a method works that could not see it.
+    // SAFETY: areas are touched through atomics alone, are never unmapped, and are locked by the one thread
+    // that also moves, never while a method works that could not detect it.
     unsafe { Movable::declare(area.range()) }
 }
 
@@ -170,7 +170,7 @@ fn some_of(area: &Area, staged: bool, random: &mut fastrand::Rng) -> std::ops::R
     range.start + first * grain..range.start + (last + 1) * grain
 }
 
-/// The paper's way, while nobody else touches the area and nobody forks. Returns bytes moved.
+/// The paper's method, while no other thread touches the area and no thread forks. Returns bytes moved.
 fn move_alone(paper: &mut StagedCopy, areas: &[Area], gate: &ForkLock) -> Result<u64> {
     let Some(area) = areas.iter().find(|area| area.kind == Kind::Paper) else {
         return Ok(0);
@@ -184,14 +184,14 @@ fn move_alone(paper: &mut StagedCopy, areas: &[Area], gate: &ForkLock) -> Result
 fn by_two_copies(paper: &mut StagedCopy, area: &Area) -> Result<u64> {
     let range = area.range();
     let units = range.len() / UNIT_BYTES;
-    // SAFETY: the area is full, private and on unit boundaries. Nobody touches it: the caller has
-    // closed it, or is the canary, whose lost words are what is wanted.
+    // SAFETY: the area is full, private and on unit boundaries. No thread touches it: the caller has closed it,
+    // or is the canary, which must lose words.
     let moved = unsafe { paper.move_by_two_copies(range.start, units, 0, PageKind::Small) };
     moved.map_err(|error| anyhow::anyhow!("two copies: {error:?}"))?;
     Ok(range.len() as u64)
 }
 
-/// The paper's way under writers, once.
+/// The paper's method under writers, once.
 pub fn move_unprotected(areas: &[Area]) -> Result<()> {
     let mut paper = copier(None, 1).context("opening the two copies")?;
     let plain = areas.iter().filter(|area| area.kind == Kind::Small);

@@ -1,4 +1,4 @@
-//! Which nodes of this machine have memory.
+//! The nodes of this machine with memory.
 
 use isotherm_sys::memory;
 use isotherm_sys::policy::{MempolicyMode, NodeMask, set_for_range};

@@ -1,4 +1,4 @@
-//! A mover that knows the program by its number alone, and is killed when it suits nobody.
+//! A mover in another process, which knows only the process number, and is killed at the worst moments.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -53,7 +53,7 @@ pub fn run(args: &OutsideArgs) -> Result<()> {
     Ok(())
 }
 
-/// Starts such a mover on this process, kills it at a random moment, and again; returns how often.
+/// Starts such a mover on this process, kills it at a random moment, and repeats; returns the number of kills.
 pub fn start_and_kill(stop: &AtomicBool, seed: u64) -> Result<u64> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut killed = 0;

@@ -1,13 +1,13 @@
-//! What is written into each page, so that a lost or torn word is seen.
+//! The content of each page, by which the proof detects a lost or torn word.
 //!
 //! ```text
 //! word 0 .. 510   | tag of page and word (24 bits) | sequence number of the write (40 bits) |
 //! word 511        | sum of the words before                                                 |
 //! ```
 //!
-//! A writer owns its pages, so it knows what each word must hold before it writes the next one: every
-//! write is a check. A reader knows which writes were done before it looked and which had begun when
-//! it was through: a word outside of these is lost, or from somewhere else.
+//! A writer owns its pages, so it knows the value of each word before it writes the next one: every write is a
+//! check. A reader knows which writes were done before it started and which had begun when it ended: a word
+//! outside of these is lost, or from elsewhere.
 
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
@@ -18,14 +18,14 @@ pub const WORDS: usize = PAGE_BYTES / 8;
 const SEQUENCE_BITS: u32 = 40;
 const SEQUENCE: u64 = (1 << SEQUENCE_BITS) - 1;
 
-/// How far a page's writer has come.
+/// The last write of a page's owner.
 #[derive(Debug, Default)]
 pub struct Progress {
     begun: AtomicU64,
     done: AtomicU64,
 }
 
-/// Words looked at, and words that were wrong.
+/// Words checked, and words that were wrong.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Count {
     /// Words checked.
@@ -42,7 +42,7 @@ impl Count {
     }
 }
 
-/// What word `word` of page `page` holds after write `sequence`. Never zero, as a lost page is.
+/// The value of word `word` of page `page` after write `sequence`. Never zero, which a lost page holds.
 fn value(page: u64, word: usize, sequence: u64) -> u64 {
     let mixed = (page * WORDS as u64 + word as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> SEQUENCE_BITS | 1) << SEQUENCE_BITS | sequence & SEQUENCE
@@ -101,8 +101,8 @@ pub fn check(words: &Words, page: u64, progress: &Progress) -> Count {
     }
 }
 
-/// Wrong words of a page in a forked child, whose parent had done write `done` of it before. Calls
-/// nothing that a child of a program with threads may not call.
+/// Wrong words of a page in a forked child, whose parent had done write `done` of it before. Calls only
+/// functions that are allowed in a child of a program with threads.
 pub fn wrong_in_child(words: &Words, page: u64, done: u64) -> u64 {
     let wrong = |(word, cell): (usize, &AtomicU64)| {
         let seen = cell.load(Ordering::Relaxed);

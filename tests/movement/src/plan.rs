@@ -1,5 +1,5 @@
-//! What planning and issuing page moves costs us, beside what the kernel does: a kernel is played
-//! that answers at once.
+//! Measures our own cost of planning and issuing page moves, without the kernel's: a simulated kernel answers
+//! at once.
 
 use std::time::Instant;
 
@@ -25,8 +25,8 @@ pub struct PlanArgs {
     pages: u64,
 }
 
-/// A kernel that has every page on node 0 and moves it in no time; one page in 16 is in use, so that
-/// outcomes are as ragged as they come.
+/// A kernel that has every page on node 0 and moves it in no time; one page in 16 is in use, so that outcomes
+/// are as fragmented as possible.
 struct Instantly {
     began: Instant,
     calls: u64,

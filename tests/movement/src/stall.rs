@@ -1,8 +1,8 @@
-//! How long a writer is held up while its memory moves.
+//! Measures how long a writer waits while its memory moves.
 //!
-//! One writer hammers the unit that is being moved and looks at the clock after each write; its
-//! longest pause while a unit moves is that unit's stall. On a machine that does other things too,
-//! the scheduler's pauses count with the others: the same is measured with nothing moving.
+//! One writer writes without pause to the unit that is being moved and reads the clock after each write; its
+//! longest pause while a unit moves is that unit's stall. On a busy machine the scheduler's pauses count with
+//! the others: the same is measured with nothing moving.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -41,12 +41,12 @@ pub struct StallArgs {
 /// Units that are moved in turn.
 const UNITS: usize = 32;
 
-/// What mover and writer tell each other.
+/// The state shared by mover and writer.
 struct Shared {
     start: usize,
     unit: AtomicUsize,
     stop: AtomicBool,
-    /// The writer's longest pause since it was last asked, nanoseconds.
+    /// The writer's longest pause since the last query, nanoseconds.
     longest: AtomicU64,
     writes: AtomicU64,
 }
@@ -92,7 +92,7 @@ pub fn run(args: &StallArgs) -> Result<()> {
             } else {
                 std::thread::sleep(Duration::from_micros(300));
             }
-            // The pause that is under way ends with the next write.
+            // The current pause ends with the next write.
             let writes = shared.writes.load(Ordering::SeqCst);
             while shared.writes.load(Ordering::SeqCst) <= writes + 1 {
                 std::hint::spin_loop();
@@ -114,7 +114,7 @@ pub fn run(args: &StallArgs) -> Result<()> {
 }
 
 impl Shared {
-    /// Writes to random words of the unit at hand and notes the longest pause between two.
+    /// Writes to random words of the present unit and records the longest pause between two.
     fn hammer(&self) {
         let mut random = fastrand::Rng::with_seed(1);
         let mut last = Instant::now();

@@ -1,5 +1,5 @@
-//! The proof: everything moves by every executor while it is written, read, forked, locked, shared,
-//! read into by a disk, and while a mover outside is killed.
+//! The proof: every kind of memory is moved by every executor while it is written, read, forked, locked,
+//! shared, and read into by a disk, and while a mover in another process is killed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,15 +156,14 @@ fn conclude(args: &StressArgs, areas: &[Area], tally: &Tally, seed: u64) -> Resu
     }
     if written < args.at_least {
         bail!(
-            "only {written} writes were checked, {} were asked for",
+            "only {written} writes were checked, {} were requested",
             args.at_least
         );
     }
     Ok(())
 }
 
-/// Moves by two copies under writers, which loses writes: a proof that does not see it proves
-/// nothing.
+/// Moves by two copies under writers, which loses writes: a proof that does not detect it proves nothing.
 fn canary(args: &StressArgs, areas: &[Area], seed: u64) -> Result<()> {
     let (tally, stop) = (Tally::default(), AtomicBool::new(false));
     let begun = Instant::now();

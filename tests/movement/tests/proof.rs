@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-/// Runs the program in a folder of its own.
+/// Runs the program in its own folder.
 fn movement(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_movement"));
     command

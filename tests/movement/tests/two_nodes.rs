@@ -1,5 +1,5 @@
-//! What needs two nodes with memory: pages that really change their place. On a machine of one node
-//! each test says so and passes; a virtual machine of two runs them.
+//! Tests that need two nodes with memory, so that pages really change their node. On a machine of one node each
+//! test reports it and passes; a virtual machine of two runs them.
 
 #[path = "../src/nodes.rs"]
 mod nodes;
@@ -25,7 +25,7 @@ use isotherm_sys::{memory, pages};
 const PAGE: usize = 4096;
 const UNITS: usize = 4;
 
-/// Two nodes, or the reason why there are none.
+/// Two nodes, or the reason why the machine has not got them.
 fn two_nodes() -> Option<(NodeId, NodeId)> {
     match nodes::with_memory().as_slice() {
         [a, b, ..] => Some((NodeId(*a), NodeId(*b))),
@@ -36,7 +36,7 @@ fn two_nodes() -> Option<(NodeId, NodeId)> {
     }
 }
 
-/// Units of private memory that go away with it.
+/// Units of private memory that are unmapped with it.
 struct Field {
     map: usize,
     start: usize,

@@ -1,9 +1,9 @@
-//! How a test says that this machine cannot run it.
+//! Lets a test report that this machine cannot run it.
 //!
-//! A skipped test counts as passed in most runners, and its words are lost there. So each one is also
-//! written to the file that `ISOTHERM_SKIPS` names, a line `set<TAB>test<TAB>reason`, and `tests/skip/skips check` holds
-//! the lines against `tests/skip/allowed.txt`, the list of what a machine may lack. Tests in other languages write
-//! the same line.
+//! A skipped test counts as passed in most runners, and its message is lost there. So each one is also written
+//! to the file that `ISOTHERM_SKIPS` names, a line `set<TAB>test<TAB>reason`, and `tests/skip/skips check`
+//! compares the lines with `tests/skip/allowed.txt`, the list of tests that a machine may lack. Tests in other
+//! languages write the same line.
 //!
 //! ```
 //! fn the_fast_node_is_filled_first() {
@@ -17,7 +17,7 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
-/// Skips the test that runs in this thread, for the reason that the arguments format.
+/// Skips the test of this thread, with the formatted arguments as the reason.
 #[macro_export]
 macro_rules! skip {
     ($($reason:tt)+) => {
@@ -25,7 +25,7 @@ macro_rules! skip {
     };
 }
 
-/// The name of the test in this thread, which Rust's harness gives its threads, behind its package's.
+/// The name of this thread's test, from the thread name that Rust's harness sets, after its package's.
 pub fn this_test(package: &str) -> String {
     let thread = std::thread::current();
     format!(
@@ -39,7 +39,8 @@ pub fn this_test(package: &str) -> String {
 /// # Panics
 /// When `ISOTHERM_SKIPS` names a file that cannot be written: the test would count as passed.
 pub fn record(set: &str, test: &str, reason: &str) {
-    // On standard output itself: the harness discards the prints of a test that passes. A closed output is no failure.
+    // On standard output itself: the harness discards the prints of a test that passes. A closed output is not
+    // a failure.
     let _ = writeln!(io::stdout(), "skipped: {test}: {reason}");
     let Some(path) = std::env::var_os("ISOTHERM_SKIPS") else {
         return;
@@ -51,7 +52,7 @@ pub fn record(set: &str, test: &str, reason: &str) {
         .unwrap_or_else(|error: io::Error| panic!("{}: {error}", path.display()));
 }
 
-/// One line of the file. Tabs and ends of lines inside a field would divide it.
+/// One line of the file. Tabs and line ends inside a field are replaced, because they would divide it.
 fn line(set: &str, test: &str, reason: &str) -> String {
     let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     format!("{}\t{}\t{}\n", plain(set), plain(test), plain(reason))

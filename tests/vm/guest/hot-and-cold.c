@@ -3,9 +3,9 @@
  * N1=6144", and on standard error, because it is another one under Isotherm, the hot one's policy. Usage: hot-and-cold MILLIONS [STATUS [NODE [HABITS]]]: so
  * many million accesses, not seconds, because the clocks of a guest run on while a busy host keeps its
  * processors waiting. With NODE, from 0, the hot array is first touched there. Habits: f makes a child after
- * each million, which looks whether both arrays are whole; d is deaf to SIGTERM; i goes on until its standard
+ * each million, which checks whether both arrays are intact; d ignores SIGTERM; i goes on until its standard
  * input ends, however many millions that takes; r rests for half a second after each; w writes after each
- * million to /tmp/where what it prints of both arrays at the end. */
+ * million to /tmp/where its report of both arrays, as at the end. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/mempolicy.h>
@@ -21,7 +21,7 @@
 
 enum { PAGE = 4096, HOT = 4 << 20, COLD = 6 * HOT, COUNT = HOT / sizeof(size_t), NODES = 8 };
 
-/* What the hot array and each sixth of the cold one hold: all indices, as one cycle in random order. */
+/* Content of the hot array and each sixth of the cold one: all indices, as one cycle in random order. */
 static size_t cycle[COUNT];
 
 /* Sattolo's shuffle. */
@@ -37,8 +37,8 @@ static void make_cycle(void) {
     }
 }
 
-/* The kernel copies: the first access that a sampler sees is made when both arrays are there, so
- * nothing is decided before. */
+/* The kernel copies: a sampler sees no access before both arrays exist, so nothing is decided
+ * before. */
 static void fill(char *memory) {
     struct iovec to = {memory, HOT}, from = {cycle, HOT};
     if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != HOT)
@@ -77,7 +77,7 @@ __attribute__((noinline)) static size_t walk(const size_t *next, size_t at, size
     return at;
 }
 
-/* Straight to the file: a stream would allocate its buffer, and Isotherm sees every allocation. */
+/* Directly to the file: a stream would allocate its buffer, and Isotherm counts every allocation. */
 static void print_nodes(int file, const char *name, char *memory, size_t bytes) {
     size_t pages_on[NODES] = {0}, elsewhere = 0;
     for (size_t at = 0; at < bytes; at += PAGE) {
@@ -98,7 +98,7 @@ static void print_nodes(int file, const char *name, char *memory, size_t bytes) 
     dprintf(file, "\n");
 }
 
-/* The file has its name when it is complete. */
+/* The file gets its name when it is complete. */
 static void write_where(char *cold, char *hot) {
     int file = open("/tmp/where.new", O_WRONLY | O_CREAT | O_TRUNC, 0600);
     if (file < 0)
@@ -125,7 +125,7 @@ static int both_whole(char *cold, char *hot) {
     return whole;
 }
 
-/* Whether a child finds both arrays whole. */
+/* Whether both arrays are intact in a child. */
 static int child_finds_whole(char *cold, char *hot) {
     int status = -1;
     pid_t child = fork();

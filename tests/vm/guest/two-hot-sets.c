@@ -1,6 +1,6 @@
 /* Two sets of 24 MiB, of which one is hot at a time, beside 96 MiB that are never touched again. Reads on its standard
  * input which: "a" or "b"; begins with a, and ends with the input. Prints where each set begins. Each set has a mapping
- * of its own and begins on node 1, so that /proc/PID/numa_maps tells where its pages lie. Every page of the hot set is
+ * of its own and begins on node 1, so that /proc/PID/numa_maps shows where its pages are. Every page of the hot set is
  * accessed alike, so the share of its pages that are on node 0 is the share of accesses that node 0 serves. */
 #define _GNU_SOURCE
 #include <linux/mempolicy.h>
@@ -14,7 +14,7 @@
 
 enum { PAGE = 4096, SET = 24 << 20, COLD = 4 * SET, COUNT = SET / sizeof(size_t) };
 
-/* With an inaccessible page behind it, so that the kernel joins it with no other mapping. */
+/* With an inaccessible page after it, so that the kernel merges it with no other mapping. */
 static void *map(size_t bytes, unsigned long nodes) {
     char *memory = mmap(NULL, bytes + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED || mprotect(memory + bytes, PAGE, PROT_NONE) != 0)

@@ -15,12 +15,12 @@ const LINK: u32 = 0o120_777;
 #[derive(Clone, Debug, Default)]
 pub struct Archive {
     bytes: Vec<u8>,
-    /// Names that are there already; the kernel wants directories before what is in them.
+    /// Names of existing entries; the kernel needs directories before their content.
     names: BTreeSet<String>,
 }
 
 impl Archive {
-    /// Adds a directory and those above it; one that is there already is left alone.
+    /// Adds a directory and those above it; an existing one stays unchanged.
     pub fn directory(&mut self, path: &str) {
         let parents = Path::new(path).ancestors().collect::<Vec<_>>();
         for parent in parents.into_iter().rev().filter_map(Path::to_str) {
@@ -31,7 +31,7 @@ impl Archive {
         }
     }
 
-    /// Adds a file that may be executed. One of the same name that is there already stays.
+    /// Adds an executable file. An existing one of the same name stays.
     pub fn file(&mut self, path: &str, content: &[u8]) {
         self.placed(path, PROGRAM, content);
     }
@@ -41,7 +41,7 @@ impl Archive {
         self.placed(path, LINK, target.as_bytes());
     }
 
-    /// The archive with its last entry, which says that nothing follows.
+    /// The archive with its last entry, which marks the end.
     #[must_use]
     pub fn finished(mut self) -> Vec<u8> {
         self.entry("TRAILER!!!", 0, &[]);
@@ -59,7 +59,7 @@ impl Archive {
     }
 
     fn entry(&mut self, name: &str, mode: u32, content: &[u8]) {
-        // The format has 32 bits for a size; what is longer has no place in a guest's memory anyway.
+        // The format has 32 bits for a size; a longer file does not fit a guest's memory anyway.
         let size = u32::try_from(content.len()).unwrap_or(u32::MAX);
         let content = &content[..size as usize];
         let name_size = u32::try_from(name.len() + 1).unwrap_or(u32::MAX);

@@ -1,4 +1,4 @@
-//! A running guest: booting it, running commands in it, and ending it.
+//! A running guest: boots it, runs commands in it, and ends it.
 
 use std::fs::File;
 use std::path::Path;
@@ -13,33 +13,33 @@ use crate::payload::{PROGRAMS, Payload, TOPOLOGY};
 use crate::serial::Serial;
 use crate::topology::Topology;
 
-/// A boot takes three seconds; a machine that does a dozen other things takes its time.
+/// Boot timeout. A boot takes three seconds, and longer on a host that does a dozen other things.
 const BOOT_AT_MOST: Duration = Duration::from_secs(120);
-/// How much longer than the guest's own limit for a command the host waits for the answer.
+/// Extra time that the host waits for the answer after the guest's own limit for a command.
 const ANSWER_AT_MOST: Duration = Duration::from_secs(120);
-/// Last lines of the guest's console that an error shows.
+/// Last lines of the guest's console in an error.
 const CONSOLE_LINES: usize = 40;
 
 const INIT: &[u8] = include_bytes!("../guest/init");
 const FILL_NODE: &[u8] = include_bytes!("../guest/fill-node");
 
-/// Processor features. Without fast string instructions the kernel clears and copies pages by wide
-/// stores, which the emulator does ten times faster. QEMU 7.2 has an error in `cmpxchg16b`.
+/// Processor features. Without fast string instructions the kernel clears and copies pages by wide stores,
+/// which the emulator executes ten times faster. QEMU 7.2 has an error in `cmpxchg16b`.
 const PROCESSOR: &str = "max,-erms,-fsrm,-cx16";
-/// What keeps a guest quick (no self-tests of ciphers, no early waits for a timer) and its pages where
-/// they are (no balancing by the kernel, no DAMON of its own).
+/// Kernel options that keep a guest fast (no self-tests of ciphers, no early waits for a timer) and its pages
+/// in place (no balancing by the kernel, no DAMON of its own).
 const KERNEL: &str = "console=ttyS0 panic=-1 quiet nokaslr mitigations=off tsc=reliable no_timer_check \
     cryptomgr.notests numa_balancing=disable damon_stat.enabled=0 \
     initcall_blacklist=load_system_certificate_list,bpf_tcp_ca_kfunc_init,bpf_dummy_struct_ops_init,jent_mod_init,sgx_init";
 
-/// How a command ended in the guest.
+/// The result of a command in the guest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Exit status; 128 and the signal's number after a signal, so 137 where the limit was reached.
+    /// Exit status; 128 plus the signal's number after a signal, so 137 where the limit was reached.
     pub status: i32,
-    /// What it wrote to standard output.
+    /// Its standard output.
     pub output: Vec<u8>,
-    /// What it wrote to standard error.
+    /// Its standard error.
     pub errors: Vec<u8>,
 }
 
@@ -66,7 +66,7 @@ impl Guest {
     /// takes commands.
     ///
     /// # Errors
-    /// The emulator does not start, or the guest does not come up: the end of what it said.
+    /// The emulator does not start, or the guest does not come up: the end of its output.
     pub fn boot(kit: &Kit, topology: &Path, payload: Payload) -> Result<Self> {
         let machine = Topology::read(topology)?;
         let folder = prepared(kit, topology, payload)?;
@@ -100,7 +100,7 @@ impl Guest {
             Ok(line) => bail!("the guest came up with \"{line}\" instead of \"ready\""),
             Err(error) => return Err(guest.explained(error.context("the guest did not come up"))),
         }
-        // It is in the guest's memory now. Where the tests are interrupted, only logs stay behind.
+        // The archive is in the guest's memory now. If the tests are interrupted, only logs are left behind.
         let _ = std::fs::remove_file(guest.folder.path().join("initrd"));
         guest.fill(&machine)?;
         Ok(guest)
@@ -122,10 +122,10 @@ impl Guest {
         Ok(())
     }
 
-    /// Runs a command to its end. After `limit`, which the guest's clock counts, it is killed.
+    /// Runs a command to its end. After `limit`, measured by the guest's clock, it is killed.
     ///
     /// # Errors
-    /// The guest died of it or does not answer: the end of what it said. It is of no more use.
+    /// The guest died of it or does not answer: the end of its output. The guest cannot be used any more.
     pub fn run(&mut self, words: &[&str], limit: Duration) -> Result<Ended> {
         let line = shell_line(words)?;
         let seconds = limit.as_secs().max(1);
@@ -174,7 +174,7 @@ impl Guest {
         if last_words.is_empty() {
             return error;
         }
-        anyhow!("{error:#}; the last it said:{last_words}")
+        anyhow!("{error:#}; the end of its output:{last_words}")
     }
 }
 
@@ -221,8 +221,8 @@ fn prepared(kit: &Kit, topology: &Path, mut payload: Payload) -> Result<TempDir>
     Ok(folder)
 }
 
-/// The emulator with everything but its consoles. `setpriv` has the kernel end it with the thread
-/// that starts it, whatever ends that one, so that no guest is left behind.
+/// The emulator with everything except its consoles. `setpriv` makes the kernel end it with the thread that
+/// starts it, however that one ends, so that no guest is left behind.
 fn command(kit: &Kit, machine: &Topology, folder: &Path) -> Command {
     let (places, libraries) = kit.places();
     let mut command = Command::new("setpriv");

@@ -1,4 +1,4 @@
-//! Where emulator, kernel and shell of the guests are: `build/vm`, which `setup/vm` fills.
+//! The emulator, kernel and shell of the guests: `build/vm`, which `setup/vm` fills.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,10 +19,10 @@ pub struct Kit {
 pub const PAIRS: [&str; 2] = ["newest", "stock"];
 
 impl Kit {
-    /// The named pair, or the best one that is there.
+    /// The named pair, or the best available one.
     ///
     /// # Errors
-    /// None is there: how to get one. A name that is no pair.
+    /// No pair is there: how to get one. An unknown name.
     pub fn find(folder: &Path, name: Option<&str>) -> Result<Self> {
         let wanted: Vec<&str> = match name {
             Some(name) if !PAIRS.contains(&name) => bail!(
@@ -37,7 +37,7 @@ impl Kit {
             .find(|pair| folder.join(pair).join("packages.txt").exists())
         else {
             bail!(
-                "there is no emulator in {}; `setup/vm{}` fetches it, and says why where it cannot",
+                "there is no emulator in {}; `setup/vm{}` fetches it, or prints why it cannot",
                 folder.display(),
                 name.map(|name| format!(" {name}")).unwrap_or_default()
             );
@@ -71,10 +71,10 @@ impl Kit {
         })
     }
 
-    /// Asks the emulator for its version, the least that it can do here.
+    /// Queries the emulator's version, as a test that it works.
     ///
     /// # Errors
-    /// It does not start: what it said, or what the system said.
+    /// It does not start: its output, or the system's error.
     pub fn check(&self) -> Result<()> {
         let (_, libraries) = self.places();
         let emulator = self.emulator();
@@ -93,7 +93,7 @@ impl Kit {
         Ok(())
     }
 
-    /// In words: `QEMU 10 with Linux 6.12.95+deb12-cloud-amd64`.
+    /// For display: `QEMU 10 with Linux 6.12.95+deb12-cloud-amd64`.
     #[must_use]
     pub fn description(&self) -> &str {
         &self.description
@@ -105,8 +105,8 @@ impl Kit {
         self.root.join("root/usr/bin/qemu-system-x86_64")
     }
 
-    /// Arguments and environment that an emulator needs that was unpacked and not installed: where
-    /// its firmware is, and its libraries.
+    /// Arguments and environment for an emulator that was unpacked and not installed: the places of its
+    /// firmware and its libraries.
     #[must_use]
     pub fn places(&self) -> (Vec<String>, String) {
         let share = self.root.join("root/usr/share");
@@ -139,8 +139,8 @@ impl Kit {
         std::fs::read(&path).with_context(|| format!("cannot read {}", path.display()))
     }
 
-    /// Whether guests of this emulator may have several processors: QEMU 7.2 crashed newer kernels
-    /// with two now and then, and never with one.
+    /// Whether guests of this emulator may have several processors: QEMU 7.2 sometimes crashed newer kernels
+    /// with two, and never with one.
     #[must_use]
     pub const fn has_several_processors(&self) -> bool {
         self.version >= 10

@@ -6,9 +6,9 @@
 //! programs, libraries --> Payload ----+
 //! ```
 //!
-//! One boot serves many tests: the guest waits for commands on a serial line, and answers each with
-//! its exit status and what it printed. Emulated memory is equally fast everywhere, so what can be
-//! tested is where data lies, not how fast it is. No root and no hardware virtualisation is needed.
+//! One boot serves many tests: the guest waits for commands on a serial line, and answers each with its exit
+//! status and output. Emulated memory is equally fast everywhere, so tests can check where data is, not how
+//! fast it is. No root and no hardware virtualisation is needed.
 
 pub mod archive;
 pub mod guest;
@@ -19,7 +19,7 @@ pub mod topology;
 
 use std::path::{Path, PathBuf};
 
-/// Where `setup/vm` puts what it fetches, in the repository that this crate was built in.
+/// The folder in which `setup/vm` puts its files, in the repository that this crate was built in.
 #[must_use]
 pub fn kits() -> PathBuf {
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             let _ = writeln!(io::stderr(), "isotherm-vm: {error:#}");
-            // Not a status that a test in the guest would end with.
+            // Not a status with which a test in the guest would end.
             ExitCode::from(125)
         }
     }
@@ -110,7 +110,7 @@ fn run(
     let mut words = vec![program.as_str()];
     words.extend(arguments.iter().map(String::as_str));
     let ended = guest.run(&words, PROGRAM_AT_MOST)?;
-    // The exit status remains where its text cannot be written.
+    // The exit status reports the result even where its text cannot be written.
     let _ = io::stdout().write_all(&ended.output);
     let _ = io::stderr().write_all(&ended.errors);
     Ok(u8::try_from(ended.status).unwrap_or(u8::MAX))

@@ -1,5 +1,5 @@
-//! What a guest gets to run: programs with the shared libraries they need, at the places where their
-//! loader looks for them.
+//! The programs for a guest, with the shared libraries that they need, at the places where their loader
+//! searches for them.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,9 +8,9 @@ use anyhow::{Context, Result, ensure};
 
 use crate::archive::Archive;
 
-/// Where programs lie in a guest; it is first on the guests' search path.
+/// Folder of the programs in a guest; it is first on the guests' search path.
 pub const PROGRAMS: &str = "/isotherm/bin";
-/// Where the topology of a guest is described inside it.
+/// File with the topology inside the guest.
 pub const TOPOLOGY: &str = "/isotherm/topology.toml";
 
 /// Files for a guest.
@@ -24,7 +24,7 @@ impl Payload {
     /// and with every shared library that the loader finds for it.
     ///
     /// # Errors
-    /// It cannot be read, or one of its libraries is not on this machine.
+    /// It cannot be read, or one of its libraries is missing on this machine.
     pub fn program(&mut self, path: &Path, name: &str) -> Result<()> {
         self.archive
             .file(&format!("{PROGRAMS}/{name}"), &stripped(path)?);
@@ -36,7 +36,7 @@ impl Payload {
         Ok(())
     }
 
-    /// Adds a file as it is.
+    /// Adds a file unchanged.
     pub fn file(&mut self, path: &str, content: &[u8]) {
         self.archive.file(path, content);
     }
@@ -48,8 +48,8 @@ impl Payload {
     }
 }
 
-/// A guest's memory is small, and debug information is most of a program. Without `strip` the
-/// program is taken as it is.
+/// Removes debug information, which is most of a program, because a guest's memory is small. Without `strip`
+/// the program is used unchanged.
 fn stripped(path: &Path) -> Result<Vec<u8>> {
     let output = tempfile::NamedTempFile::new().context("cannot make a temporary file")?;
     let strip = Command::new("strip")
@@ -64,7 +64,7 @@ fn stripped(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(source).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The shared libraries of a program and its loader, as `ldd` finds them; none for a static one.
+/// The shared libraries of a program and its loader, as reported by `ldd`; none for a static one.
 fn libraries(path: &Path) -> Result<Vec<String>> {
     let output = Command::new("ldd")
         .arg(path)

@@ -1,4 +1,4 @@
-//! The host's end of the serial line on which a guest takes commands and answers.
+//! The host's end of the serial line on which a guest receives commands and sends answers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::process::{ChildStdin, ChildStdout};
@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-/// Longest first line of an answer; anything longer is no answer.
+/// Longest first line of an answer; a longer line is not an answer.
 const LINE_AT_MOST: usize = 4096;
 
-/// A line that never blocks longer than it is told to.
+/// A line with a timeout for every read.
 #[derive(Debug)]
 pub struct Serial {
     input: ChildStdin,
     chunks: Receiver<Vec<u8>>,
-    /// What came and was not asked for yet.
+    /// Received bytes that were not yet read.
     pending: Vec<u8>,
 }
 
 impl Serial {
-    /// Takes the emulator's standard input and output, on which it puts the line.
+    /// Takes the emulator's standard input and output, to which it connects the line.
     #[must_use]
     pub fn new(input: ChildStdin, mut output: ChildStdout) -> Self {
         let (sender, chunks) = channel();
@@ -75,7 +75,7 @@ impl Serial {
         }
     }
 
-    /// The next bytes, as many as asked for.
+    /// The next bytes, as many as requested.
     ///
     /// # Errors
     /// The guest is gone, or did not send as many until the deadline.
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
     use std::process::{Child, Command, Stdio};
 
-    /// A shell script in the place of a guest.
+    /// A shell script in place of a guest.
     fn guest(script: &str) -> (Child, Serial) {
         let mut child = Command::new("sh")
             .args(["-c", script])

@@ -23,7 +23,7 @@ use anyhow::{Context, Result, bail, ensure};
 use isotherm_model::units::{Bytes, Nanos};
 use serde::Deserialize;
 
-/// Distance of two nodes where the file says nothing: ACPI's for a remote socket.
+/// Distance of two nodes without an entry in the file: ACPI's for a remote socket.
 const REMOTE: u8 = 20;
 /// Distance of a node to itself (ACPI, System Locality Information Table).
 const LOCAL: u8 = 10;
@@ -36,7 +36,7 @@ pub struct Topology {
     pub node: Vec<Node>,
     #[serde(default)]
     distance: Vec<Distance>,
-    /// What the machine is expected to look like from inside.
+    /// The expected view of the machine from inside.
     pub expected: Expected,
 }
 
@@ -50,15 +50,15 @@ pub struct Node {
     /// Number of processors.
     #[serde(default)]
     pub cpus: u32,
-    /// Bytes that the stand leaves free before the first test; all, where nothing is said.
+    /// Bytes that the stand leaves free before the first test; all, by default.
     #[serde(default, deserialize_with = "some_quantity")]
     pub left_free: Option<Bytes>,
-    /// What the firmware tells of this node's processors reading and writing memory.
+    /// The firmware's figures for accesses from this node's processors to memory.
     #[serde(default)]
     pub reach: Vec<Reach>,
 }
 
-/// How fast the processors of a node reach the memory of another.
+/// Speed of accesses from the processors of one node to the memory of another.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Reach {
@@ -128,7 +128,7 @@ impl Topology {
     /// Parses the text of a topology file.
     ///
     /// # Errors
-    /// What is wrong, with its line where the text is no TOML of this form.
+    /// The error, with its line where the text is not TOML of this form.
     pub fn parse(text: &str) -> Result<Self> {
         let topology: Self = toml::from_str(text)?;
         topology.check()?;
@@ -170,7 +170,7 @@ impl Topology {
         self.node.iter().map(|node| node.cpus).sum()
     }
 
-    /// Whether the firmware tells speeds.
+    /// Whether the firmware reports speeds.
     #[must_use]
     pub fn has_hmat(&self) -> bool {
         self.node.iter().any(|node| !node.reach.is_empty())
@@ -188,7 +188,7 @@ impl Topology {
         }
     }
 
-    /// The fastest way to a node's memory that the firmware tells of.
+    /// The fastest path to a node's memory that the firmware reports.
     #[must_use]
     pub fn fastest_reach(&self, to: u32) -> Option<Reach> {
         let all = self.node.iter().flat_map(|node| &node.reach);
@@ -244,7 +244,7 @@ impl Topology {
         arguments
     }
 
-    /// The node whose processors are the next to a node's memory.
+    /// The node with the processors nearest to a node's memory.
     fn initiator(&self, number: u32) -> u32 {
         let with_cpus = (0_u32..).zip(&self.node).filter(|(_, node)| node.cpus > 0);
         with_cpus

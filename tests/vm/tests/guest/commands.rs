@@ -39,13 +39,13 @@ const HOT_PAGES: usize = (4 << 20) / 4096;
 const FAST: &str = "8MiB";
 /// Millions of accesses: enough for a thousand samples, and for a dozen epochs of 250 ms.
 const MANY: &str = "20";
-/// By the guest's clock, which runs on while a busy host keeps its processors waiting.
+/// Measured by the guest's clock, which runs on while a busy host keeps its processors waiting.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// Between two looks at what a program wrote.
+/// Interval between two reads of a program's output.
 const A_MOMENT: Duration = Duration::from_millis(500);
-/// Where `hot-and-cold` writes what it would print of its arrays.
+/// The file to which `hot-and-cold` writes its report of the arrays.
 const WHERE: &str = "/tmp/where";
-/// A first page that an array has in part only is where the allocator's neighbour is, and a few others may
+/// Pages of tolerance: a partly covered first page is where its allocator's neighbour is, and a few others may
 /// be in use at the moment.
 const MOST_OF_COLD: usize = COLD_PAGES * 9 / 10;
 const MOST_OF_HOT: usize = HOT_PAGES * 9 / 10;
@@ -169,8 +169,8 @@ fn a_planned_run_places_hot_and_cold_data_on_their_nodes() {
     assert_eq!(lines["contents"], "whole", "{lines:?}");
 }
 
-/// Everything is planned for the fast node, which has no room for it: the arrays prefer that node and lie
-/// where room was. How much the kernel still finds there is its affair.
+/// All data is planned for the fast node, which is too small for it: the arrays prefer that node and spill to
+/// the other. The number of pages that the kernel still finds there is not fixed.
 fn a_planned_run_spills_what_the_fast_node_has_no_room_for() {
     plan(&["--policy", "all-fast"]);
     let run = guided();
@@ -186,9 +186,9 @@ fn a_planned_run_spills_what_the_fast_node_has_no_room_for() {
     assert_eq!(lines["contents"], "whole", "{lines:?}");
 }
 
-/// An online run of the program, which works until it is told to end: how many accesses it takes until
-/// something has been moved depends on the host. Its cold array begins on the fast node, where there is
-/// room, and the hot one on the slow node.
+/// An online run of the program, which works until the test ends it: the number of accesses before something is
+/// moved depends on the host. Its cold array begins on the fast node, where there is room, and the hot one on
+/// the slow node.
 struct OnlineRun(Child);
 
 impl OnlineRun {
@@ -206,8 +206,8 @@ impl OnlineRun {
         Self(child.expect("isotherm starts"))
     }
 
-    /// Waits until so many pages of each array are on this node, by what the program writes of them. Goes on
-    /// when nothing comes of it, because what is printed at the end says more.
+    /// Waits until the given number of pages of each array are on this node, by the program's own report.
+    /// Continues after a timeout, because the output at the end has more detail.
     fn wait_for(&self, cold: (usize, u32), hot: (usize, u32)) {
         let there = |lines: &BTreeMap<String, String>| {
             [("cold", cold), ("hot", hot)]
@@ -233,7 +233,7 @@ impl OnlineRun {
         self.wait_for((COLD_PAGES, 1), (HOT_PAGES, 0));
     }
 
-    /// Tells the program to end.
+    /// Makes the program end.
     fn end(mut self) -> Output {
         drop(self.0.stdin.take());
         let output = self.0.wait_with_output().expect("it ends");
@@ -263,8 +263,8 @@ fn an_online_run_exchanges_hot_and_cold_data() {
     assert_eq!(lines["contents"], "whole", "{lines:?}");
 }
 
-/// The runtime's thread moves whole chunks of the cold array; the kernel moves what it had no time for, and
-/// all of it where it is too old for staged copy.
+/// The runtime's thread moves whole chunks of the cold array; the kernel moves the chunks for which the thread
+/// had no time, and all of it where it is too old for staged copy.
 fn an_online_run_moves_by_staged_copy_while_the_program_forks() {
     let flags = ["--mover", "staged", "--summary", "/tmp/summary.json"];
     let run = OnlineRun::start(&flags, "fiw");
@@ -304,7 +304,7 @@ fn on_node(line: &str, node: u32) -> usize {
     count.unwrap_or_default()
 }
 
-/// The program is deaf to the signal that is passed on to it, and runs on.
+/// The program ignores the signal that is passed on to it, and continues.
 fn an_interrupted_run_gives_memory_back_where_it_was() {
     let run = OnlineRun::start(&["--undo"], "diw");
     run.wait_for_the_exchange();

@@ -1,4 +1,4 @@
-//! The daemon on real nodes: it alone moves what is hot in programs that know nothing of it.
+//! The daemon on real nodes: it moves hot pages of programs that do not cooperate.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -28,13 +28,13 @@ const COLD_PAGES: usize = (24 << 20) / 4096;
 /// The daemon's share of the fast node: the hot array and as much again.
 const FAST_PAGES: usize = (8 << 20) / 4096;
 
-/// How often a daemon is asked before it is given up, at five times a second. Questions are counted, and not
-/// time: the guest's clocks run on while a busy host keeps its processors waiting.
+/// Most queries of the daemon, at five a second. Queries are counted, and not time: the guest's clocks run on
+/// while a busy host keeps its processors waiting.
 const QUESTIONS: u32 = 1_200;
 
 const METRICS: &str = "127.0.0.1:9464";
 
-/// Moves of a second that no unit fits in, and all that there is to move in one epoch.
+/// A budget of moves per second that no unit fits in, and one that fits everything in one epoch.
 const NO_MOVES: &str = "1KiB";
 pub(crate) const ALL_MOVES: &str = "256MiB";
 
@@ -48,7 +48,7 @@ impl Drop for Running {
     }
 }
 
-/// The daemon, asked over its socket.
+/// The daemon, queried over its socket.
 pub(crate) struct Daemon(Running);
 
 impl Daemon {
@@ -70,7 +70,7 @@ impl Daemon {
         Self(Running(child.expect("isotherm starts")))
     }
 
-    /// Has it read another configuration.
+    /// Makes it read another configuration.
     pub(crate) fn reload(&mut self, config: &str) {
         let times = || said().matches("configuration read again").count();
         let before = times();
@@ -93,7 +93,7 @@ impl Daemon {
         serde_json::from_slice(&output.stdout).ok()
     }
 
-    /// Waits for a status that fits.
+    /// Waits for a status that matches.
     pub(crate) fn wait(&mut self, what: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let mut last = None;
         for _ in 0..QUESTIONS {
@@ -117,7 +117,7 @@ impl Daemon {
     }
 }
 
-/// Watches `hot-and-cold` with these sources and moves so much in a second.
+/// Watches `hot-and-cold` with these sources and moves at most this much in a second.
 pub(crate) fn config(sources: &str, rate: &str) -> String {
     format!(
         "epoch = \"500ms\"\npolicy = \"history\"\n[memory]\nfast = \"8MiB\"\nunit = \"256KiB\"\n\
@@ -134,9 +134,9 @@ fn said() -> String {
     std::fs::read_to_string("/tmp/daemon.err").unwrap_or_default()
 }
 
-/// The program: its hot array begins on the slow node, its cold one on the fast node. It works until
-/// it is told to end, because a fast host would be through any number of accesses before the daemon
-/// has seen four epochs.
+/// The program: its hot array begins on the slow node, its cold one on the fast node. It works until the test
+/// ends it, because a fast host would finish any number of accesses before the daemon has completed four
+/// epochs.
 pub(crate) fn program(habits: &str) -> Running {
     let mut command = Command::new("hot-and-cold");
     let command = command
@@ -176,8 +176,8 @@ fn pages(output: &str, array: &str, node: u32) -> usize {
     found.sum()
 }
 
-/// Pages of the hot array on a node, by the kernel's own account. Its mapping is the one with a policy:
-/// `7f00 prefer:1 anon=1025 dirty=1025 N0=1025 kernelpagesize_kB=4`.
+/// Pages of the hot array on a node, as reported by the kernel. Its mapping is the one with a policy: `7f00
+/// prefer:1 anon=1025 dirty=1025 N0=1025 kernelpagesize_kB=4`.
 pub(crate) fn hot_in_numa_maps(pid: u32, node: u32) -> usize {
     let text = std::fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap_or_default();
     let lines = text.lines().filter(|line| line.contains(" prefer"));
@@ -189,8 +189,8 @@ pub(crate) fn hot_in_numa_maps(pid: u32, node: u32) -> usize {
 }
 
 /// A process on each processor that runs for a moment every few milliseconds, so that the emulator's own
-/// address cache is emptied there and accessed bits are set again. Each is kept to its processor: where they may
-/// choose, they gather on the idle one, and the other's cache is never emptied.
+/// address cache is emptied there and accessed bits are set again. Each is pinned to its processor: unpinned,
+/// they gather on the idle one, and the other's cache is never emptied.
 pub(crate) fn kickers() -> Vec<Running> {
     let one = |processor: usize| {
         let cpu = processor.to_string();
@@ -223,8 +223,8 @@ fn each_processor_has_a_kicker_of_its_own() {
     assert_eq!(kickers.len(), 2, "as many as the guest has processors");
 }
 
-/// Has the daemon move the program's arrays by these sources and looks whether it did: by the kernel's
-/// account, in the metrics, and on a person's screen.
+/// Makes the daemon move the program's arrays by these sources and checks the result: by the kernel's report,
+/// in the metrics, and on the screen of `isotherm top`.
 fn moves_by(sources: &str, name: &str) {
     let mut program = program("");
     let pid = program.0.id();
@@ -243,8 +243,8 @@ fn moves_by(sources: &str, name: &str) {
     });
     assert_eq!(hot_in_numa_maps(pid, 0), 0, "nothing may be moved yet");
     daemon.reload(&config(sources, ALL_MOVES));
-    // By the kernel's account, while the program runs. How many bytes the daemon says it promoted depends
-    // on the kernel: one that does not tell which pages are huge takes their other units along unsaid.
+    // By the kernel's report, while the program runs. The bytes that the daemon reports as promoted depend on
+    // the kernel: one that does not report huge pages moves their other units along without a report.
     daemon.wait("promotion of the hot array in `isotherm top`", |status| {
         hot_in_numa_maps(pid, 0) >= HOT_PAGES * 9 / 10
             && status["total"]["promoted_bytes"].as_u64() > Some(0)
@@ -263,8 +263,8 @@ fn moves_by(sources: &str, name: &str) {
         status["processes"].as_array().is_some_and(Vec::is_empty)
     });
     let output = String::from_utf8_lossy(&ended(program).stdout).into_owned();
-    // The array's first page, of which it has a part, is where the allocator's neighbour is; and a unit at
-    // either end may be another one's.
+    // The array's first page, which it covers in part, is where the allocator's neighbour is; and a unit at
+    // either end may belong to another mapping.
     let most = HOT_PAGES * 9 / 10;
     assert!(pages(&output, "hot-at-first", 1) >= most, "{output}");
     assert!(pages(&output, "hot", 0) >= most, "{output}\n{}", said());
@@ -278,7 +278,7 @@ fn moves_by(sources: &str, name: &str) {
     daemon.stop();
 }
 
-/// Why sources are off, by what they say themselves.
+/// The reasons why sources are off, from their own status.
 fn troubles(status: &Value) -> String {
     let sources = status["sources"].as_array().into_iter().flatten();
     let said: Vec<&str> = sources
@@ -323,8 +323,8 @@ fn the_daemon_moves_hot_pages_by_damon_alone() {
     );
 }
 
-/// Regions of frames are mixed, so that some cold unit takes the place of a hot one now and then: what is
-/// asked for is that nearly all of the hot array is fast once.
+/// Regions of frames are mixed, so that a cold unit sometimes takes the place of a hot one: the test requires
+/// that nearly all of the hot array is fast once.
 fn the_daemon_moves_hot_pages_by_damon_by_frame_alone() {
     loopback();
     let _kickers = kickers();
@@ -353,7 +353,7 @@ fn the_daemon_moves_hot_pages_by_damon_by_frame_alone() {
     daemon.stop();
 }
 
-/// The hot array has a mapping of its own, because another node was asked for it.
+/// The hot array has a mapping of its own, because it has another node.
 fn the_daemon_moves_hot_pages_by_mappings_alone() {
     loopback();
     let _kickers = kickers();
@@ -371,8 +371,8 @@ fn a_thousand_kills_of_daemon_and_programs_leave_the_other_well() {
     kill_in_a_loop(1000);
 }
 
-/// Kills the daemon or a program at random moments. A program that is not killed keeps what it wrote,
-/// and a daemon that is not killed goes on and watches what runs.
+/// Kills the daemon or a program at random moments. A surviving program keeps its data, and a surviving daemon
+/// continues to watch the running programs.
 fn kill_in_a_loop(times: u32) {
     loopback();
     let mut random = u64::from(std::process::id()) << 32 | u64::from(times);

@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::stand;
 
-/// How long anything here may take; it takes a second.
+/// Time limit for each step; a step takes a second.
 const AT_MOST: Duration = Duration::from_secs(120);
 
 type SendSignal = fn(Pid) -> rustix::io::Result<()>;
@@ -33,9 +33,9 @@ pub(crate) fn trials() -> Vec<Trial> {
     .into()
 }
 
-/// Starts a guest, sends its driver the signal, and waits until nothing of both is left.
+/// Starts a guest, sends its driver the signal, and waits until both have ended.
 fn ends_with(send: SendSignal) -> Result<(), Failed> {
-    // Whoever started the tests in the background has them ignore the interrupt.
+    // A shell that starts the tests in the background makes them ignore the interrupt.
     let mut driver = Command::new("env")
         .args(["--default-signal=INT", env!("CARGO_BIN_EXE_isotherm-vm")])
         .args(["run", "two-nodes", "/bin/sleep", "1000"])
@@ -50,7 +50,7 @@ fn ends_with(send: SendSignal) -> Result<(), Failed> {
         .and_then(|()| Ok(send(Pid::from_child(&driver))?))
         .and_then(|()| until("the driver ends", || driver_ended(&mut driver)))
         .and_then(|()| until("the emulator ends", || emulators(group) == 0));
-    // Whatever went wrong, this test leaves nothing behind either.
+    // After a failure, this test leaves no process behind either.
     let _ = kill_process_group(Pid::from_child(&driver), Signal::KILL);
     let _ = driver.wait();
     answer

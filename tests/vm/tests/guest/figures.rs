@@ -1,9 +1,10 @@
-//! What the daemon reports beside what is true, on a program whose two hot sets take turns: the length of epochs, bytes
-//! promoted, and the hit rate beside the share of accesses that the fast node served by the kernel's own account.
+//! The daemon's figures compared with the truth, on a program whose two hot sets take turns: the length of
+//! epochs, bytes promoted, and the hit rate beside the share of accesses that the fast node served, as reported
+//! by the kernel.
 //!
 //!     isotherm-vm run --with target/release/isotherm --with two-hot-sets two-nodes GUEST-TESTS --in-guest TEST
 //!
-//! prints the figures; where they run as tests they are bounded.
+//! prints the figures; as tests, they have limits.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -22,7 +23,7 @@ pub(crate) const TESTS: &[GuestTest] = &[
     on!(long TWO, what_the_daemon_reports_of_two_hot_sets_is_true_by_samples_alone),
 ];
 
-/// Epochs for which a set is hot, and how often they take turns.
+/// Epochs for which a set is hot, and the number of turns.
 const EPOCHS: usize = 8;
 const TURNS: usize = 3;
 
@@ -63,7 +64,7 @@ impl Program {
         input.write_all([b"a", b"b"][set]).expect("it runs");
     }
 
-    /// Pages of each set on the fast node, by the kernel's account.
+    /// Pages of each set on the fast node, as reported by the kernel.
     fn fast(&mut self) -> [usize; 2] {
         let path = format!("/proc/{}/numa_maps", self.child().id());
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -77,13 +78,14 @@ impl Program {
     }
 }
 
-/// An epoch as it was reported, and as it was.
+/// An epoch as reported, and the truth.
 struct Epoch {
     millis: f64,
     reported: Option<f64>,
     interval: Option<[f64; 2]>,
     samples: u64,
-    /// Share of accesses that the fast node served: the mean of some moments in the epoch, the least and the most.
+    /// Share of accesses that the fast node served: the mean of some moments in the epoch, the least and the
+    /// most.
     truth: [f64; 3],
     fast: [usize; 2],
     status: Value,
@@ -121,8 +123,8 @@ fn watch(sources: &str) -> Vec<Epoch> {
     daemon.wait("answer", |_| true);
     let socket = UnixStream::connect("/run/isotherm/isotherm.sock").expect("it answers");
     (&socket).write_all(b"follow\n").expect("may ask");
-    // Between two epochs it is looked where the pages lie. No program is started for it: that takes the guest longer
-    // than the daemon takes for an epoch.
+    // Between two epochs the test reads where the pages are. It starts no program for it: that takes the guest
+    // longer than the daemon takes for an epoch.
     let between = Some(Duration::from_millis(300));
     socket.set_read_timeout(between).expect("may wait");
     let (mut lines, mut line) = (BufReader::new(socket), Vec::new());
@@ -141,7 +143,7 @@ fn watch(sources: &str) -> Vec<Epoch> {
                     program.heat(set);
                 }
             }
-            // What has come of a line stays in it.
+            // A partial line stays in it.
             Err(_) => {}
         }
     }
@@ -187,7 +189,7 @@ fn mebibytes(bytes: &Value) -> u64 {
     bytes.as_u64().unwrap_or(0) >> 20
 }
 
-/// How far reported hit rates lie outside of what was true in the epoch, on the mean over epochs with any.
+/// How far reported hit rates are outside the true range of the epoch, on the mean over epochs with any.
 fn error(epochs: &[Epoch]) -> f64 {
     let off = epochs.iter().filter_map(|epoch| {
         let [_, least, most] = epoch.truth;
@@ -203,7 +205,7 @@ fn promoted(epochs: &[Epoch]) -> u64 {
     last.status["total"]["promoted_bytes"].as_u64().unwrap_or(0)
 }
 
-/// Prints the figures and returns how many pages of the set that was hot last are fast.
+/// Prints the figures and returns the number of fast pages of the set that was hot last.
 fn check(sources: &str) -> usize {
     let _kickers = kickers();
     let epochs = watch(sources);

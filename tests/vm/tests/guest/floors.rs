@@ -1,4 +1,4 @@
-//! Floors on real nodes: what a control group keeps of fast memory beside one that is far hotter.
+//! Floors on real nodes: a control group keeps its fast memory beside a far hotter group.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,11 @@ pub(crate) const TESTS: &[GuestTest] = &[on!(
     a_floor_keeps_a_group_fast_beside_a_far_hotter_one
 )];
 
-/// Programs in the hotter group: their hot arrays are half as large again as the daemon's share of the
-/// fast node.
+/// Programs in the hotter group: their hot arrays are half as large again as the daemon's share of the fast
+/// node.
 const LOUD: usize = 3;
 
-/// Programs in a control group of version 2 of their own. All of it ends with the test.
+/// Programs in a control group of version 2. All of it ends with the test.
 struct Group {
     directory: PathBuf,
     programs: Vec<Running>,
@@ -45,7 +45,7 @@ impl Group {
         group
     }
 
-    /// Pages of its hot arrays on the fast node, by the kernel's own account.
+    /// Pages of its hot arrays on the fast node, as reported by the kernel.
     fn fast(&self) -> usize {
         let programs = self.programs.iter();
         programs
@@ -85,10 +85,10 @@ fn a_floor_keeps_a_group_fast_beside_a_far_hotter_one() {
             "{pages} of {HOT_PAGES} pages in epoch {epoch}: {status}"
         );
     }
-    // Nothing else keeps them there.
+    // Only the floor keeps them there.
     daemon.reload(&without);
     daemon.wait("loss of what no floor keeps", |_| quiet.fast() <= lost);
-    // And what the floor gives back is what it kept.
+    // And without the floor, they are given back.
     daemon.reload(&floor);
     daemon.wait("return of what is due", |_| quiet.fast() >= kept);
     daemon.stop();

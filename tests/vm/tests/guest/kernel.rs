@@ -1,7 +1,7 @@
-//! Memory whose pages a test places and whose place it asks of the kernel.
+//! Memory that a test places, and queries of its place from the kernel.
 //!
-//! The questions are system calls made here and text read here, not wrappers of the workspace: a
-//! wrapper that reported success for nothing would be believed by a test that asked the same wrapper.
+//! The queries are system calls and text reads made here, not wrappers of the workspace: a test that used the
+//! same wrapper would trust its false report of success.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -17,15 +17,15 @@ const MPOL_MF_MOVE: i32 = 1 << 1;
 pub(crate) const PAGE: usize = 4096;
 pub(crate) const HUGE: usize = 2 << 20;
 
-/// Private anonymous memory of this process, aligned to huge pages. It is there as long as the
-/// process, which is one test.
+/// Private anonymous memory of this process, aligned to huge pages. It lives as long as the process, which is
+/// one test.
 pub(crate) struct Memory {
     start: usize,
     pages: usize,
 }
 
 impl Memory {
-    /// Reserves so many bytes; none is backed by a page yet.
+    /// Reserves the given number of bytes; none is backed by a page yet.
     pub(crate) fn of(bytes: usize) -> Self {
         let reserved = fresh(bytes + HUGE).expect("address space");
         Self {
@@ -34,7 +34,7 @@ impl Memory {
         }
     }
 
-    /// Asks for huge pages, or for none, so that the machine's default decides nothing.
+    /// Requests huge pages, or none, so that the machine's default has no effect.
     pub(crate) fn with_huge_pages(self, huge: bool) -> Self {
         let advice = if huge {
             libc::MADV_HUGEPAGE
@@ -57,7 +57,7 @@ impl Memory {
         set_for_range(self.start, self.pages * PAGE, mode, &nodes)
     }
 
-    /// As [`Self::place`], and moves the pages that are there.
+    /// As [`Self::place`], and moves the resident pages.
     pub(crate) fn place_and_move(
         &self,
         mode: MempolicyMode,
@@ -73,24 +73,24 @@ impl Memory {
     }
 
     fn words_mut(&mut self) -> &mut [u64] {
-        // SAFETY: as above, it is mapped for writing as well, and borrowed by nobody else.
+        // SAFETY: as above, it is mapped for writing as well, and borrowed by no other code.
         unsafe { std::slice::from_raw_parts_mut(self.start as *mut u64, self.pages * PAGE / 8) }
     }
 
-    /// Writes every word, each something that no other word has.
+    /// Writes every word, each with a unique value.
     pub(crate) fn write(&mut self) {
         for (index, word) in self.words_mut().iter_mut().enumerate() {
             *word = mark(index);
         }
     }
 
-    /// How many words are not what [`Memory::write`] wrote.
+    /// Number of words that differ from those of [`Memory::write`].
     pub(crate) fn wrong_words(&self) -> usize {
         let words = self.words().iter().enumerate();
         words.filter(|(index, word)| **word != mark(*index)).count()
     }
 
-    /// Pages by node, by `move_pages(2)` as a question; pages that are nowhere are left out.
+    /// Pages by node, by `move_pages(2)` as a query; absent pages are left out.
     pub(crate) fn pages_by_node(&self) -> BTreeMap<u32, usize> {
         let status = self.move_pages(None).expect("a question moves nothing");
         let mut counts = BTreeMap::new();
@@ -185,25 +185,25 @@ impl Memory {
         (self.start..self.start + self.pages * PAGE).contains(&address)
     }
 
-    /// Asserts that every page is on this node, by both of the kernel's answers.
+    /// Asserts that every page is on this node, by both of the kernel's reports.
     pub(crate) fn assert_all_on(&self, node: u32) {
         let expected = BTreeMap::from([(node, self.pages)]);
         assert_eq!(self.pages_by_node(), expected, "by move_pages");
         assert_eq!(self.numa_maps(), expected, "by numa_maps");
     }
 
-    /// How many pages there are.
+    /// Number of pages.
     pub(crate) const fn pages(&self) -> usize {
         self.pages
     }
 }
 
-/// An odd multiplier makes every word's mark its own.
+/// An odd multiplier makes every word's mark unique.
 fn mark(index: usize) -> u64 {
     (index as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
 
-/// Memory that is free on a node, in bytes.
+/// Free memory of a node, in bytes.
 pub(crate) fn free_bytes(node: u32) -> usize {
     node_bytes(node, "MemFree:")
 }

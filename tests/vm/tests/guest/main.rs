@@ -1,8 +1,8 @@
 //! Tests that need memory nodes, in virtual machines that have them.
 //!
-//! One program plays both parts. On the host it lists the tests, boots each topology once and has
-//! every test run there; in the guest, called with `--in-guest NAME`, it is the test. So a test is an
-//! ordinary function that panics where something is wrong, and may use any crate of the workspace.
+//! One program plays both parts. On the host it lists the tests, boots each topology once and runs every test
+//! there; in the guest, called with `--in-guest NAME`, it is the test. So a test is an ordinary function that
+//! panics on a failure, and may use any crate of the workspace.
 
 mod commands;
 mod daemon;
@@ -21,7 +21,7 @@ use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Trial};
 
-/// A test and where it runs.
+/// A test and its topologies.
 struct GuestTest {
     name: &'static str,
     /// Names of topologies: the test runs on each.
@@ -117,11 +117,11 @@ fn in_guest(name: &str) -> ExitCode {
     }
 }
 
-/// What a test is left with that proves nothing.
+/// The panic value of a test that proves nothing.
 struct Skipped;
 
-/// Ends a test in the guest that proves nothing there, with the reason. What it started ends with it, as
-/// when it fails: the next test in this guest is to meet no daemon of this one.
+/// Ends a test in the guest that proves nothing there, with the reason. Its processes end with it, as after a
+/// failure: the next test in this guest must not meet a daemon of this one.
 fn skip(reason: &str) -> ! {
     println!("{reason}");
     std::panic::resume_unwind(Box::new(Skipped))

@@ -1,4 +1,4 @@
-//! Pages that are there already move to another node, and keep what is in them.
+//! Resident pages move to another node, and keep their content.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -35,7 +35,7 @@ fn on_node(node: u32, bytes: usize, huge: bool) -> Memory {
     memory.place(MempolicyMode::Bind, &[node]).expect("mbind");
     memory.write();
     memory.assert_all_on(node);
-    // Without a policy that speaks against a move.
+    // Without a policy that prevents a move.
     memory
         .place(MempolicyMode::Preferred, &[node])
         .expect("mbind");
@@ -86,8 +86,8 @@ fn huge_pages_move_whole() {
     assert_eq!(memory.wrong_words(), 0);
 }
 
-/// The kernel either refuses the call (`ENOMEM`, nothing was moved) or says of every page what became
-/// of it. Which one is the kernel's choice; that nothing is lost is not.
+/// The kernel either refuses the call (`ENOMEM`, nothing was moved) or reports the result for every page.
+/// Either is allowed; a loss of data is not.
 fn pages_that_find_no_room_stay_and_keep_their_content() {
     let bytes = 64 << 20;
     let memory = on_node(1, bytes, false);
@@ -117,7 +117,7 @@ fn pages_keep_their_content_over_many_moves() {
     }
 }
 
-/// The blocks of a node's memory (`Documentation/admin-guide/mm/memory-hotplug.rst`), by the file that says
+/// The blocks of a node's memory (`Documentation/admin-guide/mm/memory-hotplug.rst`), by the file that reads
 /// and sets their state.
 fn memory_blocks(node: u32) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(format!("/sys/devices/system/node/node{node}"));
@@ -130,7 +130,7 @@ fn memory_blocks(node: u32) -> Vec<PathBuf> {
     blocks.map(|entry| entry.path().join("state")).collect()
 }
 
-/// The proof of `tests/movement`, with every kind of memory, while the second node loses what blocks it can
+/// The proof of `tests/movement`, with every kind of memory, while the second node loses the blocks that it can
 /// spare and gets them back.
 fn nothing_is_lost_of_hugetlb_pages_and_on_a_target_that_goes_offline() {
     for node in [0, 1] {
@@ -148,7 +148,7 @@ fn nothing_is_lost_of_hugetlb_pages_and_on_a_target_that_goes_offline() {
     let mut gone = 0;
     while proof.try_wait().expect("it is ours").is_none() {
         for state in &blocks {
-            // What holds the kernel's own data stays.
+            // Blocks with the kernel's own data stay.
             gone += u32::from(std::fs::write(state, "offline").is_ok());
         }
         for state in &blocks {
@@ -187,7 +187,7 @@ fn the_kernel_demotes_reclaimed_pages_to_the_slow_node() {
     let mut memory = Memory::of(BYTES).with_huge_pages(false);
     memory.write();
     memory.assert_all_on(0);
-    // The kernel refuses what it cannot give up at once; how much it found is asked below.
+    // The kernel refuses memory that it cannot give up at once; the amount is queried below.
     let asked = std::fs::write(
         "/sys/fs/cgroup/demoted/memory.reclaim",
         (BYTES / 2).to_string(),

@@ -1,4 +1,4 @@
-//! The machine inside is the one that its topology describes.
+//! The machine inside the guest is the one that its topology describes.
 
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn every_described_node_is_online_with_its_memory_and_processors() {
     for (number, node) in machine.node.iter().enumerate() {
         let bytes = node_bytes(number as u32, "MemTotal:");
         let described = node.memory.0 as usize;
-        // The kernel keeps a part to itself, and the firmware a little.
+        // The kernel keeps a part for itself, and the firmware a little.
         assert!(
             bytes <= described && bytes > described / 2,
             "node {number}: {bytes} bytes"
@@ -118,7 +118,7 @@ fn the_kernel_makes_the_expected_memory_tiers() {
     assert_eq!(found, expected);
 }
 
-/// A list as the kernel writes it: `0-1`, `3`. Expected tiers hold neighbours or single nodes.
+/// A list in the kernel's format: `0-1`, `3`. Expected tiers hold neighbours or single nodes.
 fn list(nodes: &[u32]) -> String {
     match nodes {
         [first, .., last] => format!("{first}-{last}"),

@@ -28,7 +28,7 @@ pub(crate) const TESTS: &[GuestTest] = &[
     ),
 ];
 
-/// What [`a_program_bound_to_a_full_node_is_killed_and_the_machine_lives`] starts.
+/// Started by [`a_program_bound_to_a_full_node_is_killed_and_the_machine_lives`].
 pub(crate) const TAKE_TOO_MUCH: &str = "take-too-much";
 
 const BYTES: usize = 16 << 20;
@@ -93,12 +93,12 @@ fn preferred_pages_spill_to_the_next_node_when_the_first_is_full() {
     assert_eq!(memory.wrong_words(), 0);
 }
 
-/// `MPOL_BIND` has no other node to go to: the kernel ends the program. Tiers of that placement need
-/// their capacity kept.
+/// `MPOL_BIND` allows no other node: the kernel ends the program. Tiers of that placement must keep to their
+/// capacity.
 fn a_program_bound_to_a_full_node_is_killed_and_the_machine_lives() {
     let program = std::env::current_exe().expect("a program has a path");
     let status = Command::new("sh")
-        // The one to be killed, whatever else is in the guest.
+        // The process that the kernel must kill, before all others in the guest.
         .args([
             "-c",
             "echo 1000 > /proc/self/oom_score_adj; exec \"$@\"",
@@ -115,7 +115,7 @@ fn a_program_bound_to_a_full_node_is_killed_and_the_machine_lives() {
     memory.assert_all_on(1);
 }
 
-/// Binds more than a full node has left to it.
+/// Binds more memory than a full node has left.
 pub(crate) fn take_too_much() {
     let mut memory = Memory::of(free_bytes(0) + (64 << 20)).with_huge_pages(false);
     memory.place(MempolicyMode::Bind, &[0]).expect("mbind");

@@ -19,21 +19,21 @@ pub(crate) const SKIPPED: u8 = 77;
 
 /// Name of this program in the guest.
 const TESTS: &str = "guest-tests";
-/// Limit for a test, by the guest's clock. A test takes seconds, and ten times as long on a host that
-/// builds something else on every processor.
+/// Time limit of a test, by the guest's clock. A test takes seconds, and ten times as long on a host that
+/// compiles on every processor.
 const TEST_AT_MOST: Duration = Duration::from_secs(300);
 
 /// Boots guests and keeps the current one.
 pub(crate) struct Stand {
-    /// What to boot with, or why nothing can be.
+    /// The kit to boot with, or why there is none.
     kit: Result<Kit, String>,
     guest: Option<(&'static str, Guest)>,
-    /// What every guest gets, once it was put together.
+    /// The files of every guest, once they were put together.
     payload: Option<Payload>,
 }
 
 impl Stand {
-    /// The stand of this run of the tests. Says what it boots, or why it cannot.
+    /// The stand of this run of the tests. Prints what it boots, or why it cannot.
     pub(crate) fn shared() -> Arc<Mutex<Self>> {
         let kit = kit();
         match &kit {
@@ -50,14 +50,14 @@ impl Stand {
         }))
     }
 
-    /// The guest of a topology: the running one, or a new one in its place.
+    /// The guest of a topology: the running one, or a new one that replaces it.
     fn guest(&mut self, topology: &'static str, kit: &Kit) -> Result<&mut Guest> {
         if self
             .guest
             .as_ref()
             .is_none_or(|(name, _)| *name != topology)
         {
-            // The old one's memory is given back before the new one takes its own.
+            // The old one's memory is released before the new one takes its own.
             self.guest = None;
             let file = topology::folder().join(format!("{topology}.toml"));
             let payload = match &self.payload {
@@ -75,7 +75,7 @@ impl Stand {
 /// The emulator and kernel to use.
 ///
 /// # Errors
-/// Why none can be used here; the tests are skipped for it.
+/// Why none can be used here; the tests are skipped for this reason.
 pub(crate) fn kit() -> Result<Kit> {
     let wanted = std::env::var("ISOTHERM_VM_KIT").ok();
     let kit = Kit::find(&isotherm_vm::kits(), wanted.as_deref())?;
@@ -83,7 +83,7 @@ pub(crate) fn kit() -> Result<Kit> {
     Ok(kit)
 }
 
-/// Runs a test on a topology and returns how it ended.
+/// Runs a test on a topology and returns its result.
 pub(crate) fn run(
     stand: &Mutex<Stand>,
     topology: &'static str,
@@ -103,14 +103,14 @@ pub(crate) fn run(
         Ok(ended) if ended.status == i32::from(SKIPPED) => Ok(skipped(test, &ended.text())),
         Ok(ended) => Err(format!("exit status {}\n{}", ended.status, ended.text()).into()),
         Err(error) => {
-            // What is wrong with this guest must not be the next test's trouble.
+            // A fault of this guest must not affect the next test.
             stand.guest = None;
             Err(format!("{error:#}").into())
         }
     }
 }
 
-/// A test that did not run, recorded for the list of those that may not.
+/// A skipped test, recorded for the comparison with the allowed list.
 fn skipped(test: &str, reason: &str) -> Completion {
     isotherm_skip::record("vm", test, reason);
     Completion::ignored_with(reason)
@@ -136,7 +136,7 @@ fn payload() -> Result<Payload> {
     Ok(payload)
 }
 
-/// `cargo build` puts what it makes two folders above a test.
+/// `cargo build` puts its programs two folders above a test.
 fn built(tests: &Path, name: &str) -> PathBuf {
     let folder = tests.parent().and_then(Path::parent);
     folder.unwrap_or(Path::new(".")).join(name)

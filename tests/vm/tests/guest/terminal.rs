@@ -1,4 +1,4 @@
-//! A terminal for a program that draws on one, and what it shows.
+//! A pseudo-terminal for a program that draws, and the content of its screen.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 const ROWS: u16 = 40;
 const COLUMNS: u16 = 120;
 
-/// A program on a pseudo-terminal. It ends with the test, which prints what it showed last where it fails.
+/// A program on a pseudo-terminal. It ends with the test, which on a failure prints the last screen.
 pub(crate) struct Terminal {
     program: Child,
     keyboard: File,
@@ -28,7 +28,7 @@ impl Terminal {
         let end = || of_program.try_clone().expect("another descriptor");
         let begun = command.env("TERM", "xterm").stdin(end()).stdout(end());
         let program = begun.stderr(end()).spawn().expect("the program starts");
-        // Its descriptors: the program's end is to be closed when the program has ended.
+        // Its descriptors: the program's end must be closed when the program has ended.
         drop(command);
         let keyboard = File::from(own);
         let mut output = keyboard.try_clone().expect("another descriptor");
@@ -36,7 +36,7 @@ impl Terminal {
         let draw = Arc::clone(&drawn);
         let read = move || {
             let mut bytes = [0; 4096];
-            // The other end being closed is an error here (EIO), and the end of the output.
+            // A closed other end is an error here (EIO), and the end of the output.
             while let Ok(count @ 1..) = output.read(&mut bytes) {
                 let mut drawn = draw.lock().unwrap_or_else(PoisonError::into_inner);
                 drawn.process(&bytes[..count]);
@@ -50,13 +50,13 @@ impl Terminal {
         }
     }
 
-    /// What it shows now, line by line.
+    /// The present screen, line by line.
     pub(crate) fn screen(&self) -> String {
         let drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
         drawn.screen().contents()
     }
 
-    /// Presses a key and waits for the program to end by it.
+    /// Presses a key and waits for the program to end.
     pub(crate) fn ends_by(mut self, key: u8) -> ExitStatus {
         self.keyboard.write_all(&[key]).expect("a key");
         let status = self.program.wait().expect("a child");

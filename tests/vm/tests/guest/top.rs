@@ -1,4 +1,4 @@
-//! What `isotherm top` draws, read as a person reads it, beside what the daemon tells programs.
+//! The screen of `isotherm top`, as a person reads it, compared with the daemon's status for programs.
 
 use std::process::Command;
 
@@ -7,19 +7,19 @@ use serde_json::Value;
 
 use crate::terminal::Terminal;
 
-/// `isotherm top` at work.
+/// A running `isotherm top`.
 pub(crate) struct Top(Terminal);
 
 impl Top {
-    /// Follows the daemon of this guest.
+    /// Attaches to the daemon of this guest.
     pub(crate) fn start() -> Self {
         let mut command = Command::new("isotherm");
         command.arg("top");
         Self(Terminal::start(command))
     }
 
-    /// True where the screen shows this status: tiers, how full the fast tier is and how often it is hit,
-    /// moves, and the share of each process. False also while it shows another epoch.
+    /// True where the screen shows this status: tiers, use and hit rate of the fast tier, moves, and the share
+    /// of each process. False also while it shows another epoch.
     pub(crate) fn shows(&self, status: &Value) -> bool {
         let screen = self.0.screen();
         let processes = status["processes"].as_array().expect("a list");
@@ -39,14 +39,14 @@ impl Top {
         shares(rest).first().copied()
     }
 
-    /// Ends it as a person does.
+    /// Ends it by a key, as a person does.
     pub(crate) fn quit(self) {
         let status = self.0.ends_by(b'q');
         assert!(status.success(), "isotherm top: {status}");
     }
 }
 
-/// What a screen has of a status apart from shares.
+/// The part of a status on the screen, without shares.
 fn texts(status: &Value) -> Vec<String> {
     let (fast, capacity) = (&status["fast_bytes"], &status["capacity_bytes"]);
     let mut texts = vec![
@@ -90,7 +90,7 @@ fn shares(line: &str) -> Vec<f64> {
         .collect()
 }
 
-/// Both unknown, or alike but for rounding to whole percents.
+/// Both unknown, or equal up to rounding to whole percents.
 fn is_near(shown: Option<f64>, wanted: Option<f64>) -> bool {
     match (shown, wanted) {
         (Some(shown), Some(wanted)) => (shown - wanted).abs() <= 0.005 + 1e-9,
