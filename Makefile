@@ -1,14 +1,14 @@
-# Isotherm's commands for people. Each target sets up what it needs first; `make` alone lists them.
+# Isotherm's commands for people. Each target first installs what it needs; `make` alone lists them.
 # Every long target is a list of parts (setup/part): a heading, the part, its duration. The first
 # part that fails stops the run and is named.
 
 PREFIX ?= /usr/local
 
-# The Rust toolchain that is new enough, whichever of the machine's it is.
+# The first Rust toolchain of the machine that is new enough.
 CARGO := setup/with-rust cargo
 PART := @setup/part
 
-# What `build` makes, and how the tests of whole programs are told of it.
+# The output of `build`, and the arguments that pass it to the tests of whole programs.
 RELEASE := $(or $(CARGO_TARGET_DIR),target)/release
 PASS := build/llvm
 PRELOADED := $(RELEASE)/libisotherm.so --isotherm $(RELEASE)/isotherm
@@ -22,7 +22,7 @@ help:  ## print this list
 	@echo 'make TARGET, where TARGET is one of:'
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/    \1\t\2/p' Makefile | expand -t 16
 
-setup:  ## install what this machine lacks (Debian packages and, if needed, a Rust toolchain)
+setup:  ## install missing Debian packages and, if needed, a Rust toolchain
 	@setup/packages
 	@setup/rust
 
@@ -30,11 +30,11 @@ build: setup  ## compile the release build: isotherm and libisotherm.so in targe
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
 	$(PART) 'compiler pass' llvm/build $(PASS)
 
-demo: build  ## record a real program, plan, run it guided, and show what was won
+demo: build  ## record a real program, plan, run it guided, and show the gain
 	@demo/run
 
 check: export CARGO_NET_OFFLINE := true
-check:  ## format, lints, house rules and the unit tests: two minutes when built before; installs and fetches nothing
+check:  ## format, lints, house rules and the unit tests: two minutes after a build; installs and fetches nothing
 	$(PART) 'format' $(CARGO) fmt --all --check
 	$(PART) 'house rules' $(CARGO) run --quiet --locked --package xtask -- check
 	$(PART) 'lints' setup/clippy
@@ -42,7 +42,7 @@ check:  ## format, lints, house rules and the unit tests: two minutes when built
 
 # Where every test set records the tests that it skipped.
 test: export ISOTHERM_SKIPS := $(CURDIR)/build/skipped.tsv
-test: setup  ## every check and the short test sets: what continuous integration runs
+test: setup  ## every check and the short test sets, as in continuous integration
 	@tests/skip/skips start
 	@$(MAKE) --no-print-directory rules
 	@setup/python
@@ -68,7 +68,7 @@ test-long: build test-vm-long  ## the long test sets: other projects' own test s
 	$(PART) 'compiler pass under sanitizers' llvm/tests/run $(PASS) --isotherm $(RELEASE)/isotherm --set long
 	$(PART) 'real programs with named sites, long set' llvm/tests/debian/run $(PASS) --isotherm $(RELEASE)/isotherm --set long
 
-proof: build  ## ten minutes of moving memory under load: nothing lost in a billion checked writes
+proof: build  ## ten minutes of moving memory under load: no loss in a billion checked writes
 	$(PART) 'moving memory, caught when it must be' $(MOVEMENT) --canary --seconds 60
 	$(PART) 'moving memory, ten minutes' $(MOVEMENT) --seconds 600 --at-least 1000000000
 
@@ -91,8 +91,8 @@ rules: setup  ## format, lints, house rules and dependencies; part of `test`
 bench: build  ## the figures of SPECIFICATION.md, on this machine
 	@bench/run
 
-install:  ## copy what `make build` left, stripped, and man pages to PREFIX (/usr/local), under DESTDIR
+install:  ## copy the output of `make build`, stripped, and man pages to PREFIX (/usr/local), under DESTDIR
 	@setup/install '$(DESTDIR)' '$(PREFIX)'
 
-clean:  ## remove everything that was built
+clean:  ## remove all build output
 	rm -rf target build demo-out workloads/build

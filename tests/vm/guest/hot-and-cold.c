@@ -1,9 +1,9 @@
-/* Makes a large array that is never touched again and a small one that always is, each from a function
- * of its own, works, and prints on which nodes the pages of both lie, asked of the kernel: "cold
- * N1=6144", and on standard error, because it is another one under Isotherm, the hot one's policy. Usage: hot-and-cold MILLIONS [STATUS [NODE [HABITS]]]: so
- * many million accesses, not seconds, because the clocks of a guest run on while a busy host keeps its
+/* Makes a large array that is never touched again and a small one that always is, each in its own
+ * function, works, and prints the kernel's report of the nodes of both: "cold N1=6144", and on standard
+ * error, because Isotherm changes it, the hot one's policy. Usage: hot-and-cold MILLIONS [STATUS [NODE [HABITS]]]:
+ * millions of accesses, not seconds, because the clocks of a guest run on while a busy host keeps its
  * processors waiting. With NODE, from 0, the hot array is first touched there. Habits: f makes a child after
- * each million, which checks whether both arrays are intact; d ignores SIGTERM; i goes on until its standard
+ * each million, which checks whether both arrays are intact; d ignores SIGTERM; i continues until its standard
  * input ends, however many millions that takes; r rests for half a second after each; w writes after each
  * million to /tmp/where its report of both arrays, as at the end. */
 #define _GNU_SOURCE
