@@ -1,4 +1,4 @@
-"""Section `allocator`: what a program pays for allocating through libisotherm.so."""
+"""Section `allocator`: the cost of allocations through libisotherm.so."""
 import os
 
 from measure import Contender, Program, geometric_mean, interleave, run_once
@@ -18,16 +18,16 @@ def programs(tools: Tools, quick: bool) -> list[Program]:
 
 
 def contenders(tools: Tools, program: Program, folder: str, seconds: float) -> list[Contender]:
-    """Records and plans the program first: the guided run is that of its own plan, which puts the hotter half of its
+    """Records and plans the program first: the guided run uses its own plan, which puts the hotter half of its
     memory into one tier and the rest into another. Both are this machine's own memory, so that nothing is slowed and
-    the cost of looking placements up is all there is."""
+    only the cost of looking placements up remains."""
     profile = os.path.join(folder, f"{program.name}.iso")
     plan = os.path.join(folder, f"{program.name}.plan")
     run_once(program, Contender("record", tools.record(profile)), seconds)
     tools.plan(profile, "thermos", "50%", plan)
     plan = unslowed(plan)
     return [
-        # Named, because redis is linked with a jemalloc of its own.
+        # Named, because redis is linked with its own jemalloc.
         Contender("glibc", ["env", f"LD_PRELOAD={LIBC}"]),
         Contender(PEER, ["env", f"LD_PRELOAD={tools.peer()}"]),
         Contender("pass-through", ["env", f"LD_PRELOAD={tools.library}"]),

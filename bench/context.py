@@ -1,4 +1,4 @@
-"""Section `context`: what telling calling contexts apart costs, and what a profile run costs."""
+"""Section `context`: the cost of distinguishing calling contexts, and of a profile run."""
 import dataclasses
 import os
 

@@ -1,4 +1,4 @@
-"""Section `contexts`: what calling contexts cost that the link of a program tells apart."""
+"""Section `contexts`: the cost of calling contexts that the link of a program distinguishes."""
 import dataclasses
 import json
 import os
@@ -50,7 +50,7 @@ SELECT count(DISTINCT substr(x.b, 3)) FROM t x JOIN t y ON x.b = y.b AND y.a < 1
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A program to build: its sources, what the compiler is told, and the words that it runs with."""
+    """A program to build: its sources, the compiler options, and the arguments of its runs."""
 
     name: str
     files: list[str]
@@ -71,7 +71,7 @@ class Built:
         return int(re.search(r" \.text +PROGBITS +\w+ +\w+ +(\w+)", sections)[1], 16)
 
     def contexts(self) -> str:
-        """Contexts that the link told apart, by its report."""
+        """Contexts that the link distinguished, by its report."""
         if not os.path.exists(self.path + ".report"):
             return "-"
         with open(self.path + ".report", encoding="utf-8") as file:
@@ -107,7 +107,7 @@ def children_seconds() -> float:
 
 
 def build(case: Case, way: str, folder: str) -> Built:
-    """Compiles file by file, then links; the report of the link lies beside the program."""
+    """Compiles file by file, then links; the report of the link is beside the program."""
     plus = case.files[0].endswith(".cpp")
     path = os.path.join(folder, f"{case.name}-{way}")
     options = WAYS[way]
@@ -137,7 +137,7 @@ def allocated(tools: Tools, built: Built, words: list[str]) -> dict[str, tuple[i
 
 
 def share_told(ours: dict[str, tuple[int, int]], unbounded: dict[str, tuple[int, int]]) -> float:
-    """Share of the bytes whose context has the name that it has where all are told apart."""
+    """Share of the bytes whose context has the same name as where all are distinguished."""
     total = sum(size for _, size in unbounded.values())
     return sum(min(size, ours[name][1]) for name, (_, size) in unbounded.items() if name in ours) / total
 

@@ -1,4 +1,4 @@
-"""Section `daemon`: what `isotherm daemon` finds on one machine without a PMU, and what its watching costs.
+"""Section `daemon`: the accuracy and the cost of `isotherm daemon` on one machine without a PMU.
 
 Nothing is moved: the machine has one kind of memory, so the daemon runs dry and prints what it would move.
 """
@@ -19,14 +19,14 @@ GIB = 2**30
 PIECE = 2 * 2**20
 # The part of the table that fits in fast memory.
 PART = 8
-# Seconds of the daemon's life that are not judged: it has seen nothing yet.
+# Seconds after the daemon's start that are not judged: it has no samples yet.
 WARM_UP = 5
 PHASE = 20
-# Seconds of the daemon's life in which it looks at everything for the first time.
+# Seconds after the daemon's start in which it scans all memory for the first time.
 FIRST = 2.0
 PROMISED = 0.9
-# By the name of the row: what the program does. What its modelled cache holds is not asked of memory. The machine's own
-# cache, which its samples see, may hold more: that matters where single blocks are hot all over the table.
+# By the name of the row: the program's options. Hits in its modelled cache are not accesses to memory. The machine's own
+# cache, which affects the samples, may hold more: that matters where single blocks are hot all over the table.
 PATTERNS = {
     "zipf": ["--mode", "zipf"],
     "scattered": ["--mode", "scattered"],
@@ -40,7 +40,7 @@ SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 @dataclasses.dataclass(frozen=True)
 class Slot:
-    """What the program says of a quarter of a second: when it ended, and accesses to memory by piece."""
+    """The program's record of a quarter of a second: its end, and accesses to memory by piece."""
 
     end: int
     counts: list[int]
@@ -48,7 +48,7 @@ class Slot:
 
 @dataclasses.dataclass(frozen=True)
 class Watched:
-    """A span of the program alone, and one beside the daemon: its first seconds, what follows, and what it then says."""
+    """A span of the program alone, and one beside the daemon: its first seconds, the rest, and its status at the end."""
 
     alone: tuple[int, int]
     first: tuple[int, int]
@@ -62,7 +62,7 @@ def read_bytes(text: str) -> int:
 
 
 class Daemon:
-    """A dry run of the daemon that watches one process. What it says is kept with the time at which it said it."""
+    """A dry run of the daemon that watches one process. Its output is kept with the time of each line."""
 
     def __init__(self, tools: Tools, folder: str, pid: int, fast: int, unit: str = "2MiB"):
         self.tools, self.folder = tools, folder
@@ -82,7 +82,7 @@ class Daemon:
             self.said.append((time.monotonic_ns(), line))
 
     def status(self) -> dict | None:
-        """What `isotherm status` says; none until the daemon answers."""
+        """The output of `isotherm status`; none until the daemon answers."""
         command = [self.tools.isotherm, "status", "--json", "--socket", os.path.join(self.folder, "socket")]
         done = subprocess.run(command, capture_output=True, check=False)
         return json.loads(done.stdout) if done.returncode == 0 else None
@@ -95,7 +95,7 @@ class Daemon:
 
 
 def start(tools: Tools, words: list[str], truth: str) -> tuple[subprocess.Popen, int]:
-    """The program, once its table is there, and the table's address."""
+    """The program, once its table exists, and the table's address."""
     command = [*tools.workload("patterns", *words, "--truth", truth).command]
     child = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     while child.poll() is None:
@@ -131,7 +131,7 @@ def wanted_at(said: list[tuple[int, str]], table: int, pieces: int) -> list[tupl
 
 def shares(slots: list[Slot], changes: list[tuple[int, set[int]]], begin: int, room: int) -> list[tuple[int, float]]:
     """Of each second from `begin`: its end, and the accesses that the wanted pieces serve, in those that the best
-    pieces of that very second would serve (TMP's oracle)."""
+    pieces of the same second would serve (TMP's oracle)."""
     result = []
     seen = [slot for slot in slots if slot.end > begin]
     for at in range(0, len(seen) - 3, 4):
@@ -193,7 +193,7 @@ def span(seconds: float) -> tuple[int, int]:
 def watch(tools: Tools, folder: str, size: int, rounds: int, window: float) -> tuple[list[Watched], list[Slot]]:
     """One program, alone and watched in turn: each pair of spans has the same memory and the same neighbours."""
     truth = os.path.join(folder, f"cost-{size}.truth")
-    # More than is ever needed: it is ended when everything was seen.
+    # More than is ever needed: it is stopped when all spans are measured.
     seconds = int(rounds * 2 * (window + FIRST) + 600)
     program, _ = start(tools, ["--mode", "scan", "--cache", "0", "--size", f"{size}B", "--seconds", str(seconds)], truth)
     seen = []

@@ -14,7 +14,7 @@ def programs(tools: Tools, quick: bool, graph_file: str | None) -> list[Program]
     if graph_file:
         chosen.append(Program("graph (web)", [*tools.workload("graph").command, "--input",
                                               os.path.abspath(graph_file), "--copies", "4"]))
-    # 50 to 64 MiB each: what the slow tier costs grows with the pages that a program works on, and four times
+    # 50 to 64 MiB each: the cost of the slow tier grows with the working set, and four times
     # the size takes sixteen times as long. About 2 s each with everything fast, half a second with --quick.
     work = 1 if quick else 4
     chosen += [
@@ -29,8 +29,8 @@ def programs(tools: Tools, quick: bool, graph_file: str | None) -> list[Program]
 def contenders(tools: Tools, program: Program, folder: str, seconds: float) -> tuple[list[Contender], str]:
     """One profile of a plain run and one plan from it; the bounds are that plan without its sites.
 
-    First touch is then what the machine does by itself: memory is fast until the tier is full, in the
-    order in which the program asks for it.
+    First touch is then the default of the machine: memory is fast until the tier is full, in the
+    order of the program's first touches.
     """
     stem = os.path.join(folder, program.name.replace(" ", "-"))
     run_once(program, Contender("record", tools.record(f"{stem}.iso")), seconds)
@@ -46,7 +46,7 @@ def contenders(tools: Tools, program: Program, folder: str, seconds: float) -> t
 
 
 def share_of_bound(plan: str) -> str:
-    """What the plan says of itself: accesses it serves fast over those of the fractional bound."""
+    """The plan's own figure: accesses that it serves fast over those of the fractional bound."""
     with open(plan, encoding="utf-8") as file:
         for line in file:
             words = line.split()
@@ -58,7 +58,7 @@ def share_of_bound(plan: str) -> str:
 
 
 def closed(first_touch: float, guided: float, all_fast: float) -> float:
-    """Share of the way from first touch to all fast."""
+    """Part of the gap between first touch and all fast."""
     gap = first_touch - all_fast
     return (first_touch - guided) / gap if gap > 0 else float("nan")
 

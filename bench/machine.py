@@ -1,4 +1,4 @@
-"""Describes the machine and the versions, so that a table says where it was made."""
+"""Describes the machine and the versions, so that a table names its origin."""
 import datetime
 import os
 import platform
@@ -36,7 +36,7 @@ def jemalloc_version(lock_file: str) -> str:
 
 
 def describe(root: str) -> dict[str, str]:
-    """What to print above every table."""
+    """The text above every table."""
     memory_kib = int(field(read("/proc/meminfo"), "MemTotal").split()[0])
     nodes = [name for name in os.listdir("/sys/devices/system/node") if re.fullmatch(r"node\d+", name)] \
         if os.path.isdir("/sys/devices/system/node") else []

@@ -14,7 +14,7 @@ import time
 
 
 class Problem(Exception):
-    """A run that failed or printed something else: the benchmark says so and ends with status 1."""
+    """A run that failed or printed something else: the benchmark reports it and ends with status 1."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Program:
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """A way to run a program: what to put before it, and options of its own for the program."""
+    """A way to run a program: the words before it, and additional options for the program."""
 
     name: str
     prefix: list[str]
@@ -83,7 +83,7 @@ def run_once(program: Program, contender: Contender, seconds: float) -> Run:
 
 
 class Samples:
-    """What the rounds of one program gave, per contender, in the order of the rounds."""
+    """The results of one program, per contender, in the order of the rounds."""
 
     def __init__(self, program: str, contenders: list[str]):
         self.program = program

@@ -1,4 +1,4 @@
-"""Section `movement`: how fast memory is moved, how long writers wait, what planning moves costs."""
+"""Section `movement`: the speed of moves, the waits of writers, the cost of planning moves."""
 import json
 import os
 import statistics
@@ -40,7 +40,7 @@ def rates(found: dict) -> dict[str, list[float]]:
 
 
 def paired(rate: dict[str, list[float]], way: str, other: str) -> float:
-    """Median of the ratios within a round; 0 where one of the two is not there."""
+    """Median of the ratios within a round; 0 where one of the two is missing."""
     if way not in rate or other not in rate:
         return 0.0
     return statistics.median(a / b for a, b in zip(rate[way], rate[other]))

@@ -1,4 +1,4 @@
-"""Section `pass`: what a guided allocation costs where the compiler pass named its site."""
+"""Section `pass`: the cost of a guided allocation where the compiler pass named its site."""
 import json
 import os
 import statistics

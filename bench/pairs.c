@@ -1,9 +1,9 @@
-/* Allocations and nothing else, for section `pass`: built once as it is and once by isotherm-cc.
+/* Allocations and nothing else, for section `pass`: built once by plain clang and once by isotherm-cc.
  *
  *   pairs pair|churn BYTES THREADS ALLOCATIONS
  *
  * pair: one block, made and freed again. churn: each thread holds blocks and replaces them in a
- * random order, from four sites. Prints the sum of what it saw, and `nanoseconds_per_allocation` on standard
+ * random order, from four sites. Prints a checksum, and `nanoseconds_per_allocation` on standard
  * error: processor time, so that other programs on the machine disturb less. */
 #include <pthread.h>
 #include <stdint.h>
@@ -27,7 +27,7 @@ static void fail(void) {
 static uintptr_t pairs(void) {
     uintptr_t sum = 0;
     for (long i = 0; i < allocations; ++i) {
-        /* Volatile: the compiler may not leave out a block that nobody sees. */
+        /* Volatile: otherwise the compiler may remove an unused block. */
         char *volatile block = malloc(bytes);
         if (!block)
             fail();
@@ -57,8 +57,8 @@ static char *fill(char *block, long number) {
     return block;
 }
 
-/* The four sites follow one another: of calls in the branches of a choice, a compiler makes one where it need not tell
- * them apart, and the choice would count as the cost of doing so. */
+/* The four sites are in sequence: a compiler merges equal calls in the branches of a choice, and then the choice would
+ * count as a cost of the sites. */
 static uintptr_t churn(void) {
     size_t count = HELD_BYTES / bytes < BLOCKS_MAX ? HELD_BYTES / bytes : BLOCKS_MAX;
     char **held = calloc(count, sizeof *held);

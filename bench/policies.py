@@ -1,4 +1,4 @@
-"""Section `policies`: what is promised of the policies and of the simulator, on input made from seeds."""
+"""Section `policies`: the promises for the policies and the simulator, on input made from seeds."""
 import re
 
 from measure import Problem
@@ -10,7 +10,7 @@ VERDICT = re.compile(r"(reached|not reached): (.*): promised (.*), measured (.*)
 
 
 def figures(package: str, example: str, *arguments: str) -> list[tuple[str, ...]]:
-    """Builds and runs an example; the word, the figure, what was promised and what was measured of each."""
+    """Builds and runs an example; the word, the figure, the promise and the measurement of each."""
     command = ["cargo", "run", "--release", "--quiet", "--package", package, "--example", example, "--", *arguments]
     printed = must(command, f"the figures of {package}", cwd=ROOT)
     found = [match.groups() for match in map(VERDICT.fullmatch, printed.splitlines()) if match]

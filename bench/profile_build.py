@@ -1,4 +1,4 @@
-"""Section `profile-build`: how much slower a program is that counts its own loads and stores (isotherm-cc --profile)."""
+"""Section `profile-build`: the slow-down of a program that counts its own loads and stores (isotherm-cc --profile)."""
 import os
 
 from measure import Contender, Problem, Program, interleave
@@ -42,7 +42,7 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
         cells = [cell for way in ways for cell in (f"{samples.median(way.name, SECONDS):.2f}",
                                                    f"{samples.spread(way.name, SECONDS):.1%}")]
         ratios = [samples.ratio(way.name, "plain", SECONDS) for way in ways[1:]]
-        # A filter sees every access, and nothing is promised of it.
+        # A filter processes every access, and there is no promise for it.
         worst = max(worst, *ratios[:2])
         table.row(name, *cells, *ratios)
     table.note(f"Filtered: one in {PERIOD} of the accesses that miss a cache filter of {FILTER}.")

@@ -1,4 +1,4 @@
-"""Section `sources`: TMP's figure 6, the hit rate by what ranks the pages: each source alone and both."""
+"""Section `sources`: TMP's figure 6, the hit rate by the source of the page ranks: each source alone and both."""
 import json
 import math
 import os
@@ -12,7 +12,7 @@ GENERATORS = ["uniform", "zipf", "sliding-window", "phases", "scan-and-hot-set",
 RECORDED = ["page-faults.perf.data"]
 # The first two alone; the others are both together, as TMP adds them and as the daemon does.
 SOURCES = ["accessed-bits", "trace-samples", "both", "balanced"]
-# Fast memory is one part in so many of the footprint.
+# Fast memory is the footprint divided by each of these.
 PARTS = [8, 16, 32, 64, 128]
 POLICIES = ["oracle", "history"]
 # Two rates differ by chance where pages are equally hot: a hundredth of all accesses is no difference.
@@ -24,7 +24,7 @@ def rates(tools: Tools, trace: list[str], source: str) -> dict[tuple[str, int], 
     policies = [word for policy in POLICIES for word in ("--policy", policy)]
     command = [tools.isotherm, "--quiet", "simulate", *trace, "--source", source, "--sweep", "--json", *policies]
     simulation = json.loads(must(command, f"replaying {' '.join(trace)} by {source}"))
-    # Whole pages: a capacity is a part of the footprint only as nearly as can be, and none of a small trace's.
+    # Whole pages: a capacity is only the nearest part of the footprint, and 0 for a small trace.
     return {(policy["policy"], 2 ** round(-math.log2(capacity["share_of_footprint"]))): policy["hit_rate"]
             for capacity in simulation["capacities"] if capacity["fast_bytes"] > 0
             for policy in capacity["policies"] if not policy["is_bound"]}

@@ -1,4 +1,4 @@
-"""Prints tables: a heading, columns, and a note below that says what the numbers mean."""
+"""Prints tables: a heading, columns, and a note below that explains the numbers."""
 
 
 class Table:

@@ -19,7 +19,7 @@ FIRST_COME, ONLINE, ALL_FAST = "first come", "online", "all fast"
 
 def programs(tools: Tools, quick: bool) -> list[Program]:
     # A page that is touched once a period costs the same however long a program runs, so the runs are long enough for
-    # an online run to see something: some 5 s with everything fast, one with --quick.
+    # an online run to get samples: some 5 s with everything fast, one with --quick.
     work = 1 if quick else 5
     return [
         tools.workload("graph", "--rmat", "17", "--iterations", str(500 * work)),

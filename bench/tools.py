@@ -1,4 +1,4 @@
-"""Where the things under test are, how they are called, and how the peer allocator is built.
+"""The paths and commands of the programs under test, and the build of the peer allocator.
 
 The only file that knows the command line of `isotherm`.
 """
@@ -29,7 +29,7 @@ def must(command: list[str], what: str, **options) -> str:
 
 
 def rewrite(plan: str, suffix: str, change) -> str:
-    """Writes a plan of which every line went through `change` (None leaves it out); returns its name."""
+    """Writes a plan with `change` applied to every line (None drops the line); returns its name."""
     with open(plan, encoding="utf-8") as file:
         lines = [change(line) for line in file]
     output = plan.removesuffix(".plan") + f".{suffix}.plan"
@@ -50,8 +50,8 @@ def without_sites(plan: str, tier: str) -> str:
 
 
 def unslowed(plan: str) -> str:
-    """A copy of a plan of the emulated pair that never slows its slow tier: all that is left of the plan is the cost
-    of following it."""
+    """A copy of a plan of the emulated pair that never slows its slow tier: the only cost left is that of following
+    the plan."""
 
     def change(line: str) -> str:
         if line.startswith("tier slow "):

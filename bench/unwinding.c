@@ -1,5 +1,5 @@
-// Preloaded before an allocator: calls backtrace() of four callers at each allocation and throws the answer
-// away. That is the price of the calling context where nothing was built into the program.
+// Preloaded before an allocator: calls backtrace() of four callers at each allocation and discards the
+// result. That is the cost of the calling context where nothing was built into the program.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <execinfo.h>

@@ -1,8 +1,8 @@
-// What one allocation costs, in nanoseconds, when it is reached by many calling contexts at the
-// bottom of a deep stack: the case in which telling sites apart is dear.
+// The cost of one allocation, in nanoseconds, when many calling contexts reach it at the
+// bottom of a deep stack: the case in which distinguishing sites is expensive.
 //
 // A tree of functions, kFan calls in each of kLevels levels, ends in one malloc: kFan^kLevels
-// contexts that only the return addresses above the innermost tell apart. `--unwind backtrace`
+// contexts that differ only in the return addresses above the innermost. `--unwind backtrace`
 // adds a call of glibc's backtrace() to each allocation, as MemBrain's profiling run did.
 #include <execinfo.h>
 
@@ -29,7 +29,7 @@ struct Settings {
   uint64_t repeat = 1;
 };
 
-/// What the innermost function needs, handed down so that the compiler keeps every call.
+/// Arguments of the innermost function, passed down so that the compiler keeps every call.
 struct Work {
   const Settings* settings;
   bool backtrace;

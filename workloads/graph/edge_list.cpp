@@ -23,7 +23,7 @@ std::string quote(const std::string& path) {
 }
 
 /// A stream of the file's text, decompressed by the usual tool where the name says so. The tool
-/// runs without a preloaded library: it is no part of the program under test.
+/// runs without a preloaded library: it is not part of the program under test.
 struct Input {
   FILE* stream = nullptr;
   bool piped = false;
@@ -41,7 +41,7 @@ bool close_input(const Input& input) {
   return input.piped ? pclose(input.stream) == 0 : std::fclose(input.stream) == 0;
 }
 
-/// A number at `*cursor`, which then stands behind it. False where there is none or it is too big.
+/// A number at `*cursor`, which then points behind it. False where there is none or it is too big.
 bool read_vertex(const char** cursor, uint32_t* vertex) {
   char* end = nullptr;
   const char* begin = *cursor + std::strspn(*cursor, " \t");
@@ -62,7 +62,7 @@ class Growing {
   }
   uint64_t count() const { return count_; }
 
-  /// A buffer of exactly the arcs there are.
+  /// A buffer of exactly the arcs read.
   [[gnu::noinline]] std::unique_ptr<Edge[]> take() {
     std::unique_ptr<Edge[]> exact(new Edge[count_]);
     if (count_ != 0) std::memcpy(exact.get(), edges_.get(), count_ * sizeof(Edge));

@@ -1,4 +1,4 @@
-// Where a graph's arcs come from: a text file, copies of it, or the R-MAT generator.
+// Sources of a graph's arcs: a text file, copies of it, or the R-MAT generator.
 #pragma once
 
 #include <cstddef>

@@ -19,7 +19,7 @@ struct Rows {
   std::unique_ptr<uint32_t[]> targets;
 };
 
-/// A graph with everything a program keeps about it. Each array is made by a function of its own.
+/// A graph with all its data. Each array is made by its own function.
 struct Graph {
   uint64_t vertex_count = 0;
   uint64_t edge_count = 0;
@@ -50,7 +50,7 @@ uint64_t search(const Graph& graph, uint32_t root, Search* search);
 struct Ranking {
   explicit Ranking(uint64_t vertex_count);
   std::unique_ptr<double[]> rank;
-  /// rank / out-degree of each vertex: what its successors read.
+  /// rank / out-degree of each vertex, which its successors read.
   std::unique_ptr<double[]> share;
 };
 

@@ -1,6 +1,6 @@
 // Breadth-first search and PageRank on a graph read from a file or generated (R-MAT).
 //
-// Order of allocation, which is what first touch goes by: raw arcs, names, weights (all cold once
+// Order of allocation, which determines first touch: raw arcs, names, weights (all cold once
 // loaded), then both directions of the graph, then the arrays of the kernels.
 #include <omp.h>
 
@@ -52,7 +52,7 @@ std::vector<uint32_t> draw_roots(const Graph& graph, const Settings& settings) {
   return roots;
 }
 
-/// Searches from every root; the checksum covers how many vertices lie at which distance.
+/// Searches from every root; the checksum covers the number of vertices at each distance.
 void run_searches(const Graph& graph, const Settings& settings, Search* state,
                   harness::Stopwatch* watch) {
   harness::Checksum checksum;

@@ -1,9 +1,9 @@
 // Random updates of a table (after the RandomAccess benchmark of HPC Challenge), with skew.
 //
 // split: a large cold table, made and filled first, and a small hot one; most updates go to the
-//        hot one. Two allocations, so a plan by allocation site can part them.
+//        hot one. Two allocations, so a plan by allocation site can separate them.
 // zipf:  one table whose 4 KiB blocks are drawn by a Zipf law and lie scattered. One allocation,
-//        so a plan by site cannot part hot from cold; chunks or pages could.
+//        so a plan by site cannot separate hot from cold; chunks or pages could.
 #include <omp.h>
 
 #include <memory>

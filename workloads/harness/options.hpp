@@ -1,8 +1,8 @@
 // Command-line options of the workloads: sizes with units, counts, words and switches.
 //
 // Every program names its options once; the same table makes the help text, checks the input and
-// fills the variables. A bad argument ends the program with status 2 and one sentence that says
-// what was wrong and what would be right.
+// fills the variables. A bad argument ends the program with status 2 and one sentence that names
+// the error and the valid input.
 #pragma once
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// What a workload prints: its result on standard output, the same in every run, and its times on
+// The output of a workload: its result on standard output, the same in every run, and its times on
 // standard error, so that outputs can be compared byte by byte.
 #pragma once
 

@@ -41,7 +41,7 @@ struct Chain {
   bool out_of_memory = false;
 };
 
-/// Frees what the slot holds, after a look at its two ends, and puts a new block there.
+/// Checks both ends of the slot's block, frees it, and puts a new block there.
 void replace(Chain* chain, const Settings& settings) {
   Block& slot = chain->slots[chain->random.below(chain->slots.size())];
   if (slot.bytes != nullptr) {

@@ -2,8 +2,8 @@
 !
 !   ocean [SIDE [STEPS]]          default 512 200
 !
-! Each tracer has eight arrays. Two are swept in every step, the other six are made and filled first and looked at
-! every fiftieth step: what a placement must tell apart, among 224 allocated objects. Standard output holds
+! Each tracer has eight arrays. Two are swept in every step, the other six are made and filled first and read
+! every fiftieth step: a placement must distinguish the two kinds, among 224 allocated objects. Standard output holds
 ! the tracers' sums, which are the same in every run; standard error the time of the steps.
 module tracers
   implicit none
@@ -13,14 +13,14 @@ module tracers
     character(len=16) :: name
     ! Swept in every step.
     real(real64), allocatable :: now(:, :), next(:, :)
-    ! Looked at now and then.
+    ! Read from time to time.
     real(real64), allocatable :: initial(:, :), source(:, :), mean(:, :)
     real(real64), allocatable :: lowest(:, :), highest(:, :), budget(:, :)
   end type
 
 contains
 
-  ! Everything that is rarely used, touched first, as a program does that reads its input first.
+  ! All rarely used arrays, touched first, as in a program that reads its input first.
   subroutine fill(each, name, number)
     type(tracer), intent(inout) :: each
     character(len=*), intent(in) :: name

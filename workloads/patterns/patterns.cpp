@@ -1,10 +1,10 @@
-// Random updates of one table, hot in one place and cold in another, and the truth about it: how
-// often each piece of 2 MiB was asked of memory, in slots of a quarter of a second. What a small cache
-// holds is not asked of memory: a modelled one, direct-mapped, stands for the processor's.
+// Random updates of one table, hot in one place and cold in another, with a record of the truth: the
+// memory accesses to each piece of 2 MiB, in slots of a quarter of a second. Hits in a small cache are
+// not memory accesses: a modelled, direct-mapped cache represents the processor's.
 //
 // zipf:      4 KiB blocks drawn by a Zipf law, the hottest in front.
 // scattered: likewise, the blocks scattered over the table by a hash.
-// phases:    nine of ten updates go to a sixteenth of the table, which changes its place now and then.
+// phases:    nine of ten updates go to a sixteenth of the table, which changes its place from time to time.
 // scan:      half of the updates go to a tenth of the table, the others walk all of it, line by line.
 #include <chrono>
 #include <cstdlib>
@@ -21,7 +21,7 @@ constexpr uint64_t kPiece = 2 << 20;
 constexpr uint64_t kLine = 64;
 constexpr uint64_t kBlock = 4096;
 constexpr uint64_t kSlot = 250'000'000;
-// Updates between two looks at the clock.
+// Updates between two reads of the clock.
 constexpr uint64_t kBatch = 4096;
 
 struct Settings {
@@ -47,7 +47,7 @@ class Pattern {
       : mode_(settings.mode), bytes_(settings.size), phase_(settings.phase * 1'000'000'000),
         random_(settings.seed), zipf_(settings.size / kBlock, 0.99) {}
 
-  /// What changes with time changes here.
+  /// Applies the changes over time.
   void at(uint64_t nanoseconds) {
     // 7 and 16 have no common divisor, so sixteen phases are in sixteen places.
     window_ = nanoseconds / phase_ * 7 % 16;
@@ -76,7 +76,7 @@ class Pattern {
   uint64_t window_ = 0, scanned_ = 0;
 };
 
-/// The counts of the slot at hand, and the file in which they end up: a line a slot, its end on the
+/// The counts of the present slot, and the file to which they are written: a line a slot, its end on the
 /// monotonic clock and then the counts.
 class Truth {
  public:
@@ -91,7 +91,7 @@ class Truth {
 
   void count(uint64_t offset) {
     if (!cached_.empty()) {
-      // Lines are numbered from 1, so that an empty place holds none.
+      // Lines are numbered from 1, so that 0 marks an empty place.
       const uint64_t line = offset / kLine + 1;
       uint64_t& place = cached_[line % cached_.size()];
       if (place == line) return;

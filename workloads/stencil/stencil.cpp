@@ -1,5 +1,5 @@
 // 2D Jacobi iteration: two hot grids, and snapshots of past states that are written once and then
-// only looked at in the end.
+// read only at the end.
 //
 //   snapshot 0 | snapshot 1 | ... | old | new        (order of allocation)
 //   cold, cleared at the start    | swept in every iteration

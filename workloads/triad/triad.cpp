@@ -1,6 +1,6 @@
 // STREAM-like triad over three hot arrays, beside cold archives that are read rarely.
 //
-// The archives are made and filled first, as a program that loads its input does; memory given out
+// The archives are made and filled first, as in a program that loads its input; memory given out
 // in the order of first touch then goes to them, and the arrays that the kernel streams through
 // come too late.
 //

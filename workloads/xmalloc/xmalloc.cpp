@@ -115,7 +115,7 @@ void produce(Pair* pair, const Settings& settings, uint64_t seed) {
   pair->channel.close();
 }
 
-/// Frees; adds up what the blocks hold.
+/// Frees; adds up the content of the blocks.
 void consume(Pair* pair) {
   while (std::unique_ptr<Batch> batch = pair->channel.receive()) {
     for (unsigned char*& block : batch->blocks) {

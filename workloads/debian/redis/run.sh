@@ -16,7 +16,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-# A port nobody listens on, from the range that Linux does not give to outgoing connections.
+# A free port, from the range that Linux does not give to outgoing connections.
 port=
 for _ in $(seq 100); do
   candidate=$((10000 + RANDOM % 20000))
