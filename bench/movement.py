@@ -47,7 +47,7 @@ def paired(rate: dict[str, list[float]], way: str, other: str) -> float:
 
 
 def quiet(options, say) -> Table:
-    table = Table("Staged copy of memory that nobody touches, as a share of memcpy into memory that is there",
+    table = Table("Staged copy of idle memory, as a share of memcpy into resident memory",
                   ["pages", "MiB", "T", "memcpy GiB/s", "spread", "exchange", "traces", "hold", "remap",
                    "two copies", "exchange / two copies", "best / best", "huge before", "after"])
     worst, least, lost = 9.0, {True: 99.0, False: 99.0}, False

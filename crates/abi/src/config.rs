@@ -9,7 +9,7 @@ use crate::VERSION;
 /// First eight bytes of a configuration file.
 pub const MAGIC: [u8; 8] = *b"ISOCONF\0";
 
-/// What the runtime does with each allocation.
+/// The runtime's action on each allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum RuntimeMode {

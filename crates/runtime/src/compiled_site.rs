@@ -32,7 +32,7 @@ impl CompiledSite {
     /// A route of the runtime was called with this pointer.
     #[inline]
     pub(crate) unsafe fn new(site: SitePointer) -> Self {
-        // SAFETY: the record lies in a loaded module, whose code makes this call.
+        // SAFETY: the record is in a loaded module, whose code makes this call.
         Self(unsafe { &*site })
     }
 

@@ -38,13 +38,13 @@ const NANOS_MAX: u64 = 24 * 3_600 * 1_000_000_000;
 /// The mode that the command line requests from this process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Config {
-    /// What to do with each allocation.
+    /// The action on each allocation.
     pub(crate) mode: RuntimeMode,
     /// Callers in a calling context, 1 to [`MAX_DEPTH`].
     pub(crate) depth: usize,
     /// Tier of data that no entry names.
     pub(crate) default_tier: u32,
-    /// A site gets its own arena once it has asked for this many bytes.
+    /// A site gets its own arena once it has requested this many bytes.
     pub(crate) own_arena_bytes: u64,
     /// A private anonymous mapping of at least this many bytes is a site.
     pub(crate) mapping_bytes: usize,
@@ -168,7 +168,7 @@ fn read(file: &OwnedFd) -> Option<&'static [u64]> {
     }
 }
 
-/// A table of `count` records of type T at `offset`, if it lies within the file.
+/// A table of `count` records of type T at `offset`, if it is within the file.
 fn table<T>(file: &'static [u64], offset: u64, count: u64) -> Option<&'static [T]> {
     const { assert!(align_of::<T>() <= 8) };
     let bytes = count.checked_mul(size_of::<T>() as u64)?;
@@ -177,7 +177,7 @@ fn table<T>(file: &'static [u64], offset: u64, count: u64) -> Option<&'static [T
         return None;
     }
     let first = file.as_ptr().cast::<u8>();
-    // SAFETY: the range lies within the slice, is aligned, and every bit pattern is a value of
+    // SAFETY: the range is within the slice, is aligned, and every bit pattern is a value of
     // the record types of the configuration, which hold only integers.
     Some(unsafe { core::slice::from_raw_parts(first.add(offset as usize).cast(), count as usize) })
 }

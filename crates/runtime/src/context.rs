@@ -167,13 +167,13 @@ unsafe fn check_of(stack: usize, slots: &[u16; CHECKED], mask: u64) -> u64 {
     let base = core::ptr::with_exposed_provenance::<u64>(stack);
     let mut check = 0u64;
     for &slot in slots {
-        // SAFETY: the word lies in the page of the live stack pointer.
+        // SAFETY: the word is in the page of the live stack pointer.
         check = check.rotate_left(21) ^ unsafe { base.add(slot as usize).read_volatile() };
     }
     check & mask
 }
 
-/// The slot of an address above the stack pointer, if it lies in the same page.
+/// The slot of an address above the stack pointer, if it is in the same page.
 fn visible_slot(stack: usize, address: usize) -> Option<u16> {
     let page = 4096;
     (address >= stack && address / page == stack / page && address.is_multiple_of(8))
@@ -194,7 +194,7 @@ impl Cache {
         let (key, set) = key_of(caller);
         let known = &mut self.sets[set][0];
         // SAFETY: the slots were made for this very key, so for this stack pointer, in whose page
-        // they lie.
+        // they are.
         let same = known.key == key
             && unsafe { check_of(caller.stack, &known.slots, known.mask) } == known.check;
         if !same || known.left == 0 || self.busy {
@@ -243,7 +243,7 @@ impl Cache {
         }
         let way = core::ptr::from_mut(way);
         self.begin();
-        // SAFETY: the way lies in this cache, and nothing else uses the cache while it is busy.
+        // SAFETY: the way is in this cache, and nothing else uses the cache while it is busy.
         let arena = flush(config, unsafe { &mut *way });
         self.end();
         Some(arena)
@@ -507,7 +507,7 @@ fn saved_address(below: usize, above: usize, address: usize) -> Option<usize> {
         .step_by(8)
         .rev()
         .find(|&place| {
-            // SAFETY: the word lies in a live frame that the unwinder walked.
+            // SAFETY: the word is in a live frame that the unwinder walked.
             unsafe { core::ptr::with_exposed_provenance::<usize>(place).read_volatile() == address }
         })
 }

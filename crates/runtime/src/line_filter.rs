@@ -49,7 +49,7 @@ pub(crate) fn of_thread(period: u64) -> Option<&'static LineFilter> {
     let tables = TABLES.get()?;
     let number = number();
     let place = tables.base + (number % THREADS * bytes_each(tables.lines)) as usize;
-    // SAFETY: the table lies in the mapping that `start` made, which is zeroed, never unmapped, aligned to
+    // SAFETY: the table is in the mapping that `start` made, which is zeroed, never unmapped, aligned to
     // pages, and used as atomics only.
     let filter: &LineFilter = unsafe { &*core::ptr::with_exposed_provenance(place) };
     if filter.random.load(Ordering::Relaxed) == 0 {

@@ -18,7 +18,7 @@ const MODULES_MAX: usize = 1 << 14;
 
 /// State of the loader's list as of the last walk: the number of loads plus unloads, which only grows.
 static GENERATION: AtomicU64 = AtomicU64::new(0);
-/// Latest generation in which each module was seen.
+/// Latest generation in which each module was found.
 static SEEN: [AtomicU64; MODULES_MAX] = [const { AtomicU64::new(0) }; MODULES_MAX];
 /// First address of each module; 0 for one that was unloaded.
 static STARTS: [AtomicUsize; MODULES_MAX] = [const { AtomicUsize::new(0) }; MODULES_MAX];
@@ -45,12 +45,12 @@ pub(crate) fn of(address: usize) -> u32 {
     find(address)
 }
 
-/// Whether the address lies in this library.
+/// Whether the address is in this library.
 pub(crate) fn is_own(address: usize) -> bool {
     marked(address, OWN)
 }
 
-/// Whether the address lies in the unwinder.
+/// Whether the address is in the unwinder.
 pub(crate) fn is_unwinder(address: usize) -> bool {
     marked(address, UNWINDER)
 }
@@ -223,7 +223,7 @@ unsafe fn append(
     };
     OPAQUE[index as usize].store(mark, Ordering::Relaxed);
     SEEN[index as usize].fetch_max(generation, Ordering::Relaxed);
-    // SAFETY: the place lies within the tables and is not published yet.
+    // SAFETY: the place is within the tables and is not published yet.
     unsafe { private.module(index).write(copied(&record)) };
     STARTS[index as usize].store(start, Ordering::Relaxed);
     private
@@ -315,7 +315,7 @@ unsafe fn describe(info: &libc::dl_phdr_info, headers: &[libc::Elf64_Phdr]) -> M
             continue;
         }
         let address = info.dlpi_addr + header.p_vaddr;
-        // SAFETY: the notes lie within a segment that is loaded from the file.
+        // SAFETY: the notes are within a segment that is loaded from the file.
         let notes = unsafe {
             core::slice::from_raw_parts(
                 core::ptr::with_exposed_provenance::<u8>(address as usize),

@@ -13,7 +13,7 @@ use crate::mover_lock;
 use crate::pool;
 use crate::session;
 
-/// Set once the trap runs: ranges of the pool may be protected or lie in a shadow area.
+/// Set once the trap runs: ranges of the pool may be protected or be in a shadow area.
 pub(crate) static TRAPPED: AtomicBool = AtomicBool::new(false);
 /// Set once pages of the pool may be away for a while, because the trap or a mover ([`crate::staged`]) runs: a
 /// new process must not copy that state.

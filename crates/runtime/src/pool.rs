@@ -63,7 +63,7 @@ pub(crate) fn owner_or(address: usize, outside: u32) -> u32 {
     if offset >= HOT.bytes.load(Ordering::Relaxed) {
         return outside;
     }
-    // SAFETY: the table has an entry for each chunk of the pool, and the offset lies within.
+    // SAFETY: the table has an entry for each chunk of the pool, and the offset is within.
     unsafe {
         &*HOT
             .owners

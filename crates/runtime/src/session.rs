@@ -367,7 +367,7 @@ fn create(private: &'static Tables) -> Result<(), Unpublished> {
     // Room that was fallocated before the header is stored cannot raise SIGBUS.
     take_room(session, 0).ok_or(Unpublished::Silent)?;
     TAKEN[0].fetch_or(1, Ordering::Release);
-    // SAFETY: the header lies at the start of the fresh mapping.
+    // SAFETY: the header is at the start of the fresh mapping.
     unsafe { session.header_mut().write(header) };
     let address = core::ptr::from_mut(session).expose_provenance();
     current.address.store(address, Ordering::Release);
@@ -447,7 +447,7 @@ fn copy_words(private: &Tables, session: &Session, offset: u64, bytes: u64) -> O
     for at in (offset..offset + bytes.next_multiple_of(8)).step_by(8) {
         let from = core::ptr::from_ref(private.byte(at)).cast::<AtomicU64>();
         let to = core::ptr::from_ref(session.byte(at)).cast::<AtomicU64>();
-        // SAFETY: parts begin on page boundaries and are whole pages long, so the eight bytes lie
+        // SAFETY: parts begin on page boundaries and are whole pages long, so the eight bytes are
         // within both tables and are aligned.
         unsafe { (*to).store((*from).load(Ordering::Acquire), Ordering::Release) };
     }

@@ -181,7 +181,7 @@ fn insert(private: &Tables, hash: u64, record: &SiteRecord) -> u32 {
     };
     take_pages(private, site);
     let write = |tables: &Tables| {
-        // SAFETY: the place lies within the tables and is not published; the record holds only
+        // SAFETY: the place is within the tables and is not published; the record holds only
         // integers, so a bitwise copy is a value.
         unsafe { tables.site_mut(site).copy_from_nonoverlapping(record, 1) };
         tables.site(site).hash.store(hash, Ordering::Release);

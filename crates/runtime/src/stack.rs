@@ -49,7 +49,7 @@ unsafe fn roomier(attributes: *const libc::pthread_attr_t) -> Option<libc::pthre
     let mut stack = core::ptr::null_mut();
     let mut same = 0;
     // SAFETY: the caller's promise. Attributes without a stack of the program answer the address
-    // that lies their size below 0.
+    // that is their size below 0.
     unsafe {
         if libc::pthread_attr_getstacksize(attributes, &raw mut bytes) != 0
             || libc::pthread_attr_getstack(attributes, &raw mut stack, &raw mut same) != 0

@@ -12,7 +12,7 @@
 //!   A child has no mover; the observer moves its memory from outside;
 //! - calls that throw contents away or change the mapping ([`placement::apart`]).
 //!
-//! - the end of a thread whose stack lies in it, and is [left alone](leave_alone).
+//! - the end of a thread whose stack is in it, and is [left alone](leave_alone).
 //!
 //! Not covered, as with the trap ([`crate::emulation`]): such calls and forks by the program's own `syscall`
 //! instruction; the kernel's accesses that may not wait (`FUTEX_LOCK_PI` and `FUTEX_WAKE_OP` fail with `EFAULT`

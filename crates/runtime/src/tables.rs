@@ -86,7 +86,7 @@ impl Tables {
         let offset = self.offsets[part] as usize + index * size_of::<T>();
         debug_assert!(offset + size_of::<T>() <= self.offsets[part::END] as usize);
         // SAFETY: callers keep the index within the part (they check against the layout), so the
-        // record lies within the tables.
+        // record is within the tables.
         unsafe { self.base.add(offset).cast() }
     }
 
@@ -113,7 +113,7 @@ impl Tables {
 
     /// One site. Fields that are not atomic are written before its `hash`.
     pub(crate) fn site(&self, index: u32) -> &SiteRecord {
-        // SAFETY: the record lies within the tables; zeroes are a valid record.
+        // SAFETY: the record is within the tables; zeroes are a valid record.
         unsafe { &*self.record(part::SITES, index as usize) }
     }
 
@@ -188,7 +188,7 @@ impl Tables {
     /// One byte of any part, for touching it.
     pub(crate) fn byte(&self, offset: u64) -> &AtomicU8 {
         debug_assert!(offset < self.offsets[part::END]);
-        // SAFETY: the offset lies within the tables.
+        // SAFETY: the offset is within the tables.
         unsafe { &*self.base.add(offset as usize).cast() }
     }
 }

@@ -87,7 +87,7 @@ pub(crate) fn get() -> usize {
         word
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the word lies in the static block of every thread of the C library.
+    // SAFETY: the word is in the static block of every thread of the C library.
     unsafe {
         core::ptr::with_exposed_provenance::<usize>(thread_pointer().wrapping_add_signed(offset()))
             .read_volatile()
@@ -97,7 +97,7 @@ pub(crate) fn get() -> usize {
 /// Sets this thread's word.
 pub(crate) fn set(word: usize) {
     let address = thread_pointer().wrapping_add_signed(offset());
-    // SAFETY: the word lies in the static block of this thread and only this thread uses it.
+    // SAFETY: the word is in the static block of this thread and only this thread uses it.
     unsafe { core::ptr::with_exposed_provenance_mut::<usize>(address).write_volatile(word) };
 }
 
@@ -105,7 +105,7 @@ pub(crate) fn set(word: usize) {
 #[inline]
 pub(crate) fn inside() -> &'static ReentrancyState {
     let address = thread_pointer().wrapping_add_signed(offset()) + size_of::<usize>();
-    // SAFETY: the place lies behind the word in the static block of this thread, is zero at first,
+    // SAFETY: the place is behind the word in the static block of this thread, is zero at first,
     // and is made of atomics.
     unsafe { &*core::ptr::with_exposed_provenance(address) }
 }
@@ -115,7 +115,7 @@ pub(crate) fn inside() -> &'static ReentrancyState {
 pub(crate) fn filter() -> &'static AtomicU64 {
     let before = size_of::<usize>() + size_of::<ReentrancyState>();
     let address = thread_pointer().wrapping_add_signed(offset()) + before;
-    // SAFETY: the place lies behind `ReentrancyState` in the static block of this thread and is zero at first.
+    // SAFETY: the place is behind `ReentrancyState` in the static block of this thread and is zero at first.
     unsafe { &*core::ptr::with_exposed_provenance(address) }
 }
 

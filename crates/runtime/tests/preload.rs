@@ -19,7 +19,7 @@ use isotherm_abi::config::{
 use isotherm_abi::env;
 use isotherm_abi::session::{SessionCounter, SessionHeader};
 
-/// Where the tests put what they build.
+/// The folder for the programs that the tests build.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).expect("the build folder is writable");

@@ -35,7 +35,7 @@ use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 /// Bytes of the guard below the stack.
 const GUARD: usize = 64 << 10;
 /// Bytes of zeroes on each side of the thread pointer. The C library's own thread-local variables
-/// (`errno` among them) lie within a few hundred bytes of it.
+/// (`errno` among them) are within a few hundred bytes of it.
 const STORAGE: usize = 16 << 10;
 
 /// `CLONE_VM | CLONE_SIGHAND | CLONE_THREAD | CLONE_SETTLS`: one memory, one process. Not

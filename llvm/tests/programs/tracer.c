@@ -43,7 +43,7 @@ static struct page {
     uint64_t name, by_program, library_bytes;
 } pages[PAGES];
 static uint64_t own_from, own_to, lost;
-/* Where the last load and the last store of the instruction at hand ended; 0 before the first. */
+/* End address of the present instruction's last load and last store; 0 before the first. */
 static uint64_t ends[2];
 static const char *out;
 

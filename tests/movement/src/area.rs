@@ -83,7 +83,7 @@ impl Kind {
 /// Memory shared by writers, readers and movers.
 #[derive(Debug)]
 pub struct Area {
-    /// What it is.
+    /// Its kind of memory.
     pub kind: Kind,
     start: usize,
     progress: Vec<Progress>,

@@ -16,7 +16,7 @@ use crate::say::say;
 
 #[derive(Debug, Args)]
 pub struct CopyArgs {
-    /// Size of what is moved, MiB; even
+    /// Size of the moved memory, MiB; even
     #[arg(long, default_value_t = 256)]
     mib: usize,
     /// Threads that copy
@@ -25,7 +25,7 @@ pub struct CopyArgs {
     /// Huge pages
     #[arg(long)]
     huge: bool,
-    /// Times that each way is measured, in turn
+    /// Measurements of each method, in turn
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }

@@ -37,15 +37,15 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Writers, readers, forks, kills and direct I/O while everything moves; fails on a lost word
+    /// Run writers, readers, forks, kills and direct I/O while all memory moves; fail on a lost word
     Stress(stress::StressArgs),
-    /// Moves all pages of a process to and fro until it is killed
+    /// Move all pages of a process to and fro until it is killed
     Outside(outside::OutsideArgs),
-    /// How fast memory that nobody touches is moved, beside memcpy
+    /// Measure how fast idle memory is moved, beside memcpy
     Copy(copy::CopyArgs),
-    /// How long writers are held up
+    /// Measure how long writers wait
     Stall(stall::StallArgs),
-    /// What planning a million page moves costs us
+    /// Measure our own cost of planning a million page moves
     Plan(plan::PlanArgs),
 }
 

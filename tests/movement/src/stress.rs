@@ -18,10 +18,10 @@ use crate::{forks, movers, nodes, outside};
 
 #[derive(Debug, Args)]
 pub struct StressArgs {
-    /// How long
+    /// Duration in seconds
     #[arg(long, default_value_t = 10)]
     seconds: u64,
-    /// Fail unless so many writes were checked
+    /// Fail unless at least this many writes were checked
     #[arg(long, default_value_t = 0)]
     at_least: u64,
     /// Seed of every random choice; a random one, printed, without it
@@ -33,10 +33,10 @@ pub struct StressArgs {
     /// Threads that read
     #[arg(long, default_value_t = 1)]
     readers: usize,
-    /// Where the files are made; a disk, so that direct I/O is tried
+    /// Folder of the files; on a disk, so that direct I/O is tested
     #[arg(long, default_value = ".")]
     folder: PathBuf,
-    /// Move without protection, which must be caught
+    /// Move without protection, which must be detected
     #[arg(long)]
     canary: bool,
 }

@@ -3,15 +3,15 @@
 //! ```toml
 //! [[node]]                    # nodes are numbered from 0 in their order
 //! memory = "320MiB"
-//! cpus = 2                    # none, where it is left out
-//! left-free = "24MiB"         # optional: all but this much is taken before the tests begin
-//! reach = [{ to = 1, latency = "300ns", bandwidth = "25GiB/s" }]   # what the firmware tells (HMAT)
+//! cpus = 2                    # default: none
+//! left-free = "24MiB"         # optional: all but this much is filled before the tests begin
+//! reach = [{ to = 1, latency = "300ns", bandwidth = "25GiB/s" }]   # reported by the firmware (HMAT)
 //!
-//! [[distance]]                # of two nodes, both ways; 20 where nothing is said
+//! [[distance]]                # of two nodes, both ways; default: 20
 //! between = [0, 1]
 //! is = 24
 //!
-//! [expected]                  # what the tests hold the machine to, fastest first
+//! [expected]                  # expected by the tests, fastest first
 //! tiers = [[0], [1]]          # by `isotherm tiers`
 //! kernel-tiers = [[0, 1]]     # by the kernel, Linux 6.8 and newer
 //! ```
@@ -79,7 +79,7 @@ struct Distance {
     is: u8,
 }
 
-/// What the tests expect, as lists of nodes, fastest first.
+/// The tests' expectation, as lists of nodes, fastest first.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Expected {

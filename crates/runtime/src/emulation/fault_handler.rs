@@ -117,7 +117,7 @@ impl FaultHandler {
     /// Serves a range again. Where the kernel refuses, faults on its pages are not observed.
     fn register(&self, range: &Range<usize>) {
         if let Some(mover) = &self.mover {
-            // SAFETY: the range lies in the pool, which the service thread never touches.
+            // SAFETY: the range is in the pool, which the service thread never touches.
             let _ = unsafe { mover.uffd().register(range) };
         }
     }

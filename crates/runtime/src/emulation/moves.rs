@@ -141,7 +141,7 @@ impl Mover {
     pub(crate) fn make(&self, page: u32, pages: usize) -> Moved {
         let to = self.home(page);
         // SAFETY: the pages were never touched or were discarded, so they hold nothing; the
-        // zeroes are an ordinary mapping of `BATCH_PAGES` pages, and no caller asks for more.
+        // zeroes are an ordinary mapping of `BATCH_PAGES` pages, and no caller requests more.
         self.repeat(pages.min(BATCH_PAGES), |done, bytes| unsafe {
             self.uffd.copy(to + done, self.zeroes + done, bytes)
         })

@@ -1,6 +1,6 @@
 //! Runs of neighbouring pages, so that the service thread handles many by one system call.
 
-/// Pages of 4 KiB in a chunk of the pool. No run crosses a chunk, because chunks may lie in
+/// Pages of 4 KiB in a chunk of the pool. No run crosses a chunk, because chunks may are in
 /// different mappings of the kernel (`UFFDIO_MOVE` refuses a range that spans two).
 pub(crate) const CHUNK_PAGES: u32 = (isotherm_abi::CHUNK_BYTES / 4096) as u32;
 

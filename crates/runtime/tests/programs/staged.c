@@ -1,6 +1,6 @@
 /* Works on memory of its arenas in every way that a mover inside the program could spoil: threads write
  * words that they read back, another throws pages away and expects zeroes, and the first thread makes
- * children in every way and threads on stacks of ours, which look at a block that never changes. Prints
+ * children in every way and threads on stacks of ours, which read a block that never changes. Prints
  * what was wrong.
  * Goes on until its input ends. */
 #define _GNU_SOURCE

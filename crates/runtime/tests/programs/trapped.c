@@ -173,7 +173,7 @@ static void *work(void *argument) {
 }
 
 /* Threads on a stack of ours, one after the other: when one ends the kernel clears a word of it, and
- * whoever joins waits for that for ever if the word was away. */
+ * a thread that joins waits for that for ever if the word was away. */
 static void own_stacks(void) {
     pthread_attr_t attributes;
     char *stack = malloc(MIB);

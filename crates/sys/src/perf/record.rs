@@ -5,7 +5,7 @@
 //! because the start of the next one is unknown.
 //!
 //! ```text
-//! header (8)              sample: the fields asked for, in the kernel's order
+//! header (8)              sample: the requested fields, in the kernel's order
 //! +------+------+------+  +----+----------+------+------+-----+-----+------+--------+-----+------+
 //! | type | misc | size |  | ip | pid, tid | time | addr | cpu | abi | regs | weight | src | phys |
 //! +------+------+------+  +----+----------+------+------+-----+-----+------+--------+-----+------+

@@ -6,7 +6,7 @@
 //! ([`StagedSettings::units`]), huge pages are replaced by huge pages, and the copy is correct while the
 //! program reads and writes.
 //!
-//! | method | needs | while a unit moves | sees devices' pins |
+//! | method | needs | while a unit moves | detects devices' pins |
 //! |---|---|---|---|
 //! | [`CopyMethod::Exchange`] | Linux 6.8 | accesses wait for the copy | yes: such a unit stays |
 //! | [`CopyMethod::Traces`] | Linux 6.7 | accesses wait for the last pages | no |

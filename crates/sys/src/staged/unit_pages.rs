@@ -216,7 +216,7 @@ mod tests {
         let base = memory::fresh(2 * UNIT_BYTES).unwrap();
         let unit = base.next_multiple_of(UNIT_BYTES);
         for page in [0, 1, 7, 300, PAGES - 1] {
-            // SAFETY: the page lies in the mapping made above.
+            // SAFETY: the page is in the mapping made above.
             unsafe { ((unit + page * PAGE_BYTES) as *mut u64).write(1) };
         }
         let reader = Reader::open().expect("pagemap");

@@ -1,7 +1,7 @@
 #include "shapes.h"
 
 extern "C" long shapes_sum(int count) {
-    // Volatile: the optimiser may leave out a block that nobody sees.
+    // Volatile: the optimiser may remove an unused block.
     long *volatile numbers = new long[static_cast<unsigned>(count)];
     long sum = 0;
     for (int i = 0; i < count; ++i)
