@@ -30,7 +30,7 @@ pub(crate) struct Module {
     pub(crate) children: Names,
     /// The functions, types, constants and macros defined here.
     items: BTreeSet<String>,
-    /// What its `use` declarations bring into scope.
+    /// Names that its `use` declarations import.
     pub(crate) imports: Vec<Import>,
     /// Paths of two names or more in its code, outside `use`.
     pub(crate) paths: Vec<Spot<Names>>,
@@ -47,20 +47,20 @@ pub(crate) struct Import {
     pub(crate) path: Names,
     /// Its line, from 1.
     pub(crate) line: usize,
-    /// Is it passed on: `pub use`, `pub(crate) use`?
+    /// Whether it is a re-export: `pub use`, `pub(crate) use`.
     is_public: bool,
 }
 
-/// Where a path leads.
+/// The target of a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     /// The module's path from the root.
     pub(crate) module: Names,
-    /// Does the path name something in the module, or only the module?
+    /// Whether the path names an item in the module, or only the module.
     pub(crate) is_item: bool,
 }
 
-/// How many re-exports are followed: more than any path has, and an end to a circle of them.
+/// Most re-exports that are followed: more than any path has, so that a circle of them ends.
 const RE_EXPORTS: usize = 8;
 
 /// The roots of the crates: one for each library and program.
@@ -139,8 +139,8 @@ impl Modules {
         self.by_path.insert(path, module);
     }
 
-    /// The path from the root for one that is written in a module; none where it leads out of the
-    /// crate. Re-exports are not followed.
+    /// The path from the root for one that is written in a module; none where it is outside the crate.
+    /// Re-exports are not followed.
     pub(crate) fn absolute(&self, module: &[String], written: &[String]) -> Option<Names> {
         self.absolute_within(module, written, RE_EXPORTS)
     }
@@ -173,12 +173,12 @@ impl Modules {
         Some(path)
     }
 
-    /// Where a path leads that is written in a module, through re-exports to the definition.
+    /// The target of a path that is written in a module, through re-exports to the definition.
     pub(crate) fn place(&self, module: &[String], written: &[String]) -> Option<Place> {
         self.definition(&self.absolute(module, written)?)
     }
 
-    /// Where a path from the root leads, through re-exports to the definition.
+    /// The target of a path from the root, through re-exports to the definition.
     pub(crate) fn definition(&self, path: &[String]) -> Option<Place> {
         self.definition_within(path, RE_EXPORTS)
     }
@@ -239,7 +239,7 @@ impl Module {
         self.imports.iter().find(|import| import.name == name)
     }
 
-    /// The imports that the module itself uses: a name that it only passes on is none.
+    /// The imports that the module itself uses: a re-export is not one.
     pub(crate) fn used_imports(&self) -> impl Iterator<Item = &Import> {
         let is_used = |import: &&Import| !import.is_public || self.words.contains(&import.name);
         self.imports.iter().filter(is_used)

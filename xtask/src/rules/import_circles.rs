@@ -1,6 +1,6 @@
-//! The files of a crate import one another without circles, so that each can be read after what it
-//! uses, and tested with it alone. A parent that calls its child, which uses what the parent
-//! defines, is a circle; a parent that only declares its child, or passes its names on, is none.
+//! The files of a crate import one another without circles, so that each can be read after the files that it
+//! uses, and tested with them alone. A parent that calls its child, which uses definitions of the parent, is a
+//! circle; a parent that only declares its child, or re-exports its names, is not.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -40,7 +40,7 @@ fn add_imports(modules: &Modules, graph: &mut Graph) {
     }
 }
 
-/// The files that define what a module uses, with lines. The module's own file is none of them.
+/// The files that define the names that a module uses, with lines, without the module's own file.
 fn imported_files(modules: &Modules, path: &[String], module: &Module) -> Vec<(String, usize)> {
     let imports = module
         .used_imports()
@@ -117,7 +117,7 @@ fn shortest_way<'a>(graph: &'a Graph, from: &'a str, to: &str) -> Option<Vec<&'a
     None
 }
 
-/// Would this accepted import, and no other, bring a circle back?
+/// Whether this accepted import alone would bring a circle back.
 fn closes_a_circle(key: &str, graph: &Graph, cut: &Graph) -> bool {
     let Some((from, to)) = key.split_once(" -> ") else {
         return false;

@@ -10,7 +10,7 @@ use crate::repository::Repository;
 
 const RULE: &str = "layers";
 
-/// The sentence in the documentation of a `lib.rs` that asks for this rule.
+/// The sentence in the documentation of a `lib.rs` that turns this rule on.
 const SENTENCE: &str = "Modules are listed bottom-up: each uses only those above it.";
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
@@ -33,7 +33,7 @@ pub(crate) fn check(repository: &Repository) -> Vec<Finding> {
     findings
 }
 
-/// Is the sentence in the root file's documentation?
+/// Whether the sentence is in the root file's documentation.
 fn is_layered(repository: &Repository, root: &str) -> bool {
     let text = repository.file(root).and_then(|file| file.text.as_deref());
     let lines = text.unwrap_or_default().lines();
@@ -44,7 +44,7 @@ fn is_layered(repository: &Repository, root: &str) -> bool {
     words.join(" ").contains(SENTENCE)
 }
 
-/// The imports of later modules, each with its key in the list of what is accepted.
+/// The imports of later modules, each with its key in the list of accepted findings.
 fn upward_imports(modules: &Modules) -> Vec<(String, Finding)> {
     let mut found = Vec::new();
     let order = modules
@@ -105,7 +105,7 @@ fn imported_layers(
         let is_module = root.is_some_and(|root| root.children.contains(&target[0]));
         let layer = match is_module {
             true => Some(target[0].clone()),
-            // A name of the root file: what it defines, or passes on from one of its modules.
+            // A name of the root file: its own definition, or a re-export from one of its modules.
             false => match modules.definition(&target) {
                 Some(place) => place.module.into_iter().next(),
                 None => continue,

@@ -10,8 +10,8 @@ use crate::tokens;
 
 const RULE: &str = "one_name";
 
-/// A name that several crates may declare: what can go wrong in a crate is its `Error`, as in the
-/// standard library, and is written with the crate's name before it.
+/// A name that several crates may declare: the errors of a crate are its `Error`, as in the standard library,
+/// and the crate's name is written before it.
 const CONVENTIONAL: &[&str] = &["Error"];
 
 pub(crate) fn check(repository: &Repository) -> Vec<Finding> {

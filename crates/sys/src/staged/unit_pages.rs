@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use crate::pagemap::{self, FILE, HUGE, PRESENT, Region, SWAPPED, WRITTEN, Wanted, ZERO_PAGE};
 
-/// What is moved at once: 2 MiB, the most that is copied within the time a program may be held
+/// Bytes moved at once: 2 MiB, the most that is copied within the time a program may be held
 /// (0.1 to 0.4 ms; units of 32 MiB stalled writers for 8 to 45 ms).
 pub const UNIT_BYTES: usize = 2 << 20;
 
