@@ -11,7 +11,7 @@ use isotherm_model::plan::{Value, Weight};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::live::SampleSource;
 
-use crate::input::{self, InputFormat};
+use crate::input::{self, FORMATS, InputFormat, Reading};
 use crate::known_values::KnownValues;
 
 /// The machine that `isotherm simulate` models by default.
@@ -105,7 +105,6 @@ const SOURCES: KnownValues<SampleSource> = KnownValues::new(
     source,
 );
 const MOVERS: KnownValues<Mover> = KnownValues::new(|| vec!["kernel", "staged"], mover);
-const FORMATS: KnownValues<InputFormat> = KnownValues::new(input::formats, input::format);
 const MONITOR_SOURCES: KnownValues<isotherm_sim::MonitorSource> = KnownValues::new(
     || {
         isotherm_sim::MonitorSource::ALL
@@ -376,23 +375,6 @@ pub(crate) struct ReportArgs {
     /// and JSON to standard output]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-}
-
-/// How to read a file that may be of several formats.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct Reading {
-    /// The file's format: profile, text, perf-script, perf-data, damon-trace, damo-record, memprof
-    /// or memprof-raw [default: detected from its content]
-    #[arg(long, value_name = "FORMAT", value_parser = FORMATS, hide_possible_values = true)]
-    pub format: Option<InputFormat>,
-    /// Size of the pages into which a trace is cut, a power of two of at least 4 KiB [default: 4KiB;
-    /// 64KiB for DAMON and MemProf]. Profiles of Isotherm keep their chunks
-    #[arg(long, value_name = "SIZE", value_parser = input::page)]
-    pub page: Option<Bytes>,
-    /// Length of an epoch [default: 1s for DAMON, else a 64th of the trace]. Profiles of Isotherm keep
-    /// theirs
-    #[arg(long, value_name = "TIME", value_parser = input::epoch)]
-    pub epoch: Option<Nanos>,
 }
 
 /// Flags of `isotherm simulate`.

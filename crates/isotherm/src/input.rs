@@ -5,6 +5,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
+use clap::Args;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::Profile;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
@@ -13,7 +14,7 @@ use isotherm_sim::generate::{LARGEST_FOOTPRINT, SMALLEST_FOOTPRINT};
 use isotherm_sim::{ENERGY_MODELS, EpochLength, Workload};
 use isotherm_trace::{Accesses, Format, Grain, Trace};
 
-use crate::cli::Reading;
+use crate::known_values::KnownValues;
 use isotherm_console::Console;
 
 /// Default page of a trace.
@@ -40,6 +41,26 @@ impl InputFormat {
         };
         format!(" --format {word}")
     }
+}
+
+/// The formats, as a flag with known values.
+pub(crate) const FORMATS: KnownValues<InputFormat> = KnownValues::new(formats, format);
+
+/// How to read a file that may be of several formats.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Reading {
+    /// The file's format: profile, text, perf-script, perf-data, damon-trace, damo-record, memprof
+    /// or memprof-raw [default: detected from its content]
+    #[arg(long, value_name = "FORMAT", value_parser = FORMATS, hide_possible_values = true)]
+    pub format: Option<InputFormat>,
+    /// Size of the pages into which a trace is cut, a power of two of at least 4 KiB [default: 4KiB;
+    /// 64KiB for DAMON and MemProf]. Profiles of Isotherm keep their chunks
+    #[arg(long, value_name = "SIZE", value_parser = page)]
+    pub page: Option<Bytes>,
+    /// Length of an epoch [default: 1s for DAMON, else a 64th of the trace]. Profiles of Isotherm keep
+    /// theirs
+    #[arg(long, value_name = "TIME", value_parser = epoch)]
+    pub epoch: Option<Nanos>,
 }
 
 impl Reading {

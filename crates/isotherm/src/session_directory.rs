@@ -11,15 +11,14 @@
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
-use rustix::process::getuid;
 use tempfile::TempDir;
 
-use crate::session_guard::SessionGuard;
+use crate::session_guard::{SessionGuard, is_ours, remove};
 
 /// Memory-backed directory for session files; the temporary directory serves where it is missing.
 const SHARED_MEMORY: &str = "/dev/shm";
@@ -122,19 +121,6 @@ fn remove_abandoned(parent: &Path) {
     }
 }
 
-/// Removes a directory of this user's whose run has ended, if it still exists.
-pub(crate) fn remove(path: &Path) {
-    if is_ours(path) {
-        let _ = std::fs::remove_dir_all(path);
-    }
-}
-
-/// Whether it is a directory of this user, and no link to one.
-fn is_ours(path: &Path) -> bool {
-    path.symlink_metadata()
-        .is_ok_and(|data| data.is_dir() && data.uid() == getuid().as_raw())
-}
-
 fn is_abandoned(directory: &Path) -> bool {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     // Without a lock its owner is unknown; it may be under construction.
@@ -183,7 +169,7 @@ mod tests {
     fn the_directory_and_what_is_in_it_are_closed_to_other_users_and_have_random_names() {
         let parent = tempfile::tempdir().unwrap();
         let made = [(); 2].map(|()| SessionDirectory::make_in(parent.path()).unwrap());
-        let mode = |path: &Path| path.metadata().unwrap().mode() & 0o7777;
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
         let files = made.each_ref().map(|directory| {
             assert_eq!(mode(directory.path()), 0o700);
             assert_eq!(mode(&directory.path().join(LOCK)), 0o600);

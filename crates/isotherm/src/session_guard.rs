@@ -17,13 +17,14 @@
 
 use std::ffi::OsStr;
 use std::io::{self, PipeWriter, Read};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::session_directory;
+use rustix::process::getuid;
 
 /// Under this name, instead of its own, the program is a guard.
 const NAME: &str = "isotherm-session-guard";
@@ -86,6 +87,19 @@ fn wait_and_remove(directory: &Path) -> io::Result<()> {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
     io::stdin().read_to_end(&mut Vec::new())?;
-    session_directory::remove(directory);
+    remove(directory);
     Ok(())
+}
+
+/// Removes a directory of this user's whose run has ended, if it still exists.
+pub(crate) fn remove(path: &Path) {
+    if is_ours(path) {
+        let _ = std::fs::remove_dir_all(path);
+    }
+}
+
+/// Whether it is a directory of this user, and no link to one.
+pub(crate) fn is_ours(path: &Path) -> bool {
+    path.symlink_metadata()
+        .is_ok_and(|data| data.is_dir() && data.uid() == getuid().as_raw())
 }

@@ -293,7 +293,7 @@ mod tests {
     /// A caller without a source line, as in a library of a distribution.
     fn caller(module: &str, function: Option<&str>, offset: u64) -> Frame {
         Frame {
-            module: format!("/usr/lib/{module}"),
+            module: format!("/usr/lib/{module}").into(),
             offset,
             function: function.map(str::to_owned),
             ..Frame::default()

@@ -11,8 +11,10 @@ use isotherm_symbols::cloned_contexts::{self, Contexts};
 use isotherm_symbols::compiled_sites::{self, CompiledSite};
 use serde_json::{Value, json};
 
-use super::sites::SCHEMA_VERSION;
 use isotherm_console::{Console, print};
+
+/// Version of the JSON, of sites and of contexts. Fields may be added within it.
+pub(super) const SCHEMA_VERSION: u32 = 1;
 
 /// Prints one context a line, or all of them as JSON.
 ///

@@ -8,12 +8,10 @@ use isotherm_report::table::{left, render};
 use isotherm_symbols::compiled_sites::{self, CompiledSite};
 use isotherm_symbols::demangled::demangled;
 
+use super::contexts::SCHEMA_VERSION;
 use crate::cli::SitesArgs;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
-
-/// Version of the JSON, of sites and of contexts. Fields may be added within it.
-pub(super) const SCHEMA_VERSION: u32 = 1;
 
 /// Prints the sites in the order of the source.
 ///

@@ -54,18 +54,11 @@ pub(crate) fn run(args: &TiersArgs, console: Console) -> Result<Option<ExitStatu
         ));
         return Ok(None);
     }
-    print_shown(&shown, args.json)?;
+    shown.print(args.json)?;
     if shown.measured.is_empty() && !shown.tiers.emulates() && !args.json && args.root.is_none() {
         console.next("isotherm tiers --measure -o tiers.toml");
     }
     Ok(None)
-}
-
-fn print_shown(shown: &Shown, json: bool) -> Result<()> {
-    print(&match json {
-        true => shown.json(),
-        false => shown.text(),
-    })
 }
 
 fn shown(args: &TiersArgs, view: View, console: Console) -> Result<Shown> {

@@ -59,7 +59,7 @@ pub(super) fn run(args: &TiersArgs, view: View, console: Console) -> Result<Opti
     if is_standard_output(&path) {
         return Ok(None);
     }
-    super::print_shown(&shown, args.json)?;
+    shown.print(args.json)?;
     console.info(&format!("written to {}", path.display()));
     console.next(&match shown.tiers.all().len() {
         1 => "isotherm run --tiers emulated -- ./app (one kind of memory is no choice)".to_owned(),

@@ -24,6 +24,17 @@ pub(super) struct Shown {
 }
 
 impl Shown {
+    /// Prints them as text or as JSON.
+    ///
+    /// # Errors
+    /// Standard output cannot be written.
+    pub(super) fn print(&self, json: bool) -> anyhow::Result<()> {
+        isotherm_console::print(&match json {
+            true => self.json(),
+            false => self.text(),
+        })
+    }
+
     /// Detected tiers without measurements.
     pub(super) fn detected(detected: Detected) -> Self {
         Self {
