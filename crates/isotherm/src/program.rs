@@ -125,7 +125,7 @@ fn check_elf(path: &Path) -> Result<()> {
     let file = File::open(path).with_context(|| format!("{shown}: cannot be read"))?;
     // Only the headers are read, and not megabytes of code before the program may start.
     let data = &ReadCache::new(file);
-    let broken = || format!("{shown}: is not a sound 64-bit ELF program");
+    let broken = || format!("{shown}: is not a valid 64-bit ELF program");
     if data.read_bytes_at(4, 1) == Ok(&[elf::ELFCLASS32]) {
         bail!("{shown}: is a 32-bit program; Isotherm serves 64-bit programs");
     }
