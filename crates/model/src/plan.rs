@@ -2,7 +2,7 @@
 //! replayed.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crate::count_unit::CountUnit;
@@ -251,6 +251,14 @@ impl Plan {
     /// `None` as a whole if a site's caller is unknown: it may be any.
     #[must_use]
     pub fn tiers_by_caller(&self) -> Option<BTreeMap<CallerId, Option<TierIndex>>> {
+        let small_callers: BTreeSet<CallerId> = self
+            .small
+            .values()
+            .filter_map(|caller| match caller {
+                Caller::Direct { id, .. } => Some(*id),
+                Caller::Unknown | Caller::None => None,
+            })
+            .collect();
         let mut callers = BTreeMap::new();
         let sites = self.assignments.iter().filter(|a| a.site > SiteId::SHARED);
         for site in sites {
@@ -260,8 +268,9 @@ impl Plan {
                 Caller::Direct { id, has_others } => (id, has_others),
             };
             let known = callers.entry(id).or_insert(Some(site.tier));
-            let others_differ =
-                has_others && self.small.is_empty() && site.tier != self.default_tier;
+            // Sites that the plan cannot name, in this build at least, go to the default tier.
+            let others_unnamed = has_others && !small_callers.contains(&id);
+            let others_differ = others_unnamed && site.tier != self.default_tier;
             if *known != Some(site.tier) || others_differ {
                 *known = None;
             }
@@ -475,6 +484,22 @@ mod tests {
         );
         assert_eq!(sites(Some(&callers)), [&planned[..], &small].concat());
         assert_eq!(sites(None).len(), plan.small.len() + planned.len());
+    }
+
+    /// In a rebuilt program the small sites have other callers than the plan names.
+    #[test]
+    fn a_caller_whose_other_sites_the_plan_cannot_name_decides_nothing() {
+        let mut plan = with_small();
+        plan.assignments.push(site(41, SLOW, with_others(4)));
+        plan.default_tier = FAST;
+        assert_eq!(plan.tiers_by_caller().unwrap()[&CallerId(4)], None);
+        let own = Caller::Direct {
+            id: CallerId(4),
+            has_others: true,
+        };
+        plan.small.insert(SiteId(45), own);
+        assert_eq!(plan.small_tier(), SLOW);
+        assert_eq!(plan.tiers_by_caller().unwrap()[&CallerId(4)], Some(SLOW));
     }
 
     #[test]
