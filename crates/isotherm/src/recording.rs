@@ -176,10 +176,12 @@ pub(crate) fn watch<E: Executor, R: Recorder>(
 
 /// The sites of a run with their frames named, for the profile's end.
 pub(crate) fn named<E: Executor, R: Recorder>(
-    step: &Step<LiveRun, E, R>,
+    step: &mut Step<LiveRun, E, R>,
     naming: Naming,
 ) -> Vec<Site> {
-    naming.finish(step.attribution().sites().values().cloned().collect())
+    let sites = step.attribution().sites().values().cloned().collect();
+    // A failure is reported by the end of the recording, which writes the same again.
+    naming.finish(sites, || drop(step.recorder.write_noted()))
 }
 
 /// The profile's metadata that is known before the run.

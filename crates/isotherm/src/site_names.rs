@@ -7,14 +7,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use isotherm_model::profile::Segment;
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::Bytes;
 use isotherm_symbols::name_cache::NameCache;
 use isotherm_symbols::resolver::Symbols;
+
+/// Time that naming may take at the end before the last epoch is written without names.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// The thread, and the frames sent to it.
 pub(crate) struct Naming {
@@ -81,19 +85,35 @@ impl Naming {
         }
     }
 
-    /// The sites with the frames of those that are shown named.
-    pub(crate) fn finish(self, sites: Vec<Site>) -> Vec<Site> {
+    /// The sites with the frames of those that are shown named. Calls `late` once if that takes longer than a moment.
+    pub(crate) fn finish(self, sites: Vec<Site>, late: impl FnOnce()) -> Vec<Site> {
         let is_named = |site: &&Site| is_shown(site) || self.shown.contains(&site.id);
         let shown: Vec<Site> = sites.iter().filter(is_named).cloned().collect();
         let _ = self.unnamed.send(shown);
         drop(self.unnamed);
-        let named = self.named.into_iter().last().unwrap_or_default();
+        let in_time = last_within(&self.named, MOMENT);
+        let named = in_time.unwrap_or_else(|| {
+            late();
+            self.named.into_iter().last().unwrap_or_default()
+        });
         let mut named: BTreeMap<SiteId, Site> =
             named.into_iter().map(|site| (site.id, site)).collect();
         let named = sites
             .into_iter()
             .map(|site| named.remove(&site.id).unwrap_or(site));
         named.collect()
+    }
+}
+
+/// The last message of a channel, if its senders are gone within this time. Earlier messages are dropped.
+fn last_within(messages: &Receiver<Vec<Site>>, time: Duration) -> Option<Vec<Site>> {
+    let (begun, mut last) = (Instant::now(), Vec::new());
+    loop {
+        match messages.recv_timeout(time.saturating_sub(begun.elapsed())) {
+            Ok(sites) => last = sites,
+            Err(RecvTimeoutError::Disconnected) => return Some(last),
+            Err(RecvTimeoutError::Timeout) => return None,
+        }
     }
 }
 
@@ -105,12 +125,14 @@ fn is_shown(site: &Site) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::Naming;
+    use super::{Naming, last_within};
     use isotherm_model::batch::{Epoch, Process};
     use isotherm_model::profile::{Heat, Segment};
     use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
     use isotherm_model::units::{Accesses, Bytes};
     use object::{Object, ObjectSymbol};
+    use std::sync::mpsc;
+    use std::time::Duration;
 
     /// A function of this very program, as a frame would have it: past its first instruction.
     fn own_function() -> (Frame, String) {
@@ -155,9 +177,22 @@ mod tests {
         naming.look_up(&segment(vec![site(7, 1), site(5, 0), site(6, 0)], &[]));
         naming.look_up(&segment(vec![site(7, 2)], &[6]));
         assert_eq!(naming.waiting.keys().collect::<Vec<_>>(), [&SiteId(5)]);
-        let sites = naming.finish(vec![site(5, 0), site(6, 0), site(7, 2), site(8, 3)]);
+        let sites = naming.finish(vec![site(5, 0), site(6, 0), site(7, 2), site(8, 3)], || ());
         let names: Vec<_> = sites.iter().map(|s| s.frames[0].function.clone()).collect();
         let named = Some(name);
         assert_eq!(names, [None, named.clone(), named.clone(), named]);
+    }
+
+    #[test]
+    fn a_slow_thread_is_not_waited_for() {
+        let (sender, receiver) = mpsc::channel();
+        sender.send(vec![]).unwrap();
+        assert_eq!(last_within(&receiver, Duration::from_millis(5)), None);
+        sender
+            .send(vec![Site::new(SiteId(7), SiteKind::Heap)])
+            .unwrap();
+        drop(sender);
+        let last = last_within(&receiver, Duration::from_secs(60)).unwrap();
+        assert_eq!(last[0].id, SiteId(7));
     }
 }

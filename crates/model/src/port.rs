@@ -165,6 +165,14 @@ pub trait Recorder {
     fn record_last(&mut self, segment: &Segment) -> Result<(), Self::Error> {
         self.record(segment)
     }
+
+    /// Writes the epoch that [`Self::record_last`] noted, where the end of the recording takes longer than a moment.
+    ///
+    /// # Errors
+    /// As [`Self::record`].
+    fn write_noted(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
 }
 
 /// The decision of a re-plan, and the actions that follow from it.

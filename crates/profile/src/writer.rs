@@ -336,6 +336,10 @@ impl Recorder for Writer {
         self.note(segment);
         Ok(())
     }
+
+    fn write_noted(&mut self) -> Result<(), Error> {
+        self.flush(None)
+    }
 }
 
 impl Drop for Writer {
@@ -347,8 +351,8 @@ impl Drop for Writer {
     }
 }
 
-/// A file to be, and what makes its bytes: on a thread of its own, as the tables of sites and frames take
-/// some milliseconds each.
+/// A file to be, and the function that encodes it: of several files each on a thread of its own, because the tables
+/// of sites and frames take some milliseconds each.
 struct Pending<'a> {
     file: String,
     /// True where it is flushed to the device before it gets its name.

@@ -140,3 +140,18 @@ fn killing_a_writer_that_overwrites_leaves_one_of_the_two_profiles() {
         assert!(!gone.exists(), "round {round}");
     }
 }
+
+#[test]
+fn the_last_epoch_is_there_once_it_was_written_before_the_names() {
+    let seed = seed();
+    let scratch = Scratch::new("last");
+    let path = scratch.path("last.iso");
+    let mut writer = Writer::create(&path, &meta(&mut Random(seed)), Existing::Refuse).unwrap();
+    writer.record_last(&segment(seed, 0, ROWS)).unwrap();
+    writer.write_noted().unwrap();
+    // As after a kill: nothing more is written.
+    std::mem::forget(writer);
+    let (profile, _) = read(&path).unwrap();
+    assert_eq!(profile.epochs.len(), 1);
+    assert_eq!(profile.ending, Ending::Unknown);
+}

@@ -62,7 +62,7 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     };
     launch::warn_of(&SessionSummary::without_sites(&session), console);
     let progress = console.progress("naming the sites");
-    let sites = recording::named(&step, naming);
+    let sites = recording::named(&mut step, naming);
     progress.finish_and_clear();
     let finished = step.recorder.finish(launch::ending(status), &sites);
     let shown = args.output.display();

@@ -177,6 +177,13 @@ impl Recorder for Sink {
             Self::Memory(_) => self.record(segment),
         }
     }
+
+    fn write_noted(&mut self) -> Result<(), Self::Error> {
+        match self {
+            Self::File(writer) => writer.write_noted(),
+            Self::Memory(_) => Ok(()),
+        }
+    }
 }
 
 fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
@@ -224,7 +231,7 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let took = Nanos(running.elapsed().as_nanos() as u64);
     let summary = SessionSummary::read(&session);
     launch::warn_of(&summary, console);
-    let sites = recording::named(&step, naming);
+    let sites = recording::named(&mut step, naming);
     say_moves(&summary, &step.executor.outcomes, &tiers, took, console);
     let summary = online_summary(&step.executor.outcomes, &tiers, took, &summary);
     let written = write_summary(args, &summary);
