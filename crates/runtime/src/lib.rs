@@ -51,6 +51,7 @@ mod tls;
 mod lock;
 mod line_filter;
 mod state;
+mod sandbox;
 mod fast_path;
 mod message;
 mod plan;

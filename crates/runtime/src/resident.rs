@@ -27,6 +27,7 @@ use crate::arena::ARENAS_MAX;
 use crate::clock::now_ns;
 use crate::fast_path::HOT;
 use crate::pool::{self, CHUNK};
+use crate::sandbox;
 use crate::session;
 use crate::state;
 use crate::tables::{self, Tables, part};
@@ -43,8 +44,6 @@ const MAPPINGS_MAX: u32 = 1 << 10;
 /// Pages queried in one call, a byte each on the stack.
 const PAGES: usize = 2048;
 
-/// The program filters its system calls.
-static SANDBOXED: AtomicBool = AtomicBool::new(false);
 static BUSY: AtomicBool = AtomicBool::new(false);
 /// Time in nanoseconds before which no deferrable measurement is made.
 static NEXT_NS: AtomicU64 = AtomicU64::new(0);
@@ -55,14 +54,13 @@ static PAGES_OF_ARENA: [AtomicU32; ARENAS_MAX as usize] =
 /// The program is about to filter its system calls. The figures stay as they are now.
 pub(crate) fn before_sandbox() {
     measure();
-    SANDBOXED.store(true, Ordering::Release);
+    sandbox::begin();
 }
 
 /// The tables, if sites are distinguished, an observer reads the measurement, and the measurement is harmless.
 fn wanted() -> Option<&'static Tables> {
-    let wanted = HOT.state.get() == state::PROFILE
-        && session::is_wanted()
-        && !SANDBOXED.load(Ordering::Relaxed);
+    let wanted =
+        HOT.state.get() == state::PROFILE && session::is_wanted() && !sandbox::is_filtered();
     tables::private().filter(|_| wanted)
 }
 

@@ -13,7 +13,9 @@ use isotherm_abi::session::{
 };
 use isotherm_sys::memory::{self, Errno};
 
-/// Indices into [`Layout::offsets`].
+use crate::sandbox;
+
+/// Indices into [`isotherm_abi::session::SessionLayout::offsets`].
 pub(crate) mod part {
     pub(crate) const MODULES: usize = 0;
     pub(crate) const SITES: usize = 1;
@@ -177,8 +179,11 @@ impl Tables {
     }
 
     /// Takes the pages of a range at once: a page fault for each costs several times as much. Kernels before
-    /// Linux 5.14 cannot, and take them one by one as they are written.
+    /// Linux 5.14 cannot, and take them one by one as they are written; so does a program that filters its system calls.
     pub(crate) fn touch(&self, offset: u64, bytes: u64) {
+        if sandbox::is_filtered() {
+            return;
+        }
         debug_assert!(offset + bytes <= self.offsets[part::END]);
         let address = self.base as usize + offset as usize;
         // SAFETY: the range lies within the tables, and populating it changes no contents.
