@@ -72,14 +72,19 @@ impl Index {
         }
     }
 
-    /// The index that has room for a further site: twice as large where half of the slots are used. The caller
-    /// holds the lock.
+    /// The index that has room for a further site: twice as large where half of the slots are used. Without memory
+    /// for it the present one serves until it is nearly full, with longer searches. The caller holds the lock.
     fn with_room(private: &Tables, sites: u32) -> memory::Result<Self> {
         let now = Self::current();
-        if (sites as usize + 1) * 2 <= now.0.len() {
+        let (wanted, slots) = (sites as usize + 1, now.0.len());
+        if wanted * 2 <= slots {
             return Ok(now);
         }
-        let base = Self::fresh(now.0.len() * 2)?;
+        let base = match Self::fresh(slots * 2) {
+            Ok(base) => base,
+            Err(_) if wanted * 8 <= slots * 7 => return Ok(now),
+            Err(error) => return Err(error),
+        };
         // SAFETY: it was just made.
         let larger = unsafe { Self::at(base) };
         for site in 0..sites {
@@ -205,7 +210,9 @@ fn take_pages(private: &Tables, site: u32) {
     let start = offset(private, site);
     let before = start.saturating_sub(SITE_BYTES);
     if site == 0 || start / BATCH_BYTES != before / BATCH_BYTES {
-        let end = start.next_multiple_of(BATCH_BYTES).max(start + SITE_BYTES);
+        let end = (start + 1)
+            .next_multiple_of(BATCH_BYTES)
+            .max(start + SITE_BYTES);
         let end = end.min(private.offset(part::ARENAS));
         let page = start & !(memory::PAGE_BYTES as u64 - 1);
         private.touch(page, end - page);
