@@ -166,24 +166,25 @@ impl SessionSummary {
 /// The processes of this user that have a file of this directory mapped. A forked child has its parent's
 /// until it has one of its own, so the names of the files do not tell.
 ///
-/// Only those that started after us are looked at: the mappings of all processes of a desktop take some 20 ms to read.
+/// Only processes that started after this one are scanned: the mappings of all processes of a desktop take some 20 ms
+/// to read. `/proc/self` is this process in every pid namespace.
 fn running(directory: &Path) -> BTreeSet<u32> {
     let user = getuid().as_raw();
-    let since = started(std::process::id()).unwrap_or_default();
+    let since = started("self").unwrap_or_default();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
         .filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user))
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| started(*pid).is_some_and(|start| start >= since))
+        .filter(|pid: &u32| started(&pid.to_string()).is_some_and(|start| start >= since))
         .filter(|pid| has_mapped(*pid, directory))
         .collect()
 }
 
 /// When a process started, in clock ticks since the boot of the machine. An exec changes nothing of it.
-fn started(pid: u32) -> Option<u64> {
+fn started(pid: &str) -> Option<u64> {
     let stat = std::fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
-    // The program's name may hold spaces and parentheses; 20 fields follow before the one that is wanted.
+    // The program's name may hold spaces and parentheses; 19 fields follow before the start time.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }

@@ -244,7 +244,7 @@ pub(crate) fn start(directory: &CStr, config: &Config) {
         return;
     };
     // SAFETY: the page was mapped just now. Kernels before 4.14 do not know the advice; there
-    // `drop_in_child` alone keeps a child out of the file.
+    // `after_fork_child` alone keeps a child out of the file.
     let _ = unsafe { memory::advise(page, 4096, libc::MADV_WIPEONFORK) };
     MODE.store(config.mode as u32, Ordering::Relaxed);
     DEPTH.store(config.depth as u32, Ordering::Relaxed);
@@ -265,7 +265,7 @@ pub(crate) fn is_wanted() -> bool {
 }
 
 /// Makes the session file of this process if it has none yet: at start, and in a forked child at
-/// its first event. Needs only the locks after `session`, which is none.
+/// its first event. Takes only the locks of modules above this one in the list of `lib.rs`.
 #[inline]
 pub(crate) fn ensure() {
     if WANTED.load(Ordering::Relaxed) && current().is_none() {
