@@ -3,7 +3,9 @@
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use super::pool::Shortage;
 use super::unit_pages::{PAGE_BYTES, PAGES, Reader};
 use super::{CopyMethod, ForkLock, PageKind, StagedCopy, StagedSettings, UNIT_BYTES, UnitFate};
 use crate::memory;
@@ -58,11 +60,19 @@ impl Field {
             .count()
     }
 
+    /// Moves all units. Other programs may hold the free huge pages for a while: then it is tried again.
     fn move_all(&self, mover: &mut StagedCopy, gate: &ForkLock) -> Vec<UnitFate> {
-        let mut fates = Vec::new();
         let range = self.start..self.start + UNITS * UNIT_BYTES;
-        // SAFETY: the field is touched through atomics alone, and no code unmaps it meanwhile.
-        unsafe { mover.move_range(range, 0, gate, |_, fate| fates.push(fate)) };
+        let mut fates = Vec::new();
+        for _ in 0..100 {
+            fates.clear();
+            // SAFETY: the field is touched through atomics alone, and no code unmaps it meanwhile.
+            unsafe { mover.move_range(range.clone(), 0, gate, |_, fate| fates.push(fate)) };
+            if !fates.contains(&Shortage::HugePage.into()) {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
         fates
     }
 }
