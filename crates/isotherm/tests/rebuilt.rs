@@ -10,7 +10,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use support::succeeds;
+use support::{guided, succeeds};
 
 /// A program of three large arrays, of which one is hot, through a function of its own.
 const SOURCE: &str = r#"#include <stdio.h>
@@ -64,26 +64,6 @@ fn planned(flags: &[&str]) -> TempDir {
     directory
 }
 
-/// A guided run: what it says, and its summary.
-fn guided(directory: &TempDir) -> (String, Value) {
-    let run = [
-        "run",
-        "--plan",
-        "app.plan",
-        "--summary",
-        "run.json",
-        "--",
-        "./app",
-    ];
-    let output = succeeds(directory, &run);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    (said, json(&directory.path().join("run.json")))
-}
-
-fn json(path: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(path).expect("was written")).expect("is JSON")
-}
-
 /// How each site of the plan was found, by the source text of its innermost line.
 fn ways(summary: &Value) -> Vec<String> {
     let sites = summary["fit"]["sites"].as_array().expect("lists sites");
@@ -107,7 +87,7 @@ fn all_were_found(summary: &Value, said: &str) {
 #[test]
 fn an_unchanged_program_is_known_by_name() {
     let directory = planned(&["-g"]);
-    let (said, summary) = guided(&directory);
+    let (said, summary) = guided(&directory, &[]);
     all_were_found(&summary, &said);
     assert_eq!(summary["fit"]["rebuilt"], false);
     assert!(said.contains("the plan fits this build"), "{said}");
@@ -121,7 +101,7 @@ fn a_changed_text_leaves_every_site_in_the_plan() {
         &SOURCE.replace("before", "a longer text than before"),
         &["-g"],
     );
-    let (said, summary) = guided(&directory);
+    let (said, summary) = guided(&directory, &[]);
     all_were_found(&summary, &said);
     assert_eq!(summary["fit"]["rebuilt"], true, "{said}");
     assert!(
@@ -144,7 +124,7 @@ fn lines_added_above_leave_every_site_in_the_plan() {
             "int main(void) {\n    puts(\"begin\");\n\n",
         );
     build(&directory, &above, &["-g"]);
-    let (said, summary) = guided(&directory);
+    let (said, summary) = guided(&directory, &[]);
     all_were_found(&summary, &said);
     // `array` only moved, `main` was edited above its calls.
     assert!(
@@ -160,7 +140,7 @@ fn a_site_that_is_gone_is_said_and_the_rest_is_placed_by_the_plan() {
         .replace("*cold = array(4 * count)", "*cold = hot")
         .replace("before", "now");
     build(&directory, &without, &["-g"]);
-    let (said, summary) = guided(&directory);
+    let (said, summary) = guided(&directory, &[]);
     let fit = &summary["fit"];
     let (found, planned) = (fit["found_sites"].as_u64(), fit["planned_sites"].as_u64());
     assert_eq!(found.map(|found| found + 1), planned, "{said}\n{fit:#}");
@@ -175,7 +155,7 @@ fn a_site_that_is_gone_is_said_and_the_rest_is_placed_by_the_plan() {
 fn a_stripped_build_is_placed_as_first_touch_would() {
     let directory = planned(&["-g"]);
     build(&directory, &SOURCE.replace("before", "now"), &["-s"]);
-    let (said, summary) = guided(&directory);
+    let (said, summary) = guided(&directory, &[]);
     assert_eq!(summary["fit"]["found_sites"], 0, "{said}");
     assert!(said.contains("is it stripped?"), "{said}");
     let counters = &summary["runtime"]["counters"];
@@ -193,7 +173,7 @@ fn without_debugging_information_the_order_of_calls_tells() {
         &SOURCE.replace("before", "a longer text than before"),
         &[],
     );
-    let (said, summary) = guided(&directory);
+    let (said, summary) = guided(&directory, &[]);
     all_were_found(&summary, &said);
     assert!(
         ways(&summary).iter().all(|way| way == "order"),

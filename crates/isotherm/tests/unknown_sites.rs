@@ -7,10 +7,9 @@ mod support;
 
 use std::process::Command;
 
-use serde_json::Value;
 use tempfile::TempDir;
 
-use support::succeeds;
+use support::{guided, succeeds};
 
 /// A hot array, four small sites of 200 KiB, two of them through the function that makes the hot array; and 4 MiB at each of
 /// two sites that are reached by an argument only.
@@ -86,18 +85,7 @@ fn planned(fast: &str) -> TempDir {
 /// Pages that a guided run placed into the slow tier, and those of them for which the fast tier had no room. The first are
 /// counted with one for each group of pages that the fast tier makes at once.
 fn slow_pages(directory: &TempDir, arguments: &[&str]) -> (u64, u64) {
-    let run = [
-        "run",
-        "--plan",
-        "app.plan",
-        "--summary",
-        "run.json",
-        "--",
-        "./app",
-    ];
-    succeeds(directory, &[&run, arguments].concat());
-    let summary = std::fs::read(directory.path().join("run.json")).expect("was written");
-    let summary: Value = serde_json::from_slice(&summary).expect("is JSON");
+    let (_, summary) = guided(directory, arguments);
     assert_eq!(summary["fit"]["rebuilt"], false, "{summary:#}");
     let counters = &summary["runtime"]["counters"];
     let pages = |name: &str| counters[name].as_u64().expect("a counter");

@@ -5,6 +5,8 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use serde_json::Value;
+
 /// Runs the tool in a directory until it ends.
 pub(crate) fn isotherm(directory: impl AsRef<Path>, arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_isotherm"))
@@ -17,6 +19,23 @@ pub(crate) fn isotherm(directory: impl AsRef<Path>, arguments: &[&str]) -> Outpu
 /// What it said on standard error.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Runs `./app` under `app.plan`: the messages of the run, and its summary.
+pub(crate) fn guided(directory: impl AsRef<Path>, arguments: &[&str]) -> (String, Value) {
+    let run = [
+        "run",
+        "--plan",
+        "app.plan",
+        "--summary",
+        "run.json",
+        "--",
+        "./app",
+    ];
+    let output = succeeds(&directory, &[&run, arguments].concat());
+    let summary = std::fs::read(directory.as_ref().join("run.json")).expect("was written");
+    let summary = serde_json::from_slice(&summary).expect("is JSON");
+    (stderr(&output), summary)
 }
 
 /// Runs the tool in a directory; it must succeed.
