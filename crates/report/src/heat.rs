@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::sites::SiteRow;
 
-/// Columns at most: more cannot be told apart on a screen.
+/// Columns at most: more cannot be distinguished on a screen.
 pub(crate) const COLUMNS: usize = 120;
 /// Rows at most, the one for all other sites not counted.
 const ROWS: usize = 48;

@@ -164,7 +164,7 @@ fn shown(site: &Site, with_column: bool) -> CallerWords {
     }
 }
 
-/// One for each site. Sites of one place are told apart by the column, then by the first caller around it in which
+/// One for each site. Sites of one place are distinguished by the column, then by the first caller around it in which
 /// they differ, then by their names.
 pub(crate) fn locations(sites: &[Site]) -> Vec<Location> {
     let location = |site| Location {

@@ -35,7 +35,7 @@ pub const VERSION: u32 = 1;
 /// Epochs that are kept: two minutes of epochs of a second.
 const COLUMNS: usize = 120;
 
-/// Parts of an epoch: more cannot be told apart on a screen. With the columns they bound the history
+/// Parts of an epoch: more cannot be distinguished on a screen. With the columns they bound the history
 /// to 0.7 MiB and a page to 5 MB.
 const ROWS: usize = 128;
 

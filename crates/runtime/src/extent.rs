@@ -301,7 +301,7 @@ fn hooks(number: u32) -> Option<&'static ArenaHooks> {
         HOOKS.store(first, Ordering::Release);
     }
     // SAFETY: the memory has room for all arenas, is never unmapped, and the caller holds the
-    // lock, so nobody else writes this place; each place is written once.
+    // lock, so no other thread writes this place; each place is written once.
     unsafe {
         let place = first.add(number as usize);
         place.write(ArenaHooks::new(number));

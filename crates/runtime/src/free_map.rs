@@ -59,7 +59,7 @@ pub(crate) fn note(address: usize, chunks: usize, owner: u32) {
     if map.is_null() {
         return;
     }
-    // Owners are arenas counted from 1; 0 is nobody.
+    // Owners are arenas counted from 1; 0 is a free chunk.
     let number = owner.wrapping_sub(1);
     let byte = match number {
         0 => FIRST,

@@ -1,6 +1,6 @@
 //! Names for the linker that the library does not export.
 
-/// Gives Rust functions names that the copies of jemalloc can be linked to and nobody else.
+/// Gives Rust functions hidden names: only the copies of jemalloc are linked to them.
 ///
 /// `no_mangle` would export them from the library, where they could catch another object's call.
 macro_rules! hidden {

@@ -270,7 +270,7 @@ unsafe fn remap_out(
     if flags & libc::MREMAP_DONTUNMAP == 0
         && let Some(mappings) = mapping::lock()
     {
-        // If another thread mapped the hole first, its chunks stay taken for ever.
+        // If another thread mapped the hole first, its chunks are never reused.
         let _ = mappings.release(old, || close_hole(old));
     }
     Ok(moved)
@@ -358,7 +358,7 @@ unsafe fn grow_elsewhere(old: &Range<usize>, new_bytes: usize) -> memory::Result
         pool::release(new, rounded);
         return Err(error);
     }
-    // If another thread mapped the hole first, its chunks stay taken for ever.
+    // If another thread mapped the hole first, its chunks are never reused.
     let _ = mappings.release(old, || close_hole(old));
     placement::place(new, rounded, mapping.tier);
     mappings.add(Mapping {

@@ -18,7 +18,7 @@ use crate::words::percent;
 /// Width and height of a picture in pixels.
 const SIZE: (u32, u32) = (1080, 540);
 
-/// Colours from few hits to many, told apart by brightness too.
+/// Colours from few hits to many, distinguished by brightness as well.
 const COLOURS: [RGBColor; 5] = [
     RGBColor(0xf8, 0xd7, 0xa0),
     RGBColor(0xf0, 0xa5, 0x5e),
