@@ -1,7 +1,7 @@
 //! Computes the names that the runtime gives to a site and its direct caller, for plans and
 //! configurations.
 
-use isotherm_abi::hash::{SiteHashKind as KindNumber, SiteHasher};
+use isotherm_abi::hash::{SiteHashKind, SiteHasher};
 use isotherm_model::plan::Caller;
 use isotherm_model::site::{CallerId, Frame, Site, SiteId, SiteKind};
 
@@ -43,8 +43,8 @@ pub fn caller_name(frames: &[Frame]) -> Option<CallerId> {
 #[must_use]
 pub fn site_name(kind: SiteKind, frames: &[Frame]) -> Option<SiteId> {
     let mut hasher = SiteHasher::new(match kind {
-        SiteKind::Heap => KindNumber::Heap,
-        SiteKind::Mapping => KindNumber::Mapping,
+        SiteKind::Heap => SiteHashKind::Heap,
+        SiteKind::Mapping => SiteHashKind::Mapping,
         SiteKind::Described | SiteKind::Shared | SiteKind::Unattributed => return None,
     });
     for frame in frames {
@@ -73,7 +73,7 @@ fn bytes(digits: &str) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::{caller, direct_caller};
-    use isotherm_abi::hash::{SiteHashKind as KindNumber, SiteHasher};
+    use isotherm_abi::hash::{SiteHashKind, SiteHasher};
     use isotherm_model::plan::Caller;
     use isotherm_model::site::{CallerId, Frame, Site, SiteId, SiteKind};
 
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn sites_with_the_same_innermost_frame_have_the_same_caller() {
-        let inner = SiteHasher::new(KindNumber::Heap).frame(&[0xab, 0x01], 0x10);
+        let inner = SiteHasher::new(SiteHashKind::Heap).frame(&[0xab, 0x01], 0x10);
         let expected = Some(CallerId(inner.finish()));
         let build_id = Some("ab01");
         for outer in [7, 8] {
@@ -114,7 +114,9 @@ mod tests {
             None
         );
         assert_eq!(direct_caller(&site(Vec::new(), 5)), None);
-        let id = SiteHasher::new(KindNumber::Heap).frame(&[0xab], 1).finish();
+        let id = SiteHasher::new(SiteHashKind::Heap)
+            .frame(&[0xab], 1)
+            .finish();
         let mut site = site(frames, id);
         assert!(direct_caller(&site).is_some());
         for kind in [SiteKind::Mapping, SiteKind::Described] {

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use isotherm_abi::accesses::{FILTER_LINE_BYTES, FILTER_LINES_MAX};
 use isotherm_abi::config::{
     ConfigHeader, EmulationConfig, MAGIC, Mover, NODE_WORDS, PageTrapConfig, PlanEntry,
-    RuntimeMode, TELL_APART, TierRecord, TierRecordKind as KindNumber,
+    RuntimeMode, TELL_APART, TierRecord, TierRecordKind,
 };
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_model::plan::Plan;
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_sys::policy::MempolicyMode as MemoryPolicy;
+use isotherm_sys::policy::MempolicyMode;
 
 /// The settings of the runtime.
 #[derive(Clone, Debug)]
@@ -279,8 +279,8 @@ fn put64(out: &mut Vec<u8>, values: &[u64]) {
 fn record(tier: &Tier) -> Result<TierRecord, ConfigurationError> {
     let mut nodes = [0_u64; NODE_WORDS];
     let (kind, count) = match &tier.kind {
-        TierKind::EmulatedFast => (KindNumber::EmulatedFast, 0),
-        TierKind::EmulatedSlow(_) => (KindNumber::EmulatedSlow, 0),
+        TierKind::EmulatedFast => (TierRecordKind::EmulatedFast, 0),
+        TierKind::EmulatedSlow(_) => (TierRecordKind::EmulatedSlow, 0),
         TierKind::Nodes(list) => {
             for &node in list {
                 let word = nodes
@@ -288,13 +288,13 @@ fn record(tier: &Tier) -> Result<TierRecord, ConfigurationError> {
                     .ok_or(ConfigurationError::NodeOutOfRange(node))?;
                 *word |= 1 << (node % 64);
             }
-            (KindNumber::Nodes, list.len())
+            (TierRecordKind::Nodes, list.len())
         }
     };
     let policy = match (tier.placement, count) {
-        (Placement::Bind, _) => MemoryPolicy::Bind,
-        (Placement::Preferred, 0 | 1) => MemoryPolicy::Preferred,
-        (Placement::Preferred, _) => MemoryPolicy::PreferredMany,
+        (Placement::Bind, _) => MempolicyMode::Bind,
+        (Placement::Preferred, 0 | 1) => MempolicyMode::Preferred,
+        (Placement::Preferred, _) => MempolicyMode::PreferredMany,
     };
     Ok(TierRecord {
         kind: kind as u32,

@@ -4,7 +4,6 @@
 
 mod support;
 
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;

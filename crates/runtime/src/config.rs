@@ -15,7 +15,7 @@ use isotherm_abi::config::{
 use isotherm_abi::session::OffReason;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_sys::memory;
-use isotherm_sys::policy::MempolicyMode as MemoryPolicy;
+use isotherm_sys::policy::MempolicyMode;
 use isotherm_sys::private::{self, PrivateError};
 use rustix::fs::{self, OFlags};
 use rustix::io::Errno;
@@ -230,7 +230,7 @@ fn check(file: &'static [u64]) -> Option<Config> {
 
 /// Whether the kind and the policy of a tier are known ones.
 fn is_known(tier: &TierRecord) -> bool {
-    tier.kind <= 2 && tier.policy <= MemoryPolicy::WeightedInterleave as u32
+    tier.kind <= 2 && tier.policy <= MempolicyMode::WeightedInterleave as u32
 }
 
 /// Every span of time that the file names, in nanoseconds.

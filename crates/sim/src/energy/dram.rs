@@ -10,7 +10,7 @@
 //! ```
 
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_policy::energy::{Activity as RankActivity, DramRank, Residency, Thresholds};
+use isotherm_policy::energy::{Activity, DramRank, Residency, Thresholds};
 
 use super::port::{EnergyModel, Picojoules, TierActivity};
 use crate::machine::LINE;
@@ -39,9 +39,9 @@ impl DramPower {
 
     /// Background energy of one rank with the given accesses in a span, in nanojoules.
     fn background(&self, accesses: u64, span: Nanos) -> u128 {
-        let activity = RankActivity {
+        let activity = Activity {
             residency: Residency::evenly(accesses, span, &self.thresholds),
-            ..RankActivity::default()
+            ..Activity::default()
         };
         u128::from(self.rank.energy(&activity).background.0)
     }
@@ -64,7 +64,7 @@ impl EnergyModel for DramPower {
         let busy = activity.used.0.div_ceil(size).max(u64::from(all > 0));
         let asleep = ranks.saturating_sub(busy);
         let bytes = |count: u64| Bytes(count.saturating_mul(LINE.0));
-        let operations = self.rank.energy(&RankActivity {
+        let operations = self.rank.energy(&Activity {
             read: bytes(activity.reads).saturating_add(activity.moved_out),
             written: bytes(activity.writes).saturating_add(activity.moved_in),
             activations: accesses.saturating_add(moved.0.div_ceil(self.rank.row().0.max(1))),
