@@ -157,8 +157,8 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
         file.write(PLAN.format(sites=""))
     must(["cc", "-O2", "-shared", "-fPIC", os.path.join(HERE, "unwinding.c"), "-o", unwinding, "-ldl"],
          f"building {unwinding}")
-    table = Table("Contexts of four calls, told apart at the link: processor seconds of the link, code to the sites alone, "
-                  "bytes told apart, and processor time of guided runs (median; ratio to the sites alone, to plain jemalloc)",
+    table = Table("Contexts of four calls, distinguished at the link: processor seconds of the link, code to the sites alone, "
+                  "bytes distinguished, and processor time of guided runs (median; ratio to the sites alone, to plain jemalloc)",
                   ["program", "way", "link", "code", "contexts", "bytes", "seconds", "spread", "to sites", "to jemalloc"])
     ratios = {way: [] for way in (*CONTEXTS, UNWINDING)}
     for case in cases(options, folder):

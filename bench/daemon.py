@@ -72,7 +72,7 @@ class Daemon:
             file.write(f'[memory]\nfast = "{fast}B"\nunit = "{unit}"\n'
                        f'[processes]\npids = [{pid}]\nfilter = "off"\n'
                        f'[serve]\nsocket = "{folder}/socket"\nstate = "{folder}/state"\nmetrics = ""\n')
-        self.child = subprocess.Popen([tools.isotherm, "daemon", "--dry-run", "--config", config], text=True,
+        self.child = subprocess.Popen([tools.isotherm, "daemon", "--dry-run", "--verbose", "--config", config], text=True,
                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.reader = threading.Thread(target=self.read)
         self.reader.start()

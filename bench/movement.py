@@ -48,8 +48,8 @@ def paired(rate: dict[str, list[float]], way: str, other: str) -> float:
 
 def quiet(options, say) -> Table:
     table = Table("Staged copy of idle memory, as a share of memcpy into resident memory",
-                  ["pages", "MiB", "T", "memcpy GiB/s", "spread", "exchange", "traces", "hold", "remap",
-                   "two copies", "exchange / two copies", "best / best", "huge before", "after"])
+                  ["pages", "MiB", "T", "memcpy GiB/s", "spread", "staged",
+                   "two copies", "staged / two copies", "best / best", "huge before", "after"])
     worst, least, lost = 9.0, {True: 99.0, False: 99.0}, False
     for huge in (False, True):
         for mib in sizes(options.quick):
@@ -60,18 +60,17 @@ def quiet(options, say) -> Table:
                 rate = rates(found)
                 plain = statistics.median(rate["memcpy"])
                 spread = (max(rate["memcpy"]) - min(rate["memcpy"])) / plain
-                gain = paired(rate, "exchange", "two copies")
-                share = paired(rate, "exchange", "memcpy")
+                gain = paired(rate, "staged", "two copies")
+                share = paired(rate, "staged", "memcpy")
                 worst, least[huge] = min(worst, share), min(least[huge], gain)
                 before, after = found["huge_bytes_before"] >> 20, found["huge_bytes_after"] >> 20
                 lost |= before != after or any(way["bytes_left"] for way in found["ways"])
                 table.row("2 MiB" if huge else "4 KiB", mib, threads, f"{plain:.2f}", f"{spread:.0%}",
-                          share, paired(rate, "traces", "memcpy"), paired(rate, "hold", "memcpy"),
-                          paired(rate, "remap", "memcpy"), paired(rate, "two copies", "memcpy"), f"{gain:.1f}",
-                          max(rate["exchange"]) / max(rate["memcpy"]), f"{before} MiB", f"{after} MiB")
-    table.note("`best / best` divides the fastest rounds of exchange and memcpy: what is left of a busy machine's noise.")
+                          share, paired(rate, "two copies", "memcpy"), f"{gain:.1f}",
+                          max(rate["staged"]) / max(rate["memcpy"]), f"{before} MiB", f"{after} MiB")
+    table.note("`best / best` divides the fastest rounds of the staged copy and memcpy: what is left of a busy machine's noise.")
     state = "reached" if worst >= 0.8 else "not reached"
-    table.note(f"Promised: exchange at least 0.8 of memcpy. Lowest here {worst:.2f}: {state}.")
+    table.note(f"Promised: at least 0.8 of memcpy. Lowest here {worst:.2f}: {state}.")
     gains = least[True] >= 2.5 and least[False] >= 5
     table.note("Promised: at least 2.5 times the two copies of ATMem with huge pages, 5 times with small ones. Lowest "
                f"here {least[True]:.1f} and {least[False]:.1f}: {'reached' if gains else 'not reached'}.")
@@ -81,21 +80,21 @@ def quiet(options, say) -> Table:
 
 def stalls(options, say) -> Table:
     table = Table("Longest pause of a writer to the 2 MiB that move (microseconds, over units)",
-                  ["method", "pages", "units", "p50", "p99", "max", "stop p50", "stop p99"])
+                  ["moves", "pages", "units", "p50", "p99", "max", "stop p50", "stop p99"])
     units = "400" if options.quick else "2000"
     worst = 0.0
-    for method in ("none", "exchange", "traces", "hold", "remap"):
+    for moves in (False, True):
         for huge in (False, True):
-            say(f"movement: stall, {method}")
-            arguments = ["stall", "--method", method, "--units", units] + (["--huge"] if huge else [])
+            say(f"movement: stall, {'staged copy' if moves else 'idle'}")
+            arguments = ["stall", "--units", units] + ([] if moves else ["--idle"]) + (["--huge"] if huge else [])
             found = run_json(options, arguments)
             stall, stop = found["stall_us"], found["stop_us"]
-            if method == "exchange":
+            if moves:
                 worst = max(worst, stall["p99"])
-            table.row(method, "2 MiB" if huge else "4 KiB", found["moved"], f"{stall['p50']:.0f}", f"{stall['p99']:.0f}",
+            table.row("staged copy" if moves else "none", "2 MiB" if huge else "4 KiB", found["moved"], f"{stall['p50']:.0f}", f"{stall['p99']:.0f}",
                       f"{stall['max']:.0f}", f"{stop['p50']:.0f}", f"{stop['p99']:.0f}")
     table.note("`none` moves nothing: what the machine itself does to a writer in 0.3 ms.")
-    table.note(f"Promised on an idle machine: p99 at most 1000. Exchange here {worst:.0f}: "
+    table.note(f"Promised on an idle machine: p99 at most 1000. Here {worst:.0f}: "
                f"{'reached' if worst <= 1000 else 'not reached'}.")
     return table
 

@@ -11,7 +11,7 @@ from measure import Contender, Program, geometric_mean, interleave, run_once
 from table import Table
 from tools import Tools, must, without_limit, without_sites
 
-TIERS = "emulated:paper"
+TIERS = "emulated:tmp"
 # 4 of 64.
 PART = 16
 FIRST_COME, ONLINE, ALL_FAST = "first come", "online", "all fast"

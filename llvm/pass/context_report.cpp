@@ -53,10 +53,10 @@ void writeAllocation(raw_ostream &Out, const ContextGraph &Graph, unsigned Numbe
       << cast<ConstantInt>(Record->getOperand(7))->getZExtValue() << ": "
       << contextsOf(Graph, Allocation, Allocation.Level) << " contexts\n";
   if (Allocation.Level < Wanted)
-    Out << "    told apart by " << Wanted - Allocation.Level << " calls less: with all there are "
+    Out << "    distinguished by " << Wanted - Allocation.Level << " calls fewer: with all there are "
         << contextsOf(Graph, Allocation, Wanted) << " contexts, too many for the program\n";
   if (Clones && Clones->LeftOutOf[Number] > 0)
-    Out << "    " << Clones->LeftOutOf[Number] << " of them not told apart: the growth is used up\n";
+    Out << "    " << Clones->LeftOutOf[Number] << " of them not distinguished: the growth is used up\n";
   SetVector<unsigned> Ends;
   DenseSet<std::pair<unsigned, unsigned>> Seen;
   collectEnds(Graph, Allocation.Function, Allocation.Level, Ends, Seen);

@@ -62,7 +62,7 @@ struct isotherm_context_function {
 
 // A call in the program. Calls that were inlined around it are separate frames.
 struct isotherm_context_call {
-    uint32_t caller;       // function; NONE where its own callers are not told apart
+    uint32_t caller;       // function; NONE where its own callers are not distinguished
     uint32_t first_frame;  // in the list of frames, from the inside out
     uint32_t frames;       // at least 1
 };
@@ -70,7 +70,7 @@ struct isotherm_context_call {
 // An allocation: a site in one function of the program, and the records of its contexts.
 struct isotherm_context_allocation {
     uint32_t first_record;
-    uint32_t function;     // NONE where its callers are not told apart
+    uint32_t function;     // NONE where its callers are not distinguished
     uint32_t level;        // calls that its number counts
     uint32_t first_frame;  // calls that were inlined around the allocation
     uint32_t frames;

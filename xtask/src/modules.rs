@@ -128,9 +128,9 @@ impl Modules {
                     self.add(repository, child_path, items, &FilePart { folder, ..*at })
                 }
                 None => {
-                    let files = [format!("{folder}.rs"), format!("{folder}/mod.rs")];
-                    if let Some(file) = files.iter().find(|file| repository.file(file).is_some()) {
-                        self.add_file(repository, child_path, file);
+                    let file = format!("{folder}.rs");
+                    if repository.file(&file).is_some() {
+                        self.add_file(repository, child_path, &file);
                     }
                 }
             }
@@ -219,11 +219,11 @@ struct FilePart<'a> {
     folder: String,
 }
 
-/// `a` for `a/mod.rs` and for `a.rs`.
+/// `a` for `a.rs` and for `a/lib.rs`.
 fn folder_of_children(file: &str) -> String {
     let (folder, name) = file.rsplit_once('/').unwrap_or_default();
     match name {
-        "lib.rs" | "main.rs" | "mod.rs" => folder.to_owned(),
+        "lib.rs" | "main.rs" => folder.to_owned(),
         _ => file.trim_end_matches(".rs").to_owned(),
     }
 }
@@ -355,7 +355,7 @@ mod tests {
             ("crates/a/src/lib.rs", "mod b;\nmod c;\npub use c::d::T;\n"),
             ("crates/a/src/b.rs", b),
             (
-                "crates/a/src/c/mod.rs",
+                "crates/a/src/c.rs",
                 "mod d;\npub use d::T as U;\npub use std::io;\n",
             ),
             ("crates/a/src/c/d.rs", "pub use super::V;\n"),

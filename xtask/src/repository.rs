@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use serde_json::Value;
+use serde::Deserialize;
 
 use crate::rust_source::RustSource;
 
@@ -215,53 +215,59 @@ fn workspace_packages(root: &Path) -> Result<Vec<Package>> {
         "cargo metadata failed: {}",
         String::from_utf8_lossy(&output.stderr).trim()
     );
-    let metadata: Value =
-        serde_json::from_slice(&output.stdout).context("cargo metadata printed no JSON")?;
-    let packages = metadata["packages"]
-        .as_array()
-        .context("cargo metadata lists no packages")?;
-    packages
-        .iter()
-        .map(|package| parse_package(package, root))
-        .collect()
+    let metadata: Metadata =
+        serde_json::from_slice(&output.stdout).context("cargo metadata printed another format")?;
+    Ok(metadata
+        .packages
+        .into_iter()
+        .map(|package| package.within(root))
+        .collect())
 }
 
-fn parse_package(package: &Value, root: &Path) -> Result<Package> {
-    let name = package["name"]
-        .as_str()
-        .context("a package without a name")?;
-    let manifest = package["manifest_path"]
-        .as_str()
-        .context("a package without a manifest")?;
-    let manifest = PathBuf::from(manifest);
-    let manifest = manifest.strip_prefix(root).unwrap_or(&manifest);
-    let dependencies = package["dependencies"]
-        .as_array()
-        .map(Vec::as_slice)
-        .unwrap_or_default();
-    let uses = dependencies.iter().filter_map(parse_use).collect();
-    Ok(Package {
-        name: short_name(name),
-        manifest: manifest.display().to_string(),
-        uses,
-    })
+/// The used parts of the output of `cargo metadata`.
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<MetadataPackage>,
 }
 
-/// A dependency by path is one of ours; the others come from a registry.
-fn parse_use(dependency: &Value) -> Option<Use> {
-    dependency["path"].as_str()?;
-    let name = short_name(dependency["name"].as_str()?);
-    Some(Use {
-        name,
-        for_tests: dependency["kind"].as_str() == Some("dev"),
-    })
+#[derive(Deserialize)]
+struct MetadataPackage {
+    name: String,
+    manifest_path: PathBuf,
+    dependencies: Vec<Dependency>,
+}
+
+#[derive(Deserialize)]
+struct Dependency {
+    name: String,
+    kind: Option<String>,
+    /// Its folder; none for a package of a registry.
+    path: Option<String>,
+}
+
+impl MetadataPackage {
+    fn within(self, root: &Path) -> Package {
+        let manifest = self.manifest_path.strip_prefix(root);
+        let ours = self.dependencies.iter().filter(|used| used.path.is_some());
+        Package {
+            manifest: manifest
+                .unwrap_or(&self.manifest_path)
+                .display()
+                .to_string(),
+            name: short_name(&self.name),
+            uses: ours
+                .map(|used| Use {
+                    name: short_name(&used.name),
+                    for_tests: used.kind.as_deref() == Some("dev"),
+                })
+                .collect(),
+        }
+    }
 }
 
 fn short_name(package: &str) -> String {
-    package
-        .strip_prefix("isotherm-")
-        .unwrap_or(package)
-        .to_owned()
+    let short = package.strip_prefix("isotherm-");
+    short.unwrap_or(package).to_owned()
 }
 
 #[cfg(test)]
@@ -279,7 +285,8 @@ mod tests {
                 { "name": "libc", "kind": null },
             ],
         });
-        let package = parse_package(&metadata, Path::new("/somewhere")).expect("a package");
+        let package: MetadataPackage = serde_json::from_value(metadata).expect("a package");
+        let package = package.within(Path::new("/somewhere"));
         assert_eq!(package.name, "policy");
         assert_eq!(package.manifest, "crates/policy/Cargo.toml");
         let uses: Vec<_> = package

@@ -12,15 +12,6 @@ pub(crate) struct Spot<T> {
     pub(crate) line: usize,
 }
 
-/// The construct that the word `unsafe` introduces.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unsafe {
-    /// `unsafe { ... }` or `unsafe impl`: needs a SAFETY argument.
-    Claim,
-    /// `unsafe fn`, `unsafe extern`, `unsafe trait`, `#[unsafe(...)]`: passes the duty to the caller.
-    Declaration,
-}
-
 /// The names of all macros that are called: `println` for `println!(...)`.
 pub(crate) fn macro_calls(tokens: &TokenStream) -> Vec<Spot<String>> {
     let mut calls = Vec::new();
@@ -82,32 +73,6 @@ pub(crate) fn unwrapped_writes(tokens: &TokenStream) -> Vec<Spot<String>> {
     });
     found.sort_by_key(|spot| spot.line);
     found
-}
-
-/// Every use of the word `unsafe`.
-pub(crate) fn unsafe_uses(tokens: &TokenStream) -> Vec<Spot<Unsafe>> {
-    let mut uses = Vec::new();
-    for_each_level(tokens, &mut |level| {
-        for two in level.windows(2) {
-            let TokenTree::Ident(word) = &two[0] else {
-                continue;
-            };
-            if word != "unsafe" {
-                continue;
-            }
-            let what = match &two[1] {
-                TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Unsafe::Claim,
-                TokenTree::Ident(next) if next == "impl" => Unsafe::Claim,
-                _ => Unsafe::Declaration,
-            };
-            uses.push(Spot {
-                what,
-                line: word.span().start().line,
-            });
-        }
-    });
-    uses.sort_by_key(|spot| spot.line);
-    uses
 }
 
 /// Every path of two parts or more, with the branches of `use` trees expanded: `use std::{fs, time::Instant}`
@@ -304,21 +269,5 @@ mod tests {
             .collect();
         names.sort();
         assert_eq!(names, [("A", 1), ("C", 3), ("D", 4)]);
-    }
-
-    #[test]
-    fn claims_are_told_from_declarations() {
-        let text = "unsafe fn f() { unsafe { g() } }\nunsafe impl Send for S {}\n\
-                    #[unsafe(no_mangle)] fn h() {}";
-        let uses: Vec<_> = unsafe_uses(&parsed(text))
-            .into_iter()
-            .map(|u| (u.what, u.line))
-            .collect();
-        assert_eq!(uses.iter().filter(|u| u.0 == Unsafe::Claim).count(), 2);
-        assert_eq!(
-            uses.iter().filter(|u| u.0 == Unsafe::Declaration).count(),
-            2
-        );
-        assert!(uses.contains(&(Unsafe::Claim, 2)));
     }
 }

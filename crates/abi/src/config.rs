@@ -97,12 +97,12 @@ pub enum Mover {
     Staged = 1,
 }
 
-/// Costs of the emulated slow tier (TMP, section VI: protection bits set periodically, the first
-/// access in a period pays).
+/// Costs of the emulated slow tier: by page trap where there is a period (TMP, section VI: protection bits set
+/// periodically, the first access in a period pays), by time where there is a latency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct EmulationConfig {
-    /// Nanoseconds between two protections of the slow tier; 0 turns emulation off.
+    /// Nanoseconds between two protections of the slow tier; 0 turns the page trap off.
     pub period_ns: u64,
     /// Nanoseconds that the first access to a slow page in a period takes.
     pub access_ns: u64,
@@ -110,7 +110,19 @@ pub struct EmulationConfig {
     pub hot_ns: u64,
     /// Nanoseconds that moving one page between the tiers takes.
     pub migrate_ns: u64,
+    /// Time of an access to slow memory in percent of one to fast memory, 100 to [`PERCENT_MAX`]; 0 turns the emulation by
+    /// time off.
+    pub latency_percent: u32,
+    /// As `latency_percent`, for accesses of a stream.
+    pub bandwidth_percent: u32,
+    /// Bytes of the caches that serve a thread.
+    pub cache_bytes: u64,
+    /// Nanoseconds of a thread's processor time between two of its samples.
+    pub sample_ns: u64,
 }
+
+/// Most percent of a factor: a hundred times slower.
+pub const PERCENT_MAX: u32 = 10_000;
 
 /// Protected-chunk sampling: `chunks` chunks at a time are trapped for `period_ns`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -196,6 +208,10 @@ impl ConfigHeader {
                 access_ns: 0,
                 hot_ns: 0,
                 migrate_ns: 0,
+                latency_percent: 0,
+                bandwidth_percent: 0,
+                cache_bytes: 0,
+                sample_ns: 0,
             },
             trapping: PageTrapConfig {
                 pages: 0,
@@ -208,6 +224,6 @@ impl ConfigHeader {
     }
 }
 
-const _: () = assert!(size_of::<ConfigHeader>() == 160);
+const _: () = assert!(size_of::<ConfigHeader>() == 184);
 const _: () = assert!(size_of::<TierRecord>() == 144);
 const _: () = assert!(size_of::<PlanEntry>() == 16);

@@ -68,6 +68,8 @@ pub enum OffReason {
     NoPlacement = 7,
     /// The configuration file or the session directory is another user's, or others may write it.
     Foreign = 8,
+    /// The kernel refuses a thread a timer of its own (`perf_event_open`).
+    NoTimer = 9,
 }
 
 /// Counters of the runtime, an index into [`SessionHeader::counters`].
@@ -106,7 +108,7 @@ pub enum SessionCounter {
     ServiceNanos = 14,
     /// Bytes of the slow tier in use.
     SlowBytes = 15,
-    /// First touches served by the emulation.
+    /// First touches served by the emulation: by page trap all, by time those of the slow tier.
     FirstTouches = 16,
     /// Pages that the emulation could not slow (shared after a fork, pinned by the kernel).
     Unslowed = 17,

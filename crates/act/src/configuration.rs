@@ -9,6 +9,7 @@ use isotherm_abi::config::{
     RuntimeMode, TELL_APART, TierRecord, TierRecordKind,
 };
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
+use isotherm_model::emulation::Emulation;
 use isotherm_model::plan::Plan;
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
@@ -46,7 +47,16 @@ pub struct Configuration {
     pub access_filter: Option<Bytes>,
     /// The mover of existing data on real nodes, in online runs.
     pub mover: Mover,
+    /// Size of the caches that serve a thread, for an emulation by time; 4 MiB where it is not known.
+    pub cache: Option<Bytes>,
 }
+
+/// Size of the caches where none is given: a second-level cache and a thread's share of a shared one.
+const CACHE: Bytes = Bytes(4 << 20);
+
+/// A thread's processor time between two samples of an emulation by time. Half as much costs the program some 10 per cent,
+/// twice as much halves what a second tells.
+const SAMPLE: Nanos = Nanos(1_000_000);
 
 /// Why a configuration cannot be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -112,6 +122,7 @@ impl Configuration {
             access_period: None,
             access_filter: None,
             mover: Mover::Kernel,
+            cache: None,
         }
     }
 
@@ -223,8 +234,14 @@ impl Configuration {
             access_ns,
             hot_ns,
             migrate_ns,
+            latency_percent,
+            bandwidth_percent,
+            cache_bytes,
+            sample_ns,
         } = emulation;
         put64(&mut out, &[period_ns, access_ns, hot_ns, migrate_ns]);
+        put32(&mut out, &[latency_percent, bandwidth_percent]);
+        put64(&mut out, &[cache_bytes, sample_ns]);
         put64(
             &mut out,
             &[trapping.pages, trapping.period_ns, trapping.seed],
@@ -259,12 +276,24 @@ impl Configuration {
                 TierKind::EmulatedSlow(costs) => Some(costs),
                 TierKind::EmulatedFast | TierKind::Nodes(_) => None,
             });
-        slow.map_or_else(EmulationConfig::default, |costs| EmulationConfig {
-            period_ns: costs.period.0,
-            access_ns: costs.access.0,
-            hot_ns: costs.hot.0,
-            migrate_ns: costs.migrate.0,
-        })
+        match slow {
+            None => EmulationConfig::default(),
+            Some(Emulation::PageTrap(costs)) => EmulationConfig {
+                period_ns: costs.period.0,
+                access_ns: costs.access.0,
+                hot_ns: costs.hot.0,
+                migrate_ns: costs.migrate.0,
+                ..EmulationConfig::default()
+            },
+            Some(Emulation::Time(costs)) => EmulationConfig {
+                migrate_ns: costs.migrate.0,
+                latency_percent: costs.latency.percent(),
+                bandwidth_percent: costs.bandwidth.percent(),
+                cache_bytes: self.cache.unwrap_or(CACHE).0,
+                sample_ns: SAMPLE.0,
+                ..EmulationConfig::default()
+            },
+        }
     }
 }
 
@@ -332,8 +361,9 @@ mod tests {
 
     use super::{Configuration, ConfigurationError, table};
     use isotherm_abi::config::PlanEntry;
+    use isotherm_model::emulation::Emulation;
     use isotherm_model::site::SiteId;
-    use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+    use isotherm_model::tier::{TierIndex, Tiers};
     use isotherm_model::units::Bytes;
 
     fn lookup(slots: &[PlanEntry], site: u64) -> Option<u32> {
@@ -362,13 +392,13 @@ mod tests {
 
     #[test]
     fn the_file_is_as_long_as_its_header_says() {
-        let tiers = Tiers::emulated(Bytes(1 << 20), Bytes(1 << 30), Emulation::PAPER);
+        let tiers = Tiers::emulated(Bytes(1 << 20), Bytes(1 << 30), Emulation::TMP);
         let mut config = Configuration::online(4, tiers, TierIndex(1));
         config.entries = vec![(SiteId(77), TierIndex(0))];
         let bytes = config.to_bytes().unwrap();
         let said = u64::from_ne_bytes(bytes[16..24].try_into().unwrap());
         assert_eq!(said, bytes.len() as u64);
-        assert_eq!(bytes.len(), 160 + 2 * 144 + 2 * 16);
+        assert_eq!(bytes.len(), 184 + 2 * 144 + 2 * 16);
         config.callers = Some(BTreeMap::new());
         assert_eq!(config.to_bytes().unwrap().len(), bytes.len() + 16);
     }
@@ -378,7 +408,7 @@ mod tests {
         let mut config = Configuration::profile(9);
         assert_eq!(config.to_bytes(), Err(ConfigurationError::Depth(9)));
         config.depth = 4;
-        config.tiers = Some(Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER));
+        config.tiers = Some(Tiers::emulated(Bytes(1), Bytes(1), Emulation::TMP));
         config.default_tier = TierIndex(2);
         assert_eq!(
             config.to_bytes(),

@@ -1,15 +1,27 @@
-//! Carries a plan out, for `isotherm run` and the daemon.
+//! Carries out placement decisions: the plan of a program (`isotherm run`) and the moves of address ranges (the daemon).
 //!
 //! A plan reaches a program in two ways. Before the program starts, the plan becomes a *configuration
-//! file* that the runtime reads once ([`configuration`]). While it runs, the plan becomes *requests*
-//! in its session file, which the runtime obeys ([`placement_requests`]); on real nodes existing data is moved
-//! from outside ([`site_moves`], by [`movement`]). Executors for dry runs, recording or limits wrap
-//! the same port ([`wrap`]).
+//! file* that the runtime reads once ([`configuration`]; [`callers`] computes the names of its sites). While the
+//! program runs, each changed tier becomes a *request* in its session file ([`placement_requests`]). On the emulated
+//! pair the runtime then moves the site's data. On NUMA nodes it uses the new tier for new memory only, and
+//! [`site_moves`] moves the existing pages by an executor of [`movement`]: from outside the program by `move_pages`,
+//! or inside it by a staged copy. A dry run writes no requests and moves nothing ([`dry_run`]).
+//!
+//! The daemon needs no runtime in the program: it uses [`movement`] only. Each executor returns the outcome of each
+//! move.
 #![forbid(unsafe_code)]
 
 pub mod callers;
 pub mod configuration;
+pub mod dry_run;
 pub mod movement;
 pub mod placement_requests;
 pub mod site_moves;
-pub mod wrap;
+
+#[cfg(test)]
+#[path = "../../session/tests/support/session_bytes.rs"]
+#[allow(
+    dead_code,
+    reason = "the tests of crate session use the other functions"
+)]
+mod session_bytes;

@@ -6,17 +6,15 @@
 //! given executor of ranges. Moves beyond the time limit are left out: the next epoch decides
 //! again.
 
-use isotherm_model::batch::{Extent, Process};
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
+use isotherm_model::batch::Extent;
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Action, Fate, Outcome, Reason};
 use isotherm_model::port::{Clock, Executor, RangeExecutor};
 use isotherm_model::tier::{TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 
+use crate::movement::limit::{Allowance, Limit};
 use crate::placement_requests::PlacementRequestWriter;
-
-/// The largest range passed to the executor between two checks of the clock.
-const SLICE: u64 = 64 << 20;
 
 /// Places and moves the data of sites.
 #[derive(Debug)]
@@ -27,8 +25,6 @@ pub struct SiteMoves<M, C> {
     clock: C,
     /// Time that the moves of one epoch may take.
     time: Nanos,
-    /// The time at which that time is used up.
-    until: Nanos,
     /// Nodes of each tier, the first to be filled in front.
     nodes: Vec<Vec<NodeId>>,
 }
@@ -52,64 +48,55 @@ impl<M: RangeExecutor, C: Clock> SiteMoves<M, C> {
             mover,
             clock,
             time,
-            until: Nanos::ZERO,
             nodes: nodes.collect(),
         }
     }
+}
 
-    fn one(&mut self, action: &Action, extents: &[Extent]) -> Fate {
-        // First, so that no new page is allocated on the old node.
-        let placed = self.placement.one(action);
-        if placed != Fate::Requested {
-            return placed;
-        }
-        let tier = self.nodes.get(action.tier.0 as usize);
-        let nodes = tier.cloned().unwrap_or_default();
-        let mut left = ranges(action, extents);
-        let mut tally = Tally::default();
-        for (turn, node) in nodes.iter().enumerate() {
-            let last = turn + 1 == nodes.len();
-            let outcomes: Vec<_> = left
-                .iter()
-                .flat_map(slices)
-                .map(|range| self.slice(action.process, range, *node))
-                .collect();
-            // Pages refused by a full node may fit on the tier's next one.
-            left = if last { Vec::new() } else { busy(&outcomes) };
-            tally.add(&outcomes, last);
-        }
-        tally.fate()
-    }
-
-    /// Moves one slice, if there is time.
-    fn slice(&mut self, process: Process, range: AddressRange, node: NodeId) -> RangeOutcome {
-        let action = RangeAction {
-            process,
-            range,
-            request: RangeRequest::Move(node),
+impl<M: RangeExecutor, C: Clock + Clone> Executor for SiteMoves<M, C> {
+    fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome> {
+        let mover = Limit::new(&mut self.mover, self.clock.clone(), Allowance::UNLIMITED);
+        let mut mover = mover.within(self.time);
+        let mut fate = |action: &Action| {
+            // First, so that no new page is allocated on the old node.
+            let placed = self.placement.one(action);
+            match self.nodes.get(action.tier.0 as usize) {
+                Some(nodes) if placed == Fate::Requested => {
+                    move_site(&mut mover, nodes, action, extents)
+                }
+                _ => placed,
+            }
         };
-        let late = self.clock.now() >= self.until;
-        let moved = (!late).then(|| self.mover.execute(std::slice::from_ref(&action)));
-        moved
-            .and_then(|mut outcomes| outcomes.pop())
-            .unwrap_or_else(|| {
-                let why = "the time for moves in this epoch is used up";
-                RangeOutcome::whole(action, Fate::NotAttempted(why.into()))
-            })
+        let outcome = |action: &Action| Outcome {
+            action: *action,
+            fate: fate(action),
+        };
+        actions.iter().map(outcome).collect()
     }
 }
 
-impl<M: RangeExecutor, C: Clock> Executor for SiteMoves<M, C> {
-    fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome> {
-        self.until = self.clock.now().saturating_add(self.time);
-        actions
-            .iter()
-            .map(|action| Outcome {
-                action: *action,
-                fate: self.one(action, extents),
-            })
-            .collect()
+/// Moves the data of a site to the nodes of its tier.
+fn move_site(
+    mover: &mut impl RangeExecutor,
+    nodes: &[NodeId],
+    action: &Action,
+    extents: &[Extent],
+) -> Fate {
+    let mut left = ranges(action, extents);
+    let mut tally = Tally::default();
+    for (turn, node) in nodes.iter().enumerate() {
+        let last = turn + 1 == nodes.len();
+        let to_node = |range: &AddressRange| RangeAction {
+            process: action.process,
+            range: *range,
+            node: *node,
+        };
+        let outcomes = mover.execute(&left.iter().map(to_node).collect::<Vec<_>>());
+        // Pages refused by a full node may fit on the tier's next one.
+        left = if last { Vec::new() } else { busy(&outcomes) };
+        tally.add(&outcomes, last);
     }
+    tally.fate()
 }
 
 /// The ranges of the site's data.
@@ -124,20 +111,6 @@ fn ranges(action: &Action, extents: &[Extent]) -> Vec<AddressRange> {
         bytes: extent.bytes,
     };
     extents.iter().filter(of_site).map(range).collect()
-}
-
-/// Splits the range into slices, at multiples of their size.
-fn slices(range: &AddressRange) -> impl Iterator<Item = AddressRange> + use<> {
-    let (mut start, end) = (range.start, range.end());
-    std::iter::from_fn(move || {
-        let until = (start / SLICE * SLICE).saturating_add(SLICE).min(end);
-        let slice = AddressRange {
-            start,
-            bytes: Bytes(until - start),
-        };
-        start = until;
-        (slice.bytes > Bytes::ZERO).then_some(slice)
-    })
 }
 
 /// The parts that were busy.
@@ -217,9 +190,11 @@ impl Tally {
 mod tests {
     use std::cell::Cell;
     use std::collections::BTreeMap;
+    use std::rc::Rc;
 
     use super::*;
     use crate::placement_requests::tests::{action, session_file};
+    use isotherm_model::batch::Process;
     use isotherm_model::site::SiteId;
     use isotherm_model::tier::{Placement, Tier, TierIndex};
 
@@ -248,20 +223,13 @@ mod tests {
     }
 
     impl RangeExecutor for Nodes {
-        fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-            let mut outcomes = Vec::new();
-            for action in actions {
-                let RangeRequest::Move(node) = action.request else {
-                    panic!("nothing is placed from outside");
-                };
-                let range = action.range;
-                let mut outcome = RangeOutcome::begin(action.clone());
-                for address in (range.start..range.end()).step_by(PAGE as usize) {
-                    outcome.push(Bytes(PAGE), self.page(address, node.0));
-                }
-                outcomes.push(outcome);
+        fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+            let range = action.range;
+            let mut outcome = RangeOutcome::begin(action);
+            for address in (range.start..range.end()).step_by(PAGE as usize) {
+                outcome.push(Bytes(PAGE), self.page(address, action.node.0));
             }
-            outcomes
+            outcome
         }
     }
 
@@ -317,7 +285,7 @@ mod tests {
         };
         let placement = PlacementRequestWriter::placing(dir.path().to_owned());
         let time = Nanos(seconds * 1_000_000_000);
-        let clock = SlowClock::default();
+        let clock = Rc::new(SlowClock::default());
         let mut moves = SiteMoves::new(placement, mover, clock, time, &tiers(nodes));
         let extents = [
             extent(0x55, 1 << 20, 12),
@@ -372,7 +340,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let placement = PlacementRequestWriter::placing(dir.path().to_owned());
         let tiers = tiers(&[&[0], &[1]]);
-        let clock = SlowClock::default();
+        let clock = Rc::new(SlowClock::default());
         let mut moves = SiteMoves::new(placement, Nodes::default(), clock, Nanos(1 << 40), &tiers);
         let extents = [extent(0x55, 1 << 20, 4)];
         let outcome = &moves.execute(&[action(7, 0x55)], &extents)[0];

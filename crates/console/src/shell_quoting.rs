@@ -3,6 +3,8 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
+pub use isotherm_report::shell::{line, word};
+
 /// The default socket of the daemon.
 pub const SOCKET: &str = "/run/isotherm/isotherm.sock";
 
@@ -22,12 +24,6 @@ pub fn program(path: &Path) -> String {
         true => word(&shown),
         false => word(&format!("./{shown}")),
     }
-}
-
-/// A shell word, quoted if necessary.
-pub fn word(text: &str) -> String {
-    // Only a nul byte cannot be quoted, and no word of a command line holds one.
-    shlex::try_quote(text).map_or_else(|_| text.to_owned(), std::borrow::Cow::into_owned)
 }
 
 /// ` --socket PATH` if it is not the default, to append to a command that queries the daemon.

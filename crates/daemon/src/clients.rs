@@ -1,100 +1,71 @@
-//! Serves the clients of the daemon's sockets: several at once, each for a bounded time, and a bounded number of them.
+//! Serves the connections of a listening socket (the daemon's own and that of the metrics): a thread for each, within a
+//! time limit and a limit on their number, so that no client can exhaust the daemon's threads or file descriptors.
 //!
-//! A limit for each read is not enough: a client that sends a byte each half second would stay forever. So a client has
-//! one *deadline* for its whole request, however many reads that takes. With too many clients the one that has waited
-//! longest is closed: one that sends its request at once, as a Prometheus does, is answered before others could
-//! displace it.
+//! [`accept`] takes the accepted connections and the function that answers one; [`Timed`] gives the time limit.
 //!
-//! No HTTP library does this for a daemon with threads of its own. `tiny_http` 0.12, the smallest, reads a request
-//! without any time limit, and starts as many threads as there are clients; libraries with both limits need an async
-//! executor. The request here is one line of text.
+//! A timeout of each read is not enough: a client that sends one byte each half second would keep its connection for
+//! ever (the Slowloris attack). So all reads and writes of a request, or of an answer, have one *deadline* together.
+//! Above the limit on their number the oldest connection is closed: a client that sends its request at once, as
+//! Prometheus does, has its answer before so many newer ones connect. A client that requests the status of every epoch
+//! (`follow`) stays connected and does not count here once its request is read; `socket` limits their number.
+//!
+//! ARCHITECTURE.md states why no HTTP library does this.
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Most clients at a time.
+use parking_lot::Mutex;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
+use rustix::time::Timespec;
+
+/// Most open connections of one listening socket.
 pub(super) const CLIENTS_AT_MOST: usize = 16;
 
-/// The pause after a client could not be accepted, for example with too many open files.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The pause after a connection could not be accepted, for example because too many files are open.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// A connection with a client.
-pub(super) trait Connection: Send + Sized + 'static {
-    /// A second handle of the same connection.
-    fn twin(&self) -> io::Result<Self>;
-    /// Ends the connection for every thread that uses it.
-    fn close(&self);
-    /// Sets the time limit of one read or write.
-    fn set_timeout(&self, time: Duration) -> io::Result<()>;
-    fn read_some(&self, bytes: &mut [u8]) -> io::Result<usize>;
-    fn write_some(&self, bytes: &[u8]) -> io::Result<usize>;
+/// A connection with a deadline: once it has passed, reads and writes fail with `TimedOut`.
+pub(super) struct Timed<'a> {
+    client: &'a OwnedFd,
+    deadline: Instant,
 }
 
-macro_rules! connection {
-    ($stream:ty) => {
-        impl Connection for $stream {
-            fn twin(&self) -> io::Result<Self> {
-                self.try_clone()
-            }
-
-            fn close(&self) {
-                // The client may have closed it already.
-                let _ = self.shutdown(Shutdown::Both);
-            }
-
-            fn set_timeout(&self, time: Duration) -> io::Result<()> {
-                self.set_read_timeout(Some(time))?;
-                self.set_write_timeout(Some(time))
-            }
-
-            fn read_some(&self, bytes: &mut [u8]) -> io::Result<usize> {
-                Read::read(&mut &*self, bytes)
-            }
-
-            fn write_some(&self, bytes: &[u8]) -> io::Result<usize> {
-                Write::write(&mut &*self, bytes)
-            }
-        }
-    };
-}
-connection!(TcpStream);
-connection!(UnixStream);
-
-/// A client with a deadline: reads and writes together take no longer.
-pub(super) struct Timed<'a, C> {
-    client: &'a C,
-    end: Instant,
-}
-
-impl<'a, C: Connection> Timed<'a, C> {
-    pub(super) fn new(client: &'a C, time: Duration) -> Self {
-        let end = Instant::now() + time;
-        Self { client, end }
+impl<'a> Timed<'a> {
+    pub(super) fn new(client: &'a OwnedFd, time: Duration) -> Self {
+        let deadline = Instant::now() + time;
+        Self { client, deadline }
     }
 
-    fn wait(&self) -> io::Result<()> {
-        match self.end.checked_duration_since(Instant::now()) {
-            Some(left) if left > Duration::ZERO => self.client.set_timeout(left),
-            _ => Err(io::ErrorKind::TimedOut.into()),
+    /// Waits until the connection can be read from or written to, or the client has closed it.
+    fn wait(&self, flags: PollFlags) -> io::Result<()> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        let left = Timespec::try_from(left).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(self.client, flags)], Some(&left))? {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            _ => Ok(()),
         }
     }
 }
 
-impl<C: Connection> Read for Timed<'_, C> {
+impl Read for Timed<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        self.wait()?;
-        self.client.read_some(bytes)
+        self.wait(PollFlags::IN)?;
+        let (length, _) = recv(self.client, bytes, RecvFlags::DONTWAIT)?;
+        Ok(length)
     }
 }
 
-impl<C: Connection> Write for Timed<'_, C> {
+impl Write for Timed<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.wait()?;
-        self.client.write_some(bytes)
+        self.wait(PollFlags::OUT)?;
+        // Non-blocking: the socket buffer may have space for a part of the bytes only, and a blocking send would wait
+        // past the deadline for a client that does not read.
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        Ok(send(self.client, bytes, flags)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -102,26 +73,27 @@ impl<C: Connection> Write for Timed<'_, C> {
     }
 }
 
-/// The current clients, the one that has waited longest first.
-struct Clients<C>(Mutex<VecDeque<(u64, C)>>);
+/// The open connections, oldest first, each by its number and a duplicate of its descriptor.
+struct Clients(Mutex<VecDeque<(u64, OwnedFd)>>);
 
-/// A client with an open request. It is removed when this is dropped.
-pub(super) struct Asking<C: Connection> {
-    pub(super) client: C,
+/// A connection that counts against the limit until this value is dropped.
+pub(super) struct Asking {
+    pub(super) client: OwnedFd,
     number: u64,
-    clients: Arc<Clients<C>>,
+    clients: Arc<Clients>,
 }
 
-impl<C: Connection> Clients<C> {
-    fn admit(self: &Arc<Self>, client: C, number: u64) -> io::Result<Asking<C>> {
-        let twin = client.twin()?;
-        let mut asking = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if asking.len() >= CLIENTS_AT_MOST
-            && let Some((_, longest)) = asking.pop_front()
+impl Clients {
+    fn admit(self: &Arc<Self>, client: OwnedFd, number: u64) -> io::Result<Asking> {
+        let duplicate = client.try_clone()?;
+        let mut open = self.0.lock();
+        if open.len() >= CLIENTS_AT_MOST
+            && let Some((_, oldest)) = open.pop_front()
         {
-            longest.close();
+            // Reads and writes of the thread that serves it then fail. An error means that the client has closed it.
+            let _ = shutdown(&oldest, Shutdown::Both);
         }
-        asking.push_back((number, twin));
+        open.push_back((number, duplicate));
         Ok(Asking {
             client,
             number,
@@ -130,34 +102,57 @@ impl<C: Connection> Clients<C> {
     }
 }
 
-impl<C: Connection> Drop for Asking<C> {
+impl Drop for Asking {
     fn drop(&mut self) {
-        let asking = self.clients.0.lock();
-        let mut asking = asking.unwrap_or_else(PoisonError::into_inner);
-        asking.retain(|(number, _)| *number != self.number);
+        let mut open = self.clients.0.lock();
+        open.retain(|(number, _)| *number != self.number);
     }
 }
 
-/// Answers each client in a thread of its own.
-pub(super) fn accept<C: Connection>(
-    incoming: impl Iterator<Item = io::Result<C>>,
-    answer: impl Fn(Asking<C>) -> io::Result<()> + Send + Sync + 'static,
+/// Calls `answer` for each connection, in a thread of its own. Returns only when `incoming` ends.
+pub(super) fn accept(
+    incoming: impl Iterator<Item = io::Result<impl Into<OwnedFd>>>,
+    answer: impl Fn(Asking) -> io::Result<()> + Send + Sync + 'static,
 ) {
     let clients = Arc::new(Clients(Mutex::new(VecDeque::new())));
     let answer = Arc::new(answer);
     for (number, client) in (0..).zip(incoming) {
-        let admitted = client.and_then(|client| clients.admit(client, number));
+        let admitted = client.and_then(|client| clients.admit(client.into(), number));
         let Ok(asking) = admitted else {
             // An immediate retry would waste processor time.
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(RETRY_PAUSE);
             continue;
         };
         let answer = Arc::clone(&answer);
         let serve = move || {
-            // A client that disconnects is no failure.
+            // A client that disconnects, or misses its deadline, is no error of the daemon.
             let _ = answer(asking);
         };
-        // Without a thread the client is dropped, and connects again.
+        // If no thread can be started, the connection is closed unanswered; the client may retry.
         let _ = std::thread::Builder::new().spawn(serve);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Timed;
+    use std::io::{Read, Write};
+    use std::os::unix::net::UnixStream;
+    use std::time::{Duration, Instant};
+
+    const TIME: Duration = Duration::from_millis(200);
+
+    #[test]
+    fn a_client_that_neither_sends_nor_reads_is_let_go_at_its_deadline() {
+        let (ours, _silent) = UnixStream::pair().expect("two ends");
+        let ours = ours.into();
+        let begun = Instant::now();
+        let read = Timed::new(&ours, TIME).read(&mut [0]);
+        let written = Timed::new(&ours, TIME).write_all(&[0; 8 << 20]);
+        for error in [read.map(|_| ()), written] {
+            let kind = error.expect_err("is too late").kind();
+            assert_eq!(kind, std::io::ErrorKind::TimedOut);
+        }
+        assert!(begun.elapsed() < 20 * TIME);
     }
 }

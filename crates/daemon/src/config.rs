@@ -10,17 +10,20 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::Bytes;
 use isotherm_observe::doctor;
-use isotherm_observe::live::SampleSource;
 use isotherm_observe::probe::KernelProbe;
-use isotherm_observe::watch::bit_source::AccessedBitSource;
 use isotherm_observe::watch::candidates::{Filter, ProcessSelection};
+use isotherm_observe::watch::watcher::AccessedBitChoice;
 use isotherm_pipeline::{Combine, GroupLimit, Priority};
 use isotherm_sys::files::read_input_text;
+use isotherm_topology::{caches, cpu_list};
 
 use keys::Group;
-pub use keys::{BitsName, COMMENTED, CombineName, Config, FilterName, SamplesName, User, Written};
+pub use keys::{
+    BitsName, COMMENTED, CacheChoice, CombineName, Config, FilterName, SamplesName, User, Written,
+};
 use overlay::{KeyPositions, check_keys, merge};
 
 /// Largest configuration file that is read; one that names every control group of a large machine takes a tenth.
@@ -107,15 +110,23 @@ impl Config {
 
     /// The source of samples; None for no samples. `auto` tries the sources of this machine, so it
     /// is called once, at the start.
-    pub fn samples(&self) -> Option<SampleSource> {
+    pub fn samples(&self) -> Option<SourceKind> {
         match self.sources.trace_samples {
             SamplesName::Auto => Some(doctor::best_samples(Path::new("/"), &KernelProbe)),
-            SamplesName::Timer => Some(SampleSource::Timer),
-            SamplesName::Pebs => Some(SampleSource::Pebs),
-            SamplesName::Ibs => Some(SampleSource::Ibs),
-            SamplesName::Spe => Some(SampleSource::Spe),
+            SamplesName::Timer => Some(SourceKind::Timer),
+            SamplesName::Pebs => Some(SourceKind::Pebs),
+            SamplesName::Ibs => Some(SourceKind::Ibs),
+            SamplesName::Spe => Some(SourceKind::Spe),
             SamplesName::Off => None,
         }
+    }
+
+    /// Bytes of cache that a watched process has for itself; zero where they are not known or not to be estimated.
+    pub fn cache(&self) -> Bytes {
+        let root = Path::new("/");
+        let known = || caches::expected(root, &cpu_list::online_cpus(root));
+        let CacheChoice(given) = self.sources.cache.0;
+        given.or_else(known).unwrap_or_default()
     }
 
     /// Address of the metrics; None for none.
@@ -159,14 +170,14 @@ impl Config {
     }
 
     /// The source of accessed bits.
-    pub const fn bits(&self) -> AccessedBitSource {
+    pub const fn bits(&self) -> AccessedBitChoice {
         match self.sources.accessed_bits {
-            BitsName::Auto => AccessedBitSource::Auto,
-            BitsName::Damon => AccessedBitSource::Damon,
-            BitsName::DamonPhysical => AccessedBitSource::DamonPhysical,
-            BitsName::Mappings => AccessedBitSource::Mappings,
-            BitsName::PageIdle => AccessedBitSource::PageIdle,
-            BitsName::Off => AccessedBitSource::Off,
+            BitsName::Auto => AccessedBitChoice::Auto,
+            BitsName::Damon => AccessedBitChoice::Source(SourceKind::Damon),
+            BitsName::DamonPhysical => AccessedBitChoice::Source(SourceKind::DamonPhysical),
+            BitsName::Mappings => AccessedBitChoice::Source(SourceKind::AccessedBits),
+            BitsName::PageIdle => AccessedBitChoice::Source(SourceKind::PageIdle),
+            BitsName::Off => AccessedBitChoice::Off,
         }
     }
 
@@ -198,46 +209,52 @@ impl Config {
 
     /// Keeps the values of the running daemon for keys that are read at the start only.
     pub fn keep_started(&mut self, started: &Self) {
-        self.policy.clone_from(&started.policy);
-        self.memory.tiers.clone_from(&started.memory.tiers);
-        self.memory.unit = started.memory.unit;
-        let (sources, before) = (&mut self.sources, &started.sources);
-        sources.accessed_bits = before.accessed_bits;
-        sources.trace_samples = before.trace_samples;
-        sources.sample_hz = before.sample_hz;
-        sources.pmu_rate = before.pmu_rate;
-        sources.combine = before.combine;
-        self.serve.clone_from(&started.serve);
+        for (_, keep) in AT_START {
+            keep(self, started);
+        }
     }
 
     /// The keys that differ and are read at the start only.
     pub fn needs_restart(&self, other: &Self) -> Vec<&'static str> {
-        let (a, b) = (self, other);
-        [
-            ("policy", a.policy != b.policy),
-            ("memory.tiers", a.memory.tiers != b.memory.tiers),
-            ("memory.unit", a.memory.unit != b.memory.unit),
-            (
-                "sources.accessed_bits",
-                a.sources.accessed_bits != b.sources.accessed_bits,
-            ),
-            (
-                "sources.trace_samples",
-                a.sources.trace_samples != b.sources.trace_samples,
-            ),
-            (
-                "sources.sample_hz",
-                a.sources.sample_hz != b.sources.sample_hz,
-            ),
-            ("sources.pmu_rate", a.sources.pmu_rate != b.sources.pmu_rate),
-            ("sources.combine", a.sources.combine != b.sources.combine),
-            ("serve", a.serve != b.serve),
-        ]
-        .into_iter()
-        .filter_map(|(key, differs)| differs.then_some(key))
-        .collect()
+        let differs = |(key, keep): (&'static str, Keep)| {
+            let mut kept = other.clone();
+            keep(&mut kept, self);
+            (kept != *other).then_some(key)
+        };
+        AT_START.into_iter().filter_map(differs).collect()
     }
 }
+
+/// Takes a key's value from the configuration of the running daemon.
+type Keep = fn(&mut Config, &Config);
+
+/// The keys that are read at the start only.
+const AT_START: [(&str, Keep); 10] = [
+    ("policy", |new, old| new.policy.clone_from(&old.policy)),
+    ("memory.tiers", |new, old| {
+        new.memory.tiers.clone_from(&old.memory.tiers)
+    }),
+    ("memory.unit", |new, old| new.memory.unit = old.memory.unit),
+    ("sources.accessed_bits", |new, old| {
+        new.sources.accessed_bits = old.sources.accessed_bits
+    }),
+    ("sources.trace_samples", |new, old| {
+        new.sources.trace_samples = old.sources.trace_samples
+    }),
+    ("sources.sample_hz", |new, old| {
+        new.sources.sample_hz = old.sources.sample_hz
+    }),
+    ("sources.cache", |new, old| {
+        new.sources.cache = old.sources.cache
+    }),
+    ("sources.pmu_rate", |new, old| {
+        new.sources.pmu_rate = old.sources.pmu_rate
+    }),
+    ("sources.combine", |new, old| {
+        new.sources.combine = old.sources.combine
+    }),
+    ("serve", |new, old| new.serve.clone_from(&old.serve)),
+];
 
 /// The number of a user, by `/etc/passwd`.
 fn number_of(user: &User) -> Result<u32> {

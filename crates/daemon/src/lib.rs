@@ -3,6 +3,7 @@
 //! ```text
 //! service   the loop: observe -> decide -> move -> status
 //!  |- config    daemon.toml, validated; rights   the capabilities that it keeps
+//!  |- dry_run   reports moves and makes none; replay uses it as well
 //!  |- status    the figures of an epoch as one value
 //!  |- socket    status, top and heat for local users; metrics for Prometheus
 //!  |            both within the limits of `clients`
@@ -15,6 +16,7 @@
 
 mod clients;
 pub mod config;
+mod dry_run;
 mod metrics;
 mod notify;
 pub mod replay;

@@ -1,18 +1,23 @@
 //! The Prometheus endpoint: serves the status as metrics, in the OpenMetrics text format.
 //! `docs/daemon.md` lists names and meanings.
 
+use std::fmt;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use isotherm_report::watch_status::{GroupStatus, NodeStatus, ProcessStatus, SourceStatus, Status};
-use prometheus_client::encoding::{EncodeLabelSet, text::encode};
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
+use isotherm_report::watch_status::{
+    AccessesSeen, GroupStatus, NodeStatus, ProcessStatus, SourceStatus, Status,
+};
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::clients::{Asking, Timed, accept};
@@ -27,44 +32,8 @@ const REQUEST_AT_MOST: usize = 8 << 10;
 
 const FORM: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Labels of a process.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfProcess {
-    pid: u32,
-    name: String,
-    control_group: String,
-}
-
-/// Label of a control group.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfGroup {
-    control_group: String,
-}
-
-/// Labels of accesses.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfAccesses {
-    evidence: String,
-    tier: String,
-}
-
-/// Label of a source.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfSource {
-    source: String,
-}
-
-/// Label of a memory node.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfNode {
-    node: String,
-}
-
-/// Label of a reason.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Reason {
-    reason: String,
-}
+/// The units that the name of a metric may end in.
+const UNITS: [&str; 3] = ["_bytes", "_seconds", "_ratio"];
 
 /// Serves the board's status in a thread of its own. Returns the address, with the port that the
 /// kernel chose for port 0.
@@ -78,7 +47,7 @@ pub(crate) fn serve(address: SocketAddr, board: Arc<StatusPublisher>) -> Result<
     let address = listener
         .local_addr()
         .context("the metrics have no address")?;
-    let serve = move |asking: Asking<TcpStream>| answer(&asking.client, &board);
+    let serve = move |asking: Asking| answer(&asking.client, &board);
     std::thread::Builder::new()
         .name("metrics".to_owned())
         .spawn(move || accept(listener.incoming(), serve))
@@ -86,7 +55,7 @@ pub(crate) fn serve(address: SocketAddr, board: Arc<StatusPublisher>) -> Result<
     Ok(address)
 }
 
-fn answer(client: &TcpStream, board: &StatusPublisher) -> io::Result<()> {
+fn answer(client: &OwnedFd, board: &StatusPublisher) -> io::Result<()> {
     let mut client = Timed::new(client, DEADLINE);
     let mut request = Vec::new();
     let mut piece = [0; 1024];
@@ -112,38 +81,182 @@ fn answer(client: &TcpStream, board: &StatusPublisher) -> io::Result<()> {
     )
 }
 
-type Value = Gauge<f64, AtomicU64>;
-type Sum = Counter<f64, AtomicU64>;
-
 /// The status as text.
 fn text(status: &Status) -> String {
     let mut registry = Registry::with_prefix("isotherm");
-    register_whole(&mut registry, status);
-    register_moves(&mut registry, status);
-    register_processes(&mut registry, &status.processes);
-    register_groups(&mut registry, &status.groups);
-    register_sources(&mut registry, &status.sources);
-    register_nodes(&mut registry, &status.samples_by_node);
+    registry.register_collector(Box::new(Scrape(metrics(status))));
     let mut text = String::new();
     // Writing to a string does not fail.
     let _ = encode(&mut text, &registry);
     text
 }
 
-fn gauge(registry: &mut Registry, name: &str, help: &str, unit: Unit, value: f64) {
-    let metric = Value::default();
-    metric.set(value);
-    registry.register_with_unit(name, help, unit, metric);
+/// The name and value of each label.
+type Labels = Vec<(&'static str, String)>;
+
+/// A metric with a sample for each set of labels, or one sample without labels.
+#[derive(Debug)]
+struct Metric {
+    /// Ends in the unit.
+    name: &'static str,
+    help: &'static str,
+    kind: MetricType,
+    samples: Vec<(Labels, f64)>,
 }
 
-fn sum(registry: &mut Registry, name: &str, help: &str, unit: Unit, value: f64) {
-    let metric = Sum::default();
-    metric.inc_by(value);
-    registry.register_with_unit(name, help, unit, metric);
+/// A line for each metric: its kind, name and help, and its samples.
+macro_rules! metrics {
+    ($($kind:ident $name:ident $help:literal = $samples:expr;)*) => {
+        vec![$(Metric {
+            name: stringify!($name),
+            help: concat!($help, "."),
+            kind: MetricType::$kind,
+            samples: $samples,
+        }),*]
+    };
+}
+
+/// Every metric; one without samples is left out, because an unknown share or a missing cap is not zero.
+fn metrics(status: &Status) -> Vec<Metric> {
+    let (processes, groups, sources) = (&status.processes, &status.groups, &status.sources);
+    let sums = [status.total.promoted_bytes, status.total.demoted_bytes];
+    // Imagined moves of a dry run are no traffic, and must not be added to real ones.
+    let ([promoted, demoted], [would_promote, would_demote]) = match status.dry_run {
+        true => ([0, 0], sums),
+        false => (sums, [0, 0]),
+    };
+    metrics! {
+        Gauge fast_capacity_bytes "Fast memory that watched processes may use" = one(status.capacity_bytes);
+        Gauge fast_used_bytes "Fast memory that watched processes hold, or in a dry run would hold" = one(status.fast_bytes);
+        Gauge fast_wanted_bytes "Memory that the policy assigns to the fast tier" = one(status.wanted_bytes);
+        Gauge watched_resident_bytes "Resident private memory of watched processes" = one(status.resident_bytes);
+        Gauge daemon_resident_bytes "Memory of the daemon, its program and libraries included" = one(status.memory_bytes);
+        Gauge daemon_private_bytes "Part of it that has no copy in a file" = one(status.memory_private_bytes);
+        Gauge daemon_rings_bytes "The kernel's memory for the daemon's samples" = one(status.memory_rings_bytes);
+        Gauge hit_ratio "Share of the observed accesses that fast memory served, 0 to 1, in the last epoch with any"
+            = each(status.hit_rate.as_slice(), |_| Vec::new(), |rate| *rate);
+        Counter accesses_seen "Observed accesses, by source and by the tier of their data at that time" = accesses_seen(status);
+        Gauge dry_run "1 if the daemon moves nothing" = one(status.dry_run.into());
+        Counter epochs "Epochs since the start" = one(status.epochs);
+        Counter processor_seconds "Processor time of the daemon and of kernel threads on its behalf"
+            = each(&[status.cpu_ns], |_| Vec::new(), |cost| seconds(*cost));
+        Counter promoted_bytes "Moved to fast memory" = one(promoted);
+        Counter demoted_bytes "Moved out of fast memory" = one(demoted);
+        Counter would_be_promoted_bytes "Bytes that a dry run would have moved to fast memory" = one(would_promote);
+        Counter would_be_demoted_bytes "Bytes that a dry run would have moved out of fast memory" = one(would_demote);
+        Counter not_moved_bytes "Not moved, by the reason" = not_moved(status);
+        Gauge process_resident_bytes "Resident private memory of a watched process" = each(processes, of_process, |it| it.resident_bytes as f64);
+        Gauge process_fast_bytes "Fast memory that a watched process holds" = each(processes, of_process, |it| it.fast_bytes as f64);
+        Gauge group_fast_bytes "Fast memory that a named control group holds" = each(groups, of_group, |it| it.fast_bytes as f64);
+        Gauge group_floor_bytes "Fast memory that it keeps whatever other groups do" = each(groups, of_group, |it| it.floor_bytes as f64);
+        Gauge group_cap_bytes "The most fast memory that it may have" = each(groups, of_group, |it| it.cap_bytes.map(|cap| cap as f64));
+        Gauge group_priority "Weight of its accesses" = each(groups, of_group, |it| it.priority);
+        Counter source_usable "Usable observations of a source" = each(sources, of_source, |it| it.usable as f64);
+        Counter source_lost "Lost observations of a source" = each(sources, of_source, |it| it.lost as f64);
+        Counter source_processor_seconds "Processor time that a source used" = each(sources, of_source, |it| seconds(it.cost_ns));
+        Counter node_samples "Trace samples by the memory node of their data" = each(&status.samples_by_node, of_node, |it| it.samples as f64);
+    }
+}
+
+fn one(value: u64) -> Vec<(Labels, f64)> {
+    vec![(Vec::new(), value as f64)]
+}
+
+/// A sample for each of the values that have one.
+fn each<T, V: Into<Option<f64>>>(
+    of: &[T],
+    labels: impl Fn(&T) -> Labels,
+    value: impl Fn(&T) -> V,
+) -> Vec<(Labels, f64)> {
+    let sample = |one| Some((labels(one), value(one).into()?));
+    of.iter().filter_map(sample).collect()
+}
+
+fn of_process(process: &ProcessStatus) -> Labels {
+    vec![
+        ("pid", process.pid.to_string()),
+        ("name", process.name.clone()),
+        ("control_group", process.control_group.clone()),
+    ]
+}
+
+fn of_group(group: &GroupStatus) -> Labels {
+    vec![("control_group", group.control_group.clone())]
+}
+
+fn of_source(source: &SourceStatus) -> Labels {
+    vec![("source", source.name.clone())]
+}
+
+fn of_node(node: &NodeStatus) -> Labels {
+    let number = node.node.map(|number| number.to_string());
+    vec![("node", number.unwrap_or_else(|| "unknown".to_owned()))]
+}
+
+/// The counts behind hit rates, so that a query can compute the rate of any period, with the number of
+/// samples in it.
+fn accesses_seen(status: &Status) -> Vec<(Labels, f64)> {
+    let of_source = |seen: &AccessesSeen| {
+        [("fast", seen.fast), ("slow", seen.slow)].map(|(tier, accesses)| {
+            let labels = vec![
+                ("evidence", seen.evidence.clone()),
+                ("tier", tier.to_owned()),
+            ];
+            (labels, accesses as f64)
+        })
+    };
+    status.accesses_seen.iter().flat_map(of_source).collect()
+}
+
+fn not_moved(status: &Status) -> Vec<(Labels, f64)> {
+    let reasons = status.total.not_moved_bytes.iter();
+    let sample =
+        |(reason, bytes): (&String, &u64)| (vec![("reason", reason.clone())], *bytes as f64);
+    reasons.map(sample).collect()
 }
 
 fn seconds(nanos: u64) -> f64 {
     nanos as f64 / 1e9
+}
+
+/// The metrics of one answer.
+#[derive(Debug)]
+struct Scrape(Vec<Metric>);
+
+impl Collector for Scrape {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut known = self.0.iter().filter(|metric| !metric.samples.is_empty());
+        known.try_for_each(|metric| metric.encode(&mut encoder))
+    }
+}
+
+impl Metric {
+    fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let unit = UNITS.into_iter().find(|unit| self.name.ends_with(unit));
+        let name = self.name.strip_suffix(unit.unwrap_or_default());
+        let unit = unit.map(|unit| Unit::Other(unit[1..].to_owned()));
+        let mut metric = encoder.encode_descriptor(
+            name.unwrap_or(self.name),
+            self.help,
+            unit.as_ref(),
+            self.kind,
+        )?;
+        for (labels, value) in &self.samples {
+            if labels.is_empty() {
+                return self.encode_value(*value, metric);
+            }
+            let labels = labels.iter().map(|(name, value)| (*name, escaped(value)));
+            self.encode_value(*value, metric.encode_family(&labels.collect::<Labels>())?)?;
+        }
+        Ok(())
+    }
+
+    fn encode_value(&self, value: f64, encoder: MetricEncoder<'_>) -> fmt::Result {
+        match self.kind {
+            MetricType::Counter => ConstCounter::new(value).encode(encoder),
+            _ => ConstGauge::new(value).encode(encoder),
+        }
+    }
 }
 
 /// Escapes a label's value for the text format. The library writes values unescaped, and the name of
@@ -151,211 +264,6 @@ fn seconds(nanos: u64) -> f64 {
 fn escaped(value: &str) -> String {
     let backslashes = value.replace('\\', "\\\\");
     backslashes.replace('"', "\\\"").replace('\n', "\\n")
-}
-
-fn register_whole(registry: &mut Registry, status: &Status) {
-    let bytes = |value: u64| value as f64;
-    let gauges = [
-        (
-            "fast_capacity",
-            "Fast memory that watched processes may use",
-            status.capacity_bytes,
-        ),
-        (
-            "fast_used",
-            "Fast memory that watched processes hold, or in a dry run would hold",
-            status.fast_bytes,
-        ),
-        (
-            "fast_wanted",
-            "Memory that the policy assigns to the fast tier",
-            status.wanted_bytes,
-        ),
-        (
-            "watched_resident",
-            "Resident private memory of watched processes",
-            status.resident_bytes,
-        ),
-        (
-            "daemon_resident",
-            "Memory of the daemon, its program and libraries included",
-            status.memory_bytes,
-        ),
-        (
-            "daemon_private",
-            "Part of it that has no copy in a file",
-            status.memory_private_bytes,
-        ),
-        (
-            "daemon_rings",
-            "The kernel's memory for the daemon's samples",
-            status.memory_rings_bytes,
-        ),
-    ];
-    for (name, help, value) in gauges {
-        gauge(registry, name, help, Unit::Bytes, bytes(value));
-    }
-    // An unknown share is not zero: it is left out.
-    if let Some(rate) = status.hit_rate {
-        let help = "Share of the observed accesses that fast memory served, 0 to 1, in the last epoch with any";
-        // A unit of our own: the library's is a plural, and Prometheus's names end in `_ratio`.
-        gauge(registry, "hit", help, Unit::Other("ratio".to_owned()), rate);
-    }
-    register_accesses(registry, status);
-    let mode = Value::default();
-    mode.set(f64::from(u8::from(status.dry_run)));
-    registry.register("dry_run", "1 if the daemon moves nothing", mode);
-    let epochs = Sum::default();
-    epochs.inc_by(status.epochs as f64);
-    registry.register("epochs", "Epochs since the start", epochs);
-    let cost = "Processor time of the daemon and of kernel threads on its behalf";
-    sum(
-        registry,
-        "processor",
-        cost,
-        Unit::Seconds,
-        seconds(status.cpu_ns),
-    );
-}
-
-/// The counts behind hit rates, so that a query can compute the rate of any period, with the number of
-/// samples in it.
-fn register_accesses(registry: &mut Registry, status: &Status) {
-    let family = Family::<OfAccesses, Sum>::default();
-    for seen in &status.accesses_seen {
-        for (tier, accesses) in [("fast", seen.fast), ("slow", seen.slow)] {
-            let label = OfAccesses {
-                evidence: seen.evidence.clone(),
-                tier: tier.to_owned(),
-            };
-            family.get_or_create(&label).inc_by(accesses as f64);
-        }
-    }
-    let help = "Observed accesses, by source and by the tier of their data at that time";
-    registry.register("accesses_seen", help, family);
-}
-
-fn register_moves(registry: &mut Registry, status: &Status) {
-    let moves = &status.total;
-    let (up, down) = (moves.promoted_bytes as f64, moves.demoted_bytes as f64);
-    // Imagined moves of a dry run are no traffic, and must not be added to real ones.
-    let (moved, imagined) = match status.dry_run {
-        true => ((0.0, 0.0), (up, down)),
-        false => ((up, down), (0.0, 0.0)),
-    };
-    for (name, help, bytes) in [
-        ("promoted", "Moved to fast memory", moved.0),
-        ("demoted", "Moved out of fast memory", moved.1),
-        (
-            "would_be_promoted",
-            "Bytes that a dry run would have moved to fast memory",
-            imagined.0,
-        ),
-        (
-            "would_be_demoted",
-            "Bytes that a dry run would have moved out of fast memory",
-            imagined.1,
-        ),
-    ] {
-        sum(registry, name, help, Unit::Bytes, bytes);
-    }
-    let family = Family::<Reason, Sum>::default();
-    for (reason, bytes) in &moves.not_moved_bytes {
-        let label = Reason {
-            reason: escaped(reason),
-        };
-        family.get_or_create(&label).inc_by(*bytes as f64);
-    }
-    registry.register_with_unit("not_moved", "Not moved, by the reason", Unit::Bytes, family);
-}
-
-fn register_processes(registry: &mut Registry, processes: &[ProcessStatus]) {
-    let (resident, fast) = (
-        Family::<OfProcess, Value>::default(),
-        Family::<OfProcess, Value>::default(),
-    );
-    for process in processes {
-        let label = OfProcess {
-            pid: process.pid,
-            name: escaped(&process.name),
-            control_group: escaped(&process.control_group),
-        };
-        resident
-            .get_or_create(&label)
-            .set(process.resident_bytes as f64);
-        fast.get_or_create(&label).set(process.fast_bytes as f64);
-    }
-    let help = "Resident private memory of a watched process";
-    registry.register_with_unit("process_resident", help, Unit::Bytes, resident);
-    let help = "Fast memory that a watched process holds";
-    registry.register_with_unit("process_fast", help, Unit::Bytes, fast);
-}
-
-fn register_groups(registry: &mut Registry, groups: &[GroupStatus]) {
-    let family = || Family::<OfGroup, Value>::default();
-    let (fast, floor, cap, priority) = (family(), family(), family(), family());
-    for group in groups {
-        let label = OfGroup {
-            control_group: escaped(&group.control_group),
-        };
-        fast.get_or_create(&label).set(group.fast_bytes as f64);
-        floor.get_or_create(&label).set(group.floor_bytes as f64);
-        // A group without a cap has no sample: no cap is not 0.
-        if let Some(bytes) = group.cap_bytes {
-            cap.get_or_create(&label).set(bytes as f64);
-        }
-        priority.get_or_create(&label).set(group.priority);
-    }
-    for (name, help, family) in [
-        (
-            "group_fast",
-            "Fast memory that a named control group holds",
-            fast,
-        ),
-        (
-            "group_floor",
-            "Fast memory that it keeps whatever other groups do",
-            floor,
-        ),
-        ("group_cap", "The most fast memory that it may have", cap),
-    ] {
-        registry.register_with_unit(name, help, Unit::Bytes, family);
-    }
-    let help = "Weight of its accesses";
-    registry.register("group_priority", help, priority);
-}
-
-fn register_sources(registry: &mut Registry, sources: &[SourceStatus]) {
-    let (usable, lost, cost) = (
-        Family::<OfSource, Sum>::default(),
-        Family::<OfSource, Sum>::default(),
-        Family::<OfSource, Sum>::default(),
-    );
-    for source in sources {
-        let label = OfSource {
-            source: escaped(&source.name),
-        };
-        usable.get_or_create(&label).inc_by(source.usable as f64);
-        lost.get_or_create(&label).inc_by(source.lost as f64);
-        cost.get_or_create(&label).inc_by(seconds(source.cost_ns));
-    }
-    registry.register("source_usable", "Usable observations of a source", usable);
-    registry.register("source_lost", "Lost observations of a source", lost);
-    let help = "Processor time that a source used";
-    registry.register_with_unit("source_processor", help, Unit::Seconds, cost);
-}
-
-fn register_nodes(registry: &mut Registry, nodes: &[NodeStatus]) {
-    let family = Family::<OfNode, Sum>::default();
-    for node in nodes {
-        let number = node.node.map(|number| number.to_string());
-        let label = OfNode {
-            node: number.unwrap_or_else(|| "unknown".to_owned()),
-        };
-        family.get_or_create(&label).inc_by(node.samples as f64);
-    }
-    let help = "Trace samples by the memory node of their data";
-    registry.register("node_samples", help, family);
 }
 
 #[cfg(test)]

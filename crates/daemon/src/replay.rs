@@ -7,12 +7,14 @@ use anyhow::{Context, Result};
 use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_pipeline::EpochReport;
+use isotherm_report::json_line::JsonLine;
 use isotherm_report::watch_status::Status;
 use isotherm_report::words::percent;
 use isotherm_trace::{Cut, Format, Grain, Replay};
 
 use crate::config::Config;
-use crate::service::{Imagined, MachineTiers, limits, step};
+use crate::dry_run::DryRun;
+use crate::service::{MachineTiers, limits, step};
 use crate::status::StatusBuilder;
 use isotherm_console::{Console, print};
 
@@ -27,6 +29,8 @@ pub struct Recorded {
     pub fast: Option<Capacity>,
     /// Accesses for which a sample stands.
     pub accesses_per_sample: u64,
+    /// Print each range that would have been moved.
+    pub verbose: bool,
     /// Print a line of JSON an epoch instead of text.
     pub json: bool,
 }
@@ -65,16 +69,16 @@ pub fn run(recorded: &Recorded, config: &Config, console: Console) -> Result<()>
     );
     let mut epochs = open(recorded, Cut { capacity, ..cut })?.peekable();
     while let Some(seen) = epochs.next() {
-        if let Some(Ok(coming)) = epochs.peek().filter(|_| config.foresees()) {
-            step.set_next_epoch(coming.access_reports.clone());
+        if let Some(Ok(next)) = epochs.peek().filter(|_| config.foresees()) {
+            step.set_next_epoch(next.accesses.clone());
         }
-        let mut would = Vec::new();
-        let report = step.run(&seen?, &limits, &mut Imagined(&mut would));
+        let mut dry_run = DryRun::new(places.dry_target(), recorded.verbose);
+        let report = step.run(&seen?, &limits, &mut dry_run);
         status_builder.take(&report, places.tiers());
         all.add(&report);
         progress.suspend(|| match recorded.json {
             true => print(&format!("{}\n", status_builder.status().json_line())),
-            false => print(&lines(&report, &would)),
+            false => print(&(heading(&report) + &dry_run.lines())),
         })?;
     }
     progress.finish_and_clear();
@@ -121,16 +125,12 @@ fn imagined(fast: Bytes, footprint: Bytes) -> Result<Tiers> {
     Tiers::new(vec![tier("fast", fast), tier("slow", footprint)]).context("the imagined tiers")
 }
 
-/// An epoch in the text of a dry run.
-fn lines(report: &EpochReport, would: &[String]) -> String {
+/// The line above the moves of an epoch.
+fn heading(report: &EpochReport) -> String {
     let known = report
         .hit_rate()
         .map_or_else(|| "unknown".to_owned(), percent);
-    let mut text = format!("epoch {}: hit rate {known}\n", report.epoch.0);
-    for call in would {
-        text += &format!("would: {call}\n");
-    }
-    text
+    format!("epoch {}: hit rate {known}\n", report.epoch.0)
 }
 
 /// Sums of accesses over all epochs.

@@ -1,5 +1,8 @@
-//! The main loop of the daemon: ticks every second, decides and moves at the end of every epoch,
-//! and handles signals.
+//! The main loop of the daemon, from the configuration and the tiers of the machine to moves and a status.
+//!
+//! Every second it selects the processes to watch and reads their samples. At the end of every epoch it decides which
+//! address ranges change their tier, moves them, and publishes the status for the socket, the metrics and systemd.
+//! SIGHUP reads the configuration again; SIGTERM and SIGINT end the loop.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,17 +13,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::migration::Migration;
-use isotherm_act::movement::system::{DrySystem, Kernel};
+use isotherm_act::movement::system::Kernel;
 use isotherm_model::batch::Epoch;
-use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome, RangeRequest};
-use isotherm_model::outcome::{Fate, Reason};
+use isotherm_model::movement::NodeId;
 use isotherm_model::port::RangeExecutor;
+use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_observe::clock::MachineClock;
 use isotherm_observe::probe::{KernelProbe, Probe};
-use isotherm_observe::source::SampleSource;
-use isotherm_observe::watch::samples::{SampleRate, SampleWorth};
+use isotherm_observe::source::process_samples::{SampleRate, SampleWorth};
 use isotherm_observe::watch::watcher::{Watcher, WatcherConfig};
 use isotherm_pipeline::{EpochReport, StepLimits, UnitStep, UnitStepConfig};
 use isotherm_policy::epoch::{MoveCosts, Payback, by_name};
@@ -29,6 +31,7 @@ use isotherm_report::watch_status::Status;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::config::Config;
+use crate::dry_run::{DryRun, Target};
 use crate::notify::Notify;
 use crate::socket::{Listening, StatusPublisher};
 use crate::status::StatusBuilder;
@@ -36,16 +39,16 @@ use crate::{metrics, rights, socket};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
-/// Interval at which signals are polled.
-const NAP: Duration = Duration::from_millis(50);
+/// Interval at which the loop checks for signals and elapsed times.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Interval at which the processes worth watching are selected (TMP, section III).
+/// Interval at which the processes to watch are selected (as in TMP, section III) and their samples read.
 const TICK: Duration = Duration::from_secs(1);
 
-/// Latency of a load from slow memory if not measured: CXL memory, published figures.
+/// Latency of a load from slow memory where the tiers have none: a published figure for CXL memory.
 const SLOW_LATENCY: Nanos = Nanos(300);
 
-/// Time that moving a page of 4 KiB takes, as in [`MoveCosts::TYPICAL`].
+/// Time to move a page of 4 KiB, as in [`MoveCosts::TYPICAL`].
 const MOVE_NS_A_PAGE: u64 = 2_000;
 
 /// The risk of metrics that are served to other machines.
@@ -53,7 +56,7 @@ const NOT_LOOPBACK: &str = "every client that reaches this address may read the 
                             much memory they have; there is no authentication, so let a firewall or a NetworkPolicy \
                             admit your Prometheus only";
 
-/// Numbers of imagined tiers; the kernel never receives them.
+/// Node numbers of imagined tiers ([`MachineTiers::imagined`]); no system call receives them.
 const IMAGINED_FAST: NodeId = NodeId(0);
 const IMAGINED_SLOW: NodeId = NodeId(1);
 
@@ -64,17 +67,20 @@ pub struct Options {
     pub config: Option<PathBuf>,
     /// Decide, but move nothing.
     pub dry_run: bool,
+    /// Print each range that a dry run would move; on real nodes each system call.
+    pub verbose: bool,
     /// End after one epoch.
     pub once: bool,
 }
 
-/// The tiers of the machine.
+/// The tiers between which the daemon moves memory: the first two, fastest first. Further ones are not used.
 #[derive(Debug)]
 pub(super) struct MachineTiers {
     tiers: Tiers,
     fast: Vec<NodeId>,
     slow: Vec<NodeId>,
-    /// The machine has one kind of memory, and the fast tier is imagined.
+    /// The tiers exist in the daemon's accounts only: for a dry run on a machine with one kind of memory, and for the
+    /// replay of a recording.
     imagined: bool,
 }
 
@@ -92,18 +98,19 @@ struct Service {
     epoch: u32,
 }
 
-/// Signals received.
+/// Flags that the signal handlers set.
 struct Signals {
     stop: Arc<AtomicBool>,
     reload: Arc<AtomicBool>,
 }
 
-/// Runs the daemon until a signal ends it.
+/// Runs the daemon until a signal ends it; with [`Options::once`], for one epoch.
 ///
 /// # Errors
-/// A bad configuration, a machine without a second kind of memory, a socket in use.
+/// The configuration is not valid, the machine has one kind of memory (and this is no dry run), the state directory or
+/// the socket cannot be created, or the socket is in use.
 pub fn run(options: Options, console: Console) -> Result<()> {
-    // A failure costs memory and nothing else; the status shows the memory in use.
+    // Without these malloc settings the daemon only holds more freed memory; the status shows its memory.
     let _ = isotherm_sys::heap::keep_little();
     let config = Config::read(options.config.as_deref())?;
     if config.foresees() {
@@ -123,7 +130,7 @@ pub fn run(options: Options, console: Console) -> Result<()> {
     let mut service = Service::new(options, config, places, console)?;
     let _listening = service.open()?;
     service.notify.send("READY=1");
-    service.go_on(&signals)?;
+    service.run_until_stopped(&signals)?;
     service.notify.send("STOPPING=1");
     Ok(())
 }
@@ -146,7 +153,7 @@ impl Signals {
     }
 }
 
-/// Valid values of `memory.tiers`.
+/// The error message for a value of `memory.tiers` that is not valid.
 const NO_TIERS: &str = "is neither detect nor a tiers file that can be read; `isotherm tiers -o FILE` \
                         writes one, and `isotherm run` knows the emulated pair";
 
@@ -186,7 +193,7 @@ impl MachineTiers {
         })
     }
 
-    /// Imagined tiers, to replay a recording on.
+    /// Imagined tiers, for the replay of a recording.
     pub(super) fn imagined(tiers: Tiers) -> Self {
         Self {
             tiers,
@@ -201,6 +208,15 @@ impl MachineTiers {
         self.tiers.all()
     }
 
+    /// The tiers for which a dry run prints moves.
+    pub(super) fn dry_target(&self) -> Target<'_> {
+        match self.imagined {
+            true => Target::Imagined(IMAGINED_FAST),
+            false => Target::Machine(&self.fast),
+        }
+    }
+
+    /// Bytes of the fast tier that watched processes may use, by `memory.fast`.
     fn fast_limit(&self, config: &Config) -> Bytes {
         let fast = self
             .tiers
@@ -210,6 +226,7 @@ impl MachineTiers {
         config.memory.fast.0.of(fast)
     }
 
+    /// Time saved by an access to fast instead of slow memory, and the time that moving a unit takes.
     fn costs(&self, unit: Bytes) -> MoveCosts {
         let latency = |at: usize| self.tiers.all().get(at)?.latency;
         let saved = latency(1)
@@ -221,7 +238,8 @@ impl MachineTiers {
         }
     }
 
-    /// Accesses that a sample stands for: of a timer as many as slow memory serves in one period.
+    /// Number of accesses that one sample represents: for a timer sample, the loads that slow memory serves one after
+    /// the other within the sampling period; for a PMU sample, its period; 1 without a source of samples.
     fn accesses_per_sample(&self, worth: Option<SampleWorth>) -> u64 {
         let slow = self.tiers.all().get(1).and_then(|tier| tier.latency);
         let slow = slow.unwrap_or(SLOW_LATENCY).0.max(1);
@@ -242,11 +260,11 @@ impl Service {
     ) -> Result<Self> {
         let watcher = watcher(&options, &config, &places)?;
         let step = step(options.dry_run, &config, &places);
-        let mut said = Vec::new();
+        let mut notes = Vec::new();
         if places.imagined {
-            said.push(
+            notes.push(
                 "this machine has one kind of memory: the fast tier is imagined, and everything is \
-                 taken to lie in slow memory at first"
+                 assumed to be in slow memory at first"
                     .to_owned(),
             );
         }
@@ -254,7 +272,7 @@ impl Service {
             dry_run: options.dry_run,
             policy: config.policy.clone(),
             rights: rights::held(config.sees_frames()),
-            notes: said,
+            notes,
             ..Status::default()
         });
         let board = Arc::new(StatusPublisher::default());
@@ -273,7 +291,7 @@ impl Service {
         })
     }
 
-    /// Opens the socket and the metrics; a run of one epoch has neither.
+    /// Opens the socket and the address of the metrics; a run of one epoch has neither.
     fn open(&self) -> Result<Option<Listening>> {
         if self.options.once {
             return Ok(None);
@@ -291,7 +309,7 @@ impl Service {
                 Ok(address) => self
                     .console
                     .info(&format!("metrics on http://{address}/metrics")),
-                // A socket or port may belong to another daemon; this one works without.
+                // Not fatal, unlike a failure of the socket: the daemon moves memory without metrics too.
                 Err(error) => self.console.warn(&format!("{error:#}")),
             }
         }
@@ -300,12 +318,12 @@ impl Service {
         Ok(Some(listening))
     }
 
-    fn go_on(&mut self, signals: &Signals) -> Result<()> {
+    fn run_until_stopped(&mut self, signals: &Signals) -> Result<()> {
         self.watcher.tick();
         let (mut ticked, mut begun) = (Instant::now(), Instant::now());
         let mut prepared = false;
         while !signals.stop.load(Ordering::Relaxed) {
-            std::thread::sleep(NAP);
+            std::thread::sleep(POLL_INTERVAL);
             if signals.reload.swap(false, Ordering::Relaxed) {
                 self.reload();
             }
@@ -335,51 +353,42 @@ impl Service {
         Ok(())
     }
 
-    /// Observes, decides, moves and reports.
+    /// Ends an epoch: reads the observed accesses, decides, moves, and publishes the status.
     fn end_epoch(&mut self) -> Result<()> {
-        // By the rate of the epoch that ends: the source may change it at the end.
-        let worth = self.places.accesses_per_sample(self.watcher.sample_worth());
-        let seen = self.watcher.observe(Epoch(self.epoch));
+        // At the sample rate of this epoch: `observe` may set another rate for the next one.
+        let accesses_per_sample = self.places.accesses_per_sample(self.watcher.sample_worth());
+        let observation = self.watcher.observe(Epoch(self.epoch));
         self.epoch = self.epoch.saturating_add(1);
-        let limits = limits(&self.config, worth)?;
-        let mut would = Vec::new();
-        let report = match (self.options.dry_run, self.places.imagined) {
-            (true, true) => self.step.run(&seen, &limits, &mut Imagined(&mut would)),
-            (true, false) => {
-                let say = |call: &isotherm_act::movement::system::SystemCall| {
-                    would.push(call.to_string())
-                };
-                let system = DrySystem::new(Kernel::new(Path::new("/")), say);
-                self.step.run(&seen, &limits, &mut Migration::new(system))
-            }
-            (false, _) => self.step.run(&seen, &limits, &mut self.mover()),
+        let limits = limits(&self.config, accesses_per_sample)?;
+        let mut dry_run = DryRun::new(self.places.dry_target(), self.options.verbose);
+        let report = match self.options.dry_run {
+            true => self.step.run(&observation, &limits, &mut dry_run),
+            false => self.step.run(&observation, &limits, &mut self.mover()),
         };
         self.watcher.end_moves();
-        for call in would {
-            print(&format!("would: {call}\n"))?;
-        }
-        self.tell(&report);
+        print(&dry_run.lines())?;
+        self.publish(&report);
         Ok(())
     }
 
-    /// Created anew each epoch: it keeps a handle of every queried process until it is dropped.
+    /// The executor of the moves of one epoch. It is not kept for the next one, because it holds a pidfd of each process
+    /// until it is dropped.
     fn mover(&self) -> impl RangeExecutor + use<> {
         let moves = &self.config.moves;
-        // Twice the rate and twice the time: the moves of an epoch take half of it, so that the next one begins
-        // in time. Remaining moves wait for it.
+        // Moves take at most half of an epoch, so that the loop returns in time for the next one. Both limits are doubled
+        // for that half, so that their averages over a whole epoch are the configured ones. Ranges that remain are not
+        // attempted; the next epoch decides about them again.
         let allowance = Allowance {
             bytes_a_second: Bytes(moves.rate.0.0.saturating_mul(2).max(1)),
             time_a_second: Nanos(moves.time.0.0.saturating_mul(2).min(1_000_000_000)),
         };
-        Limit::new(
-            Migration::new(Kernel::new(Path::new("/"))),
-            MachineClock,
-            allowance,
-        )
-        .within(Nanos(self.config.epoch.0.0 / 2))
+        Limit::new(Migration::new(Kernel::default()), MachineClock, allowance)
+            .within(Nanos(self.config.epoch.0.0 / 2))
     }
 
-    fn tell(&mut self, report: &EpochReport) {
+    /// Publishes the status, the heat map and the tiers of ranges after an epoch, for the socket and the metrics, and
+    /// sends systemd a summary.
+    fn publish(&mut self, report: &EpochReport) {
         self.status_builder.take(report, self.places.tiers());
         self.status_builder.watch(&self.watcher);
         let status = self.status_builder.status().clone();
@@ -397,7 +406,7 @@ impl Service {
         self.board.put(status);
     }
 
-    /// Reads the configuration again; an invalid one changes nothing.
+    /// Reads the configuration again. If the new one is not valid, the daemon warns and keeps the old one.
     fn reload(&mut self) {
         let read = Config::read(self.options.config.as_deref());
         let read = read.and_then(|config| {
@@ -409,11 +418,11 @@ impl Service {
                 .console
                 .warn(&format!("the old configuration stays: {error:#}")),
             Ok((selection, mut config)) => {
-                let later = self.config.needs_restart(&config);
-                if !later.is_empty() {
+                let restart_keys = self.config.needs_restart(&config);
+                if !restart_keys.is_empty() {
                     self.console.warn(&format!(
                         "takes effect at the next start: {}",
-                        later.join(", ")
+                        restart_keys.join(", ")
                     ));
                 }
                 config.keep_started(&self.config);
@@ -427,9 +436,9 @@ impl Service {
     }
 }
 
-/// The watcher of the configuration.
+/// Creates the watcher by the configuration, and the state directory.
 fn watcher(options: &Options, config: &Config, places: &MachineTiers) -> Result<Watcher> {
-    // A run of one epoch leaves no state behind, and a daemon beside it keeps its own.
+    // A run of one epoch has no state directory: it stores nothing, and a daemon that runs already may be using it.
     let state = (!options.once).then(|| config.serve.state.clone());
     if let Some(state) = &state {
         std::fs::create_dir_all(state).with_context(|| {
@@ -454,32 +463,33 @@ fn watcher(options: &Options, config: &Config, places: &MachineTiers) -> Result<
         fast_limit: places.fast_limit(config),
         bits: config.bits(),
         samples,
+        cache: config.cache(),
         sample_rate: SampleRate {
             timer_hz: config.sources.sample_hz,
             pmu: config.sources.pmu_rate,
         },
-        sample_price: sample_price(samples),
+        sample_cost: sample_cost(samples),
         budget_ppm: config.budget_ppm(),
     };
     Ok(Watcher::new(settings, Box::new(MachineClock)))
 }
 
-/// A first guess at the cost of a timer sample to a program; None if it cannot be tried, or samples come from
-/// another source.
-fn sample_price(samples: Option<SampleSource>) -> Option<Nanos> {
+/// An initial estimate of the processor time that a timer sample costs a program. None if it cannot be measured, or
+/// the samples come from another source.
+fn sample_cost(samples: Option<SourceKind>) -> Option<Nanos> {
     match samples {
-        Some(SampleSource::Timer) => KernelProbe.sample_price().ok(),
+        Some(SourceKind::Timer) => KernelProbe.sample_cost().ok(),
         _ => None,
     }
 }
 
-/// The limits that may change from epoch to epoch, from the configuration and the accesses that a
-/// sample stands for.
+/// The limits of an epoch's decision, from the current configuration and the number of accesses that one sample
+/// represents.
 ///
 /// # Errors
 /// The limits of control groups are not valid.
 pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<StepLimits> {
-    // Moves for half of an epoch: see the allowance.
+    // The configured rate times a whole epoch: `Service::mover` moves as much, at twice the rate in half the time.
     let (rate, epoch) = (
         u128::from(config.moves.rate.0.0),
         u128::from(config.epoch.0.0),
@@ -492,11 +502,13 @@ pub(super) fn limits(config: &Config, accesses_per_sample: u64) -> Result<StepLi
     })
 }
 
-/// The decision step of the configuration. With `modelled`, moves are not real.
+/// Creates the decision step by the configuration. With `modelled` the executor moves nothing, and the step counts the
+/// moves as made.
 pub(super) fn step(modelled: bool, config: &Config, places: &MachineTiers) -> UnitStep {
     let costs = places.costs(config.memory.unit.0);
     let policy = config.policy.clone();
-    let make = move || by_name(&policy, costs).unwrap_or_else(|| Box::new(Payback::new(costs)));
+    let new_policy =
+        move || by_name(&policy, costs).unwrap_or_else(|| Box::new(Payback::new(costs)));
     let settings = UnitStepConfig {
         unit: config.memory.unit.0,
         page: Bytes(rustix::param::page_size() as u64),
@@ -505,32 +517,5 @@ pub(super) fn step(modelled: bool, config: &Config, places: &MachineTiers) -> Un
         combine: config.combine(),
         modelled,
     };
-    UnitStep::new(settings, Box::new(make))
-}
-
-/// Moves nothing between imagined tiers, and records the moves that it would have made.
-pub(super) struct Imagined<'a>(pub(super) &'a mut Vec<String>);
-
-impl RangeExecutor for Imagined<'_> {
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-        let outcome = |action: &RangeAction| {
-            let RangeRequest::Move(node) = action.request else {
-                let why = "only moves are imagined".to_owned();
-                return RangeOutcome::whole(action.clone(), Fate::Denied(why));
-            };
-            let (range, pid) = (action.range, action.process.pid);
-            let tier = if node == IMAGINED_FAST {
-                "fast"
-            } else {
-                "slow"
-            };
-            self.0.push(format!(
-                "move {} at {:#x} of process {pid} to {tier} memory",
-                range.bytes.exact(),
-                range.start
-            ));
-            RangeOutcome::whole(action.clone(), Fate::NotAttempted(Reason::DryRun))
-        };
-        actions.iter().map(outcome).collect()
-    }
+    UnitStep::new(settings, Box::new(new_policy))
 }

@@ -6,21 +6,23 @@
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use isotherm_report::json_line::JsonLine;
 use isotherm_report::watch_heat::{HeatHistory, HeatMap};
 use isotherm_report::watch_maps::Maps;
 use isotherm_report::watch_status::Status;
+use parking_lot::{Condvar, Mutex};
 use rustix::fs::{Mode, OFlags};
 
-use crate::clients::{Asking, CLIENTS_AT_MOST, Connection, Timed, accept};
+use crate::clients::{Asking, CLIENTS_AT_MOST, Timed, accept};
 
 /// The time limit of a client for a request, and for an answer.
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -41,33 +43,29 @@ pub struct StatusPublisher {
 impl StatusPublisher {
     /// Publishes a status and wakes the threads that wait for it.
     pub fn put(&self, status: Status) {
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.newest.lock();
         *newest = (newest.0 + 1, Arc::new(status));
         self.changed.notify_all();
     }
 
     /// Adds the accesses of an epoch.
     pub fn see(&self, take: impl FnOnce(&mut HeatHistory)) {
-        take(&mut self.heat.lock().unwrap_or_else(PoisonError::into_inner));
+        take(&mut self.heat.lock());
     }
 
     /// The accesses of the last epochs.
-    pub fn heat(&self) -> HeatMap {
-        self.heat
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .map()
+    fn heat(&self) -> HeatMap {
+        self.heat.lock().map()
     }
 
     /// Publishes the placement of memory after an epoch.
     pub fn put_maps(&self, maps: Maps) {
-        *self.maps.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(maps);
+        *self.maps.lock() = Arc::new(maps);
     }
 
     /// The placement of memory after the last epoch.
     fn maps(&self) -> Arc<Maps> {
-        let maps = self.maps.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(&maps)
+        Arc::clone(&self.maps.lock())
     }
 
     /// The newest status.
@@ -77,12 +75,9 @@ impl StatusPublisher {
 
     /// The first status past this number, and its own number.
     fn after(&self, seen: Option<u64>) -> (u64, Arc<Status>) {
-        let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut newest = self.newest.lock();
         while seen == Some(newest.0) {
-            newest = self
-                .changed
-                .wait(newest)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.changed.wait(&mut newest);
         }
         newest.clone()
     }
@@ -123,7 +118,7 @@ pub fn listen(path: &Path, board: Arc<StatusPublisher>) -> Result<Listening> {
     let listener = UnixListener::bind(path).with_context(|| format!("{shown}: cannot be made"))?;
     open_to_group(path).with_context(|| format!("{shown}: its rights cannot be set"))?;
     let followers = AtomicUsize::new(0);
-    let answer = move |asking: Asking<UnixStream>| serve(asking, &board, &followers);
+    let answer = move |asking| serve(asking, &board, &followers);
     std::thread::Builder::new()
         .name("socket".to_owned())
         .spawn(move || accept(listener.incoming(), answer))
@@ -143,21 +138,17 @@ fn open_to_group(path: &Path) -> io::Result<()> {
     }
 }
 
-fn serve(
-    asking: Asking<UnixStream>,
-    board: &StatusPublisher,
-    followers: &AtomicUsize,
-) -> io::Result<()> {
+fn serve(asking: Asking, board: &StatusPublisher, followers: &AtomicUsize) -> io::Result<()> {
     let mut question = String::new();
     let timed = Timed::new(&asking.client, DEADLINE);
     BufReader::new(timed.take(QUESTION_AT_MOST)).read_line(&mut question)?;
     let mut client = Timed::new(&asking.client, DEADLINE);
     match question.trim() {
-        "status" => writeln!(client, "{}", board.get().json_line()),
-        "heat" => writeln!(client, "{}", board.heat().json_line()),
-        "maps" => writeln!(client, "{}", board.maps().json_line()),
+        Status::REQUEST => writeln!(client, "{}", board.get().json_line()),
+        HeatMap::REQUEST => writeln!(client, "{}", board.heat().json_line()),
+        Maps::REQUEST => writeln!(client, "{}", board.maps().json_line()),
         "follow" => {
-            let client = asking.client.twin()?;
+            let client = asking.client.try_clone()?;
             // Its request is complete; it no longer counts against the limit.
             drop(asking);
             let is_one_more = followers.fetch_add(1, Ordering::Relaxed) < CLIENTS_AT_MOST;
@@ -177,7 +168,7 @@ fn serve(
 }
 
 /// Sends each status until the client ends.
-fn tell(client: &UnixStream, board: &StatusPublisher) -> io::Result<()> {
+fn tell(client: &OwnedFd, board: &StatusPublisher) -> io::Result<()> {
     let mut seen = None;
     loop {
         let (number, status) = board.after(seen);
@@ -186,72 +177,54 @@ fn tell(client: &UnixStream, board: &StatusPublisher) -> io::Result<()> {
     }
 }
 
-/// Queries a daemon and passes each status of its answer to `take`, until the answer ends or `take`
-/// returns false.
+/// Queries a daemon once.
 ///
 /// # Errors
 /// No daemon answers there, or the answer is not valid.
-pub fn ask(path: &Path, question: &str, mut take: impl FnMut(Status) -> bool) -> Result<()> {
+pub fn ask<T: JsonLine>(path: &Path) -> Result<T> {
     let shown = path.display();
-    for line in question_and_answer(path, question)? {
-        let line = line.with_context(|| format!("{shown}: the answer cannot be read"))?;
-        let status =
-            Status::from_json_line(&line).map_err(|error| anyhow::anyhow!("{shown}: {error}"))?;
-        if !take(status) {
+    let answer = answers(path, T::REQUEST)?.next();
+    answer.with_context(|| format!("{shown}: the daemon closed without an answer; ask again"))?
+}
+
+/// Passes each status of a daemon to `take`, until the daemon ends or `take` returns false.
+///
+/// # Errors
+/// As [`ask`].
+pub fn follow(path: &Path, mut take: impl FnMut(Status) -> bool) -> Result<()> {
+    for status in answers(path, "follow")? {
+        if !take(status?) {
             break;
         }
     }
     Ok(())
 }
 
-/// Queries the accesses of the last epochs.
-///
-/// # Errors
-/// As [`ask`].
-pub fn ask_heat(path: &Path) -> Result<HeatMap> {
-    ask_once(path, "heat", HeatMap::from_json_line)
-}
-
-/// Queries the placement of the watched processes' memory.
-///
-/// # Errors
-/// As [`ask`].
-pub fn ask_maps(path: &Path) -> Result<Maps> {
-    ask_once(path, "maps", Maps::from_json_line)
-}
-
-fn ask_once<T>(
+fn answers<T: JsonLine>(
     path: &Path,
-    question: &str,
-    read: impl FnOnce(&str) -> Result<T, String>,
-) -> Result<T> {
-    let shown = path.display();
-    let mut lines = question_and_answer(path, question)?;
-    let line = lines
-        .next()
-        .with_context(|| format!("{shown}: the daemon closed without an answer; ask again"))?;
-    let line = line.with_context(|| format!("{shown}: the answer cannot be read"))?;
-    read(&line).map_err(|error| anyhow::anyhow!("{shown}: {error}"))
-}
-
-fn question_and_answer(
-    path: &Path,
-    question: &str,
-) -> Result<impl Iterator<Item = io::Result<String>> + use<>> {
-    let shown = path.display();
-    let client = UnixStream::connect(path).with_context(|| {
+    request: &str,
+) -> Result<impl Iterator<Item = Result<T>> + use<T>> {
+    let path = path.to_owned();
+    let client = UnixStream::connect(&path).with_context(|| {
+        let shown = path.display();
         format!("{shown}: no daemon answers; start one by `isotherm daemon`, or name its socket with --socket")
     })?;
-    writeln!(&client, "{question}").with_context(|| format!("{shown}: cannot be asked"))?;
-    Ok(BufReader::new(client).lines())
+    writeln!(&client, "{request}")
+        .with_context(|| format!("{}: cannot be asked", path.display()))?;
+    Ok(BufReader::new(client).lines().map(move |line| {
+        let shown = path.display();
+        let line = line.with_context(|| format!("{shown}: the answer cannot be read"))?;
+        T::from_json_line(&line).map_err(|error| anyhow::anyhow!("{shown}: {error}"))
+    }))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{CLIENTS_AT_MOST, StatusPublisher, ask, ask_heat, listen};
+    use super::{CLIENTS_AT_MOST, StatusPublisher, ask, follow, listen};
     use isotherm_model::batch::{Epoch, Process};
     use isotherm_model::units::{Bytes, Nanos};
     use isotherm_model::watch::{Unit, UnitHeat};
+    use isotherm_report::watch_heat::HeatMap;
     use isotherm_report::watch_status::{Status, VERSION};
     use std::io::{Read, Write};
     use std::os::unix::net::UnixStream;
@@ -273,14 +246,8 @@ mod tests {
         board.put(status(1));
         let listening = listen(&path, Arc::clone(&board)).expect("listens");
         let mut seen = Vec::new();
-        ask(&path, "status", |status| {
-            seen.push(status.epochs);
-            true
-        })
-        .expect("an answer");
-        assert_eq!(seen, [1]);
-        seen.clear();
-        ask(&path, "follow", |status| {
+        assert_eq!(ask::<Status>(&path).expect("an answer").epochs, 1);
+        follow(&path, |status| {
             seen.push(status.epochs);
             board.put(super::tests::status(status.epochs + 1));
             seen.len() < 3
@@ -302,7 +269,7 @@ mod tests {
         let path = directory.path().join("socket");
         let board = Arc::new(StatusPublisher::default());
         let _listening = listen(&path, Arc::clone(&board)).expect("listens");
-        assert_eq!(ask_heat(&path).expect("an answer").columns, []);
+        assert_eq!(ask::<HeatMap>(&path).expect("an answer").columns, []);
         let unit = UnitHeat {
             unit: Unit {
                 process: Process { pid: 7, image: 0 },
@@ -314,7 +281,7 @@ mod tests {
         };
         let name = [(unit.unit.process, "app")];
         board.see(|heat| heat.push(Epoch(3), Nanos(5), Bytes(4096), name, [unit]));
-        let map = ask_heat(&path).expect("an answer");
+        let map = ask::<HeatMap>(&path).expect("an answer");
         assert_eq!((map.rows[0].pid, map.rows[0].name.as_str()), (7, "app"));
         assert_eq!(map.trace_samples, [[2]]);
     }
@@ -341,7 +308,7 @@ mod tests {
             client
         });
         let slow: Vec<UnixStream> = slow.collect();
-        ask(&path, "status", |_| false).expect("an answer");
+        ask::<Status>(&path).expect("an answer");
         drop(slow);
         let mut silent = UnixStream::connect(&path).expect("connects");
         answer.clear();

@@ -5,7 +5,7 @@ use std::path::Path;
 use isotherm_model::movement::NodeId;
 use isotherm_model::tier::{Tier, TierKind};
 use isotherm_model::units::Nanos;
-use isotherm_observe::watch::source_throttle::ThrottleStatus;
+use isotherm_observe::source::throttle::ThrottleStatus;
 use isotherm_observe::watch::watcher::Watcher;
 use isotherm_pipeline::{EpochReport, GroupShare, Priority, ProcessShare, Sums};
 use isotherm_report::watch_status::{
@@ -176,7 +176,7 @@ fn group(share: &GroupShare) -> GroupStatus {
 
 fn gate(throttle: ThrottleStatus) -> GateStatus {
     GateStatus {
-        evidence: throttle.evidence.name().to_owned(),
+        evidence: throttle.method.name().to_owned(),
         counter: throttle.counter.unwrap_or_default().to_owned(),
         why: throttle.why,
         rests: throttle.rests,

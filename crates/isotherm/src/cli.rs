@@ -1,4 +1,5 @@
-//! The flag table: help, man pages and completions are generated from it.
+//! The commands and flags of `isotherm`, as types that `clap` parses the command line into; help, man pages and
+//! completions are generated from the same types.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,8 +9,9 @@ use isotherm_abi::accesses::PERIOD_MAX;
 use isotherm_abi::config::Mover;
 use isotherm_console::shell_quoting::SOCKET;
 use isotherm_model::plan::{Value, Weight};
+use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
-use isotherm_observe::live::SampleSource;
+use isotherm_observe::source::registry::OF_PROGRAMS;
 
 use crate::input::{self, FORMATS, InputFormat, Reading};
 use crate::known_values::KnownValues;
@@ -17,7 +19,7 @@ use crate::known_values::KnownValues;
 /// The machine that `isotherm simulate` models by default.
 pub(crate) const SIMULATED_TIERS: &str = "cxl";
 
-/// The default power model of its memory.
+/// The memory power model that `isotherm simulate` uses by default.
 pub(crate) const SIMULATED_POWER: &str = "flat";
 
 /// Decides which data is stored in which memory.
@@ -83,7 +85,7 @@ pub(crate) enum Command {
 
 /// Policies of `isotherm plan`.
 const SITE_POLICIES: KnownValues<String> = KnownValues::any(|| isotherm_policy::names().collect());
-/// Policies of `isotherm simulate`: those of the daemon, of plans, and of parts of sites.
+/// Policies of `isotherm simulate`: epoch policies, site policies, and ATMem, which selects chunks of data objects.
 const ALL_POLICIES: KnownValues<String> = KnownValues::any(|| {
     let all = isotherm_policy::epoch::names().chain(isotherm_policy::names());
     all.chain([isotherm_policy::ATMEM]).collect()
@@ -100,10 +102,8 @@ const WEIGHTS: KnownValues<String> = KnownValues::any(|| {
         .map(Weight::word)
         .to_vec()
 });
-const SOURCES: KnownValues<SampleSource> = KnownValues::new(
-    || SampleSource::ALL.map(SampleSource::name).to_vec(),
-    source,
-);
+const SOURCES: KnownValues<SourceKind> =
+    KnownValues::new(|| OF_PROGRAMS.map(SourceKind::word).to_vec(), source);
 const MOVERS: KnownValues<Mover> = KnownValues::new(|| vec!["kernel", "staged"], mover);
 const MONITOR_SOURCES: KnownValues<isotherm_sim::MonitorSource> = KnownValues::new(
     || {
@@ -115,9 +115,10 @@ const MONITOR_SOURCES: KnownValues<isotherm_sim::MonitorSource> = KnownValues::n
 );
 const POWER_MODELS: KnownValues<&'static str> = KnownValues::new(input::powers, input::power);
 
-fn source(name: &str) -> Result<SampleSource, String> {
-    let known = || SampleSource::ALL.map(SampleSource::name).join(", ");
-    SampleSource::from_name(name)
+fn source(name: &str) -> Result<SourceKind, String> {
+    let known = || OF_PROGRAMS.map(SourceKind::word).join(", ");
+    SourceKind::from_word(name)
+        .filter(|source| OF_PROGRAMS.contains(source))
         .ok_or_else(|| format!("there is no source \"{name}\"; there are {}", known()))
 }
 
@@ -192,18 +193,19 @@ pub(crate) struct SitesArgs {
 /// Which tiers to use.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TiersChoice {
-    /// `detect`, `emulated`, `emulated:PRESET` (paper, cxl, nvm, remote) or a tiers file. With one
-    /// kind of memory `detect` falls back to the emulated pair
+    /// `detect`, `emulated`, `emulated:PRESET` (cxl, nvm, remote, tmp), `emulated:B:FACTOR,L:FACTOR` (how much longer
+    /// accesses wait for the slow tier's bandwidth and latency) or a tiers file. With one kind of memory `detect` falls
+    /// back to the emulated pair
     #[arg(long, value_name = "TIERS", default_value = "detect")]
     pub tiers: String,
     /// Fast memory: a size (4GiB) or a share (25%) of the profile's footprint; without a profile, of
     /// this machine's memory
     #[arg(long, value_name = "SIZE", value_parser = input::capacity)]
     pub fast: Option<Capacity>,
-    /// Emulated pair: time between two protections of the slow tier
+    /// emulated:tmp: time between two protections of the slow tier
     #[arg(long, value_name = "TIME")]
     pub slow_period: Option<Nanos>,
-    /// Emulated pair: the delay of the first access to a slow page in a period
+    /// emulated:tmp: the delay of the first access to a slow page in a period
     #[arg(long, value_name = "TIME")]
     pub slow_access: Option<Nanos>,
 }
@@ -220,17 +222,25 @@ pub(crate) struct Observing {
     /// Profile sources, joined by commas [default: `instrumented` for a program that
     /// `isotherm-cc --profile` compiled, else the best that `isotherm doctor` finds]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = SOURCES, hide_possible_values = true)]
-    pub source: Vec<SampleSource>,
+    pub source: Vec<SourceKind>,
     /// Samples a second and processor
     #[arg(long, value_name = "HZ", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub frequency: u32,
-    /// Source `instrumented`: one load or store in N is sampled; 1 counts each [default: 1024]
+    /// One access in N is sampled. Source `pebs`: of slow loads, 10007 by default; `ibs` and `spe`: of operations, 262144 by
+    /// default; `instrumented`: of loads and stores, 1 counts each [default: 1024]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=PERIOD_MAX))]
     pub period: Option<u64>,
+    /// Sources pebs, ibs and spe: count stores, too, by default only loads that missed the last cache
+    #[arg(long)]
+    pub stores: bool,
     /// Source `instrumented`: count only accesses that miss a direct-mapped cache of this size, one a thread; a power of two
     /// from 64B to 1MiB. Counts are then close to a cache's misses
     #[arg(long, value_name = "SIZE", value_parser = input::size)]
     pub cache_filter: Option<Bytes>,
+    /// Source `timer`: bytes of cache that the program has for itself. What they served is estimated from the samples and
+    /// does not count as heat; `0B` counts all [default: of the processors that it may use, as far as sysfs lists them]
+    #[arg(long, value_name = "SIZE", value_parser = input::size)]
+    pub cache: Option<Bytes>,
     /// Size of the chunks in which heat is kept; a power of two of at least 4 KiB
     #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = input::size)]
     pub chunk: Bytes,
@@ -339,7 +349,7 @@ pub(crate) struct RunArgs {
 pub(crate) struct ExplainArgs {
     /// The plan
     pub plan: PathBuf,
-    /// A site: its name (hexadecimal) or a part of its code location
+    /// A site: its identifier or the beginning of it (hexadecimal), or a part of its label
     pub site: String,
 }
 
@@ -434,7 +444,7 @@ pub(crate) struct SimulateArgs {
     /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Draw the hit rate by fast memory into this file, as SVG
+    /// Write a page for a browser with the hit rate by fast memory, as a chart and a table
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 }
@@ -475,9 +485,12 @@ pub(crate) struct DaemonArgs {
     /// The configuration file [default: /etc/isotherm/daemon.toml, if it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Decide and print the moves without making them
-    #[arg(long)]
+    /// Decide and print the moves without making them: a line for each process and direction
+    #[arg(long, group = "dry")]
     pub dry_run: bool,
+    /// Print each range that a dry run or a recording would move; on real tiers each call to the kernel
+    #[arg(long, requires = "dry")]
+    pub verbose: bool,
     /// End after one epoch and print its result
     #[arg(long)]
     pub once: bool,
@@ -486,7 +499,7 @@ pub(crate) struct DaemonArgs {
     pub print_config: bool,
     /// Watch a recording instead of this machine, in epochs and units of the configuration: print the
     /// moves that it would have made (see docs/traces.md)
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["dry_run", "once"])]
+    #[arg(long, value_name = "FILE", group = "dry", conflicts_with_all = ["dry_run", "once"])]
     pub replay: Option<PathBuf>,
     /// The recording's format: text, perf-script, perf-data, damon-trace, damo-record or memprof
     /// [default: detected from its content]
@@ -566,7 +579,7 @@ mod tests {
         assert!(help.to_string().ends_with(&wanted), "{help}");
     }
 
-    /// The words that completions offer for a flag of a command.
+    /// The values that completions offer for a flag of a command.
     fn offered(command: &str, flag: &str) -> Vec<String> {
         let whole = Cli::command();
         let command = whole.find_subcommand(command).expect("a command");

@@ -50,11 +50,8 @@ fn with_separator(mut error: Error, words: &[OsString]) -> Error {
     if unexpected.starts_with('-') || words.iter().any(|word| word == "--") {
         return error;
     }
-    let shown = |words: &[std::borrow::Cow<'_, str>]| {
-        let words: Vec<_> = words.iter().map(|word| shell_quoting::word(word)).collect();
-        words.join(" ")
-    };
-    let (before, program) = (shown(&words[1..at]), shown(&words[at..]));
+    let (before, program) = words[1..].split_at(at - 1);
+    let (before, program) = (shell_quoting::line(before), shell_quoting::line(program));
     let tip = format!("a program and its arguments follow `--`: isotherm {before} -- {program}");
     error.insert(
         ContextKind::Suggested,

@@ -14,7 +14,10 @@ use anyhow::{Context, Result, bail};
 use isotherm_abi::env;
 use isotherm_act::configuration::Configuration;
 use isotherm_model::profile::Ending;
+use isotherm_model::units::Nanos;
+use isotherm_sys::affinity;
 use isotherm_sys::spawn::{SuspendedChild, spawn_suspended};
+use isotherm_topology::caches;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
@@ -44,13 +47,30 @@ pub(crate) struct Ready {
     name: String,
 }
 
+/// A program that ended.
+#[derive(Debug)]
+pub(crate) struct EndedProgram {
+    /// How it ended.
+    pub status: ExitStatus,
+    /// Time from its start to its end.
+    pub took: Nanos,
+    /// The signal that requested its end (SIGINT, SIGTERM, SIGHUP).
+    pub interrupted: Option<ExitStatus>,
+    /// The runtime's last state in each of its processes.
+    pub summary: SessionSummary,
+    /// Its directory of session files.
+    pub session: SessionDirectory,
+}
+
 /// A program that runs.
 #[derive(Debug)]
 pub(crate) struct Running {
+    session: SessionDirectory,
     child: Child,
     handle: OwnedFd,
     signals: Signals,
     started: Instant,
+    ended: Option<(ExitStatus, Duration)>,
 }
 
 /// Signals that would end this process before the profile is closed.
@@ -121,7 +141,7 @@ pub(crate) fn prepare(
     let path = program::check(name)?;
     let session = SessionDirectory::new()?;
     let library = library()?;
-    let file = session.write_configuration(&configuration.to_bytes()?)?;
+    let file = session.write_configuration(&with_cache(configuration).to_bytes()?)?;
     let mut command = Command::new(&path);
     std::os::unix::process::CommandExt::arg0(&mut command, name);
     command
@@ -141,6 +161,27 @@ pub(crate) fn prepare(
     })
 }
 
+/// The configuration with the size of this machine's caches, if it names no other.
+fn with_cache(configuration: &Configuration) -> Configuration {
+    let known = || caches::expected(Path::new("/"), &affinity::allowed().unwrap_or_default());
+    Configuration {
+        cache: configuration.cache.or_else(known),
+        ..configuration.clone()
+    }
+}
+
+/// Runs a program to its end, unobserved.
+///
+/// # Errors
+/// As [`prepare`]; the exec failed, or the program could not be waited for.
+pub(crate) fn run(
+    words: &[OsString],
+    configuration: &Configuration,
+    output: Output,
+) -> Result<EndedProgram> {
+    prepare(words, configuration, output)?.start()?.finish()
+}
+
 impl Ready {
     /// The process id the program will have.
     pub(crate) const fn pid(&self) -> u32 {
@@ -151,7 +192,7 @@ impl Ready {
     ///
     /// # Errors
     /// The exec failed.
-    pub(crate) fn start(self) -> Result<(SessionDirectory, Running)> {
+    pub(crate) fn start(self) -> Result<Running> {
         let signals = Signals::catch()?;
         let started = Instant::now();
         let child = self
@@ -160,15 +201,14 @@ impl Ready {
             .with_context(|| format!("{}: cannot be run", self.name))?;
         let pid = Pid::from_child(&child);
         let handle = pidfd_open(pid, PidfdFlags::empty()).context("cannot watch the program")?;
-        Ok((
-            self.session,
-            Running {
-                child,
-                handle,
-                signals,
-                started,
-            },
-        ))
+        Ok(Running {
+            session: self.session,
+            child,
+            handle,
+            signals,
+            started,
+            ended: None,
+        })
     }
 }
 
@@ -210,13 +250,13 @@ impl Signals {
 }
 
 impl Running {
-    /// Waits at most `span` for the program to end.
+    /// Waits at most `span` for the program to end. True if it has ended.
     ///
     /// # Errors
     /// The kernel refused to wait.
-    pub(crate) fn wait(&mut self, span: Duration) -> Result<Option<ExitStatus>> {
+    pub(crate) fn wait(&mut self, span: Duration) -> Result<bool> {
         let end = Instant::now() + span;
-        loop {
+        while self.ended.is_none() {
             self.signals.pass_on(&self.child);
             let left = end.saturating_duration_since(Instant::now());
             let timeout = rustix::event::Timespec {
@@ -225,52 +265,44 @@ impl Running {
             };
             let mut watched = [PollFd::new(&self.handle, PollFlags::IN)];
             match poll(&mut watched, Some(&timeout)) {
-                Ok(0) => return Ok(None),
+                Ok(0) => break,
                 Ok(_) => {
-                    return self
-                        .child
-                        .wait()
-                        .map(Some)
-                        .context("cannot wait for the program");
+                    let took = self.started.elapsed();
+                    let status = self.child.wait().context("cannot wait for the program")?;
+                    self.ended = Some((status, took));
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => bail!("cannot wait for the program: {error}"),
             }
         }
+        Ok(self.ended.is_some())
     }
 
     /// Waits until the program ends.
     ///
     /// # Errors
     /// The kernel refused to wait.
-    pub(crate) fn finish(mut self) -> Result<(ExitStatus, Duration)> {
-        let status = self.until_end()?;
-        Ok((status, self.started.elapsed()))
-    }
-
-    /// As [`Self::finish`], for callers that use the program's data afterwards.
-    ///
-    /// # Errors
-    /// The kernel refused to wait.
-    pub(crate) fn until_end(&mut self) -> Result<ExitStatus> {
+    pub(crate) fn finish(mut self) -> Result<EndedProgram> {
         loop {
-            if let Some(status) = self.wait(Duration::from_secs(3600))? {
-                return Ok(status);
+            self.wait(Duration::from_secs(3600))?;
+            if let Some((status, took)) = self.ended {
+                return Ok(EndedProgram {
+                    status,
+                    took: Nanos(took.as_nanos() as u64),
+                    interrupted: self.interrupted(),
+                    summary: SessionSummary::read(&self.session),
+                    session: self.session,
+                });
             }
         }
     }
 
-    /// The signal that requested the end (SIGINT, SIGTERM, SIGHUP) since the start.
+    /// The signal that requested the end since the start.
     pub(crate) fn interrupted(&self) -> Option<ExitStatus> {
         match self.signals.wanted.load(Ordering::Relaxed) as i32 {
             0 => None,
             signal => Some(ExitStatus::from_raw(signal)),
         }
-    }
-
-    /// Time since the program was started.
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.started.elapsed()
     }
 }
 

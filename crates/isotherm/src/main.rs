@@ -5,12 +5,14 @@
 mod cli;
 mod command_line;
 mod commands;
+mod diagnostics;
 mod fit;
 mod input;
 mod interrupt;
 mod known_values;
 mod launch;
 mod manual;
+mod observed_run;
 mod output;
 mod program;
 mod recording;

@@ -214,7 +214,7 @@ pub(crate) const MANUAL: [Manual; 19] = [
                 "Every policy, between first touch and the oracle",
             ),
             (
-                "isotherm simulate --generate zipf --sweep --plot zipf.svg",
+                "isotherm simulate --generate zipf --sweep --plot zipf.html",
                 "A generated trace at seven capacities, drawn",
             ),
             (

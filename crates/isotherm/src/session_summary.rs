@@ -5,12 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use isotherm_abi::session::{OffReason, SessionCounter, SessionState};
+use isotherm_abi::session::{COUNTERS, OffReason, SessionCounter, SessionState};
+use isotherm_model::batch::Process;
 use isotherm_model::site::{Site, SiteId};
 use isotherm_model::tier::Tiers;
 use isotherm_model::units::Nanos;
 use isotherm_model::words::counted;
-use isotherm_observe::session::{Progress, SessionFile, parse_name};
+use isotherm_session::{Progress, SessionFile, parse_name};
 use rustix::process::getuid;
 
 use crate::session_directory::SessionDirectory;
@@ -26,9 +27,8 @@ pub(crate) struct SessionSummary {
     pub off: BTreeMap<u32, &'static str>,
     /// Process images in which it was off.
     off_images: usize,
-    /// Every recorded site.
-    pub sites: BTreeMap<SiteId, Site>,
-    counters: BTreeMap<usize, u64>,
+    /// By [`SessionCounter`], summed over all processes.
+    counters: [u64; COUNTERS],
 }
 
 /// The counters that a summary shows, with their names in it.
@@ -48,41 +48,14 @@ const SHOWN: [(SessionCounter, &str); 12] = [
 ];
 
 impl SessionSummary {
-    /// Reads every session file. One that cannot be read is left out: its process was killed
-    /// before it had written its header.
+    /// Reads every session file.
     pub(crate) fn read(session: &SessionDirectory) -> Self {
         let mut seen = Self::default();
-        seen.add_all(session, Self::add_sites);
+        for_each(session, |process, _, progress| {
+            seen.add(process.pid, progress);
+        });
+        seen.running = running(session.path());
         seen
-    }
-
-    /// As [`Self::read`] without the sites, which a recording knows already: a large program has megabytes of them.
-    pub(crate) fn without_sites(session: &SessionDirectory) -> Self {
-        let mut seen = Self::default();
-        seen.add_all(session, |_, _, _| ());
-        seen
-    }
-
-    fn add_all(
-        &mut self,
-        session: &SessionDirectory,
-        add_sites: impl Fn(&mut Self, &SessionFile, &Progress),
-    ) {
-        let entries = std::fs::read_dir(session.path())
-            .into_iter()
-            .flatten()
-            .flatten();
-        for entry in entries {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if let Some((pid, _)) = parse_name(&name)
-                && let Ok(file) = SessionFile::open(&entry.path())
-                && let Ok(progress) = file.progress()
-            {
-                self.add(pid, &progress);
-                add_sites(self, &file, &progress);
-            }
-        }
-        self.running = running(session.path());
     }
 
     /// True if the runtime worked in any process: only then was data placed or tiers emulated.
@@ -116,50 +89,55 @@ impl SessionSummary {
             self.off.insert(pid, reason(progress.off_reason));
             self.off_images += 1;
         }
-        for (counter, value) in progress.counters.iter().enumerate() {
-            *self.counters.entry(counter).or_default() += value;
+        for (sum, value) in self.counters.iter_mut().zip(progress.counters) {
+            *sum = sum.saturating_add(value);
         }
     }
 
-    fn add_sites(&mut self, file: &SessionFile, progress: &Progress) {
-        let mut modules = Vec::new();
-        let _ = file.read_modules(progress, &mut modules);
-        let _ = file.read_sites(progress, |_, row| {
-            let frames = row.frames_in(&modules);
-            self.sites.entry(row.id).or_insert_with(|| Site {
-                frames: frames.into(),
-                ..Site::new(row.id, row.kind)
-            });
-        });
-    }
-
-    /// Names of the recorded sites.
-    pub(crate) fn site_ids(&self) -> BTreeSet<SiteId> {
-        self.sites.keys().copied().collect()
-    }
-
-    /// A counter, summed over all processes.
-    pub(crate) fn counter(&self, counter: SessionCounter) -> u64 {
-        self.counters
-            .get(&(counter as usize))
-            .copied()
-            .unwrap_or_default()
-    }
-
-    /// The counters as JSON.
-    pub(crate) fn to_json(&self) -> serde_json::Value {
+    /// The counters as JSON, with the number of sites that the processes recorded.
+    pub(crate) fn to_json(&self, sites: usize) -> serde_json::Value {
         let counters: serde_json::Map<String, serde_json::Value> = SHOWN
             .iter()
-            .map(|(counter, name)| ((*name).to_owned(), self.counter(*counter).into()))
+            .map(|(counter, name)| ((*name).to_owned(), self.counters[*counter as usize].into()))
             .collect();
         serde_json::json!({
             "images": self.images,
             "still_running": self.running.len(),
             "runtime_off": self.off.iter().map(|(pid, why)| format!("process {pid}: {why}"))
                 .collect::<Vec<_>>(),
-            "sites": self.sites.len(),
+            "sites": sites,
             "counters": counters,
         })
+    }
+}
+
+/// Every site that the runtime recorded in any process. A large program has megabytes of them.
+pub(crate) fn recorded_sites(session: &SessionDirectory) -> BTreeMap<SiteId, Site> {
+    let mut sites = BTreeMap::new();
+    for_each(session, |_, file, progress| {
+        let mut modules = Vec::new();
+        let _ = file.read_modules(progress, &mut modules);
+        let _ = file.read_sites(0, progress, |_, row| {
+            sites.entry(row.id).or_insert_with(|| Site {
+                frames: row.frames_in(&modules).into(),
+                ..Site::new(row.id, row.kind)
+            });
+        });
+    });
+    sites
+}
+
+/// Passes each session file to `take`. One that cannot be read is left out: its process was killed before it had written
+/// its header.
+fn for_each(session: &SessionDirectory, mut take: impl FnMut(Process, &SessionFile, &Progress)) {
+    let entries = std::fs::read_dir(session.path()).into_iter().flatten();
+    for entry in entries.flatten() {
+        if let Some(process) = parse_name(&entry.file_name().to_string_lossy())
+            && let Ok(file) = SessionFile::open(&entry.path())
+            && let Ok(progress) = file.progress()
+        {
+            take(process, &file, &progress);
+        }
     }
 }
 
@@ -224,6 +202,11 @@ fn reason(number: u32) -> &'static str {
             "the service thread could not be started",
         ),
         (
+            OffReason::NoTimer,
+            "the kernel refuses a thread a timer of its own; set kernel.perf_event_paranoid to 2 or less, or use \
+             --tiers emulated:tmp",
+        ),
+        (
             OffReason::NoPlacement,
             "the kernel refused the tier's nodes; see `isotherm tiers`",
         ),
@@ -243,12 +226,13 @@ fn reason(number: u32) -> &'static str {
 mod tests {
     use super::{SessionSummary, reason};
     use isotherm_abi::session::OffReason;
-    use isotherm_model::tier::{Emulation, Tiers};
+    use isotherm_model::emulation::Emulation;
+    use isotherm_model::tier::Tiers;
     use isotherm_model::units::{Bytes, Nanos};
 
     #[test]
     fn a_run_in_which_isotherm_was_off_claims_neither_tiers_nor_guidance() {
-        let tiers = Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER);
+        let tiers = Tiers::emulated(Bytes(1), Bytes(1), Emulation::TMP);
         let said = |images, off_images| {
             let summary = SessionSummary {
                 images,

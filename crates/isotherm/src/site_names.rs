@@ -91,10 +91,9 @@ impl Naming {
         let shown: Vec<Site> = sites.iter().filter(is_named).cloned().collect();
         let _ = self.unnamed.send(shown);
         drop(self.unnamed);
-        let in_time = last_within(&self.named, MOMENT);
-        let named = in_time.unwrap_or_else(|| {
+        let named = last_within(&self.named, MOMENT).unwrap_or_else(|so_far| {
             late();
-            self.named.into_iter().last().unwrap_or_default()
+            self.named.into_iter().last().unwrap_or(so_far)
         });
         let mut named: BTreeMap<SiteId, Site> =
             named.into_iter().map(|site| (site.id, site)).collect();
@@ -105,14 +104,15 @@ impl Naming {
     }
 }
 
-/// The last message of a channel, if its senders are gone within this time. Earlier messages are dropped.
-fn last_within(messages: &Receiver<Vec<Site>>, time: Duration) -> Option<Vec<Site>> {
+/// The last message of a channel, if its senders are gone within this time; else, as the error, the last one so far. Earlier
+/// messages are dropped.
+fn last_within(messages: &Receiver<Vec<Site>>, time: Duration) -> Result<Vec<Site>, Vec<Site>> {
     let (begun, mut last) = (Instant::now(), Vec::new());
     loop {
         match messages.recv_timeout(time.saturating_sub(begun.elapsed())) {
             Ok(sites) => last = sites,
-            Err(RecvTimeoutError::Disconnected) => return Some(last),
-            Err(RecvTimeoutError::Timeout) => return None,
+            Err(RecvTimeoutError::Disconnected) => return Ok(last),
+            Err(RecvTimeoutError::Timeout) => return Err(last),
         }
     }
 }
@@ -169,6 +169,7 @@ mod tests {
                     site: SiteId(*id),
                     address: 0,
                     accesses: Accesses(1),
+                    served: Accesses::ZERO,
                 })
                 .collect(),
             ..Segment::default()
@@ -184,13 +185,13 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_thread_is_not_waited_for() {
+    fn a_slow_thread_is_not_waited_for_and_what_it_named_is_kept() {
         let (sender, receiver) = mpsc::channel();
-        sender.send(vec![]).unwrap();
-        assert_eq!(last_within(&receiver, Duration::from_millis(5)), None);
-        sender
-            .send(vec![Site::new(SiteId(7), SiteKind::Heap)])
-            .unwrap();
+        let site = |id| vec![Site::new(SiteId(id), SiteKind::Heap)];
+        sender.send(site(6)).unwrap();
+        let so_far = last_within(&receiver, Duration::from_millis(5)).unwrap_err();
+        assert_eq!(so_far[0].id, SiteId(6));
+        sender.send(site(7)).unwrap();
         drop(sender);
         let last = last_within(&receiver, Duration::from_secs(60)).unwrap();
         assert_eq!(last[0].id, SiteId(7));

@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use isotherm_model::emulation::{Emulation, Factor, TimeCosts};
 use isotherm_model::footprint::Footprint;
-use isotherm_model::tier::{Emulation, Tier, Tiers};
+use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
 use isotherm_observe::doctor::{self, FeatureState};
-use isotherm_observe::probe::Probe;
+use isotherm_observe::probe::{KernelProbe, Probe};
 
 use isotherm_model::words::percent;
 
@@ -37,7 +38,7 @@ pub(crate) fn resolve(
         ));
     }
     let tiers = match choice.tiers.split_once(':').unwrap_or((&choice.tiers, "")) {
-        ("emulated", preset) => emulated(choice, preset, footprint)?,
+        ("emulated", text) => emulated(choice, text, footprint, console)?,
         ("detect", "") => detected(choice, footprint, console)?,
         _ => from_file(Path::new(&choice.tiers))?,
     };
@@ -45,12 +46,17 @@ pub(crate) fn resolve(
     Ok(tiers)
 }
 
-/// The reason why these tiers cannot work on this machine, with the remedy: the emulated pair traps pages.
+/// The reason why these tiers cannot work on this machine, with the remedy: the emulated pair samples threads or traps pages.
 pub(crate) fn trouble(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
-    if !tiers.emulates() {
-        return None;
-    }
-    match doctor::userfaultfd(probe).state {
+    let emulation = tiers.all().iter().find_map(|tier| match tier.kind {
+        TierKind::EmulatedSlow(emulation) => Some(emulation),
+        TierKind::EmulatedFast | TierKind::Nodes(_) => None,
+    })?;
+    let needs = match emulation {
+        Emulation::Time(_) => doctor::timer(probe),
+        Emulation::PageTrap(_) => doctor::userfaultfd(probe),
+    };
+    match needs.state {
         FeatureState::Available | FeatureState::Degraded { .. } => None,
         FeatureState::Missing { why, remedy } => Some(format!(
             "the emulated pair cannot work here: {why}; {remedy}"
@@ -74,23 +80,71 @@ fn fast_bytes(choice: &TiersChoice, footprint: Option<Bytes>) -> Bytes {
     fast.of(footprint.unwrap_or_else(memory))
 }
 
-fn emulated(choice: &TiersChoice, preset: &str, footprint: Option<Bytes>) -> Result<Tiers> {
-    let name = if preset.is_empty() {
-        Emulation::DEFAULT_PRESET
-    } else {
-        preset
+/// The pair by time, or by page trap where the kernel refuses samples of a program's own threads.
+fn default_costs(console: Console) -> Emulation {
+    let FeatureState::Missing { why, .. } = doctor::timer(&KernelProbe).state else {
+        return Emulation::Time(TimeCosts::CXL);
     };
-    let mut emulation = Emulation::preset(name).with_context(|| {
-        let known: Vec<&str> = Emulation::PRESETS.iter().map(|(name, _)| *name).collect();
-        format!(
-            "there is no preset \"{name}\" of the emulated pair; there are {}",
-            known.join(", ")
-        )
-    })?;
-    emulation.period = choice.slow_period.unwrap_or(emulation.period);
-    emulation.access = choice.slow_access.unwrap_or(emulation.access);
-    if emulation.period.0 == 0 {
-        bail!("--slow-period 0: the slow tier would never be slowed; give a time above zero");
+    console.warn(&format!(
+        "the emulated pair delays the first access to each slow page in a period (emulated:tmp), because threads cannot be \
+         sampled: {why}"
+    ));
+    Emulation::TMP
+}
+
+/// `PRESET`, or `L:FACTOR` and `B:FACTOR` with a comma between them (CoMerge's notation): how much longer accesses to the slow
+/// tier wait for its latency and for its bandwidth.
+fn costs(text: &str) -> Result<Emulation> {
+    if let Some(emulation) = Emulation::preset(text) {
+        return Ok(emulation);
+    }
+    let mut costs = TimeCosts {
+        latency: Factor::ONE,
+        bandwidth: Factor::ONE,
+        ..TimeCosts::CXL
+    };
+    for part in text.split(',') {
+        let (factor, number) = match part.split_once(':') {
+            Some(("L", number)) => (&mut costs.latency, number),
+            Some(("B", number)) => (&mut costs.bandwidth, number),
+            _ => bail!(
+                "there is no preset \"{part}\" of the emulated pair; there are {}, or give factors, as in emulated:B:2,L:3",
+                Emulation::PRESETS.map(|(name, _)| name).join(", ")
+            ),
+        };
+        *factor = number
+            .parse()
+            .with_context(|| format!("--tiers emulated:{text}"))?;
+    }
+    Ok(Emulation::Time(costs))
+}
+
+fn emulated(
+    choice: &TiersChoice,
+    text: &str,
+    footprint: Option<Bytes>,
+    console: Console,
+) -> Result<Tiers> {
+    let mut emulation = match text {
+        "" => default_costs(console),
+        _ => costs(text)?,
+    };
+    match &mut emulation {
+        Emulation::PageTrap(costs) => {
+            costs.period = choice.slow_period.unwrap_or(costs.period);
+            costs.access = choice.slow_access.unwrap_or(costs.access);
+            if costs.period.0 == 0 {
+                bail!(
+                    "--slow-period 0: the slow tier would never be slowed; give a time above zero"
+                );
+            }
+        }
+        Emulation::Time(_) if choice.slow_period.is_some() || choice.slow_access.is_some() => {
+            bail!(
+                "--slow-period and --slow-access are of the page trap; add --tiers emulated:tmp, or give factors, as in --tiers emulated:B:2,L:3"
+            )
+        }
+        Emulation::Time(_) => {}
     }
     if let Some((name, number, most)) = emulation.out_of_range() {
         bail!("--slow-{name} {number}: is out of range; give at most {most}");
@@ -109,7 +163,7 @@ fn detected(choice: &TiersChoice, footprint: Option<Bytes>, console: Console) ->
             "this machine has one kind of memory, so the emulated pair stands in for two \
              (results are emulated)",
         );
-        return emulated(choice, "", footprint);
+        return emulated(choice, "", footprint, console);
     }
     let Some(fast) = choice.fast else {
         return Ok(tiers);

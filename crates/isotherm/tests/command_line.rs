@@ -74,7 +74,13 @@ fn recorded(directory: &TempDir, seconds: &str) -> String {
     let output = run(&[
         "record", "--epoch", "100ms", "-o", &profile, "--", &binary, seconds, "5",
     ]);
-    assert_eq!(output.status.code(), Some(5), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(5), "{said}");
+    assert_eq!(
+        said.matches("ended with exit status: 5").count(),
+        1,
+        "{said}"
+    );
     assert_eq!(stdout(&output), "cold 1 hot 4194304\n");
     profile
 }
@@ -148,11 +154,10 @@ fn a_plan_of_another_program_is_called_foreign_and_the_program_still_runs() {
     let other = run(&["run", "--plan", &plan, "--", "sh", "-c", "echo hi; exit 3"]);
     assert_eq!(other.status.code(), Some(3), "{}", stderr(&other));
     assert_eq!(stdout(&other), "hi\n");
-    assert!(
-        stderr(&other).contains("another program"),
-        "{}",
-        stderr(&other)
-    );
+    let said = stderr(&other);
+    assert!(said.contains("another program"), "{said}");
+    let about_the_plan = said.lines().filter(|line| line.contains("plan"));
+    assert_eq!(about_the_plan.count(), 1, "{said}");
 }
 
 /// Records through this command, interrupts those whom `whom` names of the recorder and its children, and
@@ -260,7 +265,9 @@ fn a_crash_of_the_program_is_our_own_end() {
         "-c",
         "kill -SEGV $$",
     ]);
-    assert_eq!(output.status.signal(), Some(11), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert_eq!(output.status.signal(), Some(11), "{said}");
+    assert!(said.contains("sh ended with signal: 11"), "{said}");
     assert!(run(&["report", "--text", &profile]).status.success());
 }
 
@@ -311,7 +318,7 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
         ),
         (
             &["record", "--period", "1", "--source", "timer", "--", "true"],
-            "--period: works with the source instrumented only",
+            "--period: works with the sources instrumented",
         ),
         (
             &["record", "--source", "magic", "--", "true"],

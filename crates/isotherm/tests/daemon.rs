@@ -1,8 +1,8 @@
 //! The daemon as its users meet it, on a machine with any number of nodes: it runs dry here, and
 //! `tests/vm` has it move.
 //!
-//! The watched program has hot and cold memory in one go. Where this machine lets nobody sample or
-//! look at accessed bits, the tests that need that say so and prove nothing.
+//! The watched program has hot and cold memory in one go. Where this machine forbids samples or accessed
+//! bits, the tests that need them say so and prove nothing.
 
 #[path = "daemon/screen.rs"]
 mod screen;
@@ -110,7 +110,7 @@ impl Daemon {
         let file = directory.join("daemon.toml");
         std::fs::write(&file, config).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_isotherm"))
-            .args(["daemon", "--dry-run", "--config"])
+            .args(["daemon", "--dry-run", "--verbose", "--config"])
             .arg(&file)
             .stdout(std::fs::File::create(directory.join("out")).unwrap())
             .stderr(std::fs::File::create(directory.join("err")).unwrap())
@@ -323,7 +323,7 @@ fn whole_mappings_are_not_looked_at_where_samples_tell_something() {
     };
     let before = then(&status, 2);
     let after = then(&before, 4);
-    let seen = |status| usable(status, &["mapping-bits"]);
+    let seen = |status| usable(status, &["accessed-bits"]);
     assert_eq!(seen(&after), seen(&before));
     daemon.stop();
 }
@@ -390,7 +390,7 @@ fn a_floor_keeps_memory_fast_beside_a_group_that_counts_a_hundred_times() {
         let seen = fast(status, &quiet) >= 16 * MIB && fast(status, &loud) > 0;
         seen || status["epochs"].as_u64() >= Some(100)
     });
-    if usable(&status, &["timer", "mapping-bits", "damon"]) == 0 {
+    if usable(&status, &["timer", "accessed-bits", "damon"]) == 0 {
         return isotherm_skip::skip!("nothing is seen here: {}", status["sources"]);
     }
     let begun = status["epochs"].as_u64().unwrap_or(0);
@@ -624,7 +624,7 @@ fn a_bad_configuration_is_refused_with_its_line_and_the_printed_one_is_good() {
         "{said}"
     );
     let printed = run(&["--print-config"]);
-    // The programs of whoever uses this machine are none of a test's business.
+    // A test does not watch the programs of the machine's user.
     let own = format!("pids = [{}]", std::process::id());
     let good = String::from_utf8_lossy(&printed.stdout).replace("pids = []", &own);
     std::fs::write(&file, good).unwrap();

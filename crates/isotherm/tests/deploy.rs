@@ -19,7 +19,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(deploy(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Of the programs of whoever runs this test, only the test itself is watched.
+/// Of the programs of this user, only the test itself is watched.
 fn base() -> String {
     format!(
         "[processes]\npids = [{}]\n[memory]\nfast = \"1GiB\"\n",

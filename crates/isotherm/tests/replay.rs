@@ -118,7 +118,11 @@ fn a_recording_is_decided_about_epoch_by_epoch_as_in_a_dry_run() {
         "one unit, and the other one"
     );
     assert_eq!(last["total"]["demoted_bytes"], 1 << 16);
-    let text = printed(&arguments);
+    let brief = printed(&arguments);
+    let line = "would: move 64 KiB in 1 range of process 0 to fast memory\n";
+    assert_eq!(brief.matches(line).count(), 2, "{brief}");
+    assert!(!brief.contains(" at 0x"), "{brief}");
+    let text = printed(&[&arguments[..], &["--verbose"]].concat());
     let promotions = text.matches("would: move 64KiB").count();
     assert_eq!(promotions, 3, "{text}");
     for part in [
@@ -135,7 +139,7 @@ fn a_recording_is_decided_about_epoch_by_epoch_as_in_a_dry_run() {
 fn what_other_tools_recorded_is_replayed() {
     let directory = tempfile::tempdir().expect("a directory");
     let [_, config] = phases(directory.path());
-    for (file, evidence) in [
+    for (file, method) in [
         ("page-faults.perf.data", "page-faults"),
         ("page-faults.perf-script.txt", "page-faults"),
         ("mem-loads.perf-script.txt", "mem-loads"),
@@ -148,7 +152,7 @@ fn what_other_tools_recorded_is_replayed() {
         assert!(last["units"].as_u64() > Some(0), "{file}: {last}");
         assert!(
             last["sources"][0]["usable"].as_u64() > Some(0),
-            "{evidence}: {last}"
+            "{method}: {last}"
         );
     }
 }

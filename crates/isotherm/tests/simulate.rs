@@ -97,7 +97,7 @@ fn the_same_seed_prints_the_same_bytes_and_another_seed_others() {
 #[test]
 fn a_sweep_halves_the_fast_memory_seven_times_and_can_be_drawn() {
     let directory = tempfile::tempdir().unwrap();
-    let plot = directory.path().join("sweep.svg");
+    let plot = directory.path().join("sweep.html");
     let plot_name = plot.to_string_lossy();
     let report = json(&[&PHASES[..], &["--sweep", "--json", "--plot", &plot_name]].concat());
     let capacities = report["capacities"].as_array().expect("is a list");
@@ -112,8 +112,17 @@ fn a_sweep_halves_the_fast_memory_seven_times_and_can_be_drawn() {
     );
     let drawn = std::fs::read_to_string(plot).unwrap();
     assert!(
-        drawn.starts_with("<svg") && drawn.contains("oracle"),
+        drawn.starts_with("<!DOCTYPE html>") && drawn.contains("oracle"),
         "{drawn}"
+    );
+    let picture = directory.path().join("sweep.svg");
+    let picture_name = picture.to_string_lossy();
+    let refused = run(&[&PHASES[..], &["--sweep", "--plot", &picture_name]].concat());
+    assert!(!refused.status.success() && !picture.exists());
+    assert!(
+        stderr(&refused).contains("sweep.html"),
+        "{}",
+        stderr(&refused)
     );
 }
 
@@ -157,7 +166,7 @@ fn timer() -> SourceReport {
 }
 
 /// A profile of Isotherm: a small hot and a large cold site, over three epochs of a second.
-/// With a time, a timer sampled them at this interval; without, nobody knows.
+/// With a time, a timer sampled them at this interval; without one, the interval is unknown.
 fn recorded(path: &Path, sample_interval: Option<Nanos>) {
     let site = |id: u64, bytes: u64, first_seen: u32| Site {
         peak_rss: Bytes(bytes),
@@ -178,6 +187,7 @@ fn recorded(path: &Path, sample_interval: Option<Nanos>) {
             site: SiteId(site),
             address,
             accesses: Accesses(accesses),
+            served: Accesses::ZERO,
         };
         let cold = (0..16).map(|chunk| (10, chunk << 16, 1));
         let hot = (64..66).map(|chunk| (11, chunk << 16, 500));
@@ -314,7 +324,13 @@ fn the_next_command_is_named_and_runs() {
     let words: Vec<&str> = next.expect("is named").split(' ').collect();
     assert_eq!(
         words,
-        ["simulate", "memprof.yaml", "--sweep", "--plot", "sweep.svg"]
+        [
+            "simulate",
+            "memprof.yaml",
+            "--sweep",
+            "--plot",
+            "sweep.html"
+        ]
     );
     let text = printed(&words[..3]);
     assert!(text.contains("hit rate"), "{text}");
@@ -328,7 +344,7 @@ fn the_next_command_replays_the_same_trace_on_the_same_machine() {
     let first = format!("simulate {trace} {machine} --json");
     let output = run(&first.split(' ').collect::<Vec<_>>());
     let said = stderr(&output);
-    let wanted = format!("next: isotherm simulate {trace} {machine} --sweep --plot sweep.svg\n");
+    let wanted = format!("next: isotherm simulate {trace} {machine} --sweep --plot sweep.html\n");
     assert!(said.ends_with(&wanted), "{said}");
 }
 

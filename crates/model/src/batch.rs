@@ -3,7 +3,9 @@
 //! An *epoch* is one sampling and decision interval. A *batch* holds the raw observations of all
 //! sources: addresses of processes, not yet attributed to sites.
 
+use crate::count_unit::CountUnit;
 use crate::site::{Site, SiteId};
+use crate::source_kind::SourceKind;
 use crate::tier::TierIndex;
 use crate::units::{Bytes, Nanos};
 
@@ -21,16 +23,53 @@ pub struct Process {
     pub image: u32,
 }
 
-/// One observed access.
+/// Accesses that a source observed in a range of a process: the one type that every source delivers, for a recorded
+/// run and for the daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
-    /// Process that made the access.
+pub struct ObservedAccess {
+    /// Process that owns the memory.
     pub process: Process,
-    /// Virtual address of the data.
+    /// First address of the range.
     pub address: u64,
-    /// Weight of the sample: 1 for a timer sample, a latency where the source measures it, or the
-    /// number of accesses that a count represents.
-    pub weight: u64,
+    /// Length of the range, whose parts the source cannot distinguish; 1 for a sample.
+    pub bytes: Bytes,
+    /// Number of counts in the whole range: of a source that cannot see the caches, those that waited beyond them.
+    pub count: u64,
+    /// Counts beside these that the caches served, by an estimate: such memory is no faster in another tier.
+    pub served: u64,
+    /// The unit of the count.
+    pub unit: CountUnit,
+    /// The source.
+    pub source: SourceKind,
+    /// Physical address of the access, where the source reports it.
+    pub physical: Option<u64>,
+}
+
+impl ObservedAccess {
+    /// An access to one address.
+    #[must_use]
+    pub const fn at(
+        (process, address): (Process, u64),
+        source: SourceKind,
+        (count, unit): (u64, CountUnit),
+    ) -> Self {
+        Self {
+            process,
+            address,
+            bytes: Bytes(1),
+            count,
+            served: 0,
+            unit,
+            source,
+            physical: None,
+        }
+    }
+
+    /// The first address past the range, or the last address of the address space.
+    #[must_use]
+    pub const fn end(&self) -> u64 {
+        self.address.saturating_add(self.bytes.0)
+    }
 }
 
 /// A contiguous range of memory that one site allocated.
@@ -50,6 +89,17 @@ pub struct Extent {
     pub tier: Option<TierIndex>,
 }
 
+/// Identifies an extent at one time: its process, and its first address.
+pub type ExtentKey = (Process, u64);
+
+impl Extent {
+    /// Its key.
+    #[must_use]
+    pub const fn key(&self) -> ExtentKey {
+        (self.process, self.address)
+    }
+}
+
 /// A named counter of the runtime, the kernel or a source, since the start of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Count {
@@ -64,8 +114,7 @@ pub struct Count {
 /// Activity of one source in the run so far. A source that delivers nothing must be reported.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SourceReport {
-    /// Name of the source: `instrumented`, `timer`, `pebs`, `ibs`, `spe`, `accessed-bits`,
-    /// `trapped-pages`.
+    /// Name of a [`SourceKind`], or of a reader of sizes that observes no accesses: `resident-set`.
     pub name: String,
     /// Samples taken.
     pub taken: u64,
@@ -73,12 +122,49 @@ pub struct SourceReport {
     pub usable: u64,
     /// Samples that the kernel or a full buffer dropped.
     pub lost: u64,
-    /// Time that the source itself used, in our processes.
+    /// Time that the source used: in our processes and, for accessed bits, in the program, which sets them again.
     pub cost: Nanos,
     /// Its known cost to the program, in words, with the origin of the number.
     pub cost_note: String,
     /// Why the source is off or weaker than it could be; empty if it works fully.
     pub warning: String,
+}
+
+impl SourceReport {
+    /// A report without any activity.
+    #[must_use]
+    pub fn new(name: &str, cost_note: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            cost_note: cost_note.to_owned(),
+            ..Self::default()
+        }
+    }
+
+    /// The unit of its counts in a profile; `None` for a reader of sizes. `filtered` is true where the program's own
+    /// counts are cache misses.
+    #[must_use]
+    pub fn unit(&self, filtered: bool) -> Option<CountUnit> {
+        match SourceKind::from_word(&self.name) {
+            Some(source) => Some(source.unit(filtered)),
+            None if matches!(self.name.as_str(), "resident-set" | "session-files") => None,
+            None => Some(CountUnit::Unknown),
+        }
+    }
+
+    /// The unit that all sources with usable samples share.
+    #[must_use]
+    pub fn common_unit(reports: &[Self], filtered: bool) -> CountUnit {
+        let usable = reports.iter().filter(|report| report.usable > 0);
+        let mut units = usable.filter_map(|report| report.unit(filtered));
+        let Some(first) = units.next() else {
+            return CountUnit::Unknown;
+        };
+        match units.all(|unit| unit == first) {
+            true => first,
+            false => CountUnit::Unknown,
+        }
+    }
 }
 
 /// All observations of one epoch.
@@ -91,12 +177,68 @@ pub struct Batch {
     /// Every known site whose numbers changed, with cumulative numbers. `peak_rss` follows from the
     /// extents; it is zero here unless the program itself measured more.
     pub sites: Vec<Site>,
-    /// All current extents of all live processes (not only the changed ones).
+    /// The extents of live processes that are new or differ from the last batch.
     pub extents: Vec<Extent>,
+    /// The extents of earlier batches that are no longer there, by their keys.
+    pub freed: Vec<ExtentKey>,
+    /// The extents that were freed during the epoch. Their memory, and accesses to it, count in this epoch; another
+    /// extent may have their addresses by now.
+    pub departed: Vec<Extent>,
     /// Observed accesses.
-    pub samples: Vec<Sample>,
+    pub accesses: Vec<ObservedAccess>,
     /// Counters, cumulative.
     pub counts: Vec<Count>,
     /// Reports of the sources, cumulative.
     pub sources: Vec<SourceReport>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SourceReport;
+    use crate::count_unit::CountUnit;
+
+    /// The unit of sources with the given numbers of usable samples.
+    fn unit(sources: &[(&str, u64)], filtered: bool) -> CountUnit {
+        let report = |&(name, usable): &(&str, u64)| SourceReport {
+            name: name.to_owned(),
+            taken: usable,
+            usable,
+            ..SourceReport::default()
+        };
+        let reports: Vec<_> = sources.iter().map(report).collect();
+        SourceReport::common_unit(&reports, filtered)
+    }
+
+    #[test]
+    fn sources_of_one_kind_share_a_unit_and_silent_ones_have_no_say() {
+        let unit = |sources| unit(sources, false);
+        assert_eq!(unit(&[("timer", 9)]), CountUnit::Time);
+        assert_eq!(
+            unit(&[("pebs", 9), ("spe", 1), ("resident-set", 100)]),
+            CountUnit::Latency
+        );
+        assert_eq!(unit(&[("memprof", 3), ("timer", 0)]), CountUnit::Accesses);
+        assert_eq!(unit(&[("instrumented", 3)]), CountUnit::Accesses);
+        assert_eq!(unit(&[("damon", 3)]), CountUnit::Touches);
+    }
+
+    #[test]
+    fn a_mixture_an_unknown_source_and_no_samples_have_no_unit() {
+        let sources: [&[(&str, u64)]; 5] = [
+            &[("tea-leaves", 3)],
+            &[("timer", 9), ("trapped-pages", 1)],
+            &[("timer", 9), ("memprof", 1)],
+            &[("timer", 0), ("session-files", 4)],
+            &[],
+        ];
+        for sources in sources {
+            assert_eq!(unit(sources, false), CountUnit::Unknown, "{sources:?}");
+        }
+    }
+
+    #[test]
+    fn counts_behind_a_cache_filter_are_misses() {
+        assert_eq!(unit(&[("instrumented", 3)], true), CountUnit::Misses);
+        assert_eq!(unit(&[("timer", 3)], true), CountUnit::Time);
+    }
 }

@@ -1,4 +1,4 @@
-//! Calls in functions: the evidence by which another build of a program is matched to its sites.
+//! Calls in functions: the method by which another build of a program is matched to its sites.
 
 /// The target of a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -134,6 +134,7 @@ mod tests {
                 site: SiteId(site),
                 address,
                 accesses: Accesses(1),
+                served: Accesses::ZERO,
             });
         }
         assert_eq!(profile.footprint(), Footprint(Bytes(8192)));

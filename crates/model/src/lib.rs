@@ -13,23 +13,25 @@
 //! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod variant_words;
 pub mod units;
 pub mod words;
 pub mod page;
 pub mod calls;
 pub mod hotness;
 pub mod site;
+pub mod emulation;
 pub mod tier;
 pub mod trace;
-pub mod sharing;
-pub mod batch;
 pub mod count_unit;
+pub mod source_kind;
+pub mod batch;
 pub mod outcome;
+pub mod move_totals;
 pub mod movement;
 pub mod plan;
 pub mod profile;
 pub mod footprint;
-pub mod explain;
-pub mod plan_text;
 pub mod watch;
 pub mod port;

@@ -1,4 +1,4 @@
-//! Ranges of memory on nodes: requests to place or move a range, and the outcome of each part.
+//! Ranges of memory on nodes: requests to move a range, and the outcome of each part.
 //!
 //! *Node* is the kernel's word and number. Actions on sites and tiers ([`crate::outcome`]) are
 //! translated to these range actions once the addresses of a site's data are known.
@@ -41,40 +41,15 @@ impl AddressRange {
     }
 }
 
-/// How the kernel chooses the node of a new page.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RangePolicy {
-    /// No request: the thread's policy, or the node of the processor that touches it.
-    Default,
-    /// This node first (`MPOL_PREFERRED`).
-    Preferred(NodeId),
-    /// These nodes first, the nearest before the others (`MPOL_PREFERRED_MANY`, Linux 5.15).
-    PreferredMany(Vec<NodeId>),
-    /// Only these nodes (`MPOL_BIND`). A program that finds them full is killed.
-    Bind(Vec<NodeId>),
-    /// The given number of pages on each node in turn (`MPOL_WEIGHTED_INTERLEAVE`, Linux 6.9). The
-    /// weights, 1 to 255, are system-wide.
-    WeightedInterleave(Vec<(NodeId, u8)>),
-}
-
-/// A request for a range.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RangeRequest {
-    /// Place new pages by this policy; existing pages stay.
-    Place(RangePolicy),
-    /// Move existing pages to this node.
-    Move(NodeId),
-}
-
-/// One request for one range of one process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One action: move the existing pages of a range of one process to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RangeAction {
     /// Process that owns the memory.
     pub process: Process,
     /// Range of its addresses.
     pub range: AddressRange,
-    /// The request for the range.
-    pub request: RangeRequest,
+    /// The target node.
+    pub node: NodeId,
 }
 
 /// The outcome of a part of a range.
@@ -82,8 +57,7 @@ pub struct RangeAction {
 pub struct Part {
     /// Its length.
     pub bytes: Bytes,
-    /// Its fate. A policy that the kernel accepted is [`Fate::Requested`]: it applies when pages
-    /// are allocated.
+    /// Its fate.
     pub fate: Fate,
 }
 
@@ -144,7 +118,7 @@ impl RangeOutcome {
 
 #[cfg(test)]
 mod tests {
-    use super::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
+    use super::{AddressRange, NodeId, RangeAction, RangeOutcome};
     use crate::batch::Process;
     use crate::outcome::Fate;
     use crate::units::Bytes;
@@ -156,7 +130,7 @@ mod tests {
                 start: 4096,
                 bytes: Bytes(bytes),
             },
-            request: RangeRequest::Move(NodeId(1)),
+            node: NodeId(1),
         })
     }
 

@@ -65,8 +65,7 @@ pub const NO_ROOM: &str = "the node has no room";
 pub enum Fate {
     /// The data was moved.
     Moved,
-    /// The request was accepted by the runtime, which moves in the background, or by the kernel,
-    /// which applies it when pages are allocated.
+    /// The request was accepted by the runtime, which moves in the background.
     Requested,
     /// The data was in the target tier before.
     AlreadyThere,

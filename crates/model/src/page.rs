@@ -27,9 +27,9 @@ impl PageIndex {
 #[derive(Clone, Copy, Debug)]
 pub struct EpochView<'a> {
     /// Rank of each page in the epoch that ended: the sum of its observations from all sources.
-    pub ended: &'a [u64],
+    pub previous_ranks: &'a [u64],
     /// Rank of each page in the epoch that begins. A replay knows it; a live run does not.
-    pub coming: Option<&'a [u64]>,
+    pub next_ranks: Option<&'a [u64]>,
     /// Which pages are in the fast tier.
     pub fast: &'a [bool],
     /// Number of pages that the fast tier holds.

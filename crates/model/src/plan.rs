@@ -23,25 +23,11 @@ pub enum Value {
     Latency,
 }
 
-impl Value {
-    /// The word used in plans and on the command line.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Accesses => "accesses",
-            Self::Bandwidth => "bandwidth",
-            Self::Latency => "latency",
-        }
-    }
-
-    /// The value with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::Accesses, Self::Bandwidth, Self::Latency]
-            .into_iter()
-            .find(|value| value.word() == word)
-    }
-}
+variant_words!(Value {
+    Accesses = "accesses",
+    Bandwidth = "bandwidth",
+    Latency = "latency",
+});
 
 /// The quantity that measures the size of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,24 +38,10 @@ pub enum Weight {
     PeakRequested,
 }
 
-impl Weight {
-    /// The word used in plans and on the command line.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::PeakRss => "peak-rss",
-            Self::PeakRequested => "peak-requested",
-        }
-    }
-
-    /// The weight with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        [Self::PeakRss, Self::PeakRequested]
-            .into_iter()
-            .find(|weight| weight.word() == word)
-    }
-}
+variant_words!(Weight {
+    PeakRss = "peak-rss",
+    PeakRequested = "peak-requested",
+});
 
 /// The input of a policy for one site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,6 +108,16 @@ pub struct PlanBounds {
     pub bound: u64,
     /// Value of all sites together.
     pub total: u64,
+}
+
+impl PlanBounds {
+    /// How many times as long as with all data fast a program takes whose fast data is worth `served`, where it waited for
+    /// a share `waiting` of its processor time, and slow memory is slower by `factor`.
+    #[must_use]
+    pub fn slow_down(&self, served: u64, waiting: f64, factor: f64) -> f64 {
+        let slow = self.total.saturating_sub(served) as f64 / self.total.max(1) as f64;
+        (factor - 1.0).mul_add(waiting * slow, 1.0)
+    }
 }
 
 /// Which site goes to which tier.
@@ -355,12 +337,25 @@ impl fmt::Display for PlanBounds {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_program_that_waits_half_of_its_time_takes_twice_as_long_on_memory_three_times_as_slow() {
+        let bounds = super::PlanBounds {
+            planned: 75,
+            first_touch: 50,
+            bound: 80,
+            total: 100,
+        };
+        let expected = |served| bounds.slow_down(served, 0.5, 3.0);
+        assert_eq!([0, 50, 75, 100].map(expected), [2.0, 1.5, 1.25, 1.0]);
+    }
+
     use std::collections::BTreeMap;
 
     use super::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
     use crate::count_unit::CountUnit;
+    use crate::emulation::Emulation;
     use crate::site::{CallerId, SiteId};
-    use crate::tier::{Emulation, TierIndex, Tiers};
+    use crate::tier::{TierIndex, Tiers};
     use crate::units::Bytes;
 
     const FAST: TierIndex = TierIndex(0);
@@ -400,7 +395,7 @@ mod tests {
             weight: Weight::PeakRss,
             command: Vec::new(),
             depth: 4,
-            tiers: Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER),
+            tiers: Tiers::emulated(Bytes(1), Bytes(1), Emulation::TMP),
             default_tier: FAST,
             small: BTreeMap::new(),
             standing: PlanBounds::default(),

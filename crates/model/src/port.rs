@@ -59,20 +59,35 @@ pub trait Executor {
     fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome>;
 }
 
-/// Places and moves ranges of memory on nodes.
+/// Moves ranges of memory between nodes.
 ///
-/// The implementer guarantees one outcome for each action, in the same order, whose parts cover the
-/// action's range; that no content is lost if any step fails; and that a process that has ended
-/// yields an outcome ([`crate::outcome::Fate::NotAttempted`]), not a failure.
+/// The implementer guarantees that the parts of an outcome cover the action's range; that no content
+/// is lost if any step fails; and that a process that has ended yields an outcome
+/// ([`crate::outcome::Fate::NotAttempted`]), not a failure.
 pub trait RangeExecutor {
-    /// Carries out the actions in order.
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome>;
+    /// Carries out one action.
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome;
+
+    /// Carries out the actions in order; returns one outcome for each, in the same order.
+    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+        actions
+            .iter()
+            .map(|action| self.carry_out(*action))
+            .collect()
+    }
 }
 
 /// A boxed executor is an executor, so that a list can hold several kinds.
 impl<E: RangeExecutor + ?Sized> RangeExecutor for Box<E> {
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-        (**self).execute(actions)
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        (**self).carry_out(action)
+    }
+}
+
+/// A borrowed executor is an executor, so that a wrapper can last for a part of its life.
+impl<E: RangeExecutor + ?Sized> RangeExecutor for &mut E {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        (**self).carry_out(action)
     }
 }
 
@@ -156,22 +171,14 @@ pub trait Recorder {
     /// # Errors
     /// The epoch could not be written (for example, the disk is full).
     fn record(&mut self, segment: &Segment) -> Result<(), Self::Error>;
+}
 
-    /// Notes the last epoch, after which the recording is ended: what is written then may be all that is
-    /// written of it.
-    ///
-    /// # Errors
-    /// As [`Self::record`].
-    fn record_last(&mut self, segment: &Segment) -> Result<(), Self::Error> {
-        self.record(segment)
-    }
+/// No recorder keeps nothing: a run without a profile.
+impl<R: Recorder> Recorder for Option<R> {
+    type Error = R::Error;
 
-    /// Writes the epoch that [`Self::record_last`] noted, where the end of the recording takes longer than a moment.
-    ///
-    /// # Errors
-    /// As [`Self::record`].
-    fn write_noted(&mut self) -> Result<(), Self::Error> {
-        Ok(())
+    fn record(&mut self, segment: &Segment) -> Result<(), Self::Error> {
+        self.as_mut().map_or(Ok(()), |it| it.record(segment))
     }
 }
 

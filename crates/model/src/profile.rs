@@ -27,6 +27,8 @@ pub struct Meta {
     /// Size of the cache whose misses were counted by a program that counts its own accesses;
     /// `None` where it counted each access.
     pub cache_filter: Option<Bytes>,
+    /// Bytes of cache that the estimate of served accesses assumed; `None` where no source needed one.
+    pub cache: Option<Bytes>,
     /// True where the run's tiers were emulated.
     pub emulated: bool,
 }
@@ -53,8 +55,10 @@ pub struct Heat {
     pub site: SiteId,
     /// First address of the chunk, a multiple of [`Meta::chunk`].
     pub address: u64,
-    /// Number of accesses, weighted by the source.
+    /// Number of accesses, weighted by the source: of one that cannot see the caches, those that waited beyond them.
     pub accesses: Accesses,
+    /// Accesses beside these that the caches served, by an estimate.
+    pub served: Accesses,
 }
 
 /// Resident bytes of a site in one epoch, all processes together.
@@ -180,6 +184,35 @@ impl Profile {
         sums
     }
 
+    /// Accesses of each site that the caches served, beside [`Self::accesses_by_site`].
+    #[must_use]
+    pub fn served_by_site(&self) -> std::collections::BTreeMap<SiteId, Accesses> {
+        let mut sums = std::collections::BTreeMap::<SiteId, Accesses>::new();
+        for heat in &self.heat {
+            *sums.entry(heat.site).or_default() += heat.served;
+        }
+        sums
+    }
+
+    /// The share of the program's processor time in which it waited beyond the caches for data of each site: the samples
+    /// of the timer that did, of all that it took, those without a data address included. A run whose memory is all
+    /// slower by a factor takes longer by this share times (factor - 1). `None` where not only a timer sampled.
+    #[must_use]
+    pub fn waiting_shares(&self) -> Option<std::collections::BTreeMap<SiteId, f64>> {
+        if self.counted() != CountUnit::Time {
+            return None;
+        }
+        let sources = self.sources.iter().filter(|source| source.usable > 0);
+        let timers = sources.filter(|source| source.unit(false) == Some(CountUnit::Time));
+        let taken = timers.fold(0, |sum: u64, timer| sum.saturating_add(timer.taken));
+        let sums = self.accesses_by_site().into_iter();
+        let share = |accesses: Accesses| accesses.0 as f64 / taken.max(1) as f64;
+        Some(
+            sums.map(|(site, accesses)| (site, share(accesses)))
+                .collect(),
+        )
+    }
+
     /// The sites that can be placed, by id: the sites that every output counts.
     pub fn placeable_sites(&self) -> impl Iterator<Item = &Site> {
         self.sites.iter().filter(|site| site.id.is_placeable())
@@ -188,12 +221,46 @@ impl Profile {
     /// The unit of the counts.
     #[must_use]
     pub fn counted(&self) -> CountUnit {
-        CountUnit::of(&self.sources, self.meta.cache_filter.is_some())
+        SourceReport::common_unit(&self.sources, self.meta.cache_filter.is_some())
     }
 
     /// Length of the run.
     #[must_use]
     pub fn span(&self) -> Nanos {
         self.epochs.iter().map(|epoch| epoch.span).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Heat, Meta, Profile};
+    use crate::batch::{Epoch, Process, SourceReport};
+    use crate::site::SiteId;
+    use crate::units::Accesses;
+
+    #[test]
+    fn what_waits_for_a_site_is_a_share_of_all_samples_and_only_beyond_the_caches() {
+        let mut profile = Profile::new(Meta::default());
+        let heat = |epoch, site, accesses, served| Heat {
+            epoch: Epoch(epoch),
+            process: Process::default(),
+            site: SiteId(site),
+            address: 0,
+            accesses: Accesses(accesses),
+            served: Accesses(served),
+        };
+        profile.heat = vec![heat(0, 5, 100, 200), heat(1, 5, 20, 0), heat(1, 6, 0, 80)];
+        let report = |name: &str, taken, usable| SourceReport {
+            taken,
+            usable,
+            ..SourceReport::new(name, "")
+        };
+        profile.sources = vec![report("timer", 600, 400), report("resident-set", 9, 9)];
+        let shares = profile.waiting_shares().expect("a timer alone");
+        let served = profile.served_by_site();
+        assert_eq!((shares[&SiteId(5)], shares[&SiteId(6)]), (0.2, 0.0));
+        assert_eq!((served[&SiteId(5)].0, served[&SiteId(6)].0), (200, 80));
+        profile.sources.push(report("pebs", 1, 1));
+        assert_eq!(profile.waiting_shares(), None, "a mixture has no unit");
     }
 }

@@ -97,32 +97,13 @@ pub enum SiteKind {
     Unattributed,
 }
 
-impl SiteKind {
-    /// The word used in files and on screen.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Heap => "heap",
-            Self::Mapping => "mapping",
-            Self::Described => "described",
-            Self::Shared => "shared",
-            Self::Unattributed => "unattributed",
-        }
-    }
-
-    /// The kind with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        let all = [
-            Self::Heap,
-            Self::Mapping,
-            Self::Described,
-            Self::Shared,
-            Self::Unattributed,
-        ];
-        all.into_iter().find(|kind| kind.word() == word)
-    }
-}
+variant_words!(SiteKind {
+    Heap = "heap",
+    Mapping = "mapping",
+    Described = "described",
+    Shared = "shared",
+    Unattributed = "unattributed",
+});
 
 /// One caller of a calling context.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

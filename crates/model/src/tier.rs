@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::emulation::Emulation;
 use crate::units::{Bytes, Nanos};
 
 /// Index into a list of tiers; 0 is the fastest.
@@ -35,101 +36,6 @@ pub enum TierKind {
     EmulatedFast,
     /// The slow half of the emulated pair, with its costs.
     EmulatedSlow(Emulation),
-}
-
-/// Costs of the emulated slow tier. TMP, section VI: protection bits are set periodically, and the
-/// first access to a page in a period pays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Emulation {
-    /// Time between two protections of the slow tier.
-    pub period: Nanos,
-    /// Cost of the first access to a page in a period.
-    pub access: Nanos,
-    /// Additional cost if the page is hot.
-    pub hot: Nanos,
-    /// Cost of moving a page.
-    pub migrate: Nanos,
-}
-
-impl Emulation {
-    /// True where it has costs but no period, so that no access would ever pay them. A pair without
-    /// any costs, twice the same memory, stays valid: it serves to measure the cost of separating
-    /// tiers.
-    #[must_use]
-    pub const fn is_never_paid(&self) -> bool {
-        self.period.0 == 0 && (self.access.0 > 0 || self.hot.0 > 0 || self.migrate.0 > 0)
-    }
-
-    /// Longest period: longer than most runs.
-    pub const PERIOD_AT_MOST: Nanos = Nanos(3_600_000_000_000);
-
-    /// Highest cost: at a second per page a program of 1 GiB would wait for three days.
-    pub const COST_AT_MOST: Nanos = Nanos(1_000_000_000);
-
-    /// The first number beyond its limit: its name, its value and its limit.
-    #[must_use]
-    pub fn out_of_range(&self) -> Option<(&'static str, Nanos, Nanos)> {
-        [
-            ("period", self.period, Self::PERIOD_AT_MOST),
-            ("access", self.access, Self::COST_AT_MOST),
-            ("hot", self.hot, Self::COST_AT_MOST),
-            ("migrate", self.migrate, Self::COST_AT_MOST),
-        ]
-        .into_iter()
-        .find(|(_, number, most)| number > most)
-    }
-
-    /// The paper's own numbers (TMP, section VI): 10 us per access, 13 us more if hot, 50 us per
-    /// migrated page. The paper does not print its period; 100 ms is our choice.
-    pub const PAPER: Self = Self {
-        period: Nanos(100_000_000),
-        access: Nanos(10_000),
-        hot: Nanos(13_000),
-        migrate: Nanos(50_000),
-    };
-
-    /// Named costs. The paper's are for NVM. The others are chosen so that a program that uses 256
-    /// MiB of slow memory runs about 1.5 (remote socket), 2.3 (CXL) and 4 times (NVM) slower;
-    /// `docs/emulation.md` has the formula.
-    pub const PRESETS: [(&'static str, Self); 4] = [
-        ("paper", Self::PAPER),
-        (
-            "cxl",
-            Self {
-                period: Nanos(500_000_000),
-                hot: Nanos(0),
-                ..Self::PAPER
-            },
-        ),
-        (
-            "nvm",
-            Self {
-                period: Nanos(500_000_000),
-                ..Self::PAPER
-            },
-        ),
-        (
-            "remote",
-            Self {
-                period: Nanos(1_000_000_000),
-                access: Nanos(8_000),
-                hot: Nanos(0),
-                ..Self::PAPER
-            },
-        ),
-    ];
-
-    /// The preset that is used where none is named.
-    pub const DEFAULT_PRESET: &'static str = "paper";
-
-    /// The preset with this name.
-    #[must_use]
-    pub fn preset(name: &str) -> Option<Self> {
-        Self::PRESETS
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, costs)| *costs)
-    }
 }
 
 /// One kind of memory.
@@ -295,6 +201,20 @@ impl Tiers {
         TierIndex((self.0.len() - 1) as u32)
     }
 
+    /// How many times as long as in the fastest tier an access takes in the slowest: the factor of the latencies where they are
+    /// known. `None` where they are not, and for TMP's page trap, whose cost does not depend on the number of accesses.
+    #[must_use]
+    pub fn latency_factor(&self) -> Option<f64> {
+        let (fast, slow) = (self.0.first()?, self.0.last()?);
+        match (&slow.kind, fast.latency, slow.latency) {
+            (TierKind::EmulatedSlow(Emulation::Time(costs)), ..) => Some(costs.latency.get()),
+            (TierKind::Nodes(_), Some(fast), Some(slow)) if fast.0 > 0 => {
+                Some((slow.0 as f64 / fast.0 as f64).max(1.0))
+            }
+            _ => None,
+        }
+    }
+
     /// True where any tier is emulated; every output then reports it.
     #[must_use]
     pub fn emulates(&self) -> bool {
@@ -304,12 +224,13 @@ impl Tiers {
 
 #[cfg(test)]
 mod tests {
-    use super::{Emulation, Tier, TierKind, Tiers, TiersError};
+    use super::{Tier, TierKind, Tiers, TiersError};
+    use crate::emulation::Emulation;
     use crate::units::Bytes;
 
     #[test]
     fn half_a_pair_a_twin_name_and_a_shared_node_are_refused() {
-        let pair = Tiers::emulated(Bytes(1), Bytes(2), Emulation::PAPER);
+        let pair = Tiers::emulated(Bytes(1), Bytes(2), Emulation::TMP);
         let fast = pair.all()[0].clone();
         let node = |name: &str, node| Tier {
             name: name.into(),

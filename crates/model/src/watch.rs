@@ -6,14 +6,13 @@
 //! ```text
 //! unit        |     0     |     1     |     2     |     3     |
 //! held        | 2 MiB, 0  | 2 MiB, 0  |    -      | 1 MiB, all|   resident, and on fast nodes
-//! sighting    |<------- 40 hits ----->|                           a range of accessed bits
-//! sighting                   ^ 1                                  a sample
+//! access    |<------- 40 hits ----->|                           a range of accessed bits
+//! access                   ^ 1                                  a sample
 //! ```
 
 use std::collections::BTreeMap;
 
-use crate::batch::{Epoch, Process, SourceReport};
-use crate::movement::AddressRange;
+use crate::batch::{Epoch, ObservedAccess, Process, SourceReport};
 use crate::units::{Bytes, Nanos};
 
 /// A piece of memory that is moved as a whole.
@@ -23,53 +22,6 @@ pub struct Unit {
     pub process: Process,
     /// Its first address, a multiple of the size of units.
     pub start: u64,
-}
-
-/// The kind of source that observed an access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SourceKind {
-    /// A scan found a page's accessed bit set: one hit for each page and scan.
-    AccessedBits,
-    /// A sample of the access itself: one hit for each sample.
-    TraceSamples,
-}
-
-impl SourceKind {
-    /// Both kinds.
-    pub const ALL: [Self; 2] = [Self::AccessedBits, Self::TraceSamples];
-
-    /// Its name in settings, reports and metrics.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AccessedBits => "accessed-bits",
-            Self::TraceSamples => "trace-samples",
-        }
-    }
-
-    /// Its name in a sentence.
-    #[must_use]
-    pub const fn words(self) -> &'static str {
-        match self {
-            Self::AccessedBits => "accessed bits",
-            Self::TraceSamples => "trace samples",
-        }
-    }
-}
-
-/// Accesses that a source observed in a range in one epoch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AccessReport {
-    /// Process that owns the memory.
-    pub process: Process,
-    /// Range of the accesses. The source cannot distinguish its parts.
-    pub range: AddressRange,
-    /// Hits in the whole range.
-    pub hits: u64,
-    /// The kind of source.
-    pub kind: SourceKind,
-    /// Physical address of the access, where the source reports it.
-    pub physical: Option<u64>,
 }
 
 /// The memory of a process in one unit.
@@ -133,7 +85,7 @@ pub struct Observation {
     /// Their resident memory, each unit once.
     pub residency: Vec<UnitResidency>,
     /// Their accesses.
-    pub access_reports: Vec<AccessReport>,
+    pub accesses: Vec<ObservedAccess>,
     /// Nodes of trace samples when they were taken, by process; empty where they were not queried.
     pub placed: BTreeMap<Process, Placed>,
     /// Bytes of the fast tier that watched processes may use, including their present use.

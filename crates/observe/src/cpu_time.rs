@@ -6,7 +6,7 @@ use std::path::Path;
 use isotherm_model::units::Nanos;
 use isotherm_sys::perf::PerfCounter;
 
-use crate::accessed::usage;
+use crate::process_usage::usage;
 use crate::processes::Processes;
 
 /// The processor time of a program and its child processes.

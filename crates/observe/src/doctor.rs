@@ -6,14 +6,14 @@
 use std::fmt;
 use std::path::Path;
 
+use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::SourceKind;
 use isotherm_model::words::counted;
 
 use crate::counters::{self, CounterKind, Lack};
-use crate::live::SampleSource;
-use crate::pmu::Pmu;
 use crate::probe::{KernelProbe, Probe};
+use crate::source::pmu::Pmu;
+use isotherm_model::source_kind::SourceKind;
 
 /// The state of a feature.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ impl fmt::Display for Finding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ranked {
     /// The source.
-    pub source: SampleSource,
+    pub source: SourceKind,
     /// It can be used here.
     pub usable: bool,
     /// The data that it delivers, or the reason why it cannot be used.
@@ -84,7 +84,7 @@ pub struct Examination {
 impl Examination {
     /// The source that would be used: the first usable one, if any is.
     #[must_use]
-    pub fn chosen(&self) -> Option<SampleSource> {
+    pub fn chosen(&self) -> Option<SourceKind> {
         self.ranking.iter().find(|it| it.usable).map(|it| it.source)
     }
 }
@@ -124,21 +124,21 @@ pub fn examine_with(root: &Path, probe: &dyn Probe) -> Examination {
 }
 
 /// The sources, best first.
-const PREFERRED: [SampleSource; 6] = [
-    SampleSource::Pebs,
-    SampleSource::Ibs,
-    SampleSource::Spe,
-    SampleSource::Timer,
-    SampleSource::AccessedBits,
-    SampleSource::TrappedPages,
+const PREFERRED: [SourceKind; 6] = [
+    SourceKind::Pebs,
+    SourceKind::Ibs,
+    SourceKind::Spe,
+    SourceKind::Timer,
+    SourceKind::AccessedBits,
+    SourceKind::TrappedPages,
 ];
 
 /// Whether one of them works, by trying it.
-fn tried(source: SampleSource, root: &Path, probe: &dyn Probe) -> Finding {
+fn tried(source: SourceKind, root: &Path, probe: &dyn Probe) -> Finding {
     match source {
-        SampleSource::Timer => timer(probe),
-        SampleSource::AccessedBits => accessed_bits(probe),
-        SampleSource::TrappedPages => userfaultfd(probe),
+        SourceKind::Timer => timer(probe),
+        SourceKind::AccessedBits => accessed_bits(probe),
+        SourceKind::TrappedPages => userfaultfd(probe),
         _ => hardware(source, root, probe),
     }
 }
@@ -146,26 +146,26 @@ fn tried(source: SampleSource, root: &Path, probe: &dyn Probe) -> Finding {
 /// The source that [`Examination::chosen`] names. Nothing else is looked at, and no more once one is found: a
 /// program waits for the answer.
 #[must_use]
-pub fn best_source(root: &Path, probe: &dyn Probe) -> Option<SampleSource> {
-    let usable = |source: &SampleSource| ranked(*source, &tried(*source, root, probe)).usable;
+pub fn best_source(root: &Path, probe: &dyn Probe) -> Option<SourceKind> {
+    let usable = |source: &SourceKind| ranked(*source, &tried(*source, root, probe)).usable;
     PREFERRED.into_iter().find(usable)
 }
 
 /// The processor's own samples where they can be had, else the timer. Nothing else is looked at, and
 /// no more once one is found.
 #[must_use]
-pub fn best_samples(root: &Path, probe: &dyn Probe) -> SampleSource {
-    let usable = |source: &SampleSource| {
+pub fn best_samples(root: &Path, probe: &dyn Probe) -> SourceKind {
+    let usable = |source: &SourceKind| {
         !matches!(
             hardware(*source, root, probe).state,
             FeatureState::Missing { .. }
         )
     };
-    let mut hardware = [SampleSource::Pebs, SampleSource::Ibs, SampleSource::Spe].into_iter();
-    hardware.find(usable).unwrap_or(SampleSource::Timer)
+    let mut hardware = [SourceKind::Pebs, SourceKind::Ibs, SourceKind::Spe].into_iter();
+    hardware.find(usable).unwrap_or(SourceKind::Timer)
 }
 
-fn ranked(source: SampleSource, finding: &Finding) -> Ranked {
+fn ranked(source: SourceKind, finding: &Finding) -> Ranked {
     let (usable, note) = match &finding.state {
         FeatureState::Available => (true, finding.detail.clone()),
         FeatureState::Degraded { why, .. } => (true, why.clone()),
@@ -213,10 +213,10 @@ fn missing(feature: &'static str, why: impl Into<String>, remedy: &str) -> Findi
 const ALLOW_PERF: &str = "set kernel.perf_event_paranoid to 2 or less, or give the command \
                           CAP_PERFMON; in a container, allow perf_event_open in its seccomp profile";
 
-fn hardware(source: SampleSource, root: &Path, probe: &dyn Probe) -> Finding {
+fn hardware(source: SourceKind, root: &Path, probe: &dyn Probe) -> Finding {
     let (feature, pmu) = match source {
-        SampleSource::Ibs => ("AMD IBS", Pmu::Ibs),
-        SampleSource::Spe => ("Arm SPE", Pmu::Spe),
+        SourceKind::Ibs => ("AMD IBS", Pmu::Ibs),
+        SourceKind::Spe => ("Arm SPE", Pmu::Spe),
         _ => ("Intel PEBS", Pmu::Pebs),
     };
     let event = match pmu.event(root) {
@@ -248,14 +248,20 @@ fn hardware(source: SampleSource, root: &Path, probe: &dyn Probe) -> Finding {
                 trial.in_memory, trial.samples, trial.with_level
             ),
         ),
-        Err(error) => missing(feature, crate::perf_source::refusal(&error), ALLOW_PERF),
+        Err(error) => missing(
+            feature,
+            crate::source::perf_ring::refusal(&error),
+            ALLOW_PERF,
+        ),
     }
 }
 
-fn timer(probe: &dyn Probe) -> Finding {
+/// Whether a thread can be sampled by time, which the emulated pair by time needs.
+#[must_use]
+pub fn timer(probe: &dyn Probe) -> Finding {
     const NAME: &str = "timer samples";
     match probe.timer() {
-        Err(error) => missing(NAME, crate::perf_source::refusal(&error), ALLOW_PERF),
+        Err(error) => missing(NAME, crate::source::perf_ring::refusal(&error), ALLOW_PERF),
         Ok(found) if found.samples == 0 => missing(
             NAME,
             "the event opens but delivers no samples",
@@ -280,11 +286,11 @@ fn timer(probe: &dyn Probe) -> Finding {
 /// The time that a timer sample takes from a program. Measuring it takes some 50 ms, and no choice of a source
 /// depends on it.
 #[must_use]
-pub fn sample_price(probe: &dyn Probe) -> Finding {
+pub fn sample_cost(probe: &dyn Probe) -> Finding {
     const NAME: &str = "price of a timer sample";
-    match probe.sample_price() {
+    match probe.sample_cost() {
         Ok(price) => available(NAME, format!("{price} of a program's time")),
-        Err(error) => missing(NAME, crate::perf_source::refusal(&error), ALLOW_PERF),
+        Err(error) => missing(NAME, crate::source::perf_ring::refusal(&error), ALLOW_PERF),
     }
 }
 
@@ -319,15 +325,15 @@ fn counting(kind: CounterKind, root: &Path, probe: &dyn Probe) -> Finding {
 /// The counter by which each kind of source rests while it is low (TMP's rule of 20 %).
 fn resting(root: &Path, probe: &dyn Probe) -> Finding {
     const NAME: &str = "sources that may rest";
-    let chosen = SourceKind::ALL.map(|evidence| {
-        let choice = counters::choose(evidence, root, &|event| probe.counter(event));
-        (evidence, choice.counting.map(|(kind, _)| kind.name()))
+    let chosen = ProfilingMethod::ALL.map(|method| {
+        let choice = counters::choose(method, root, &|event| probe.counter(event));
+        (method, choice.counting.map(|(kind, _)| kind.name()))
     });
-    let words = chosen.map(|(evidence, kind)| match kind {
-        Some(kind) => format!("{} by {kind}", evidence.words()),
+    let words = chosen.map(|(method, kind)| match kind {
+        Some(kind) => format!("{} by {kind}", method.words()),
         None => format!(
             "{} never: no counter that they depend on is available",
-            evidence.words()
+            method.words()
         ),
     });
     let words = words.join(", ");
@@ -375,7 +381,7 @@ fn damon(root: &Path) -> Finding {
 }
 
 fn idle_pages(root: &Path) -> Finding {
-    use crate::watch::page_idle::{BITMAP, REMEDY};
+    use crate::source::page_idle::{BITMAP, REMEDY};
     const NAME: &str = "idle pages";
     let mut options = std::fs::OpenOptions::new();
     match options.read(true).write(true).open(root.join(BITMAP)) {

@@ -10,9 +10,9 @@ use isotherm_sys::userfaultfd::{OpenError, Userfaultfd};
 
 use crate::clock::MachineClock;
 use crate::counters::CounterEvent;
-use crate::own_samples::{THIS_THREAD, samples};
 use crate::resident::{PageTables, ResidencyMethod};
-use crate::sample_cost::sample_cost;
+use crate::source::own_samples::{THIS_THREAD, samples};
+use crate::source::sample_cost::sample_cost;
 
 /// The result of a few milliseconds of timer samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub trait Probe {
     ///
     /// # Errors
     /// The event cannot be opened, or delivers nothing.
-    fn sample_price(&self) -> io::Result<Nanos>;
+    fn sample_cost(&self) -> io::Result<Nanos>;
 
     /// Samples this process by an event with data addresses, for a moment in which it works on
     /// memory of its own.
@@ -115,7 +115,7 @@ impl Probe for KernelProbe {
         Ok(trial)
     }
 
-    fn sample_price(&self) -> io::Result<Nanos> {
+    fn sample_cost(&self) -> io::Result<Nanos> {
         sample_cost(&MachineClock)
     }
 

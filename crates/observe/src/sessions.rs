@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use isotherm_abi::session::SessionCounter;
-use isotherm_model::batch::{Count, Extent, Process};
+use isotherm_model::batch::{Count, Process};
 use isotherm_model::site::{Site, SiteId, SiteKind};
+use isotherm_session::{SessionError, SessionFile, file_name, parse_name};
 
 use crate::processes::{Processes, has_memory};
 use crate::resident::Span;
-use crate::session::{SessionError, SessionFile, parse_name};
 use crate::sites::SiteLedger;
-use crate::tracked::{CountedAccesses, TrackedImage};
+use crate::tracked::{CountedAccesses, EpochExtents, TrackedImage};
 
 /// Most images followed in one run; each keeps a descriptor while it lives.
 const IMAGES_AT_MOST: usize = 1 << 16;
@@ -50,10 +50,9 @@ impl Sessions {
     pub fn discover(&mut self) -> std::io::Result<()> {
         for entry in std::fs::read_dir(&self.directory)? {
             let name = entry?.file_name().to_string_lossy().into_owned();
-            let Some((pid, image)) = parse_name(&name) else {
+            let Some(process) = parse_name(&name) else {
                 continue;
             };
-            let process = Process { pid, image };
             let full = self.tracked.len() >= IMAGES_AT_MOST;
             if full || self.tracked.contains_key(&process) || self.refused.contains_key(&name) {
                 continue;
@@ -97,8 +96,7 @@ impl Sessions {
                 false => tracked.read_new_sites(&mut self.ledger),
             });
             if let Err(error) = read {
-                let name = format!("{}.{}", process.pid, process.image);
-                self.refused.insert(name, error.to_string());
+                self.refused.insert(file_name(process), error.to_string());
                 tracked.over = true;
             }
             tracked.over |= over;
@@ -190,19 +188,21 @@ impl Sessions {
 
     /// The extents of all live images, and once more of those that ended since the last call or to
     /// which samples of this epoch point.
-    pub fn extents(&mut self, sampled: &BTreeSet<Process>) -> Vec<Extent> {
-        let mut extents = Vec::new();
+    pub fn extents(&mut self, sampled: &BTreeSet<Process>) -> EpochExtents {
+        let mut extents = EpochExtents::default();
         for (process, tracked) in &mut self.tracked {
             if tracked.told && !sampled.contains(process) {
                 continue;
             }
-            extents.extend(tracked.extents());
+            let of_image = tracked.extents();
+            extents.live.extend(of_image.live);
+            extents.departed.extend(of_image.departed);
             tracked.told = tracked.over;
             if tracked.told {
                 tracked.close();
             }
         }
-        for extent in &extents {
+        for extent in extents.live.iter().chain(&extents.departed) {
             match extent.site {
                 SiteId::SHARED => self.ledger.note_special(SiteId::SHARED, SiteKind::Shared),
                 SiteId::UNATTRIBUTED => self
@@ -224,7 +224,8 @@ impl Sessions {
 
     /// Sites that own memory and did not when this was last called: those that a profile will tell of.
     pub fn take_owners(&mut self) -> Vec<Site> {
-        let owners = self.tracked.values().flat_map(TrackedImage::owners);
+        let live = self.tracked.values().filter(|tracked| !tracked.told);
+        let owners = live.flat_map(TrackedImage::owners);
         let told = &mut self.told_owners;
         let new = owners.filter(|id| told.insert(*id));
         new.filter_map(|id| self.ledger.get(id).cloned()).collect()

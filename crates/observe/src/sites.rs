@@ -5,8 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use isotherm_model::batch::Process;
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::Bytes;
-
-use crate::session::{Module, SessionSite, SiteNumbers};
+use isotherm_session::{Module, SessionSite, SiteNumbers};
 
 /// Sites by name, and the contribution of each process.
 #[derive(Debug, Default)]
@@ -102,10 +101,10 @@ impl SiteLedger {
 #[cfg(test)]
 mod tests {
     use super::SiteLedger;
-    use crate::session::{SessionSite, SiteNumbers};
     use isotherm_model::batch::Process;
     use isotherm_model::site::{SiteId, SiteKind};
     use isotherm_model::units::Bytes;
+    use isotherm_session::{SessionSite, SiteNumbers};
 
     #[test]
     fn sites_come_in_the_order_in_which_they_were_created_and_not_by_name() {

@@ -1,121 +1,192 @@
-//! The sources of samples by name, the perf events behind them, and their measured costs, for live
-//! runs and `doctor`.
+//! The sources of accesses: one trait, under a recorded run and under the daemon.
+//!
+//! ```text
+//! registry          every source: one line each
+//! instrumented      counts of programs that isotherm-cc --profile compiled
+//! trapped_pages     accesses that the emulated pair traps
+//! mapping_bits      accessed bits by clear_refs and smaps (whole mappings)
+//! damon             accessed bits by DAMON (regions)
+//! page_idle         accessed bits by the bitmap of idle pages; frames finds their numbers
+//! program_samples   samples of one program and its child processes, with their times
+//! process_samples   samples of watched processes; sample_cost measures the cost of one
+//! perf_ring         rings -> records -> perf events; pmu, sampled_event: the events to open; spe decodes a buffer
+//! throttle          TMP's rule: a method rests while the counter that it depends on is low
+//! cost_budget       a source that costs more than its part of the budget is slowed
+//! ```
+//!
+//! A new source is a file with an implementation of [`Source`] and a line in [`registry`].
 
+pub mod cost_budget;
+pub mod damon;
+pub(crate) mod frames;
+mod instrumented;
+pub mod mapping_bits;
+pub(crate) mod own_samples;
+pub mod page_idle;
+pub mod perf_ring;
+pub mod pmu;
+pub(crate) mod served;
+pub mod process_samples;
+pub mod program_samples;
+pub mod registry;
+pub mod sample_cost;
+pub mod sampled_event;
+pub mod spe;
+pub mod throttle;
+mod trapped_pages;
+
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use isotherm_sys::perf::PerfEventAttributes;
+use isotherm_model::batch::{ObservedAccess, Process, SourceReport};
+use isotherm_model::port::Clock;
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::units::Nanos;
 
-use crate::perf_source::Addressing;
-use crate::pmu::Pmu;
+use crate::sessions::Sessions;
+use crate::watch::memory::ProcessMemory;
 
-/// A source of samples.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum SampleSource {
-    /// Accesses that the program counts itself, because `isotherm-cc --profile` compiled it.
-    Instrumented,
-    /// Intel's precise load samples.
-    Pebs,
-    /// AMD's instruction-based sampling.
-    Ibs,
-    /// Arm's statistical profiling extension.
-    Spe,
-    /// A timer; the interrupted instruction is decoded.
-    Timer,
-    /// Accessed bits of the page tables.
-    AccessedBits,
-    /// Pages that the runtime traps.
-    TrappedPages,
-    /// Page faults: first touches only. Works on every machine; for tests of the sample path.
-    PageFaults,
+/// A source of accesses.
+pub trait Source {
+    /// Its kind.
+    fn kind(&self) -> SourceKind;
+
+    /// Its report so far.
+    fn report(&self) -> SourceReport;
+
+    /// Adds the accesses since the last call. A source that costs more than its budget may do nothing.
+    fn scan(&mut self, scan: &mut ScanContext<'_>, accesses: &mut AccessList);
+
+    /// Starts work that takes longer than the end of an epoch may wait. Call it in the middle of an epoch.
+    fn prepare(&mut self) {}
+
+    /// Changes its budget, in millionths of one processor's time. A source that only reads what the program wrote has
+    /// none.
+    fn set_budget(&mut self, _budget_ppm: u64) {}
+
+    /// Watches these processes, the largest first, where it watches single processes.
+    fn watch(&mut self, _by_size: &[Process]) {}
+
+    /// True where it reads a ring that overflows unless it is scanned several times an epoch.
+    fn overflows(&self) -> bool {
+        false
+    }
+
+    /// What to check where it delivers nothing; empty where the reason is unknown.
+    fn advice(&self) -> &'static str {
+        ""
+    }
+
+    /// Number of processes of which it keeps data.
+    #[cfg(test)]
+    fn kept(&self) -> usize {
+        0
+    }
+
+    /// True where no coarser source of the same method is needed for this process.
+    fn covers(&self, _process: &Process) -> bool {
+        false
+    }
 }
 
-impl SampleSource {
-    /// All of them, best first where they are available.
-    pub const ALL: [Self; 8] = [
-        Self::Instrumented,
-        Self::Pebs,
-        Self::Ibs,
-        Self::Spe,
-        Self::Timer,
-        Self::AccessedBits,
-        Self::TrappedPages,
-        Self::PageFaults,
-    ];
+/// The input of one scan.
+pub struct ScanContext<'a> {
+    /// Time, and the cost of the scan.
+    pub clock: &'a dyn Clock,
+    /// The directory `proc`.
+    pub proc_root: &'a Path,
+    /// Bytes of a page.
+    pub page: u64,
+    /// Time since the last scan.
+    pub span: Nanos,
+    /// Processor time that the processes used since the last scan, where the daemon measured it.
+    pub busy: Nanos,
+    /// The processes to scan.
+    pub processes: &'a [Process],
+    /// Their resident memory, where the daemon read it.
+    pub resident: &'a BTreeMap<Process, ProcessMemory>,
+    /// Their session files, where the programs run under the runtime.
+    pub sessions: Option<&'a mut Sessions>,
+}
 
-    /// Its name in reports and on the command line.
+/// Most accesses kept in one epoch; more are counted as lost. 72 bytes each.
+const ACCESSES_AT_MOST: usize = 4 << 20;
+
+/// The accesses of an epoch, up to a limit.
+#[derive(Clone, Debug, Default)]
+pub struct AccessList(Vec<ObservedAccess>);
+
+impl AccessList {
+    /// Adds an access; false where there is no room.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Instrumented => "instrumented",
-            Self::Pebs => "pebs",
-            Self::Ibs => "ibs",
-            Self::Spe => "spe",
-            Self::Timer => "timer",
-            Self::AccessedBits => "accessed-bits",
-            Self::TrappedPages => "trapped-pages",
-            Self::PageFaults => "page-faults",
+    pub fn push(&mut self, access: ObservedAccess) -> bool {
+        let has_room = self.0.len() < ACCESSES_AT_MOST;
+        if has_room {
+            self.0.push(access);
         }
+        has_room
     }
 
-    /// The source with this name.
+    /// Adds an access, which stands for a number of samples in the report of its source. Every sample is counted here
+    /// once: as usable, or as lost for lack of room.
+    pub fn add(&mut self, report: &mut SourceReport, samples: u64, access: ObservedAccess) {
+        let sum = match self.push(access) {
+            true => &mut report.usable,
+            false => &mut report.lost,
+        };
+        *sum = sum.saturating_add(samples);
+    }
+
+    /// The accesses so far, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut ObservedAccess> {
+        self.0.iter_mut()
+    }
+
+    /// The accesses so far.
     #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|source| source.name() == name)
+    pub fn as_slice(&self) -> &[ObservedAccess] {
+        &self.0
+    }
+
+    /// Removes and returns all accesses.
+    #[must_use]
+    pub fn take(&mut self) -> Vec<ObservedAccess> {
+        std::mem::take(&mut self.0)
+    }
+
+    /// Keeps only the accesses for which `keep` is true.
+    pub fn retain(&mut self, keep: impl FnMut(&ObservedAccess) -> bool) {
+        self.0.retain(keep);
     }
 }
 
-impl SampleSource {
-    /// The perf event of a source, the method that yields addresses, and the cost; None for sources
-    /// that are not perf's. The event is an error message where the machine has none.
-    pub(crate) fn event(
-        self,
-        root: &Path,
-        hz: u32,
-    ) -> Option<(
-        Result<PerfEventAttributes, String>,
-        Addressing,
-        &'static str,
-    )> {
-        let hardware = |pmu: Pmu| (pmu.event(root), Addressing::Given, HARDWARE_COST);
-        Some(match self {
-            Self::Timer => {
-                let event = PerfEventAttributes::cpu_clock(1_000_000_000 / u64::from(hz));
-                (Ok(event), Addressing::Decoded, TIMER_COST)
-            }
-            Self::Pebs => hardware(Pmu::Pebs),
-            Self::Ibs => hardware(Pmu::Ibs),
-            Self::Spe => hardware(Pmu::Spe),
-            Self::PageFaults => (
-                Ok(PerfEventAttributes::page_faults(1)),
-                Addressing::Given,
-                FAULT_COST,
-            ),
-            Self::Instrumented | Self::AccessedBits | Self::TrappedPages => return None,
-        })
-    }
-
-    /// As [`Pmu::physical`]; None for sources without a PMU.
-    pub(crate) fn physical(self, root: &Path) -> Option<u64> {
-        match self {
-            Self::Pebs => Pmu::Pebs.physical(root),
-            Self::Ibs => Pmu::Ibs.physical(root),
-            Self::Spe => Pmu::Spe.physical(root),
-            Self::Timer
-            | Self::PageFaults
-            | Self::Instrumented
-            | Self::AccessedBits
-            | Self::TrappedPages => None,
-        }
-    }
-
-    /// The event to open beside the source's own, where there is one.
-    pub(crate) fn beside(self, root: &Path) -> Option<PerfEventAttributes> {
-        (self == Self::Pebs).then(|| Pmu::Pebs.beside(root))?
-    }
+/// The fault of a source that took no sample although the programs used this processor time, of which `enough` is a
+/// reason to worry.
+#[must_use]
+pub fn silence(report: &SourceReport, used: Nanos, enough: Nanos) -> Option<String> {
+    (report.taken == 0 && used > enough)
+        .then(|| format!("it delivered nothing in {used} of the programs' processor time"))
 }
 
-const TIMER_COST: &str = "at 1 kHz 1.00 to 1.03 times the run time, at 4 kHz 1.08 to 1.13, at 10 kHz \
-                          1.4 (2-core EPYC virtual machine, Linux 6.18, 1 GiB, Zipf 0.99)";
-const HARDWARE_COST: &str = "1.22 to 1.32 times the run time for PEBS with allocation sites \
-                             (MemBrain, Olson et al. 2018); not measured here";
-const FAULT_COST: &str = "one record for each page fault; not measured";
+/// The accesses of one scan of a second by this source, with pages of 4 KiB, for tests.
+#[cfg(test)]
+pub(crate) fn scan_of(
+    source: &mut dyn Source,
+    (clock, proc_root): (&dyn Clock, &Path),
+    processes: &[Process],
+    resident: &BTreeMap<Process, ProcessMemory>,
+) -> Vec<ObservedAccess> {
+    let mut scan = ScanContext {
+        clock,
+        proc_root,
+        page: 4096,
+        span: Nanos(1_000_000_000),
+        busy: Nanos::ZERO,
+        processes,
+        resident,
+        sessions: None,
+    };
+    let mut accesses = AccessList::default();
+    source.scan(&mut scan, &mut accesses);
+    accesses.take()
+}

@@ -8,10 +8,10 @@ use isotherm_model::batch::{Count, Extent, Process};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
+use isotherm_session::{Module, Owned, Owner, Progress, SessionError, SessionFile};
 use isotherm_sys::memory::PAGE_BYTES;
 
 use crate::resident::{PageTables, Span};
-use crate::session::{Module, Owned, Owner, Progress, SessionError, SessionFile};
 use crate::sites::SiteLedger;
 
 /// Resident bytes of an extent.
@@ -48,6 +48,15 @@ pub struct CountedAccesses {
     pub samples: u64,
     /// Accesses for which the samples stand.
     pub accesses: u64,
+}
+
+/// The extents of an epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct EpochExtents {
+    /// Those that exist at its end.
+    pub live: Vec<Extent>,
+    /// Those that were freed during the epoch.
+    pub departed: Vec<Extent>,
 }
 
 /// A process image and the data read from its session file so far.
@@ -159,7 +168,7 @@ impl TrackedImage {
         file.read_modules(&self.progress, &mut self.modules)?;
         let (process, modules) = (self.process, &self.modules);
         let sites = &mut self.sites;
-        file.read_sites_from(first, &self.progress, |number, row| {
+        file.read_sites(first, &self.progress, |number, row| {
             let number = number as usize;
             if sites.len() <= number {
                 sites.resize(number + 1, (SiteId::UNATTRIBUTED, Peak::default()));
@@ -255,7 +264,7 @@ impl TrackedImage {
     /// peak of their site counts, divided by their sizes, where that exceeds the measurement; without such a
     /// peak they count as wholly resident. An extent that was freed during the epoch counts as measured, else
     /// as zero.
-    pub fn extents(&mut self) -> Vec<Extent> {
+    pub fn extents(&mut self) -> EpochExtents {
         let mut departed = std::mem::take(&mut self.departed);
         departed.sort_unstable_by_key(|range| range.address);
         departed.dedup_by_key(|range| range.address);
@@ -280,8 +289,10 @@ impl TrackedImage {
             }
         });
         let before = departed.iter().map(|range| self.extent(range, 0));
-        let mut extents: Vec<Extent> = now.chain(before).collect();
-        extents.sort_by_key(|extent| extent.address);
+        let extents = EpochExtents {
+            live: now.collect(),
+            departed: before.collect(),
+        };
         let owned = &self.owned;
         // The next epoch starts from the current extents; freed ones are dropped.
         self.resident.retain(|(address, bytes), measured| {

@@ -6,12 +6,12 @@ mod machine;
 use std::io;
 use std::path::Path;
 
+use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::Nanos;
 use isotherm_observe::counters::CounterEvent;
 use isotherm_observe::doctor::{
     Examination, FeatureState, best_samples, best_source, examine, examine_with,
 };
-use isotherm_observe::live::SampleSource;
 use isotherm_observe::probe::{EventTrial, Probe, TimerTrial};
 use isotherm_observe::resident::ResidencyMethod;
 use isotherm_sys::perf::PerfEventAttributes;
@@ -52,7 +52,7 @@ impl Probe for Kernel {
         })
     }
 
-    fn sample_price(&self) -> io::Result<Nanos> {
+    fn sample_cost(&self) -> io::Result<Nanos> {
         self.answer(Nanos(2_000))
     }
 
@@ -98,9 +98,9 @@ fn state<'a>(found: &'a Examination, feature: &str) -> &'a FeatureState {
 fn hardware_comes_before_the_timer_and_the_timer_before_the_rest() {
     let allows = Kernel::that_allows(true);
     let chosen = |name| examine_with(recorded(name).path(), &allows).chosen();
-    assert_eq!(chosen("two-nodes-hmat"), Some(SampleSource::Pebs));
-    assert_eq!(chosen("cxl-without-cpus"), Some(SampleSource::Ibs));
-    assert_eq!(chosen("one-node"), Some(SampleSource::Timer));
+    assert_eq!(chosen("two-nodes-hmat"), Some(SourceKind::Pebs));
+    assert_eq!(chosen("cxl-without-cpus"), Some(SourceKind::Ibs));
+    assert_eq!(chosen("one-node"), Some(SourceKind::Timer));
 }
 
 /// A kernel that answers only queries about events.
@@ -111,7 +111,7 @@ impl Probe for EventsOnly {
         panic!("the timer is what is left, tried or not")
     }
 
-    fn sample_price(&self) -> io::Result<Nanos> {
+    fn sample_cost(&self) -> io::Result<Nanos> {
         panic!("the timer is what is left, whatever it costs")
     }
 
@@ -143,11 +143,7 @@ fn the_best_samples_are_those_of_the_doctor_and_nothing_else_is_tried_for_them()
             let root = recorded(name);
             let best = best_samples(root.path(), &EventsOnly(Kernel::that_allows(allows)));
             let whole = examine_with(root.path(), &Kernel::that_allows(allows));
-            assert_eq!(
-                best,
-                whole.chosen().unwrap_or(SampleSource::Timer),
-                "{name}"
-            );
+            assert_eq!(best, whole.chosen().unwrap_or(SourceKind::Timer), "{name}");
         }
     }
 }
@@ -282,7 +278,7 @@ fn this_machine_is_examined_without_a_panic_and_every_source_is_ranked_once() {
     for finding in &found.findings {
         println!("{finding}");
     }
-    let mut sources: Vec<SampleSource> = found.ranking.iter().map(|it| it.source).collect();
+    let mut sources: Vec<SourceKind> = found.ranking.iter().map(|it| it.source).collect();
     sources.dedup();
     assert_eq!(sources.len(), 6);
 }

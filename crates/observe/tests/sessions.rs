@@ -12,7 +12,8 @@ use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 use isotherm_observe::processes::Processes;
 use isotherm_observe::sessions::Sessions;
-use support::session::{POOL, SessionBytes};
+use isotherm_observe::tracked::EpochExtents;
+use support::session_bytes::{POOL, SessionBytes};
 
 struct World {
     directory: tempfile::TempDir,
@@ -110,7 +111,7 @@ fn an_ended_image_is_told_once_more_and_its_counts_are_folded() {
     world.save(&file(10, 100), "10.0");
     world.look();
     let none = BTreeSet::new();
-    assert_eq!(world.sessions.extents(&none).len(), 2);
+    assert_eq!(world.sessions.extents(&none).live.len(), 2);
     let named = |world: &World, name: &str| {
         let counts = world.sessions.counts();
         let found = counts.into_iter().find(|count| count.name == name);
@@ -119,7 +120,7 @@ fn an_ended_image_is_told_once_more_and_its_counts_are_folded() {
     assert_eq!(named(&world, "allocations"), Some((Some(10), 5)));
     world.dies(10);
     world.look();
-    let last = world.sessions.extents(&none);
+    let last = world.sessions.extents(&none).live;
     // Never measured: the site's peak request, one page, or else all mapped bytes.
     let resident: Vec<_> = last
         .iter()
@@ -127,12 +128,12 @@ fn an_ended_image_is_told_once_more_and_its_counts_are_folded() {
         .collect();
     let shared = (SiteId::SHARED, Bytes(CHUNK_BYTES));
     assert_eq!(resident, [shared, (SiteId(111), Bytes(4096))]);
-    assert_eq!(world.sessions.extents(&none), []);
+    assert_eq!(world.sessions.extents(&none), EpochExtents::default());
     assert_eq!(named(&world, "allocations"), Some((None, 5)));
     assert_eq!(named(&world, "fast_bytes"), None);
     let sampled = BTreeSet::from([Process { pid: 10, image: 0 }]);
     assert_eq!(
-        world.sessions.extents(&sampled).len(),
+        world.sessions.extents(&sampled).live.len(),
         2,
         "late samples still find it"
     );
@@ -149,7 +150,10 @@ fn what_went_within_an_epoch_is_told_with_nothing_resident() {
     world.save(&bytes, "10.0");
     world.look();
     let extents = world.sessions.extents(&BTreeSet::new());
-    let gone = extents.iter().find(|extent| extent.site == SiteId(111));
+    let gone = extents
+        .departed
+        .iter()
+        .find(|extent| extent.site == SiteId(111));
     let gone = gone.expect("a freed extent is reported once");
     assert_eq!(gone.address, POOL + CHUNK_BYTES);
     assert_eq!(
@@ -157,7 +161,9 @@ fn what_went_within_an_epoch_is_told_with_nothing_resident() {
         (Bytes(2 * CHUNK_BYTES), Bytes(0))
     );
     let extents = world.sessions.extents(&BTreeSet::new());
-    assert!(extents.iter().all(|extent| extent.site == SiteId::SHARED));
+    assert_eq!(extents.departed, []);
+    let mut live = extents.live.iter();
+    assert!(live.all(|extent| extent.site == SiteId::SHARED));
 }
 
 #[test]

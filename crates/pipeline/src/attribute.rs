@@ -12,13 +12,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use isotherm_model::batch::{Batch, Extent, Process, Sample};
+use isotherm_model::batch::{Batch, Extent, ExtentKey, ObservedAccess, Process};
 use isotherm_model::profile::{EpochSpan, Heat, Meta, Resident, Segment};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
 
+use crate::division::Division;
+
 /// Turns batches into segments, in the order of the epochs. It keeps the state that later segments
-/// need: the sites with their peaks and order, and the extents as last reported.
+/// need: the sites with their peaks and order, and the extents.
 #[derive(Clone, Debug)]
 pub struct Attribution {
     chunk: u64,
@@ -46,20 +48,17 @@ impl Attribution {
     /// Attributes one batch.
     #[must_use]
     pub fn attribute(&mut self, batch: &Batch) -> Segment {
-        let mut extents = batch.extents.clone();
-        extents.sort_unstable_by_key(key);
-        let resident = resident_by_site(&extents);
-        let heat = self.heat(batch, &extents);
-        let sites = self.changed_sites(batch, &extents, &resident, &heat);
-        let changed = self.changed_extents(&extents);
-        self.extents = extents;
+        self.follow(batch);
+        let resident = resident_by_site(self.extents.iter().chain(&batch.departed));
+        let heat = self.heat(batch);
+        let sites = self.changed_sites(batch, &resident, &heat);
         Segment {
             epoch: EpochSpan {
                 epoch: batch.epoch,
                 span: batch.span,
             },
             sites,
-            extents: changed,
+            extents: self.told_extents(batch),
             heat,
             resident: resident
                 .into_iter()
@@ -75,23 +74,93 @@ impl Attribution {
         }
     }
 
+    /// The extents that a segment reports: the changed ones, and the departed ones whose addresses are free, by key.
+    fn told_extents(&self, batch: &Batch) -> Vec<Extent> {
+        let is_free = |extent: &&Extent| {
+            let at = self
+                .extents
+                .binary_search_by_key(&extent.key(), Extent::key);
+            at.is_err()
+        };
+        let departed = batch.departed.iter().filter(is_free);
+        let mut told: Vec<Extent> = batch.extents.iter().chain(departed).copied().collect();
+        told.sort_by_key(Extent::key);
+        told
+    }
+
+    /// The extents of the last batch, by key.
+    #[must_use]
+    pub fn extents(&self) -> &[Extent] {
+        &self.extents
+    }
+
+    /// Replaces the changed extents and drops the freed ones.
+    fn follow(&mut self, batch: &Batch) {
+        let old = std::mem::take(&mut self.extents);
+        let freed: BTreeSet<ExtentKey> = batch.freed.iter().copied().collect();
+        let old = old
+            .into_iter()
+            .filter(|extent| !freed.contains(&extent.key()));
+        self.extents = batch.extents.iter().copied().chain(old).collect();
+        // Of two with one key, the new one comes first, because the sort is stable.
+        self.extents.sort_by_key(Extent::key);
+        self.extents.dedup_by_key(|extent| extent.key());
+    }
+
     /// Weighted samples by process, chunk and site, in that order.
-    fn heat(&self, batch: &Batch, extents: &[Extent]) -> Vec<Heat> {
-        let mut sums = BTreeMap::<(Process, u64, SiteId), Accesses>::new();
-        for sample in &batch.samples {
-            let chunk = sample.address - sample.address % self.chunk;
-            let site = owner(extents, sample);
-            *sums.entry((sample.process, chunk, site)).or_default() += Accesses(sample.weight);
+    fn heat(&self, batch: &Batch) -> Vec<Heat> {
+        let mut sums = BTreeMap::<(Process, u64, SiteId), [Accesses; 2]>::new();
+        for access in &batch.accesses {
+            for (number, count) in [access.count, access.served].into_iter().enumerate() {
+                // An access of which the caches served nothing is counted even where it counts nothing.
+                if number == 1 && count == 0 {
+                    continue;
+                }
+                self.spread(access, count, &batch.departed, |chunk, site, count| {
+                    let sums = sums.entry((access.process, chunk, site)).or_default();
+                    sums[number] += Accesses(count);
+                });
+            }
         }
         sums.into_iter()
-            .map(|((process, address, site), accesses)| Heat {
+            .map(|((process, address, site), [accesses, served])| Heat {
                 epoch: batch.epoch,
                 process,
                 site,
                 address,
                 accesses,
+                served,
             })
             .collect()
+    }
+
+    /// Divides a count of an access over the chunks of the extents in its range, by their sizes, and passes each
+    /// part on with its chunk and site. An access to one address, or to a range without extents, counts at its first
+    /// address.
+    fn spread(
+        &self,
+        access: &ObservedAccess,
+        count: u64,
+        departed: &[Extent],
+        mut take: impl FnMut(u64, SiteId, u64),
+    ) {
+        let parts = || parts(access, &self.extents, self.chunk);
+        let total = parts().fold(0, |sum: u64, (_, bytes, _)| sum.saturating_add(bytes));
+        if access.bytes <= Bytes(1) || total == 0 {
+            let chunk = access.address - access.address % self.chunk;
+            let site = owner(&self.extents, access).or_else(|| {
+                let within = |extent: &&Extent| contains(extent, access);
+                departed.iter().find(within).map(|extent| extent.site)
+            });
+            return take(chunk, site.unwrap_or(SiteId::UNATTRIBUTED), count);
+        }
+        let mut division = Division::new(count, total);
+        for (chunk, bytes, site) in parts() {
+            match division.next(bytes) {
+                0 => {}
+                count => take(chunk, site, count),
+            }
+        }
     }
 
     /// The sites of the batch and those that only its extents or samples name, where any number
@@ -100,15 +169,15 @@ impl Attribution {
     fn changed_sites(
         &mut self,
         batch: &Batch,
-        extents: &[Extent],
         resident: &BTreeMap<SiteId, Bytes>,
         heat: &[Heat],
     ) -> Vec<Site> {
         let named = batch.sites.iter().cloned();
-        let by_extent = extents.iter().map(|extent| extent.site);
+        let extents = self.extents.iter().chain(&batch.departed);
+        let by_extent: Vec<SiteId> = extents.map(|extent| extent.site).collect();
         let by_heat = heat.iter().map(|heat| heat.site);
         let mut changed = BTreeSet::new();
-        for site in named.chain(by_extent.chain(by_heat).map(stranger)) {
+        for site in named.chain(by_extent.into_iter().chain(by_heat).map(stranger)) {
             if self.learn(site.clone()) {
                 changed.insert(site.id);
             }
@@ -150,23 +219,6 @@ impl Attribution {
         self.sites.insert(site.id, site);
         is_news
     }
-
-    /// Extents that are new or differ from the last report.
-    fn changed_extents(&self, extents: &[Extent]) -> Vec<Extent> {
-        extents
-            .iter()
-            .filter(|extent| {
-                self.extents
-                    .binary_search_by_key(&key(extent), key)
-                    .map_or(true, |at| self.extents[at] != **extent)
-            })
-            .copied()
-            .collect()
-    }
-}
-
-const fn key(extent: &Extent) -> (Process, u64) {
-    (extent.process, extent.address)
 }
 
 /// A site of which only the id is known.
@@ -179,17 +231,59 @@ fn stranger(id: SiteId) -> Site {
     Site::new(id, kind)
 }
 
-/// The site whose extent holds the sample's address. Extents are sorted by [`key`].
-fn owner(extents: &[Extent], sample: &Sample) -> SiteId {
-    let after = extents.partition_point(|e| key(e) <= (sample.process, sample.address));
+/// The chunks of the extents in the range of an access, as (chunk, bytes in the range, site), by address. Of two
+/// overlapping extents the first is taken. Extents are sorted by key.
+fn parts(
+    access: &ObservedAccess,
+    extents: &[Extent],
+    chunk: u64,
+) -> impl Iterator<Item = (u64, u64, SiteId)> {
+    let (begin, end) = (access.address, access.end());
+    let end_of = |extent: &Extent| extent.address.saturating_add(extent.bytes.0);
+    let first = extents.partition_point(|e| e.key() <= (access.process, begin));
+    let mut from = begin;
+    extents[first.saturating_sub(1)..]
+        .iter()
+        .take_while(move |e| e.key() < (access.process, end))
+        .filter(|e| e.process == access.process)
+        .flat_map(move |extent| {
+            let start = extent.address.max(from);
+            let stop = end_of(extent).min(end);
+            from = from.max(stop);
+            chunks(start, stop, chunk).map(|(chunk, bytes)| (chunk, bytes, extent.site))
+        })
+}
+
+/// The chunks that a range reaches into, each with its bytes in the range.
+fn chunks(start: u64, stop: u64, chunk: u64) -> impl Iterator<Item = (u64, u64)> {
+    let mut at = start;
+    std::iter::from_fn(move || {
+        let first = at - at % chunk;
+        // The last chunk of the address space has no end that fits.
+        let end = first.saturating_add(chunk).min(stop);
+        let bytes = end.checked_sub(at).filter(|bytes| *bytes > 0)?;
+        at = end;
+        Some((first, bytes))
+    })
+}
+
+/// The site whose extent holds the first address of an access. Extents are sorted by key.
+fn owner(extents: &[Extent], access: &ObservedAccess) -> Option<SiteId> {
+    let after = extents.partition_point(|e| e.key() <= (access.process, access.address));
     after
         .checked_sub(1)
         .map(|at| &extents[at])
-        .filter(|e| e.process == sample.process && sample.address - e.address < e.bytes.0)
-        .map_or(SiteId::UNATTRIBUTED, |e| e.site)
+        .filter(|e| contains(e, access))
+        .map(|e| e.site)
 }
 
-fn resident_by_site(extents: &[Extent]) -> BTreeMap<SiteId, Bytes> {
+/// True where the first address of an access is in the extent.
+fn contains(extent: &Extent, access: &ObservedAccess) -> bool {
+    let offset = access.address.checked_sub(extent.address);
+    extent.process == access.process && offset.is_some_and(|offset| offset < extent.bytes.0)
+}
+
+fn resident_by_site<'a>(extents: impl Iterator<Item = &'a Extent>) -> BTreeMap<SiteId, Bytes> {
     let mut sums = BTreeMap::<SiteId, Bytes>::new();
     for extent in extents {
         *sums.entry(extent.site).or_default() += extent.resident;
@@ -200,9 +294,10 @@ fn resident_by_site(extents: &[Extent]) -> BTreeMap<SiteId, Bytes> {
 #[cfg(test)]
 mod tests {
     use super::Attribution;
-    use isotherm_model::batch::{Batch, Epoch, Extent, Process, Sample};
+    use isotherm_model::batch::{Batch, Epoch, Extent, ObservedAccess, Process};
     use isotherm_model::profile::{Meta, Profile};
     use isotherm_model::site::{Site, SiteId, SiteKind};
+    use isotherm_model::source_kind::SourceKind;
     use isotherm_model::units::{Accesses, Bytes, Nanos};
     use proptest::prelude::*;
 
@@ -224,12 +319,9 @@ mod tests {
         }
     }
 
-    fn sample(pid: u32, address: u64) -> Sample {
-        Sample {
-            process: process(pid),
-            address,
-            weight: 1,
-        }
+    fn sample(pid: u32, address: u64) -> ObservedAccess {
+        let source = SourceKind::Timer;
+        ObservedAccess::at((process(pid), address), source, (1, source.unit(false)))
     }
 
     fn meta(chunk: u64) -> Meta {
@@ -239,12 +331,12 @@ mod tests {
         }
     }
 
-    fn batch(epoch: u32, extents: Vec<Extent>, samples: Vec<Sample>) -> Batch {
+    fn batch(epoch: u32, extents: Vec<Extent>, samples: Vec<ObservedAccess>) -> Batch {
         Batch {
             epoch: Epoch(epoch),
             span: Nanos(1_000_000_000),
             extents,
-            samples,
+            accesses: samples,
             ..Batch::default()
         }
     }
@@ -293,7 +385,11 @@ mod tests {
         };
         let one = vec![extent(1, A, 0, 9000, 500), extent(1, B, 9000, 5, 5)];
         profile.absorb(attribution.attribute(&first));
-        profile.absorb(attribution.attribute(&batch(1, one, vec![])));
+        let second = Batch {
+            freed: vec![(process(2), 0)],
+            ..batch(1, one, vec![])
+        };
+        profile.absorb(attribution.attribute(&second));
         let facts: Vec<_> = profile
             .sites
             .iter()
@@ -314,13 +410,101 @@ mod tests {
         };
         let first = attribution.attribute(&same);
         assert_eq!((first.sites.len(), first.extents.len()), (1, 1));
-        let second = attribution.attribute(&same);
+        let second = attribution.attribute(&batch(1, vec![], vec![]));
         assert_eq!((second.sites.len(), second.extents.len()), (0, 0));
         assert_eq!(second.resident.len(), 1);
         // The extent was freed and came back: it is reported again.
-        let gone = attribution.attribute(&batch(2, vec![], vec![]));
+        let gone = attribution.attribute(&Batch {
+            freed: vec![(process(1), 0)],
+            ..batch(2, vec![], vec![])
+        });
         assert!(gone.resident.is_empty());
         assert_eq!(attribution.attribute(&same).extents.len(), 1);
+    }
+
+    #[test]
+    fn memory_that_was_freed_in_an_epoch_counts_in_it_beside_its_successor() {
+        let mut attribution = Attribution::new(&meta(4096));
+        let (freed, live) = (extent(1, A, 0, 9000, 300), extent(1, B, 0, 4096, 200));
+        let first = Batch {
+            departed: vec![freed],
+            ..batch(0, vec![live], vec![sample(1, 10), sample(1, 5000)])
+        };
+        let segment = attribution.attribute(&first);
+        let resident: Vec<_> = segment
+            .resident
+            .iter()
+            .map(|it| (it.site, it.bytes.0))
+            .collect();
+        assert_eq!(resident, [(B, 200), (A, 300)]);
+        let heat: Vec<_> = segment
+            .heat
+            .iter()
+            .map(|it| (it.address, it.site))
+            .collect();
+        assert_eq!(heat, [(0, B), (4096, A)], "the live one first");
+        assert_eq!(segment.extents, [live], "one extent for an address");
+        let second = attribution.attribute(&batch(1, vec![], vec![sample(1, 5000)]));
+        assert_eq!(
+            second.heat[0].site,
+            SiteId::UNATTRIBUTED,
+            "only in its epoch"
+        );
+        assert_eq!(attribution.extents(), [live]);
+    }
+
+    /// The counts of a range by chunk and site, with chunks of 2 MiB.
+    fn heat_of(
+        extents: Vec<Extent>,
+        (start, end): (u64, u64),
+        count: u64,
+    ) -> Vec<(u64, SiteId, u64)> {
+        let access = ObservedAccess {
+            bytes: Bytes(end - start),
+            count,
+            ..sample(1, start)
+        };
+        let mut attribution = Attribution::new(&meta(2 * MIB));
+        let heat = attribution.attribute(&batch(0, extents, vec![access])).heat;
+        let heat = heat.iter();
+        heat.map(|heat| (heat.address, heat.site, heat.accesses.0))
+            .collect()
+    }
+
+    const MIB: u64 = 1 << 20;
+
+    #[test]
+    fn a_range_is_spread_over_the_chunks_of_the_extents_and_no_count_is_lost() {
+        // Half a chunk, a gap, and an extent that reaches beyond the range.
+        let extents = || {
+            vec![
+                extent(1, SiteId(5), MIB, MIB, MIB),
+                extent(1, SiteId(6), 4 * MIB, 8 * MIB, 8 * MIB),
+            ]
+        };
+        let found = heat_of(extents(), (0, 8 * MIB), 7);
+        let wanted = [
+            (0, SiteId(5), 1),
+            (4 * MIB, SiteId(6), 3),
+            (6 * MIB, SiteId(6), 3),
+        ];
+        assert_eq!(found, wanted);
+        assert_eq!(
+            heat_of(extents(), (2 * MIB, 3 * MIB), 7),
+            [(2 * MIB, SiteId::UNATTRIBUTED, 7)]
+        );
+        assert_eq!(
+            heat_of(vec![], (0, 8 * MIB), 7),
+            [(0, SiteId::UNATTRIBUTED, 7)]
+        );
+    }
+
+    #[test]
+    fn a_range_in_the_last_chunk_of_the_address_space_is_spread_too() {
+        let (start, end) = (u64::MAX - 0xffff, u64::MAX);
+        let extents = vec![extent(1, SiteId(5), start, end - start, 0)];
+        let chunk = start - start % (2 * MIB);
+        assert_eq!(heat_of(extents, (start, end), 3), [(chunk, SiteId(5), 3)]);
     }
 
     proptest! {
@@ -333,8 +517,8 @@ mod tests {
                 .into_iter()
                 .map(|((pid, at), (bytes, site))| extent(pid, SiteId(site), at * 10, bytes, bytes))
                 .collect();
-            let samples: Vec<Sample> = addresses.iter().map(|&(p, at)| sample(p, at)).collect();
-            let slow = |s: &Sample| {
+            let samples: Vec<ObservedAccess> = addresses.iter().map(|&(p, at)| sample(p, at)).collect();
+            let slow = |s: &ObservedAccess| {
                 extents
                     .iter()
                     .find(|e| {
@@ -348,7 +532,7 @@ mod tests {
             let total: Accesses = segment.heat.iter().map(|heat| heat.accesses).sum();
             prop_assert_eq!(total.0, samples.len() as u64);
             for heat in &segment.heat {
-                let chunk = |s: &Sample| s.address / 64 * 64;
+                let chunk = |s: &ObservedAccess| s.address / 64 * 64;
                 let wanted = samples
                     .iter()
                     .filter(|s| {

@@ -123,6 +123,7 @@ mod tests {
             site: SiteId(site),
             address: 0,
             accesses: Accesses(accesses),
+            served: Accesses::ZERO,
         };
         profile.heat = vec![
             heat(0, 0, 50),

@@ -21,17 +21,16 @@
 //! Modules are listed bottom-up: each uses only those above it.
 #![forbid(unsafe_code)]
 
+mod division;
 mod attribute;
 mod count_worth;
 mod coverage;
 mod data_objects;
-mod gap;
 mod items;
 mod retry_backoff;
 mod merge;
 mod rebuilt;
 mod regroup;
-mod tally;
 mod online;
 mod unit_step;
 mod step;
@@ -40,7 +39,6 @@ pub use attribute::Attribution;
 pub use count_worth::{CountWorth, count_worth};
 pub use coverage::{Coverage, coverage};
 pub use data_objects::{CountedObject, data_objects};
-pub use gap::{gap_closed, geometric_mean};
 pub use items::{items, labels};
 pub use merge::{MergeError, merge};
 pub use online::{Online, OnlineConfig};

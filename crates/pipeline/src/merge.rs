@@ -12,7 +12,6 @@
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use isotherm_model::batch::{Count, Epoch, Process, SourceReport};
 use isotherm_model::profile::{Ending, EpochSpan, Profile, Resident};
@@ -20,11 +19,17 @@ use isotherm_model::site::{Site, SiteId};
 use isotherm_model::units::Bytes;
 
 /// Why profiles cannot be merged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     /// The list is empty.
+    #[error("there is no profile to merge")]
     Nothing,
     /// One profile, by its position in the list, was recorded with another setting than the first.
+    #[error(
+        "profile {} was recorded with another {what} than the first one, so their numbers cannot be \
+         added; record all of them with the same flags",
+        place + 1
+    )]
     Differs {
         /// Its position, from 0.
         place: usize,
@@ -32,22 +37,6 @@ pub enum MergeError {
         what: &'static str,
     },
 }
-
-impl fmt::Display for MergeError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Nothing => f.write_str("there is no profile to merge"),
-            Self::Differs { place, what } => write!(
-                f,
-                "profile {} was recorded with another {what} than the first one, so their numbers cannot be \
-                 added; record all of them with the same flags",
-                place + 1
-            ),
-        }
-    }
-}
-
-impl std::error::Error for MergeError {}
 
 /// Merges the profiles. Commands, machine and labels of sites are those of the first profile that
 /// has any.

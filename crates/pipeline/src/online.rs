@@ -70,13 +70,13 @@ impl Online {
         }
     }
 
-    /// Decides the moves after this epoch. Demotions come first, so that promotions find room.
-    pub fn decide(&mut self, batch: &Batch, segment: &Segment) -> Decision {
+    /// Decides the moves after this epoch, at whose end there are these extents. Demotions come first, so that promotions find room.
+    pub fn decide(&mut self, batch: &Batch, segment: &Segment, extents: &[Extent]) -> Decision {
         self.epoch = batch.epoch;
-        let bytes = bytes_by_site(&batch.extents);
+        let bytes = bytes_by_site(extents);
         self.backoff.retain(|site| bytes.contains_key(&site));
         self.spilled.retain(|site| bytes.contains_key(site));
-        self.follow(batch, segment, &bytes);
+        self.follow(batch, segment, (extents, &bytes));
         let items: Vec<Item> = bytes
             .iter()
             .map(|(site, weight)| self.item(*site, *weight))
@@ -97,7 +97,7 @@ impl Online {
         let due = |site: &&SiteId| !self.backoff.has(**site, self.epoch);
         refreshed.extend(self.spilled.iter().filter(due));
         self.adopt(&mut plan, &candidates, &items);
-        let actions = actions(&candidates, &refreshed, &batch.extents);
+        let actions = actions(&candidates, &refreshed, extents);
         self.settle_default(bytes.values().copied().sum());
         plan.default_tier = self.default_tier;
         Decision {
@@ -133,7 +133,12 @@ impl Online {
     }
 
     /// Moves both averages of every site towards this epoch. A new site starts at its first value.
-    fn follow(&mut self, batch: &Batch, segment: &Segment, bytes: &BTreeMap<SiteId, Bytes>) {
+    fn follow(
+        &mut self,
+        batch: &Batch,
+        segment: &Segment,
+        (extents, bytes): (&[Extent], &BTreeMap<SiteId, Bytes>),
+    ) {
         let mut accesses = BTreeMap::<SiteId, f64>::new();
         for heat in &segment.heat {
             *accesses.entry(heat.site).or_default() += heat.accesses.0 as f64;
@@ -146,7 +151,7 @@ impl Online {
             memory.slow += slow * (rate(site) - memory.slow);
             memory.before = memory.at;
         }
-        let tiers = tier_by_site(&batch.extents);
+        let tiers = tier_by_site(extents);
         for site in bytes.keys() {
             let order = u32::try_from(self.sites.len()).unwrap_or(u32::MAX);
             let at = tiers.get(site).copied().unwrap_or(self.default_tier);

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 
 use isotherm_model::calls::{Call, Callee, FunctionCalls};
 
-/// The evidence of a match.
+/// The method of a match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum MatchedBy {
     /// The offset in the machine code, or the compiler's name: the call is unchanged.
@@ -38,7 +38,7 @@ pub enum MatchedBy {
 pub struct MatchedCall {
     /// Their return addresses.
     pub offsets: Vec<u64>,
-    /// The evidence of the match.
+    /// The method of the match.
     pub by: MatchedBy,
 }
 

@@ -5,13 +5,13 @@
 //! must not slow the running program.
 
 use isotherm_model::batch::Epoch;
+use isotherm_model::move_totals::MoveTotals;
 use isotherm_model::outcome::Outcome;
 use isotherm_model::port::{Decision, Executor, Observer, Recorder};
 use isotherm_model::profile::{Meta, Segment};
 
 use crate::attribute::Attribution;
 use crate::online::Online;
-use crate::tally::Tally;
 
 /// The stages in order, and their state.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Step<O, E, R> {
     pub recorder: R,
     attribution: Attribution,
     online: Option<Online>,
-    tally: Tally,
+    moves: MoveTotals,
     epoch: Epoch,
 }
 
@@ -50,7 +50,7 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
             recorder,
             attribution: Attribution::new(meta),
             online,
-            tally: Tally::default(),
+            moves: MoveTotals::default(),
             epoch: Epoch(0),
         }
     }
@@ -58,6 +58,11 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
     /// The attribution with the sites observed so far.
     pub const fn attribution(&self) -> &Attribution {
         &self.attribution
+    }
+
+    /// The outcomes of all actions so far.
+    pub const fn moves(&self) -> &MoveTotals {
+        &self.moves
     }
 
     /// The epoch that the next call runs.
@@ -73,12 +78,13 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
         self.advance(R::record)
     }
 
-    /// As [`Self::run`], for the epoch after which nothing comes but the end of the recording.
+    /// As [`Self::run`], but leaves the recording of the last epoch to the caller, who writes it with the end of the
+    /// profile.
     ///
     /// # Errors
     /// As [`Self::run`].
     pub fn run_last(&mut self) -> Result<StepReport<R::Error>, O::Error> {
-        self.advance(R::record_last)
+        self.advance(|_, _| Ok(()))
     }
 
     fn advance(
@@ -89,17 +95,16 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
         self.epoch = Epoch(self.epoch.0.saturating_add(1));
         let mut segment = self.attribution.attribute(&batch);
         // Moves come after recording, so each epoch counts the moves of earlier ones.
-        segment.counts.extend(self.tally.counts());
+        segment.counts.extend(self.moves.counts());
         let recorded = record(&mut self.recorder, &segment);
-        let decision = self
-            .online
-            .as_mut()
-            .map(|online| online.decide(&batch, &segment));
+        let extents = self.attribution.extents();
+        let online = self.online.as_mut();
+        let decision = online.map(|online| online.decide(&batch, &segment, extents));
         let mut outcomes = Vec::new();
         if let (Some(online), Some(decision)) = (&mut self.online, &decision) {
-            outcomes = self.executor.execute(&decision.actions, &batch.extents);
+            outcomes = self.executor.execute(&decision.actions, extents);
             online.learn(&outcomes);
-            self.tally.add(&outcomes);
+            self.moves.add(&outcomes);
         }
         Ok(StepReport {
             segment,
@@ -117,13 +122,16 @@ mod tests {
 
     use super::Step;
     use crate::{Online, OnlineConfig, items};
-    use isotherm_model::batch::{Batch, Epoch, Extent, Process, Sample};
+    use isotherm_model::batch::{Batch, Epoch, Extent, ObservedAccess, Process};
+    use isotherm_model::count_unit::CountUnit;
+    use isotherm_model::emulation::Emulation;
     use isotherm_model::outcome::{Action, Fate, Outcome};
     use isotherm_model::plan::{Value, Weight};
     use isotherm_model::port::{Executor, Observer, Recorder};
     use isotherm_model::profile::{Meta, Profile, Segment};
     use isotherm_model::site::{Site, SiteId, SiteKind};
-    use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+    use isotherm_model::source_kind::SourceKind;
+    use isotherm_model::tier::{TierIndex, Tiers};
     use isotherm_model::units::{Bytes, Nanos};
 
     /// Two sites of which the second is hot and does not fit beside the first.
@@ -142,11 +150,8 @@ mod tests {
                 resident: Bytes(1 << 20),
                 tier: None,
             };
-            let sample = Sample {
-                process,
-                address: (9 << 20) + 5,
-                weight: 100_000,
-            };
+            let address = (process, (9 << 20) + 5);
+            let access = ObservedAccess::at(address, SourceKind::Timer, (100_000, CountUnit::Time));
             Ok(Batch {
                 epoch,
                 span: Nanos(1_000_000_000),
@@ -154,7 +159,7 @@ mod tests {
                     .map(|id| Site::new(SiteId(id), SiteKind::Heap))
                     .into(),
                 extents: vec![extent(8), extent(9)],
-                samples: vec![sample],
+                accesses: vec![access],
                 ..Batch::default()
             })
         }
@@ -211,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_step_records_decides_and_acts_and_a_full_disk_does_not_stop_placement() {
-        let tiers = Tiers::emulated(Bytes(1 << 20), Bytes(1 << 30), Emulation::PAPER);
+        let tiers = Tiers::emulated(Bytes(1 << 20), Bytes(1 << 30), Emulation::TMP);
         let online = Online::new(OnlineConfig::for_tiers(tiers));
         let full = Disk(None);
         let mut step = Step::new(Program, Granted::default(), full, &meta(), Some(online));
@@ -232,6 +237,17 @@ mod tests {
                 .decision
                 .is_some_and(|decision| decision.actions.is_empty())
         );
+    }
+
+    #[test]
+    fn the_last_epoch_is_left_to_the_caller_to_record() {
+        let disk = Disk(Some(Profile::new(meta())));
+        let mut step = Step::new(Program, Granted::default(), disk, &meta(), None);
+        let last = step.run_last().unwrap();
+        let kept = |step: &Step<_, _, Disk>| step.recorder.0.as_ref().unwrap().epochs.len();
+        assert_eq!(kept(&step), 0);
+        step.recorder.record(&last.segment).unwrap();
+        assert_eq!(kept(&step), 1);
     }
 
     #[test]

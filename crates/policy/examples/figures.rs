@@ -10,10 +10,11 @@
 use std::time::{Duration, Instant};
 
 use isotherm_model::batch::Process;
+use isotherm_model::emulation::Emulation;
 use isotherm_model::plan::Item;
 use isotherm_model::port::SitePolicy;
 use isotherm_model::site::SiteId;
-use isotherm_model::tier::{Emulation, Tiers};
+use isotherm_model::tier::Tiers;
 use isotherm_model::units::Bytes;
 use isotherm_policy::chunks::{ChunkParameters, DataObject, select};
 use isotherm_policy::{Hotset, Knapsack, PAGE, PlanRequest, Thermos, plan, standing};
@@ -173,7 +174,7 @@ fn hotness() {
     let items = sites(&mut Random(SEED), SITES, any_site);
     let footprint: Bytes = items.iter().map(|item| item.weight).sum();
     let capacity = Bytes(footprint.0 / 4);
-    let tiers = Tiers::emulated(capacity, footprint, Emulation::PAPER);
+    let tiers = Tiers::emulated(capacity, footprint, Emulation::TMP);
     let thermos = Thermos::default();
     let policies: [&dyn SitePolicy; 2] = [&thermos, &Hotset];
     for policy in policies {

@@ -12,7 +12,7 @@ use isotherm_model::plan::Item;
 use isotherm_model::port::{Choice, SitePolicy};
 use isotherm_model::units::Bytes;
 
-use crate::minknap::{Effort, Packable, Packing, pack};
+use crate::minknap::{Effort, pack_values};
 
 /// Bytes of a page, the grain of the weights.
 pub const PAGE: u64 = 4096;
@@ -24,22 +24,19 @@ pub struct Knapsack {
 }
 
 impl Knapsack {
-    /// Some seconds and 200 MB in the worst case; profiles of real programs need a small part of
-    /// either.
+    /// The default limits of the search.
     pub const DEFAULT: Self = Self {
-        effort: Effort {
-            steps: 600_000_000,
-            states: 1_500_000,
-            links: 8_000_000,
-        },
+        effort: Effort::DEFAULT,
     };
 
     /// The same with a limit on the number of visited states.
     #[must_use]
     pub const fn with_steps(steps: u64) -> Self {
-        let Self { effort } = Self::DEFAULT;
         Self {
-            effort: Effort { steps, ..effort },
+            effort: Effort {
+                steps,
+                ..Effort::DEFAULT
+            },
         }
     }
 }
@@ -97,40 +94,12 @@ impl Knapsack {
     /// Packs the candidates. The second part is the possible missing value if optimality is not
     /// proved.
     fn solve(&self, items: &[Item], order: &[usize], pages: u64) -> (Vec<bool>, Option<u128>) {
-        let total: u128 = order.iter().map(|&i| u128::from(items[i].value)).sum();
-        let weight = |item: &Item| item.weight.0.div_ceil(PAGE) as i64;
+        let values: Vec<u64> = order.iter().map(|&i| items[i].value).collect();
         // At most 2^52 pages, so the casts to i64 are exact.
-        let capacity = pages as i64;
-        if total < 1 << 62 {
-            let packables = order.iter().map(|&i| Packable {
-                value: items[i].value as i64,
-                weight: weight(&items[i]),
-            });
-            let packables: Vec<Packable<i64>> = packables.collect();
-            let packing = pack(&packables, capacity, self.effort);
-            let value = packed(&packables, &packing).sum::<i64>();
-            let missing = (!packing.proved).then(|| (packing.at_most - value) as u128);
-            (packing.taken, missing)
-        } else {
-            let packables = order.iter().map(|&i| Packable {
-                value: i128::from(items[i].value),
-                weight: weight(&items[i]),
-            });
-            let packables: Vec<Packable<i128>> = packables.collect();
-            let packing = pack(&packables, capacity, self.effort);
-            let value = packed(&packables, &packing).sum::<i128>();
-            let missing = (!packing.proved).then(|| (packing.at_most - value) as u128);
-            (packing.taken, missing)
-        }
+        let weight = |&i: &usize| items[i].weight.0.div_ceil(PAGE) as i64;
+        let weights: Vec<i64> = order.iter().map(weight).collect();
+        pack_values(&values, &weights, pages as i64, self.effort)
     }
-}
-
-fn packed<V: Copy>(items: &[Packable<V>], packing: &Packing<V>) -> impl Iterator<Item = V> {
-    items
-        .iter()
-        .zip(&packing.taken)
-        .filter(|(_, taken)| **taken)
-        .map(|(item, _)| item.value)
 }
 
 /// The item with its weight in whole pages, which gives the density for the order of the search.

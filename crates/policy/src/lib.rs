@@ -6,14 +6,14 @@
 //!
 //! ```
 //! use isotherm_model::plan::{Item, Value, Weight};
-//! use isotherm_model::{site::SiteId, tier::{Emulation, TierIndex, Tiers}, units::Bytes};
+//! use isotherm_model::{emulation::Emulation, site::SiteId, tier::{TierIndex, Tiers}, units::Bytes};
 //! use isotherm_policy::{PlanRequest, by_name, plan};
 //!
 //! let items = [
 //!     Item { site: SiteId(2), value: 10, weight: Bytes(4096), order: 1 },
 //!     Item { site: SiteId(3), value: 90, weight: Bytes(4096), order: 0 },
 //! ];
-//! let tiers = Tiers::emulated(Bytes(4096), Bytes(1 << 30), Emulation::PAPER);
+//! let tiers = Tiers::emulated(Bytes(4096), Bytes(1 << 30), Emulation::TMP);
 //! let policy = by_name("knapsack").unwrap();
 //! let plan = plan(&PlanRequest::new(policy, &items, &tiers));
 //! assert_eq!(plan.tier_of(SiteId(3)), TierIndex::FASTEST);
@@ -54,7 +54,7 @@ pub use hotset::Hotset;
 pub use knapsack::{Knapsack, PAGE};
 pub use plan::{PlanRequest, plan};
 pub use policy_text::{ATMEM, PolicyTextError, chunk_parameters_from_text, policy_from_text};
-pub use registry::{POLICIES, PolicyEntry, by_name, names};
+pub use registry::{POLICIES, by_name, names};
 pub use size_threshold::{FastSide, SizeThreshold};
 pub use standing::{bound, first_touch_value, standing};
 pub use static_ratio::{Ratio, StaticRatio};

@@ -40,6 +40,16 @@ pub(crate) struct Effort {
     pub(crate) links: usize,
 }
 
+impl Effort {
+    /// Some seconds and 200 MB in the worst case; profiles of real programs need a small part of
+    /// either.
+    pub(crate) const DEFAULT: Self = Self {
+        steps: 600_000_000,
+        states: 1_500_000,
+        links: 8_000_000,
+    };
+}
+
 /// A packing and its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Packing<V> {
@@ -138,8 +148,49 @@ struct Search<'a, V> {
     effort: Effort,
 }
 
+/// Packs items of these values and weights, sorted by hotness descending, into the capacity: true
+/// for each packed item, and the most value that a better packing could have in addition where the
+/// search ended before the packing was proved best.
+pub(crate) fn pack_values(
+    values: &[u64],
+    weights: &[i64],
+    capacity: i64,
+    effort: Effort,
+) -> (Vec<bool>, Option<u128>) {
+    let total: u128 = values.iter().map(|&value| u128::from(value)).sum();
+    let items = values.iter().copied().zip(weights.iter().copied());
+    if total < 1 << 62 {
+        let items = items.map(|(value, weight)| Packable {
+            value: value as i64,
+            weight,
+        });
+        pack_proved(&items.collect::<Vec<_>>(), capacity, effort)
+    } else {
+        let items = items.map(|(value, weight)| Packable {
+            value: i128::from(value),
+            weight,
+        });
+        pack_proved(&items.collect::<Vec<_>>(), capacity, effort)
+    }
+}
+
+fn pack_proved<V: Amount + Into<i128>>(
+    items: &[Packable<V>],
+    capacity: i64,
+    effort: Effort,
+) -> (Vec<bool>, Option<u128>) {
+    let packing = pack(items, capacity, effort);
+    let taken = items
+        .iter()
+        .zip(&packing.taken)
+        .filter(|(_, taken)| **taken);
+    let value: i128 = taken.map(|(item, _)| item.value.into()).sum();
+    let missing = (!packing.proved).then(|| (packing.at_most.into() - value) as u128);
+    (packing.taken, missing)
+}
+
 /// Packs the items, sorted by hotness descending, into the capacity.
-pub(crate) fn pack<V: Amount>(items: &[Packable<V>], capacity: i64, effort: Effort) -> Packing<V> {
+fn pack<V: Amount>(items: &[Packable<V>], capacity: i64, effort: Effort) -> Packing<V> {
     let mut search = Search::new(items, capacity, effort);
     search.greedy();
     let open = search.expand();

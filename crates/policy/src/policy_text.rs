@@ -5,8 +5,6 @@
 //! atmem      atmem=m:4,alpha:0.2,N:5,epsilon:0.25
 //! ```
 
-use std::fmt;
-
 use isotherm_model::port::SitePolicy;
 
 use crate::chunks::ChunkParameters;
@@ -18,20 +16,12 @@ use crate::static_ratio::{Ratio, StaticRatio};
 pub const ATMEM: &str = "atmem";
 
 /// A text that names no policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("policy \"{text}\": {what}")]
 pub struct PolicyTextError {
     text: String,
     what: String,
 }
-
-impl fmt::Display for PolicyTextError {
-    /// `policy "static-ratio=half": the ratio is fast parts to slow parts, such as 1:3`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "policy \"{}\": {}", self.text, self.what)
-    }
-}
-
-impl std::error::Error for PolicyTextError {}
 
 /// The policy for a text.
 ///

@@ -149,11 +149,11 @@ proptest! {
         let (best, _) = sums(&sites, &taken(&Knapsack::DEFAULT, &sites, capacity));
         prop_assert_eq!(best, table(&sites, capacity));
         prop_assert!(best <= u128::from(bound(&sites, capacity)));
-        for entry in &POLICIES {
-            let (value, used) = sums(&sites, &taken(entry.policy, &sites, capacity));
+        for policy in POLICIES {
+            let (value, used) = sums(&sites, &taken(policy, &sites, capacity));
             let at = Bytes((used as u64).max(capacity.0));
             let (best, _) = sums(&sites, &taken(&Knapsack::DEFAULT, &sites, at));
-            prop_assert!(best >= value, "{}", entry.policy.name());
+            prop_assert!(best >= value, "{}", policy.name());
         }
     }
 

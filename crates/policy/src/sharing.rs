@@ -12,9 +12,8 @@
 //! keep a floor for each program.
 //!
 //! ```
-//! use isotherm_model::sharing::{Colocation, MeasuredObject, MeasuredProgram};
 //! use isotherm_model::units::{Bytes, Nanos};
-//! use isotherm_policy::sharing::{BlindMerge, SharingPolicy};
+//! use isotherm_policy::sharing::{BlindMerge, Colocation, MeasuredObject, MeasuredProgram, SharingPolicy};
 //!
 //! let object = |name: &str, alone| MeasuredObject {
 //!     name: name.to_owned(),
@@ -31,6 +30,7 @@
 
 mod benefit;
 mod blind_merge;
+mod colocation;
 mod comerge;
 mod equal_split;
 mod fair_merge;
@@ -44,6 +44,10 @@ mod whole_objects;
 
 pub use benefit::Benefit;
 pub use blind_merge::BlindMerge;
+pub use colocation::{
+    Colocation, ColocationError, Grant, LONGEST_RUN, MeasuredObject, MeasuredProgram,
+    SensitivityClass, SharedPlan,
+};
 pub use comerge::CoMerge;
 pub use equal_split::EqualSplit;
 pub use fair_merge::FairMerge;

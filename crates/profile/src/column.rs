@@ -2,8 +2,8 @@
 //!
 //! Two kinds of column are all that profiles need, and both mean the same in every reader:
 //! `UINT_64` and `STRING`. Compression is Snappy. Each file holds a checksum of itself
-//! ([`crate::checksum`]), because a changed byte in a page can be a changed number that nobody
-//! would notice.
+//! ([`crate::checksum`]), because a changed byte in a page can be a changed number that looks
+//! like any other.
 
 use std::sync::Arc;
 

@@ -130,7 +130,7 @@ impl fmt::Display for Error {
     }
 }
 
-// No `source`: the text names the cause already, and whoever prints a chain would say it twice.
+// No `source`: the text names the cause already, and a printed chain would say it twice.
 impl std::error::Error for Error {}
 
 /// A part of a profile that could not be used, while the rest could.

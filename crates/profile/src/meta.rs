@@ -33,6 +33,8 @@ pub(crate) fn rows(meta: &Meta, ending: Ending) -> Vec<MetaRow> {
     rows.extend(interval.map(|interval| row("sample_interval_ns", interval.0.to_string())));
     let filter = meta.cache_filter;
     rows.extend(filter.map(|size| row("cache_filter_bytes", size.0.to_string())));
+    let cache = meta.cache;
+    rows.extend(cache.map(|size| row("cache_bytes", size.0.to_string())));
     let (word, value) = match ending {
         Ending::Exited(status) => ("exited", Some(status)),
         Ending::Signalled(signal) => ("signalled", Some(signal)),
@@ -68,6 +70,7 @@ pub(crate) fn read(rows: Vec<MetaRow>) -> Result<(Meta, Ending), String> {
             "cache_filter_bytes" => {
                 meta.cache_filter = Some(Bytes(value.parse().map_err(wrong)?));
             }
+            "cache_bytes" => meta.cache = Some(Bytes(value.parse().map_err(wrong)?)),
             "ending" => ending = value,
             "ending_value" => ending_value = value.parse().map_err(wrong)?,
             _ => {

@@ -55,12 +55,14 @@ pub(crate) struct MetaRow {
     pub(crate) value: String,
 }
 
-fn numbers<R>(rows: &[R], value: impl Fn(&R) -> u64) -> Cells {
-    Cells::Number(Column::required(rows.iter().map(value).collect()))
-}
-
-fn optional_numbers<R>(rows: &[R], value: impl Fn(&R) -> Option<u64>) -> Cells {
-    Cells::Number(Column::optional(rows.iter().map(value)))
+/// A kind of column: how its values are written and read.
+trait Value: Sized {
+    /// A value as a row lends it.
+    type Lent<'a>;
+    /// The column of these rows.
+    fn column<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> Self::Lent<'a>) -> Cells;
+    /// The values of the column of this name, or what is wrong with it.
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String>;
 }
 
 /// The texts of a column, in one buffer: a text of its own for each of the fifty thousand frames of a large
@@ -92,10 +94,6 @@ impl Texts {
     }
 }
 
-fn text<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> &'a str) -> Cells {
-    written_text(rows, |row, to| to.push_str(value(row)))
-}
-
 /// A column of texts that are made as they are written.
 fn written_text<'a, R>(rows: &'a [R], write: impl Fn(&'a R, &mut String)) -> Cells {
     let mut texts = Texts::default();
@@ -103,29 +101,6 @@ fn written_text<'a, R>(rows: &'a [R], write: impl Fn(&'a R, &mut String)) -> Cel
         texts.push(|to| write(row, to));
     }
     Cells::Text(Column::required(texts.into_cells()))
-}
-
-fn optional_text<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> Option<&'a str>) -> Cells {
-    let mut texts = Texts::default();
-    let mut present = Vec::with_capacity(rows.len());
-    for value in rows.iter().map(value) {
-        present.push(i16::from(value.is_some()));
-        if let Some(value) = value {
-            texts.push(|to| to.push_str(value));
-        }
-    }
-    Cells::Text(Column {
-        values: texts.into_cells(),
-        present: Some(present),
-    })
-}
-
-/// The site of each row as text.
-fn sites<R>(rows: &[R], site: impl Fn(&R) -> SiteId) -> Cells {
-    written_text(rows, |row, to| {
-        // Writing into a String cannot fail.
-        let _ = write!(to, "{}", site(row));
-    })
 }
 
 /// A column in which every row must have a value.
@@ -136,14 +111,133 @@ fn required<T>(name: &str, column: Column<T>) -> Result<Vec<T>, String> {
     Ok(column.values)
 }
 
-fn read_numbers(file: &File, name: &str) -> Result<Vec<u64>, String> {
-    required(name, file.numbers(name)?)
+impl Value for u64 {
+    type Lent<'a> = Self;
+
+    fn column<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> Self) -> Cells {
+        Cells::Number(Column::required(rows.iter().map(value).collect()))
+    }
+
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
+        required(name, file.numbers(name)?)
+    }
 }
 
-/// Numbers of 32 bits: process ids, epochs, lines, tiers.
-fn read_small(file: &File, name: &str) -> Result<Vec<u32>, String> {
-    let values = read_numbers(file, name)?.into_iter();
-    values.map(|value| small(name, value)).collect()
+/// Process ids, epochs, lines, tiers; stored as all numbers are.
+impl Value for u32 {
+    type Lent<'a> = Self;
+
+    fn column<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> Self) -> Cells {
+        u64::column(rows, |row| value(row).into())
+    }
+
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
+        let values = u64::read(file, name)?.into_iter();
+        values.map(|value| small(name, value)).collect()
+    }
+}
+
+impl Value for Option<u32> {
+    type Lent<'a> = Self;
+
+    fn column<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> Self) -> Cells {
+        let values = rows.iter().map(|row| value(row).map(u64::from));
+        Cells::Number(Column::optional(values))
+    }
+
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
+        let rows = file.numbers(name)?.rows();
+        rows.map(|row| row.map(|value| small(name, value)).transpose())
+            .collect()
+    }
+}
+
+impl Value for String {
+    type Lent<'a> = &'a str;
+
+    fn column<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> &'a str) -> Cells {
+        written_text(rows, |row, to| to.push_str(value(row)))
+    }
+
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
+        let values = required(name, file.text(name)?)?;
+        let text = |value| utf8(name, value).map(str::to_owned);
+        values.iter().map(text).collect()
+    }
+}
+
+impl Value for Option<String> {
+    type Lent<'a> = Option<&'a str>;
+
+    fn column<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> Option<&'a str>) -> Cells {
+        let mut texts = Texts::default();
+        let mut present = Vec::with_capacity(rows.len());
+        for value in rows.iter().map(value) {
+            present.push(i16::from(value.is_some()));
+            if let Some(value) = value {
+                texts.push(|to| to.push_str(value));
+            }
+        }
+        Cells::Text(Column {
+            values: texts.into_cells(),
+            present: Some(present),
+        })
+    }
+
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
+        let rows = file.text(name)?.rows();
+        let text = |value| utf8(name, &value).map(str::to_owned);
+        rows.map(|row| row.map(text).transpose()).collect()
+    }
+}
+
+impl Value for SiteId {
+    type Lent<'a> = Self;
+
+    fn column<'a, R>(rows: &'a [R], site: impl Fn(&'a R) -> Self) -> Cells {
+        written_text(rows, |row, to| {
+            // Writing into a String cannot fail.
+            let _ = write!(to, "{}", site(row));
+        })
+    }
+
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
+        let site = |value: &ByteArray| {
+            let site = utf8(name, value)?.parse();
+            site.map_err(|e| format!("its column \"{name}\" is wrong: {e}"))
+        };
+        required(name, file.text(name)?)?.iter().map(site).collect()
+    }
+}
+
+/// A number whose column older files lack; 0 there.
+struct Later(u64);
+
+impl Value for Later {
+    type Lent<'a> = u64;
+
+    fn column<'a, R>(rows: &'a [R], value: impl Fn(&'a R) -> u64) -> Cells {
+        u64::column(rows, value)
+    }
+
+    fn read(file: &File, name: &str) -> Result<Vec<Self>, String> {
+        let values = match file.has(name) {
+            true => u64::read(file, name)?,
+            false => vec![0; file.rows()],
+        };
+        Ok(values.into_iter().map(Self).collect())
+    }
+}
+
+/// A column that older files lack.
+fn read_later<T: Clone>(file: &File, name: &str) -> Result<Vec<Option<T>>, String>
+where
+    Option<T>: Value,
+{
+    match file.has(name) {
+        true => Value::read(file, name),
+        false => Ok(vec![None; file.rows()]),
+    }
 }
 
 fn small(name: &str, value: u64) -> Result<u32, String> {
@@ -151,39 +245,12 @@ fn small(name: &str, value: u64) -> Result<u32, String> {
         .map_err(|_| format!("its column \"{name}\" holds {value}, which is too large"))
 }
 
-fn read_optional_small(file: &File, name: &str) -> Result<Vec<Option<u32>>, String> {
-    let rows = file.numbers(name)?.rows();
-    rows.map(|row| row.map(|value| small(name, value)).transpose())
-        .collect()
+fn utf8<'a>(name: &str, value: &'a ByteArray) -> Result<&'a str, String> {
+    let text = value.as_utf8();
+    text.map_err(|_| format!("its column \"{name}\" holds text that is not UTF-8"))
 }
 
-/// As [`read_optional_small`], of a column that older files lack.
-fn read_later_small(file: &File, name: &str) -> Result<Vec<Option<u32>>, String> {
-    match file.has(name) {
-        true => read_optional_small(file, name),
-        false => Ok(vec![None; file.rows()]),
-    }
-}
-
-fn utf8(name: &str, value: &ByteArray) -> Result<String, String> {
-    value
-        .as_utf8()
-        .map(str::to_owned)
-        .map_err(|_| format!("its column \"{name}\" holds text that is not UTF-8"))
-}
-
-fn read_text(file: &File, name: &str) -> Result<Vec<String>, String> {
-    let values = required(name, file.text(name)?)?;
-    values.iter().map(|value| utf8(name, value)).collect()
-}
-
-fn read_optional_text(file: &File, name: &str) -> Result<Vec<Option<String>>, String> {
-    let rows = file.text(name)?.rows();
-    rows.map(|row| row.map(|value| utf8(name, &value)).transpose())
-        .collect()
-}
-
-/// As [`read_optional_text`], of a column with few different texts.
+/// Optional text of a column with few different texts.
 fn read_shared_text(file: &File, name: &str) -> Result<Vec<Option<Arc<str>>>, String> {
     let mut known = HashMap::<Vec<u8>, Arc<str>>::new();
     let mut shared = |value: ByteArray| -> Result<Arc<str>, String> {
@@ -198,55 +265,52 @@ fn read_shared_text(file: &File, name: &str) -> Result<Vec<Option<Arc<str>>>, St
     rows.map(|row| row.map(&mut shared).transpose()).collect()
 }
 
-fn read_sites(file: &File) -> Result<Vec<SiteId>, String> {
-    let values = required("site", file.text("site")?)?;
-    values
-        .iter()
-        .map(|value| {
-            let text = value
-                .as_utf8()
-                .map_err(|_| "its column \"site\" holds text that is not UTF-8".to_owned())?;
-            text.parse()
-                .map_err(|e| format!("its column \"site\" is wrong: {e}"))
-        })
-        .collect()
+/// A table whose rows are written and read by the same columns: the name and kind of each, its value
+/// in a row, and the row made of the values.
+macro_rules! table {
+    ($table:ident of $type:ty, |$row:ident| { $($name:ident: $kind:ty = $value:expr,)+ } => $made:expr) => {
+        impl Row for $type {
+            const TABLE: Table = Table::$table;
+
+            fn columns(rows: &[Self]) -> Columns {
+                vec![$((stringify!($name), <$kind>::column(rows, |$row: &Self| $value))),+]
+            }
+        }
+
+        impl Stored for $type {
+            fn read(file: &File) -> Result<Vec<Self>, String> {
+                $(let mut $name = <$kind>::read(file, stringify!($name))?.into_iter();)+
+                // All columns of a file have its number of rows.
+                let row = |_| {
+                    $(let $name = $name.next()?;)+
+                    Some($made)
+                };
+                Ok((0..file.rows()).map_while(row).collect())
+            }
+        }
+    };
 }
 
-impl Row for MetaRow {
-    const TABLE: Table = Table::Meta;
-
-    fn columns(rows: &[Self]) -> Columns {
-        vec![
-            ("key", text(rows, |row| &row.key)),
-            ("value", text(rows, |row| &row.value)),
-        ]
-    }
-}
-
-impl Stored for MetaRow {
-    fn read(file: &File) -> Result<Vec<Self>, String> {
-        let keys = read_text(file, "key")?;
-        let values = read_text(file, "value")?;
-        let rows = keys.into_iter().zip(values);
-        Ok(rows.map(|(key, value)| Self { key, value }).collect())
-    }
-}
+table!(Meta of MetaRow, |row| {
+    key: String = &row.key,
+    value: String = &row.value,
+} => Self { key, value });
 
 impl Row for &Site {
     const TABLE: Table = Table::Sites;
 
     fn columns(rows: &[Self]) -> Columns {
         vec![
-            ("site", sites(rows, |row| row.id)),
-            ("kind", text(rows, |row| row.kind.word())),
-            ("allocations", numbers(rows, |row| row.allocations)),
-            ("requested_bytes", numbers(rows, |row| row.requested.0)),
+            ("site", SiteId::column(rows, |row| row.id)),
+            ("kind", String::column(rows, |row| row.kind.word())),
+            ("allocations", u64::column(rows, |row| row.allocations)),
+            ("requested_bytes", u64::column(rows, |row| row.requested.0)),
             (
                 "peak_requested_bytes",
-                numbers(rows, |row| row.peak_requested.0),
+                u64::column(rows, |row| row.peak_requested.0),
             ),
-            ("peak_rss_bytes", numbers(rows, |row| row.peak_rss.0)),
-            ("first_seen", numbers(rows, |row| row.first_seen.into())),
+            ("peak_rss_bytes", u64::column(rows, |row| row.peak_rss.0)),
+            ("first_seen", u32::column(rows, |row| row.first_seen)),
             (
                 "label",
                 written_text(rows, |row, to| to.push_str(&row.label())),
@@ -258,13 +322,13 @@ impl Row for &Site {
 impl Stored for Site {
     /// The frames are in a table of their own; the label follows from them and is for queries.
     fn read(file: &File) -> Result<Vec<Self>, String> {
-        let kinds = read_text(file, "kind")?;
-        let allocations = read_numbers(file, "allocations")?;
-        let requested = read_numbers(file, "requested_bytes")?;
-        let peak_requested = read_numbers(file, "peak_requested_bytes")?;
-        let peak_rss = read_numbers(file, "peak_rss_bytes")?;
-        let first_seen = read_small(file, "first_seen")?;
-        let ids = read_sites(file)?.into_iter().enumerate();
+        let kinds = String::read(file, "kind")?;
+        let allocations = u64::read(file, "allocations")?;
+        let requested = u64::read(file, "requested_bytes")?;
+        let peak_requested = u64::read(file, "peak_requested_bytes")?;
+        let peak_rss = u64::read(file, "peak_rss_bytes")?;
+        let first_seen = u32::read(file, "first_seen")?;
+        let ids = SiteId::read(file, "site")?.into_iter().enumerate();
         ids.map(|(row, id)| {
             let kind = SiteKind::from_word(&kinds[row])
                 .ok_or_else(|| format!("\"{}\" is no kind of site", kinds[row]))?;
@@ -288,34 +352,34 @@ impl Row for Caller<'_> {
 
     fn columns(rows: &[Self]) -> Columns {
         vec![
-            ("site", sites(rows, |row| row.site)),
-            ("depth", numbers(rows, |row| row.depth as u64)),
-            ("module", text(rows, |row| &row.frame.module)),
+            ("site", SiteId::column(rows, |row| row.site)),
+            ("depth", u64::column(rows, |row| row.depth as u64)),
+            ("module", String::column(rows, |row| &row.frame.module)),
             (
                 "build_id",
-                optional_text(rows, |row| row.frame.build_id.as_deref()),
+                Option::<String>::column(rows, |row| row.frame.build_id.as_deref()),
             ),
-            ("offset", numbers(rows, |row| row.frame.offset)),
+            ("offset", u64::column(rows, |row| row.frame.offset)),
             (
                 "function",
-                optional_text(rows, |row| row.frame.function.as_deref()),
+                Option::<String>::column(rows, |row| row.frame.function.as_deref()),
             ),
-            ("file", optional_text(rows, |row| row.frame.file.as_deref())),
             (
-                "line",
-                optional_numbers(rows, |row| row.frame.line.map(u64::from)),
+                "file",
+                Option::<String>::column(rows, |row| row.frame.file.as_deref()),
             ),
+            ("line", Option::<u32>::column(rows, |row| row.frame.line)),
             (
                 "column",
-                optional_numbers(rows, |row| row.frame.column.map(u64::from)),
+                Option::<u32>::column(rows, |row| row.frame.column),
             ),
             (
                 "function_line",
-                optional_numbers(rows, |row| row.frame.function_line.map(u64::from)),
+                Option::<u32>::column(rows, |row| row.frame.function_line),
             ),
             (
                 "variable",
-                optional_text(rows, |row| row.frame.variable.as_deref()),
+                Option::<String>::column(rows, |row| row.frame.variable.as_deref()),
             ),
         ]
     }
@@ -323,23 +387,20 @@ impl Row for Caller<'_> {
 
 impl Stored for FrameRow {
     fn read(file: &File) -> Result<Vec<Self>, String> {
-        let depth = read_small(file, "depth")?;
-        let offset = read_numbers(file, "offset")?;
-        let line = read_optional_small(file, "line")?;
+        let depth = u32::read(file, "depth")?;
+        let offset = u64::read(file, "offset")?;
+        let line = Option::<u32>::read(file, "line")?;
         let modules = read_shared_text(file, "module")?;
         let modules: Option<Vec<Arc<str>>> = modules.into_iter().collect();
         let modules = modules.ok_or("its column \"module\" has empty rows")?;
         let mut build_id = read_shared_text(file, "build_id")?;
-        let mut function = read_optional_text(file, "function")?;
-        let mut source = read_optional_text(file, "file")?;
+        let mut function = Option::<String>::read(file, "function")?;
+        let mut source = Option::<String>::read(file, "file")?;
         // Profiles of the first days lack the columns from here on.
-        let column = read_later_small(file, "column")?;
-        let function_line = read_later_small(file, "function_line")?;
-        let mut variable = match file.has("variable") {
-            true => read_optional_text(file, "variable")?,
-            false => vec![None; offset.len()],
-        };
-        let sites = read_sites(file)?.into_iter().enumerate();
+        let column = read_later::<u32>(file, "column")?;
+        let function_line = read_later::<u32>(file, "function_line")?;
+        let mut variable = read_later::<String>(file, "variable")?;
+        let sites = SiteId::read(file, "site")?.into_iter().enumerate();
         let rows = sites.map(|(row, site)| Self {
             site,
             depth: depth[row],
@@ -359,208 +420,86 @@ impl Stored for FrameRow {
     }
 }
 
-impl Row for Extent {
-    const TABLE: Table = Table::Extents;
+table!(Extents of Extent, |row| {
+    pid: u32 = row.process.pid,
+    image: u32 = row.process.image,
+    site: SiteId = row.site,
+    address: u64 = row.address,
+    size_bytes: u64 = row.bytes.0,
+    resident_bytes: u64 = row.resident.0,
+    tier: Option<u32> = row.tier.map(|tier| tier.0),
+} => Self {
+    process: Process { pid, image },
+    site,
+    address,
+    bytes: Bytes(size_bytes),
+    resident: Bytes(resident_bytes),
+    tier: tier.map(TierIndex),
+});
 
-    fn columns(rows: &[Self]) -> Columns {
-        vec![
-            ("pid", numbers(rows, |row| row.process.pid.into())),
-            ("image", numbers(rows, |row| row.process.image.into())),
-            ("site", sites(rows, |row| row.site)),
-            ("address", numbers(rows, |row| row.address)),
-            ("size_bytes", numbers(rows, |row| row.bytes.0)),
-            ("resident_bytes", numbers(rows, |row| row.resident.0)),
-            (
-                "tier",
-                optional_numbers(rows, |row| row.tier.map(|tier| tier.0.into())),
-            ),
-        ]
-    }
-}
+table!(Heat of Heat, |row| {
+    epoch: u32 = row.epoch.0,
+    pid: u32 = row.process.pid,
+    image: u32 = row.process.image,
+    site: SiteId = row.site,
+    address: u64 = row.address,
+    accesses: u64 = row.accesses.0,
+    served_by_caches: Later = row.served.0,
+} => Self {
+    epoch: Epoch(epoch),
+    process: Process { pid, image },
+    site,
+    address,
+    accesses: Accesses(accesses),
+    served: Accesses(served_by_caches.0),
+});
 
-impl Stored for Extent {
-    fn read(file: &File) -> Result<Vec<Self>, String> {
-        let process = read_processes(file)?;
-        let address = read_numbers(file, "address")?;
-        let size = read_numbers(file, "size_bytes")?;
-        let resident = read_numbers(file, "resident_bytes")?;
-        let tier = read_optional_small(file, "tier")?;
-        let sites = read_sites(file)?.into_iter().enumerate();
-        let rows = sites.map(|(row, site)| Self {
-            process: process[row],
-            site,
-            address: address[row],
-            bytes: Bytes(size[row]),
-            resident: Bytes(resident[row]),
-            tier: tier[row].map(TierIndex),
-        });
-        Ok(rows.collect())
-    }
-}
+table!(Resident of Resident, |row| {
+    epoch: u32 = row.epoch.0,
+    site: SiteId = row.site,
+    resident_bytes: u64 = row.bytes.0,
+} => Self {
+    epoch: Epoch(epoch),
+    site,
+    bytes: Bytes(resident_bytes),
+});
 
-fn read_processes(file: &File) -> Result<Vec<Process>, String> {
-    let pids = read_small(file, "pid")?.into_iter();
-    let images = read_small(file, "image")?;
-    let processes = pids.zip(images);
-    Ok(processes
-        .map(|(pid, image)| Process { pid, image })
-        .collect())
-}
+table!(Epochs of EpochSpan, |row| {
+    epoch: u32 = row.epoch.0,
+    span_ns: u64 = row.span.0,
+} => Self {
+    epoch: Epoch(epoch),
+    span: Nanos(span_ns),
+});
 
-impl Row for Heat {
-    const TABLE: Table = Table::Heat;
+table!(Counts of Count, |row| {
+    pid: Option<u32> = row.process.map(|process| process.pid),
+    image: Option<u32> = row.process.map(|process| process.image),
+    name: String = &row.name,
+    value: u64 = row.value,
+} => Self {
+    process: pid.map(|pid| Process {
+        pid,
+        image: image.unwrap_or_default(),
+    }),
+    name,
+    value,
+});
 
-    fn columns(rows: &[Self]) -> Columns {
-        vec![
-            ("epoch", numbers(rows, |row| row.epoch.0.into())),
-            ("pid", numbers(rows, |row| row.process.pid.into())),
-            ("image", numbers(rows, |row| row.process.image.into())),
-            ("site", sites(rows, |row| row.site)),
-            ("address", numbers(rows, |row| row.address)),
-            ("accesses", numbers(rows, |row| row.accesses.0)),
-        ]
-    }
-}
-
-impl Stored for Heat {
-    fn read(file: &File) -> Result<Vec<Self>, String> {
-        let epoch = read_small(file, "epoch")?;
-        let process = read_processes(file)?;
-        let address = read_numbers(file, "address")?;
-        let accesses = read_numbers(file, "accesses")?;
-        let sites = read_sites(file)?.into_iter().enumerate();
-        let rows = sites.map(|(row, site)| Self {
-            epoch: Epoch(epoch[row]),
-            process: process[row],
-            site,
-            address: address[row],
-            accesses: Accesses(accesses[row]),
-        });
-        Ok(rows.collect())
-    }
-}
-
-impl Row for Resident {
-    const TABLE: Table = Table::Resident;
-
-    fn columns(rows: &[Self]) -> Columns {
-        vec![
-            ("epoch", numbers(rows, |row| row.epoch.0.into())),
-            ("site", sites(rows, |row| row.site)),
-            ("resident_bytes", numbers(rows, |row| row.bytes.0)),
-        ]
-    }
-}
-
-impl Stored for Resident {
-    fn read(file: &File) -> Result<Vec<Self>, String> {
-        let epoch = read_small(file, "epoch")?;
-        let resident = read_numbers(file, "resident_bytes")?;
-        let sites = read_sites(file)?.into_iter().enumerate();
-        let rows = sites.map(|(row, site)| Self {
-            epoch: Epoch(epoch[row]),
-            site,
-            bytes: Bytes(resident[row]),
-        });
-        Ok(rows.collect())
-    }
-}
-
-impl Row for EpochSpan {
-    const TABLE: Table = Table::Epochs;
-
-    fn columns(rows: &[Self]) -> Columns {
-        vec![
-            ("epoch", numbers(rows, |row| row.epoch.0.into())),
-            ("span_ns", numbers(rows, |row| row.span.0)),
-        ]
-    }
-}
-
-impl Stored for EpochSpan {
-    fn read(file: &File) -> Result<Vec<Self>, String> {
-        let spans = read_numbers(file, "span_ns")?;
-        let epochs = read_small(file, "epoch")?.into_iter().zip(spans);
-        Ok(epochs
-            .map(|(epoch, span)| Self {
-                epoch: Epoch(epoch),
-                span: Nanos(span),
-            })
-            .collect())
-    }
-}
-
-impl Row for Count {
-    const TABLE: Table = Table::Counts;
-
-    fn columns(rows: &[Self]) -> Columns {
-        vec![
-            (
-                "pid",
-                optional_numbers(rows, |row| row.process.map(|p| p.pid.into())),
-            ),
-            (
-                "image",
-                optional_numbers(rows, |row| row.process.map(|p| p.image.into())),
-            ),
-            ("name", text(rows, |row| &row.name)),
-            ("value", numbers(rows, |row| row.value)),
-        ]
-    }
-}
-
-impl Stored for Count {
-    fn read(file: &File) -> Result<Vec<Self>, String> {
-        let pid = read_optional_small(file, "pid")?;
-        let image = read_optional_small(file, "image")?;
-        let value = read_numbers(file, "value")?;
-        let names = read_text(file, "name")?.into_iter().enumerate();
-        let rows = names.map(|(row, name)| Self {
-            process: pid[row].map(|pid| Process {
-                pid,
-                image: image[row].unwrap_or_default(),
-            }),
-            name,
-            value: value[row],
-        });
-        Ok(rows.collect())
-    }
-}
-
-impl Row for SourceReport {
-    const TABLE: Table = Table::Sources;
-
-    fn columns(rows: &[Self]) -> Columns {
-        vec![
-            ("source", text(rows, |row| &row.name)),
-            ("taken_samples", numbers(rows, |row| row.taken)),
-            ("usable_samples", numbers(rows, |row| row.usable)),
-            ("lost_samples", numbers(rows, |row| row.lost)),
-            ("cost_ns", numbers(rows, |row| row.cost.0)),
-            ("cost_note", text(rows, |row| &row.cost_note)),
-            ("trouble", text(rows, |row| &row.warning)),
-        ]
-    }
-}
-
-impl Stored for SourceReport {
-    fn read(file: &File) -> Result<Vec<Self>, String> {
-        let taken = read_numbers(file, "taken_samples")?;
-        let usable = read_numbers(file, "usable_samples")?;
-        let lost = read_numbers(file, "lost_samples")?;
-        let cost = read_numbers(file, "cost_ns")?;
-        let mut cost_note = read_text(file, "cost_note")?;
-        let mut trouble = read_text(file, "trouble")?;
-        let names = read_text(file, "source")?.into_iter().enumerate();
-        let rows = names.map(|(row, name)| Self {
-            name,
-            taken: taken[row],
-            usable: usable[row],
-            lost: lost[row],
-            cost: Nanos(cost[row]),
-            cost_note: std::mem::take(&mut cost_note[row]),
-            warning: std::mem::take(&mut trouble[row]),
-        });
-        Ok(rows.collect())
-    }
-}
+table!(Sources of SourceReport, |row| {
+    source: String = &row.name,
+    taken_samples: u64 = row.taken,
+    usable_samples: u64 = row.usable,
+    lost_samples: u64 = row.lost,
+    cost_ns: u64 = row.cost.0,
+    cost_note: String = &row.cost_note,
+    trouble: String = &row.warning,
+} => Self {
+    name: source,
+    taken: taken_samples,
+    usable: usable_samples,
+    lost: lost_samples,
+    cost: Nanos(cost_ns),
+    cost_note,
+    warning: trouble,
+});

@@ -145,6 +145,21 @@ impl Writer {
         })
     }
 
+    /// As [`Self::finish`], for a run whose last epoch was not recorded. A short run has one epoch, whose tables would all
+    /// be written twice within a moment.
+    ///
+    /// # Errors
+    /// As [`Self::finish`].
+    pub fn finish_with(
+        mut self,
+        last: &Segment,
+        ending: Ending,
+        symbolised: &[Site],
+    ) -> Result<FinishOutcome, Error> {
+        self.note(last);
+        self.finish(ending, symbolised)
+    }
+
     fn end(&mut self, ending: Ending, symbolised: &[Site]) -> Result<FinishOutcome, Error> {
         self.note_sites(symbolised);
         self.flush(Some(ending))?;
@@ -329,16 +344,6 @@ impl Recorder for Writer {
             synced?;
         }
         Ok(())
-    }
-
-    /// Only notes it: a short run has one epoch, whose tables would all be written twice within a moment.
-    fn record_last(&mut self, segment: &Segment) -> Result<(), Error> {
-        self.note(segment);
-        Ok(())
-    }
-
-    fn write_noted(&mut self) -> Result<(), Error> {
-        self.flush(None)
     }
 }
 

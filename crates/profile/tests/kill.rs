@@ -147,8 +147,7 @@ fn the_last_epoch_is_there_once_it_was_written_before_the_names() {
     let scratch = Scratch::new("last");
     let path = scratch.path("last.iso");
     let mut writer = Writer::create(&path, &meta(&mut Random(seed)), Existing::Refuse).unwrap();
-    writer.record_last(&segment(seed, 0, ROWS)).unwrap();
-    writer.write_noted().unwrap();
+    writer.record(&segment(seed, 0, ROWS)).unwrap();
     // As after a kill: nothing more is written.
     std::mem::forget(writer);
     let (profile, _) = read(&path).unwrap();

@@ -1,23 +1,76 @@
 //! Writes the report of an invented graph program:
 //! `page html|text|json [plain|planned|hostile] [columns]`.
-//! `page daemon` writes the page of an invented daemon, one of whose processes has a hostile name.
+//! `page daemon` writes the page of an invented daemon, one of whose processes has a hostile name, and `page simulation`
+//! that of an invented sweep over a file with such a name.
 //! `tests/pages` opens what it prints.
 
 #[path = "../tests/support/graph.rs"]
 mod graph;
 
 use isotherm_model::batch::{Epoch, Process};
+use isotherm_model::count_unit::CountUnit;
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Unit, UnitHeat};
 use isotherm_report::Report;
+use isotherm_report::simulation::{SCHEMA_VERSION, SimulatedCapacity, SimulatedPolicy, Simulation};
 use isotherm_report::watch_heat::HeatHistory;
 
 const UNIT: u64 = 2 << 20;
 
+/// Markup that would run a script.
+const HOSTILE: &str = "</script><img src=x onerror=hostile=1>";
+
+/// Three policies at four capacities.
+fn simulation_page() -> String {
+    let policy = |name: &str, hit_rate| SimulatedPolicy {
+        policy: name.to_owned(),
+        is_bound: name != "payback",
+        hit_rate,
+        hits: 0,
+        time_ns: 0,
+        energy_pj: 0,
+        moved_bytes: 0,
+        fast_used_bytes: 0,
+        gap_closed: None,
+    };
+    let capacity = |halving: i32| {
+        let share = 0.5_f64.powi(halving);
+        SimulatedCapacity {
+            fast_bytes: (1 << 30) >> halving,
+            share_of_footprint: share,
+            policies: vec![
+                policy("first touch", share),
+                policy("payback", share.powf(0.5)),
+                policy("oracle", share.powf(0.3)),
+            ],
+        }
+    };
+    let simulation = Simulation {
+        schema_version: SCHEMA_VERSION,
+        input: HOSTILE.to_owned(),
+        seed: None,
+        machine: "cxl".to_owned(),
+        power: "flat".to_owned(),
+        accesses_per_count: 1,
+        source: "exact".to_owned(),
+        page_bytes: 4096,
+        footprint_bytes: 1 << 30,
+        epochs: 64,
+        counted: CountUnit::Accesses,
+        accesses: 1_000_000,
+        left_out: 0,
+        all_fast_ns: 1_000_000,
+        all_slow_ns: 2_500_000,
+        notes: vec!["there is one epoch".to_owned()],
+        capacities: (1..5).map(capacity).collect(),
+    };
+    simulation.html()
+}
+
 /// Twenty epochs of two processes, whose heat wanders.
-fn daemon_page() -> Result<String, String> {
+fn daemon_page() -> String {
     let process = |pid| Process { pid, image: 0 };
-    let names = ["redis-server", "</script><img src=x onerror=hostile=1>"];
+    let names = ["redis-server", HOSTILE];
     let mut history = HeatHistory::default();
     for epoch in 0..20_u32 {
         let heat = |number: u64| UnitHeat {
@@ -36,13 +89,9 @@ fn daemon_page() -> Result<String, String> {
     history.map().html()
 }
 
-fn main() -> Result<(), String> {
+fn main() {
     let mut arguments = std::env::args().skip(1);
     let form = arguments.next().unwrap_or_default();
-    if form == "daemon" {
-        print!("{}", daemon_page()?);
-        return Ok(());
-    }
     let kind = arguments.next().unwrap_or_default();
     let planned = kind != "plain" && !kind.is_empty();
     let columns = arguments.next().and_then(|text| text.parse().ok());
@@ -56,7 +105,8 @@ fn main() -> Result<(), String> {
     match form.as_str() {
         "text" => print!("{}", report.text(columns.unwrap_or(100))),
         "json" => print!("{}", report.json()),
+        "daemon" => print!("{}", daemon_page()),
+        "simulation" => print!("{}", simulation_page()),
         _ => print!("{}", report.html()),
     }
-    Ok(())
 }

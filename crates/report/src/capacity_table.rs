@@ -11,7 +11,7 @@ use isotherm_model::units::{Accesses, Bytes};
 use serde::Serialize;
 
 use crate::capacity_curve::{CapacityCurve, CapacityNeed, CapacityPoint, NEEDS, PARTS, Piece};
-use crate::table::{left, render, right};
+use crate::table::DataTable;
 use crate::words::percent;
 use crate::{plot, sites};
 
@@ -84,37 +84,32 @@ impl CapacityCurves {
 
     /// What is served at each share of the footprint.
     fn shares(&self) -> String {
-        let mut titles = vec![left("of the footprint"), right("capacity")];
-        let title = |pieces: &str| right(&format!("{pieces} whole or in part"));
-        titles.extend(self.curves.iter().map(|(pieces, _)| title(pieces)));
-        let row = |(index, part): (usize, &u64)| {
-            let mut row = vec![match part {
+        let parts = Vec::from_iter(PARTS.iter().enumerate());
+        let table = DataTable::of(&parts)
+            .left("of the footprint", |row| match row.1 {
                 1 => "all".to_owned(),
                 part => format!("1/{part}"),
-            }];
-            row.push(Bytes(self.footprint.0.0 / part).to_string());
-            let points = |curve: &CapacityCurve| curve.points(self.footprint);
-            let share = |curve: &CapacityCurve| percent(points(curve)[index].share_of_accesses);
-            row.extend(self.curves.iter().map(|(_, curve)| share(curve)));
-            row
-        };
-        let rows: Vec<_> = PARTS.iter().enumerate().map(row).collect();
-        render(&titles, &rows)
+            })
+            .right("capacity", |row| Bytes(self.footprint.0.0 / row.1));
+        let curves = self.curves.iter().fold(table, |table, (pieces, curve)| {
+            let points = curve.points(self.footprint);
+            let share = move |row: &(usize, _)| percent(points[row.0].share_of_accesses);
+            table.right(&format!("{pieces} whole or in part"), share)
+        });
+        curves.render()
     }
 
     /// What is needed to serve each share of the accesses.
     fn needs(&self) -> String {
-        let mut titles = vec![left(&format!("of the {}", self.counted.noun()))];
-        let title = |pieces: &str| right(&format!("{pieces} needed"));
-        titles.extend(self.curves.iter().map(|(pieces, _)| title(pieces)));
-        let row = |(index, share): (usize, &u64)| {
-            let need = |curve: &CapacityCurve| Bytes(curve.needs()[index].capacity_bytes);
-            let needs = self.curves.iter();
-            let needs = needs.map(|(_, curve)| need(curve).to_string());
-            std::iter::once(format!("{share} %")).chain(needs).collect()
-        };
-        let rows: Vec<Vec<String>> = NEEDS.iter().enumerate().map(row).collect();
-        render(&titles, &rows)
+        let shares = Vec::from_iter(NEEDS.iter().enumerate());
+        let title = format!("of the {}", self.counted.noun());
+        let table = DataTable::of(&shares).left(&title, |row| format!("{} %", row.1));
+        let curves = self.curves.iter().fold(table, |table, (pieces, curve)| {
+            let needs = curve.needs();
+            let need = move |row: &(usize, _)| Bytes(needs[row.0].capacity_bytes);
+            table.right(&format!("{pieces} needed"), need)
+        });
+        curves.render()
     }
 
     /// The same as JSON, documented in `docs/formats.md`, ending in a line feed.

@@ -11,7 +11,7 @@
 
 use isotherm_model::units::Nanos;
 
-use crate::table::{left, render, right};
+use crate::table::DataTable;
 use crate::words::percent;
 
 /// Times of the rounds of one placement.
@@ -96,13 +96,13 @@ impl Comparison {
         Some(time.0 as f64 / fast.median.0 as f64)
     }
 
-    /// Whether the guided runs can be told from first touch.
+    /// Whether the guided runs differ from first touch by more than noise.
     #[must_use]
     pub fn guided_within_noise(&self) -> Option<bool> {
         self.guided?.within_noise_of(&self.first_touch?)
     }
 
-    /// Whether there is a gap between first touch and all fast that can be told from noise.
+    /// Whether there is a gap between first touch and all fast beyond the noise.
     #[must_use]
     pub fn gap_within_noise(&self) -> Option<bool> {
         self.first_touch?.within_noise_of(&self.all_fast?)
@@ -117,31 +117,16 @@ impl Comparison {
             ("guided", self.guided),
             ("all fast", self.all_fast),
         ];
-        let mut rows: Vec<_> = ways
-            .into_iter()
-            .filter_map(|(name, times)| Some(self.row(name, times?.median, times?.range())))
-            .collect();
-        rows.extend(
-            self.bound
-                .map(|bound| self.row("bound", bound, String::new())),
-        );
-        let columns = [
-            left("placement"),
-            right("median"),
-            left("min .. max"),
-            right("of all fast"),
-        ];
-        render(&columns, &rows) + &self.verdict()
-    }
-
-    fn row(&self, name: &str, time: Nanos, range: String) -> Vec<String> {
-        let ratio = self.ratio(time).map(|ratio| format!("{ratio:.2}x"));
-        vec![
-            name.to_owned(),
-            time.to_string(),
-            range,
-            ratio.unwrap_or_default(),
-        ]
+        let row = |(name, times): (_, Option<Times>)| Some((name, times?.median, times?.range()));
+        let mut rows: Vec<(&str, Nanos, String)> = ways.into_iter().filter_map(row).collect();
+        rows.extend(self.bound.map(|bound| ("bound", bound, String::new())));
+        let ratio = |time| self.ratio(time).map(|ratio| format!("{ratio:.2}x"));
+        let table = DataTable::of(&rows)
+            .left("placement", |row| row.0)
+            .right("median", |row| row.1)
+            .left("min .. max", |row| row.2.clone())
+            .right("of all fast", |row| ratio(row.1).unwrap_or_default());
+        table.render() + &self.verdict()
     }
 
     fn verdict(&self) -> String {

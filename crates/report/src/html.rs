@@ -2,22 +2,22 @@
 //!
 //! Whatever the profile's size, the page is bounded: so many sites, callers, counters, so many
 //! characters of each name; the grid and the series are bounded where they are made. All text
-//! is escaped by `maud` (in markup) or by [`data`] (in the script element).
+//! is escaped by `maud` (in markup) or by [`document`] (in the script element).
+
+use std::fmt::Display;
 
 use isotherm_model::units::{Bytes, Nanos};
-use maud::{Markup, PreEscaped, html};
-use serde::Serialize;
+use maud::{Markup, html};
+use serde_json::{Value, json};
 
-use crate::page::{document, name};
+use crate::page::{chart, document, name};
 use crate::plan::PlanSummary;
-use crate::summary::Summary;
+use crate::sites::SiteRow;
+use crate::summary::{HeatCell, HeatRow, SiteSeries, Summary};
 use crate::text::EMULATED;
 use crate::words::{clip, counted, grouped, percent};
 
 mod tables;
-
-const SCRIPT: &str = include_str!("../assets/report.js");
-const CHARTS: &str = include_str!("../assets/echarts.min.js");
 
 /// Sites with a row and a point of their own.
 const SITES: usize = 200;
@@ -39,93 +39,97 @@ pub(crate) fn render(summary: &Summary) -> String {
             (tables::counters(summary))
             (tables::run(summary))
         }
-        script type="application/json" id="data" { (PreEscaped(data(summary))) }
-        script { (PreEscaped(CHARTS)) }
-        script { (PreEscaped(SCRIPT)) }
     };
     let title = format!("Isotherm: {}", name(&summary.run.program));
-    document(&title, &body)
+    document(&title, &body, &charts(summary))
 }
 
-/// The figures the charts draw.
-#[derive(Serialize)]
-struct Data<'a> {
-    /// What was counted, in words.
-    counted: &'static str,
-    epochs: usize,
-    footprint_bytes: u64,
-    hot_capacity_share: f64,
-    hot_accesses_share: f64,
-    sites: Vec<Point>,
-    heat: &'a crate::heat::HeatGrid,
-    resident: &'a crate::resident::ResidentSeries,
-    plan: &'a Option<crate::plan::PlanSummary>,
+/// The figures that the charts draw.
+fn charts(summary: &Summary) -> Value {
+    let mut charts = json!({
+        "curve": curve_figures(summary),
+        "heat": heat_figures(summary),
+        "resident": resident_figures(summary),
+    });
+    if let Some(plan) = &summary.plan {
+        charts["standing"] = json!({ "kind": "standing", "plan": plan });
+    }
+    charts
 }
 
-/// A site on the curve.
-#[derive(Serialize)]
-struct Point {
-    location: String,
-    tier: Option<String>,
-    fast: bool,
-    accesses_share: f64,
-    peak_rss_bytes: u64,
-    capacity: f64,
-    accesses: f64,
-}
-
-/// The figures as JSON that cannot end the script element it stands in: `<`, `>` and `&` occur in
-/// JSON only within strings, where `\u003c` means the same.
-fn data(summary: &Summary) -> String {
+/// The sites on the curve; the rest is one step to its end.
+fn curve_figures(summary: &Summary) -> Value {
     let fastest = summary.plan.as_ref().and_then(|plan| plan.tiers.first());
-    let point = |site: &crate::sites::SiteRow| Point {
-        location: name(&site.location),
-        tier: site.tier.clone(),
-        fast: fastest.is_some_and(|fastest| Some(&fastest.name) == site.tier.as_ref()),
-        accesses_share: site.accesses_share,
-        peak_rss_bytes: site.peak_rss_bytes,
-        capacity: site.cumulative_capacity_share,
-        accesses: site.cumulative_accesses_share,
+    let point = |site: &SiteRow| {
+        json!({
+            "location": name(&site.location),
+            "tier": site.tier,
+            "fast": fastest.is_some_and(|fastest| Some(&fastest.name) == site.tier.as_ref()),
+            "accesses_share": site.accesses_share,
+            "peak_rss_bytes": site.peak_rss_bytes,
+            "capacity": site.cumulative_capacity_share,
+            "accesses": site.cumulative_accesses_share,
+        })
     };
-    let mut points: Vec<Point> = summary.sites.iter().take(SITES).map(point).collect();
-    // The rest is one step to the end of the curve.
-    if let Some(last) = summary.sites.get(SITES..).and_then(<[_]>::last) {
-        let drawn = points.last().map_or(0.0, |point| point.accesses);
-        let bytes = summary
-            .sites
-            .get(SITES - 1)
-            .map_or(0, |site| site.cumulative_bytes);
-        points.push(Point {
-            location: counted(summary.sites.len() - SITES, "other site"),
-            tier: None,
-            accesses_share: last.cumulative_accesses_share - drawn,
-            peak_rss_bytes: last.cumulative_bytes - bytes,
-            ..point(last)
-        });
+    let mut points: Vec<Value> = summary.sites.iter().take(SITES).map(point).collect();
+    if let ([.., drawn], [.., last]) = summary.sites.split_at(summary.sites.len().min(SITES)) {
+        let mut rest = point(last);
+        rest["location"] = counted(summary.sites.len() - SITES, "other site").into();
+        rest["tier"] = Value::Null;
+        let share = last.cumulative_accesses_share - drawn.cumulative_accesses_share;
+        rest["accesses_share"] = share.into();
+        rest["peak_rss_bytes"] = (last.cumulative_bytes - drawn.cumulative_bytes).into();
+        points.push(rest);
     }
-    let mut heat = summary.heat.clone();
-    for row in &mut heat.rows {
-        row.location = name(&row.location);
-    }
-    let mut resident = summary.resident.clone();
-    for series in &mut resident.series {
-        series.location = name(&series.location);
-    }
-    let data = Data {
-        counted: summary.totals.counted.noun(),
-        epochs: summary.run.epochs,
-        footprint_bytes: summary.totals.footprint_bytes,
-        hot_capacity_share: summary.totals.hot_capacity_share,
-        hot_accesses_share: summary.totals.hot_accesses_share,
-        sites: points,
-        heat: &heat,
-        resident: &resident,
-        plan: &summary.plan,
+    let totals = &summary.totals;
+    json!({
+        "kind": "curve",
+        "counted": totals.counted.noun(),
+        "hot_capacity_share": totals.hot_capacity_share,
+        "hot_accesses_share": totals.hot_accesses_share,
+        "sites": points,
+        "plan": summary.plan,
+    })
+}
+
+/// Each part of a site is a row; the first one has the site's name beside it.
+fn heat_figures(summary: &Summary) -> Value {
+    let row = |row: &HeatRow| {
+        let location = name(&row.location);
+        let (label, title) = match (row.parts, row.part) {
+            (1, _) => (location.clone(), location),
+            (parts, 1) => (location.clone(), format!("{location} part 1 of {parts}")),
+            (parts, part) => (String::new(), format!("{location} part {part} of {parts}")),
+        };
+        json!({ "label": label, "title": title })
     };
-    let json = serde_json::to_string(&data).unwrap_or_default();
-    json.replace('<', "\\u003c")
-        .replace('>', "\\u003e")
-        .replace('&', "\\u0026")
+    let cell = |cell: &HeatCell| {
+        json!([
+            cell.column,
+            cell.row,
+            cell.accesses,
+            cell.accesses_per_mib_second
+        ])
+    };
+    let heat = &summary.heat;
+    json!({
+        "kind": "heat",
+        "counted": summary.totals.counted.noun(),
+        "valued": "for each MiB and second",
+        "columns": heat.columns,
+        "rows": heat.rows.iter().map(row).collect::<Vec<_>>(),
+        "cells": heat.cells.iter().map(cell).collect::<Vec<_>>(),
+    })
+}
+
+fn resident_figures(summary: &Summary) -> Value {
+    let series = |series: &SiteSeries| json!({ "site": series.site, "location": name(&series.location), "bytes": series.bytes });
+    let resident = &summary.resident;
+    json!({
+        "kind": "resident",
+        "times_ns": resident.times_ns,
+        "series": resident.series.iter().map(series).collect::<Vec<_>>(),
+    })
 }
 
 fn header(summary: &Summary) -> Markup {
@@ -134,6 +138,7 @@ fn header(summary: &Summary) -> Markup {
             p.brand { "Isotherm report" }
             h1 { (name(&summary.run.program)) }
             p.headline { (summary.headline) }
+            @if let Some(served) = summary.totals.served_in_words() { p { (served) } }
             @if summary.run.emulated {
                 p.emulated { strong { (EMULATED) } }
             }
@@ -142,72 +147,33 @@ fn header(summary: &Summary) -> Markup {
                     @for note in summary.notes.iter().take(NOTES) { li { (clip(note, 1000)) } }
                 }
             }
-            dl.figures {
-                @for (what, value, note) in figures(summary) {
-                    div { dt { (what) } dd { b { (value) } span { (note) } } }
-                }
-            }
+            dl.figures { (figures(summary)) }
         }
     }
 }
 
-/// The figures below the headline: what, how much, and of what.
-fn figures(summary: &Summary) -> Vec<(String, String, String)> {
+/// The figures below the headline.
+fn figures(summary: &Summary) -> Markup {
     let totals = &summary.totals;
-    let mut figures = vec![
-        (
-            "footprint".to_owned(),
-            Bytes(totals.footprint_bytes).to_string(),
-            "most bytes of all sites resident at one time".to_owned(),
-        ),
-        (
-            format!("of the {}", totals.counted.noun()),
-            percent(totals.hot_accesses_share),
-            format!(
-                "on the hottest {} of the footprint",
-                percent(totals.hot_capacity_share)
-            ),
-        ),
-        (
-            "sites".to_owned(),
-            grouped(totals.sites as u64),
-            "allocation sites that can be placed".to_owned(),
-        ),
-        (
-            totals.counted.units(),
-            grouped(totals.accesses),
-            format!(
-                "on sites; {} more on stacks, data and libraries",
-                grouped(totals.unattributed_accesses)
-            ),
-        ),
-    ];
-    if let Some(plan) = &summary.plan {
-        figures.insert(
-            2,
-            (
-                "of the bound".to_owned(),
-                percent(plan.planned_of_bound),
-                format!("reached by the {} plan", clip(&plan.policy, 40)),
-            ),
-        );
+    let hot_capacity = percent(totals.hot_capacity_share);
+    let hot_words = format!("on the hottest {hot_capacity} of the footprint");
+    let unattributed = grouped(totals.unattributed_accesses);
+    let on_sites = format!("on sites; {unattributed} more on stacks, data and libraries");
+    html! {
+        (figure("footprint", Bytes(totals.footprint_bytes), "most bytes of all sites resident at one time"))
+        (figure(&format!("of the {}", totals.counted.noun()), percent(totals.hot_accesses_share), &hot_words))
+        @if let Some(plan) = &summary.plan {
+            @let policy = format!("reached by the {} plan", clip(&plan.policy, 40));
+            (figure("of the bound", percent(plan.planned_of_bound), &policy))
+        }
+        (figure("sites", grouped(totals.sites as u64), "allocation sites that can be placed"))
+        (figure(&totals.counted.units(), grouped(totals.accesses), &on_sites))
     }
-    figures
 }
 
-/// A section with a chart: its place, its words, what it shows for those who do not see it, and what stands there without
-/// a script.
-fn chart(id: &str, title: &str, words: &str, label: &str, after: &Markup) -> Markup {
-    let title_id = format!("{id}-title");
-    html! {
-        section aria-labelledby=(title_id) {
-            h2 id=(title_id) { (title) }
-            p { (words) }
-            div.chart id=(id) role="img" aria-label=(label) {}
-            noscript { p { "The chart needs JavaScript; the tables of this page do not." } }
-            (after)
-        }
-    }
+/// One figure: what it is of, how much, and a note.
+fn figure(what: &str, value: impl Display, note: &str) -> Markup {
+    html! { div { dt { (what) } dd { b { (value.to_string()) } span { (note) } } } }
 }
 
 fn curve(summary: &Summary) -> Markup {
@@ -281,16 +247,6 @@ fn next(summary: &Summary) -> Markup {
                     }
                 }
             }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn no_script_of_the_page_ends_its_own_element() {
-        for script in [super::CHARTS, super::SCRIPT] {
-            assert!(!script.contains("</script") && !script.contains("<!--"));
         }
     }
 }

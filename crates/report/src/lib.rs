@@ -20,19 +20,21 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod json_line;
+pub mod json_line;
 mod noise;
 mod plot;
-mod shell;
+pub mod shell;
 pub mod watch_maps;
 pub mod words;
+pub mod table;
 pub mod capacity_curve;
 mod location;
 mod page;
 mod sites;
 mod heat;
 mod resident;
-pub mod table;
+pub mod explanation;
+pub mod outcomes;
 pub mod capacity_table;
 pub mod comparison;
 pub mod simulation;

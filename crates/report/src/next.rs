@@ -1,6 +1,6 @@
 //! What to run next, as commands that can be copied.
 
-use crate::shell::quoted;
+use crate::shell;
 use crate::sites::by_share;
 use crate::summary::{HOT_SHARE, Next, Summary};
 
@@ -35,17 +35,17 @@ pub(crate) fn commands(summary: &Summary, profile: &str, plan: Option<&str>) -> 
             "Decide what goes into a quarter of the footprint",
             format!(
                 "isotherm plan {} --fast {}% --policy thermos -o {}",
-                quoted(profile),
+                shell::word(profile),
                 HOT_SHARE * 100.0,
-                quoted(&plan_path)
+                shell::word(&plan_path)
             ),
         ));
         list.push(next(
             "See the plan beside first touch and the bound",
             format!(
                 "isotherm report {} --plan {}",
-                quoted(profile),
-                quoted(&plan_path)
+                shell::word(profile),
+                shell::word(&plan_path)
             ),
         ));
     }
@@ -54,7 +54,7 @@ pub(crate) fn commands(summary: &Summary, profile: &str, plan: Option<&str>) -> 
             "Run the program with its data placed by the plan",
             format!(
                 "isotherm run --plan {} -- {}",
-                quoted(&plan_path),
+                shell::word(&plan_path),
                 summary.run.command_line()
             ),
         ));
@@ -63,7 +63,7 @@ pub(crate) fn commands(summary: &Summary, profile: &str, plan: Option<&str>) -> 
     if let Some(site) = rows.find(|site| !site.below_noise) {
         list.push(next(
             "Ask why the site with the largest share is where it is",
-            format!("isotherm explain {} {}", quoted(&plan_path), site.site),
+            format!("isotherm explain {} {}", shell::word(&plan_path), site.site),
         ));
     }
     list

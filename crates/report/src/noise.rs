@@ -1,7 +1,6 @@
 //! What a number of samples can say: the interval of a share, and which sites are below the noise.
 
 use isotherm_model::batch::SourceReport;
-use isotherm_model::count_unit::CountUnit;
 
 /// Fewer samples than this say little of a share: from so many on its interval is narrower than the share.
 pub(crate) const NOISE_SAMPLES: u64 = 5;
@@ -30,9 +29,7 @@ pub(crate) fn wilson(samples: u64, all: u64) -> (f64, f64) {
 /// Samples that so many accesses stand for: a source that counts one access in a thousand reports a thousand for each.
 /// `None` where no source says how many samples it took.
 pub(crate) fn samples_of(accesses: u64, all: u64, sources: &[SourceReport]) -> Option<u64> {
-    let sampling = sources
-        .iter()
-        .filter(|source| CountUnit::of_source(&source.name, false).is_some());
+    let sampling = sources.iter().filter(|source| source.unit(false).is_some());
     let usable: u64 = sampling.map(|source| source.usable).sum();
     if usable == 0 || all == 0 {
         return None;

@@ -1,10 +1,27 @@
-//! What all pages share: a document that needs no network.
+//! The parts that all pages share: the document, its charts and its tables. A page needs no network, and its security policy
+//! permits none: the only scripts that run are those whose hashes the policy names.
+//!
+//! ```text
+//! section.chart  p, div#curve, noscript          one for each chart, in the order of the page
+//! script#data    {"curve": {"kind": .., ..}, ..} the figures by the id of the chart
+//! script         ECharts
+//! script         page.js: draws each chart by its kind, sorts, filters, copies
+//! ```
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 
+use crate::table::DataTable;
 use crate::words::clip;
 
-const STYLE: &str = include_str!("../assets/report.css");
+const STYLE: &str = include_str!("../assets/page.css");
+/// The scripts of every page.
+const SCRIPTS: [&str; 2] = [
+    include_str!("../assets/echarts.min.js"),
+    include_str!("../assets/page.js"),
+];
 
 /// Characters of a name.
 const NAME: usize = 200;
@@ -14,25 +31,101 @@ pub(crate) fn name(text: &str) -> String {
     clip(text, NAME)
 }
 
-/// A table that scrolls where it is wider than the window.
-pub(crate) fn scrolled(label: &str, table: &Markup) -> Markup {
-    html! { div.scroll tabindex="0" role="region" aria-label=(label) { (table) } }
-}
-
-/// The document around a body.
-pub(crate) fn document(title: &str, body: &Markup) -> String {
+/// The document around a body. `charts` has the figures of each chart by its id, with its kind: a
+/// function of `page.js`.
+pub(crate) fn document(title: &str, body: &Markup, charts: &Value) -> String {
     let document = html! {
         (DOCTYPE)
         html lang="en" {
             head {
                 meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(policy());
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
-            body { (body) }
+            body {
+                (body)
+                script type="application/json" id="data" { (PreEscaped(data(charts))) }
+                @for script in SCRIPTS { script { (PreEscaped(script)) } }
+            }
         }
     };
     document.into_string()
+}
+
+/// Permits the scripts of the page, by their hashes, and its styles, and no request. The charts set styles of elements, so
+/// styles have no hashes.
+fn policy() -> String {
+    let hash = |script| {
+        format!(
+            "'sha256-{}'",
+            BASE64_STANDARD.encode(Sha256::digest(script))
+        )
+    };
+    let hashes = SCRIPTS.map(hash).join(" ");
+    format!("default-src 'none'; script-src {hashes}; style-src 'unsafe-inline'")
+}
+
+/// The figures as JSON that cannot end the script element that contains it: `<`, `>` and `&` occur in
+/// JSON only within strings, where `\u003c` means the same.
+fn data(charts: &Value) -> String {
+    let json = charts.to_string();
+    json.replace('<', "\\u003c")
+        .replace('>', "\\u003e")
+        .replace('&', "\\u0026")
+}
+
+/// A section with a chart: its place, its words, a label for readers who do not see it, and the content below it.
+pub(crate) fn chart(id: &str, title: &str, words: &str, label: &str, after: &Markup) -> Markup {
+    let title_id = format!("{id}-title");
+    html! {
+        section aria-labelledby=(title_id) {
+            h2 id=(title_id) { (title) }
+            p { (words) }
+            div.chart id=(id) role="img" aria-label=(label) {}
+            noscript { p { "The chart needs JavaScript; the tables of this page do not." } }
+            (after)
+        }
+    }
+}
+
+/// A table that scrolls where it is wider than the window.
+pub(crate) fn scrolled(label: &str, table: &Markup) -> Markup {
+    html! { div.scroll tabindex="0" role="region" aria-label=(label) { (table) } }
+}
+
+/// The same table as in a terminal. The first cell of a row names it.
+pub(crate) fn table<T>(label: &str, table: &DataTable<'_, T>) -> Markup {
+    let classes: Vec<_> = table
+        .titles()
+        .map(|(_, is_number)| is_number.then_some("n"))
+        .collect();
+    let markup = html! {
+        table {
+            thead {
+                tr { @for ((title, _), class) in table.titles().zip(&classes) { th class=[class] scope="col" { (title) } } }
+            }
+            tbody {
+                @for row in table.cells() {
+                    tr {
+                        th scope="row" { (name(&row[0])) }
+                        @for (cell, class) in row.iter().zip(&classes).skip(1) { td class=[class] { (name(cell)) } }
+                    }
+                }
+            }
+        }
+    };
+    scrolled(label, &markup)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn no_script_of_the_page_ends_its_own_element() {
+        for script in super::SCRIPTS {
+            assert!(!script.contains("</script") && !script.contains("<!--"));
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! Words of a command as a shell reads them.
 
 /// The word, in single quotes where a shell would take it apart.
-pub(crate) fn quoted(word: &str) -> String {
+#[must_use]
+pub fn word(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -11,8 +12,9 @@ pub(crate) fn quoted(word: &str) -> String {
 }
 
 /// The words, parted by blanks.
-pub(crate) fn line(words: &[String]) -> String {
-    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+#[must_use]
+pub fn line(words: &[impl AsRef<str>]) -> String {
+    let words: Vec<_> = words.iter().map(|text| word(text.as_ref())).collect();
     words.join(" ")
 }
 
@@ -23,7 +25,6 @@ mod tests {
     #[test]
     fn a_copied_command_has_the_words_it_was_made_of() {
         let words = ["./app", "--size=4GiB", "a b", "", "it's", "$(reboot)"];
-        let words = words.map(str::to_owned);
         assert_eq!(
             line(&words),
             r"./app --size=4GiB 'a b' '' 'it'\''s' '$(reboot)'"

@@ -1,11 +1,11 @@
-//! What a simulation found out: its figures, and as JSON. `text` has the tables, `bars` the bars, `svg` the plot.
+//! What a simulation found out: its figures, and as JSON. `text` has the tables, `bars` the bars, `page` the chart.
 
 use isotherm_model::count_unit::CountUnit;
 use serde::Serialize;
 
 mod bars;
-mod svg;
 mod text;
+mod page;
 
 /// Version of the JSON form.
 pub const SCHEMA_VERSION: u32 = 1;
@@ -177,18 +177,22 @@ mod tests {
     }
 
     #[test]
-    fn the_plot_names_every_policy_and_the_json_every_figure() {
-        let svg = simulation(3).svg().unwrap();
+    fn the_page_names_every_policy_and_the_json_every_figure() {
+        let page = simulation(3).html();
         assert!(
-            svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"),
-            "{svg}"
+            page.starts_with("<!DOCTYPE html>") && page.trim_end().ends_with("</html>"),
+            "{page}"
         );
         for name in ["first touch", "history", "oracle"] {
-            assert!(svg.contains(name), "{name}");
+            assert!(
+                page.contains(&format!("<th scope=\"row\">{name}</th>")),
+                "{name}"
+            );
+            assert!(page.contains(&format!("\"name\":\"{name}\"")), "{name}");
         }
-        assert_eq!(svg, simulation(3).svg().unwrap());
+        assert_eq!(page, simulation(3).html());
         assert!(
-            svg.contains("&lt;a&gt;"),
+            page.contains("&lt;a&gt;") && !page.contains("<a>"),
             "the name of the input is not escaped"
         );
         let json = simulation(1).json();

@@ -36,6 +36,10 @@ pub struct SiteRow {
     pub callers: Vec<SiteCaller>,
     /// Accesses seen, in the unit of `totals.counted`.
     pub accesses: u64,
+    /// The same number, by what it leaves out: the accesses beyond the caches.
+    pub heat_beyond_caches: u64,
+    /// Accesses beside these that the caches served, by an estimate; 0 where the source sees the caches itself.
+    pub served_by_caches: u64,
     /// Share of the accesses to all sites.
     pub accesses_share: f64,
     /// Samples that the accesses were concluded from; none where no source says how many it took.
@@ -93,6 +97,14 @@ pub struct SiteCaller {
     pub offset: String,
 }
 
+impl SiteRow {
+    /// Of all accesses to the site, the share that the caches served; 0 where none was seen.
+    pub(crate) fn share_in_caches(&self) -> f64 {
+        let all = self.accesses.saturating_add(self.served_by_caches);
+        share(self.served_by_caches, all)
+    }
+}
+
 /// Every site that can be placed, hottest first.
 fn hottest_first(profile: &Profile, accesses: &BTreeMap<SiteId, Accesses>) -> Vec<Site> {
     let mut sites: BTreeMap<SiteId, Site> = profile
@@ -117,6 +129,7 @@ pub(crate) fn rows(
     plan: Option<&Plan>,
 ) -> Vec<SiteRow> {
     let seen = |site: &Site| accesses.get(&site.id).map_or(0, |accesses| accesses.0);
+    let by_caches = profile.served_by_site();
     let sites = hottest_first(profile, accesses);
     let total = sites.iter().map(&seen).fold(0, u64::saturating_add);
     let footprint = profile.footprint().0;
@@ -144,6 +157,8 @@ pub(crate) fn rows(
                 place,
                 callers: site.frames.iter().map(caller).collect(),
                 accesses,
+                heat_beyond_caches: accesses,
+                served_by_caches: by_caches.get(&site.id).map_or(0, |served| served.0),
                 accesses_share: share(accesses, total),
                 samples: None,
                 accesses_share_low: None,
@@ -167,7 +182,8 @@ pub(crate) fn rows(
             }
         })
         .collect();
-    let everywhere = accesses.values().map(|accesses| accesses.0);
+    let everywhere = accesses.values().chain(by_caches.values());
+    let everywhere = everywhere.map(|accesses| accesses.0);
     count_samples(
         &mut rows,
         everywhere.fold(0, u64::saturating_add),
@@ -190,7 +206,7 @@ fn caller(frame: &Frame) -> SiteCaller {
 }
 
 /// Fills in the samples of the rows, the intervals that they leave, and which rows are below the noise: none where that
-/// would be all. `everywhere` are the accesses of the whole profile, those to no site included.
+/// would be all. `everywhere` are the accesses of the whole profile, those to no site and those that the caches served included.
 fn count_samples(rows: &mut [SiteRow], everywhere: u64, sources: &[SourceReport]) {
     let total = rows.iter().map(|row| row.accesses);
     let total = samples_of(total.fold(0, u64::saturating_add), everywhere, sources);

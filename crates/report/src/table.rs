@@ -1,91 +1,114 @@
-//! Aligned tables for a terminal: columns in `comfy-table`, which knows how wide a terminal draws each character.
+//! Tables: each column is defined once, as its title, its side and the text of its cells. In a terminal
+//! `comfy-table` aligns them, which knows how wide a terminal draws each character.
 //!
 //! ```
-//! use isotherm_report::table::{left, render, right};
-//! let rows = [vec!["fast".into(), "512 MiB".into()], vec!["slow".into(), "8 GiB".into()]];
-//! assert_eq!(
-//!     render(&[left("tier"), right("capacity")], &rows),
-//!     "tier  capacity\nfast   512 MiB\nslow     8 GiB\n"
-//! );
+//! use isotherm_report::table::DataTable;
+//! let tiers = [("fast", 1), ("slow", 16)];
+//! let table = DataTable::of(&tiers).left("tier", |tier| tier.0).right("nodes", |tier| tier.1);
+//! assert_eq!(table.render(), "tier  nodes\nfast      1\nslow     16\n");
 //! ```
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, presets};
 
 use crate::words::clip;
-
-/// A column: its title and the side its cells stand at.
-#[derive(Clone, Debug)]
-pub struct Column {
-    title: String,
-    side: CellAlignment,
-}
-
-/// A column of text.
-#[must_use]
-pub fn left(title: &str) -> Column {
-    Column {
-        title: title.to_owned(),
-        side: CellAlignment::Left,
-    }
-}
-
-/// A column of numbers.
-#[must_use]
-pub fn right(title: &str) -> Column {
-    Column {
-        title: title.to_owned(),
-        side: CellAlignment::Right,
-    }
-}
 
 /// Characters of a cell that are shown at most.
 const CELL: usize = 400;
 
-/// The titles and rows, each column as wide as its widest cell, two blanks between columns. Cells
-/// beyond the columns are left out, missing ones are empty, control characters become `?`.
-#[must_use]
-pub fn render(columns: &[Column], rows: &[Vec<String>]) -> String {
-    if columns.is_empty() {
-        return "\n".repeat(1 + rows.len());
+/// A table with a row for each value.
+pub struct DataTable<'a, T> {
+    rows: &'a [T],
+    columns: Vec<Column<'a, T>>,
+}
+
+/// A column: its title, its side, and the text of a row's cell.
+struct Column<'a, T> {
+    title: String,
+    side: CellAlignment,
+    cell: Box<dyn Fn(&T) -> String + 'a>,
+}
+
+impl<'a, T> DataTable<'a, T> {
+    /// Without columns yet.
+    #[must_use]
+    pub const fn of(rows: &'a [T]) -> Self {
+        let columns = Vec::new();
+        Self { rows, columns }
     }
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING);
-    table.set_header(columns.iter().map(|column| clip(&column.title, CELL)));
-    for row in rows {
-        table.add_row(row.iter().take(columns.len()).map(|cell| clip(cell, CELL)));
+
+    /// Adds a column of text.
+    #[must_use]
+    pub fn left<C: ToString>(self, title: &str, cell: impl Fn(&T) -> C + 'a) -> Self {
+        self.column(title, CellAlignment::Left, cell)
     }
-    for (column, drawn) in columns.iter().zip(table.column_iter_mut()) {
-        drawn.set_padding((0, 2)).set_cell_alignment(column.side);
+
+    /// Adds a column of numbers.
+    #[must_use]
+    pub fn right<C: ToString>(self, title: &str, cell: impl Fn(&T) -> C + 'a) -> Self {
+        self.column(title, CellAlignment::Right, cell)
     }
-    table.trim_fmt() + "\n"
+
+    fn column<C: ToString>(
+        mut self,
+        title: &str,
+        side: CellAlignment,
+        cell: impl Fn(&T) -> C + 'a,
+    ) -> Self {
+        self.columns.push(Column {
+            title: title.to_owned(),
+            side,
+            cell: Box::new(move |row| cell(row).to_string()),
+        });
+        self
+    }
+
+    /// The title of each column, with true for a column of numbers.
+    pub fn titles(&self) -> impl Iterator<Item = (&str, bool)> {
+        let columns = self.columns.iter();
+        columns.map(|column| (column.title.as_str(), column.side == CellAlignment::Right))
+    }
+
+    /// The cells of each row.
+    pub fn cells(&self) -> impl Iterator<Item = Vec<String>> {
+        let of_row = |row| self.columns.iter().map(move |column| (column.cell)(row));
+        self.rows.iter().map(move |row| of_row(row).collect())
+    }
+
+    /// For a terminal: each column as wide as its widest cell, two blanks between columns. Control characters become `?`.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let clipped = |cell: &str| clip(cell, CELL);
+        let mut drawn = comfy_table::Table::new();
+        drawn.load_style(presets::NOTHING);
+        drawn.set_header(self.titles().map(|(title, _)| clipped(title)));
+        for row in self.cells() {
+            drawn.add_row(row.iter().map(|cell| clipped(cell)));
+        }
+        for (column, drawn) in self.columns.iter().zip(drawn.column_iter_mut()) {
+            drawn.set_padding((0, 2)).set_cell_alignment(column.side);
+        }
+        drawn.trim_fmt() + "\n"
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{left, render, right};
+    use super::DataTable;
+
+    fn rendered(rows: &[(&str, &str)]) -> String {
+        let table = DataTable::of(rows).left("name", |row| row.0.to_owned());
+        table.right("n", |row| row.1.to_owned()).render()
+    }
 
     #[test]
-    fn ragged_rows_and_hostile_cells_stay_in_their_columns() {
-        let rows = [
-            vec!["größe".to_owned(), "1".into(), "beyond".into()],
-            vec!["\x1b[2J".to_owned()],
-        ];
-        assert_eq!(
-            render(&[left("name"), right("n")], &rows),
-            "name   n\ngröße  1\n?[2J\n"
-        );
-        assert_eq!(render(&[], &rows), "\n\n\n");
+    fn hostile_cells_stay_in_their_columns() {
+        let rows = [("größe", "1"), ("\x1b[2J", "")];
+        assert_eq!(rendered(&rows), "name   n\ngröße  1\n?[2J\n");
     }
 
     #[test]
     fn columns_are_as_wide_as_a_terminal_shows_their_cells() {
-        let rows = [
-            vec!["数据".to_owned(), "1".into()],
-            vec!["data".to_owned(), "2".into()],
-        ];
-        assert_eq!(
-            render(&[left("name"), right("n")], &rows),
-            "name  n\n数据  1\ndata  2\n"
-        );
+        let rows = [("数据", "1"), ("data", "2")];
+        assert_eq!(rendered(&rows), "name  n\n数据  1\ndata  2\n");
     }
 }

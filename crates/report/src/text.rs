@@ -6,8 +6,8 @@ use textwrap::{Options, WordSplitter, fill};
 use crate::noise::interval;
 use crate::plot;
 use crate::sites::{SiteRow, by_share, folded};
-use crate::summary::Summary;
-use crate::table::{left, render as table, right};
+use crate::summary::{SourceSummary, Summary};
+use crate::table::DataTable;
 use crate::words::{clip, counted, grouped, percent};
 
 /// Sites in the table at most.
@@ -21,6 +21,9 @@ pub(crate) fn render(summary: &Summary, columns: usize) -> String {
     let mut text = wrapped(&summary.headline, columns, "");
     if summary.run.emulated {
         text += &wrapped(EMULATED, columns, "");
+    }
+    if let Some(served) = summary.totals.served_in_words() {
+        text += &wrapped(&served, columns, "");
     }
     for note in &summary.notes {
         text += &wrapped(&format!("! {note}"), columns, "  ");
@@ -95,45 +98,32 @@ fn figures(summary: &Summary, shown: &[&SiteRow], columns: usize) -> String {
     // The location needs room most; a narrow terminal goes without the bar, the interval and the samples.
     let wide = columns >= 80;
     let bar_cells = if columns >= 120 { 12 } else { 6 };
-    let planned = summary.plan.is_some();
-    let mut titles = vec![right("share")];
-    if wide {
-        titles.push(left(""));
-    }
     let sampled = summary.sites.iter().any(|site| site.samples.is_some());
-    let with_samples = wide && sampled;
-    let with_interval = columns >= 100 && sampled;
-    if with_interval {
-        titles.push(right("interval"));
+    let mut table = DataTable::of(shown).right("share", |site| percent(site.accesses_share));
+    if wide {
+        table = table.left("", move |site| bar(site.accesses_share, bar_cells));
     }
-    if with_samples {
-        titles.push(right("samples"));
-    }
-    titles.push(right("peak RSS"));
-    titles.push(left("site"));
-    if planned {
-        titles.push(left("tier"));
-    }
-    let row = |site: &&SiteRow| {
-        let mut row = vec![percent(site.accesses_share)];
-        if wide {
-            row.push(bar(site.accesses_share, bar_cells));
-        }
-        if with_interval {
+    if columns >= 100 && sampled {
+        table = table.right("interval", |site| {
             let ends = site.accesses_share_low.zip(site.accesses_share_high);
-            row.push(ends.map_or(String::new(), |(low, high)| interval(low, high)));
-        }
-        if with_samples {
-            row.push(site.samples.map_or(String::new(), grouped));
-        }
-        row.push(Bytes(site.peak_rss_bytes).to_string());
-        row.push(site.site.clone());
-        if planned {
-            row.push(site.tier.clone().unwrap_or_default());
-        }
-        row
-    };
-    table(&titles, &shown.iter().map(row).collect::<Vec<_>>())
+            ends.map_or(String::new(), |(low, high)| interval(low, high))
+        });
+    }
+    if wide && sampled {
+        table = table.right("samples", |site| {
+            site.samples.map_or(String::new(), grouped)
+        });
+    }
+    if wide && summary.totals.assumed_cache_bytes.is_some() {
+        table = table.right("in caches", |site| percent(site.share_in_caches()));
+    }
+    table = table
+        .right("peak RSS", |site| Bytes(site.peak_rss_bytes))
+        .left("site", |site| site.site.clone());
+    if summary.plan.is_some() {
+        table = table.left("tier", |site| site.tier.clone().unwrap_or_default());
+    }
+    table.render()
 }
 
 fn sites(summary: &Summary, columns: usize) -> String {
@@ -204,32 +194,17 @@ fn standing(plan: &crate::plan::PlanSummary, columns: usize) -> String {
 }
 
 fn sources(summary: &Summary) -> String {
-    let rows: Vec<Vec<String>> = summary
-        .sources
-        .iter()
-        .map(|source| {
-            vec![
-                source.name.clone(),
-                grouped(source.taken_samples),
-                grouped(source.usable_samples),
-                grouped(source.lost_samples),
-                Nanos(source.cost_ns).to_string(),
-                // Why a source is silent stands among the notes.
-                if source.silent {
-                    "DELIVERED NOTHING".to_owned()
-                } else {
-                    source.trouble.clone()
-                },
-            ]
-        })
-        .collect();
-    let titles = [
-        left("source"),
-        right("samples"),
-        right("usable"),
-        right("lost"),
-        right("cost"),
-        left("trouble"),
-    ];
-    table(&titles, &rows)
+    // The reason why a source is silent is among the notes.
+    let trouble = |source: &SourceSummary| match source.silent {
+        true => "DELIVERED NOTHING".to_owned(),
+        false => source.trouble.clone(),
+    };
+    DataTable::of(&summary.sources)
+        .left("source", |source| source.name.clone())
+        .right("samples", |source| grouped(source.taken_samples))
+        .right("usable", |source| grouped(source.usable_samples))
+        .right("lost", |source| grouped(source.lost_samples))
+        .right("cost", |source| Nanos(source.cost_ns))
+        .left("trouble", trouble)
+        .render()
 }

@@ -22,12 +22,13 @@ mod text;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use isotherm_model::batch::{Epoch, Process};
+use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::{Accesses, Bytes, Nanos};
-use isotherm_model::watch::{SourceKind, Unit, UnitHeat};
+use isotherm_model::watch::{Unit, UnitHeat};
 use serde::{Deserialize, Serialize};
 
 use crate::capacity_curve::{CapacityCurve, Piece};
-use crate::json_line;
+use crate::json_line::JsonLine;
 
 /// Version of the JSON form; a change that old readers would misread raises it.
 pub const VERSION: u32 = 1;
@@ -85,6 +86,17 @@ fn joined(cells: impl IntoIterator<Item = (Unit, Sums)>, part: u64) -> BTreeMap<
     parts
 }
 
+/// Joins cells to parts of `part` bytes, and doubles this size until the parts fit the rows; at the end every process is
+/// one part. Returns the parts and their size.
+fn fitted(cells: impl Iterator<Item = (Unit, Sums)>, mut part: u64) -> (BTreeMap<Unit, Sums>, u64) {
+    let mut parts = joined(cells, part);
+    while parts.len() > ROWS && part < 1 << 62 {
+        part *= 2;
+        parts = joined(parts, part);
+    }
+    (parts, part)
+}
+
 /// Keeps as many as there are rows: what is biggest now, then what was big for long.
 fn cut(cells: &mut BTreeMap<Unit, Sums>, now: &BTreeMap<Unit, Sums>) {
     let size = |(unit, sums): (&Unit, &Sums)| {
@@ -120,13 +132,8 @@ impl HeatHistory {
         // So many units make more parts than there are rows in any smaller part: a machine with
         // millions of units is joined in one go.
         let together = units.len().div_ceil(ROWS).next_power_of_two() as u64;
-        let mut part = unit.0.max(1).saturating_mul(together);
-        let mut cells = joined(units.into_iter().map(cell), part);
-        // At the end every process is one part.
-        while cells.len() > ROWS && part < 1 << 62 {
-            part *= 2;
-            cells = joined(cells, part);
-        }
+        let finest = unit.0.max(1).saturating_mul(together);
+        let (mut cells, part) = fitted(units.into_iter().map(cell), finest);
         cut(&mut cells, &BTreeMap::new());
         if self.columns.len() == COLUMNS {
             self.columns.pop_front();
@@ -149,12 +156,8 @@ impl HeatHistory {
     /// All of it as one grid.
     #[must_use]
     pub fn map(&self) -> HeatMap {
-        let mut part = self
-            .columns
-            .iter()
-            .map(|column| column.part)
-            .max()
-            .unwrap_or(1);
+        let parts = self.columns.iter().map(|column| column.part);
+        let finest = parts.max().unwrap_or(1);
         let processes = |column: &Column| -> BTreeSet<Process> {
             let cells = column.cells.iter();
             cells.map(|(unit, _)| unit.process).collect()
@@ -163,16 +166,9 @@ impl HeatHistory {
         let all: BTreeSet<Process> = self.columns.iter().flat_map(processes).collect();
         // What a process had that has ended is nowhere, and of many that come and go there would be nothing else.
         let is_there = |(unit, _): &(Unit, Sums)| living.contains(&unit.process);
-        let places = |part| {
-            let cells = self.columns.iter().flat_map(|column| &column.cells);
-            joined(cells.copied().filter(is_there), part)
-        };
+        let cells = self.columns.iter().flat_map(|column| &column.cells);
         // Each epoch has few enough parts, but processes come and go.
-        let mut rows = places(part);
-        while rows.len() > ROWS && part < 1 << 62 {
-            part *= 2;
-            rows = places(part);
-        }
+        let (mut rows, part) = fitted(cells.copied().filter(is_there), finest);
         let last = self
             .columns
             .back()
@@ -265,17 +261,17 @@ pub struct HeatPlace {
 impl HeatMap {
     /// Hits of one kind, by row and column.
     #[must_use]
-    pub fn hits(&self, evidence: SourceKind) -> &[Vec<u64>] {
-        match evidence {
-            SourceKind::AccessedBits => &self.accessed_bits,
-            SourceKind::TraceSamples => &self.trace_samples,
+    pub fn hits(&self, method: ProfilingMethod) -> &[Vec<u64>] {
+        match method {
+            ProfilingMethod::AccessedBits => &self.accessed_bits,
+            ProfilingMethod::TraceSamples => &self.trace_samples,
         }
     }
 
     /// How the hits of one kind are distributed over what is resident now.
     #[must_use]
-    pub fn distribution(&self, evidence: SourceKind) -> CapacityCurve {
-        let rows = self.rows.iter().zip(self.hits(evidence));
+    pub fn distribution(&self, method: ProfilingMethod) -> CapacityCurve {
+        let rows = self.rows.iter().zip(self.hits(method));
         let pieces = rows
             .filter(|(row, _)| row.resident_bytes > 0)
             .map(|(row, hits)| Piece {
@@ -286,9 +282,9 @@ impl HeatMap {
     }
 
     /// The kinds of which anything was seen.
-    fn seen(&self) -> impl Iterator<Item = SourceKind> {
-        SourceKind::ALL.into_iter().filter(|evidence| {
-            let mut hits = self.hits(*evidence).iter().flatten();
+    fn seen(&self) -> impl Iterator<Item = ProfilingMethod> {
+        ProfilingMethod::ALL.into_iter().filter(|method| {
+            let mut hits = self.hits(*method).iter().flatten();
             hits.any(|hits| *hits > 0)
         })
     }
@@ -307,28 +303,6 @@ impl HeatMap {
         let spans = self.columns.iter().map(|column| column.span_ns);
         Nanos(spans.fold(0, u64::saturating_add))
     }
-
-    /// As one line of JSON, without a line feed.
-    #[must_use]
-    pub fn json_line(&self) -> String {
-        json_line::write(self)
-    }
-
-    /// Reads a line of JSON.
-    ///
-    /// # Errors
-    /// In words: it is none, of another version, or its lists do not fit together.
-    pub fn from_json_line(line: &str) -> Result<Self, String> {
-        let map: Self = json_line::read(line)?;
-        let fits = |grid: &Vec<Vec<u64>>| {
-            let width = map.columns.len();
-            grid.len() == map.rows.len() && grid.iter().all(|row| row.len() == width)
-        };
-        if !fits(&map.accessed_bits) || !fits(&map.trace_samples) {
-            return Err("the daemon's heat map has rows of different lengths".to_owned());
-        }
-        Ok(map)
-    }
 }
 
 /// How dark hits are drawn: 0 for none, otherwise 1 to `darkest`. By the logarithm: what is a hundred times hotter is
@@ -341,12 +315,20 @@ fn shade(hits: u64, most: u64, darkest: usize) -> usize {
     ((share * darkest as f64).ceil() as usize).clamp(1, darkest)
 }
 
-impl json_line::JsonLine for HeatMap {
+impl JsonLine for HeatMap {
+    const REQUEST: &'static str = "heat";
     const NAME: &'static str = "heat map";
     const VERSION: u32 = VERSION;
 
-    fn version(&self) -> u32 {
-        self.version
+    fn check(&self) -> Result<(), String> {
+        let fits = |grid: &[Vec<u64>]| {
+            let width = self.columns.len();
+            grid.len() == self.rows.len() && grid.iter().all(|row| row.len() == width)
+        };
+        match fits(&self.accessed_bits) && fits(&self.trace_samples) {
+            true => Ok(()),
+            false => Err("the daemon's heat map has rows of different lengths".to_owned()),
+        }
     }
 }
 

@@ -18,7 +18,7 @@ use isotherm_model::units::Bytes;
 use isotherm_model::watch::UnitHeat;
 use serde::{Deserialize, Serialize};
 
-use crate::json_line;
+use crate::json_line::JsonLine;
 /// Version of the JSON form; a change that old readers would misread raises it.
 pub const VERSION: u32 = 1;
 
@@ -168,34 +168,18 @@ impl Maps {
         }
         text
     }
-
-    /// As one line of JSON, without a line feed.
-    #[must_use]
-    pub fn json_line(&self) -> String {
-        json_line::write(self)
-    }
-
-    /// Reads a line of JSON.
-    ///
-    /// # Errors
-    /// In words: it is none, or of another version.
-    pub fn from_json_line(line: &str) -> Result<Self, String> {
-        json_line::read(line)
-    }
 }
 
-impl json_line::JsonLine for Maps {
+impl JsonLine for Maps {
+    const REQUEST: &'static str = "maps";
     const NAME: &'static str = "list of ranges";
     const VERSION: u32 = VERSION;
-
-    fn version(&self) -> u32 {
-        self.version
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::Maps;
+    use crate::json_line::JsonLine;
     use isotherm_model::batch::{Epoch, Process};
     use isotherm_model::units::Bytes;
     use isotherm_model::watch::{Unit, UnitHeat};

@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use isotherm_model::units::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-use crate::json_line;
-use crate::table::{left, render, right};
-use crate::words::{clip, counted, percent, printable};
+use crate::json_line::JsonLine;
+use crate::table::DataTable;
+use crate::words::{clip, counted, percent, printable, share};
 
 /// Version of the JSON form; a change that old readers would misread increases it.
 pub const VERSION: u32 = 1;
@@ -238,6 +238,26 @@ pub struct RightStatus {
     pub held: bool,
 }
 
+/// A hit rate, or `-` where no access was observed.
+fn known(rate: Option<f64>) -> String {
+    rate.map_or_else(|| "-".to_owned(), percent)
+}
+
+impl GateStatus {
+    /// The counter by which the source rests, and the reason why no better one is used.
+    fn line(&self) -> String {
+        let state = match (self.counter.as_str(), self.rests) {
+            ("", _) => "never rest".to_owned(),
+            (counter, true) => format!("rest: few {counter}"),
+            (counter, false) => format!("may rest by {counter}"),
+        };
+        match self.why.as_str() {
+            "" => format!("{}: {state}", self.evidence),
+            why => format!("{}: {state} ({why})", self.evidence),
+        }
+    }
+}
+
 impl TimerStatus {
     fn line(&self) -> String {
         let Self { hz, price_ns } = *self;
@@ -257,44 +277,48 @@ impl Status {
     /// As text, for a terminal of the given number of columns.
     #[must_use]
     pub fn text(&self, columns: usize) -> String {
-        let mut text = format!("{}\n\n{}\n", self.headline(), self.tier_table());
-        text += &match self.processes.is_empty() {
+        let processes = match self.processes.is_empty() {
             true => "No process is watched: none is selected, or none uses 5 % of a processor or \
-                     10 % of memory.\n\n"
+                     10 % of memory.\n"
                 .to_owned(),
-            false => format!("{}\n", self.process_table()),
+            false => self.process_table().render(),
         };
-        if !self.groups.is_empty() {
-            text += &format!("{}\n", self.group_table());
+        let groups = match self.groups.is_empty() {
+            true => String::new(),
+            false => self.group_table().render() + "\n",
+        };
+        let mut text = format!(
+            "{}\n\n{}\n{processes}\n{groups}{}\n{}\n{}\n",
+            self.headline(),
+            self.tier_table().render(),
+            self.moves(),
+            self.source_table().render(),
+            self.memory_line()
+        );
+        text.extend(self.timer.iter().map(|timer| timer.line() + "\n"));
+        for line in self.details() {
+            text += &format!("{}\n", clip(&line, columns * 3));
         }
-        text += &format!("{}\n{}\n", self.moves(), self.source_table());
-        text += &format!("{}\n", self.memory_line());
-        if let Some(timer) = &self.timer {
-            text += &format!("{}\n", timer.line());
-        }
+        text.extend(self.notes.iter().map(|note| format!("note: {note}\n")));
+        text
+    }
+
+    /// Samples by processor and by node, the counters of the sources, and the rights that are missing: a line each.
+    fn details(&self) -> Vec<String> {
+        let mut lines = Vec::new();
         if !self.samples_by_cpu.is_empty() {
             let counts: Vec<String> = self.samples_by_cpu.iter().map(u64::to_string).collect();
-            let line = format!("samples by processor: {}", counts.join(" "));
-            text += &format!("{}\n", clip(&line, columns * 3));
+            lines.push(format!("samples by processor: {}", counts.join(" ")));
         }
         if !self.samples_by_node.is_empty() {
-            text += &format!("{}\n", clip(&self.node_line(), columns * 3));
+            lines.push(self.node_line());
         }
-        for line in self.gate_lines() {
-            text += &format!("{}\n", clip(&line, columns * 3));
-        }
+        lines.extend(self.gates.iter().map(GateStatus::line));
         let missing = self.rights.iter().filter(|right| !right.held);
-        for right in missing {
-            text += &clip(
-                &format!("without {}: {}", right.capability, right.feature),
-                columns * 3,
-            );
-            text.push('\n');
-        }
-        for note in &self.notes {
-            text += &format!("note: {note}\n");
-        }
-        text
+        lines.extend(
+            missing.map(|right| format!("without {}: {}", right.capability, right.feature)),
+        );
+        lines
     }
 
     /// The summary line.
@@ -311,7 +335,7 @@ impl Status {
             Bytes(self.capacity_bytes),
             self.hit_words(),
             percent(self.cpu_share),
-            counted(usize::try_from(self.epochs).unwrap_or(usize::MAX), "epoch"),
+            counted(self.epochs, "epoch"),
         )
     }
 
@@ -321,108 +345,72 @@ impl Status {
         let Some(rate) = self.hit_rate.map(percent) else {
             return "unknown".to_owned();
         };
-        let samples = usize::try_from(self.hit_rate_samples).unwrap_or(usize::MAX);
         match self.hit_rate_interval {
             Some([low, high]) => format!(
                 "{rate} ({:.0} to {} by {})",
                 low * 100.0,
                 percent(high),
-                counted(samples, "sample")
+                counted(self.hit_rate_samples, "sample")
             ),
             None if self.hit_rate_by.is_empty() => rate,
             None => format!("{rate} (of pages found accessed, not of accesses)"),
         }
     }
 
-    fn tier_table(&self) -> String {
-        let row = |tier: &TierStatus| {
-            let nodes: Vec<String> = tier.nodes.iter().map(u32::to_string).collect();
-            vec![
-                tier.name.clone(),
-                nodes.join(","),
-                Bytes(tier.bytes).to_string(),
-                Bytes(tier.available_bytes).to_string(),
-            ]
-        };
-        let rows: Vec<_> = self.tiers.iter().map(row).collect();
-        render(
-            &[
-                left("tier"),
-                left("nodes"),
-                right("size"),
-                right("available"),
-            ],
-            &rows,
-        )
+    fn tier_table(&self) -> DataTable<'_, TierStatus> {
+        let nodes = |tier: &TierStatus| Vec::from_iter(tier.nodes.iter().map(u32::to_string));
+        DataTable::of(&self.tiers)
+            .left("tier", |tier| tier.name.clone())
+            .left("nodes", move |tier| nodes(tier).join(","))
+            .right("size", |tier| Bytes(tier.bytes))
+            .right("available", |tier| Bytes(tier.available_bytes))
     }
 
-    /// The processes with their shares.
+    /// The watched processes.
     #[must_use]
-    pub fn process_rows(&self) -> Vec<Vec<String>> {
-        let row = |process: &ProcessStatus| {
-            let share = process.fast_bytes as f64 / process.resident_bytes.max(1) as f64;
-            vec![
-                process.pid.to_string(),
-                clip(&process.name, NAME_AT_MOST),
-                Bytes(process.resident_bytes).to_string(),
-                percent(share),
-                process.hit_rate.map_or_else(|| "-".to_owned(), percent),
-                match process.trouble.is_empty() {
-                    true => clip(&process.control_group, NAME_AT_MOST),
-                    false => printable(&process.trouble),
-                },
-            ]
+    pub fn process_table(&self) -> DataTable<'_, ProcessStatus> {
+        let problem = |process: &ProcessStatus| match process.trouble.is_empty() {
+            true => clip(&process.control_group, NAME_AT_MOST),
+            false => printable(&process.trouble),
         };
-        self.processes.iter().map(row).collect()
+        let fast = |process: &ProcessStatus| share(process.fast_bytes, process.resident_bytes);
+        DataTable::of(&self.processes)
+            .right("process", |process| process.pid)
+            .left("program", |process| clip(&process.name, NAME_AT_MOST))
+            .right("resident", |process| Bytes(process.resident_bytes))
+            .right("fast", move |process| percent(fast(process)))
+            .right("hit rate", |process| known(process.hit_rate))
+            .left("control group, or problem", problem)
     }
 
-    fn process_table(&self) -> String {
-        let columns = [
-            right("process"),
-            left("program"),
-            right("resident"),
-            right("fast"),
-            right("hit rate"),
-            left("control group, or problem"),
-        ];
-        render(&columns, &self.process_rows())
-    }
-
-    /// The column headings of [`Self::group_rows`].
-    pub const GROUP_HEADS: [&str; 8] = [
-        "control group",
-        "processes",
-        "resident",
-        "fast",
-        "floor",
-        "cap",
-        "priority",
-        "hit rate",
-    ];
-
-    /// The control groups that the configuration names, with their shares.
+    /// The control groups that the configuration names.
     #[must_use]
-    pub fn group_rows(&self) -> Vec<Vec<String>> {
-        let row = |group: &GroupStatus| {
-            let size = |bytes: u64| Bytes(bytes).to_string();
-            vec![
-                clip(&group.control_group, NAME_AT_MOST),
-                group.processes.to_string(),
-                size(group.resident_bytes),
-                size(group.fast_bytes),
-                size(group.floor_bytes),
-                group.cap_bytes.map_or_else(|| "-".to_owned(), size),
-                group.priority.to_string(),
-                group.hit_rate.map_or_else(|| "-".to_owned(), percent),
-            ]
-        };
-        self.groups.iter().map(row).collect()
+    pub fn group_table(&self) -> DataTable<'_, GroupStatus> {
+        let size = |bytes: u64| Bytes(bytes).to_string();
+        let cap = move |group: &GroupStatus| group.cap_bytes.map_or_else(|| "-".to_owned(), size);
+        DataTable::of(&self.groups)
+            .left("control group", |group| {
+                clip(&group.control_group, NAME_AT_MOST)
+            })
+            .right("processes", |group| group.processes)
+            .right("resident", |group| Bytes(group.resident_bytes))
+            .right("fast", |group| Bytes(group.fast_bytes))
+            .right("floor", |group| Bytes(group.floor_bytes))
+            .right("cap", cap)
+            .right("priority", |group| group.priority)
+            .right("hit rate", |group| known(group.hit_rate))
     }
 
-    fn group_table(&self) -> String {
-        let [name, figures @ ..] = Self::GROUP_HEADS;
-        let columns = std::iter::once(left(name)).chain(figures.map(right));
-        render(&columns.collect::<Vec<_>>(), &self.group_rows())
+    /// The sources with their costs.
+    #[must_use]
+    pub fn source_table(&self) -> DataTable<'_, SourceStatus> {
+        DataTable::of(&self.sources)
+            .left("source", |source| printable(&source.name))
+            .right("seen", |source| source.taken)
+            .right("usable", |source| source.usable)
+            .right("lost", |source| source.lost)
+            .right("cost", |source| Nanos(source.cost_ns))
+            .left("problem", |source| printable(&source.trouble))
     }
 
     /// The moves as sentences.
@@ -442,34 +430,6 @@ impl Status {
             text += &format!("not moved: {} ({why})\n", Bytes(*bytes));
         }
         text
-    }
-
-    /// The sources with their costs.
-    #[must_use]
-    pub fn source_rows(&self) -> Vec<Vec<String>> {
-        let row = |source: &SourceStatus| {
-            vec![
-                printable(&source.name),
-                source.taken.to_string(),
-                source.usable.to_string(),
-                source.lost.to_string(),
-                Nanos(source.cost_ns).to_string(),
-                printable(&source.trouble),
-            ]
-        };
-        self.sources.iter().map(row).collect()
-    }
-
-    fn source_table(&self) -> String {
-        let columns = [
-            left("source"),
-            right("seen"),
-            right("usable"),
-            right("lost"),
-            right("cost"),
-            left("problem"),
-        ];
-        render(&columns, &self.source_rows())
     }
 
     /// Memory that is used because of the daemon: its own, and the kernel's on its behalf.
@@ -496,7 +456,7 @@ impl Status {
     fn node_line(&self) -> String {
         let all: u64 = self.samples_by_node.iter().map(|node| node.samples).sum();
         let words = self.samples_by_node.iter().map(|node| {
-            let share = percent(node.samples as f64 / all.max(1) as f64);
+            let share = percent(share(node.samples, all));
             match node.node {
                 Some(number) => format!("node {number}: {} ({share})", node.samples),
                 None => format!("not known: {} ({share})", node.samples),
@@ -505,45 +465,12 @@ impl Status {
         let words: Vec<String> = words.collect();
         format!("samples by memory node: {}", words.join(", "))
     }
-
-    /// The counter by which each kind of source rests, and the reason why no better one is used: a line each.
-    fn gate_lines(&self) -> impl Iterator<Item = String> {
-        self.gates.iter().map(|gate| {
-            let state = match (gate.counter.as_str(), gate.rests) {
-                ("", _) => "never rest".to_owned(),
-                (counter, true) => format!("rest: few {counter}"),
-                (counter, false) => format!("may rest by {counter}"),
-            };
-            let why = match gate.why.as_str() {
-                "" => String::new(),
-                why => format!(" ({why})"),
-            };
-            format!("{}: {state}{why}", gate.evidence)
-        })
-    }
-
-    /// As one line of JSON, without a line feed.
-    #[must_use]
-    pub fn json_line(&self) -> String {
-        json_line::write(self)
-    }
-
-    /// Reads a line of JSON.
-    ///
-    /// # Errors
-    /// A message: it is not a status, or of an unknown version.
-    pub fn from_json_line(line: &str) -> Result<Self, String> {
-        json_line::read(line)
-    }
 }
 
-impl json_line::JsonLine for Status {
+impl JsonLine for Status {
+    const REQUEST: &'static str = "status";
     const NAME: &'static str = "status";
     const VERSION: u32 = VERSION;
-
-    fn version(&self) -> u32 {
-        self.version
-    }
 }
 
 #[cfg(test)]
@@ -552,6 +479,7 @@ mod tests {
         GateStatus, GroupStatus, MoveStatus, NodeStatus, ProcessStatus, RightStatus, SourceStatus,
         Status, TierStatus, TimerStatus, VERSION,
     };
+    use crate::json_line::JsonLine;
 
     fn status() -> Status {
         Status {
@@ -676,6 +604,13 @@ mod tests {
         .json_line();
         assert!(
             Status::from_json_line(&newer)
+                .unwrap_err()
+                .contains("restart")
+        );
+        // A version with other fields, too.
+        let other = format!("{{\"version\":{}}}", VERSION + 1);
+        assert!(
+            Status::from_json_line(&other)
                 .unwrap_err()
                 .contains("restart")
         );

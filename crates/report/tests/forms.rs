@@ -77,6 +77,7 @@ fn the_site_to_ask_about_is_that_of_the_first_row() {
         site: SiteId(99),
         address: 1 << 40,
         accesses: Accesses(900),
+        served: Accesses::ZERO,
     });
     let report = Report::new(&profile, None);
     assert_eq!(report.summary().sites[0].id, SiteId(99));
@@ -178,6 +179,7 @@ fn accesses_to_data_of_no_site_are_not_said_to_be_unseen() {
         site: SiteId::UNATTRIBUTED,
         address: 0,
         accesses: Accesses(5),
+        served: Accesses::ZERO,
     });
     let text = Report::new(&profile, None).text(80);
     assert!(text.contains("No access fell on data that it"), "{text}");
@@ -234,6 +236,7 @@ fn numbers_at_their_limits_do_not_panic() {
         site: SiteId(77),
         address: u64::MAX,
         accesses: Accesses(1),
+        served: Accesses::ZERO,
     });
     let report = Report::new(&profile, None);
     assert!(serde_json::from_str::<Value>(&report.json()).is_ok());
@@ -277,6 +280,7 @@ fn huge() -> Profile {
                 site,
                 address: (id * 1000 + step) * 4096,
                 accesses: Accesses(step + 1),
+                served: Accesses::ZERO,
             });
             profile.resident.push(Resident {
                 epoch: Epoch(epoch),
@@ -302,4 +306,40 @@ fn the_page_stays_small_whatever_the_profile() {
     let page = Report::new(&profile, Some(&plan)).html();
     assert!(page.len() < 5_000_000, "{} bytes", page.len());
     assert!(page.contains("49,800 other sites"));
+}
+
+#[test]
+fn what_the_caches_served_is_shown_beside_what_counts_and_is_in_no_share() {
+    let mut profile = graph::profile();
+    let before = Report::new(&profile, None);
+    let hottest = before.summary().sites[0].id;
+    profile.meta.cache = Some(Bytes(8 << 20));
+    for heat in profile.heat.iter_mut().filter(|heat| heat.site == hottest) {
+        heat.served = Accesses(3 * heat.accesses.0);
+    }
+    let report = Report::new(&profile, None);
+    let sites = |report: &Report| -> Vec<(String, f64)> {
+        let sites = report.summary().sites.iter();
+        sites
+            .map(|site| (site.site.clone(), site.accesses_share))
+            .collect()
+    };
+    assert_eq!(sites(&before), sites(&report));
+    let json: Value = serde_json::from_str(&report.json()).unwrap();
+    let site = json["sites"].as_array().unwrap().iter();
+    let mut site = site.filter(|site| site["site"] == hottest.to_string());
+    let site = site.next().unwrap();
+    assert_eq!(site["heat_beyond_caches"], site["accesses"]);
+    let served = site["served_by_caches"].as_u64().unwrap();
+    assert_eq!(served, 3 * site["accesses"].as_u64().unwrap());
+    assert_eq!(json["totals"]["served_by_caches"], served);
+    assert_eq!(json["totals"]["assumed_cache_bytes"], 8 << 20);
+    let text = report.text(100);
+    let text: Vec<&str> = text.split_whitespace().collect();
+    let text = text.join(" ");
+    for words in ["The caches served", "8 MiB of cache", "in caches", "75 %"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    assert!(report.html().contains("Served by caches"));
+    assert!(!before.text(100).contains("caches"));
 }

@@ -9,6 +9,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use isotherm_abi::session::{ArenaRecord, NO_TIER, SessionCounter};
 
+use crate::emulation;
 use crate::lock::Lock;
 use crate::placement;
 use crate::pool;
@@ -58,7 +59,7 @@ pub(crate) fn tier(number: u32) -> u32 {
 pub(crate) fn follow_tier(number: u32) {
     let tier = tier(number);
     let placed = &PLACED[number as usize % PLACED.len()];
-    if tier == NO_TIER || placed.load(Ordering::Relaxed) == tier || placement::trapped() {
+    if tier == NO_TIER || placed.load(Ordering::Relaxed) == tier || emulation::runs() {
         return;
     }
     if placed.swap(tier, Ordering::Relaxed) != tier {

@@ -8,10 +8,11 @@
 //!
 //! The pool identifies the owner of a block; outside the pool, jemalloc's own tree of its pages does.
 
-use core::ffi::{CStr, c_void};
+use core::ffi::c_void;
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::next_symbol::Next;
 use crate::pool;
 
 /// Words of jemalloc's cache for searches (`rtree_ctx_t`): 16 and 8 entries of two. A search fills it; this one
@@ -57,39 +58,6 @@ fn is_of_first_instance(block: *const c_void) -> bool {
         place
             .as_ref()
             .is_some_and(|extent| extent.load(Ordering::Acquire) != 0)
-    }
-}
-
-/// The symbol of this name in the next object after this library, the C library as a rule; null if there is
-/// none.
-pub(crate) fn function(name: &CStr) -> *mut c_void {
-    // SAFETY: the name ends in NUL.
-    unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }
-}
-
-/// A function whose address is looked up once.
-struct Next {
-    name: &'static CStr,
-    found: AtomicPtr<c_void>,
-}
-
-impl Next {
-    const fn new(name: &'static CStr) -> Self {
-        Self {
-            name,
-            found: AtomicPtr::new(null_mut()),
-        }
-    }
-
-    fn get(&self) -> *mut c_void {
-        let found = self.found.load(Ordering::Acquire);
-        if found.is_null() { self.find() } else { found }
-    }
-
-    fn find(&self) -> *mut c_void {
-        let found = function(self.name);
-        self.found.store(found, Ordering::Release);
-        found
     }
 }
 

@@ -10,7 +10,8 @@ use std::sync::OnceLock;
 
 use isotherm_abi::accesses::{FILTER_LINES_MAX, PERIOD_MAX};
 use isotherm_abi::config::{
-    ConfigHeader, EmulationConfig, MAGIC, Mover, PageTrapConfig, PlanEntry, RuntimeMode, TierRecord,
+    ConfigHeader, EmulationConfig, MAGIC, Mover, PERCENT_MAX, PageTrapConfig, PlanEntry,
+    RuntimeMode, TierRecord,
 };
 use isotherm_abi::session::OffReason;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
@@ -202,7 +203,8 @@ fn check(file: &'static [u64]) -> Option<Config> {
         && u64::from(header.access_period) <= PERIOD_MAX
         && (header.access_filter_lines == 0 || header.access_filter_lines.is_power_of_two())
         && header.access_filter_lines <= FILTER_LINES_MAX
-        && spans(&header).iter().all(|&nanos| nanos <= NANOS_MAX);
+        && spans(&header).iter().all(|&nanos| nanos <= NANOS_MAX)
+        && is_possible(&header.emulation);
     if !sound {
         return None;
     }
@@ -234,14 +236,17 @@ fn is_known(tier: &TierRecord) -> bool {
 }
 
 /// Every span of time that the file names, in nanoseconds.
-const fn spans(header: &ConfigHeader) -> [u64; 5] {
+const fn spans(header: &ConfigHeader) -> [u64; 6] {
     let EmulationConfig {
         period_ns,
         access_ns,
         hot_ns,
         migrate_ns,
+        sample_ns,
+        ..
     } = header.emulation;
     [
+        sample_ns,
         period_ns,
         access_ns,
         hot_ns,
@@ -249,6 +254,20 @@ const fn spans(header: &ConfigHeader) -> [u64; 5] {
         header.trapping.period_ns,
     ]
 }
+
+/// Whether the numbers of an emulation by time, where there is one, are possible.
+const fn is_possible(emulation: &EmulationConfig) -> bool {
+    const fn is_factor(percent: u32) -> bool {
+        percent >= 100 && percent <= PERCENT_MAX
+    }
+    emulation.latency_percent == 0
+        || (is_factor(emulation.latency_percent)
+            && is_factor(emulation.bandwidth_percent)
+            && emulation.sample_ns >= SAMPLE_NS_MIN)
+}
+
+/// Shortest time between two samples of a thread: a tenth of a millisecond.
+const SAMPLE_NS_MIN: u64 = 100_000;
 
 /// Most tiers; a context cache holds 20 bits, a machine has fewer than ten.
 const TIERS_MAX: usize = 256;
@@ -334,6 +353,17 @@ mod tests {
         assert!(checked(|_, entries| entries[1].hash = 43).is_none());
         assert!(checked(|header, _| header.pool_bytes = CHUNK_BYTES << 40).is_none());
         assert!(checked(|header, _| header.emulation.period_ns = NANOS_MAX + 1).is_none());
+        let timed = |latency, bandwidth, sample| {
+            let edit = |header: &mut ConfigHeader, _: &mut [PlanEntry; 2]| {
+                header.emulation.latency_percent = latency;
+                header.emulation.bandwidth_percent = bandwidth;
+                header.emulation.sample_ns = sample;
+            };
+            checked(edit).is_some()
+        };
+        assert!(timed(300, 100, SAMPLE_NS_MIN) && timed(PERCENT_MAX, 300, 1_000_000));
+        assert!(!timed(99, 300, SAMPLE_NS_MIN) && !timed(300, 0, SAMPLE_NS_MIN));
+        assert!(!timed(300, 300, 0) && !timed(PERCENT_MAX + 1, 300, SAMPLE_NS_MIN));
         assert!(checked(|header, _| header.trapping.period_ns = u64::MAX).is_none());
     }
 

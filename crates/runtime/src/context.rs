@@ -8,8 +8,9 @@
 //!
 //! Those words distinguish two contexts with the same return address and stack pointer. Where more of them
 //! exist than a set has ways, the rest are in a second table, which is indexed by the words as well; the first
-//! table stores where the words are. Words are read only in the page of the stack pointer, which is certainly
-//! mapped; callers further up are not checked, so the answer stays a guess. Therefore a context is unwound
+//! table stores where the words are. Words are read only in the page of the stack pointer, and up to the end of the
+//! stack that the program started with, which are certainly mapped; callers further up are not checked, so the answer stays a
+//! guess. Therefore a context is unwound
 //! again after 1,024 hits, and after twice as many each time the guess was right; a return address with a wrong
 //! guess is unwound always.
 //!
@@ -173,11 +174,26 @@ unsafe fn check_of(stack: usize, slots: &[u16; CHECKED], mask: u64) -> u64 {
     check & mask
 }
 
-/// The slot of an address above the stack pointer, if it is in the same page.
-fn visible_slot(stack: usize, address: usize) -> Option<u16> {
+/// The kernel maps nothing but the first stack in this many bytes below its end: the gap that it keeps there is at least twice
+/// as large (`mmap_base` in Linux's `mm/util.c`).
+const FIRST_STACK_BYTES: usize = 64 << 20;
+
+/// The end of the stack that the program started with; 0 if it is not known. The kernel puts the program's name there.
+fn first_stack_end() -> usize {
+    // SAFETY: the C library reads the vector that the kernel gave the program.
+    unsafe { libc::getauxval(libc::AT_EXECFN) as usize }
+}
+
+/// The slot of an address above the stack pointer, if it is in the same page, or in the first stack, which ends at `end`.
+fn visible_slot(stack: usize, address: usize, end: usize) -> Option<u16> {
     let page = 4096;
-    (address >= stack && address / page == stack / page && address.is_multiple_of(8))
-        .then(|| ((address - stack) / 8) as u16)
+    let first_stack = end.saturating_sub(FIRST_STACK_BYTES)..end;
+    let is_mapped = address / page == stack / page
+        || (first_stack.contains(&stack) && first_stack.contains(&address));
+    if address < stack || !address.is_multiple_of(8) || !is_mapped {
+        return None;
+    }
+    u16::try_from((address - stack) / 8).ok()
 }
 
 /// Whether the guess for this address was wrong before.
@@ -474,13 +490,13 @@ fn flush(config: &Config, way: &mut Way) -> u32 {
 
 /// Stores where the callers' return addresses are, as far as they are visible.
 fn see_callers(way: &mut Way, caller: Caller, context: &Context) {
-    let mut checked = 0;
+    let (mut checked, end) = (0, first_stack_end());
     for frame in 1..context.depth.min(CHECKED + 1) {
         let (below, above) = (context.stacks[frame - 1], context.stacks[frame]);
         let Some(place) = saved_address(below, above, context.addresses[frame]) else {
             break;
         };
-        let Some(slot) = visible_slot(caller.stack, place) else {
+        let Some(slot) = visible_slot(caller.stack, place, end) else {
             break;
         };
         way.slots[checked] = slot;
@@ -575,12 +591,33 @@ mod tests {
     }
 
     #[test]
-    fn only_words_in_the_page_of_the_stack_pointer_are_read() {
-        assert_eq!(visible_slot(0x7000, 0x7000), Some(0));
-        assert_eq!(visible_slot(0x7008, 0x7ff8), Some(510));
-        assert_eq!(visible_slot(0x7008, 0x8000), None);
-        assert_eq!(visible_slot(0x7008, 0x7000), None);
-        assert_eq!(visible_slot(0x7008, 0x7011), None);
+    fn words_in_the_page_of_the_stack_pointer_and_in_the_first_stack_are_read() {
+        for end in [0, 0x8000, 1 << 40] {
+            assert_eq!(visible_slot(0x7000, 0x7000, end), Some(0));
+            assert_eq!(visible_slot(0x7008, 0x7ff8, end), Some(510));
+            assert_eq!(visible_slot(0x7008, 0x8000, end), None);
+            assert_eq!(visible_slot(0x7008, 0x7000, end), None);
+            assert_eq!(visible_slot(0x7008, 0x7011, end), None);
+        }
+        let end = 1 << 40;
+        let stack = end - 0x2008;
+        assert_eq!(visible_slot(stack, stack + 0x2000, end), Some(0x400));
+        assert_eq!(visible_slot(stack, end, end), None);
+        assert_eq!(visible_slot(end - (9 << 20), end - 8, end), None, "too far");
+        let other = end - super::FIRST_STACK_BYTES - 8;
+        assert_eq!(visible_slot(other, other + 8, end), None);
+    }
+
+    /// The words that distinguish callers may lie in the next page: where the stack begins is random.
+    #[test]
+    fn the_end_of_the_first_stack_is_above_this_process_s_environment() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let stack = maps.lines().find(|line| line.ends_with("[stack]"));
+        let range = stack.and_then(|line| line.split(' ').next()).unwrap();
+        let (_, end) = range.split_once('-').unwrap();
+        let end = usize::from_str_radix(end, 16).unwrap();
+        let found = super::first_stack_end();
+        assert!(found < end && end - found <= 2 * 4096, "{found:x} {range}");
     }
 
     #[test]

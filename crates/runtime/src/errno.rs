@@ -18,8 +18,8 @@ pub(crate) fn errno() -> i32 {
 pub(crate) fn answer(result: Result<(), Errno>) -> i32 {
     match result {
         Ok(()) => 0,
-        Err(Errno(number)) => {
-            set_errno(number);
+        Err(error) => {
+            set_errno(error.raw_os_error());
             -1
         }
     }
@@ -28,8 +28,8 @@ pub(crate) fn answer(result: Result<(), Errno>) -> i32 {
 /// The C library's way to answer an address or a number: it, or all bits set (`MAP_FAILED`, -1) and
 /// `errno`.
 pub(crate) fn answer_number(result: Result<usize, Errno>) -> usize {
-    result.unwrap_or_else(|Errno(number)| {
-        set_errno(number);
+    result.unwrap_or_else(|error| {
+        set_errno(error.raw_os_error());
         usize::MAX
     })
 }

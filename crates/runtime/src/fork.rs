@@ -5,12 +5,12 @@
 //! one thread and gets every lock free.
 
 use crate::arena;
-use crate::emulation;
+use crate::delay;
+use crate::emulation::{self, ForkPhase};
 use crate::instance;
 use crate::mapping;
 use crate::module;
 use crate::mover_lock;
-use crate::placement;
 use crate::pool;
 use crate::session;
 use crate::site;
@@ -65,18 +65,14 @@ unsafe extern "C" fn after_in_child() {
 
 /// Brings every page home and keeps it there until [`let_go`].
 pub(crate) fn bring_home() {
-    if placement::trapped() {
-        emulation::before_fork();
-    }
+    emulation::fork(ForkPhase::Before);
     mover_lock::before_fork();
 }
 
 /// In the parent, or where no process was made: pages may be away again.
 pub(crate) fn let_go() {
     mover_lock::after_fork_parent();
-    if placement::trapped() {
-        emulation::after_fork_parent();
-    }
+    emulation::fork(ForkPhase::Parent);
 }
 
 /// In a child whose locks are free already: lets go of the parent's session, and starts a service where the
@@ -94,10 +90,14 @@ fn forget_parent() {
 
 /// In the child: starts a service where the trap runs.
 fn serve_child() {
-    if placement::trapped() {
+    if emulation::runs() {
         // The service needs a session to report what it does.
         session::ensure();
-        emulation::after_fork_child(session::board());
+        emulation::fork(ForkPhase::Child(session::board()));
+    }
+    if delay::runs() {
+        session::ensure();
+        delay::start_over(session::board());
     }
 }
 

@@ -8,7 +8,6 @@
 use core::ffi::c_void;
 
 use crate::block;
-use crate::c_library;
 #[cfg(target_arch = "x86_64")]
 use crate::entry::by_caller;
 use crate::fast_path::{FastPathState, HOT};
@@ -16,8 +15,10 @@ use crate::heap;
 use crate::instance;
 use crate::jemalloc_api;
 use crate::mapping_hooks;
+use crate::next_symbol;
 use crate::operators;
 use crate::process_hooks;
+use crate::signal_hooks;
 use crate::stack;
 
 /// Makes the shim of one function: `name, arguments => body`, or with the direct path.
@@ -210,6 +211,10 @@ plain_hooks! {
     unshare => process_hooks::unshare_hook;
     setns => process_hooks::setns_hook;
     prctl => process_hooks::prctl_hook;
+    sigprocmask => signal_hooks::sigprocmask_hook;
+    pthread_sigmask => signal_hooks::pthread_sigmask_hook;
+    sigaction => signal_hooks::sigaction_hook;
+    signal => signal_hooks::signal_hook;
 
     xallocx => jemalloc_api::xallocx_hook;
     sallocx => jemalloc_api::sallocx_hook;
@@ -227,7 +232,7 @@ plain_hooks! {
 /// # Safety
 /// As for the C function.
 unsafe extern "C-unwind" fn dlclose_and_forget(handle: *mut c_void) -> i32 {
-    let next = c_library::function(c"dlclose");
+    let next = next_symbol::function(c"dlclose");
     if next.is_null() {
         return -1;
     }

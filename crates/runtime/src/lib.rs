@@ -19,7 +19,7 @@
 //!
 //! - from `errno` to `tables`, the ground: words of a thread, a lock, the state, the configuration, the
 //!   layout of the records;
-//! - `mover_lock` and `emulation`, what takes pages away for a while; they know addresses only;
+//! - `mover_lock`, `emulation` and `delay`, what takes pages away for a while or delays threads; they know addresses only;
 //! - `session` and `module`, what is published;
 //! - from `free_map` to `kernel`, memory: the pool, its placement, the arenas, what jemalloc asks for;
 //! - from `callers` to `mapping`, sites: who allocates, and what a thread keeps of it;
@@ -49,6 +49,8 @@ mod clock;
 mod path;
 mod tls;
 mod lock;
+mod next_symbol;
+mod c_signals;
 mod line_filter;
 mod state;
 mod sandbox;
@@ -60,8 +62,10 @@ mod tables;
 
 mod mover_lock;
 mod emulation;
+mod delay;
 
 mod session;
+mod module_segments;
 mod module;
 
 mod free_map;
@@ -99,6 +103,7 @@ mod resolve_site;
 mod jemalloc_api;
 mod mapping_hooks;
 mod process_hooks;
+mod signal_hooks;
 mod stack;
 #[cfg(target_arch = "x86_64")]
 mod entry;

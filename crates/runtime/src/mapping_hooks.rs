@@ -9,6 +9,7 @@ use isotherm_abi::session::{CHUNK_FREE, CHUNK_MAPPING, NO_TIER};
 use isotherm_sys::memory::{self, Errno};
 
 use crate::config::{self, Config};
+use crate::emulation;
 use crate::errno::{answer, answer_number};
 use crate::fast_path::HOT;
 use crate::mapping::{self, Mapping};
@@ -207,7 +208,7 @@ pub(crate) unsafe extern "C" fn mremap_hook(
     }
     let Some(inside) = served(address, bytes.next_multiple_of(PAGE)) else {
         if is_free(address) {
-            return answer_number(Err(Errno(libc::EFAULT)));
+            return answer_number(Err(Errno::FAULT));
         }
         return placement::apart(address, bytes, || {
             // SAFETY: the caller's promise.
@@ -232,7 +233,7 @@ unsafe fn remap_served(
     let new_bytes = new_bytes
         .checked_next_multiple_of(PAGE)
         .filter(|&bytes| bytes > 0)
-        .ok_or(Errno(libc::EINVAL))?;
+        .ok_or(Errno::INVAL)?;
     if flags & elsewhere != 0 {
         // SAFETY: the caller's promise.
         return unsafe { remap_out(old, new_bytes, flags, new_address) };
@@ -248,7 +249,7 @@ unsafe fn remap_served(
     // SAFETY: the caller's promise.
     match unsafe { grow_in_place(old, new_bytes) } {
         Some(grown) => Ok(grown),
-        None if flags & libc::MREMAP_MAYMOVE == 0 => Err(Errno(libc::ENOMEM)),
+        None if flags & libc::MREMAP_MAYMOVE == 0 => Err(Errno::NOMEM),
         // SAFETY: the caller's promise.
         None => unsafe { grow_elsewhere(old, new_bytes) },
     }
@@ -287,7 +288,7 @@ fn close_hole(hole: &Range<usize>) -> memory::Result<()> {
     // Kernels before 4.17 treat the flag as a hint.
     // SAFETY: the mapping was made just now.
     unsafe { memory::unmap(address, hole.len())? };
-    Err(Errno(libc::EEXIST))
+    Err(Errno::EXIST)
 }
 
 /// Grows a mapping into the rest of its last chunk and the free chunks behind it.
@@ -345,10 +346,10 @@ fn piece_behind(mappings: &mapping::Mappings, start: usize, end: usize) -> bool 
 /// # Safety
 /// The caller owns the range.
 unsafe fn grow_elsewhere(old: &Range<usize>, new_bytes: usize) -> memory::Result<usize> {
-    let no_memory = Errno(libc::ENOMEM);
+    let no_memory = Errno::NOMEM;
     let rounded = new_bytes.checked_next_multiple_of(CHUNK).ok_or(no_memory)?;
     let mappings = mapping::lock().ok_or(no_memory)?;
-    let (_, mapping) = mappings.at(old.start).ok_or(Errno(libc::EFAULT))?;
+    let (_, mapping) = mappings.at(old.start).ok_or(Errno::FAULT)?;
     placement::settle(old.start, old.len());
     let new = pool::take(rounded / CHUNK, CHUNK, CHUNK_MAPPING).ok_or(no_memory)?;
     let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
@@ -392,7 +393,7 @@ pub(crate) unsafe extern "C" fn mprotect_hook(
 pub(crate) unsafe extern "C" fn madvise_hook(address: usize, bytes: usize, advice: i32) -> i32 {
     let rounded = bytes.next_multiple_of(PAGE);
     let inside = pool::overlap(address, rounded);
-    if placement::trapped() && !inside.is_empty() && address.is_multiple_of(PAGE) {
+    if emulation::runs() && !inside.is_empty() && address.is_multiple_of(PAGE) {
         match advice {
             // Contents may be in the shadow, where the kernel would not find them.
             libc::MADV_DONTNEED | libc::MADV_FREE if inside.len() == rounded => {

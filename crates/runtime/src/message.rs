@@ -68,6 +68,10 @@ fn explanation(reason: OffReason) -> (&'static str, &'static str) {
             "Use Linux 6.8 or later",
         ),
         OffReason::NoThread => ("its thread could not be started", "Raise `ulimit -u`"),
+        OffReason::NoTimer => (
+            "the kernel refuses a thread a timer of its own, so slow memory cannot be emulated by time",
+            "Set kernel.perf_event_paranoid to 2 or less, or use --tiers emulated:tmp",
+        ),
         OffReason::NoPlacement => (
             "the kernel refused to place memory on the nodes of a tier",
             "Check the tiers with `isotherm tiers`",

@@ -5,11 +5,13 @@
 //! order, and guards only the appending of records.
 
 use core::ffi::{CStr, c_int, c_void};
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::ops::Range;
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use isotherm_abi::session::{ModuleRecord, NO_MODULE};
 
 use crate::lock::Lock;
+use crate::module_segments::Segments;
 use crate::session;
 use crate::tables::{self, Tables, part};
 
@@ -20,8 +22,8 @@ const MODULES_MAX: usize = 1 << 14;
 static GENERATION: AtomicU64 = AtomicU64::new(0);
 /// Latest generation in which each module was found.
 static SEEN: [AtomicU64; MODULES_MAX] = [const { AtomicU64::new(0) }; MODULES_MAX];
-/// First address of each module; 0 for one that was unloaded.
-static STARTS: [AtomicUsize; MODULES_MAX] = [const { AtomicUsize::new(0) }; MODULES_MAX];
+/// Segments of each module; none for one that was unloaded.
+static SEGMENTS: [Segments; MODULES_MAX] = [const { Segments::none() }; MODULES_MAX];
 /// The module that was found last. Callers lie in few modules, and the program itself, which holds most of them, is
 /// the oldest of a hundred.
 static RECENT: AtomicU32 = AtomicU32::new(0);
@@ -66,11 +68,7 @@ fn find(address: usize) -> u32 {
         return NO_MODULE;
     };
     let count = private.header().module_count.load(Ordering::Acquire);
-    let holds = |&index: &u32| {
-        let start = STARTS[index as usize].load(Ordering::Relaxed);
-        // SAFETY: records below the count are filled.
-        start != 0 && start <= address && address < unsafe { (*private.module(index)).end } as usize
-    };
+    let holds = |&index: &u32| SEGMENTS[index as usize].hold(address);
     let recent = RECENT.load(Ordering::Relaxed);
     if recent < count && holds(&recent) {
         return recent;
@@ -115,7 +113,7 @@ pub(crate) fn refresh() {
     let count = private.header().module_count.load(Ordering::Acquire);
     for index in 0..count as usize {
         if SEEN[index].load(Ordering::Relaxed) < walk.generation {
-            STARTS[index].store(0, Ordering::Relaxed);
+            SEGMENTS[index].clear();
         }
     }
     GENERATION.fetch_max(walk.generation, Ordering::Release);
@@ -151,19 +149,20 @@ unsafe fn note(info: &libc::dl_phdr_info, generation: u64) {
     // SAFETY: the loader states how many headers there are.
     let headers =
         unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
-    let loads = || {
+    let segments = || {
         headers
             .iter()
             .filter(|header| header.p_type == libc::PT_LOAD)
+            .map(|header| {
+                let start = bias + header.p_vaddr as usize;
+                start..start + header.p_memsz as usize
+            })
     };
-    let start = loads().map(|header| header.p_vaddr as usize).min();
-    let end = loads()
-        .map(|header| (header.p_vaddr + header.p_memsz) as usize)
-        .max();
+    let start = segments().map(|segment| segment.start).min();
+    let end = segments().map(|segment| segment.end).max();
     let (Some(start), Some(end)) = (start, end) else {
         return;
     };
-    let (start, end) = (bias + start, bias + end);
     // SAFETY: the note segments of a loaded module are mapped.
     let mut record = unsafe { describe(info, headers) };
     record.end = end as u64;
@@ -176,7 +175,7 @@ unsafe fn note(info: &libc::dl_phdr_info, generation: u64) {
     for index in (0..count).rev() {
         // SAFETY: records below the count are filled.
         let known = unsafe { &*private.module(index) };
-        if STARTS[index as usize].load(Ordering::Relaxed) == start
+        if SEGMENTS[index as usize].start() == start
             && known.end == record.end
             && known.build_id == record.build_id
         {
@@ -185,7 +184,7 @@ unsafe fn note(info: &libc::dl_phdr_info, generation: u64) {
         }
     }
     // SAFETY: the name is a string of the loader.
-    unsafe { append(private, info, record, start, generation) };
+    unsafe { append(private, info, record, segments(), generation) };
 }
 
 /// Appends a record; the caller holds the lock.
@@ -196,7 +195,7 @@ unsafe fn append(
     private: &Tables,
     info: &libc::dl_phdr_info,
     mut record: ModuleRecord,
-    start: usize,
+    segments: impl Iterator<Item = Range<usize>>,
     generation: u64,
 ) {
     let index = private.header().module_count.load(Ordering::Relaxed);
@@ -213,8 +212,9 @@ unsafe fn append(
         record.build_id_bytes = bytes as u32;
     }
     write_path(private, &mut record, path);
-    let own = (start..record.end as usize).contains(&(refresh as *const () as usize));
-    let mark = if own {
+    let places = &SEGMENTS[index as usize];
+    places.set(segments);
+    let mark = if places.hold(refresh as *const () as usize) {
         OWN
     } else if path.windows(8).any(|part| part == b"libgcc_s") {
         UNWINDER
@@ -225,7 +225,6 @@ unsafe fn append(
     SEEN[index as usize].fetch_max(generation, Ordering::Relaxed);
     // SAFETY: the place is within the tables and is not published yet.
     unsafe { private.module(index).write(copied(&record)) };
-    STARTS[index as usize].store(start, Ordering::Relaxed);
     private
         .header()
         .module_count
@@ -367,7 +366,56 @@ pub(crate) fn after_fork() {
 
 #[cfg(test)]
 mod tests {
+    use core::ffi::CStr;
+
+    use isotherm_abi::session::{NO_MODULE, SessionLayout};
+
     use super::build_id;
+    use crate::tables;
+
+    /// Tells the module list of a module with these segments, as the loader would.
+    fn load(name: &CStr, segments: &[(usize, usize)]) -> u32 {
+        let headers: Vec<_> = segments
+            .iter()
+            .map(|&(address, bytes)| libc::Elf64_Phdr {
+                p_type: libc::PT_LOAD,
+                p_flags: libc::PF_R,
+                p_offset: 0,
+                p_vaddr: address as u64,
+                p_paddr: 0,
+                p_filesz: bytes as u64,
+                p_memsz: bytes as u64,
+                p_align: 4096,
+            })
+            .collect();
+        // SAFETY: all zeroes are a description without a module.
+        let mut info: libc::dl_phdr_info = unsafe { core::mem::zeroed() };
+        info.dlpi_name = name.as_ptr();
+        info.dlpi_phdr = headers.as_ptr();
+        info.dlpi_phnum = headers.len() as u16;
+        // SAFETY: headers and name live until the end of the call, and there are no notes.
+        unsafe { super::note(&info, 1) };
+        super::find(segments[0].0)
+    }
+
+    #[test]
+    fn an_address_between_two_segments_belongs_to_the_module_that_is_mapped_there() {
+        const BASE: usize = 0x10_0000;
+        tables::create_private(SessionLayout::for_pool(1 << 30)).expect("tables");
+        let outer = load(c"/outer.so", &[(BASE, 0x1000), (BASE + 0x8000, 0x1000)]);
+        assert_ne!(outer, NO_MODULE);
+        assert_eq!(super::find(BASE + 0x8fff), outer);
+        let gap = BASE + 0x4000;
+        assert_eq!(super::find(gap), NO_MODULE, "not known yet");
+        let inner = load(c"/inner.so", &[(gap, 0x1000)]);
+        assert!(inner != NO_MODULE && inner != outer);
+        for _ in 0..2 {
+            assert_eq!(super::find(BASE + 0x10), outer);
+            assert_eq!(super::find(gap + 0x10), inner);
+            assert_eq!(super::find(BASE + 0x8010), outer);
+        }
+        assert_eq!(super::find(gap + 0x1000), NO_MODULE);
+    }
 
     fn note(name: &[u8], kind: u32, descriptor: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();

@@ -16,9 +16,9 @@ pub(crate) const ENDING: u32 = 3;
 
 /// The state of the thread, a futex.
 pub(crate) static STATUS: AtomicU32 = AtomicU32::new(OFF);
-/// Held by the thread for each chunk, and by whoever a chunk on the move must not meet.
+/// Held by the thread for each chunk, and by threads whose work must not meet a chunk on the move.
 static APART: Lock = Lock::new();
-/// Who waits for [`APART`] beside the thread, which would take it again and again before they wake.
+/// The number of threads that wait for [`APART`] beside the thread, which would take it again and again before they wake.
 static WAITING: AtomicU32 = AtomicU32::new(0);
 /// Forks so far: each makes the pages that the mover keeps ready shared with a child.
 static FORKS: AtomicU32 = AtomicU32::new(0);

@@ -8,30 +8,17 @@ use isotherm_sys::memory;
 use isotherm_sys::policy::{self, MempolicyMode, NodeMask};
 
 use crate::config;
-use crate::emulation;
+use crate::delay;
+use crate::emulation::{self, RangeUse};
 use crate::mover_lock;
 use crate::pool;
 use crate::session;
 
-/// Set once the trap runs: ranges of the pool may be protected or be in a shadow area.
-pub(crate) static TRAPPED: AtomicBool = AtomicBool::new(false);
 /// Set once pages of the pool may be away for a while, because the trap or a mover ([`crate::staged`]) runs: a
 /// new process must not copy that state.
 pub(crate) static AWAY: AtomicBool = AtomicBool::new(false);
 /// Set once the kernel refused a tier's nodes; placement is not tried again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
-
-/// Whether the trap runs.
-#[inline]
-pub(crate) fn trapped() -> bool {
-    TRAPPED.load(Ordering::Relaxed)
-}
-
-/// Called once the trap runs.
-pub(crate) fn set_trapped() {
-    TRAPPED.store(true, Ordering::Release);
-    set_away();
-}
 
 /// Called once pages may be away.
 pub(crate) fn set_away() {
@@ -49,10 +36,8 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
     let Some(config) = config::current() else {
         return;
     };
-    if trapped() {
-        // For every kind of tier: only labelled chunks are sampled.
-        emulation::label(address, bytes, tier);
-    }
+    // For every kind of tier: only labelled chunks are sampled.
+    set_use(address, bytes, &RangeUse::Tier(tier));
     let Some(record) = config.tiers.get(tier as usize) else {
         return;
     };
@@ -92,26 +77,29 @@ pub(crate) fn apart<R>(address: usize, bytes: usize, work: impl FnOnce() -> R) -
 /// # Errors
 /// The kernel's error number.
 pub(crate) fn discard(address: usize, bytes: usize) -> memory::Result<()> {
-    if trapped() {
-        emulation::discard(address, bytes);
+    if emulation::runs() {
+        emulation::set_use(address, bytes, &RangeUse::Zeroes);
         return Ok(());
     }
+    delay::set_use(address, bytes, &RangeUse::Zeroes);
     apart(address, bytes, || {
         // SAFETY: the caller owns the range and wants its contents gone.
         unsafe { memory::advise(address, bytes, libc::MADV_DONTNEED) }
     })
 }
 
-/// Brings all contents of a range of the pool home and stops trapping it.
+/// Brings all contents of a range of the pool home, where they stay.
 pub(crate) fn settle(address: usize, bytes: usize) {
-    if trapped() {
-        emulation::settle(address, bytes);
-    }
+    set_use(address, bytes, &RangeUse::Home);
 }
 
 /// Forgets a range of the pool before it becomes a reservation again.
 pub(crate) fn forget(address: usize, bytes: usize) {
-    if trapped() {
-        emulation::unlabel(address, bytes);
-    }
+    set_use(address, bytes, &RangeUse::Nothing);
+}
+
+/// Tells the emulated pair, by page trap or by time, what a range of the pool is for.
+fn set_use(address: usize, bytes: usize, range_use: &RangeUse) {
+    emulation::set_use(address, bytes, range_use);
+    delay::set_use(address, bytes, range_use);
 }

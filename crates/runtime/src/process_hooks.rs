@@ -11,10 +11,11 @@ use core::ffi::{c_int, c_long, c_void};
 
 use isotherm_sys::system_call::{Errno, Result, call};
 
-use crate::c_library;
+use crate::delay;
 use crate::emulation;
 use crate::errno::{answer, answer_number, errno, set_errno};
 use crate::fork;
+use crate::next_symbol;
 use crate::placement;
 use crate::resident;
 use crate::session;
@@ -110,7 +111,7 @@ unsafe extern "C" fn syscall() {
 /// The result of the C library's `syscall` where the kernel refused: `answer` is the kernel's, an error number
 /// below 0.
 extern "C" fn fail(answer: isize) -> usize {
-    answer_number(Err(Errno(-answer as c_int)))
+    answer_number(Err(Errno::from_raw_os_error(-answer as c_int)))
 }
 
 /// Makes a process by a system call.
@@ -204,7 +205,7 @@ fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
         return answer(work().map(|_| ()));
     }
     let before = errno();
-    let done = match placement::trapped() {
+    let done = match emulation::runs() {
         true => emulation::pause_for(session::board(), work),
         false => staged::pause_for(work),
     };
@@ -217,15 +218,15 @@ fn answer_alone(needs: bool, work: impl FnOnce() -> Result<usize>) -> c_int {
 /// # Safety
 /// As for the C function.
 pub(crate) unsafe extern "C" fn fork_without_handlers() -> c_int {
-    let next = c_library::function(c"_Fork");
+    let next = next_symbol::function(c"_Fork");
     if next.is_null() {
-        return answer(Err(Errno(libc::ENOSYS)));
+        return answer(Err(Errno::NOSYS));
     }
     // SAFETY: the C library gives the symbol this type.
     let fork: unsafe extern "C" fn() -> c_int = unsafe { core::mem::transmute(next) };
     // SAFETY: the caller's promise. The C library sets `errno` itself.
     let made = at_home(|| match unsafe { fork() } {
-        -1 => Err(Errno(errno())),
+        -1 => Err(Errno::from_raw_os_error(errno())),
         pid => Ok(pid as usize),
     });
     answer_number(made) as c_int
@@ -244,6 +245,7 @@ pub(crate) unsafe extern "C" fn prctl_hook(
     fifth: usize,
 ) -> c_int {
     if matches!(option, libc::PR_SET_SECCOMP | libc::PR_SET_NO_NEW_PRIVS) {
+        delay::leave_thread();
         resident::before_sandbox();
     }
     let arguments = [option as usize, second, third, fourth, fifth, 0];
@@ -293,9 +295,9 @@ pub(crate) unsafe extern "C" fn clone_hook(
     storage: usize,
     child: usize,
 ) -> c_int {
-    let next = c_library::function(c"clone");
+    let next = next_symbol::function(c"clone");
     if next.is_null() {
-        return answer(Err(Errno(libc::ENOSYS)));
+        return answer(Err(Errno::NOSYS));
     }
     // SAFETY: the C library gives the symbol this type.
     let clone: Clone = unsafe { core::mem::transmute(next) };

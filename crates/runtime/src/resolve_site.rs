@@ -28,23 +28,23 @@ use crate::unwind::Context;
 /// The record is one of a loaded module, of [`isotherm_abi::site::VERSION`].
 #[cfg_attr(not(test), unsafe(export_name = "isotherm_resolve_site_1"))]
 unsafe extern "C" fn resolve(site: SitePointer, own_malloc: usize, own_new: usize) -> Routes {
-    let nobody = |settled| Routes {
+    let unserved = |settled| Routes {
         heap: null(),
         operator_new: null(),
         settled,
     };
     if HOT.state.get() == state::UNDECIDED && !start::decide() {
-        return nobody(0);
+        return unserved(0);
     }
     // A program that brings its own allocator has the last word, as without the pass.
     let serves_new = own_new != 0 && is_ours(own_new, &OUR_NEW);
     if !is_ours(own_malloc, &OUR_MALLOC) || (own_new != 0 && !serves_new) {
-        return nobody(1);
+        return unserved(1);
     }
     // SAFETY: the caller's promise.
     let site = unsafe { &*site };
     let Some(number) = number_of(site) else {
-        return nobody(0);
+        return unserved(0);
     };
     site.number.store(number + 1, Ordering::Release);
     let tier = (HOT.state.get() != state::PROFILE).then_some(number);
@@ -96,7 +96,7 @@ fn tier(config: &Config, id: u64) -> u32 {
 }
 
 /// The site's number in the tables. The addresses of records stand for the frames, the site's own or
-/// those that its context is made of: whoever names frames finds the places in the source there.
+/// those that its context is made of: the tools find the places in the source there.
 fn record(described: &DescribedSite) -> u32 {
     let mut context = Context {
         addresses: [0; MAX_DEPTH],

@@ -1,4 +1,4 @@
-//! Extra room on the stacks of threads that the program makes small.
+//! The start of threads: extra room on the stacks that the program makes small, and the timer of the emulation by time.
 //!
 //! The C library takes a thread's static thread-local storage from its stack, and the four instances need 8 KiB
 //! of it. jemalloc's slow paths use more stack than the C library's. A program that requests the smallest stack
@@ -6,9 +6,11 @@
 
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
+use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::{placement, pool, staged};
+use crate::instance::INSTANCES;
+use crate::{delay, placement, pool, staged, thread};
 
 /// A stack smaller than this is given more room.
 const SMALL_BYTES: usize = 256 << 10;
@@ -96,13 +98,68 @@ pub(crate) unsafe extern "C" fn pthread_create_hook(
     let Some(create) = next() else {
         return libc::EAGAIN;
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise; the copy of the attributes lives until the thread is made.
     unsafe {
-        if !attributes.is_null()
-            && let Some(roomier) = roomier(attributes)
-        {
-            return create(thread, &raw const roomier, start, argument);
+        let roomier = (!attributes.is_null())
+            .then(|| roomier(attributes))
+            .flatten();
+        let attributes = roomier.as_ref().map_or(attributes, ptr::from_ref);
+        match delay::runs() {
+            true => create_delayed(create, thread, attributes, Start { start, argument }),
+            false => create(thread, attributes, start, argument),
         }
-        create(thread, attributes, start, argument)
+    }
+}
+
+/// The function that the program gave a thread, and its argument.
+#[derive(Clone, Copy)]
+struct Start {
+    start: *mut c_void,
+    argument: *mut c_void,
+}
+
+/// Makes a thread whose memory is slowed by time.
+///
+/// # Safety
+/// As for `pthread_create`.
+unsafe fn create_delayed(
+    create: Create,
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    start: Start,
+) -> c_int {
+    // SAFETY: a block of this size; the new thread frees it, or this one where there is none. A program may make threads where
+    // it may allocate.
+    unsafe {
+        let kept = (INSTANCES[0].malloc)(size_of::<Start>()).cast::<Start>();
+        if kept.is_null() {
+            return create(thread, attributes, start.start, start.argument);
+        }
+        kept.write(start);
+        let error = create(thread, attributes, run_delayed as *mut c_void, kept.cast());
+        if error != 0 {
+            (INSTANCES[0].free)(kept.cast());
+        }
+        error
+    }
+}
+
+/// The first function of such a thread.
+unsafe extern "C-unwind" fn run_delayed(kept: *mut c_void) -> *mut c_void {
+    // SAFETY: `create_delayed` made the block for this thread, and the program gave a function of this type.
+    unsafe {
+        let Start { start, argument } = kept.cast::<Start>().read();
+        (INSTANCES[0].free)(kept);
+        // The state's destructor ends the timer of a thread that does not return from here.
+        let _ = thread::current();
+        // A thread that the kernel gives no timer runs at the speed of fast memory.
+        let _ = delay::enter_thread();
+        let start = core::mem::transmute::<
+            *mut c_void,
+            unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void,
+        >(start);
+        let result = start(argument);
+        delay::leave_thread();
+        result
     }
 }

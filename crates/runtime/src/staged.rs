@@ -2,11 +2,11 @@
 //!
 //! The observer names some chunks of the pool and a node ([`MoveRequest`]). A bare thread
 //! ([`isotherm_sys::thread`]) moves those that belong to arenas, one at a time, by
-//! [`StagedCopy`] with [`Method::Exchange`], and answers which it moved. It allocates nothing, and
+//! [`StagedCopy`], and answers which it moved. It allocates nothing, and
 //! waits for nothing that the program holds but for [`mover_lock`]. Large mappings of the program are
 //! left to the kernel's migration: programs unmap, protect and lock them.
 //!
-//! While a chunk moves, whoever touches it waits. What it must not meet takes [`mover_lock`], which the
+//! While a chunk moves, a thread that touches it waits. Work that it must not meet takes [`mover_lock`], which the
 //! thread holds for each chunk:
 //! - a fork, whose child would find the chunk missing ([`mover_lock::before_fork`], [`crate::process_hooks`]).
 //!   A child has no mover; the observer moves its memory from outside;
@@ -26,15 +26,14 @@ use std::sync::OnceLock;
 use isotherm_abi::session::{
     CHUNK_FREE, CHUNK_MAPPING, MOVE_CHUNKS, MoveRequest, MoverState, SessionCounter,
 };
-use isotherm_sys::staged::{
-    CopyMethod, Exclusion, StagedCopy, StagedError, StagedSettings, UnitFate,
-};
+use isotherm_sys::staged::{Exclusion, StagedCopy, StagedError, StagedSettings, UnitFate};
 use isotherm_sys::thread::{ProgramThreads, Stack, is_there, settle_bare, spawn};
 use rustix::event::Timespec;
 use rustix::thread::futex;
 
 use crate::arena;
 use crate::clock::{now_ns, thread_ns};
+use crate::emulation;
 use crate::mover_lock::{self, ENDING, OFF, RUNNING, STARTING, STATUS};
 use crate::placement;
 use crate::pool::{self, CHUNK};
@@ -64,7 +63,6 @@ const PROGRAM_NS: u64 = 100_000_000;
 const SETTINGS: StagedSettings = StagedSettings {
     threads: 1,
     units: 8,
-    method: Some(CopyMethod::Exchange),
     even_if_there: false,
 };
 
@@ -75,7 +73,7 @@ pub(crate) fn start() {
         return;
     };
     let request = &session.header().moving;
-    let launched = match placement::trapped() {
+    let launched = match emulation::runs() {
         true => Err(MoverState::Trapping),
         false => launch(request),
     };

@@ -12,7 +12,9 @@ use isotherm_abi::session::{OffReason, SessionLayout, SessionState};
 
 use crate::arena;
 use crate::c_library;
+use crate::c_signals;
 use crate::config::{self, Config};
+use crate::delay;
 use crate::emulation;
 use crate::extent;
 use crate::fast_path::HOT;
@@ -131,7 +133,7 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     if let Some(directory) = variable(env::SESSION) {
         session::start(directory, &config);
     }
-    start_trap(&config)?;
+    start_emulation(&config)?;
     if config.moves {
         staged::start();
     }
@@ -168,11 +170,8 @@ fn register_arenas(config: &Config) {
     }
 }
 
-/// Starts the trap, if anything is to be slowed or sampled.
-fn start_trap(config: &Config) -> Result<(), OffReason> {
-    if config.emulation.period_ns == 0 && config.trapping.pages == 0 {
-        return Ok(());
-    }
+/// Starts the emulation, by time or by page trap, if anything is to be slowed or sampled.
+fn start_emulation(config: &Config) -> Result<(), OffReason> {
     let emulates = |tier: &TierRecord| tier.kind != TierRecordKind::Nodes as u32;
     let settings = emulation::Settings {
         emulation: config.emulation,
@@ -180,8 +179,12 @@ fn start_trap(config: &Config) -> Result<(), OffReason> {
         tiers: config.tiers,
         online: config.mode == RuntimeMode::Online && config.tiers.iter().any(emulates),
     };
+    delay::start(pool::range(), &settings, session::board())?;
+    if config.emulation.period_ns == 0 && config.trapping.pages == 0 {
+        return Ok(());
+    }
     emulation::start(pool::range(), &settings, session::board())?;
-    placement::set_trapped();
+    placement::set_away();
     Ok(())
 }
 
@@ -189,11 +192,16 @@ fn start_trap(config: &Config) -> Result<(), OffReason> {
 extern "C" fn loaded() {
     decide();
     c_library::start();
+    c_signals::start();
+    if let Err(reason) = delay::begin() {
+        session::off(reason);
+    }
 }
 
 /// Runs when the program leaves through `exit`.
 extern "C" fn unloaded() {
     thread_exit::finish();
+    delay::finish();
     resident::measure();
     if let Some(session) = session::current() {
         // A recorded reason stays published.

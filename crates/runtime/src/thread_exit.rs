@@ -2,6 +2,7 @@
 
 use core::ffi::c_void;
 
+use crate::delay;
 use crate::reentrancy;
 use crate::thread::{self, Thread};
 
@@ -14,6 +15,7 @@ pub(crate) unsafe extern "C" fn leave(state: *mut c_void) {
     }
     let visit = reentrancy::enter(0);
     state.detach();
+    delay::leave_thread();
     drop(visit);
     thread::give_free(state);
 }

@@ -16,8 +16,8 @@ global_asm!(
     ".type isotherm_thread_word,@object",
     ".p2align 3",
     "isotherm_thread_word:",
-    ".zero 32",
-    ".size isotherm_thread_word, 32",
+    ".zero 40",
+    ".size isotherm_thread_word, 40",
     ".previous",
 );
 
@@ -49,7 +49,7 @@ pub(crate) struct ReentrancyState {
     pub(crate) deferred: AtomicPtr<c_void>,
 }
 
-// The word, [`ReentrancyState`] behind it, and the number of the thread's filter.
+// The word, [`ReentrancyState`] behind it, the number of the thread's filter, and the address of its delays.
 const _: () = assert!(size_of::<ReentrancyState>() == 16);
 
 /// Offset of the word from the thread pointer.
@@ -116,6 +116,16 @@ pub(crate) fn filter() -> &'static AtomicU64 {
     let before = size_of::<usize>() + size_of::<ReentrancyState>();
     let address = thread_pointer().wrapping_add_signed(offset()) + before;
     // SAFETY: the place is behind `ReentrancyState` in the static block of this thread and is zero at first.
+    unsafe { &*core::ptr::with_exposed_provenance(address) }
+}
+
+/// The address of what the emulation by time keeps for this thread ([`crate::delay`]); null in a new thread. Valid while
+/// the thread lives.
+#[inline]
+pub(crate) fn delayed() -> &'static AtomicPtr<c_void> {
+    let before = size_of::<usize>() + size_of::<ReentrancyState>() + size_of::<u64>();
+    let address = thread_pointer().wrapping_add_signed(offset()) + before;
+    // SAFETY: the place is behind the number of the filter in the static block of this thread and is zero at first.
     unsafe { &*core::ptr::with_exposed_provenance(address) }
 }
 

@@ -125,6 +125,10 @@ unsafe extern "C" fn visit(frame: *mut c_void, walk: *mut c_void) -> c_int {
     if address == 0 {
         return ENOUGH;
     }
+    if module::is_own(address) {
+        // The first function of a thread under emulation, which the recorded thread did not have.
+        return GO_ON;
+    }
     context.addresses[context.depth] = address;
     context.stacks[context.depth] = stack;
     context.depth += 1;

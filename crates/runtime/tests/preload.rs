@@ -80,6 +80,10 @@ const NO_EMULATION: EmulationConfig = EmulationConfig {
     access_ns: 0,
     hot_ns: 0,
     migrate_ns: 0,
+    latency_percent: 0,
+    bandwidth_percent: 0,
+    cache_bytes: 0,
+    sample_ns: 0,
 };
 
 const EMULATION: EmulationConfig = EmulationConfig {
@@ -87,6 +91,15 @@ const EMULATION: EmulationConfig = EmulationConfig {
     access_ns: 10_000,
     hot_ns: 13_000,
     migrate_ns: 50_000,
+    ..NO_EMULATION
+};
+
+const BY_TIME: EmulationConfig = EmulationConfig {
+    latency_percent: 300,
+    bandwidth_percent: 200,
+    cache_bytes: 4 << 20,
+    sample_ns: 1_000_000,
+    ..NO_EMULATION
 };
 
 const NODES: TierRecordKind = TierRecordKind::Nodes;
@@ -137,19 +150,22 @@ fn plain_ways() -> Vec<Way> {
     ]
 }
 
-/// Configurations that need userfaultfd with `UFFDIO_MOVE`.
+/// Configurations that need userfaultfd with `UFFDIO_MOVE`, or perf events of a program's own threads.
 fn emulated_ways() -> Vec<Way> {
-    [
+    let trapped = [
         way("profile, emulated", RuntimeMode::Profile, PAIR),
         way("guided, emulated", RuntimeMode::Guided, PAIR),
         way("online, emulated", RuntimeMode::Online, PAIR),
-    ]
-    .into_iter()
-    .map(|way| Way {
-        emulation: EMULATION,
-        ..way
-    })
-    .collect()
+    ];
+    let timed = [
+        way("guided, emulated by time", RuntimeMode::Guided, PAIR),
+        way("online, emulated by time", RuntimeMode::Online, PAIR),
+    ];
+    let with = |emulation| move |way| Way { emulation, ..way };
+    let trapped = trapped.into_iter().map(with(EMULATION));
+    trapped
+        .chain(timed.into_iter().map(with(BY_TIME)))
+        .collect()
 }
 
 /// Bytes of a value that holds only integers.

@@ -4,7 +4,7 @@
 //! divided by the number in flight at once; and for either tier its traffic at its bandwidth. Moved
 //! pages are added, because the program waits for them.
 
-use isotherm_model::tier::{Emulation, Tier, TierKind, Tiers};
+use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_policy::epoch::MoveCosts;
 
@@ -121,7 +121,7 @@ impl Machine {
     pub fn of_tiers(tiers: &Tiers) -> Self {
         let (fast, slow) = (&tiers.all()[0], &tiers.all()[tiers.all().len() - 1]);
         let move_page = match slow.kind {
-            TierKind::EmulatedSlow(Emulation { migrate, .. }) => migrate,
+            TierKind::EmulatedSlow(emulation) => emulation.migrate(),
             _ => Self::CXL.move_page,
         };
         Self {
@@ -170,7 +170,7 @@ const fn at_least_one(number: u64) -> u64 {
 fn known(tier: &Tier, latency: Nanos) -> ModelledTier {
     let latency = match tier.kind {
         TierKind::EmulatedFast => DRAM,
-        TierKind::EmulatedSlow(emulation) => DRAM.saturating_add(emulation.access),
+        TierKind::EmulatedSlow(emulation) => emulation.access(DRAM),
         TierKind::Nodes(_) => tier.latency.unwrap_or(latency),
     };
     ModelledTier {
@@ -203,7 +203,8 @@ impl ModelledTier {
 #[cfg(test)]
 mod tests {
     use super::{Machine, Traffic};
-    use isotherm_model::tier::{Emulation, Tiers};
+    use isotherm_model::emulation::Emulation;
+    use isotherm_model::tier::Tiers;
     use isotherm_model::units::{Bytes, Nanos};
 
     const NONE: Traffic = Traffic {
@@ -255,7 +256,7 @@ mod tests {
 
     #[test]
     fn the_emulated_pair_has_the_costs_of_its_emulation() {
-        let tiers = Tiers::emulated(Bytes(1), Bytes(2), Emulation::PAPER);
+        let tiers = Tiers::emulated(Bytes(1), Bytes(2), Emulation::TMP);
         let machine = Machine::of_tiers(&tiers);
         assert_eq!(
             (machine.fast.read, machine.slow.read),

@@ -34,34 +34,13 @@ pub enum MonitorSource {
     Balanced,
 }
 
-impl MonitorSource {
-    /// All sources.
-    pub const ALL: [Self; 5] = [
-        Self::Exact,
-        Self::AccessedBits,
-        Self::TraceSamples,
-        Self::Both,
-        Self::Balanced,
-    ];
-
-    /// The word used on the command line and in reports.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Exact => "exact",
-            Self::AccessedBits => "accessed-bits",
-            Self::TraceSamples => "trace-samples",
-            Self::Both => "both",
-            Self::Balanced => "balanced",
-        }
-    }
-
-    /// The source with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|source| source.word() == word)
-    }
-}
+isotherm_model::variant_words!(MonitorSource {
+    Exact = "exact",
+    AccessedBits = "accessed-bits",
+    TraceSamples = "trace-samples",
+    Both = "both",
+    Balanced = "balanced",
+});
 
 /// The sources and their resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -115,14 +115,4 @@ impl SimulationReport {
         points.sort_by_key(|point| point.fast);
         points
     }
-
-    /// The least simulated capacity of fast memory with which the policy loses at most this share
-    /// of the all-fast time.
-    #[must_use]
-    pub fn fast_needed(&self, policy: &str, most_lost: f64) -> Option<Bytes> {
-        self.curve(policy)
-            .iter()
-            .find(|point| point.lost <= most_lost)
-            .map(|point| point.fast)
-    }
 }

@@ -93,52 +93,35 @@ impl SimulationRequest<'_> {
 }
 
 /// Why no simulation was made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SimulateError {
     /// The list of capacities is empty.
+    #[error("no capacity was named; name one, such as 25%")]
     NoCapacity,
     /// No policy has this name.
+    #[error("no policy is named \"{0}\"; there are {known}", known = known_policies())]
     UnknownPolicy(String),
     /// A parameter of a policy is malformed or out of range, or the profile cannot be divided into
     /// chunks.
+    #[error("{0}")]
     Parameter(String),
     /// This policy places sites or parts of them, and the workload has none.
+    #[error(
+        "{0} places allocation sites, and a trace names none; simulate a recorded profile, or choose \
+         from {known}",
+        known = epoch::names().collect::<Vec<_>>().join(", ")
+    )]
     NeedsSites(String),
     /// This source needs the order of accesses, which the workload does not hold.
+    #[error(
+        "the source \"{}\" needs the order of accesses, which a profile does not keep; use \"exact\" or \
+         simulate a trace",
+        .0.word()
+    )]
     NeedsTrace(MonitorSource),
 }
 
-impl fmt::Display for SimulateError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoCapacity => write!(f, "no capacity was named; name one, such as 25%"),
-            Self::UnknownPolicy(name) => {
-                let known = epoch::names().chain(isotherm_policy::names());
-                let known: Vec<_> = known.chain([ATMEM]).collect();
-                write!(
-                    f,
-                    "no policy is named \"{name}\"; there are {}",
-                    known.join(", ")
-                )
-            }
-            Self::Parameter(what) => f.write_str(what),
-            Self::NeedsSites(name) => {
-                let known: Vec<_> = epoch::names().collect();
-                write!(
-                    f,
-                    "{name} places allocation sites, and a trace names none; simulate a recorded \
-                     profile, or choose from {}",
-                    known.join(", ")
-                )
-            }
-            Self::NeedsTrace(source) => write!(
-                f,
-                "the source \"{}\" needs the order of accesses, which a profile does not keep; use \
-                 \"exact\" or simulate a trace",
-                source.word()
-            ),
-        }
-    }
+fn known_policies() -> String {
+    let known = epoch::names().chain(isotherm_policy::names());
+    known.chain([ATMEM]).collect::<Vec<_>>().join(", ")
 }
-
-impl std::error::Error for SimulateError {}

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use isotherm_model::emulation::Emulation;
 use isotherm_model::page::PageIndex;
 use isotherm_model::port::{EpochPolicy, SitePolicy};
 use isotherm_model::site::SiteId;
-use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_pipeline::CountedObject;
 use isotherm_policy::chunks::{ChunkParameters, select};
@@ -73,7 +74,7 @@ fn of_sites(
         return Err(SimulateError::NeedsSites(policy.name().to_owned()));
     }
     // Only the capacities of these tiers matter: the plan is replayed, not carried out.
-    let tiers = Tiers::emulated(fast, workload.bytes(), Emulation::PAPER);
+    let tiers = Tiers::emulated(fast, workload.bytes(), Emulation::TMP);
     let items = workload.items();
     let plan = plan(&PlanRequest::new(policy, &items, &tiers));
     let tier_of: BTreeMap<SiteId, TierIndex> =

@@ -25,8 +25,8 @@ pub(crate) struct EpochTurn<'a> {
 /// Ranks of two epochs.
 #[derive(Clone, Copy)]
 pub(crate) struct Ranks<'a> {
-    pub(crate) ended: &'a [u64],
-    pub(crate) coming: &'a [u64],
+    pub(crate) previous: &'a [u64],
+    pub(crate) next: &'a [u64],
     /// Rank that one hit adds.
     pub(crate) hit: u64,
 }
@@ -86,8 +86,8 @@ impl Run {
         let mut moves = Moves::default();
         if let Rule::Epoch(policy) = &mut self.rule {
             let view = EpochView {
-                ended: ranks.ended,
-                coming: Some(ranks.coming),
+                previous_ranks: ranks.previous,
+                next_ranks: Some(ranks.next),
                 fast: self.residency.marks(),
                 capacity: self.residency.capacity(),
                 hit: ranks.hit,

@@ -138,28 +138,28 @@ fn run_all(request: &SimulationRequest<'_>, runs: &mut [&mut Run]) {
 
 /// Ranks of the epoch that ended and of the one that begins.
 struct Pair {
-    ended: Vec<u64>,
-    coming: Vec<u64>,
+    previous: Vec<u64>,
+    next: Vec<u64>,
 }
 
 impl Pair {
     fn new(pages: usize) -> Self {
         Self {
-            ended: vec![0; pages],
-            coming: vec![0; pages],
+            previous: vec![0; pages],
+            next: vec![0; pages],
         }
     }
 
-    /// The coming epoch becomes the ended one; returns the list for the next one, to be written.
+    /// The next epoch becomes the previous one; returns the list for the next one, to be written.
     fn turn(&mut self) -> &mut [u64] {
-        std::mem::swap(&mut self.ended, &mut self.coming);
-        &mut self.coming
+        std::mem::swap(&mut self.previous, &mut self.next);
+        &mut self.next
     }
 
     fn ranks(&self, hit: u64) -> Ranks<'_> {
         Ranks {
-            ended: &self.ended,
-            coming: &self.coming,
+            previous: &self.previous,
+            next: &self.next,
             hit,
         }
     }

@@ -13,7 +13,6 @@
 mod of_profile;
 mod of_trace;
 
-use std::fmt;
 use std::ops::Range;
 
 use isotherm_model::batch::{Epoch, Process};
@@ -84,15 +83,21 @@ struct EpochEnd {
 }
 
 /// Why no workload could be made.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
     /// There are no accesses.
+    #[error("there is no access to replay; record with a sampler that records memory accesses")]
     Empty,
     /// The size of a page is not a power of two, or zero.
+    #[error("a page of {0} is not possible; its size must be a power of two, such as 4KiB")]
     PageSize(Bytes),
     /// The length of an epoch is zero.
+    #[error("an epoch of length 0 is not possible; try 1s")]
     EpochLength,
     /// An access is earlier than the one before it.
+    #[error(
+        "access {access} is at {time}, before its predecessor at {before}; sort the trace by time"
+    )]
     Order {
         /// Number of the access, from 1.
         access: u64,
@@ -102,6 +107,10 @@ pub enum WorkloadError {
         before: Nanos,
     },
     /// The trace is longer than the most epochs of a replay.
+    #[error(
+        "access {access} comes {after} after the first, more than {MOST_EPOCHS} epochs; choose a longer \
+         epoch, or correct the trace's unit of time"
+    )]
     TooManyEpochs {
         /// Number of the access beyond them, from 1.
         access: u64,
@@ -109,58 +118,20 @@ pub enum WorkloadError {
         after: Nanos,
     },
     /// More than 2^31 pages.
+    #[error("the accesses reach more than {MOST_PAGES} pages; choose a larger page")]
     TooManyPages,
     /// A profile with more resident memory than the model holds chunk by chunk.
+    #[error(
+        "the profile has more than {MOST_CHUNKS} resident chunks of {0}; record with a larger --chunk"
+    )]
     TooMuchResident(Bytes),
     /// Heat of an epoch that the profile does not list.
+    #[error(
+        "the profile has heat of epoch {}, which it does not list; it is damaged",
+        .0.0
+    )]
     UnknownEpoch(Epoch),
 }
-
-impl fmt::Display for WorkloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => write!(
-                f,
-                "there is no access to replay; record with a sampler that records memory accesses"
-            ),
-            Self::PageSize(bytes) => write!(
-                f,
-                "a page of {bytes} is not possible; its size must be a power of two, such as 4KiB"
-            ),
-            Self::EpochLength => write!(f, "an epoch of length 0 is not possible; try 1s"),
-            Self::Order {
-                access,
-                time,
-                before,
-            } => write!(
-                f,
-                "access {access} is at {time}, before its predecessor at {before}; sort the trace \
-                 by time"
-            ),
-            Self::TooManyEpochs { access, after } => write!(
-                f,
-                "access {access} comes {after} after the first, more than {MOST_EPOCHS} epochs; \
-                 choose a longer epoch, or correct the trace's unit of time"
-            ),
-            Self::TooManyPages => write!(
-                f,
-                "the accesses reach more than {MOST_PAGES} pages; choose a larger page"
-            ),
-            Self::TooMuchResident(chunk) => write!(
-                f,
-                "the profile has more than {MOST_CHUNKS} resident chunks of {chunk}; record with a \
-                 larger --chunk"
-            ),
-            Self::UnknownEpoch(epoch) => write!(
-                f,
-                "the profile has heat of epoch {}, which it does not list; it is damaged",
-                epoch.0
-            ),
-        }
-    }
-}
-
-impl std::error::Error for WorkloadError {}
 
 impl Workload {
     /// Size of a page, or of a chunk of the source profile.

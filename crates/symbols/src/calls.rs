@@ -9,7 +9,7 @@ use std::fs::File;
 use std::path::Path;
 
 use blazesym::symbolize::source::{Elf, Source};
-use blazesym::symbolize::{Input, Sym, Symbolized, Symbolizer};
+use blazesym::symbolize::{Sym, Symbolizer};
 use isotherm_model::calls::{Call, Callee, FunctionCalls};
 use object::read::ReadCache;
 use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
@@ -18,6 +18,7 @@ use crate::assigned_variable::Sources;
 use crate::machine_calls::{self, Target};
 use crate::resolver::column;
 use crate::segment::bytes_at;
+use crate::symbols_at::symbols_at;
 
 /// Largest function that is read.
 const FUNCTION_BYTES_MAX: u64 = 16 << 20;
@@ -243,19 +244,8 @@ impl Names<'_> {
         }
     }
 
-    /// One entry for each address.
     fn of(&self, addresses: &[u64]) -> Vec<Option<Sym<'_>>> {
-        let input = Input::VirtOffset(addresses);
-        match self.symbolizer.symbolize(&self.source, input) {
-            Ok(symbols) if symbols.len() == addresses.len() => {
-                let symbol = |found| match found {
-                    Symbolized::Sym(symbol) => Some(symbol),
-                    Symbolized::Unknown(_) => None,
-                };
-                symbols.into_iter().map(symbol).collect()
-            }
-            _ => addresses.iter().map(|_| None).collect(),
-        }
+        symbols_at(&self.symbolizer, &self.source, addresses)
     }
 }
 #[cfg(test)]

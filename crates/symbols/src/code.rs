@@ -15,9 +15,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use isotherm_decode::{Architecture, BYTES_AFTER, BYTES_BEFORE, Operand, Window};
 use isotherm_sys::perf::record::{Mapping, PerfSample};
-
-use crate::decode::{self, Architecture, BYTES_AFTER, BYTES_BEFORE, Operand, Window};
 
 /// Most decoded instructions kept for one code space; a program's hot code is far smaller. A full
 /// cache is emptied, because the hot part is quickly decoded again.
@@ -189,7 +188,7 @@ impl Code {
                 start: from,
                 ip,
             };
-            decode::operand(self.architecture, &window)
+            isotherm_decode::operand(self.architecture, &window)
         });
         let space = self.space(pid);
         let cache = match from_file {
@@ -257,7 +256,7 @@ fn open_code(path: &Path, inode: u64) -> Option<File> {
 #[cfg(test)]
 mod tests {
     use super::Code;
-    use crate::decode::Architecture;
+    use isotherm_decode::Architecture;
     use isotherm_sys::perf::record::{Mapping, PerfSample, Registers};
     use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Reads a program's files: names of frames, allocation sites, calls and memory operands. The
+//! Reads a program's files: names of frames, allocation sites, calls and data addresses of samples. The
 //! program need not run, and its files are not trusted.
 //!
 //! ```text
@@ -10,10 +10,10 @@
 //! named_sites       the sites of a program by the source positions of a call stack of another build
 //! calls             the calls in the functions of a program; they find the sites of a plan in a rebuilt program
 //! access_counting   whether a program counts its accesses itself
-//! code              executable mappings of processes; decode gives the memory operand of an instruction
+//! code              executable mappings of processes; `isotherm_decode` gives the memory operand of an instruction
 //! ```
 //!
-//! Symbols, debugging information, section contents and machine code ([`decode::operand`]) may hold any bytes without
+//! Symbols, debugging information, section contents and machine code may hold any bytes without
 //! a panic or an allocation beyond a named bound.
 #![forbid(unsafe_code)]
 
@@ -24,10 +24,10 @@ pub mod calls;
 pub mod cloned_contexts;
 pub mod code;
 pub mod compiled_sites;
-pub mod decode;
 pub mod demangled;
 mod machine_calls;
 pub mod name_cache;
 pub mod named_sites;
 pub mod resolver;
 mod segment;
+mod symbols_at;

@@ -1,7 +1,8 @@
 //! Finds call instructions in machine code of x86-64 and aarch64, for [`crate::calls`].
 
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use object::Architecture;
+use yaxpeax_arch::LengthedInstruction;
+use yaxpeax_x86::long_mode::{InstDecoder, Instruction, Opcode, Operand, RegSpec};
 
 /// Most bytes of a linker stub.
 pub(crate) const STUB_BYTES: u64 = 16;
@@ -44,36 +45,58 @@ pub(crate) fn stub(architecture: Architecture, code: &[u8], start: u64) -> Optio
 }
 
 fn calls_x86(code: &[u8], start: u64) -> Vec<MachineCall> {
-    let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
-    let call = |instruction: Instruction| {
-        let target = match instruction.flow_control() {
-            FlowControl::Call if instruction.op0_kind() == OpKind::NearBranch64 => {
-                Target::Code(instruction.near_branch_target())
-            }
-            FlowControl::IndirectCall if instruction.is_ip_rel_memory_operand() => {
-                Target::Pointer(instruction.ip_rel_memory_address())
-            }
-            FlowControl::IndirectCall => Target::Unknown,
+    let call = |(next, instruction): (u64, Instruction)| {
+        let called = match instruction.opcode() {
+            Opcode::CALL => instruction.operand(0),
             _ => return None,
         };
         Some(MachineCall {
-            returns_to: instruction.next_ip(),
-            target,
+            returns_to: next,
+            target: match called {
+                Operand::ImmediateI32 { imm } => {
+                    Target::Code(next.wrapping_add_signed(i64::from(imm)))
+                }
+                memory => pointer_x86(memory, next).map_or(Target::Unknown, Target::Pointer),
+            },
         })
     };
-    decoder.into_iter().filter_map(call).collect()
+    instructions_x86(code, start).filter_map(call).collect()
 }
 
 /// Matches `endbr64` or nothing, then `jmp *pointer(%rip)`.
 fn stub_x86(code: &[u8], start: u64) -> Option<u64> {
-    let decoder = Decoder::with_ip(64, code, start, DecoderOptions::NONE);
-    let jump = decoder
-        .into_iter()
+    let (next, jump) = instructions_x86(code, start)
         .take(2)
-        .find(|instruction| instruction.code() != Code::Endbr64)?;
-    let through_pointer =
-        jump.flow_control() == FlowControl::IndirectBranch && jump.is_ip_rel_memory_operand();
-    through_pointer.then(|| jump.ip_rel_memory_address())
+        .find(|(_, instruction)| instruction.opcode() != Opcode::ENDBR64)?;
+    (jump.opcode() == Opcode::JMP)
+        .then(|| pointer_x86(jump.operand(0), next))
+        .flatten()
+}
+
+/// Instructions, each with the address of the next one. Bytes that are none are skipped one by one.
+fn instructions_x86(code: &[u8], start: u64) -> impl Iterator<Item = (u64, Instruction)> {
+    let decoder = InstDecoder::default();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < code.len() {
+            let decoded = decoder.decode_slice(&code[at..]);
+            at += decoded.map_or(1, |instruction| instruction.len().to_const() as usize);
+            if let Ok(instruction) = decoded {
+                return Some((start.wrapping_add(at as u64), instruction));
+            }
+        }
+        None
+    })
+}
+
+/// The address of an operand in memory that is relative to the instruction pointer.
+fn pointer_x86(operand: Operand, next: u64) -> Option<u64> {
+    match operand {
+        Operand::Disp { base, disp } if base == RegSpec::rip() => {
+            Some(next.wrapping_add_signed(i64::from(disp)))
+        }
+        _ => None,
+    }
 }
 
 /// The instruction words of a little-endian machine and their addresses.

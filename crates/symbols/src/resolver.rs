@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use blazesym::symbolize::source::{Elf, Source};
-use blazesym::symbolize::{CodeInfo, Input, Symbolized, Symbolizer};
+use blazesym::symbolize::{CodeInfo, Sym, Symbolizer};
 use isotherm_model::site::{Frame, Site};
 use isotherm_sys::files::open_input;
 use object::Object;
@@ -20,6 +20,7 @@ use crate::assigned_variable::Sources;
 use crate::cloned_contexts::{self, ContextCall};
 use crate::compiled_sites::{self, CompiledSite, PROGRAM_BYTES};
 use crate::name_cache::NameCache;
+use crate::symbols_at::{calls_before, symbols_at};
 
 /// A call in the source; an inlined call counts like any other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -105,20 +106,10 @@ impl Symbols {
     /// unknown address.
     #[must_use]
     pub fn source_calls(&self, module: &Path, offsets: &[u64]) -> Vec<Vec<SourceCall>> {
-        let calls: Vec<u64> = offsets
-            .iter()
-            .map(|offset| offset.saturating_sub(1))
-            .collect();
         let source = Source::Elf(Elf::new(module));
-        match self
-            .symbolizer
-            .symbolize(&source, Input::VirtOffset(&calls))
-        {
-            Ok(symbols) if symbols.len() == calls.len() => {
-                symbols.iter().map(source_calls).collect()
-            }
-            _ => vec![Vec::new(); offsets.len()],
-        }
+        let symbols = symbols_at(&self.symbolizer, &source, &calls_before(offsets));
+        let calls = |symbol: &Option<Sym<'_>>| symbol.as_ref().map_or_else(Vec::new, source_calls);
+        symbols.iter().map(calls).collect()
     }
 
     /// As [`Self::look_up`], from the cache if it has all of the names.
@@ -171,48 +162,27 @@ impl Symbols {
 
     /// Names of return addresses from the symbols and debugging information of a module.
     fn by_symbols(&self, path: &str, offsets: &[u64]) -> Vec<AddressName> {
-        // A frame holds the address *after* the call, which may belong to the next line or even to
-        // the next function.
-        let calls: Vec<u64> = offsets
-            .iter()
-            .map(|offset| offset.saturating_sub(1))
-            .collect();
         let source = Source::Elf(Elf::new(PathBuf::from(path)));
-        let Ok(symbols) = self
-            .symbolizer
-            .symbolize(&source, Input::VirtOffset(&calls))
-        else {
-            return vec![AddressName::default(); offsets.len()];
-        };
+        let symbols = symbols_at(&self.symbolizer, &source, &calls_before(offsets));
         let first_lines = self.first_lines(&source, &symbols);
         let mut sources = Sources::of(Path::new(path));
-        let mut found: Vec<AddressName> = symbols
-            .iter()
-            .map(|symbol| found(symbol, &first_lines, &mut sources))
-            .collect();
-        found.resize(offsets.len(), AddressName::default());
-        found
+        let mut name = |symbol: &Option<Sym<'_>>| match symbol {
+            Some(symbol) => found(symbol, &first_lines, &mut sources),
+            None => AddressName::default(),
+        };
+        symbols.iter().map(&mut name).collect()
     }
 
     /// First lines of functions, by their addresses.
-    fn first_lines(&self, source: &Source<'_>, symbols: &[Symbolized<'_>]) -> HashMap<u64, u32> {
-        let with_lines = symbols
-            .iter()
-            .filter_map(Symbolized::as_sym)
-            .filter(|symbol| symbol.code_info.is_some());
+    fn first_lines(&self, source: &Source<'_>, symbols: &[Option<Sym<'_>>]) -> HashMap<u64, u32> {
+        let symbols = symbols.iter().flatten();
+        let with_lines = symbols.filter(|symbol| symbol.code_info.is_some());
         let starts: BTreeSet<u64> = with_lines.map(|symbol| symbol.addr).collect();
         let starts: Vec<u64> = starts.into_iter().collect();
-        let found = self
-            .symbolizer
-            .symbolize(source, Input::VirtOffset(&starts));
-        let lines = found.unwrap_or_default();
-        let lines = lines
-            .iter()
-            .map(|symbol| symbol.as_sym()?.code_info.as_ref()?.line);
-        starts
-            .into_iter()
-            .zip(lines)
-            .filter_map(|(start, line)| Some((start, line?)))
+        let found = symbols_at(&self.symbolizer, source, &starts);
+        let lines = starts.into_iter().zip(&found);
+        lines
+            .filter_map(|(start, symbol)| Some((start, symbol.as_ref()?.code_info.as_ref()?.line?)))
             .collect()
     }
 }
@@ -268,10 +238,7 @@ impl Module<'_> {
     }
 }
 
-fn source_calls(symbol: &Symbolized<'_>) -> Vec<SourceCall> {
-    let Symbolized::Sym(symbol) = symbol else {
-        return Vec::new();
-    };
+fn source_calls(symbol: &Sym<'_>) -> Vec<SourceCall> {
     let call = |name: &str, place: Option<&CodeInfo<'_>>| SourceCall {
         function: name.to_owned(),
         file: place.map_or(String::new(), |place| place.to_path().display().to_string()),
@@ -286,14 +253,7 @@ fn source_calls(symbol: &Symbolized<'_>) -> Vec<SourceCall> {
     calls
 }
 
-fn found(
-    symbol: &Symbolized<'_>,
-    first_lines: &HashMap<u64, u32>,
-    sources: &mut Sources,
-) -> AddressName {
-    let Symbolized::Sym(symbol) = symbol else {
-        return AddressName::default();
-    };
+fn found(symbol: &Sym<'_>, first_lines: &HashMap<u64, u32>, sources: &mut Sources) -> AddressName {
     // For inlined calls, the function that contains the machine code is named, and the line in it:
     // its author knows that line, not the internals of a container's template.
     let place = symbol.code_info.as_deref();

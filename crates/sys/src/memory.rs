@@ -129,11 +129,9 @@ pub unsafe fn advise(address: usize, bytes: usize, advice: i32) -> Result<()> {
 /// is not.
 #[must_use]
 pub fn is_resident(address: usize) -> bool {
-    let mut resident = 0_u8;
-    let page = core::ptr::with_exposed_provenance_mut::<libc::c_void>(address & !4095);
-    // SAFETY: mincore reads no memory of the range; it writes one byte for one page.
-    let answer = unsafe { libc::mincore(page, 4096, &raw mut resident) };
-    answer == 0 && resident & 1 != 0
+    let mut resident = [0];
+    residency(address & !(PAGE_BYTES - 1), &mut resident);
+    resident[0] & 1 != 0
 }
 
 /// Bytes of a page as the kernel counts them in [`residency`], on the machines that are supported.
@@ -192,6 +190,6 @@ mod tests {
     fn an_error_of_the_kernel_is_returned_as_its_number() {
         // SAFETY: address 1 is not a page, so the kernel refuses and nothing happens.
         let answer = unsafe { protect(1, 4096, 0) };
-        assert_eq!(answer, Err(Errno(libc::EINVAL)));
+        assert_eq!(answer, Err(Errno::INVAL));
     }
 }

@@ -18,23 +18,19 @@ pub struct NodeMemory {
     words: usize,
 }
 
-fn io_error(Errno(number): Errno) -> io::Error {
-    io::Error::from_raw_os_error(number)
-}
-
 impl NodeMemory {
     /// Maps at least `bytes`, rounded up to huge pages.
     ///
     /// # Errors
     /// The kernel's refusal: `ENOMEM` where the address space is limited.
     pub fn map(bytes: usize) -> io::Result<Self> {
-        let too_much = || io::Error::from_raw_os_error(libc::ENOMEM);
+        let too_much = || Errno::NOMEM;
         let bytes = bytes
             .max(1)
             .checked_next_multiple_of(HUGE_PAGE)
             .ok_or_else(too_much)?;
         let whole = bytes.checked_add(HUGE_PAGE).ok_or_else(too_much)?;
-        let start = memory::fresh(whole).map_err(io_error)?;
+        let start = memory::fresh(whole)?;
         Ok(Self {
             mapped: (start, whole),
             address: start.next_multiple_of(HUGE_PAGE),
@@ -50,13 +46,10 @@ impl NodeMemory {
     /// `ENOSYS` from a kernel without NUMA, `EPERM` where a container forbids the call, `EINVAL`
     /// where the node does not exist or has no memory.
     pub fn prefer(&self, node: u32) -> io::Result<()> {
-        let nodes = NodeMask::of(&[node]).ok_or(Errno(libc::EINVAL));
+        let nodes = NodeMask::of(&[node]).ok_or(Errno::INVAL)?;
         let bytes = self.words * size_of::<u64>();
-        nodes
-            .and_then(|nodes| {
-                policy::set_for_range(self.address, bytes, MempolicyMode::Preferred, &nodes)
-            })
-            .map_err(io_error)
+        policy::set_for_range(self.address, bytes, MempolicyMode::Preferred, &nodes)?;
+        Ok(())
     }
 
     /// Requests huge pages.
@@ -66,7 +59,8 @@ impl NodeMemory {
     pub fn advise_huge_pages(&self) -> io::Result<()> {
         let bytes = self.words * size_of::<u64>();
         // SAFETY: the range is this value's own, and this advice changes no contents.
-        unsafe { memory::advise(self.address, bytes, libc::MADV_HUGEPAGE) }.map_err(io_error)
+        unsafe { memory::advise(self.address, bytes, libc::MADV_HUGEPAGE)? };
+        Ok(())
     }
 
     /// The memory.
@@ -85,9 +79,9 @@ impl NodeMemory {
     /// for a word beyond the last.
     pub fn node_of(&self, index: usize) -> io::Result<u32> {
         if index >= self.words {
-            return Err(io::Error::from_raw_os_error(libc::EFAULT));
+            return Err(Errno::FAULT.into());
         }
-        policy::node_of(self.address + index * size_of::<u64>()).map_err(io_error)
+        Ok(policy::node_of(self.address + index * size_of::<u64>())?)
     }
 }
 

@@ -40,9 +40,6 @@ struct ScanArgument {
 const _: () = assert!(size_of::<ScanArgument>() == 96);
 const _: () = assert!(size_of::<Region>() == 24);
 
-/// `PAGE_IS_WRITTEN`: not write-protected by userfaultfd, so written since it was.
-pub const WRITTEN: u64 = 1 << 1;
-
 /// `PAGE_IS_FILE`: file-backed or shared memory.
 pub const FILE: u64 = 1 << 2;
 

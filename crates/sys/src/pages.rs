@@ -1,4 +1,4 @@
-//! Queries the nodes of pages and moves pages to another node: `move_pages(2)`, `migrate_pages(2)`.
+//! Queries the nodes of pages and moves pages to another node: `move_pages(2)`.
 //!
 //! The kernel moves a page while no thread can touch it and changes no content, so these wrappers are safe for
 //! any process.
@@ -9,7 +9,6 @@
 //! pages before it were moved; a page that was never touched is `EFAULT` (6.1) or `ENOENT`; a page that is
 //! shared since a fork is `EACCES`.
 
-use crate::policy::NodeMask;
 use crate::system_call::{Errno, Result, call};
 
 /// `MPOL_MF_MOVE`: pages of this process alone.
@@ -38,7 +37,7 @@ pub fn move_to(
     status: &mut [i32],
 ) -> Result<usize> {
     if nodes.len() != addresses.len() {
-        return Err(Errno(libc::EINVAL));
+        return Err(Errno::INVAL);
     }
     move_call(process, addresses, Some(nodes), status)
 }
@@ -50,7 +49,7 @@ fn move_call(
     status: &mut [i32],
 ) -> Result<usize> {
     if status.len() != addresses.len() {
-        return Err(Errno(libc::EINVAL));
+        return Err(Errno::INVAL);
     }
     let arguments = [
         process as usize,
@@ -65,28 +64,9 @@ fn move_call(
     unsafe { call(libc::SYS_move_pages, arguments) }
 }
 
-/// Moves all pages of a process from node `from` to `to` in one call, however long that takes. Returns the
-/// number that could not be moved.
-///
-/// # Errors
-/// `ESRCH`, `EPERM`: not running, not ours. `EINVAL`: a node that does not exist.
-pub fn migrate_process(process: u32, from: &NodeMask, to: &NodeMask) -> Result<usize> {
-    let arguments = [
-        process as usize,
-        from.words().len() * 64 + 1,
-        from.words().as_ptr() as usize,
-        to.words().as_ptr() as usize,
-        0,
-        0,
-    ];
-    // SAFETY: the kernel reads both masks, which have the stated length; no content changes.
-    unsafe { call(libc::SYS_migrate_pages, arguments) }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{migrate_process, move_to, nodes_of};
-    use crate::policy::NodeMask;
+    use super::{move_to, nodes_of};
     use crate::system_call::Errno;
 
     #[test]
@@ -106,12 +86,12 @@ mod tests {
     #[test]
     fn lists_of_different_length_and_absent_processes_are_refused() {
         let mut status = [0; 2];
-        assert_eq!(nodes_of(0, &[4096], &mut status), Err(Errno(libc::EINVAL)));
+        assert_eq!(nodes_of(0, &[4096], &mut status), Err(Errno::INVAL));
         assert_eq!(
             move_to(0, &[4096, 8192], &[0], &mut status),
-            Err(Errno(libc::EINVAL))
+            Err(Errno::INVAL)
         );
-        let mask = NodeMask::of(&[0]).unwrap();
-        assert!(migrate_process(i32::MAX as u32, &mask, &mask).is_err());
+        let absent = i32::MAX as u32;
+        assert!(nodes_of(absent, &[4096], &mut status[..1]).is_err());
     }
 }

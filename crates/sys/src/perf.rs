@@ -10,8 +10,10 @@
 //! Manual: `perf_event_open(2)`.
 
 pub mod aux;
+mod event_memory;
 pub mod record;
 pub mod ring;
+pub mod thread_timer;
 
 use std::cell::Cell;
 use std::io;
@@ -149,6 +151,7 @@ impl PerfEventAttributes {
         SampleLayout {
             fields: u64::from(fields),
             registers: self.registers,
+            ..SampleLayout::default()
         }
     }
 

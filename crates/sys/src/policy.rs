@@ -3,7 +3,7 @@
 //! A policy changes no content, so these wrappers are safe for any range: the worst result of a wrong one is
 //! slow memory, or, with [`MempolicyMode::Bind`] on nodes that are full, no memory.
 //!
-//! Manual: `mbind(2)`, `set_mempolicy(2)`, `Documentation/admin-guide/mm/numa_memory_policy.rst`.
+//! Manual: `mbind(2)`, `Documentation/admin-guide/mm/numa_memory_policy.rst`.
 
 use crate::system_call::{Errno, Result, call};
 
@@ -63,12 +63,6 @@ impl NodeMask {
         let word = self.0.get(node as usize / 64).copied().unwrap_or(0);
         word >> (node % 64) & 1 != 0
     }
-
-    /// The mask in the kernel's format.
-    #[must_use]
-    pub const fn words(&self) -> &[u64; NODE_WORDS] {
-        &self.0
-    }
 }
 
 /// Sets the policy of a range of this process (`mbind(2)`); resident pages stay. The range must begin on a
@@ -120,26 +114,6 @@ fn bind(address: usize, bytes: usize, mode: u32, nodes: &NodeMask, flags: usize)
     .map(|_| ())
 }
 
-/// Sets the policy of the calling thread and of all that it starts (`set_mempolicy(2)`).
-///
-/// # Errors
-/// `EINVAL`: the mode or a node is unknown to this kernel. `ENOSYS`: a kernel without nodes.
-pub fn set_for_thread(mode: MempolicyMode, nodes: &NodeMask) -> Result<()> {
-    let (mask, bits) = if mode == MempolicyMode::Default {
-        (0, 0)
-    } else {
-        (nodes.0.as_ptr() as usize, MASK_BITS)
-    };
-    // SAFETY: the kernel reads the mask, which has the stated length (one bit less is read).
-    unsafe {
-        call(
-            libc::SYS_set_mempolicy,
-            [mode as usize, mask, bits, 0, 0, 0],
-        )
-    }
-    .map(|_| ())
-}
-
 /// The policy of an address of this process: its number and its nodes (`get_mempolicy(2)`).
 ///
 /// # Errors
@@ -157,7 +131,7 @@ pub fn of_address(address: usize) -> Result<(u32, NodeMask)> {
     ];
     // SAFETY: the kernel writes the number and as many bits as stated less one, both live here.
     unsafe { call(libc::SYS_get_mempolicy, arguments) }?;
-    Ok((u32::try_from(mode).map_err(|_| Errno(libc::EINVAL))?, mask))
+    Ok((u32::try_from(mode).map_err(|_| Errno::INVAL)?, mask))
 }
 
 /// The node of an address of this process (`get_mempolicy(2)`). A page that was never touched is allocated now.
@@ -177,7 +151,7 @@ pub fn node_of(address: usize) -> Result<u32> {
     ];
     // SAFETY: the kernel writes one integer, which lives here; there is no mask.
     unsafe { call(libc::SYS_get_mempolicy, arguments) }?;
-    u32::try_from(node).map_err(|_| Errno(libc::EINVAL))
+    u32::try_from(node).map_err(|_| Errno::INVAL)
 }
 
 #[cfg(test)]
@@ -201,7 +175,7 @@ mod tests {
         match set_for_range(base, 1 << 21, MempolicyMode::Bind, &nodes) {
             Ok(()) => assert_eq!(of_address(base), Ok((MempolicyMode::Bind as u32, nodes))),
             Err(error) => {
-                assert!(matches!(error, Errno(libc::ENOSYS | libc::EPERM)));
+                assert!(matches!(error, Errno::NOSYS | Errno::PERM));
                 isotherm_skip::skip!("this kernel or container has no memory policies");
             }
         }

@@ -3,12 +3,8 @@
 
 use core::arch::asm;
 
-/// An error number of the kernel (`errno.h`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Errno(pub i32);
-
-/// Result of a system call.
-pub type Result<T> = core::result::Result<T, Errno>;
+/// An error number of the kernel, and the result of a system call.
+pub use rustix::io::{Errno, Result};
 
 /// Makes system call `number`. Returns the kernel's result.
 ///
@@ -71,7 +67,7 @@ pub unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize>
 /// The kernel returns an error as a number from -4,095 to -1.
 fn check(answer: isize) -> Result<usize> {
     if (-4095..0).contains(&answer) {
-        Err(Errno(-answer as i32))
+        Err(Errno::from_raw_os_error(-answer as i32))
     } else {
         Ok(answer as usize)
     }

@@ -1,8 +1,8 @@
 //! userfaultfd: a thread of the program, instead of the kernel, serves faults on missing pages.
 //!
-//! Only the parts that the emulated slow tier, protected-chunk sampling and the staged copy need: *missing* and
-//! *write-protect* mode on private anonymous memory, `UFFDIO_COPY`, and `UFFDIO_MOVE` (Linux 6.8), which moves
-//! a page from one address to another without a copy. The kernel's own accesses (`read(2)` into a trapped
+//! Only the parts that the emulated slow tier, protected-chunk sampling and the staged copy need: *missing* mode on
+//! private anonymous memory, `UFFDIO_COPY`, and `UFFDIO_MOVE` (Linux 6.8), which moves a page from one address to
+//! another without a copy. The kernel's own accesses (`read(2)` into a trapped
 //! buffer) wait for the serving thread like the program's, unless the descriptor was opened for user faults
 //! only; [`Userfaultfd::open`] never accepts such a descriptor.
 //!
@@ -29,38 +29,8 @@ const DONT_WAKE: u64 = 1;
 const ALLOW_HOLES: u64 = 2;
 /// `UFFD_EVENT_PAGEFAULT`.
 const EVENT_PAGEFAULT: u8 = 0x12;
-/// `UFFD_EVENT_REMAP`.
-const EVENT_REMAP: u8 = 0x14;
-
-/// Set of features requested from the kernel (`UFFD_FEATURE_*`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Features(u64);
-
-impl Features {
-    /// Missing pages alone, which every kernel has.
-    pub const MISSING: Self = Self(0);
-    /// `UFFDIO_MOVE` (Linux 6.8).
-    pub const MOVE: Self = Self(FEATURE_MOVE);
-    /// A write to a protected page waits for the holder (`PAGEFAULT_FLAG_WP`, Linux 5.7).
-    pub const WRITE_PROTECT: Self = Self(1 << 0);
-    /// A write to a protected page continues and leaves a trace in the page table (`WP_ASYNC`, Linux 6.7); and
-    /// the trace survives `mremap`, which then waits until its message was read (`EVENT_REMAP`). Since Linux
-    /// 6.14 `mremap` wipes the trace without the latter.
-    pub const WRITE_TRACE: Self = Self(1 << 0 | 1 << 15 | 1 << 2);
-}
-
-/// Which accesses to a registered range wait for the holder (`UFFDIO_REGISTER_MODE_*`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Modes(u64);
-
-impl Modes {
-    /// Accesses to missing pages.
-    pub const MISSING: Self = Self(1);
-    /// Writes to protected pages.
-    pub const WRITE_PROTECT: Self = Self(2);
-    /// Both.
-    pub const BOTH: Self = Self(3);
-}
+/// `UFFDIO_REGISTER_MODE_MISSING`.
+const MODE_MISSING: u64 = 1;
 
 const GROUP: u8 = 0xaa;
 const IOCTL_API: Opcode = opcode::read_write::<ApiRequest>(GROUP, 0x3f);
@@ -69,7 +39,6 @@ const IOCTL_UNREGISTER: Opcode = opcode::read::<RangeRequest>(GROUP, 0x01);
 const IOCTL_WAKE: Opcode = opcode::read::<RangeRequest>(GROUP, 0x02);
 const IOCTL_COPY: Opcode = opcode::read_write::<TransferRequest>(GROUP, 0x03);
 const IOCTL_MOVE: Opcode = opcode::read_write::<TransferRequest>(GROUP, 0x05);
-const IOCTL_WRITE_PROTECT: Opcode = opcode::read_write::<WriteProtectRequest>(GROUP, 0x06);
 /// `USERFAULTFD_IOC_NEW` of `/dev/userfaultfd`.
 const IOCTL_NEW: Opcode = opcode::none(GROUP, 0x00);
 
@@ -96,13 +65,6 @@ struct RegisterRequest {
     ioctls: u64,
 }
 
-/// `struct uffdio_writeprotect`.
-#[repr(C)]
-struct WriteProtectRequest {
-    range: RangeRequest,
-    mode: u64,
-}
-
 /// `struct uffdio_copy` and `struct uffdio_move`, which have the same layout.
 #[repr(C)]
 struct TransferRequest {
@@ -116,7 +78,6 @@ struct TransferRequest {
 const _: () = assert!(size_of::<ApiRequest>() == 24);
 const _: () = assert!(size_of::<RegisterRequest>() == 32);
 const _: () = assert!(size_of::<TransferRequest>() == 40);
-const _: () = assert!(size_of::<WriteProtectRequest>() == 24);
 
 /// `struct uffd_msg`, as the kernel writes it.
 #[derive(Clone, Copy, Debug, Default)]
@@ -138,12 +99,6 @@ impl Message {
     pub fn page_address(&self) -> Option<usize> {
         (self.event == EVENT_PAGEFAULT).then_some(self.address as usize)
     }
-
-    /// Whether it reports that `mremap` moved a registered range.
-    #[must_use]
-    pub fn is_remap(&self) -> bool {
-        self.event == EVENT_REMAP
-    }
 }
 
 /// Why a descriptor could not be opened.
@@ -152,7 +107,7 @@ pub enum OpenError {
     /// No userfaultfd that serves the kernel's own accesses: not built in, or not allowed (needs
     /// `CAP_SYS_PTRACE`, `vm.unprivileged_userfaultfd=1` or access to `/dev/userfaultfd`).
     Unavailable(Errno),
-    /// The kernel has no `UFFDIO_MOVE` (before Linux 6.8), or none of the other requested features.
+    /// The kernel has no `UFFDIO_MOVE` (before Linux 6.8).
     NoMove,
 }
 
@@ -178,18 +133,10 @@ impl Userfaultfd {
     /// # Errors
     /// [`OpenError`], which states which of the two is missing.
     pub fn open() -> Result<Self, OpenError> {
-        Self::with(Features::MOVE)
-    }
-
-    /// Opens a non-blocking descriptor that serves user and kernel accesses and has the features.
-    ///
-    /// # Errors
-    /// [`OpenError`], which states which of the two is missing.
-    pub fn with(features: Features) -> Result<Self, OpenError> {
         let descriptor = Self::descriptor().map_err(OpenError::Unavailable)?;
         let mut request = ApiRequest {
             api: API,
-            features: features.0,
+            features: FEATURE_MOVE,
             ioctls: 0,
         };
         // SAFETY: UFFDIO_API is a raw ioctl; the opcode's argument is `struct uffdio_api`, whose
@@ -241,22 +188,9 @@ impl Userfaultfd {
     /// From now on every access to a missing page of the range blocks until the caller resolves it, so the
     /// caller must read messages and resolve them from a thread that never touches the range itself.
     pub unsafe fn register(&self, range: &Range<usize>) -> Result<(), Errno> {
-        // SAFETY: the caller's promise.
-        unsafe { self.register_modes(range, Modes::MISSING) }
-    }
-
-    /// As [`Self::register`], for these modes. A range that is registered already gets the new ones instead.
-    ///
-    /// # Errors
-    /// `EINVAL` where the memory or the kernel does not support a mode, `EBUSY` where another
-    /// descriptor has the range.
-    ///
-    /// # Safety
-    /// As [`Self::register`]; with write protection, writers to protected pages wait too.
-    pub unsafe fn register_modes(&self, range: &Range<usize>, modes: Modes) -> Result<(), Errno> {
         let mut request = RegisterRequest {
             range: range_request(range),
-            mode: modes.0,
+            mode: MODE_MISSING,
             ioctls: 0,
         };
         // SAFETY: the argument of UFFDIO_REGISTER is `struct uffdio_register`, which
@@ -297,25 +231,6 @@ impl Userfaultfd {
             ioctl::ioctl(
                 &self.descriptor,
                 Updater::<IOCTL_WAKE, RangeRequest>::new(&mut request),
-            )
-        }
-    }
-
-    /// Write-protects the pages of a range that is registered for it (`UFFDIO_WRITEPROTECT`).
-    ///
-    /// # Errors
-    /// `ENOENT` where the range is not registered so, `EAGAIN` where the memory map is changing.
-    pub fn write_protect(&self, range: &Range<usize>) -> Result<(), Errno> {
-        let mut request = WriteProtectRequest {
-            range: range_request(range),
-            mode: 1,
-        };
-        // SAFETY: the argument of UFFDIO_WRITEPROTECT is `struct uffdio_writeprotect`, which
-        // `WriteProtectRequest` mirrors; no content changes.
-        unsafe {
-            ioctl::ioctl(
-                &self.descriptor,
-                Updater::<IOCTL_WRITE_PROTECT, WriteProtectRequest>::new(&mut request),
             )
         }
     }

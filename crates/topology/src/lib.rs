@@ -6,6 +6,7 @@
 //!  |- nodes    the memory nodes of sysfs: sizes, processors, HMAT figures, distances
 //!  |- grouping nodes of like speed form one tier
 //!  `- limits   cpusets and control groups
+//! caches       the bytes of cache that a program can expect
 //! measure      latency and bandwidth of each pair of processor node and memory node
 //! tiers_file   tiers that the user writes down
 //! ```
@@ -16,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod cpu_list;
+pub mod caches;
 mod detect;
 mod grouping;
 pub mod limits;

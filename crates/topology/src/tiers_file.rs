@@ -33,10 +33,11 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use isotherm_model::tier::{Emulation, Placement, Tier, TierKind, Tiers};
+use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
+use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_sys::files::read_input_text;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::measure::{Pair, Rates};
@@ -74,49 +75,54 @@ pub struct TiersFile {
 /// with ten numbers of threads, take two megabytes.
 const FILE_AT_MOST: u64 = 16 << 20;
 
-#[derive(Deserialize)]
+/// A size, time, bandwidth or word, with its place where it was read.
+type Text = Spanned<String>;
+
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct ReadFile {
+struct FileTables {
     #[serde(default)]
-    tier: Vec<Spanned<ReadTier>>,
-    #[serde(default)]
-    measured: Vec<Spanned<ReadPair>>,
+    tier: Vec<Spanned<TierTable>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    measured: Vec<Spanned<PairTable>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct ReadPair {
+struct PairTable {
     cpu_node: u32,
     memory_node: u32,
-    latency: Spanned<String>,
+    latency: Text,
     threads: Vec<u32>,
-    read: Vec<Spanned<String>>,
-    write: Vec<Spanned<String>>,
-    triad: Vec<Spanned<String>>,
+    read: Vec<Text>,
+    write: Vec<Text>,
+    triad: Vec<Text>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct ReadTier {
+struct TierTable {
     name: String,
     nodes: Option<Vec<u32>>,
-    emulated: Option<Spanned<String>>,
-    emulation: Option<ReadEmulation>,
-    capacity: Option<Spanned<String>>,
-    latency: Option<Spanned<String>>,
-    read_bandwidth: Option<Spanned<String>>,
-    write_bandwidth: Option<Spanned<String>>,
-    placement: Option<Spanned<String>>,
+    emulated: Option<Text>,
+    capacity: Option<Text>,
+    latency: Option<Text>,
+    read_bandwidth: Option<Text>,
+    write_bandwidth: Option<Text>,
+    placement: Option<Text>,
     reason: Option<String>,
+    emulation: Option<EmulationTable>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
-struct ReadEmulation {
-    period: Option<Spanned<String>>,
-    access: Option<Spanned<String>>,
-    hot: Option<Spanned<String>>,
-    migrate: Option<Spanned<String>>,
+struct EmulationTable {
+    latency: Option<Text>,
+    bandwidth: Option<Text>,
+    period: Option<Text>,
+    access: Option<Text>,
+    hot: Option<Text>,
+    migrate: Option<Text>,
 }
 
 /// Reads a tiers file.
@@ -139,7 +145,7 @@ pub fn read_file(path: &Path) -> Result<TiersFile, FileError> {
 /// As [`read_file`].
 pub fn parse(text: &str, path: &str) -> Result<TiersFile, FileError> {
     let at = Place { text, path };
-    let file: ReadFile = toml::from_str(text).map_err(|error| {
+    let file: FileTables = toml::from_str(text).map_err(|error| {
         let start = error.span().map(|span| span.start);
         at.error(start, error.message().to_owned())
     })?;
@@ -178,16 +184,16 @@ impl Place<'_> {
 
     fn value<T: FromStr<Err: fmt::Display>>(
         &self,
-        text: Option<Spanned<String>>,
+        text: Option<Text>,
     ) -> Result<Option<T>, FileError> {
-        let parse = |text: Spanned<String>| {
+        let parse = |text: Text| {
             let value = text.as_ref().parse();
             value.map_err(|error: T::Err| self.error(Some(text.span().start), error.to_string()))
         };
         text.map(parse).transpose()
     }
 
-    fn bandwidth(&self, text: Spanned<String>) -> Result<u64, FileError> {
+    fn bandwidth(&self, text: Text) -> Result<u64, FileError> {
         let bytes = text.as_ref().trim().strip_suffix("/s");
         match bytes.map(str::parse::<Bytes>) {
             Some(Ok(bytes)) => Ok(bytes.0),
@@ -198,7 +204,7 @@ impl Place<'_> {
         }
     }
 
-    fn pair(&self, start: usize, read: ReadPair) -> Result<Pair, FileError> {
+    fn pair(&self, start: usize, read: PairTable) -> Result<Pair, FileError> {
         let lengths = [&read.read, &read.write, &read.triad].map(Vec::len);
         if lengths != [read.threads.len(); 3] {
             let why = "`threads`, `read`, `write` and `triad` must be of one length";
@@ -223,7 +229,7 @@ impl Place<'_> {
         })
     }
 
-    fn tier(&self, start: usize, read: ReadTier) -> Result<Tier, FileError> {
+    fn tier(&self, start: usize, read: TierTable) -> Result<Tier, FileError> {
         let wrong = |why: &str| self.error(Some(start), format!("tier \"{}\": {why}", read.name));
         let has_emulation = read.emulation.is_some();
         let kind = match (&read.nodes, &read.emulated) {
@@ -231,7 +237,9 @@ impl Place<'_> {
             (Some(nodes), None) => TierKind::Nodes(nodes.clone()),
             (None, Some(half)) => match half.as_ref().as_str() {
                 "fast" => TierKind::EmulatedFast,
-                "slow" => TierKind::EmulatedSlow(self.emulation(read.emulation)?),
+                "slow" => {
+                    TierKind::EmulatedSlow(self.emulation(read.emulation.unwrap_or_default())?)
+                }
                 _ => return Err(wrong("`emulated` is \"fast\" or \"slow\"")),
             },
             _ => return Err(wrong("it has either `nodes` or `emulated`")),
@@ -241,7 +249,8 @@ impl Place<'_> {
                 "`emulation` is for the slow half of the emulated pair",
             ));
         }
-        if matches!(&kind, TierKind::EmulatedSlow(costs) if costs.is_never_paid()) {
+        if matches!(&kind, TierKind::EmulatedSlow(Emulation::PageTrap(costs)) if costs.is_never_paid())
+        {
             return Err(wrong(
                 "with a `period` of zero it would never be slowed; give a time above zero",
             ));
@@ -274,19 +283,29 @@ impl Place<'_> {
         })
     }
 
-    /// Missing values default to those of TMP's paper.
-    fn emulation(&self, read: Option<ReadEmulation>) -> Result<Emulation, FileError> {
-        let Some(read) = read else {
-            return Ok(Emulation::PAPER);
-        };
-        Ok(Emulation {
-            period: self.value(read.period)?.unwrap_or(Emulation::PAPER.period),
-            access: self.value(read.access)?.unwrap_or(Emulation::PAPER.access),
-            hot: self.value(read.hot)?.unwrap_or(Emulation::PAPER.hot),
-            migrate: self
-                .value(read.migrate)?
-                .unwrap_or(Emulation::PAPER.migrate),
-        })
+    /// By page trap where a key of it is given, with those of TMP's paper for the others; else by time, with those of the
+    /// preset `cxl` for the others.
+    fn emulation(&self, read: EmulationTable) -> Result<Emulation, FileError> {
+        let is_trap = read.period.is_some() || read.access.is_some() || read.hot.is_some();
+        if !is_trap {
+            let default = TimeCosts::CXL;
+            return Ok(Emulation::Time(TimeCosts {
+                latency: self.value(read.latency)?.unwrap_or(default.latency),
+                bandwidth: self.value(read.bandwidth)?.unwrap_or(default.bandwidth),
+                migrate: self.value(read.migrate)?.unwrap_or(default.migrate),
+            }));
+        }
+        if let Some(time) = read.latency.or(read.bandwidth) {
+            let why = "an emulation is by time (`latency`, `bandwidth`) or by page trap (`period`, `access`, `hot`), not both";
+            return Err(self.error(Some(time.span().start), why.to_owned()));
+        }
+        let default = PageTrapCosts::PAPER;
+        Ok(Emulation::PageTrap(PageTrapCosts {
+            period: self.value(read.period)?.unwrap_or(default.period),
+            access: self.value(read.access)?.unwrap_or(default.access),
+            hot: self.value(read.hot)?.unwrap_or(default.hot),
+            migrate: self.value(read.migrate)?.unwrap_or(default.migrate),
+        }))
     }
 }
 

@@ -222,16 +222,14 @@ impl Gatherer {
                 site: area.map_or(SiteId::UNATTRIBUTED, |start| area_site(process, start)),
                 address,
                 accesses: Accesses(accesses),
+                served: Accesses::ZERO,
             });
         }
         profile.sources.push(SourceReport {
             name: "damon".to_owned(),
             taken: self.regions,
             usable: self.regions,
-            lost: 0,
-            cost: Nanos::ZERO,
-            cost_note: String::new(),
-            warning: String::new(),
+            ..SourceReport::default()
         });
         Ok(profile)
     }

@@ -26,38 +26,17 @@ pub const HEAD: usize = 1 << 16;
 /// Lines that detection reads: comments and callers may come before the first sample.
 const LINES: usize = 200;
 
+isotherm_model::variant_words!(Format {
+    Text = "text",
+    PerfScript = "perf-script",
+    PerfData = "perf-data",
+    DamonTrace = "damon-trace",
+    DamoRecord = "damo-record",
+    MemProf = "memprof",
+    MemProfRaw = "memprof-raw",
+});
+
 impl Format {
-    /// All formats.
-    pub const ALL: [Self; 7] = [
-        Self::Text,
-        Self::PerfScript,
-        Self::PerfData,
-        Self::DamonTrace,
-        Self::DamoRecord,
-        Self::MemProf,
-        Self::MemProfRaw,
-    ];
-
-    /// The word used on the command line.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::PerfScript => "perf-script",
-            Self::PerfData => "perf-data",
-            Self::DamonTrace => "damon-trace",
-            Self::DamoRecord => "damo-record",
-            Self::MemProf => "memprof",
-            Self::MemProfRaw => "memprof-raw",
-        }
-    }
-
-    /// The format with this word.
-    #[must_use]
-    pub fn from_word(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.word() == word)
-    }
-
     /// True if the format holds single accesses; otherwise it holds sums, a profile.
     #[must_use]
     pub const fn has_single_accesses(self) -> bool {

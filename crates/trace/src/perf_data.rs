@@ -1,9 +1,10 @@
 //! Reads `perf.data` files with samples that hold data addresses.
 //!
-//! The library `linux-perf-data` finds events and sorts records by time. [`sample`] parses the
-//! samples, because the library skips the word that distinguishes reads from writes. The library
-//! trusts the sizes in a file and would allocate that much memory. So [`layout`] checks them all
-//! first, and passes on a header without the unneeded parts.
+//! The library `linux-perf-data` finds events and sorts records by time. The samples are parsed as
+//! those of live rings are (`isotherm_sys::perf::record`), because the library skips the word that
+//! distinguishes reads from writes. The library trusts the sizes in a file and would allocate that
+//! much memory. So [`layout`] checks them all first, and passes on a header without the unneeded
+//! parts.
 
 mod layout;
 mod sample;

@@ -12,11 +12,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use isotherm_model::batch::ObservedAccess;
 use isotherm_model::batch::{Epoch, Process, SourceReport};
-use isotherm_model::movement::AddressRange;
 use isotherm_model::profile::Profile;
+use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{AccessReport, Observation, SourceKind, Unit, UnitResidency, Watched};
+use isotherm_model::watch::{Observation, Unit, UnitResidency, Watched};
 
 use crate::Trace;
 use crate::accesses::Accesses;
@@ -87,12 +88,8 @@ impl Replay {
         };
         let report = SourceReport {
             name: "replay".to_owned(),
-            taken: 0,
-            usable: 0,
-            lost: 0,
-            cost: Nanos::ZERO,
             cost_note: "a recording costs the programs nothing".to_owned(),
-            warning: String::new(),
+            ..SourceReport::default()
         };
         Self {
             recording,
@@ -209,7 +206,7 @@ impl Replay {
             span: self.cut.epoch,
             processes: self.processes(),
             residency: self.units.iter().map(|unit| self.held(*unit)).collect(),
-            access_reports: self.sightings(&hits, bytes),
+            accesses: self.accesses(&hits, bytes),
             placed: BTreeMap::new(),
             capacity: self.cut.capacity,
             sources: vec![self.report.clone()],
@@ -237,22 +234,16 @@ impl Replay {
         }
     }
 
-    fn sightings(&self, hits: &Hits, bytes: u64) -> Vec<AccessReport> {
-        let evidence = match &self.recording {
-            Recording::Accesses { .. } => SourceKind::TraceSamples,
-            Recording::Sums { .. } => SourceKind::AccessedBits,
+    fn accesses(&self, hits: &Hits, bytes: u64) -> Vec<ObservedAccess> {
+        let source = match &self.recording {
+            Recording::Accesses { .. } => SourceKind::Trace,
+            Recording::Sums { .. } => SourceKind::Damon,
         };
-        let sighting = |((process, start), hits): (&(Process, u64), &u64)| AccessReport {
-            process: *process,
-            range: AddressRange {
-                start: *start,
-                bytes: Bytes(bytes),
-            },
-            hits: *hits,
-            kind: evidence,
-            physical: None,
+        let access = |((process, start), hits): (&(Process, u64), &u64)| ObservedAccess {
+            bytes: Bytes(bytes),
+            ..ObservedAccess::at((*process, *start), source, (*hits, source.unit(false)))
         };
-        hits.iter().map(sighting).collect()
+        hits.iter().map(access).collect()
     }
 }
 
@@ -287,8 +278,9 @@ fn next_seen(accesses: &mut Accesses, epoch: Nanos) -> Result<Option<SeenChunk>,
 mod tests {
     use super::{Cut, Replay};
     use crate::{Format, Grain, Trace, accesses, profile};
+    use isotherm_model::source_kind::ProfilingMethod;
     use isotherm_model::units::{Bytes, Nanos};
-    use isotherm_model::watch::{Observation, SourceKind};
+    use isotherm_model::watch::Observation;
     use std::io::Cursor;
 
     const CUT: Cut = Cut {
@@ -313,9 +305,9 @@ mod tests {
         );
         let seen = all(&mut replay);
         let hits = |one: &Observation| -> Vec<(u64, u64)> {
-            one.access_reports
+            one.accesses
                 .iter()
-                .map(|it| (it.range.start, it.hits))
+                .map(|it| (it.address, it.count))
                 .collect()
         };
         assert_eq!(
@@ -335,7 +327,10 @@ mod tests {
             seen.iter()
                 .all(|one| one.residency.iter().all(|held| held.fast == Bytes(0)))
         );
-        assert_eq!(seen[0].access_reports[0].kind, SourceKind::TraceSamples);
+        assert_eq!(
+            seen[0].accesses[0].source.method(),
+            ProfilingMethod::TraceSamples
+        );
         assert_eq!((seen[3].epoch.0, seen[3].sources[0].taken), (3, 4));
         assert_eq!(replay.footprint(), Bytes(2 << 20));
         assert!(!replay.is_sampled());
@@ -382,14 +377,17 @@ mod tests {
         let seen = all(&mut replay);
         let hits: Vec<u64> = seen
             .iter()
-            .map(|one| one.access_reports.iter().map(|it| it.hits).sum())
+            .map(|one| one.accesses.iter().map(|it| it.count).sum())
             .collect();
         assert_eq!(
             hits.iter().sum::<u64>(),
             (2 + 3) * 512,
             "a page and look each"
         );
-        assert_eq!(seen[0].access_reports[0].kind, SourceKind::AccessedBits);
+        assert_eq!(
+            seen[0].accesses[0].source.method(),
+            ProfilingMethod::AccessedBits
+        );
         assert_eq!(replay.footprint(), Bytes(2 << 20));
     }
 

@@ -1,8 +1,7 @@
 //! Data addresses of sampled instructions: the address of the code (8 bytes), the sampled byte
 //! (1), a number that fills the registers (8), then the code.
 
-use isotherm_symbols::decode::{Architecture, Window, operand};
-use isotherm_sys::perf::record::Registers;
+use isotherm_decode::{Architecture, Registers, Window, operand};
 
 use super::seeds::Seeds;
 
@@ -67,10 +66,18 @@ pub(crate) fn seeds() -> Seeds {
     let x86 = [
         0x48, 0x8b, 0x04, 0xcf, 0x48, 0x83, 0xc1, 0x01, 0x48, 0x39, 0xd1, 0x75, 0xf3,
     ];
+    // vpsrldq zmm2,[rdi+rcx*4+64],4; kmovd eax,k0; nop
+    let vector = [
+        0x62, 0xf1, 0x6d, 0x48, 0x73, 0x5c, 0x8f, 0x01, 0x04, 0xc5, 0xfb, 0x93, 0xc0, 0x90,
+    ];
     // ldr x0,[x1,x2,lsl #3]; add x2,x2,#1; cmp x2,x3; b.ne back to the start
     let arm64: Vec<u8> = [0xf862_7820_u32, 0x9100_0442, 0xeb03_005f, 0x54ff_ffa1]
         .iter()
         .flat_map(|word| word.to_le_bytes())
         .collect();
-    vec![("x86", window(4, &x86)), ("arm64", window(4, &arm64))]
+    vec![
+        ("x86", window(4, &x86)),
+        ("vector", window(9, &vector)),
+        ("arm64", window(4, &arm64)),
+    ]
 }

@@ -1,5 +1,5 @@
-//! Records of a perf ring. The first 16 bytes are the layout of a sample, the next 16 the ring's
-//! positions; the rest is the ring.
+//! Records of a perf ring. The first 32 bytes are the layout of a sample, the next 16 the ring's
+//! positions; the rest is the ring. A sample of a `perf.data` file is read by the same code.
 
 use isotherm_sys::perf::record::{Record, Records, SampleLayout};
 use isotherm_sys::perf::ring::spans;
@@ -10,17 +10,19 @@ use super::seeds::Seeds;
 const SMALLEST: usize = 8;
 
 pub(crate) fn check(data: &[u8]) -> bool {
-    let Some((head, ring)) = data.split_first_chunk::<32>() else {
+    let Some((head, ring)) = data.split_first_chunk::<48>() else {
         return false;
     };
     let number = |at: usize| {
         let bytes = head[at..].first_chunk().copied().unwrap_or_default();
         u64::from_le_bytes(bytes)
     };
-    lies_within(1 << 14, number(16), number(24));
+    lies_within(1 << 14, number(32), number(40));
     let layout = SampleLayout {
         fields: number(0),
         registers: number(8),
+        counters: number(16),
+        branches: number(24),
     };
     let mut records = Records::new(ring, layout);
     let (mut known, mut count) = (0, 0);
@@ -48,9 +50,17 @@ fn lies_within(size: usize, tail: u64, head: u64) {
     }
 }
 
-/// The layout of samples, and positions in the ring.
+/// The layout of samples (groups of counters with ids, branches with the hardware's index), and positions in the
+/// ring.
 fn head(fields: u64, registers: u64) -> Vec<u8> {
-    let numbers = [fields, registers, 16 << 10, (16 << 10) + 100];
+    let numbers = [
+        fields,
+        registers,
+        0b1100,
+        1 << 17,
+        16 << 10,
+        (16 << 10) + 100,
+    ];
     numbers.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
@@ -65,13 +75,20 @@ fn record(kind: u32, longs: &[u64]) -> Vec<u8> {
 }
 
 /// Samples of the timer (ip, tid, time, registers) and of a PMU (address, processor, weight, data source,
-/// physical address), and the records that tell of processes.
+/// physical address), samples with fields of variable length, and the records about processes.
 pub(crate) fn seeds() -> Seeds {
     /// `PERF_SAMPLE_IP | TID | TIME | REGS_USER`.
     const FIELDS: u64 = 1 | 2 | 4 | 1 << 12;
     const SAMPLE: u32 = 9;
     /// `PERF_SAMPLE_IP | TID | TIME | ADDR | CPU | WEIGHT | DATA_SRC | PHYS_ADDR`.
     const PMU_FIELDS: u64 = 1 | 2 | 4 | 8 | 1 << 7 | 1 << 14 | 1 << 15 | 1 << 19;
+    /// `PERF_SAMPLE_READ | CALLCHAIN | BRANCH_STACK | STACK_USER | DATA_SRC`.
+    const VARIABLE_FIELDS: u64 = 1 << 4 | 1 << 5 | 1 << 11 | 1 << 13 | 1 << 15;
+    let mut variable = head(VARIABLE_FIELDS, 0);
+    variable.extend(record(
+        SAMPLE,
+        &[2, 9, 5, 9, 6, 1, 0x40_1000, 1, 0, 7, 7, 7, 8, 8, 8, 0x42],
+    ));
     let mut samples = head(FIELDS, 0b111);
     samples.extend(record(
         SAMPLE,
@@ -117,6 +134,7 @@ pub(crate) fn seeds() -> Seeds {
     vec![
         ("samples", samples),
         ("physical", physical),
+        ("variable", variable),
         ("others", others),
     ]
 }

@@ -1,9 +1,8 @@
 //! Plans as text, and what a guided run makes of them.
 
 use isotherm_act::configuration::Configuration;
-use isotherm_model::explain::explain;
 use isotherm_model::plan::Plan;
-use isotherm_model::plan_text;
+use isotherm_report::explanation::Explanation;
 
 use super::runtime_config;
 
@@ -13,20 +12,20 @@ const EXPLAINED: usize = 4;
 pub(crate) fn check(data: &[u8]) -> bool {
     let Some(plan) = str::from_utf8(data)
         .ok()
-        .and_then(|text| plan_text::read(text).ok())
+        .and_then(|text| isotherm_plan_text::read(text).ok())
     else {
         return false;
     };
-    let text = plan_text::write(&plan);
+    let text = isotherm_plan_text::write(&plan);
     assert_eq!(
-        plan_text::read(&text).as_ref(),
+        isotherm_plan_text::read(&text).as_ref(),
         Ok(&plan),
         "written as {text}"
     );
     for site in plan.assignments.iter().take(EXPLAINED) {
-        let words = explain(&plan, &site.site.to_string());
+        let words = Explanation::new(&plan, &site.site.to_string());
         assert!(
-            words.is_ok_and(|words| !words.is_empty()),
+            words.is_ok_and(|words| !words.to_string().is_empty()),
             "site {}",
             site.site
         );
@@ -41,7 +40,7 @@ fn configures(plan: &Plan) {
         assert!(
             runtime_config::is_taken(&bytes),
             "the runtime refuses the configuration of\n{}",
-            plan_text::write(plan)
+            isotherm_plan_text::write(plan)
         );
     }
 }

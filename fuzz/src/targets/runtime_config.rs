@@ -5,7 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use isotherm_act::configuration::Configuration;
 use isotherm_model::site::SiteId;
-use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+use isotherm_model::emulation::Emulation;
+use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
 use super::seeds::Seeds;
@@ -47,7 +48,7 @@ fn is_sound(config: &Config) {
 }
 
 pub(crate) fn seeds() -> Seeds {
-    let tiers = Tiers::emulated(Bytes(64 << 20), Bytes(1 << 30), Emulation::PAPER);
+    let tiers = Tiers::emulated(Bytes(64 << 20), Bytes(1 << 30), Emulation::TMP);
     let mut guided = Configuration::online(4, tiers, TierIndex(1));
     guided.mode = isotherm_abi::config::RuntimeMode::Guided;
     guided.entries = vec![(SiteId(0x77), TierIndex(0)), (SiteId(0x87), TierIndex(1))];

@@ -1,39 +1,74 @@
-//! Session files, as the observer reads them.
+//! Session files, as the observer reads them and as requests are written into them.
 
 use std::collections::BTreeSet;
+use std::mem::offset_of;
 use std::path::Path;
 use std::sync::atomic::Ordering::Relaxed;
 
 use isotherm_abi::accesses::REGION_COUNT_BYTES;
 use isotherm_abi::config::RuntimeMode;
-use isotherm_abi::session::{SessionHeader, SessionLayout};
+use isotherm_abi::session::{MoveRequest, SessionHeader, SessionLayout};
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH};
 use isotherm_model::batch::Process;
+use isotherm_model::site::SiteId;
 use isotherm_observe::processes::Processes;
-use isotherm_observe::session::SessionFile;
 use isotherm_observe::sessions::Sessions;
+use isotherm_session::{MoveCommand, OpenFiles, RequestWord, SessionFile, file_name};
 
 use super::seeds::Seeds;
 
-/// A file of this process, so that what it claims to own is looked up in real page tables.
-pub(super) fn name() -> (Process, String) {
+pub(crate) fn check(data: &[u8]) -> bool {
+    let directory = tempfile::tempdir().expect("a directory for the file");
+    // A file of this process, so that what it claims to own is looked up in real page tables.
     let process = Process {
         pid: std::process::id(),
         image: 0,
     };
-    (process, format!("{}.0", process.pid))
-}
-
-pub(crate) fn check(data: &[u8]) -> bool {
-    let directory = tempfile::tempdir().expect("a directory for the file");
-    let (process, name) = name();
-    let path = directory.path().join(&name);
+    let path = directory.path().join(file_name(process));
     std::fs::write(&path, data).expect("the file can be written");
     let sound = read(&path);
     follow(directory.path(), process);
-    let length = std::fs::metadata(&path).expect("is there").len();
-    assert_eq!(length, data.len() as u64, "reading changes no length");
-    sound
+    let requested = request(directory.path(), process, data.len());
+    sound && requested
+}
+
+/// Requests a tier for three sites, and a move: neither changes the header's other words. True where a site has a record
+/// for its request.
+fn request(directory: &Path, process: Process, bytes: usize) -> bool {
+    let path = directory.join(file_name(process));
+    let contents = || std::fs::read(&path).expect("is there");
+    let header = |contents: &[u8]| contents[..size_of::<SessionHeader>().min(bytes)].to_vec();
+    let before = contents();
+    assert_eq!(before.len(), bytes, "reading changes no length");
+    let mut files = OpenFiles::new(directory.to_owned());
+    let Ok(file) = files.of(process) else {
+        return false;
+    };
+    let sites = [SiteId::SHARED, SiteId(0x55), SiteId(0x66)];
+    let request = |site| file.request_tier(site, 1, RequestWord::Wanted);
+    let requested: Vec<bool> = sites.map(request).into_iter().flatten().collect();
+    let after = contents();
+    assert_eq!(
+        header(&after),
+        header(&before),
+        "a request leaves the header alone"
+    );
+    let number = file.request_move(&MoveCommand {
+        node: 1,
+        start: CHUNK_BYTES,
+        chunks: u32::MAX,
+    });
+    if let Ok(Some(number)) = number {
+        let answer = file.move_answer(number).expect("is there");
+        assert_eq!(answer, None, "no runtime answers");
+    }
+    let mut last = contents();
+    assert_eq!(last.len(), bytes, "a request makes no file longer");
+    let moving = offset_of!(SessionHeader, moving);
+    let moving = moving..moving + size_of::<MoveRequest>();
+    last[moving.clone()].copy_from_slice(&after[moving]);
+    assert!(last == after, "a move is requested by its own words only");
+    requested.contains(&true)
 }
 
 /// Each table by itself. True where all of them can be read.
@@ -50,7 +85,7 @@ fn read(path: &Path) -> bool {
     for range in &owned {
         assert!(range.bytes > 0 && range.address.checked_add(range.bytes).is_some());
     }
-    let sites = file.read_sites(&progress, |_, row| {
+    let sites = file.read_sites(0, &progress, |_, row| {
         assert!(row.frames.len() <= MAX_DEPTH);
         assert_eq!(row.frames_in(&modules).len(), row.frames.len());
     });
@@ -80,7 +115,8 @@ fn follow(directory: &Path, process: Process) {
         let _ = sessions.accesses_lost();
         sessions.read_sites();
         sessions.measure();
-        for extent in sessions.extents(&BTreeSet::new()) {
+        let extents = sessions.extents(&BTreeSet::new());
+        for extent in extents.live.iter().chain(&extents.departed) {
             assert!(extent.resident <= extent.bytes, "{extent:?}");
         }
         sessions.take_changed_sites();

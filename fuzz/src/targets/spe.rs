@@ -1,6 +1,6 @@
 //! What Arm's statistical profiling extension writes: any bytes at all.
 
-use isotherm_observe::spe::{Operations, Packet, Packets};
+use isotherm_observe::source::spe::{Operations, Packet, Packets};
 
 use super::seeds::Seeds;
 

@@ -12,13 +12,13 @@ declare ptr @malloc(i64)
 ; REPORT-NEXT: copies 2
 ; REPORT-NEXT: instructions before 12
 ; REPORT-NEXT: instructions after 16
-; REPORT: 1 of them not told apart: the growth is used up
+; REPORT: 1 of them not distinguished: the growth is used up
 ; ALL: contexts 3
 ; ALL-NEXT: contexts left out 0
 ; ALL-NEXT: copies 3
 ; ALL-NEXT: instructions before 12
 ; ALL-NEXT: instructions after 16
-; ALL-NOT: not told apart
+; ALL-NOT: not distinguished
 
 ; TWO: define internal ptr @d()
 ; THREE-NOT: define internal ptr @d()

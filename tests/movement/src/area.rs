@@ -218,7 +218,7 @@ fn map(kind: Kind, bytes: usize, file: Option<&File>) -> io::Result<usize> {
         _ => libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
     };
     let descriptor = file.map_or(-1, AsRawFd::as_raw_fd);
-    let error = |memory::Errno(number)| io::Error::from_raw_os_error(number);
+    let error = |error: memory::Errno| io::Error::from(error);
     let space = memory::reserve(bytes + UNIT_BYTES).map_err(error)?;
     let start = space.next_multiple_of(UNIT_BYTES);
     // SAFETY: the range was reserved above and no other code knows it yet.

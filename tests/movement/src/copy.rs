@@ -4,15 +4,15 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use isotherm_movement::fork_lock::ForkLock;
+use isotherm_movement::nodes;
 use isotherm_sys::memory;
 use isotherm_sys::pagemap::{HUGE, PRESENT, Region, Wanted, regions_of};
-use isotherm_sys::staged::{
-    CopyMethod, ForkLock, PageKind, StagedCopy, StagedSettings, UNIT_BYTES, UnitFate, mappings,
-};
+use isotherm_sys::staged::{PageKind, StagedCopy, StagedSettings, UNIT_BYTES, UnitFate};
 use serde_json::json;
 
-use crate::nodes;
-use crate::say::say;
+use crate::output::say;
+use crate::two_copies::{copy, move_by_two_copies};
 
 #[derive(Debug, Args)]
 pub struct CopyArgs {
@@ -25,7 +25,7 @@ pub struct CopyArgs {
     /// Huge pages
     #[arg(long)]
     huge: bool,
-    /// Measurements of each method, in turn
+    /// Measurements of each way, in turn
     #[arg(long, default_value_t = 5)]
     rounds: usize,
 }
@@ -88,17 +88,35 @@ impl Field {
     }
 }
 
-/// A method, and the seconds that it took.
+/// How the memory is moved.
+enum Mover {
+    /// A copy to other memory: the bound of every move.
+    Memcpy,
+    /// Staged copy.
+    Staged(StagedCopy),
+    /// ATMem's form.
+    TwoCopies,
+}
+
+impl Mover {
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Memcpy => "memcpy",
+            Self::Staged(_) => "staged",
+            Self::TwoCopies => "two copies",
+        }
+    }
+}
+
+/// A mover, and the seconds that it took.
 struct Way {
-    name: String,
-    mover: Option<StagedCopy>,
-    method: Option<CopyMethod>,
+    mover: Mover,
     seconds: Vec<f64>,
     /// Bytes not moved, in any round.
     left: u64,
 }
 
-/// Measures every method in turn and prints one JSON object.
+/// Measures every way in turn and prints one JSON object.
 pub fn run(args: &CopyArgs) -> Result<()> {
     let bytes = args.mib << 20;
     let field = Field::new(bytes, args.huge)?;
@@ -108,7 +126,7 @@ pub fn run(args: &CopyArgs) -> Result<()> {
     } else {
         PageKind::Small
     };
-    let mut ways = ways(args, kind);
+    let mut ways = ways(args, kind)?;
     let huge_before = field.huge_bytes()?;
     for round in 0..args.rounds {
         for step in 0..ways.len() {
@@ -123,7 +141,7 @@ pub fn run(args: &CopyArgs) -> Result<()> {
     let gibibytes = bytes as f64 / (1 << 30) as f64;
     let rates = ways.iter().map(|way| {
         let rates: Vec<f64> = way.seconds.iter().map(|s| gibibytes / s).collect();
-        json!({ "way": way.name, "gib_a_second": rates, "bytes_left": way.left })
+        json!({ "way": way.mover.word(), "gib_a_second": rates, "bytes_left": way.left })
     });
     say(json!({
             "mib": args.mib,
@@ -131,40 +149,26 @@ pub fn run(args: &CopyArgs) -> Result<()> {
             "huge": args.huge,
             "huge_bytes_before": huge_before,
             "huge_bytes_after": huge_after,
-            "mappings": mappings(),
             "ways": rates.collect::<Vec<_>>(),
     }));
     Ok(())
 }
 
-fn ways(args: &CopyArgs, kind: PageKind) -> Vec<Way> {
-    let way = |name: &str, mover, method| Way {
-        name: name.to_owned(),
+fn ways(args: &CopyArgs, kind: PageKind) -> Result<Vec<Way>> {
+    let settings = StagedSettings {
+        threads: args.threads,
+        even_if_there: true,
+        ..StagedSettings::DEFAULT
+    };
+    let mut staged = StagedCopy::open(settings)?;
+    staged.fill(nodes::with_memory()[0], kind, 8);
+    let movers = [Mover::Memcpy, Mover::Staged(staged), Mover::TwoCopies];
+    let way = |mover| Way {
         mover,
-        method,
         seconds: Vec::new(),
         left: 0,
     };
-    let open = |method| {
-        let settings = StagedSettings {
-            threads: args.threads,
-            method,
-            even_if_there: true,
-            ..StagedSettings::DEFAULT
-        };
-        StagedCopy::open(settings).ok()
-    };
-    let node = nodes::with_memory()[0];
-    let mut ways = vec![way("memcpy", None, None)];
-    for method in CopyMethod::ALL {
-        let Some(mut mover) = open(Some(method)) else {
-            continue;
-        };
-        mover.fill(node, kind, 8);
-        ways.push(way(method.word(), Some(mover), Some(method)));
-    }
-    ways.push(way("two copies", open(None), None));
-    ways
+    Ok(movers.into_iter().map(way).collect())
 }
 
 fn measure(
@@ -178,38 +182,26 @@ fn measure(
     let range = field.start..field.start + field.bytes;
     let mut left = 0;
     let begun = Instant::now();
-    match (&mut way.mover, way.method) {
-        // SAFETY: the field is this program's, and no thread touches it while it moves.
-        (Some(mover), Some(_)) => unsafe {
+    // SAFETY, here and below: the fields are this program's, full, on unit boundaries and apart, and no thread
+    // touches them meanwhile.
+    match &mut way.mover {
+        // SAFETY: as above.
+        Mover::Memcpy => unsafe { copy(field.start, target.start, field.bytes, threads) },
+        // SAFETY: as above.
+        Mover::Staged(mover) => unsafe {
             mover.move_range(range, node, &ForkLock::new(), |part, fate| {
                 if !matches!(fate, UnitFate::Moved(_)) {
                     left += part.len() as u64;
                 }
             });
         },
-        (Some(mover), None) => {
-            let units = field.bytes / UNIT_BYTES;
-            // SAFETY: as above; the field is full and on unit boundaries.
-            unsafe { mover.move_by_two_copies(field.start, units, node, kind) }
+        Mover::TwoCopies => {
+            // SAFETY: as above.
+            unsafe { move_by_two_copies(field.start, field.bytes, node, kind, threads) }
                 .map_err(|error| anyhow::anyhow!("two copies: {error:?}"))?;
         }
-        (None, _) => copy_plainly(field, target, threads),
     }
     way.seconds.push(begun.elapsed().as_secs_f64());
     way.left += left;
     Ok(())
-}
-
-/// memcpy from the field to the target, cut among the threads.
-fn copy_plainly(field: &Field, target: &Field, threads: usize) {
-    let piece = field.bytes / threads;
-    std::thread::scope(|scope| {
-        for thread in 0..threads {
-            let (from, to) = (field.start + thread * piece, target.start + thread * piece);
-            // SAFETY: both fields are mapped, apart, and no other thread touches these pieces.
-            scope.spawn(move || unsafe {
-                std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, piece);
-            });
-        }
-    });
 }

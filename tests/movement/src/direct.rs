@@ -2,6 +2,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 use isotherm_sys::memory;
-use isotherm_sys::staged::{Movable, UNIT_BYTES};
+use isotherm_sys::staged::UNIT_BYTES;
 
 /// Bytes of the file and of the memory it is read into.
 const BYTES: usize = 4 * UNIT_BYTES;
@@ -51,10 +52,9 @@ impl Direct {
         Ok(Self { file, start })
     }
 
-    /// The memory, for methods that detect pages held by devices.
-    pub fn movable(&self) -> Movable {
-        // SAFETY: only `read(2)` and raw reads touch it, and it is never unmapped.
-        unsafe { Movable::declare(self.start..self.start + BYTES) }
+    /// The memory. Only `read(2)` and raw reads touch it, and it is never unmapped.
+    pub const fn range(&self) -> Range<usize> {
+        self.start..self.start + BYTES
     }
 
     /// Reads blocks at random until `stop`; returns blocks read, and the number of wrong ones.

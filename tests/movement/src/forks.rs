@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
-use isotherm_sys::staged::ForkLock;
+use isotherm_movement::fork_lock::ForkLock;
 
 use crate::area::Area;
 use crate::page::wrong_in_child;

@@ -7,9 +7,8 @@
 //! movement copy | stall | plan      figures as JSON, for bench/run movement
 //! ```
 //!
-//! A separate package, because it forks, locks and maps in ways that no crate of the product needs, and links
-//! two crates that must not depend on each other there: `act` and `sys`. One static binary, so that it also
-//! runs in a virtual machine of several nodes.
+//! A separate package, because it forks, locks and maps in ways that no crate of the product needs. One static
+//! binary, so that it also runs in a virtual machine of several nodes.
 
 mod area;
 mod copy;
@@ -17,13 +16,13 @@ mod crowd;
 mod direct;
 mod forks;
 mod movers;
-mod nodes;
 mod outside;
 mod page;
 mod plan;
-mod say;
+mod output;
 mod stall;
 mod stress;
+mod two_copies;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};

@@ -1,6 +1,5 @@
 //! A mover in another process, which knows only the process number, and is killed at the worst moments.
 
-use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,17 +8,16 @@ use anyhow::{Context, Result};
 use clap::Args;
 use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::migration::Migration;
-use isotherm_act::movement::statistics::Statistics;
 use isotherm_act::movement::system::Kernel;
-use isotherm_act::movement::whole_process;
 use isotherm_model::batch::Process;
 use isotherm_model::movement::NodeId;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_movement::statistics::Statistics;
+use isotherm_movement::{nodes, whole_process};
 use isotherm_observe::clock::MachineClock;
 
-use crate::nodes;
-use crate::say::say;
+use crate::output::say;
 
 #[derive(Debug, Args)]
 pub struct OutsideArgs {
@@ -29,7 +27,6 @@ pub struct OutsideArgs {
 
 /// Moves all of the process from node to node until one of the two is killed.
 pub fn run(args: &OutsideArgs) -> Result<()> {
-    let root = Path::new("/");
     let process = Process {
         pid: args.process,
         image: 0,
@@ -38,10 +35,10 @@ pub fn run(args: &OutsideArgs) -> Result<()> {
         bytes_a_second: Bytes(1 << 30),
         time_a_second: Nanos(500_000_000),
     };
-    let migration = Migration::new(Kernel::new(root));
+    let migration = Migration::new(Kernel::default());
     let mut executor = Statistics::new(Limit::new(migration, MachineClock, allowance));
     for node in nodes::with_memory().into_iter().cycle() {
-        let Ok(actions) = whole_process::actions(root, process, NodeId(node)) else {
+        let Ok(actions) = whole_process::actions(process, NodeId(node)) else {
             break;
         };
         executor.execute(&actions);

@@ -8,15 +8,15 @@ use clap::Args;
 use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::system::{PageRun, PageSystem, Refusal};
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeRequest};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
 use serde_json::json;
 
+use crate::output::say;
 use crate::page::PAGE_BYTES;
-use crate::say::say;
 
 #[derive(Debug, Args)]
 pub struct PlanArgs {
@@ -80,7 +80,7 @@ pub fn run(args: &PlanArgs) -> Result<()> {
             start: 1 << 40,
             bytes: Bytes(args.pages * PAGE_BYTES as u64),
         },
-        request: RangeRequest::Move(NodeId(1)),
+        node: NodeId(1),
     };
     let begun = Instant::now();
     let outcomes = migration.execute(std::slice::from_ref(&action));

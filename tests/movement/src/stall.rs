@@ -9,21 +9,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
+use isotherm_movement::fork_lock::ForkLock;
+use isotherm_movement::nodes;
 use isotherm_sys::memory;
-use isotherm_sys::staged::{
-    CopyMethod, ForkLock, StagedCopy, StagedSettings, UNIT_BYTES, UnitFate,
-};
+use isotherm_sys::staged::{StagedCopy, StagedSettings, UNIT_BYTES, UnitFate};
 use serde_json::json;
 
-use crate::nodes;
+use crate::output::say;
 use crate::page::PAGE_BYTES;
-use crate::say::say;
 
 #[derive(Debug, Args)]
 pub struct StallArgs {
-    /// exchange, traces, hold or remap; `none` moves nothing
-    #[arg(long, default_value = "exchange")]
-    method: String,
+    /// Move nothing: the pauses that the machine itself causes
+    #[arg(long)]
+    idle: bool,
     /// Threads that copy
     #[arg(long, default_value_t = 1)]
     threads: usize,
@@ -51,18 +50,14 @@ struct Shared {
     writes: AtomicU64,
 }
 
-/// Measures one method and prints one JSON object.
+/// Measures the pauses and prints one JSON object.
 pub fn run(args: &StallArgs) -> Result<()> {
     let settings = StagedSettings {
         threads: args.threads,
-        method: CopyMethod::ALL
-            .into_iter()
-            .find(|method| method.word() == args.method),
         even_if_there: true,
         ..StagedSettings::DEFAULT
     };
     let mut mover = StagedCopy::open(settings).context("opening the staged copy")?;
-    let moves = settings.method.is_some();
     let shared = Shared {
         start: field(args.huge)?,
         unit: AtomicUsize::new(0),
@@ -79,7 +74,7 @@ pub fn run(args: &StallArgs) -> Result<()> {
             shared.unit.store(unit, Ordering::SeqCst);
             std::thread::sleep(Duration::from_micros(args.pause_us));
             shared.longest.store(0, Ordering::SeqCst);
-            if moves {
+            if !args.idle {
                 let address = shared.start + unit * UNIT_BYTES;
                 let note = |_, fate| {
                     if let UnitFate::Moved(work) = fate {
@@ -102,7 +97,7 @@ pub fn run(args: &StallArgs) -> Result<()> {
         shared.stop.store(true, Ordering::SeqCst);
     });
     say(json!({
-            "method": args.method,
+            "idle": args.idle,
             "huge": args.huge,
             "threads": args.threads,
             "units": args.units,

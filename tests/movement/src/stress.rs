@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use isotherm_sys::staged::{ForkLock, mappings};
+use isotherm_movement::fork_lock::ForkLock;
+use isotherm_movement::nodes;
 
 use crate::area::{Area, Kind};
 use crate::crowd::{self, Tally};
 use crate::direct::Direct;
-use crate::say::say;
-use crate::{forks, movers, nodes, outside};
+use crate::output::say;
+use crate::{forks, movers, outside};
 
 #[derive(Debug, Args)]
 pub struct StressArgs {
@@ -148,7 +149,6 @@ fn conclude(args: &StressArgs, areas: &[Area], tally: &Tally, seed: u64) -> Resu
     let read = tally.read.load(Ordering::Relaxed);
     say(format_args!("words checked by readers {read}"));
     say(format_args!("words checked at the end {}", last.words));
-    say(format_args!("mappings at the end {}", mappings()));
     say(format_args!("writes checked {written}"));
     say(format_args!("lost or torn words {wrong}"));
     if wrong > 0 {

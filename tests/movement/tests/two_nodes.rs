@@ -1,25 +1,21 @@
 //! Tests that need two nodes with memory, so that pages really change their node. On a machine of one node each
 //! test reports it and passes; a virtual machine of two runs them.
 
-#[path = "../src/nodes.rs"]
-mod nodes;
-
-use std::path::Path;
 use std::process::Command;
 
 use isotherm_act::movement::migration::Migration;
-use isotherm_act::movement::placement::PlacementExecutor;
-use isotherm_act::movement::staged::Staged;
 use isotherm_act::movement::system::Kernel;
-use isotherm_act::movement::whole_process;
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{
-    AddressRange, NodeId, RangeAction, RangeOutcome, RangePolicy, RangeRequest,
-};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
-use isotherm_sys::staged::{CopyMethod, ForkLock, Movable, StagedCopy, StagedSettings, UNIT_BYTES};
+use isotherm_movement::fork_lock::ForkLock;
+use isotherm_movement::placement::place;
+use isotherm_movement::staged::Staged;
+use isotherm_movement::{nodes, whole_process};
+use isotherm_sys::policy::MempolicyMode;
+use isotherm_sys::staged::{StagedCopy, StagedSettings, UNIT_BYTES};
 use isotherm_sys::{memory, pages};
 
 const PAGE: usize = 4096;
@@ -91,15 +87,24 @@ impl Field {
         self.bytes() / PAGE
     }
 
-    fn action(&self, request: RangeRequest) -> RangeAction {
+    fn range(&self) -> AddressRange {
+        AddressRange {
+            start: self.start as u64,
+            bytes: Bytes(self.bytes() as u64),
+        }
+    }
+
+    fn action(&self, node: NodeId) -> RangeAction {
         RangeAction {
             process: Process::default(),
-            range: AddressRange {
-                start: self.start as u64,
-                bytes: Bytes(self.bytes() as u64),
-            },
-            request,
+            range: self.range(),
+            node,
         }
+    }
+
+    /// Sets the node of its new pages.
+    fn prefer(&self, node: NodeId) {
+        let _ = place(self.range(), MempolicyMode::Preferred, node);
     }
 }
 
@@ -108,10 +113,6 @@ impl Drop for Field {
         // SAFETY: the mapping is ours and the test is over.
         let _ = unsafe { memory::unmap(self.map, (self.units + 1) * UNIT_BYTES) };
     }
-}
-
-fn kernel() -> Kernel {
-    Kernel::new(Path::new("/"))
 }
 
 fn moved(outcomes: &[RangeOutcome]) -> u64 {
@@ -123,98 +124,64 @@ fn kernel_migration_brings_every_page_to_and_fro_and_says_what_was_there() {
     let Some((a, b)) = two_nodes() else { return };
     for huge in [false, true] {
         let field = Field::new(UNITS, huge);
-        PlacementExecutor::new(kernel())
-            .execute(&[field.action(RangeRequest::Place(RangePolicy::Preferred(a)))]);
+        field.prefer(a);
         field.fill();
-        let mut migration = Migration::new(kernel());
+        let mut migration = Migration::new(Kernel::default());
         for node in [b, a, b] {
-            let outcomes = migration.execute(&[field.action(RangeRequest::Move(node))]);
+            let outcomes = migration.execute(&[field.action(node)]);
             assert_eq!(moved(&outcomes), field.bytes() as u64, "{outcomes:?}");
             assert_eq!(field.pages_on(node), field.pages());
             assert!(field.is_intact());
         }
-        let again = migration.execute(&[field.action(RangeRequest::Move(b))]);
+        let again = migration.execute(&[field.action(b)]);
         assert_eq!(again[0].parts.len(), 1);
         assert_eq!(again[0].parts[0].fate, Fate::AlreadyThere);
     }
 }
 
 #[test]
-fn every_staged_method_brings_every_page_to_and_fro() {
+fn staged_copy_brings_every_page_to_and_fro() {
     let Some((a, b)) = two_nodes() else { return };
-    for method in CopyMethod::ALL {
-        let settings = StagedSettings {
-            method: Some(method),
-            ..StagedSettings::DEFAULT
+    for huge in [false, true] {
+        let mover = match StagedCopy::open(StagedSettings::DEFAULT) {
+            Ok(mover) => mover,
+            Err(error) => return isotherm_skip::skip!("{error}"),
         };
-        for huge in [false, true] {
-            let mover = match StagedCopy::open(settings) {
-                Ok(mover) => mover,
-                Err(error) => {
-                    isotherm_skip::skip!("{}: {error}", method.word());
-                    continue;
-                }
-            };
-            let field = Field::new(UNITS, huge);
-            PlacementExecutor::new(kernel())
-                .execute(&[field.action(RangeRequest::Place(RangePolicy::Preferred(a)))]);
-            field.fill();
-            let gate = ForkLock::new();
-            // SAFETY: the field is used by this thread alone, and outlives the mover.
-            let declared = unsafe { Movable::declare(field.start..field.start + field.bytes()) };
-            let mut staged = Staged::new(mover, vec![declared], &gate);
-            for node in [b, a, b] {
-                let outcomes = staged.execute(&[field.action(RangeRequest::Move(node))]);
-                assert_eq!(
-                    moved(&outcomes),
-                    field.bytes() as u64,
-                    "{method:?} {outcomes:?}"
-                );
-                assert_eq!(field.pages_on(node), field.pages(), "{method:?}");
-                assert!(field.is_intact(), "{method:?}");
-            }
-            let again = staged.execute(&[field.action(RangeRequest::Move(b))]);
-            assert_eq!(again[0].parts[0].fate, Fate::AlreadyThere, "{method:?}");
+        let field = Field::new(UNITS, huge);
+        field.prefer(a);
+        field.fill();
+        let gate = ForkLock::new();
+        // SAFETY: the field is used by this thread alone, and outlives the mover.
+        let mut staged = unsafe { Staged::new(mover, &gate) };
+        for node in [b, a, b] {
+            let outcomes = staged.execute(&[field.action(node)]);
+            assert_eq!(moved(&outcomes), field.bytes() as u64, "{outcomes:?}");
+            assert_eq!(field.pages_on(node), field.pages());
+            assert!(field.is_intact());
         }
+        let again = staged.execute(&[field.action(b)]);
+        assert_eq!(again[0].parts[0].fate, Fate::AlreadyThere);
     }
 }
 
 #[test]
 fn new_pages_go_where_the_policy_says() {
     let Some((a, b)) = two_nodes() else { return };
-    let policies = [
-        RangePolicy::Preferred(b),
-        RangePolicy::PreferredMany(vec![b]),
-        RangePolicy::Bind(vec![b]),
+    let modes = [
+        MempolicyMode::Preferred,
+        MempolicyMode::PreferredMany,
+        MempolicyMode::Bind,
     ];
-    for policy in policies {
+    for policy in modes {
         let field = Field::new(1, false);
-        let outcomes = PlacementExecutor::new(kernel())
-            .execute(&[field.action(RangeRequest::Place(policy.clone()))]);
-        if let Fate::Denied(why) = &outcomes[0].parts[0].fate {
-            isotherm_skip::skip!("{policy:?}: {why}");
+        if let Err(error) = place(field.range(), policy, b) {
+            isotherm_skip::skip!("{policy:?}: {error:?}");
             continue;
         }
         field.fill();
         assert_eq!(field.pages_on(b), field.pages(), "{policy:?}");
         assert_eq!(field.pages_on(a), 0, "{policy:?}");
     }
-}
-
-#[test]
-fn weighted_interleave_spreads_pages_by_its_weights() {
-    let Some((a, b)) = two_nodes() else { return };
-    let field = Field::new(UNITS, false);
-    let policy = RangePolicy::WeightedInterleave(vec![(a, 3), (b, 1)]);
-    let outcomes =
-        PlacementExecutor::new(kernel()).execute(&[field.action(RangeRequest::Place(policy))]);
-    if let Fate::Denied(why) = &outcomes[0].parts[0].fate {
-        return isotherm_skip::skip!("{why}");
-    }
-    field.fill();
-    let quarter = field.pages() / 4;
-    assert_eq!(field.pages_on(b), quarter);
-    assert_eq!(field.pages_on(a), 3 * quarter);
 }
 
 #[test]
@@ -225,10 +192,10 @@ fn a_whole_process_is_moved_from_outside_and_its_end_is_an_outcome() {
         pid: child.id(),
         image: 0,
     };
-    let mut migration = Migration::new(kernel());
+    let mut migration = Migration::new(Kernel::default());
     let mut total = 0;
     for node in [a, b, a] {
-        let actions = whole_process::actions(Path::new("/"), process, node).expect("maps");
+        let actions = whole_process::actions(process, node).expect("maps");
         let outcomes = migration.execute(&actions);
         let bytes = outcomes
             .iter()
@@ -239,7 +206,7 @@ fn a_whole_process_is_moved_from_outside_and_its_end_is_an_outcome() {
         total > 0,
         "two of the three moves must have moved its own pages"
     );
-    let actions = whole_process::actions(Path::new("/"), process, b).expect("maps");
+    let actions = whole_process::actions(process, b).expect("maps");
     child.kill().expect("kill");
     child.wait().expect("wait");
     for outcome in migration.execute(&actions) {
@@ -255,8 +222,7 @@ fn a_full_node_is_said_and_nothing_is_lost() {
     const MOST: usize = 512;
     let Some((a, b)) = two_nodes() else { return };
     let field = Field::new(UNITS, false);
-    PlacementExecutor::new(kernel())
-        .execute(&[field.action(RangeRequest::Place(RangePolicy::Preferred(a)))]);
+    field.prefer(a);
     field.fill();
     let mut hogs = Vec::new();
     let full = loop {
@@ -264,8 +230,7 @@ fn a_full_node_is_said_and_nothing_is_lost() {
             break false;
         }
         let hog = Field::new(1, false);
-        PlacementExecutor::new(kernel())
-            .execute(&[hog.action(RangeRequest::Place(RangePolicy::Preferred(b)))]);
+        hog.prefer(b);
         hog.fill();
         let spilled = hog.pages_on(b) < hog.pages();
         hogs.push(hog);
@@ -278,7 +243,7 @@ fn a_full_node_is_said_and_nothing_is_lost() {
             "node {b} holds more than {MOST} units; it cannot be filled here"
         );
     }
-    let outcomes = Migration::new(kernel()).execute(&[field.action(RangeRequest::Move(b))]);
+    let outcomes = Migration::new(Kernel::default()).execute(&[field.action(b)]);
     assert_eq!(outcomes[0].left(), Bytes(0));
     let busy = outcomes[0].bytes_of(|fate| matches!(fate, Fate::Busy(_)));
     println!("busy {busy:?}, moved {}", moved(&outcomes));
@@ -291,10 +256,9 @@ fn a_full_node_is_said_and_nothing_is_lost() {
     if let Ok(mover) = StagedCopy::open(StagedSettings::DEFAULT) {
         let gate = ForkLock::new();
         // SAFETY: the field is used by this thread alone, and outlives the mover.
-        let declared = unsafe { Movable::declare(field.start..field.start + field.bytes()) };
-        let outcomes = Staged::new(mover, vec![declared], &gate)
-            .execute(&[field.action(RangeRequest::Move(b))]);
-        assert_eq!(outcomes[0].left(), Bytes(0));
-        assert!(field.is_intact(), "{outcomes:?}");
+        let mut staged = unsafe { Staged::new(mover, &gate) };
+        let outcome = staged.carry_out(field.action(b));
+        assert_eq!(outcome.left(), Bytes(0));
+        assert!(field.is_intact(), "{outcome:?}");
     }
 }

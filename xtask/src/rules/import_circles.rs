@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_parent_and_a_child_that_use_each_other_are_a_circle() {
         let child = ("crates/a/src/b/e.rs", "use super::T;\npub fn f(_: T) {}");
-        let parent = |text| messages(&[LIB, ("crates/a/src/b/mod.rs", text), child]);
+        let parent = |text| messages(&[LIB, ("crates/a/src/b.rs", text), child]);
         assert_eq!(parent("mod e;\nstruct T;\nfn g() { e::f(T) }").len(), 1);
         assert_eq!(
             parent("mod e;\npub use e::f;\nstruct T;\nfn g() { f(T) }").len(),
@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn a_re_export_is_followed_to_the_file_that_defines() {
         let parent = (
-            "crates/a/src/b/mod.rs",
+            "crates/a/src/b.rs",
             "mod e;\npub(crate) use e::T;\nfn g() {}",
         );
         let child = ("crates/a/src/b/e.rs", "use crate::c::f;\npub struct T;");
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn the_module_of_a_function_is_told_from_the_function() {
-        let parent = ("crates/a/src/b/mod.rs", "mod e;\nfn e() { e::f() }");
+        let parent = ("crates/a/src/b.rs", "mod e;\nfn e() { e::f() }");
         let child = ("crates/a/src/b/e.rs", "fn f() { super::e() }");
         assert_eq!(messages(&[LIB, parent, child]).len(), 1);
     }

@@ -155,11 +155,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_a_directory_module_counts_as_the_module() {
+    fn a_file_of_a_module_counts_as_the_module() {
         let found = messages(
             LIB,
             &[
-                ("crates/a/src/middle/mod.rs", "mod part;\nfn f() {}\n"),
+                ("crates/a/src/middle.rs", "mod part;\nfn f() {}\n"),
                 (
                     "crates/a/src/middle/part.rs",
                     "use super::f;\nuse super::super::high::g;\n",

@@ -6,7 +6,7 @@ use crate::repository::Repository;
 use crate::tokens;
 
 /// The crates that must be pure.
-const PURE: &[&str] = &["model", "policy", "pipeline", "sim"];
+const PURE: &[&str] = &["decode", "model", "plan-text", "policy", "pipeline", "sim"];
 
 /// The paths that they must not name. `std::time` itself is here because an import of the module hides which of
 /// its items are used; `std::time::Duration` is a plain value and allowed.

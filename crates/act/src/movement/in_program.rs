@@ -1,27 +1,20 @@
 //! Moves ranges by the runtime inside the program (staged copy), and by another executor if the
 //! runtime cannot.
 //!
-//! A word in the program's session file names the range ([`MoveRequest`]); the runtime's thread copies
+//! A request in the program's session file names the range ([`MoveCommand`]); the runtime's thread copies
 //! whole chunks and reports which. Then the other executor receives the same range: it moves the rest
 //! and queries the node of every page, so the outcome is the kernel's view, not the runtime's. For a
 //! process without a mover (a forked child, an older kernel) only the other executor works.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
-use std::mem::offset_of;
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use isotherm_abi::CHUNK_BYTES;
-use isotherm_abi::session::{MOVE_CHUNKS, MoveRequest, MoverState, SessionHeader};
-use isotherm_model::batch::Process;
-use isotherm_model::movement::{RangeAction, RangeOutcome, RangeRequest};
+use isotherm_abi::session::{MOVE_CHUNKS, MoverState};
+use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::{Clock, RangeExecutor};
 use isotherm_model::units::{Bytes, Nanos};
-
-use crate::placement_requests::{open_session, read_u32, read_u64};
+use isotherm_session::{MoveCommand, OpenFiles, SessionError, SessionFile};
 
 /// Interval at which the answer is polled. A chunk takes about half of it.
 const LOOK: Nanos = Nanos(1_000_000);
@@ -31,8 +24,7 @@ const PATIENCE: Nanos = Nanos(500_000_000);
 
 /// Sends requests to the runtimes of the programs whose session files are in a directory.
 pub struct InProgram<E, C, F> {
-    directory: PathBuf,
-    open: BTreeMap<Process, Option<File>>,
+    files: OpenFiles,
     /// Moves the rest, and reports the node of every page.
     pub rest: E,
     clock: C,
@@ -44,38 +36,24 @@ impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
     /// `say` is called at most once, with the reason why a program has no mover.
     pub const fn new(directory: PathBuf, rest: E, clock: C, say: F) -> Self {
         Self {
-            directory,
-            open: BTreeMap::new(),
+            files: OpenFiles::new(directory),
             rest,
             clock,
             say: Some(say),
         }
     }
 
-    fn carry_out(&mut self, action: &RangeAction) -> RangeOutcome {
-        let copied = self.copy(action);
-        let seen = self.rest.execute(std::slice::from_ref(action)).pop();
-        let seen = seen.unwrap_or_else(|| {
-            let why = "the executor gave no answer";
-            RangeOutcome::whole(action.clone(), Fate::NotAttempted(why.into()))
-        });
-        copied.correct(seen)
-    }
-
     /// Requests copies of the chunks of a range, in as many requests as it takes.
     fn copy(&mut self, action: &RangeAction) -> Copied {
         let start = action.range.start.next_multiple_of(CHUNK_BYTES);
         let mut copied = Copied::none(start);
-        let RangeRequest::Move(node) = action.request else {
-            return copied;
-        };
         let chunks = action.range.end().saturating_sub(start) / CHUNK_BYTES;
-        let Some(file) = file(&mut self.open, &self.directory, action.process) else {
+        let Ok(file) = self.files.of(action.process) else {
             return copied;
         };
         for first in (0..chunks).step_by(MOVE_CHUNKS as usize) {
             let asked = MoveCommand {
-                node: node.0,
+                node: action.node.0,
                 start: start + first * CHUNK_BYTES,
                 chunks: (chunks - first).min(u64::from(MOVE_CHUNKS)) as u32,
             };
@@ -96,29 +74,10 @@ impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> InProgram<E, C, F> {
 }
 
 impl<E: RangeExecutor, C: Clock, F: FnOnce(&str)> RangeExecutor for InProgram<E, C, F> {
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-        actions
-            .iter()
-            .map(|action| self.carry_out(action))
-            .collect()
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let copied = self.copy(&action);
+        copied.correct(self.rest.carry_out(action))
     }
-}
-
-fn file<'a>(
-    open: &'a mut BTreeMap<Process, Option<File>>,
-    directory: &Path,
-    process: Process,
-) -> Option<&'a File> {
-    let name = format!("{}.{}", process.pid, process.image);
-    let opened = || open_session(&directory.join(name)).ok();
-    open.entry(process).or_insert_with(opened).as_ref()
-}
-
-/// The request to the runtime.
-struct MoveCommand {
-    node: u32,
-    start: u64,
-    chunks: u32,
 }
 
 enum MoveReply {
@@ -130,35 +89,28 @@ enum MoveReply {
     Late,
 }
 
-/// The offset of a field of the request in a session file.
-macro_rules! at {
-    ($field:ident) => {
-        (offset_of!(SessionHeader, moving) + offset_of!(MoveRequest, $field)) as u64
-    };
-}
-
-fn ask(file: &File, clock: &impl Clock, asked: &MoveCommand) -> io::Result<MoveReply> {
-    let state = read_u32(file, at!(state))?;
+fn ask(
+    file: &SessionFile,
+    clock: &impl Clock,
+    asked: &MoveCommand,
+) -> Result<MoveReply, SessionError> {
+    let state = file.mover_state()?;
     if state != MoverState::Running as u32 {
         return Ok(MoveReply::NoMover(reason(state)));
     }
-    let number = read_u32(file, at!(asked))?;
-    if read_u32(file, at!(answered))? != number {
+    let Some(number) = file.request_move(asked)? else {
         return Ok(MoveReply::Late);
-    }
-    let number = number.wrapping_add(1);
-    file.write_all_at(&asked.node.to_ne_bytes(), at!(node))?;
-    file.write_all_at(&asked.start.to_ne_bytes(), at!(start))?;
-    file.write_all_at(&asked.chunks.to_ne_bytes(), at!(chunks))?;
-    file.write_all_at(&number.to_ne_bytes(), at!(asked))?;
+    };
     let until = clock.now().saturating_add(PATIENCE);
-    while read_u32(file, at!(answered))? != number {
+    loop {
+        if let Some(moved) = file.move_answer(number)? {
+            return Ok(MoveReply::Moved(moved));
+        }
         if clock.now() >= until {
             return Ok(MoveReply::Late);
         }
         clock.sleep(LOOK);
     }
-    Ok(MoveReply::Moved(read_u64(file, at!(moved))?))
 }
 
 /// Why a program does not move memory itself; `None` if it was not told to.
@@ -247,10 +199,22 @@ impl Copied {
 #[cfg(test)]
 mod tests {
     use std::cell::{Cell, RefCell};
+    use std::fs::File;
+    use std::mem::offset_of;
+    use std::os::unix::fs::FileExt;
 
     use super::*;
     use crate::placement_requests::tests::session_file;
+    use isotherm_abi::session::{MoveRequest, SessionHeader};
+    use isotherm_model::batch::Process;
     use isotherm_model::movement::{AddressRange, NodeId};
+
+    /// The offset of a field of the request in a session file.
+    macro_rules! at {
+        ($field:ident) => {
+            (offset_of!(SessionHeader, moving) + offset_of!(MoveRequest, $field)) as u64
+        };
+    }
 
     const CHUNK: u64 = CHUNK_BYTES;
 
@@ -258,15 +222,12 @@ mod tests {
     struct Kernel;
 
     impl RangeExecutor for Kernel {
-        fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-            let outcome = |action: &RangeAction| {
-                let mut outcome = RangeOutcome::begin(action.clone());
-                let there = action.range.bytes.0.min(2 * CHUNK);
-                outcome.push(Bytes(there), Fate::AlreadyThere);
-                outcome.push(outcome.left(), Fate::Moved);
-                outcome
-            };
-            actions.iter().map(outcome).collect()
+        fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+            let mut outcome = RangeOutcome::begin(action);
+            let there = action.range.bytes.0.min(2 * CHUNK);
+            outcome.push(Bytes(there), Fate::AlreadyThere);
+            outcome.push(outcome.left(), Fate::Moved);
+            outcome
         }
     }
 
@@ -289,13 +250,12 @@ mod tests {
         fn sleep(&self, time: Nanos) {
             self.slept.set(self.slept.get() + time.0);
             if self.answers {
-                let number = read_u32(self.file, at!(asked)).unwrap();
+                let mut number = [0; 4];
+                self.file.read_exact_at(&mut number, at!(asked)).unwrap();
                 self.file
                     .write_all_at(&1_u64.to_ne_bytes(), at!(moved))
                     .unwrap();
-                self.file
-                    .write_all_at(&number.to_ne_bytes(), at!(answered))
-                    .unwrap();
+                self.file.write_all_at(&number, at!(answered)).unwrap();
             }
         }
     }
@@ -320,9 +280,9 @@ mod tests {
                 start: CHUNK / 2,
                 bytes: Bytes(4 * CHUNK + CHUNK / 2),
             },
-            request: RangeRequest::Move(NodeId(1)),
+            node: NodeId(1),
         };
-        let outcome = &mover.execute(&[action.clone(), action])[1];
+        let outcome = &mover.execute(&[action, action])[1];
         let parts = outcome.parts.iter();
         let parts = parts.map(|part| (part.bytes.0, part.fate.clone()));
         let slept = mover.clock.slept.get();

@@ -21,6 +21,14 @@ pub struct Allowance {
     pub time_a_second: Nanos,
 }
 
+impl Allowance {
+    /// As fast as the executor moves.
+    pub const UNLIMITED: Self = Self {
+        bytes_a_second: Bytes(u64::MAX),
+        time_a_second: Nanos(SECOND as u64),
+    };
+}
+
 /// Cuts ranges into slices and pauses between them.
 #[derive(Debug)]
 pub struct Limit<E, C> {
@@ -69,12 +77,8 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
             self.clock.sleep(wait);
         }
         let begun = self.clock.now();
-        let outcomes = self.inner.execute(std::slice::from_ref(&action));
+        let outcome = self.inner.carry_out(action);
         let took = self.clock.now().saturating_sub(begun);
-        let outcome = outcomes.into_iter().next().unwrap_or_else(|| {
-            let why = "the executor gave no answer";
-            RangeOutcome::whole(action, Fate::NotAttempted(why.into()))
-        });
         let moved = outcome.bytes_of(|fate| *fate == Fate::Moved);
         self.next = begun.saturating_add(self.cost(moved, took));
         outcome
@@ -92,31 +96,23 @@ impl<E: RangeExecutor, C: Clock> Limit<E, C> {
 }
 
 impl<E: RangeExecutor, C: Clock> RangeExecutor for Limit<E, C> {
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
         let slice = self.slice_bytes();
-        let mut outcomes = Vec::with_capacity(actions.len());
-        for action in actions {
-            let mut outcome = RangeOutcome::begin(action.clone());
-            let (mut at, end) = (action.range.start, action.range.end());
-            while at < end {
-                // Slices end on multiples of their size, so that no unit is split.
-                let until = (at / slice * slice).saturating_add(slice).min(end);
-                let range = AddressRange {
-                    start: at,
-                    bytes: Bytes(until - at),
-                };
-                let part = RangeAction {
-                    range,
-                    ..action.clone()
-                };
-                for part in self.slice(part).parts {
-                    outcome.push(part.bytes, part.fate);
-                }
-                at = until;
+        let mut outcome = RangeOutcome::begin(action);
+        let (mut at, end) = (action.range.start, action.range.end());
+        while at < end {
+            // Slices end on multiples of their size, so that no unit is split.
+            let until = (at / slice * slice).saturating_add(slice).min(end);
+            let range = AddressRange {
+                start: at,
+                bytes: Bytes(until - at),
+            };
+            for part in self.slice(RangeAction { range, ..action }).parts {
+                outcome.push(part.bytes, part.fate);
             }
-            outcomes.push(outcome);
+            at = until;
         }
-        outcomes
+        outcome
     }
 }
 
@@ -152,14 +148,10 @@ mod tests {
     struct Mover(Hands);
 
     impl RangeExecutor for Mover {
-        fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-            let outcome = |action: &RangeAction| {
-                self.0
-                    .0
-                    .set(self.0.0.get() + (action.range.bytes.0 >> 20) * 1_000_000);
-                RangeOutcome::whole(action.clone(), Fate::Moved)
-            };
-            actions.iter().map(outcome).collect()
+        fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+            let took = (action.range.bytes.0 >> 20) * 1_000_000;
+            self.0.0.set(self.0.0.get() + took);
+            RangeOutcome::whole(action, Fate::Moved)
         }
     }
 

@@ -8,7 +8,7 @@
 
 use std::process;
 
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::{Bytes, Nanos};
@@ -18,7 +18,7 @@ use super::batch::BatchSize;
 use super::system::{HUGE_BYTES, PAGE_BYTES, PageRun, PageSystem, Refusal};
 
 /// The longest time of one call: page faults of the program on the same pages wait for it.
-pub const DEFAULT_LIMIT: Nanos = Nanos(20_000_000);
+const LONGEST_CALL: Nanos = Nanos(20_000_000);
 /// Number of immediate retries for the rest of a call.
 const TRIES: usize = 3;
 /// A status that the kernel never writes.
@@ -80,59 +80,12 @@ struct Batch {
 }
 
 impl<S: PageSystem> Migration<S> {
-    /// Batches of [`DEFAULT_LIMIT`].
+    /// Batches of at most [`LONGEST_CALL`], estimated from the speed of the last one.
     pub const fn new(system: S) -> Self {
-        Self::with_limit(system, DEFAULT_LIMIT)
-    }
-
-    /// Batches of at most this time, estimated from the speed of the last one.
-    pub const fn with_limit(system: S, limit: Nanos) -> Self {
         Self {
             system,
-            size: BatchSize::new(limit.0),
+            size: BatchSize::new(LONGEST_CALL.0),
         }
-    }
-
-    fn migrate(&mut self, action: &RangeAction) -> RangeOutcome {
-        let RangeRequest::Move(node) = action.request else {
-            let why = "migration places nothing; placement does";
-            return RangeOutcome::whole(action.clone(), Fate::Denied(why.to_owned()));
-        };
-        let own = action.process.pid == process::id();
-        let process = if own { 0 } else { action.process.pid };
-        let mut outcome = RangeOutcome::begin(action.clone());
-        if self.system.has_ended(process) {
-            outcome.push(outcome.left(), ENDED.into());
-            return outcome;
-        }
-        let resident = self.system.resident(process, action.range);
-        // A huge page moves as a whole, whichever of its addresses is named. If the huge pages are
-        // unknown, all parts of a possible huge page are queried before any of it is moved.
-        let grain = if resident.is_some() {
-            PAGE_BYTES
-        } else {
-            HUGE_BYTES
-        };
-        let resident = resident.unwrap_or_else(|| {
-            let range = action.range;
-            vec![PageRun { range, huge: false }]
-        });
-        let mut pages = Walk::new(action.range, &resident);
-        let mut batch = Batch::default();
-        loop {
-            batch.fill(&mut pages, self.size.bytes(), grain);
-            if batch.pages.is_empty() {
-                break;
-            }
-            let stop = self.move_batch(process, node, &mut batch);
-            batch.report(&mut outcome);
-            if let Some(verdict) = stop {
-                outcome.push(outcome.left(), verdict.into());
-                return outcome;
-            }
-        }
-        outcome.push(outcome.left(), Verdict::NotTouched.into());
-        outcome
     }
 
     /// Decides every page of the batch. Returns the verdict for the rest of the range if going on
@@ -245,8 +198,42 @@ impl<S: PageSystem> Migration<S> {
 }
 
 impl<S: PageSystem> RangeExecutor for Migration<S> {
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-        actions.iter().map(|action| self.migrate(action)).collect()
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let own = action.process.pid == process::id();
+        let process = if own { 0 } else { action.process.pid };
+        let mut outcome = RangeOutcome::begin(action);
+        if self.system.has_ended(process) {
+            outcome.push(outcome.left(), ENDED.into());
+            return outcome;
+        }
+        let resident = self.system.resident(process, action.range);
+        // A huge page moves as a whole, whichever of its addresses is named. If the huge pages are
+        // unknown, all parts of a possible huge page are queried before any of it is moved.
+        let grain = if resident.is_some() {
+            PAGE_BYTES
+        } else {
+            HUGE_BYTES
+        };
+        let resident = resident.unwrap_or_else(|| {
+            let range = action.range;
+            vec![PageRun { range, huge: false }]
+        });
+        let mut pages = Walk::new(action.range, &resident);
+        let mut batch = Batch::default();
+        loop {
+            batch.fill(&mut pages, self.size.bytes(), grain);
+            if batch.pages.is_empty() {
+                break;
+            }
+            let stop = self.move_batch(process, action.node, &mut batch);
+            batch.report(&mut outcome);
+            if let Some(verdict) = stop {
+                outcome.push(outcome.left(), verdict.into());
+                return outcome;
+            }
+        }
+        outcome.push(outcome.left(), Verdict::NotTouched.into());
+        outcome
     }
 }
 
@@ -362,16 +349,16 @@ fn of_status(status: i32, node: NodeId) -> Option<Verdict> {
 /// The verdict of a failed call on all pages that it did not move; `None` if another call may
 /// succeed.
 fn of_call(error: Errno) -> Option<Verdict> {
-    Some(match error.0 {
-        libc::ENOMEM => FULL,
-        libc::ENODEV => Verdict::Denied("the node is not there or has no memory"),
-        libc::EACCES => Verdict::Denied("the node is outside the process's cpuset"),
-        libc::EPERM => Verdict::Denied(
+    Some(match error {
+        Errno::NOMEM => FULL,
+        Errno::NODEV => Verdict::Denied("the node is not there or has no memory"),
+        Errno::ACCESS => Verdict::Denied("the node is outside the process's cpuset"),
+        Errno::PERM => Verdict::Denied(
             "moving this process's pages is not allowed: it needs the same user or CAP_SYS_NICE, and \
              ptrace rights",
         ),
-        libc::ESRCH => ENDED,
-        libc::ENOSYS => Verdict::Denied("this kernel has no page migration (CONFIG_MIGRATION)"),
+        Errno::SRCH => ENDED,
+        Errno::NOSYS => Verdict::Denied("this kernel has no page migration (CONFIG_MIGRATION)"),
         _ => return None,
     })
 }
@@ -383,13 +370,13 @@ mod tests {
     use isotherm_model::movement::NodeId;
     use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::port::RangeExecutor;
-    use isotherm_model::units::{Bytes, Nanos};
+    use isotherm_model::units::Bytes;
 
     const PAGE: u64 = 4096;
 
     fn parts(machine: &mut Machine, pages: u64, node: u32) -> Vec<(u64, Fate)> {
-        let mut migration = Migration::with_limit(machine, Nanos(20_000_000));
-        let outcome = &migration.execute(&[action(7, 0, pages, NodeId(node))])[0];
+        let mut migration = Migration::new(machine);
+        let outcome = migration.carry_out(action(7, 0, pages, NodeId(node)));
         assert_eq!(outcome.left(), Bytes(0));
         let part = |part: &isotherm_model::movement::Part| (part.bytes.0 / PAGE, part.fate.clone());
         outcome.parts.iter().map(part).collect()

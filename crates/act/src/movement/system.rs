@@ -2,15 +2,13 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs::File;
 use std::time::Instant;
 
 use isotherm_model::movement::{AddressRange, NodeId};
+use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
 use isotherm_sys::pagemap::{self, HUGE, PRESENT, Region, Wanted, ZERO_PAGE};
-use isotherm_sys::policy::{self, MempolicyMode, NodeMask};
 use isotherm_sys::process::ProcessHandle;
 use isotherm_sys::{pages, thread};
 
@@ -22,86 +20,28 @@ pub(super) const PAGE_BYTES: u64 = 4096;
 /// Bytes of a huge page.
 pub(super) const HUGE_BYTES: u64 = 2 << 20;
 
-/// A call that changes the system.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SystemCall {
-    /// `mbind(2)`.
-    Mbind(AddressRange, MempolicyMode, Vec<NodeId>),
-    /// `set_mempolicy(2)`.
-    SetMempolicy(MempolicyMode, Vec<NodeId>),
-    /// A write to `/sys/kernel/mm/mempolicy/weighted_interleave/node<N>`.
-    Weight(NodeId, u8),
-    /// `move_pages(2)`.
-    MovePages {
-        /// 0 for the caller.
-        process: u32,
-        /// Number of pages.
-        pages: usize,
-        /// From the first to the last page.
-        within: AddressRange,
-        /// The target node.
-        node: NodeId,
-    },
-    /// A staged copy of a range of this process.
-    StagedCopy(AddressRange, NodeId),
+/// A call of `move_pages(2)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MovePagesCall {
+    /// 0 for the caller.
+    pub process: u32,
+    /// Number of pages.
+    pub pages: usize,
+    /// From the first to the last page.
+    pub within: AddressRange,
+    /// The target node.
+    pub node: NodeId,
 }
 
-/// Hexadecimal, as in `/proc/pid/maps`.
-struct Shown<'a>(&'a AddressRange);
-
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for MovePagesCall {
+    /// `move_pages(7, 512 pages in 0x7f5500000000-0x7f5500200000, node 1, MPOL_MF_MOVE)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:#x}, {}", self.0.start, self.0.bytes.0)
-    }
-}
-
-fn list(nodes: &[NodeId]) -> String {
-    let numbers: Vec<_> = nodes.iter().map(ToString::to_string).collect();
-    format!("nodes {}", numbers.join(","))
-}
-
-/// The kernel's name of a mode.
-const fn mode_word(mode: MempolicyMode) -> &'static str {
-    match mode {
-        MempolicyMode::Default => "MPOL_DEFAULT",
-        MempolicyMode::Preferred => "MPOL_PREFERRED",
-        MempolicyMode::Bind => "MPOL_BIND",
-        MempolicyMode::Interleave => "MPOL_INTERLEAVE",
-        MempolicyMode::PreferredMany => "MPOL_PREFERRED_MANY",
-        MempolicyMode::WeightedInterleave => "MPOL_WEIGHTED_INTERLEAVE",
-    }
-}
-
-impl fmt::Display for SystemCall {
-    /// `mbind(0x7f5500000000, 2097152, MPOL_BIND, nodes 1, 0)`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mbind(range, mode, nodes) => {
-                let (range, mode, nodes) = (Shown(range), mode_word(*mode), list(nodes));
-                write!(f, "mbind({range}, {mode}, {nodes}, 0)")
-            }
-            Self::SetMempolicy(mode, nodes) => {
-                write!(f, "set_mempolicy({}, {})", mode_word(*mode), list(nodes))
-            }
-            Self::Weight(node, weight) => write!(
-                f,
-                "write(/sys/kernel/mm/mempolicy/weighted_interleave/node{node}, {weight})"
-            ),
-            Self::MovePages {
-                process,
-                pages,
-                within,
-                node,
-            } => write!(
-                f,
-                "move_pages({process}, {pages} pages in {:#x}-{:#x}, node {node}, MPOL_MF_MOVE)",
-                within.start,
-                within.end()
-            ),
-            Self::StagedCopy(range, node) => {
-                write!(f, "staged copy({}, node {node})", Shown(range))
-            }
-        }
+        let (process, pages, node) = (self.process, self.pages, self.node);
+        let (start, end) = (self.within.start, self.within.end());
+        write!(
+            f,
+            "move_pages({process}, {pages} pages in {start:#x}-{end:#x}, node {node}, MPOL_MF_MOVE)"
+        )
     }
 }
 
@@ -127,32 +67,6 @@ pub struct PageRun {
     pub range: AddressRange,
     /// True for huge pages, false for small ones.
     pub huge: bool,
-}
-
-/// The system calls that placement needs.
-pub trait PolicySystem {
-    /// `mbind` without moving.
-    ///
-    /// # Errors
-    /// As [`policy::set_for_range`].
-    fn set_policy(
-        &mut self,
-        range: AddressRange,
-        mode: MempolicyMode,
-        nodes: &[NodeId],
-    ) -> Result<(), Refusal>;
-
-    /// `set_mempolicy` of this thread.
-    ///
-    /// # Errors
-    /// As [`policy::set_for_thread`].
-    fn set_thread_policy(&mut self, mode: MempolicyMode, nodes: &[NodeId]) -> Result<(), Refusal>;
-
-    /// Sets the system-wide weight of a node, if it differs.
-    ///
-    /// # Errors
-    /// `ENOENT`: the kernel has no weights (before 6.9) or no such node. `EACCES`: not allowed.
-    fn set_weight(&mut self, node: NodeId, weight: u8) -> Result<(), Refusal>;
 }
 
 /// The system calls that migration needs. Process 0 is the caller.
@@ -194,63 +108,16 @@ pub trait PageSystem {
 /// The real kernel.
 #[derive(Debug)]
 pub struct Kernel {
-    root: PathBuf,
     began: Instant,
     processes: HashMap<u32, Option<ProcessHandle>>,
 }
 
-impl Kernel {
-    /// `root` is the directory of `proc` and `sys`: `/`, except in tests.
-    #[must_use]
-    pub fn new(root: &Path) -> Self {
+impl Default for Kernel {
+    fn default() -> Self {
         Self {
-            root: root.to_owned(),
             began: Instant::now(),
             processes: HashMap::new(),
         }
-    }
-
-    /// `root` and a path below it.
-    fn path(&self, below: &str) -> PathBuf {
-        self.root.join(below)
-    }
-}
-
-fn mask(nodes: &[NodeId]) -> Result<NodeMask, Errno> {
-    let numbers: Vec<u32> = nodes.iter().map(|node| node.0).collect();
-    NodeMask::of(&numbers).ok_or(Errno(libc::EINVAL))
-}
-
-fn errno(error: &io::Error) -> Refusal {
-    Refusal::Kernel(Errno(error.raw_os_error().unwrap_or(libc::EIO)))
-}
-
-impl PolicySystem for Kernel {
-    fn set_policy(
-        &mut self,
-        range: AddressRange,
-        mode: MempolicyMode,
-        nodes: &[NodeId],
-    ) -> Result<(), Refusal> {
-        let (start, bytes) = (range.start as usize, range.bytes.0 as usize);
-        policy::set_for_range(start, bytes, mode, &mask(nodes)?)?;
-        Ok(())
-    }
-
-    fn set_thread_policy(&mut self, mode: MempolicyMode, nodes: &[NodeId]) -> Result<(), Refusal> {
-        policy::set_for_thread(mode, &mask(nodes)?)?;
-        Ok(())
-    }
-
-    fn set_weight(&mut self, node: NodeId, weight: u8) -> Result<(), Refusal> {
-        let path = self.path(&format!(
-            "sys/kernel/mm/mempolicy/weighted_interleave/node{node}"
-        ));
-        let now = fs::read_to_string(&path).map_err(|error| errno(&error))?;
-        if now.trim().parse() == Ok(weight) {
-            return Ok(());
-        }
-        fs::write(&path, weight.to_string()).map_err(|error| errno(&error))
     }
 }
 
@@ -271,7 +138,7 @@ impl PageSystem for Kernel {
         node: NodeId,
         status: &mut [i32],
     ) -> Result<usize, Refusal> {
-        let node = i32::try_from(node.0).map_err(|_| Errno(libc::ENODEV))?;
+        let node = i32::try_from(node.0).map_err(|_| Errno::NODEV)?;
         Ok(pages::move_to(
             process,
             addresses,
@@ -282,10 +149,10 @@ impl PageSystem for Kernel {
 
     fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<PageRun>> {
         let name = match process {
-            0 => "proc/self/pagemap".to_owned(),
-            process => format!("proc/{process}/pagemap"),
+            0 => "/proc/self/pagemap".to_owned(),
+            process => format!("/proc/{process}/pagemap"),
         };
-        scan(&File::open(self.path(&name)).ok()?, range)
+        scan(&File::open(name).ok()?, range)
     }
 
     fn has_ended(&mut self, process: u32) -> bool {
@@ -322,7 +189,7 @@ fn scan(file: &File, range: AddressRange) -> Option<Vec<PageRun>> {
         found.extend(regions[..count].iter().map(|region| PageRun {
             range: AddressRange {
                 start: region.start,
-                bytes: isotherm_model::units::Bytes(region.end - region.start),
+                bytes: Bytes(region.end - region.start),
             },
             huge: region.categories & HUGE != 0,
         }));
@@ -340,40 +207,14 @@ pub struct DrySystem<S, F> {
     say: F,
 }
 
-impl<S, F: FnMut(&SystemCall)> DrySystem<S, F> {
+impl<S, F: FnMut(&MovePagesCall)> DrySystem<S, F> {
     /// `say` receives every call that would have been made, in order.
     pub const fn new(inner: S, say: F) -> Self {
         Self { inner, say }
     }
-
-    fn skip<T>(&mut self, call: &SystemCall) -> Result<T, Refusal> {
-        (self.say)(call);
-        Err(Refusal::DryRun)
-    }
 }
 
-impl<S, F: FnMut(&SystemCall)> PolicySystem for DrySystem<S, F> {
-    fn set_policy(
-        &mut self,
-        range: AddressRange,
-        mode: MempolicyMode,
-        nodes: &[NodeId],
-    ) -> Result<(), Refusal> {
-        self.skip(&SystemCall::Mbind(range, mode, nodes.to_vec()))
-    }
-
-    fn set_thread_policy(&mut self, mode: MempolicyMode, nodes: &[NodeId]) -> Result<(), Refusal> {
-        self.skip(&SystemCall::SetMempolicy(mode, nodes.to_vec()))
-    }
-
-    fn set_weight(&mut self, node: NodeId, weight: u8) -> Result<(), Refusal> {
-        // The policy itself comes after its weights and must be printed too.
-        (self.say)(&SystemCall::Weight(node, weight));
-        Ok(())
-    }
-}
-
-impl<S: PageSystem, F: FnMut(&SystemCall)> PageSystem for DrySystem<S, F> {
+impl<S: PageSystem, F: FnMut(&MovePagesCall)> PageSystem for DrySystem<S, F> {
     fn nodes_of(
         &mut self,
         process: u32,
@@ -394,14 +235,15 @@ impl<S: PageSystem, F: FnMut(&SystemCall)> PageSystem for DrySystem<S, F> {
         let last = addresses.last().copied().unwrap_or(0) as u64;
         let within = AddressRange {
             start: first,
-            bytes: isotherm_model::units::Bytes(last.saturating_sub(first) + PAGE_BYTES),
+            bytes: Bytes(last.saturating_sub(first) + PAGE_BYTES),
         };
-        self.skip(&SystemCall::MovePages {
+        (self.say)(&MovePagesCall {
             process,
             pages: addresses.len(),
             within,
             node,
-        })
+        });
+        Err(Refusal::DryRun)
     }
 
     fn resident(&mut self, process: u32, range: AddressRange) -> Option<Vec<PageRun>> {
@@ -414,5 +256,33 @@ impl<S: PageSystem, F: FnMut(&SystemCall)> PageSystem for DrySystem<S, F> {
 
     fn now_ns(&mut self) -> u64 {
         self.inner.now_ns()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DrySystem;
+    use crate::movement::migration::Migration;
+    use crate::movement::test_machine::{Machine, action};
+    use isotherm_model::movement::NodeId;
+    use isotherm_model::outcome::{Fate, Reason};
+    use isotherm_model::port::RangeExecutor;
+
+    #[test]
+    fn a_dry_run_says_each_call_and_moves_nothing() {
+        let mut machine = Machine::with_pages(&[0, 1, 0]);
+        let mut calls = Vec::new();
+        let dry = DrySystem::new(&mut machine, |call: &_| calls.push(format!("{call}")));
+        let outcome = Migration::new(dry).carry_out(action(7, 0, 3, NodeId(1)));
+        assert_eq!(
+            outcome.parts[0].fate,
+            Fate::NotAttempted(Reason::DryRun),
+            "{outcome:?}"
+        );
+        assert_eq!(
+            calls,
+            ["move_pages(7, 2 pages in 0x40000000-0x40003000, node 1, MPOL_MF_MOVE)"]
+        );
+        assert_eq!(machine.nodes(), [0, 1, 0]);
     }
 }

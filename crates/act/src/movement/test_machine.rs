@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeRequest};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
 use isotherm_model::units::Bytes;
 use isotherm_sys::memory::Errno;
 
@@ -48,7 +48,7 @@ pub(super) fn action(pid: u32, page: u64, pages: u64, node: NodeId) -> RangeActi
             start: BASE + page * PAGE_BYTES,
             bytes: Bytes(pages * PAGE_BYTES),
         },
-        request: RangeRequest::Move(node),
+        node,
     }
 }
 
@@ -143,7 +143,7 @@ impl PageSystem for Shared {
 impl PageSystem for &mut Machine {
     fn nodes_of(&mut self, _: u32, addresses: &[usize], status: &mut [i32]) -> Result<(), Errno> {
         if self.ended() {
-            return Err(Errno(libc::ESRCH));
+            return Err(Errno::SRCH);
         }
         for (address, status) in addresses.iter().zip(status) {
             let node = self.nodes.get(Machine::index(*address)).copied();
@@ -160,7 +160,7 @@ impl PageSystem for &mut Machine {
         status: &mut [i32],
     ) -> Result<usize, Refusal> {
         if self.ended() {
-            return Err(Errno(libc::ESRCH).into());
+            return Err(Errno::SRCH.into());
         }
         self.named.extend_from_slice(addresses);
         let pages = addresses.len() * if self.huge { 512 } else { 1 };
@@ -168,10 +168,10 @@ impl PageSystem for &mut Machine {
         self.now_ns += took_ns;
         self.call_ns.push(took_ns);
         if node.0 > 1 {
-            return Err(Errno(libc::ENODEV).into());
+            return Err(Errno::NODEV.into());
         }
         if addresses.len() > self.room {
-            return Err(Errno(libc::ENOMEM).into());
+            return Err(Errno::NOMEM.into());
         }
         for (address, status) in addresses.iter().zip(status) {
             *status = self.move_one(Machine::index(*address), node.0 as i32);

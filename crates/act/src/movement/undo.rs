@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::Fate;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::units::Bytes;
@@ -49,30 +49,12 @@ impl<E: RangeExecutor, S: PageSystem> Undo<E, S> {
                     start,
                     bytes: Bytes(run.end - start),
                 },
-                request: RangeRequest::Move(run.node),
+                node: run.node,
             };
             let actions: Vec<_> = origins.0.into_iter().map(back).collect();
             outcomes.extend(self.inner.execute(&actions));
         }
         outcomes
-    }
-
-    fn carry_out(&mut self, action: &RangeAction) -> Option<RangeOutcome> {
-        let before = match action.request {
-            RangeRequest::Move(_) => self.places(action.process, action.range),
-            RangeRequest::Place(_) => Origins::default(),
-        };
-        let outcome = self.inner.execute(std::slice::from_ref(action)).pop()?;
-        let origins = self.origins.entry(action.process).or_default();
-        let mut at = action.range.start;
-        for part in &outcome.parts {
-            let end = at.saturating_add(part.bytes.0);
-            if part.fate == Fate::Moved {
-                before.within(at, end, |start, run| origins.add(start, run));
-            }
-            at = end;
-        }
-        Some(outcome)
     }
 
     /// The nodes of the pages of a range; absent pages, and those without a known node, are left
@@ -103,14 +85,19 @@ impl<E: RangeExecutor, S: PageSystem> Undo<E, S> {
 }
 
 impl<E: RangeExecutor, S: PageSystem> RangeExecutor for Undo<E, S> {
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-        let outcome = |action: &RangeAction| {
-            let why = "the executor gave no answer";
-            self.carry_out(action).unwrap_or_else(|| {
-                RangeOutcome::whole(action.clone(), Fate::NotAttempted(why.into()))
-            })
-        };
-        actions.iter().map(outcome).collect()
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let before = self.places(action.process, action.range);
+        let outcome = self.inner.carry_out(action);
+        let origins = self.origins.entry(action.process).or_default();
+        let mut at = action.range.start;
+        for part in &outcome.parts {
+            let end = at.saturating_add(part.bytes.0);
+            if part.fate == Fate::Moved {
+                before.within(at, end, |start, run| origins.add(start, run));
+            }
+            at = end;
+        }
+        outcome
     }
 }
 

@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
-use isotherm_observe::watch::samples::TIMER_HZ_MAX;
+use isotherm_observe::source::process_samples::TIMER_HZ_MAX;
 
 use super::keys::Config;
 

@@ -1,4 +1,7 @@
-//! The keys of the configuration file, with the type of each value. `daemon.toml` documents them.
+//! The keys of the daemon's configuration file: one structure for each TOML table, with the type of each value.
+//!
+//! `daemon.toml` has the default of each key and its full description. `checks` validates the values, and `config`
+//! converts them into the types of the other crates.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +14,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 /// The file with every key, its default and its comment.
 pub const COMMENTED: &str = include_str!("../daemon.toml");
 
-/// A value with a text form: `"2MiB"`, `"1s"`, `"1%"`.
+/// A value that the file gives as text with a unit: `"2MiB"`, `"1s"`, `"1%"`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Written<T>(pub T);
 
@@ -19,6 +22,24 @@ impl<'de, T: FromStr<Err: fmt::Display>> Deserialize<'de> for Written<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         text.parse().map(Self).map_err(D::Error::custom)
+    }
+}
+
+/// The cache of a watched process: a size, or `None` for what sysfs lists, written `auto`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheChoice(pub Option<Bytes>);
+
+impl FromStr for CacheChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "auto" {
+            return Ok(Self(None));
+        }
+        let bytes = text.parse::<Bytes>();
+        bytes
+            .map(|bytes| Self(Some(bytes)))
+            .map_err(|error| format!("{error}; or auto"))
     }
 }
 
@@ -32,13 +53,13 @@ macro_rules! section {
 }
 
 section!(
-    /// The file. `daemon.toml` documents each key.
+    /// The whole file: its keys outside of tables, then its tables.
     Config {
         /// Length of an epoch.
         epoch: Written<Nanos>,
         /// Name of the epoch policy.
         policy: String,
-        /// Tiers and units.
+        /// The tiers, and the size of the units that are moved.
         memory: Memory,
         /// Selection and filter of processes.
         processes: Processes,
@@ -53,13 +74,13 @@ section!(
     }
 );
 section!(
-    /// Tiers and units.
+    /// The tiers, and the size of the units that are moved.
     Memory {
-        /// `detect` or a file.
+        /// `detect`, or the path of a tiers file.
         tiers: String,
-        /// A size, or a share of the fast tier.
+        /// Fast memory that watched processes may use: a size, or a share of the fast tier.
         fast: Written<Capacity>,
-        /// Size of a unit.
+        /// Size of a unit, the address range that is ranked and moved as a whole.
         unit: Written<Bytes>,
     }
 );
@@ -68,17 +89,17 @@ section!(
     Processes {
         /// Process ids.
         pids: Vec<u32>,
-        /// Names or numbers of users.
+        /// Owners of processes.
         users: Vec<User>,
-        /// Patterns of programs.
+        /// Patterns of program names or paths, with `*` for any text.
         programs: Vec<String>,
-        /// Control groups.
+        /// Control groups (version 2); the groups below them are included.
         control_groups: Vec<String>,
         /// Whether child processes are selected too.
         children: bool,
-        /// The filter of selected processes.
+        /// Which of the selected processes are watched.
         filter: FilterName,
-        /// Limit of the strict filter.
+        /// Most processes that the strict filter passes.
         strict_at_most: usize,
     }
 );
@@ -89,44 +110,46 @@ section!(
         accessed_bits: BitsName,
         /// Source of trace samples.
         trace_samples: SamplesName,
-        /// Timer samples a second and processor.
+        /// Timer samples per second and processor, at most.
         sample_hz: u32,
-        /// PMU samples, as a multiple of the default rate.
+        /// Cache that a watched process has for itself.
+        cache: Written<CacheChoice>,
+        /// Upper limit of the rate of PMU samples, as a multiple of the default rate.
         pmu_rate: u32,
-        /// How both sources add up to one rank.
+        /// How accessed bits and trace samples are combined into one rank of a unit.
         combine: CombineName,
-        /// Cost limit: a share of one processor.
+        /// Limit of the cost of watching: a share of one processor, for each processor that the watched processes use.
         budget: Written<Capacity>,
     }
 );
 section!(
     /// Limits of moves.
     Moves {
-        /// Bytes moved a second.
+        /// Bytes moved per second, at most, on average over an epoch.
         rate: Written<Bytes>,
-        /// Time spent on moves in each second.
+        /// Time spent on moves in each second, at most.
         time: Written<Nanos>,
     }
 );
 section!(
-    /// Limits of a control group.
+    /// Limits of the processes of a control group, and of the groups below it without limits of their own.
     Group {
-        /// Fast memory that it keeps.
+        /// Fast memory that other groups cannot take from it.
         floor: Option<Written<Bytes>>,
-        /// Most fast memory that it may have.
+        /// Most fast memory that it may use; has precedence over the floor.
         cap: Option<Written<Bytes>>,
-        /// Weight of its accesses.
+        /// Factor by which its accesses are multiplied in a comparison with those of other groups; 1 by default.
         priority: Option<f64>,
     }
 );
 section!(
     /// Socket, metrics and state of the daemon.
     Serve {
-        /// Path of its socket.
+        /// Path of the socket for `isotherm status` and `isotherm top`.
         socket: PathBuf,
-        /// Address of the metrics; empty for none.
+        /// Address and port of the Prometheus endpoint; empty for none.
         metrics: String,
-        /// Directory of its state.
+        /// Directory of the state that a daemon needs when it is restarted after a crash.
         state: PathBuf,
     }
 );
@@ -141,62 +164,62 @@ pub enum User {
     Name(String),
 }
 
-/// A filter by name.
+/// Which of the selected processes are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FilterName {
-    /// 5 % of a processor or 10 % of memory.
+    /// Processes that use at least 5 % of a processor or 10 % of memory (TMP, section III).
     Tmp,
-    /// As `tmp`, with a limit on their number.
+    /// As `tmp`, but at most `strict_at_most` processes: first those that pass both conditions, then by memory.
     Strict,
-    /// No filter.
+    /// All selected processes.
     Off,
 }
 
-/// A source of accessed bits by name.
+/// The source of accessed bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BitsName {
-    /// The best available source.
+    /// DAMON where available, else as `mappings` if trace samples deliver nothing.
     Auto,
-    /// DAMON.
+    /// DAMON on the virtual addresses of each process (`vaddr`).
     Damon,
-    /// DAMON by frame.
+    /// DAMON on physical addresses (`paddr`), for all processes at once.
     #[serde(rename = "damon-paddr")]
     DamonPhysical,
-    /// Mappings.
+    /// Accessed bits of whole mappings: cleared through `clear_refs`, read from `smaps`.
     Mappings,
-    /// The bitmap of idle pages.
+    /// The kernel's idle page tracking (`/sys/kernel/mm/page_idle/bitmap`).
     #[serde(rename = "page-idle")]
     PageIdle,
     /// No accessed bits.
     Off,
 }
 
-/// A source of trace samples by name.
+/// The source of trace samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SamplesName {
-    /// The best available source.
+    /// The processor's own sampling where available, else the timer.
     Auto,
-    /// A timer.
+    /// A `cpu-clock` event; the instruction is decoded to find the data address.
     Timer,
-    /// Intel's PEBS.
+    /// Intel: Processor Event-Based Sampling.
     Pebs,
-    /// AMD's IBS.
+    /// AMD: Instruction-Based Sampling.
     Ibs,
-    /// Arm's SPE.
+    /// Arm: Statistical Profiling Extension.
     Spe,
     /// No trace samples.
     Off,
 }
 
-/// A method to combine both sources, by name.
+/// How accessed bits and trace samples are combined into one rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CombineName {
-    /// Weighted by the accesses that they stand for.
+    /// A sum in which each sample and each accessed bit is weighted by the number of accesses it represents.
     Balanced,
-    /// Unweighted.
+    /// The plain sum of both counts, as in TMP.
     Sum,
 }

@@ -95,6 +95,7 @@ fn values_that_would_do_harm_are_refused_with_what_would_be_right() {
         ("[serve]\nstate = \"\"", "serve.state = \"\": names no path"),
         ("[sources]\npmu_rate = 3", "power of two from 1 to 64"),
         ("[sources]\npmu_rate = 128", "power of two from 1 to 64"),
+        ("[sources]\ncache = \"some\"", "auto"),
         ("[groups.\"a.slice\"]\ncap = \"1GiB\"", "begins with /"),
         ("[groups.\"/a\"]\npriority = 0", "from 0.01 to 100"),
         ("[groups.\"/a\"]\npriority = nan", "from 0.01 to 100"),
@@ -126,11 +127,11 @@ fn what_needs_a_restart_stays_as_it_was_and_the_rest_is_taken() {
     let started = Config::parse("").expect("valid");
     let text = "policy = \"history\"\n\
                 [memory]\nunit = \"64KiB\"\nfast = \"1GiB\"\ntiers = \"/some/file\"\n\
-                [sources]\naccessed_bits = \"off\"\ntrace_samples = \"off\"\nsample_hz = 7\npmu_rate = 4\n\
+                [sources]\naccessed_bits = \"off\"\ntrace_samples = \"off\"\nsample_hz = 7\npmu_rate = 4\ncache = \"1MiB\"\n\
                 combine = \"sum\"\n\
                 [serve]\nmetrics = \"\"\n";
     let mut read = Config::parse(text).expect("valid");
-    assert_eq!(started.needs_restart(&read).len(), 9, "all there are");
+    assert_eq!(started.needs_restart(&read).len(), 10, "all there are");
     read.keep_started(&started);
     assert_eq!(started.needs_restart(&read), [""; 0]);
     assert_eq!(read.memory.fast, Written(Capacity::Bytes(Bytes(1 << 30))));

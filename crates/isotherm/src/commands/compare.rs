@@ -16,8 +16,8 @@ use isotherm_report::comparison::{Comparison, Times};
 use super::run::{covered, warn_if_foreign};
 use crate::cli::CompareArgs;
 use crate::fit::{self, Fitted};
-use crate::launch::{self, Output};
-use crate::session_summary::SessionSummary;
+use crate::launch::{self, EndedProgram, Output};
+use crate::session_summary::recorded_sites;
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
@@ -57,13 +57,8 @@ impl Placement {
     }
 
     /// Its name in JSON.
-    const fn key(self) -> &'static str {
-        match self {
-            Self::AllSlow => "all_slow",
-            Self::FirstTouch => "first_touch",
-            Self::Guided => "guided",
-            Self::AllFast => "all_fast",
-        }
+    fn key(self) -> String {
+        self.name().replace(' ', "_")
     }
 
     /// The runtime's configuration. The bounds name no site: all data goes to one tier, and first touch
@@ -174,18 +169,17 @@ fn time_all(
         for placement in ORDER {
             let name = placement.name();
             progress.set_message(format!("round {round} of {}: {name}", args.rounds));
-            let (took, summary) =
-                match time_one(args, &placement.configuration(&fitted.plan), &path, name)? {
-                    Run::Whole(took, summary) => (took, summary),
-                    Run::Interrupted(status) => {
-                        progress.finish_and_clear();
-                        return Ok(Some(status));
-                    }
-                };
-            if round == 1 && placement == Placement::Guided {
-                progress.suspend(|| check_fit(args, fitted, &summary, console))?;
+            let ended = time_one(args, &placement.configuration(&fitted.plan), &path, name)?;
+            if let Some(signal) = ended.interrupted {
+                progress.finish_and_clear();
+                // The comparison ends even if the program handles the signal and exits normally.
+                let handled = ended.status.success();
+                return Ok(Some(if handled { signal } else { ended.status }));
             }
-            runs.times[placement as usize].push(took);
+            if round == 1 && placement == Placement::Guided {
+                progress.suspend(|| check_fit(args, fitted, &ended, console))?;
+            }
+            runs.times[placement as usize].push(ended.took);
             if !outputs.same(&path)? {
                 let what = format!(
                     "round {round}, {name}: the program's output differs from that of its first run"
@@ -235,11 +229,11 @@ impl Outputs {
 fn check_fit(
     args: &CompareArgs,
     fitted: &Fitted,
-    summary: &SessionSummary,
+    ended: &EndedProgram,
     console: Console,
 ) -> Result<()> {
     let plan = &fitted.original;
-    let seen = covered(fitted, summary);
+    let seen = covered(fitted, &recorded_sites(&ended.session));
     if !plan.assignments.is_empty() && !seen.is_foreign() {
         warn_if_foreign(plan, &seen, console);
         return Ok(());
@@ -263,40 +257,27 @@ fn check_fit(
     )
 }
 
-/// The result of one run.
-enum Run {
-    /// Its time, and the runtime's summary.
-    Whole(Nanos, SessionSummary),
-    /// A signal requested the end of the program and of this command.
-    Interrupted(ExitStatus),
-}
-
 fn time_one(
     args: &CompareArgs,
     configuration: &Configuration,
     output: &Path,
     name: &str,
-) -> Result<Run> {
+) -> Result<EndedProgram> {
     let file = File::create(output).context("the program's output cannot be kept")?;
-    let ready = launch::prepare(&args.program.words, configuration, Output::File(file))?;
-    let (session, mut running) = ready.start()?;
-    let status = running.until_end()?;
-    let took = Nanos(running.elapsed().as_nanos() as u64);
-    if let Some(signal) = running.interrupted() {
-        // The comparison ends even if the program handles the signal and exits normally.
-        return Ok(Run::Interrupted(match status.success() {
-            true => signal,
-            false => status,
-        }));
+    let ended = launch::run(&args.program.words, configuration, Output::File(file))?;
+    if ended.interrupted.is_some() {
+        return Ok(ended);
     }
-    let summary = SessionSummary::read(&session);
-    if let Some((pid, why)) = summary.off.first_key_value() {
+    if let Some((pid, why)) = ended.summary.off.first_key_value() {
         bail!("in the {name} run Isotherm was off in process {pid}: {why}");
     }
-    if !status.success() {
-        bail!("the {name} run ended with {status}; its time cannot be compared");
+    if !ended.status.success() {
+        bail!(
+            "the {name} run ended with {}; its time cannot be compared",
+            ended.status
+        );
     }
-    Ok(Run::Whole(took, summary))
+    Ok(ended)
 }
 
 /// The modelled time of a run in which as much of its value is fast as the fractional bound allows,
@@ -344,7 +325,7 @@ fn to_json(
         let figure = |placement: Placement| runs.of(placement).map(|times| seconds(figure(times)));
         let figures = PLACEMENTS
             .iter()
-            .map(|placement| (placement.key().to_owned(), figure(*placement).into()));
+            .map(|placement| (placement.key(), figure(*placement).into()));
         figures.collect()
     };
     serde_json::json!({
@@ -387,7 +368,6 @@ fn shown(plan: &Plan, command: &[String], runs: &Runs, json: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Outputs, PLACEMENTS, Placement, Runs, shown};
-    use isotherm_model::plan_text;
     use isotherm_model::units::Nanos;
     use std::collections::BTreeMap;
 
@@ -406,7 +386,7 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
 
     #[test]
     fn the_bounds_know_neither_the_sites_of_the_plan_nor_their_callers() {
-        let plan = plan_text::read(PLAN).unwrap();
+        let plan = isotherm_plan_text::read(PLAN).unwrap();
         let guided = Placement::Guided.configuration(&plan);
         assert_eq!(guided.entries.len(), 1);
         assert_eq!(guided.callers.map(|callers| callers.len()), Some(1));
@@ -422,7 +402,7 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
 
     #[test]
     fn what_is_shown_is_named_by_the_command_that_ran() {
-        let plan = plan_text::read(PLAN).unwrap();
+        let plan = isotherm_plan_text::read(PLAN).unwrap();
         let runs = runs([1_000_000_000; 2]);
         let command = ["other".to_owned(), "--size".to_owned()];
         for json in [false, true] {
@@ -440,7 +420,7 @@ site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
 
     #[test]
     fn json_has_the_range_beside_the_median_and_says_what_is_noise() {
-        let plan = plan_text::read(PLAN).unwrap();
+        let plan = isotherm_plan_text::read(PLAN).unwrap();
         let text = shown(&plan, &[], &runs([1_000_000_000, 3_000_000_000]), true);
         let json: serde_json::Value = serde_json::from_str(&text).unwrap();
         for (key, seconds) in [

@@ -40,6 +40,7 @@ pub(crate) fn run(args: &DaemonArgs, console: Console) -> Result<()> {
             format,
             fast: args.fast,
             accesses_per_sample: args.accesses_per_sample,
+            verbose: args.verbose,
             json: args.json,
         };
         replay(&recorded, &Config::read(config.as_deref())?, console)?;
@@ -53,6 +54,7 @@ pub(crate) fn run(args: &DaemonArgs, console: Console) -> Result<()> {
     let options = Options {
         config,
         dry_run: args.dry_run,
+        verbose: args.verbose,
         once: args.once,
     };
     serve(options, console)

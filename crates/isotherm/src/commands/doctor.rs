@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::Result;
-use isotherm_observe::doctor::{Examination, FeatureState, Finding, Ranked, examine, sample_price};
+use isotherm_observe::doctor::{Examination, FeatureState, Finding, Ranked, examine, sample_cost};
 use isotherm_observe::probe::KernelProbe;
-use isotherm_report::table::{left, render};
+use isotherm_report::table::DataTable;
 
 use crate::cli::DoctorArgs;
 use isotherm_console::{Console, print};
@@ -16,7 +16,7 @@ use isotherm_console::{Console, print};
 /// Standard output cannot be written.
 pub(crate) fn run(args: &DoctorArgs, console: Console) -> Result<()> {
     let mut examination = examine(Path::new("/"));
-    examination.findings.push(sample_price(&KernelProbe));
+    examination.findings.push(sample_cost(&KernelProbe));
     if args.json {
         return print(&format!("{:#}\n", to_json(&examination)));
     }
@@ -38,45 +38,31 @@ const fn word(state: &FeatureState) -> &'static str {
 }
 
 fn findings(examination: &Examination) -> String {
-    let row = |finding: &Finding| {
-        let words = match &finding.state {
-            FeatureState::Available => finding.detail.clone(),
-            FeatureState::Degraded { why, remedy } | FeatureState::Missing { why, remedy } => {
-                format!("{why}; {remedy}")
-            }
-        };
-        vec![
-            finding.feature.to_owned(),
-            word(&finding.state).to_owned(),
-            words,
-        ]
+    let words = |finding: &Finding| match &finding.state {
+        FeatureState::Available => finding.detail.clone(),
+        FeatureState::Degraded { why, remedy } | FeatureState::Missing { why, remedy } => {
+            format!("{why}; {remedy}")
+        }
     };
-    let rows: Vec<_> = examination.findings.iter().map(row).collect();
-    render(
-        &[left("feature"), left("state"), left("finding, and remedy")],
-        &rows,
-    )
+    DataTable::of(&examination.findings)
+        .left("feature", |finding| finding.feature)
+        .left("state", |finding| word(&finding.state))
+        .left("finding, and remedy", words)
+        .render()
 }
 
 fn ranking(examination: &Examination) -> String {
     let chosen = examination.chosen();
-    let row = |ranked: &Ranked| {
-        let state = match (chosen == Some(ranked.source), ranked.usable) {
-            (true, _) => "used by default",
-            (false, true) => "usable",
-            (false, false) => "not usable",
-        };
-        vec![
-            ranked.source.name().to_owned(),
-            state.to_owned(),
-            ranked.note.clone(),
-        ]
+    let state = move |ranked: &Ranked| match (chosen == Some(ranked.source), ranked.usable) {
+        (true, _) => "used by default",
+        (false, true) => "usable",
+        (false, false) => "not usable",
     };
-    let rows: Vec<_> = examination.ranking.iter().map(row).collect();
-    render(
-        &[left("profile source"), left("state"), left("note")],
-        &rows,
-    )
+    DataTable::of(&examination.ranking)
+        .left("profile source", |ranked| ranked.source.word())
+        .left("state", state)
+        .left("note", |ranked| ranked.note.clone())
+        .render()
 }
 
 fn to_json(examination: &Examination) -> serde_json::Value {
@@ -98,7 +84,7 @@ fn to_json(examination: &Examination) -> serde_json::Value {
     let chosen = examination.chosen();
     let source = |ranked: &Ranked| {
         serde_json::json!({
-            "source": ranked.source.name(),
+            "source": ranked.source.word(),
             "usable": ranked.usable,
             "used_by_default": chosen == Some(ranked.source),
             "note": ranked.note,

@@ -1,4 +1,8 @@
-//! `isotherm import`: a recording of another tool becomes an Isotherm profile.
+//! `isotherm import`: converts a recording of another tool (MemProf, DAMON or damo) into an Isotherm profile.
+//!
+//! The recording has counts for each allocation site or memory region. Sites that it knows by code addresses only
+//! (`memprof-raw`) are named by the debugging information of `--program`. A site whose call stack also exists in a
+//! program that `isotherm-cc` built gets its site id there, so that a plan of the profile can guide that program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -17,11 +21,11 @@ use crate::input::{self, Input};
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
 
-/// Reads, names the sites, and writes.
+/// Reads the recording, names its sites, and writes the profile.
 ///
 /// # Errors
-/// The file cannot be read or has no sites, a program is not the recorded one, the output cannot be
-/// written.
+/// The file cannot be read or has no sites, its code addresses need a program that is not given, a given program is not
+/// the recorded one, or the output cannot be written.
 pub(crate) fn run(args: &ImportArgs, console: Console) -> Result<()> {
     let shown = args.input.display();
     let Input::Profile(profile) = input::open(&args.input, &args.reading, console)? else {
@@ -35,13 +39,13 @@ pub(crate) fn run(args: &ImportArgs, console: Console) -> Result<()> {
         bail!("{shown}: is a profile of Isotherm already");
     }
     let progress = console.progress("naming the sites");
-    let sites = named(args, &profile)?;
+    let sites = named_by_old_id(args, &profile)?;
     progress.finish_and_clear();
     let mut profile = isotherm_pipeline::regroup(*profile, &sites);
-    let planned = args.sites.as_ref().or(args.program.first());
-    // Another tool's file is complete, and contains no exit status.
+    let target = args.sites.as_ref().or(args.program.first());
+    // Such a file has no exit status; one that could be read to its end is taken as that of a program that succeeded.
     profile.ending = Ending::Exited(0);
-    profile.meta.command = planned
+    profile.meta.command = target
         .iter()
         .map(|path| path.display().to_string())
         .collect();
@@ -50,8 +54,9 @@ pub(crate) fn run(args: &ImportArgs, console: Console) -> Result<()> {
     Ok(())
 }
 
-/// The sites under the names that they have in the program that the plan is for, by their old names.
-fn named(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>> {
+/// Each site with its id and frames in the program that the plan is for, by its id in the recording. Empty if the
+/// recording itself names all sites.
+fn named_by_old_id(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>> {
     let shown = args.input.display();
     // Frames without a function are addresses in modules, known by their build-ids.
     let frames = profile.sites.iter().flat_map(|site| site.frames.iter());
@@ -72,7 +77,7 @@ fn named(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>>
     if args.program.is_empty() {
         bail!("{shown}: has only code addresses; name the program that wrote it with --program");
     }
-    let mut code = Code::default();
+    let mut code = RecordedCode::default();
     for program in &args.program {
         let Some(id) = build_id(program).filter(|id| modules.contains(id.as_str())) else {
             let built =
@@ -105,25 +110,27 @@ fn named(args: &ImportArgs, profile: &Profile) -> Result<BTreeMap<SiteId, Site>>
     Ok(profile.sites.iter().map(site).collect())
 }
 
-/// The debugging information of the given programs for the recorded addresses.
+/// The source positions of the recorded code addresses, from the debugging information of the given programs.
 #[derive(Default)]
-struct Code {
+struct RecordedCode {
     symbols: Symbols,
+    /// By build-id.
     modules: BTreeMap<String, Module>,
 }
 
-/// One program.
+/// A program or shared library.
 struct Module {
     path: PathBuf,
+    /// The calls at each recorded offset, with inlined ones, innermost first.
     calls: BTreeMap<u64, Vec<SourceCall>>,
 }
 
-impl Code {
-    /// Looks up all addresses of one module.
+impl RecordedCode {
+    /// Looks up all recorded addresses of the module with this build-id.
     fn read(&mut self, path: &Path, id: String, profile: &Profile) {
         let frames = profile.sites.iter().flat_map(|site| site.frames.iter());
-        let here = frames.filter(|frame| frame.build_id.as_deref() == Some(&id));
-        let offsets: BTreeSet<u64> = here.map(|frame| frame.offset).collect();
+        let of_module = frames.filter(|frame| frame.build_id.as_deref() == Some(&id));
+        let offsets: BTreeSet<u64> = of_module.map(|frame| frame.offset).collect();
         let offsets: Vec<u64> = offsets.into_iter().collect();
         let calls = self.symbols.source_calls(path, &offsets);
         let module = Module {
@@ -133,8 +140,8 @@ impl Code {
         self.modules.insert(id, module);
     }
 
-    /// The site as one of the targets' own; else with its frames named, as far as they are in the given
-    /// programs.
+    /// The matching site of a target program; without a match the recorded site, with source positions for the frames
+    /// in the given programs.
     fn named(&self, site: &Site, targets: &[NamedSites]) -> Site {
         let mut calls = Vec::new();
         let mut frames = Vec::new();
@@ -172,13 +179,13 @@ impl Code {
     }
 }
 
-/// True for the names of `malloc` and `new` in MemProf's runtime, which is a part of the program.
+/// True for `malloc` and `operator new` of MemProf's runtime, which is linked into the program.
 fn is_allocator(call: &SourceCall) -> bool {
     let names = ["___interceptor_", "__interceptor_", "operator new"];
     call.file.is_empty() && names.iter().any(|name| call.function.starts_with(name))
 }
 
-/// The site of code that is in no given program, with the build-ids in the place of the modules' names.
+/// A site none of whose code is in a given program: the build-id stands in for the name of each module.
 fn with_modules(site: &Site) -> Site {
     let mut site = site.clone();
     for frame in Arc::make_mut(&mut site.frames) {
@@ -190,7 +197,7 @@ fn with_modules(site: &Site) -> Site {
     site
 }
 
-/// Prints the result, and the part of it that a guided run can use.
+/// Prints the number of sites and accesses, the share of them that a guided run can place, and the next command.
 fn announce(args: &ImportArgs, profile: &Profile, console: Console) {
     let unit = profile.counted();
     let accesses = profile.accesses_by_site();
@@ -206,13 +213,13 @@ fn announce(args: &ImportArgs, profile: &Profile, console: Console) {
         .sites
         .iter()
         .filter(|site| site.kind == SiteKind::Described);
-    let (mut count, mut seen, mut bytes) = (0, 0_u64, Bytes::ZERO);
+    let (mut count, mut placed, mut bytes) = (0, 0_u64, Bytes::ZERO);
     for site in described {
         count += 1;
-        seen += of(site);
+        placed += of(site);
         bytes += site.peak_rss;
     }
-    let every: Bytes = profile.placeable_sites().map(|site| site.peak_rss).sum();
+    let all_bytes: Bytes = profile.placeable_sites().map(|site| site.peak_rss).sum();
     if count == 0 {
         let remedy = match args.program.is_empty() {
             false => "--sites names such a program, built from the same sources",
@@ -227,9 +234,9 @@ fn announce(args: &ImportArgs, profile: &Profile, console: Console) {
         console.info(&format!(
             "{count} of them, with {} of the {} and {} of the bytes, are sites of the program; a guided run \
              leaves the others to the plan's default tier",
-            percent(share(seen, all)),
+            percent(share(placed, all)),
             unit.noun(),
-            percent(share(bytes.0, every.0))
+            percent(share(bytes.0, all_bytes.0))
         ));
     }
     let written = shell_quoting::file(&args.output);

@@ -6,7 +6,6 @@ use anyhow::{Context, Result, bail};
 use isotherm_act::callers::caller;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{Plan, Value, Weight};
-use isotherm_model::plan_text;
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, SiteId};
 use isotherm_model::tier::TierIndex;
@@ -31,11 +30,14 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
         .output
         .clone()
         .unwrap_or_else(|| super::beside(&args.profile, "plan"));
-    super::write_text(&target, &plan_text::write(&plan))?;
+    super::write_text(&target, &isotherm_plan_text::write(&plan))?;
     if super::is_standard_output(&target) {
         return Ok(());
     }
     announce(&plan, console);
+    if let Some(expected) = expected(&plan, &profile) {
+        console.info(&expected);
+    }
     if let Some(why) = tiers_choice::trouble(&plan.tiers, &KernelProbe) {
         console.warn(&format!("{why}; the plan is for a machine where it can"));
         console.next("isotherm doctor");
@@ -159,6 +161,25 @@ fn announce(plan: &Plan, console: Console) {
         plan.policy,
         plan.standing
     ));
+}
+
+/// The time that the program is expected to take in each placement, where the profile says how long it waited for memory
+/// and the tiers say how much slower the slowest is. The share in streams is not known, so all waits for the latency.
+fn expected(plan: &Plan, profile: &Profile) -> Option<String> {
+    let factor = plan.tiers.latency_factor()?;
+    let shares = profile.waiting_shares()?;
+    let placeable = shares.iter().filter(|(site, _)| site.is_placeable());
+    let waiting: f64 = placeable.map(|(_, share)| share).sum();
+    let bounds = &plan.standing;
+    let times = |served| bounds.slow_down(served, waiting, factor);
+    Some(format!(
+        "it waited for this memory in {:.0} % of its processor time; {factor} times slower, expect {:.2} times its time all slow, \
+         {:.2} first touch, {:.2} by this plan",
+        waiting * 100.0,
+        times(0),
+        times(bounds.first_touch),
+        times(bounds.planned)
+    ))
 }
 
 /// The reason why a tier gets more than its capacity, if it does.

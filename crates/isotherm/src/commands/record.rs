@@ -4,9 +4,8 @@ use std::process::ExitStatus;
 
 use anyhow::Result;
 use isotherm_act::configuration::Configuration;
-use isotherm_act::wrap::DryRun;
+use isotherm_act::dry_run::DryRun;
 use isotherm_model::batch::SourceReport;
-use isotherm_model::count_unit::CountUnit;
 use isotherm_model::footprint::ResidentSums;
 use isotherm_model::profile::{Meta, Segment};
 use isotherm_model::site::Site;
@@ -15,10 +14,9 @@ use isotherm_pipeline::Step;
 use isotherm_profile::FinishOutcome;
 
 use crate::cli::RecordArgs;
-use crate::launch::{self, Output, Running};
-use crate::recording::{self, Diagnostics};
-use crate::session_summary::SessionSummary;
-use crate::site_names::Naming;
+use crate::launch::{self, Output};
+use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
+use crate::recording;
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
 
@@ -36,49 +34,33 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, false);
     let writer = super::create_profile(&args.output, &meta, args.force)?;
-    let mut step = Step::new(observer, DryRun, writer, &meta, None);
-    let mut naming = Naming::start()?;
-    let (session, mut running) = ready.start()?;
-
-    let mut diagnostics = Diagnostics::default();
+    let step = Step::new(observer, DryRun, Some(writer), &meta, None);
+    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
     let mut totals = Totals::default();
-    let hear = |report, last| {
-        let segment = diagnostics.hear(report, last, console)?;
-        totals.add(&segment);
-        Some(segment)
-    };
-    let never = |_: &Running| false;
-    let ended = recording::watch(
-        &mut step,
-        &mut running,
-        observing.epoch,
-        &mut naming,
-        never,
-        hear,
-    )?;
-    let status = match ended {
-        Some(status) => status,
-        None => running.until_end()?,
-    };
-    launch::warn_of(&SessionSummary::without_sites(&session), console);
-    let progress = console.progress("naming the sites");
-    let sites = recording::named(&mut step, naming);
-    progress.finish_and_clear();
-    let finished = step.recorder.finish(launch::ending(status), &sites);
-    let shown = args.output.display();
-    match finished {
-        Err(error) => {
-            let error = diagnostics.at_the_end(error, &args.output);
-            return Ok(launch::ended(status, [Err(error)], console));
-        }
-        Ok(FinishOutcome::Former) => {
-            recording::warn_of_former(&args.output, console);
-            return Ok(status);
-        }
-        Ok(FinishOutcome::New) => {}
+    run.follow(FollowUntil::End, |report| totals.add(&report.segment))?;
+    let EndedRun {
+        program,
+        sites,
+        profile,
+    } = run.finish()?;
+    let status = program.status;
+    if !status.success() {
+        let name = words.first().map(|name| name.to_string_lossy());
+        console.warn(&format!("{} ended with {status}", name.unwrap_or_default()));
     }
+    match profile {
+        Err(error) => return Ok(launch::ended(status, [Err(error)], console)),
+        Ok(Some(FinishOutcome::New)) => {}
+        Ok(Some(FinishOutcome::Former) | None) => return Ok(status),
+    }
+    let shown = args.output.display();
     console.info(&totals.in_words(&sites, &meta, &shown.to_string()));
-    if totals.on_sites + totals.elsewhere == 0 {
+    if totals.on_sites + totals.elsewhere == 0 && totals.served > 0 {
+        console.warn(
+            "the caches served all that was sampled, by an estimate, so faster memory changes nothing; --cache says how \
+             much cache is assumed",
+        );
+    } else if totals.on_sites + totals.elsewhere == 0 {
         console.warn(
             "no access was observed, so this profile cannot separate hot from cold data; a longer run, a higher \
              --frequency or another --source may (see `isotherm doctor`)",
@@ -97,6 +79,8 @@ struct Totals {
     epochs: usize,
     on_sites: u64,
     elsewhere: u64,
+    /// Served by caches, on sites and elsewhere.
+    served: u64,
     resident: ResidentSums,
     sources: Vec<SourceReport>,
 }
@@ -110,6 +94,7 @@ impl Totals {
                 false => &mut self.elsewhere,
             };
             *sum = sum.saturating_add(heat.accesses.0);
+            self.served = self.served.saturating_add(heat.served.0);
         }
         self.resident.add(&segment.resident);
         if !segment.sources.is_empty() {
@@ -118,10 +103,14 @@ impl Totals {
     }
 
     fn in_words(&self, sites: &[Site], meta: &Meta, path: &str) -> String {
-        let unit = CountUnit::of(&self.sources, meta.cache_filter.is_some());
+        let unit = SourceReport::common_unit(&self.sources, meta.cache_filter.is_some());
         let placeable = sites.iter().filter(|site| site.id.is_placeable()).count();
+        let beside = match self.served {
+            0 => String::new(),
+            served => format!(", beside {} that caches served", grouped(served)),
+        };
         format!(
-            "recorded {} with a footprint of {}, {} on them and {} elsewhere, in {}, to {path}",
+            "recorded {} with a footprint of {}, {} on them and {} elsewhere{beside}, in {}, to {path}",
             counted(placeable, "site"),
             self.resident.footprint(sites),
             unit.counted(self.on_sites),

@@ -2,33 +2,31 @@
 
 mod site_executor;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitStatus;
 
 use anyhow::Result;
 use isotherm_act::callers::direct_caller;
 use isotherm_act::configuration::Configuration;
-use isotherm_act::wrap::RecordingExecutor;
-use isotherm_model::outcome::{Fate, Outcome};
+use isotherm_model::move_totals::MoveTotals;
 use isotherm_model::plan::{Caller, Plan};
-use isotherm_model::port::Recorder;
-use isotherm_model::profile::{Meta, Profile, Segment};
-use isotherm_model::site::{CallerId, SiteId};
+use isotherm_model::profile::Meta;
+use isotherm_model::site::{CallerId, Site, SiteId};
+use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::Tiers;
-use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::{counted, percent};
-use isotherm_observe::live::SampleSource;
 use isotherm_observe::probe::KernelProbe;
 use isotherm_pipeline::{Coverage, Online, OnlineConfig, Step, coverage};
-use isotherm_profile::{FinishOutcome, Writer};
+use isotherm_profile::FinishOutcome;
+use isotherm_report::outcomes::{self, OutcomeRow};
 
 use crate::cli::{Observing, RunArgs};
 use crate::fit::{self, Fitted};
-use crate::launch::{self, Output};
+use crate::launch::{self, EndedProgram, Output};
+use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
 use crate::output;
-use crate::recording::{self, Diagnostics, InMemory};
-use crate::session_summary::SessionSummary;
-use crate::site_names::Naming;
+use crate::recording;
+use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
@@ -56,16 +54,15 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
     let fitted = fit::fitted(plan, &launch::program(&args.program.words)?);
     fitted.say(console);
     let configuration = Configuration::guided(&fitted.plan);
-    let ready = launch::prepare(&args.program.words, &configuration, Output::Ours)?;
-    let (session, running) = ready.start()?;
-    let (status, took) = running.finish()?;
-    let summary = SessionSummary::read(&session);
-    launch::warn_of(&summary, console);
-    let covered = covered(&fitted, &summary);
-    if summary.off.is_empty() {
+    let ended = launch::run(&args.program.words, &configuration, Output::Ours)?;
+    let (took, summary) = (ended.took, &ended.summary);
+    launch::warn_of(summary, console);
+    let sites = recorded_sites(&ended.session);
+    let covered = covered(&fitted, &sites);
+    // Of a foreign plan everything was said before the start.
+    if summary.off.is_empty() && !fitted.is_foreign() {
         say_coverage(plan, &covered, console);
     }
-    let took = Nanos(took.as_nanos() as u64);
     console.info(&summary.took("guided", took, &plan.tiers));
     let summary = serde_json::json!({
         "mode": "guided",
@@ -76,19 +73,17 @@ fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
         "sites_only_in_plan": covered.only_in_plan.len(),
         "value_matched_share": covered.value_share(),
         "fit": fitted.to_json(),
-        "runtime": summary.to_json(),
+        "runtime": summary.to_json(sites.len()),
     });
     let kept = write_summary(args, &summary);
-    Ok(launch::ended(status, [kept], console))
+    Ok(launch::ended(ended.status, [kept], console))
 }
 
 /// The sites that a run allocated. For a caller whose contexts all go to one tier the runtime records the
 /// first only, so all sites of such a caller count.
-fn made(plan: &Plan, summary: &SessionSummary) -> BTreeSet<SiteId> {
-    let mut made = summary.site_ids();
+fn made(plan: &Plan, recorded: &BTreeMap<SiteId, Site>) -> BTreeSet<SiteId> {
     let callers = plan.tiers_by_caller().unwrap_or_default();
-    let seen: BTreeSet<CallerId> = summary
-        .sites
+    let seen: BTreeSet<CallerId> = recorded
         .values()
         .filter_map(direct_caller)
         .filter(|caller| callers.get(caller).is_some_and(Option::is_some))
@@ -97,13 +92,13 @@ fn made(plan: &Plan, summary: &SessionSummary) -> BTreeSet<SiteId> {
         .assignments
         .iter()
         .filter(|site| matches!(site.caller, Caller::Direct { id, .. } if seen.contains(&id)));
-    made.extend(with_them.map(|site| site.site));
-    made
+    let with_them = with_them.map(|site| site.site);
+    recorded.keys().copied().chain(with_them).collect()
 }
 
 /// The plan's sites that a run allocated, under their names in this build.
-pub(super) fn covered(fitted: &Fitted, summary: &SessionSummary) -> Coverage {
-    let made = made(&fitted.plan, summary).into_iter();
+pub(super) fn covered(fitted: &Fitted, recorded: &BTreeMap<SiteId, Site>) -> Coverage {
+    let made = made(&fitted.plan, recorded).into_iter();
     coverage(&fitted.original, made.flat_map(|site| fitted.former(site)))
 }
 
@@ -152,40 +147,6 @@ fn write_summary(args: &RunArgs, summary: &serde_json::Value) -> Result<()> {
     output::write(path, format!("{summary:#}\n").as_bytes())
 }
 
-/// The destination of an online run's segments.
-enum Sink {
-    File(Box<Writer>),
-    Memory(Box<InMemory>),
-}
-
-impl Recorder for Sink {
-    type Error = isotherm_profile::Error;
-
-    fn record(&mut self, segment: &Segment) -> Result<(), Self::Error> {
-        match self {
-            Self::File(writer) => writer.record(segment),
-            Self::Memory(memory) => {
-                let Ok(()) = memory.record(segment);
-                Ok(())
-            }
-        }
-    }
-
-    fn record_last(&mut self, segment: &Segment) -> Result<(), Self::Error> {
-        match self {
-            Self::File(writer) => writer.record_last(segment),
-            Self::Memory(_) => self.record(segment),
-        }
-    }
-
-    fn write_noted(&mut self) -> Result<(), Self::Error> {
-        match self {
-            Self::File(writer) => writer.write_noted(),
-            Self::Memory(_) => Ok(()),
-        }
-    }
-}
-
 fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
@@ -200,61 +161,53 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, tiers.emulates());
-    let sink = sink(args, &meta)?;
-    let hand = SiteExecutor::new(args, &ready, &tiers, console);
+    let profile = args.output.as_deref();
+    let profile = profile.map(|path| super::create_profile(path, &meta, args.force));
+    let executor = SiteExecutor::new(args, &ready, &tiers, console);
     let online = Online::new(online_config(observing, &tiers, &meta));
-    let mut step = Step::new(
+    let step = Step::new(
         observer,
-        RecordingExecutor::new(hand),
-        sink,
+        executor,
+        profile.transpose()?,
         &meta,
         Some(online),
     );
-    let mut naming = Naming::start()?;
-    let (session, mut running) = ready.start()?;
-
-    let mut diagnostics = Diagnostics::default();
-    let ended = recording::watch(
-        &mut step,
-        &mut running,
-        observing.epoch,
-        &mut naming,
-        |running| args.undo && running.interrupted().is_some(),
-        |report, last| diagnostics.hear(report, last, console),
-    )?;
-    // Processes that run on, the program or its children, get their memory back on its original nodes.
-    step.executor.inner.undo(console);
-    let status = match ended {
-        Some(status) => status,
-        None => running.until_end()?,
+    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    let until = match args.undo {
+        true => FollowUntil::EndOrInterrupt,
+        false => FollowUntil::End,
     };
-    let took = Nanos(running.elapsed().as_nanos() as u64);
-    let summary = SessionSummary::read(&session);
-    launch::warn_of(&summary, console);
-    let sites = recording::named(&mut step, naming);
-    say_moves(&summary, &step.executor.outcomes, &tiers, took, console);
-    let summary = online_summary(&step.executor.outcomes, &tiers, took, &summary);
-    let written = write_summary(args, &summary);
-    let closed = match (step.recorder, &args.output) {
-        (Sink::File(writer), Some(path)) => {
-            let closed = writer.finish(launch::ending(status), &sites);
-            closed.map_err(|error| diagnostics.at_the_end(error, path))
+    let mut outcomes = Vec::new();
+    run.follow(until, |report| {
+        // A long run has any number of them, which only the summary lists.
+        if args.summary.is_some() {
+            outcomes.extend(report.outcomes.iter().map(OutcomeRow::from));
         }
-        _ => Ok(FinishOutcome::New),
-    };
-    match (&closed, &args.output) {
-        (Ok(FinishOutcome::Former), Some(path)) => recording::warn_of_former(path, console),
-        (Ok(_), _) => say_next(args, console),
-        (Err(_), _) => {}
+    })?;
+    // Processes that run on, the program or its children, get their memory back on its original nodes.
+    run.step.executor.undo(console);
+    let moves = *run.step.moves();
+    let EndedRun {
+        program, profile, ..
+    } = run.finish()?;
+    say_moves(&program, &moves, &tiers, console);
+    let summary = online_summary(&program, &moves, outcomes, &tiers);
+    let written = write_summary(args, &summary);
+    if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
+        say_next(args, console);
     }
-    Ok(launch::ended(status, [written, closed.map(drop)], console))
+    Ok(launch::ended(
+        program.status,
+        [written, profile.map(drop)],
+        console,
+    ))
 }
 
 /// The decisions of an online run.
 fn online_config(observing: &Observing, tiers: &Tiers, meta: &Meta) -> OnlineConfig {
     let mut config = OnlineConfig::for_tiers(tiers.clone());
     // The counts of an instrumented program are accesses, not samples in time.
-    if observing.source != [SampleSource::Instrumented] {
+    if observing.source != [SourceKind::Instrumented] {
         config = config.sampled_every(recording::sample_interval(observing));
     }
     config.command.clone_from(&meta.command);
@@ -272,21 +225,23 @@ fn tiers(args: &RunArgs, console: Console) -> Result<Tiers> {
 }
 
 fn online_summary(
-    outcomes: &[Outcome],
+    program: &EndedProgram,
+    moves: &MoveTotals,
+    outcomes: Vec<OutcomeRow>,
     tiers: &Tiers,
-    took: Nanos,
-    summary: &SessionSummary,
 ) -> serde_json::Value {
+    let worked = program.summary.worked();
+    let sites = recorded_sites(&program.session).len();
     serde_json::json!({
         "mode": "online",
-        "placed": summary.worked(),
-        "emulated": tiers.emulates() && summary.worked(),
-        "seconds": took.0 as f64 / 1e9,
-        "actions": outcomes.len(),
-        "actions_requested": count(outcomes, &Fate::Requested).0,
-        "actions_moved": count(outcomes, &Fate::Moved).0,
-        "outcomes": outcomes.iter().map(outcome).collect::<Vec<_>>(),
-        "runtime": summary.to_json(),
+        "placed": worked,
+        "emulated": tiers.emulates() && worked,
+        "seconds": program.took.0 as f64 / 1e9,
+        "actions": moves.actions(),
+        "actions_requested": moves.requested,
+        "actions_moved": moves.made,
+        "outcomes": outcomes,
+        "runtime": program.summary.to_json(sites),
     })
 }
 
@@ -297,66 +252,11 @@ fn say_next(args: &RunArgs, console: Console) {
     });
 }
 
-/// The profile on disk, if one was requested.
-fn sink(args: &RunArgs, meta: &Meta) -> Result<Sink> {
-    let Some(path) = &args.output else {
-        return Ok(Sink::Memory(Box::new(InMemory(Profile::new(meta.clone())))));
-    };
-    let writer = super::create_profile(path, meta, args.force)?;
-    Ok(Sink::File(Box::new(writer)))
-}
-
-/// An outcome with its action and the reason.
-fn outcome(outcome: &Outcome) -> serde_json::Value {
-    let (fate, why) = match &outcome.fate {
-        Fate::Moved => ("moved", None),
-        Fate::Requested => ("requested", None),
-        Fate::AlreadyThere => ("already there", None),
-        Fate::Busy(why) => ("busy", Some(why.clone())),
-        Fate::Denied(why) => ("denied", Some(why.clone())),
-        Fate::NotAttempted(why) => ("not attempted", Some(why.to_string())),
-    };
-    serde_json::json!({
-        "pid": outcome.action.process.pid,
-        "site": outcome.action.site.to_string(),
-        "tier": outcome.action.tier.0,
-        "bytes": outcome.action.bytes.0,
-        "fate": fate,
-        "why": why,
-    })
-}
-
-/// The number of actions with this result, and their bytes.
-fn count(outcomes: &[Outcome], fate: &Fate) -> (usize, Bytes) {
-    let like = || outcomes.iter().filter(|outcome| outcome.fate == *fate);
-    (
-        like().count(),
-        like().map(|outcome| outcome.action.bytes).sum(),
-    )
-}
-
-fn say_moves(
-    summary: &SessionSummary,
-    outcomes: &[Outcome],
-    tiers: &Tiers,
-    took: Nanos,
-    console: Console,
-) {
-    let said = summary.took("online", took, tiers);
-    if !summary.worked() {
+fn say_moves(program: &EndedProgram, moves: &MoveTotals, tiers: &Tiers, console: Console) {
+    let said = program.summary.took("online", program.took, tiers);
+    if !program.summary.worked() {
         return console.info(&said);
     }
-    // On the emulated pair moves are requested, on real nodes they are made.
-    let (asked, asked_bytes) = count(outcomes, &Fate::Requested);
-    let (moved, moved_bytes) = count(outcomes, &Fate::Moved);
-    let (there, _) = count(outcomes, &Fate::AlreadyThere);
-    let done = match tiers.emulates() {
-        true => format!("{} of {asked_bytes} requested", counted(asked, "move")),
-        false => {
-            let moves = counted(moved, "move");
-            format!("{moves} of {moved_bytes} made, {there} already in place")
-        }
-    };
-    let left = outcomes.len() - asked - moved - there;
-    console.info(&format!("{said}: {done}, {left} not finished"));
+    let moves = outcomes::in_words(moves, tiers.emulates());
+    console.info(&format!("{said}: {moves}"));
 }

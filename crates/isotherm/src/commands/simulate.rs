@@ -1,5 +1,7 @@
 //! `isotherm simulate`: replays a profile or a trace under every policy.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::footprint::Footprint;
@@ -32,6 +34,7 @@ const EPOCHS: u64 = 64;
 /// The input cannot be read or replayed, a policy is unknown or needs what the input lacks, the plot
 /// cannot be written.
 pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
+    refuse_pictures(args.plot.as_deref())?;
     let Replayable {
         workload,
         counted,
@@ -64,9 +67,7 @@ pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     simulation.machine = words;
     simulation.notes.extend(note);
     if let Some(path) = &args.plot {
-        let drawn = simulation.svg().map_err(anyhow::Error::msg);
-        let drawn = drawn.with_context(|| format!("{}: cannot be drawn", path.display()))?;
-        output::write(path, drawn.as_bytes())?;
+        output::write(path, simulation.html().as_bytes())?;
     }
     print(&match args.json {
         true => simulation.json(),
@@ -74,6 +75,19 @@ pub(crate) fn run(args: &SimulateArgs, console: Console) -> Result<()> {
     })?;
     say_next(args, console);
     Ok(())
+}
+
+/// A browser would read a page named `.svg` as a picture, and show an error.
+fn refuse_pictures(plot: Option<&Path>) -> Result<()> {
+    let Some(path) = plot.filter(|path| path.extension().is_some_and(|word| word == "svg")) else {
+        return Ok(());
+    };
+    let page = path.with_extension("html");
+    bail!(
+        "{}: --plot writes a page for a browser, not a picture; name it {}",
+        path.display(),
+        page.display()
+    );
 }
 
 /// The trace or profile to replay, from a file or a generator.
@@ -268,7 +282,7 @@ fn say_next(args: &SimulateArgs, console: Console) {
         }
         _ if args.sweep => format!("isotherm simulate {} --fast 25%", same_replay(args)),
         _ => format!(
-            "isotherm simulate {} --sweep --plot sweep.svg",
+            "isotherm simulate {} --sweep --plot sweep.html",
             same_replay(args)
         ),
     };

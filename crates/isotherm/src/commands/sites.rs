@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use isotherm_model::site::SiteId;
-use isotherm_report::table::{left, render};
+use isotherm_report::table::DataTable;
 use isotherm_symbols::compiled_sites::{self, CompiledSite};
 use isotherm_symbols::demangled::demangled;
 
@@ -40,24 +40,22 @@ pub(crate) fn run(args: &SitesArgs, console: Console) -> Result<()> {
         ));
         return Ok(());
     }
-    let columns = [left("site"), left("calls"), left("place"), left("function")];
-    let rows: Vec<_> = sites.iter().map(row).collect();
-    print(&render(&columns, &rows))?;
+    print(&table(&sites).render())?;
     let program = shell_quoting::program(&args.file);
     console.next(&format!("isotherm record -o app.iso -- {program}"));
     Ok(())
 }
 
-fn row(site: &CompiledSite) -> Vec<String> {
-    let place = site
-        .line
-        .map_or(site.path.clone(), |line| format!("{}:{line}", site.path));
-    vec![
-        site.id.to_string(),
-        demangled(&site.callee),
-        place,
-        site.function.clone(),
-    ]
+fn table(sites: &[CompiledSite]) -> DataTable<'_, CompiledSite> {
+    let place = |site: &CompiledSite| match site.line {
+        Some(line) => format!("{}:{line}", site.path),
+        None => site.path.clone(),
+    };
+    DataTable::of(sites)
+        .left("site", |site| site.id)
+        .left("calls", |site| demangled(&site.callee))
+        .left("place", place)
+        .left("function", |site| site.function.clone())
 }
 
 fn to_json(site: &CompiledSite) -> serde_json::Value {
@@ -74,7 +72,7 @@ fn to_json(site: &CompiledSite) -> serde_json::Value {
 
 #[cfg(test)]
 mod tests {
-    use super::{row, to_json};
+    use super::{table, to_json};
     use isotherm_model::site::SiteId;
     use isotherm_symbols::compiled_sites::CompiledSite;
 
@@ -91,7 +89,10 @@ mod tests {
             column: Some(3),
         };
         assert_eq!(
-            row(&site),
+            table(std::slice::from_ref(&site))
+                .cells()
+                .next()
+                .expect("a row"),
             [
                 "00000000000000ab",
                 "space::checked",

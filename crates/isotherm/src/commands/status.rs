@@ -7,7 +7,11 @@ use crate::output;
 use isotherm_console::shell_quoting;
 use isotherm_console::terminal_width;
 use isotherm_console::{Console, print};
-use isotherm_daemon::socket::{ask, ask_heat, ask_maps};
+use isotherm_daemon::socket::ask;
+use isotherm_report::json_line::JsonLine;
+use isotherm_report::watch_heat::HeatMap;
+use isotherm_report::watch_maps::Maps;
+use isotherm_report::watch_status::Status;
 
 /// Queries the daemon and prints its answer.
 ///
@@ -20,17 +24,7 @@ pub(crate) fn run(args: &StatusArgs, console: Console) -> Result<()> {
     if args.maps {
         return maps(args, console);
     }
-    let mut answer = None;
-    ask(&args.socket, "status", |status| {
-        answer = Some(status);
-        false
-    })?;
-    let Some(status) = answer else {
-        anyhow::bail!(
-            "{}: the daemon closed without an answer; ask again",
-            args.socket.display()
-        );
-    };
+    let status: Status = ask(&args.socket)?;
     if args.json {
         return print(&(status.json_line() + "\n"));
     }
@@ -44,7 +38,7 @@ pub(crate) fn run(args: &StatusArgs, console: Console) -> Result<()> {
 
 /// The tiers of memory ranges.
 fn maps(args: &StatusArgs, console: Console) -> Result<()> {
-    let mut maps = ask_maps(&args.socket)?;
+    let mut maps: Maps = ask(&args.socket)?;
     if let Some(pid) = args.pid {
         maps.retain(pid);
         if maps.processes.is_empty() {
@@ -64,7 +58,7 @@ fn maps(args: &StatusArgs, console: Console) -> Result<()> {
 
 /// The accesses of the last epochs.
 fn heat(args: &StatusArgs, console: Console) -> Result<()> {
-    let map = ask_heat(&args.socket)?;
+    let map: HeatMap = ask(&args.socket)?;
     if args.json {
         return print(&(map.json_line() + "\n"));
     }
@@ -76,8 +70,7 @@ fn heat(args: &StatusArgs, console: Console) -> Result<()> {
         console.next(&format!("isotherm status{socket} --page heat.html"));
         return Ok(());
     };
-    let page = map.html().map_err(anyhow::Error::msg)?;
-    output::write(path, page.as_bytes())?;
+    output::write(path, map.html().as_bytes())?;
     console.info(&format!("open {} in a browser", path.display()));
     Ok(())
 }

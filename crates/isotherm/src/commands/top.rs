@@ -10,8 +10,9 @@ use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::SourceKind;
+use isotherm_report::table::DataTable;
 use isotherm_report::watch_heat::HeatMap;
 use isotherm_report::watch_status::Status;
 use isotherm_report::words::percent;
@@ -28,7 +29,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use crate::cli::TopArgs;
 use crate::interrupt::Interrupt;
 use crate::launch::end_as;
-use isotherm_daemon::socket::{ask, ask_heat};
+use isotherm_daemon::socket;
 
 /// The wait for a key before the next check for a new status.
 const WAIT: Duration = Duration::from_millis(200);
@@ -37,16 +38,16 @@ const WAIT: Duration = Duration::from_millis(200);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum View {
     Figures,
-    Heat(SourceKind),
+    Heat(ProfilingMethod),
 }
 
 impl View {
     /// The next view; `h` cycles through them.
     const fn next(self) -> Self {
         match self {
-            Self::Figures => Self::Heat(SourceKind::TraceSamples),
-            Self::Heat(SourceKind::TraceSamples) => Self::Heat(SourceKind::AccessedBits),
-            Self::Heat(SourceKind::AccessedBits) => Self::Figures,
+            Self::Figures => Self::Heat(ProfilingMethod::TraceSamples),
+            Self::Heat(ProfilingMethod::TraceSamples) => Self::Heat(ProfilingMethod::AccessedBits),
+            Self::Heat(ProfilingMethod::AccessedBits) => Self::Figures,
         }
     }
 }
@@ -63,9 +64,9 @@ pub(crate) fn run(args: &TopArgs) -> Result<Option<ExitStatus>> {
         );
     }
     let (send, news) = channel();
-    let socket = args.socket.clone();
+    let path = args.socket.clone();
     let ended =
-        std::thread::spawn(move || ask(&socket, "follow", |status| send.send(status).is_ok()));
+        std::thread::spawn(move || socket::follow(&path, |status| send.send(status).is_ok()));
     let Ok(first) = news.recv() else {
         let ended = ended
             .join()
@@ -120,7 +121,7 @@ fn follow(
     terminal: &mut ratatui::DefaultTerminal,
     first: Status,
     news: &Receiver<Status>,
-    socket: &Path,
+    path: &Path,
     interrupt: &Interrupt,
 ) -> Result<()> {
     let (mut status, mut view, mut heat) = (first, View::Figures, HeatMap::default());
@@ -128,7 +129,7 @@ fn follow(
         terminal
             .draw(|frame| match view {
                 View::Figures => draw(frame, &status),
-                View::Heat(evidence) => draw_heat(frame, &heat, evidence),
+                View::Heat(method) => draw_heat(frame, &heat, method),
             })
             .context("the terminal cannot be drawn on")?;
         if interrupt.status().is_some() {
@@ -150,7 +151,7 @@ fn follow(
             }
         }
         if is_old && view != View::Figures {
-            heat = ask_heat(socket)?;
+            heat = socket::ask(path)?;
         }
     }
 }
@@ -178,11 +179,11 @@ impl KeyCommand {
 }
 
 /// Draws the accesses by time and address.
-fn draw_heat(frame: &mut Frame<'_>, heat: &HeatMap, evidence: SourceKind) {
+fn draw_heat(frame: &mut Frame<'_>, heat: &HeatMap, method: ProfilingMethod) {
     let area = frame.area();
     // The lines above and below the map, and the one on keys.
     let lines = usize::from(area.height).saturating_sub(4);
-    let text = heat.lines(evidence, usize::from(area.width), lines);
+    let text = heat.lines(method, usize::from(area.width), lines);
     frame.render_widget(Paragraph::new(text + "h: next view   q ends"), area);
 }
 
@@ -213,25 +214,16 @@ fn draw(frame: &mut Frame<'_>, status: &Status) {
             frame,
             shares,
             "control groups",
-            Status::GROUP_HEADS,
+            &status.group_table(),
             [32, 9, 11, 11, 11, 11, 8, 9],
-            status.group_rows(),
         );
     }
     table(
         frame,
         processes,
         "processes",
-        [
-            "process",
-            "program",
-            "resident",
-            "fast",
-            "hit rate",
-            "control group",
-        ],
+        &status.process_table(),
         [9, 24, 11, 8, 9, 40],
-        status.process_rows(),
     );
     let block = Block::bordered().title("moves");
     frame.render_widget(Paragraph::new(status.moves()).block(block), moves);
@@ -239,9 +231,8 @@ fn draw(frame: &mut Frame<'_>, status: &Status) {
         frame,
         sources,
         "sources",
-        ["source", "seen", "usable", "lost", "cost", "problem"],
+        &status.source_table(),
         [14, 12, 12, 8, 10, 60],
-        status.source_rows(),
     );
 }
 
@@ -289,16 +280,16 @@ fn bar(frame: &mut Frame<'_>, area: Rect, share: f64, label: String) {
     );
 }
 
-fn table<const N: usize>(
+fn table<T, const N: usize>(
     frame: &mut Frame<'_>,
     area: Rect,
     title: &'static str,
-    heads: [&'static str; N],
+    table: &DataTable<'_, T>,
     widths: [u16; N],
-    rows: Vec<Vec<String>>,
 ) {
-    let head = Row::new(heads).style(Style::new().add_modifier(Modifier::BOLD));
-    let table = Table::new(rows.into_iter().map(Row::new), widths)
+    let head = Row::new(table.titles().map(|(title, _)| title));
+    let head = head.style(Style::new().add_modifier(Modifier::BOLD));
+    let table = Table::new(table.cells().map(Row::new), widths)
         .header(head)
         .block(Block::bordered().title(title));
     frame.render_widget(table, area);
@@ -307,7 +298,7 @@ fn table<const N: usize>(
 #[cfg(test)]
 mod tests {
     use super::{View, draw, draw_heat};
-    use isotherm_model::watch::SourceKind;
+    use isotherm_model::source_kind::ProfilingMethod;
     use isotherm_report::watch_heat::{HeatMap, HeatPlace, HeatTime};
     use isotherm_report::watch_status::{
         GroupStatus, ProcessStatus, SourceStatus, Status, TierStatus,
@@ -410,7 +401,7 @@ mod tests {
     #[test]
     fn the_views_go_round_and_heat_is_drawn_on_any_screen() {
         let first = View::Figures.next();
-        assert_eq!(first, View::Heat(SourceKind::TraceSamples));
+        assert_eq!(first, View::Heat(ProfilingMethod::TraceSamples));
         assert_eq!(first.next().next(), View::Figures);
         let heat = HeatMap {
             columns: vec![HeatTime::default(); 3],
@@ -424,7 +415,8 @@ mod tests {
         };
         for (width, height) in [(100, 20), (5, 2)] {
             let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
-            let drawn = terminal.draw(|frame| draw_heat(frame, &heat, SourceKind::AccessedBits));
+            let drawn =
+                terminal.draw(|frame| draw_heat(frame, &heat, ProfilingMethod::AccessedBits));
             drawn.expect("draws");
             let screen = terminal.backend().to_string();
             assert!(

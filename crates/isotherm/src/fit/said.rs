@@ -1,6 +1,7 @@
 //! The fit of a plan to the build, as messages and as JSON.
 
 use isotherm_model::site::SiteId;
+use isotherm_model::words::counted;
 use isotherm_pipeline::MatchedBy;
 
 use super::{Fitted, Found, sites};
@@ -51,6 +52,9 @@ impl Fitted {
         }
         let files = self.changed.iter().map(|path| path.display().to_string());
         let files = files.collect::<Vec<_>>().join(", ");
+        if known == 0 {
+            return console.warn(&self.foreign(all, &files));
+        }
         console.info(&format!(
             "{files}: rebuilt since the plan was made; {known} of its {all} sites ({:.0} % of its value) were found \
              again{}",
@@ -72,6 +76,30 @@ impl Fitted {
                 path.display()
             ));
         }
+    }
+
+    /// True if the plan has sites and this build has none of them.
+    pub(crate) fn is_foreign(&self) -> bool {
+        let (all, known, _) = self.shares();
+        all > 0 && known == 0
+    }
+
+    /// The whole message on a plan of which this build has no site.
+    fn foreign(&self, all: usize, files: &str) -> String {
+        let files = match files {
+            "" => "this build",
+            files => files,
+        };
+        let stripped = match self.unknown.is_empty() {
+            true => "",
+            false => " (is it stripped? Build it with symbols and -g)",
+        };
+        format!(
+            "this plan was made for another program or another version ({}): of its {} none is in {files}{stripped}, so all \
+             data is placed by first touch: fast while there is room, then slow; record and plan again",
+            self.original.command.join(" "),
+            counted(all, "site")
+        )
     }
 
     /// `: 7 by line, 1 by order`.

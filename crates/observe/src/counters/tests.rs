@@ -1,5 +1,5 @@
 use super::{CounterChoice, CounterEvent, CounterKind, Counting, CumulativeCount, choose, open};
-use isotherm_model::watch::SourceKind;
+use isotherm_model::source_kind::ProfilingMethod;
 use std::cell::Cell;
 use std::io;
 use std::path::Path;
@@ -62,21 +62,21 @@ fn imc() -> tempfile::TempDir {
 fn a_source_rests_by_its_own_counter_and_where_there_is_none_by_traffic() {
     let root = imc();
     let all = |_: &CounterEvent| Ok(Set(Rc::default()));
-    for (evidence, own) in [
-        (SourceKind::TraceSamples, CounterKind::CacheMisses),
-        (SourceKind::AccessedBits, CounterKind::TlbMisses),
+    for (method, own) in [
+        (ProfilingMethod::TraceSamples, CounterKind::CacheMisses),
+        (ProfilingMethod::AccessedBits, CounterKind::TlbMisses),
     ] {
-        let best = choose(evidence, root.path(), &all);
+        let best = choose(method, root.path(), &all);
         assert_eq!((chosen(&best), best.why.as_str()), (Some(own), ""));
         // A virtual machine: the processors count nothing, the host passed a controller through.
         let no_misses = |event: &CounterEvent| match event.uncore {
             true => Ok(Set(Rc::default())),
             false => Err(io::Error::from_raw_os_error(NO_EVENT)),
         };
-        let next = choose(evidence, root.path(), &no_misses);
+        let next = choose(method, root.path(), &no_misses);
         assert_eq!(chosen(&next), Some(CounterKind::Controllers));
         assert!(next.why.contains("no such event") && next.why.contains(own.name()));
-        let none = choose(evidence, root.path(), &refuse(FORBIDDEN));
+        let none = choose(method, root.path(), &refuse(FORBIDDEN));
         assert_eq!(chosen(&none), None);
         assert!(
             none.why.contains("CAP_PERFMON") && none.why.contains("resctrl"),

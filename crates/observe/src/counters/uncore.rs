@@ -15,7 +15,7 @@
 use std::path::{Path, PathBuf};
 
 use super::event::{CounterEvent, Lack};
-use crate::pmu::{configs, devices, kind, read};
+use crate::source::pmu::{configs, devices, kind, read};
 use isotherm_topology::cpu_list;
 
 /// Units of one kind, and the events that they count.

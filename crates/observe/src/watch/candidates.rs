@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use isotherm_model::batch::Process;
 use isotherm_model::units::Nanos;
 
-use crate::accessed::is_worth;
+use crate::process_usage::is_worth;
 
 /// Longest name of a program kept, in bytes.
 const NAME_AT_MOST: usize = 64;
@@ -33,6 +33,15 @@ pub struct ProcessSelection {
     pub control_groups: Vec<String>,
     /// Also the child processes of the selected ones.
     pub children: bool,
+}
+
+impl ProcessSelection {
+    /// True where only numbers of processes select.
+    const fn is_by_number(&self) -> bool {
+        let others =
+            self.users.is_empty() && self.programs.is_empty() && self.control_groups.is_empty();
+        !self.pids.is_empty() && others && !self.children
+    }
 }
 
 /// Which of the selected processes are worth their cost.
@@ -122,7 +131,7 @@ impl Candidates {
             .looked
             .replace(now)
             .map(|before| now.saturating_sub(before));
-        let found = self.found(own, span);
+        let found = self.found(selection, own, span);
         let total =
             isotherm_topology::meminfo::total_bytes(&self.proc_root.join("meminfo")).unwrap_or(0);
         let selected = selected(&found, selection);
@@ -166,14 +175,25 @@ impl Candidates {
         [self.known.len(), self.images.len()]
     }
 
-    /// All processes that have memory. One that ends during the scan is left out.
-    fn found(&mut self, own: u32, span: Option<Nanos>) -> BTreeMap<u32, Found> {
-        let entries = fs::read_dir(&self.proc_root)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let pids: BTreeSet<u32> = pids.filter(|pid| *pid != own).collect();
+    /// The processes that have memory: all of them, or where the settings select by number alone, these. One that
+    /// ends during the scan is left out.
+    fn found(
+        &mut self,
+        selection: &ProcessSelection,
+        own: u32,
+        span: Option<Nanos>,
+    ) -> BTreeMap<u32, Found> {
+        let mut pids: BTreeSet<u32> = match selection.is_by_number() {
+            true => selection.pids.iter().copied().collect(),
+            false => {
+                let entries = fs::read_dir(&self.proc_root).into_iter().flatten();
+                let names = entries.flatten().map(|entry| entry.file_name());
+                names
+                    .filter_map(|name| name.to_str()?.parse().ok())
+                    .collect()
+            }
+        };
+        pids.remove(&own);
         let gone: Vec<u32> = self
             .known
             .keys()

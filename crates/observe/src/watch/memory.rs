@@ -149,8 +149,7 @@ impl NodeLayout {
         for call in asked.chunks(CALL) {
             let addresses: Vec<usize> = call.iter().map(|(_, page)| *page).collect();
             let mut nodes = vec![-1; call.len()];
-            pages::nodes_of(pid, &addresses, &mut nodes)
-                .map_err(|error| io::Error::from_raw_os_error(error.0))?;
+            pages::nodes_of(pid, &addresses, &mut nodes)?;
             for ((at, _), node) in call.iter().zip(nodes) {
                 if let Ok(node) = u32::try_from(node) {
                     shares[*at].0 += u64::from(self.fast.contains(&NodeId(node)));
@@ -171,7 +170,7 @@ impl ProcessMemory {
 
     /// For each unit its range, its resident bytes, and at most `count` of its resident pages,
     /// spread over them: one in each of `count` equal parts, another one in every `turn`.
-    pub(super) fn samples(
+    pub(crate) fn samples(
         &self,
         page: u64,
         count: u64,
@@ -198,7 +197,7 @@ impl ProcessMemory {
 
     /// Builds the pieces of these spans, for tests.
     #[cfg(test)]
-    pub(super) fn of_spans(spans: &[Span], unit: u64) -> Self {
+    pub(crate) fn of_spans(spans: &[Span], unit: u64) -> Self {
         Self {
             units: cut(spans, unit),
             of_process: 0,

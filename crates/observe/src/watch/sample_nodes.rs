@@ -15,8 +15,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use isotherm_model::batch::ObservedAccess;
 use isotherm_model::movement::NodeId;
-use isotherm_model::watch::AccessReport;
 
 /// Samples by node since the start.
 #[derive(Debug)]
@@ -49,14 +49,14 @@ impl SampleNodes {
     /// Counts the samples with a physical address, and passes on the node of each.
     pub(super) fn count<'a>(
         &mut self,
-        sightings: &'a [AccessReport],
-        mut take: impl FnMut(&'a AccessReport, Option<NodeId>),
+        accesses: &'a [ObservedAccess],
+        mut take: impl FnMut(&'a ObservedAccess, Option<NodeId>),
     ) {
         // Memory may have been added since the nodes were read, but reading again for each unknown
         // address would be expensive.
         let mut may_read = true;
-        for sighting in sightings {
-            let Some(address) = sighting.physical else {
+        for access in accesses {
+            let Some(address) = access.physical else {
                 continue;
             };
             let known = self.blocks.as_ref().and_then(|blocks| blocks.node(address));
@@ -69,8 +69,8 @@ impl SampleNodes {
                 None => None,
             };
             let sum = self.samples.entry(node).or_default();
-            *sum = sum.saturating_add(sighting.hits);
-            take(sighting, node);
+            *sum = sum.saturating_add(access.count);
+            take(access, node);
         }
     }
 
@@ -126,24 +126,20 @@ fn numbered(directory: &Path, word: &str) -> Vec<(u64, String)> {
 #[cfg(test)]
 mod tests {
     use super::SampleNodes;
+    use isotherm_model::batch::ObservedAccess;
     use isotherm_model::batch::Process;
-    use isotherm_model::movement::{AddressRange, NodeId};
-    use isotherm_model::units::Bytes;
-    use isotherm_model::watch::{AccessReport, SourceKind};
+    use isotherm_model::count_unit::CountUnit;
+    use isotherm_model::movement::NodeId;
+    use isotherm_model::source_kind::SourceKind;
     use std::path::Path;
 
     const BLOCK: u64 = 128 << 20;
 
-    fn sample(physical: Option<u64>, hits: u64) -> AccessReport {
-        AccessReport {
-            process: Process::default(),
-            range: AddressRange {
-                start: 0x7f00_0000_0000,
-                bytes: Bytes(1),
-            },
-            hits,
-            kind: SourceKind::TraceSamples,
+    fn sample(physical: Option<u64>, hits: u64) -> ObservedAccess {
+        let address = (Process::default(), 0x7f00_0000_0000);
+        ObservedAccess {
             physical,
+            ..ObservedAccess::at(address, SourceKind::Ibs, (hits, CountUnit::Samples))
         }
     }
 

@@ -4,26 +4,47 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::PathBuf;
 
+use isotherm_model::batch::ObservedAccess;
 use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::movement::NodeId;
+use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{
-    AccessReport, Observation, Placed, SourceKind, UnitResidency, Watched,
-};
+use isotherm_model::watch::{Observation, Placed, UnitResidency, Watched};
 
-use super::bit_source::{AccessedBitSource, BitSource};
-use super::bits::MappingBits;
 use super::candidates::{Candidate, Candidates, Filter, ProcessSelection};
 use super::memory::{NodeLayout, ProcessMemory, capacity};
 use super::sample_nodes::SampleNodes;
-use super::samples::{SampleRate, SampleWorth, Samples};
-use super::scan_context::ScanContext;
-use super::scan_interval::{ScanInterval, affordable_hz};
-use super::source_throttle::{SourceThrottle, ThrottleStatus};
-use crate::perf_source::empty_report;
-use crate::sample_cost::Gaps;
-use crate::source::SampleSource;
+use crate::source::cost_budget::{CostBudget, affordable_hz};
+use crate::source::process_samples::{ProcessSamples, SampleRate, SampleWorth};
+use crate::source::registry::{self, ScanSettings};
+use crate::source::throttle::{SourceThrottle, ThrottleStatus};
+use crate::source::{AccessList, ScanContext, Source};
 use isotherm_model::port::Clock;
+use isotherm_model::source_kind::SourceKind;
+
+/// The configured source of accessed bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AccessedBitChoice {
+    /// DAMON where available, else mappings if no sample is usable: a mapping adds little to samples, and
+    /// its pages cost the program more than those do.
+    #[default]
+    Auto,
+    /// This source where available, else mappings.
+    Source(SourceKind),
+    /// No accessed bits.
+    Off,
+}
+
+impl AccessedBitChoice {
+    /// The source finer than mappings that is to be opened.
+    const fn finer(self) -> Option<SourceKind> {
+        match self {
+            Self::Auto => Some(SourceKind::Damon),
+            Self::Source(SourceKind::AccessedBits) | Self::Off => None,
+            Self::Source(source) => Some(source),
+        }
+    }
+}
 
 /// The configuration of a watcher.
 #[derive(Clone, Debug)]
@@ -44,13 +65,15 @@ pub struct WatcherConfig {
     /// The most of the fast tier that may be used.
     pub fast_limit: Bytes,
     /// The source of accessed bits.
-    pub bits: AccessedBitSource,
+    pub bits: AccessedBitChoice,
     /// The source of samples; None for no samples.
-    pub samples: Option<SampleSource>,
+    pub samples: Option<SourceKind>,
+    /// Bytes of cache of a watched process, for the estimate of what it served of timer samples; zero for no estimate.
+    pub cache: Bytes,
     /// Upper limits of the sample rate.
     pub sample_rate: SampleRate,
     /// A first guess at the time that one timer sample takes of the interrupted program; None for the default.
-    pub sample_price: Option<Nanos>,
+    pub sample_cost: Option<Nanos>,
     /// The cost limit of watching, in millionths of one processor for each processor that the
     /// watched processes use.
     pub budget_ppm: u64,
@@ -63,19 +86,21 @@ pub struct Watcher {
     layout: NodeLayout,
     candidates: Candidates,
     watched: Vec<Candidate>,
-    bits: Option<BitSource>,
-    mappings: Option<MappingBits>,
-    samples: Option<Samples>,
+    /// The source of accessed bits that is finer than mappings.
+    bits: Option<Box<dyn Source>>,
+    /// Accessed bits by mappings.
+    mappings: Option<Box<dyn Source>>,
+    samples: Option<ProcessSamples>,
     sample_nodes: SampleNodes,
-    bits_rest: SourceThrottle,
-    samples_rest: SourceThrottle,
+    bits_throttle: SourceThrottle,
+    samples_throttle: SourceThrottle,
     /// The resident memory of each process at the last read.
     resident: BTreeMap<Process, ProcessMemory>,
     memory: SourceReport,
-    memory_stride: ScanInterval,
+    memory_budget: CostBudget,
     scan: SourceReport,
     counters: SourceReport,
-    sightings: Vec<AccessReport>,
+    accesses: AccessList,
     placed: BTreeMap<Process, Placed>,
     /// Number of sample reads since the timer's rate changed.
     since_other_rate: u32,
@@ -123,18 +148,14 @@ impl Watcher {
             mappings: None,
             samples: None,
             sample_nodes: SampleNodes::new(&config.root),
-            bits_rest: SourceThrottle::open(SourceKind::AccessedBits, &config.root),
-            samples_rest: SourceThrottle::open(SourceKind::TraceSamples, &config.root),
+            bits_throttle: SourceThrottle::open(ProfilingMethod::AccessedBits, &config.root),
+            samples_throttle: SourceThrottle::open(ProfilingMethod::TraceSamples, &config.root),
             resident: BTreeMap::new(),
-            memory: empty_report("memory", memory_note.to_owned()),
-            memory_stride: ScanInterval::new(config.budget_ppm),
-            scan: empty_report("processes", "some 50 us a process and second".to_owned()),
-            counters: empty_report(
-                "counters",
-                "read once an epoch; and what a sample takes, for a millisecond a second"
-                    .to_owned(),
-            ),
-            sightings: Vec::new(),
+            memory: SourceReport::new("memory", memory_note),
+            memory_budget: CostBudget::new(config.budget_ppm),
+            scan: SourceReport::new("processes", "some 50 us a process and second"),
+            counters: SourceReport::new("counters", "read once an epoch"),
+            accesses: AccessList::default(),
             placed: BTreeMap::new(),
             since_other_rate: RATE_STAYS,
             without_samples: 0,
@@ -152,28 +173,41 @@ impl Watcher {
         let config = &self.config;
         let [samples, bits, _] = PARTS.map(|part| config.budget_ppm / 10 * part);
         let (root, state) = (config.root.as_path(), config.state.as_deref());
-        let opened = BitSource::open(config.bits, root, state, bits);
-        let mappings = opened.is_err()
-            || matches!(
-                config.bits,
-                AccessedBitSource::Auto | AccessedBitSource::Mappings
-            );
-        self.bits = opened.unwrap_or_else(|why| {
-            self.counters.warning = why;
-            None
-        });
-        self.mappings = mappings.then(|| MappingBits::new(self.of_mappings(config.budget_ppm)));
+        let settings = |budget_ppm| ScanSettings {
+            root,
+            state,
+            budget_ppm,
+            cache_filter: None,
+        };
+        let finer = config.bits.finer();
+        let opened = finer.and_then(|source| registry::open(source, &settings(bits)));
+        let (opened, why) = match opened.transpose() {
+            Ok(opened) => (opened, String::new()),
+            Err(why) => (None, why),
+        };
+        let by_mappings = match config.bits {
+            AccessedBitChoice::Auto => true,
+            AccessedBitChoice::Source(_) => opened.is_none(),
+            AccessedBitChoice::Off => false,
+        };
+        let of_mappings = settings(self.of_mappings(config.budget_ppm));
+        let mappings = registry::open(SourceKind::AccessedBits, &of_mappings);
+        let mappings = mappings.and_then(Result::ok).filter(|_| by_mappings);
+        (self.bits, self.mappings, self.counters.warning) = (opened, mappings, why);
         let rate = SampleRate {
             timer_hz: self.timer_hz(),
             ..config.sample_rate
         };
         self.samples = config
             .samples
-            .and_then(|source| Samples::open(source, &config.root, rate, samples));
-        if let Some((samples, guess)) = self.samples.as_mut().zip(config.sample_price) {
-            samples.guess_price(guess);
+            .and_then(|source| ProcessSamples::open(source, &config.root, rate, samples));
+        if let Some(samples) = &mut self.samples {
+            samples.assume_cache(config.cache);
         }
-        if self.bits_rest.never_rests() || self.samples_rest.never_rests() {
+        if let Some((samples, guess)) = self.samples.as_mut().zip(config.sample_cost) {
+            samples.guess_cost(guess);
+        }
+        if self.bits_throttle.never_rests() || self.samples_throttle.never_rests() {
             let why = "a kind of source never rests by the rule of 20 %: see below";
             let before = std::mem::take(&mut self.counters.warning);
             self.counters.warning = match before.is_empty() {
@@ -185,7 +219,7 @@ impl Watcher {
 
     /// Sets the timer's rate by the measured cost of samples to the programs. A rate that is close enough stays: a
     /// change reopens all events.
-    fn follow_price(&mut self) {
+    fn follow_sample_cost(&mut self) {
         self.since_other_rate = self.since_other_rate.saturating_add(1);
         let wanted = self.timer_hz();
         let Some(samples) = &mut self.samples else {
@@ -203,7 +237,7 @@ impl Watcher {
     /// the cost.
     fn timer_hz(&self) -> u32 {
         let budget = self.config.budget_ppm.saturating_mul(INTERRUPTS) / 100;
-        let affordable = affordable_hz(budget, self.sample_price());
+        let affordable = affordable_hz(budget, self.sample_cost());
         self.config.sample_rate.timer_hz.min(affordable)
     }
 
@@ -212,26 +246,28 @@ impl Watcher {
     #[must_use]
     pub fn timer_samples(&self) -> Option<(u32, Option<Nanos>)> {
         let hz = self.samples.as_ref()?.of_timer()?;
-        Some((hz, self.sample_price()))
+        Some((hz, self.sample_cost()))
     }
 
-    fn sample_price(&self) -> Option<Nanos> {
+    fn sample_cost(&self) -> Option<Nanos> {
         match &self.samples {
             Some(samples) => samples.price(),
-            None => self.config.sample_price,
+            None => self.config.sample_cost,
         }
     }
 
     /// Bytes of the rings that the kernel writes samples to; 0 without samples.
     #[must_use]
     pub fn ring_bytes(&self) -> u64 {
-        self.samples.as_ref().map_or(0, Samples::ring_bytes)
+        self.samples.as_ref().map_or(0, ProcessSamples::ring_bytes)
     }
 
     /// Samples by processor number; empty without samples.
     #[must_use]
     pub fn samples_by_cpu(&self) -> Vec<u64> {
-        self.samples.as_ref().map_or_else(Vec::new, Samples::by_cpu)
+        self.samples
+            .as_ref()
+            .map_or_else(Vec::new, ProcessSamples::by_cpu)
     }
 
     /// Samples of watched processes by the memory node of their data, since the start; None stands for an
@@ -243,7 +279,7 @@ impl Watcher {
 
     /// The counter that throttles each kind of source, and whether it is off now.
     pub fn throttle(&self) -> impl Iterator<Item = ThrottleStatus> {
-        [&self.bits_rest, &self.samples_rest]
+        [&self.bits_throttle, &self.samples_throttle]
             .into_iter()
             .map(SourceThrottle::throttle)
     }
@@ -251,7 +287,7 @@ impl Watcher {
     /// The weight of a sample now; None without samples.
     #[must_use]
     pub fn sample_worth(&self) -> Option<SampleWorth> {
-        self.samples.as_ref().map(Samples::worth)
+        self.samples.as_ref().map(ProcessSamples::worth)
     }
 
     /// Changes the selected processes, at the next tick.
@@ -295,34 +331,37 @@ impl Watcher {
             samples.watch(&processes);
         }
         self.take_samples(&processes, now);
-        self.follow_price();
+        self.follow_sample_cost();
     }
 
     /// Reads the samples that came during moves: the node of each at the time of the sample is unknown, unless it has a
     /// physical address. Call it when the moves of an epoch are done.
     pub fn end_moves(&mut self) {
-        let (processes, before) = (self.processes(), self.sightings.len());
+        let (processes, before) = (self.processes(), self.accesses.as_slice().len());
         if let Some(samples) = &mut self.samples {
-            let none = Gaps::default();
-            samples.gather(&*self.clock, &processes, &none, &mut self.sightings);
+            samples.gather_more(&*self.clock, &processes, &mut self.accesses);
             self.place(before, false);
         }
     }
 
     fn take_samples(&mut self, processes: &[Process], now: Nanos) {
         let span = now.saturating_sub(std::mem::replace(&mut self.ticked, now));
-        let busy = self.busy_ppm();
+        // Parts per million of a span: the product fits 128 bits.
+        let busy = u128::from(span.0) * u128::from(self.busy_ppm()) / 1_000_000;
+        let busy = Nanos(u64::try_from(busy).unwrap_or(u64::MAX));
         if let Some(samples) = &mut self.samples {
-            // Parts per million of a span: the product fits 128 bits.
-            let used = u128::from(span.0) * u128::from(busy) / 1_000_000;
-            let used = Nanos(u64::try_from(used).unwrap_or(u64::MAX));
-            let before = self.sightings.len();
-            // It costs the same at any sample rate, so it is no reason for a lower one.
-            let begin = self.clock.busy();
-            let gaps = samples.watch_own(&*self.clock);
-            self.counters.cost += self.clock.busy().saturating_sub(begin);
-            let (clock, times) = (&*self.clock, (span, used));
-            samples.look(clock, processes, &gaps, times, &mut self.sightings);
+            let before = self.accesses.as_slice().len();
+            let mut scan = ScanContext {
+                clock: &*self.clock,
+                proc_root: &self.layout.proc_root,
+                page: self.layout.page,
+                span,
+                busy,
+                processes,
+                resident: &self.resident,
+                sessions: None,
+            };
+            samples.scan(&mut scan, &mut self.accesses);
             self.place(before, true);
         }
     }
@@ -332,21 +371,21 @@ impl Watcher {
     fn place(&mut self, from: usize, now: bool) {
         let begin = self.clock.busy();
         let (fast, placed) = (&self.config.fast, &mut self.placed);
-        let new = &self.sightings[from..];
-        self.sample_nodes.count(new, |sighting, node| {
+        let new = &self.accesses.as_slice()[from..];
+        self.sample_nodes.count(new, |access, node| {
             if let Some(node) = node.filter(|_| !fast.is_empty()) {
                 let hits = if fast.contains(&node) {
-                    sighting.hits
+                    access.count
                 } else {
                     0
                 };
-                add(placed, sighting.process, sighting.hits, hits);
+                add(placed, access.process, access.count, hits);
             }
         });
         let mut by_process = BTreeMap::<Process, Vec<(u64, u64)>>::new();
-        for sighting in new.iter().filter(|one| now && one.physical.is_none()) {
-            let of_process = by_process.entry(sighting.process).or_default();
-            of_process.push((sighting.range.start, sighting.hits));
+        for access in new.iter().filter(|one| now && one.physical.is_none()) {
+            let of_process = by_process.entry(access.process).or_default();
+            of_process.push((access.address, access.count));
         }
         for (process, samples) in by_process {
             let seen = self.layout.placed(process.pid, &samples);
@@ -384,14 +423,14 @@ impl Watcher {
         if let Some(source) = &mut self.mappings {
             source.set_budget(of_mappings);
         }
-        self.memory_stride.set_budget(memory);
+        self.memory_budget.set(memory);
     }
 
     /// The part of a budget for scans of mappings, their cost to the programs included.
     fn of_mappings(&self, budget_ppm: u64) -> u64 {
         let [_, bits, _] = PARTS;
         match self.config.samples {
-            Some(SampleSource::Timer) => budget_ppm / 100 * (100 - INTERRUPTS),
+            Some(SourceKind::Timer) => budget_ppm / 100 * (100 - INTERRUPTS),
             _ => budget_ppm / 10 * bits,
         }
     }
@@ -410,12 +449,13 @@ impl Watcher {
         let now = self.clock.now();
         let span = now.saturating_sub(std::mem::replace(&mut self.epoch_began, now));
         let processes = self.processes();
-        if !self.bits_rest.rests() {
+        if !self.bits_throttle.rests() {
             self.look_at_bits(&processes, span);
         }
-        if self.samples_rest.rests() {
-            let samples = |sighting: &AccessReport| sighting.kind == SourceKind::TraceSamples;
-            self.sightings.retain(|sighting| !samples(sighting));
+        if self.samples_throttle.rests() {
+            let samples =
+                |access: &ObservedAccess| access.source.method() == ProfilingMethod::TraceSamples;
+            self.accesses.retain(|access| !samples(access));
             self.placed.clear();
         }
         let held = self.held(span);
@@ -431,7 +471,7 @@ impl Watcher {
             span,
             processes: self.watched.iter().map(|one| self.named(one)).collect(),
             residency: held,
-            access_reports: std::mem::take(&mut self.sightings),
+            accesses: self.accesses.take(),
             placed: std::mem::take(&mut self.placed),
             capacity,
             sources: self.reports(),
@@ -453,7 +493,7 @@ impl Watcher {
 
     /// True where `auto` needs no mappings: samples deliver, or may soon.
     fn samples_suffice(&mut self) -> bool {
-        if self.config.bits != AccessedBitSource::Auto {
+        if self.config.bits != AccessedBitChoice::Auto {
             return false;
         }
         match &self.samples {
@@ -468,24 +508,27 @@ impl Watcher {
 
     fn look_at_bits(&mut self, processes: &[Process], span: Nanos) {
         let samples_suffice = self.samples_suffice();
-        let look = ScanContext {
+        let mut scan = ScanContext {
             clock: &*self.clock,
             proc_root: &self.layout.proc_root,
-            resident: &self.resident,
             page: self.layout.page,
             span,
+            busy: Nanos::ZERO,
+            processes,
+            resident: &self.resident,
+            sessions: None,
         };
         let mut left = processes.to_vec();
         if let Some(bits) = &mut self.bits {
-            let sees = bits.sees();
-            left.retain(|process| !sees(process));
-            bits.look(&look, &mut self.sightings);
+            left.retain(|process| !bits.covers(process));
+            bits.scan(&mut scan, &mut self.accesses);
         }
         if let Some(mappings) = &mut self.mappings
             && !samples_suffice
             && !left.is_empty()
         {
-            mappings.look(&look, &left, &mut self.sightings);
+            scan.processes = &left;
+            mappings.scan(&mut scan, &mut self.accesses);
         }
     }
 
@@ -494,7 +537,7 @@ impl Watcher {
     /// every epoch, because moves change them.
     fn held(&mut self, span: Nanos) -> Vec<UnitResidency> {
         let begin = self.clock.busy();
-        let due = self.memory_stride.due();
+        let due = self.memory_budget.due();
         let mut held = Vec::new();
         let watched = self.watched.iter();
         let watched: Vec<_> = watched.map(|one| (one.process, one.resident)).collect();
@@ -518,7 +561,7 @@ impl Watcher {
         self.memory.cost += self.clock.busy().saturating_sub(begin);
         if let Some(turns) = due {
             let span = Nanos(span.0.saturating_mul(u64::from(turns)));
-            self.memory_stride.learn(self.memory.cost, span);
+            self.memory_budget.learn(self.memory.cost, span);
         }
         held
     }
@@ -546,9 +589,9 @@ impl Watcher {
             self.memory.clone(),
             self.counters.clone(),
         ];
-        reports.extend(self.bits.as_ref().map(|source| source.report().clone()));
-        reports.extend(self.mappings.as_ref().map(|source| source.report().clone()));
-        reports.extend(self.samples.as_ref().map(Samples::report));
+        let scans = self.bits.iter().chain(&self.mappings);
+        reports.extend(scans.map(|source| source.report()));
+        reports.extend(self.samples.as_ref().map(Source::report));
         reports
     }
 }

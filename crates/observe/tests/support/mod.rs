@@ -2,4 +2,5 @@
 #![allow(dead_code)]
 
 pub(crate) mod program;
-pub(crate) mod session;
+#[path = "../../../session/tests/support/session_bytes.rs"]
+pub(crate) mod session_bytes;

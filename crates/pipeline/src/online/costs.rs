@@ -52,8 +52,8 @@ impl OnlineConfig {
             let cost = match &tier.kind {
                 TierKind::EmulatedFast => DRAM,
                 TierKind::EmulatedSlow(emulation) => {
-                    move_page = emulation.migrate;
-                    DRAM.saturating_add(emulation.access)
+                    move_page = emulation.migrate();
+                    emulation.access(DRAM)
                 }
                 TierKind::Nodes(_) => tier.latency.unwrap_or(guess),
             };
@@ -88,12 +88,13 @@ impl OnlineConfig {
 #[cfg(test)]
 mod tests {
     use super::OnlineConfig;
-    use isotherm_model::tier::{Emulation, Tiers};
+    use isotherm_model::emulation::Emulation;
+    use isotherm_model::tier::Tiers;
     use isotherm_model::units::{Bytes, Nanos};
 
     #[test]
     fn the_costs_of_the_emulated_pair_are_those_of_its_emulation() {
-        let tiers = Tiers::emulated(Bytes(1), Bytes(1), Emulation::PAPER);
+        let tiers = Tiers::emulated(Bytes(1), Bytes(1), Emulation::TMP);
         let config = OnlineConfig::for_tiers(tiers).sampled_every(Nanos(1_010_000));
         assert_eq!(config.access, [Nanos(100), Nanos(10_100)]);
         assert_eq!(config.move_page, Nanos(50_000));

@@ -4,11 +4,12 @@ use proptest::prelude::*;
 
 use super::{Online, OnlineConfig};
 use isotherm_model::batch::{Batch, Epoch, Extent, Process};
+use isotherm_model::emulation::Emulation;
 use isotherm_model::outcome::{Action, Fate, Outcome};
 use isotherm_model::port::Decision;
 use isotherm_model::profile::{Heat, Segment};
 use isotherm_model::site::SiteId;
-use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 
 const MIB: u64 = 1 << 20;
@@ -24,7 +25,7 @@ struct Machine {
 
 impl Machine {
     fn new(fast: u64) -> Self {
-        let tiers = Tiers::emulated(Bytes(fast), Bytes(1 << 40), Emulation::PAPER);
+        let tiers = Tiers::emulated(Bytes(fast), Bytes(1 << 40), Emulation::TMP);
         Self {
             online: Online::new(OnlineConfig::for_tiers(tiers)),
             tiers: BTreeMap::new(),
@@ -35,16 +36,16 @@ impl Machine {
     /// One epoch of a second: (accesses, bytes) by site.
     fn epoch(&mut self, sites: &[(u64, u64)]) -> Decision {
         let process = Process { pid: 7, image: 0 };
-        let mut batch = Batch {
+        let batch = Batch {
             epoch: Epoch(self.epochs),
             span: Nanos(1_000_000_000),
             ..Batch::default()
         };
         self.epochs += 1;
-        let mut segment = Segment::default();
+        let (mut segment, mut extents) = (Segment::default(), Vec::new());
         for (i, &(accesses, bytes)) in sites.iter().enumerate() {
             let site = SiteId(i as u64 + 2);
-            batch.extents.push(Extent {
+            extents.push(Extent {
                 process,
                 site,
                 address: i as u64 * (1 << 32),
@@ -58,9 +59,10 @@ impl Machine {
                 site,
                 address: 0,
                 accesses: Accesses(accesses),
+                served: Accesses::ZERO,
             });
         }
-        let decision = self.online.decide(&batch, &segment);
+        let decision = self.online.decide(&batch, &segment, &extents);
         for action in &decision.actions {
             self.tiers.insert(action.site, action.tier);
         }

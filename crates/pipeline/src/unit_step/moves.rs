@@ -7,7 +7,7 @@
 mod demotion_queue;
 
 use isotherm_model::batch::Process;
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeRequest};
+use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
 use isotherm_model::page::PageIndex;
 use isotherm_model::units::Bytes;
 
@@ -103,6 +103,6 @@ const fn of_unit(process: Process, start: u64, bytes: u64, node: NodeId) -> Rang
             start,
             bytes: Bytes(bytes),
         },
-        request: RangeRequest::Move(node),
+        node,
     }
 }

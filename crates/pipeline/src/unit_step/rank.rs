@@ -11,9 +11,10 @@
 //!
 //! [`Combine::Sum`] leaves the hits as they are, as TMP does.
 
-use isotherm_model::watch::AccessReport;
+use isotherm_model::batch::ObservedAccess;
 
 use super::index::Index;
+use crate::division::Division;
 
 /// Bytes of a cache line, and so of one access to memory.
 const LINE_BYTES: u64 = 64;
@@ -52,7 +53,7 @@ impl Ranks {
     pub(super) fn take(
         &mut self,
         index: &Index,
-        sightings: &[AccessReport],
+        accesses: &[ObservedAccess],
         unit_bytes: u64,
         page_bytes: u64,
         (combine, accesses_per_sample): (Combine, u64),
@@ -61,9 +62,9 @@ impl Ranks {
             hits.clear();
             hits.resize(index.known().len(), 0);
         }
-        for sighting in sightings {
-            let hits = &mut self.hits[sighting.kind as usize];
-            spread(index, sighting, unit_bytes, hits);
+        for access in accesses {
+            let hits = &mut self.hits[access.source.method() as usize];
+            spread(index, access, unit_bytes, hits);
         }
         let total = |hits: &Vec<u64>| hits.iter().fold(0_u64, |sum, one| sum.saturating_add(*one));
         let totals = [total(&self.hits[0]), total(&self.hits[1])];
@@ -96,30 +97,25 @@ fn scaled(hits: u64, (times, over): (u64, u64)) -> u64 {
     u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
 }
 
-/// Spreads a sighting over the units in its range, in proportion to their resident bytes: only
+/// Spreads a access over the units in its range, in proportion to their resident bytes: only
 /// resident memory was accessed. No hit is lost in rounding.
-fn spread(index: &Index, sighting: &AccessReport, unit_bytes: u64, hits: &mut [u64]) {
-    let range = sighting.range;
-    if range.bytes.0 == 0 || unit_bytes == 0 {
+fn spread(index: &Index, access: &ObservedAccess, unit_bytes: u64, hits: &mut [u64]) {
+    if access.bytes.0 == 0 || unit_bytes == 0 {
         return;
     }
     let parts = || {
-        let first = range.start / unit_bytes * unit_bytes;
-        let units = index.within(sighting.process, first, range.end());
+        let first = access.address / unit_bytes * unit_bytes;
+        let units = index.within(access.process, first, access.end());
         units.map(|(unit, page)| {
-            let end = unit.start.saturating_add(unit_bytes).min(range.end());
-            let inside = end.saturating_sub(unit.start.max(range.start));
+            let end = unit.start.saturating_add(unit_bytes).min(access.end());
+            let inside = end.saturating_sub(unit.start.max(access.address));
             (page, inside.min(index.known()[page.at()].resident).max(1))
         })
     };
     let total: u64 = parts().fold(0, |sum, (_, bytes)| sum.saturating_add(bytes));
-    let (mut covered, mut given) = (0_u64, 0_u64);
+    let mut division = Division::new(access.count, total);
     for (page, bytes) in parts() {
-        covered = covered.saturating_add(bytes);
-        let due = u128::from(sighting.hits) * u128::from(covered) / u128::from(total.max(1));
-        let due = u64::try_from(due).unwrap_or(u64::MAX);
-        hits[page.at()] = hits[page.at()].saturating_add(due - given);
-        given = due;
+        hits[page.at()] = hits[page.at()].saturating_add(division.next(bytes));
     }
 }
 
@@ -127,10 +123,11 @@ fn spread(index: &Index, sighting: &AccessReport, unit_bytes: u64, hits: &mut [u
 mod tests {
     use super::{Combine, Ranks};
     use crate::unit_step::index::Index;
+    use isotherm_model::batch::ObservedAccess;
     use isotherm_model::batch::Process;
-    use isotherm_model::movement::AddressRange;
+    use isotherm_model::source_kind::SourceKind;
     use isotherm_model::units::Bytes;
-    use isotherm_model::watch::{AccessReport, SourceKind, Unit, UnitResidency};
+    use isotherm_model::watch::{Unit, UnitResidency};
 
     const UNIT: u64 = 1 << 20;
 
@@ -154,22 +151,20 @@ mod tests {
         index
     }
 
-    fn seen(start: u64, bytes: u64, hits: u64, evidence: SourceKind) -> AccessReport {
-        AccessReport {
-            process: Process::default(),
-            range: AddressRange {
-                start,
-                bytes: Bytes(bytes),
-            },
-            hits,
-            kind: evidence,
-            physical: None,
+    fn seen(start: u64, bytes: u64, hits: u64, source: SourceKind) -> ObservedAccess {
+        ObservedAccess {
+            bytes: Bytes(bytes),
+            ..ObservedAccess::at(
+                (Process::default(), start),
+                source,
+                (hits, source.unit(false)),
+            )
         }
     }
 
-    fn ranks(sightings: &[AccessReport], combine: Combine) -> (Vec<u64>, [u64; 2]) {
+    fn ranks(accesses: &[ObservedAccess], combine: Combine) -> (Vec<u64>, [u64; 2]) {
         let mut ranks = Ranks::default();
-        let totals = ranks.take(&index(), sightings, UNIT, 4096, (combine, 1000));
+        let totals = ranks.take(&index(), accesses, UNIT, 4096, (combine, 1000));
         (ranks.ranks, totals)
     }
 
@@ -183,7 +178,7 @@ mod tests {
     #[test]
     fn where_both_kinds_see_they_weigh_alike_and_a_sum_leaves_them_as_they_are() {
         let bits = seen(0, 2 * UNIT, 500_000, SourceKind::AccessedBits);
-        let sample = seen(UNIT + 7, 1, 10, SourceKind::TraceSamples);
+        let sample = seen(UNIT + 7, 1, 10, SourceKind::Timer);
         let (balanced, _) = ranks(&[bits, sample], Combine::Balanced);
         assert_eq!(balanced, [5_000, 15_000, 0]);
         let (sum, _) = ranks(&[bits, sample], Combine::Sum);
@@ -198,9 +193,9 @@ mod tests {
 
     #[test]
     fn what_lies_in_no_unit_and_the_end_of_the_address_space_count_nothing() {
-        let beyond = seen(9 * UNIT, UNIT, 5, SourceKind::TraceSamples);
-        let end = seen(u64::MAX - 1, 9, 5, SourceKind::TraceSamples);
-        let nothing = seen(0, 0, 5, SourceKind::TraceSamples);
+        let beyond = seen(9 * UNIT, UNIT, 5, SourceKind::Timer);
+        let end = seen(u64::MAX - 1, 9, 5, SourceKind::Timer);
+        let nothing = seen(0, 0, 5, SourceKind::Timer);
         assert_eq!(ranks(&[beyond, end, nothing], Combine::Sum).1, [0, 0]);
     }
 }

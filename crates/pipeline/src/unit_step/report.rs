@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use isotherm_model::batch::{Epoch, Process, SourceReport};
 use isotherm_model::movement::RangeOutcome;
 use isotherm_model::outcome::{Fate, Reason};
+use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_model::watch::{Observation, Placed, SourceKind, Unit};
+use isotherm_model::watch::{Observation, Placed, Unit};
 
 use super::groups::{GroupLimit, entry_of};
 use super::index::Index;
@@ -36,7 +37,7 @@ pub struct EpochReport {
     /// Hits of accessed bits and of trace samples that fell on a unit.
     pub hits: [u64; 2],
     /// The kind of hits that the next two fields count; `None` if there was no hit.
-    pub seen_by: Option<SourceKind>,
+    pub seen_by: Option<ProfilingMethod>,
     /// Observed accesses: trace samples if there were any, else accessed bits. The latter count a
     /// page once per scan, regardless of its accesses.
     pub accesses: u64,
@@ -66,7 +67,7 @@ impl EpochReport {
     pub fn hit_interval(&self) -> Option<[f64; 2]> {
         const DEVIATIONS: f64 = 1.96;
         let share = self.hit_rate()?;
-        if self.seen_by != Some(SourceKind::TraceSamples) {
+        if self.seen_by != Some(ProfilingMethod::TraceSamples) {
             return None;
         }
         let samples = self.accesses as f64;
@@ -190,7 +191,7 @@ pub(super) fn begin(
         ..EpochReport::default()
     };
     let asked: u64 = seen.placed.values().map(|placed| placed.samples).sum();
-    let by_samples = seen_by == Some(SourceKind::TraceSamples);
+    let by_samples = seen_by == Some(ProfilingMethod::TraceSamples);
     let shares = match by_samples && asked > 0 && !modelled {
         true => seen.placed.clone(),
         false => by_units(index, ranks, seen_by),
@@ -216,16 +217,20 @@ pub(super) fn begin(
 }
 
 /// The kind of hits that count as accesses: a sample is an access, an accessed bit only a page.
-const fn seen_by(totals: [u64; 2]) -> Option<SourceKind> {
+const fn seen_by(totals: [u64; 2]) -> Option<ProfilingMethod> {
     match totals {
         [0, 0] => None,
-        [_, 0] => Some(SourceKind::AccessedBits),
-        _ => Some(SourceKind::TraceSamples),
+        [_, 0] => Some(ProfilingMethod::AccessedBits),
+        _ => Some(ProfilingMethod::TraceSamples),
     }
 }
 
 /// Hits of one kind by process, of each unit in proportion to its part that was fast in the epoch.
-fn by_units(index: &Index, ranks: &Ranks, kind: Option<SourceKind>) -> BTreeMap<Process, Placed> {
+fn by_units(
+    index: &Index,
+    ranks: &Ranks,
+    kind: Option<ProfilingMethod>,
+) -> BTreeMap<Process, Placed> {
     let mut shares: BTreeMap<Process, Placed> = BTreeMap::new();
     let Some(kind) = kind else { return shares };
     for (known, hits) in index.known().iter().zip(ranks.hits()) {
@@ -290,7 +295,7 @@ fn by_group(processes: &[ProcessShare], limits: &BTreeMap<String, GroupLimit>) -
 mod tests {
     use super::Sums;
     use isotherm_model::batch::Process;
-    use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
+    use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome};
     use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::units::Bytes;
 
@@ -304,7 +309,7 @@ mod tests {
             let mut outcome = RangeOutcome::begin(RangeAction {
                 process: Process::default(),
                 range,
-                request: RangeRequest::Move(NodeId(0)),
+                node: NodeId(0),
             });
             let in_words = Reason::from(Reason::DryRun.to_string());
             outcome.push(Bytes(2), Fate::NotAttempted(Reason::DryRun));

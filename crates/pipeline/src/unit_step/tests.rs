@@ -6,14 +6,14 @@ mod noise;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use isotherm_model::batch::ObservedAccess;
 use isotherm_model::batch::{Epoch, Process};
-use isotherm_model::movement::{AddressRange, NodeId, RangeAction, RangeOutcome, RangeRequest};
+use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
+use isotherm_model::source_kind::{ProfilingMethod, SourceKind};
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::{
-    AccessReport, Observation, Placed, SourceKind, Unit, UnitResidency, Watched,
-};
+use isotherm_model::watch::{Observation, Placed, Unit, UnitResidency, Watched};
 use isotherm_policy::epoch::{MoveCosts, by_name};
 use proptest::prelude::*;
 
@@ -78,7 +78,7 @@ impl Machine {
                     ..held(*unit, *fast)
                 })
                 .collect(),
-            access_reports: hot
+            accesses: hot
                 .iter()
                 .map(|(unit, hits)| samples(*unit, *hits))
                 .collect(),
@@ -89,49 +89,40 @@ impl Machine {
 }
 
 impl RangeExecutor for Machine {
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
-        let mut outcomes = Vec::new();
-        for action in actions {
-            let mut outcome = RangeOutcome::begin(action.clone());
-            let RangeRequest::Move(node) = action.request else {
-                panic!("only moves are asked for");
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let (mut outcome, node) = (RangeOutcome::begin(action), action.node);
+        let (mut start, mut moved) = (action.range.start, BTreeSet::<Unit>::new());
+        while start < action.range.end() {
+            let unit = Unit {
+                process: action.process,
+                start,
             };
-            let (mut start, mut moved) = (action.range.start, BTreeSet::<Unit>::new());
-            while start < action.range.end() {
-                let unit = Unit {
-                    process: action.process,
-                    start,
-                };
-                self.log.push((unit, node));
-                let refusal = self.refusal.clone().filter(|_| node == FAST);
-                let gone = || Fate::NotAttempted("the process has ended".into());
-                let (together, refuses) = self.page_of(unit);
-                let fate = match (self.fast.get(&unit), refusal) {
-                    (None, _) => gone(),
-                    (Some(_), _) if self.dry => Fate::NotAttempted(Reason::DryRun),
-                    (Some(_), _) if refuses => Fate::Busy("pinned".to_owned()),
-                    (Some(false), Some(fate)) => fate,
-                    (Some(_), _) if moved.contains(&unit) => Fate::Moved,
-                    (Some(fast), _) if *fast == (node == FAST) => Fate::AlreadyThere,
-                    (Some(_), _) if self.moves_left == Some(0) => {
-                        Fate::NotAttempted(Reason::OutOfTime)
-                    }
-                    (Some(_), _) => {
-                        self.moves_left = self.moves_left.map(|left| left - 1);
-                        moved.extend(&together);
-                        Fate::Moved
-                    }
-                };
-                for unit in together.into_iter().filter(|_| fate == Fate::Moved) {
-                    self.fast.insert(unit, node == FAST);
+            self.log.push((unit, node));
+            let refusal = self.refusal.clone().filter(|_| node == FAST);
+            let gone = || Fate::NotAttempted("the process has ended".into());
+            let (together, refuses) = self.page_of(unit);
+            let fate = match (self.fast.get(&unit), refusal) {
+                (None, _) => gone(),
+                (Some(_), _) if self.dry => Fate::NotAttempted(Reason::DryRun),
+                (Some(_), _) if refuses => Fate::Busy("pinned".to_owned()),
+                (Some(false), Some(fate)) => fate,
+                (Some(_), _) if moved.contains(&unit) => Fate::Moved,
+                (Some(fast), _) if *fast == (node == FAST) => Fate::AlreadyThere,
+                (Some(_), _) if self.moves_left == Some(0) => Fate::NotAttempted(Reason::OutOfTime),
+                (Some(_), _) => {
+                    self.moves_left = self.moves_left.map(|left| left - 1);
+                    moved.extend(&together);
+                    Fate::Moved
                 }
-                outcome.push(Bytes(UNIT), fate);
-                start += UNIT;
-                self.most = self.most.max(self.fast_units().len());
+            };
+            for unit in together.into_iter().filter(|_| fate == Fate::Moved) {
+                self.fast.insert(unit, node == FAST);
             }
-            outcomes.push(outcome);
+            outcome.push(Bytes(UNIT), fate);
+            start += UNIT;
+            self.most = self.most.max(self.fast_units().len());
         }
-        outcomes
+        outcome
     }
 }
 
@@ -162,17 +153,13 @@ fn held(unit: Unit, fast: bool) -> UnitResidency {
     }
 }
 
-fn samples(unit: Unit, hits: u64) -> AccessReport {
-    AccessReport {
-        process: unit.process,
-        range: AddressRange {
-            start: unit.start,
-            bytes: Bytes(1),
-        },
-        hits,
-        kind: SourceKind::TraceSamples,
-        physical: None,
-    }
+fn samples(unit: Unit, hits: u64) -> ObservedAccess {
+    let source = SourceKind::Timer;
+    ObservedAccess::at(
+        (unit.process, unit.start),
+        source,
+        (hits, source.unit(false)),
+    )
 }
 
 fn limits() -> StepLimits {
@@ -262,9 +249,9 @@ fn little_of_the_fast_tier_is_empty_where_time_for_moves_ends_in_the_middle() {
 }
 
 /// Accessed bits of a whole unit.
-fn bits(unit: Unit, hits: u64) -> AccessReport {
-    AccessReport {
-        kind: SourceKind::AccessedBits,
+fn bits(unit: Unit, hits: u64) -> ObservedAccess {
+    ObservedAccess {
+        source: SourceKind::AccessedBits,
         ..samples(unit, hits)
     }
 }
@@ -276,7 +263,7 @@ fn a_sample_counts_by_where_its_page_was_when_it_was_taken() {
     machine.fast.insert(unit(7, 0), true);
     let mut seen = machine.observation(0, 1, &[(unit(7, 0), 30), (unit(7, 1), 10)]);
     // Bits show how many pages were accessed and not how often, so they are not counted.
-    seen.access_reports.push(bits(unit(7, 0), 100_000));
+    seen.accesses.push(bits(unit(7, 0), 100_000));
     let placed = Placed {
         samples: 40,
         fast: 10,
@@ -286,7 +273,7 @@ fn a_sample_counts_by_where_its_page_was_when_it_was_taken() {
     assert_eq!(report.hit_rate(), Some(0.25));
     assert_eq!(
         (report.seen_by, report.accesses),
-        (Some(SourceKind::TraceSamples), 40)
+        (Some(ProfilingMethod::TraceSamples), 40)
     );
     assert_eq!(report.processes[0].accesses_fast, 10);
     // The result of a dry run is in no page table.
@@ -299,10 +286,10 @@ fn without_samples_pages_found_accessed_are_counted_and_no_interval_is_given() {
     let mut machine = Machine::with((0..2).map(|number| unit(7, number)));
     machine.fast.insert(unit(7, 0), true);
     let mut seen = machine.observation(0, 1, &[]);
-    seen.access_reports = vec![bits(unit(7, 0), 300), bits(unit(7, 1), 100)];
+    seen.accesses = vec![bits(unit(7, 0), 300), bits(unit(7, 1), 100)];
     let report = step("history", false).run(&seen, &limits(), &mut machine);
     assert_eq!(report.hit_rate(), Some(0.75));
-    assert_eq!(report.seen_by, Some(SourceKind::AccessedBits));
+    assert_eq!(report.seen_by, Some(ProfilingMethod::AccessedBits));
     assert_eq!(report.hit_interval(), None);
 }
 
@@ -310,7 +297,7 @@ fn without_samples_pages_found_accessed_are_counted_and_no_interval_is_given() {
 fn few_samples_leave_a_wide_interval_and_many_a_narrow_one() {
     let interval = |samples: u64, fast: u64| {
         let report = EpochReport {
-            seen_by: Some(SourceKind::TraceSamples),
+            seen_by: Some(ProfilingMethod::TraceSamples),
             accesses: samples,
             accesses_fast: fast,
             ..EpochReport::default()

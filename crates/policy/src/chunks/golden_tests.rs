@@ -241,24 +241,4 @@ fn the_best_ranges_come_first_and_the_one_that_does_not_fit_is_cut_to_its_best_p
         }
     );
     assert_eq!(cut.ranges[1].missed_reads, 12);
-    assert_eq!(
-        cut.reason(&cut.ranges[1]),
-        "2 chunks of 4 KiB have at least 256.000 missed reads a MiB; of 16 KiB the part with the \
-         most missed reads that had room"
-    );
-}
-
-#[test]
-fn an_estimated_chunk_is_named_in_the_reason_with_the_ratio_that_promoted_it() {
-    let chunks = [object(0, &[0, 0, 0, 0, 7, 0, 7, 7])];
-    let parameters = ChunkParameters {
-        alpha: 1.0,
-        ..ChunkParameters::of_arity(2)
-    };
-    let selection = select(&chunks, &parameters, AMPLE).unwrap();
-    assert_eq!(
-        selection.reason(&selection.ranges[0]),
-        "3 chunks of 4 KiB have at least 1792.000 missed reads a MiB; promoted beside them: 1, \
-         where at least 0.500 of the chunks are critical"
-    );
 }

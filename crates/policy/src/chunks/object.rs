@@ -1,8 +1,6 @@
 //! Data objects, the input of chunk selection: one contiguous range each, with counts in address
 //! order.
 
-use std::fmt;
-
 use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
@@ -28,14 +26,22 @@ pub struct DataObject<'a> {
 }
 
 /// Why objects were rejected. Addresses name the object.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
     /// The first address is not a multiple of the page.
+    #[error(
+        "the object at {address:#x} begins inside a page; round it down to a multiple of {PAGE} bytes"
+    )]
     Unaligned {
         /// First address.
         address: u64,
     },
     /// The grain is zero or not a multiple of the page.
+    #[error(
+        "the object at {address:#x} has counts for every {}; that must be a multiple of {PAGE} \
+         bytes, and not zero",
+        grain.exact()
+    )]
     Grain {
         /// First address.
         address: u64,
@@ -43,6 +49,9 @@ pub enum ObjectError {
         grain: Bytes,
     },
     /// The counts do not cover the object exactly.
+    #[error(
+        "the object at {address:#x} has {given} counts, and its length and grain ask for {wanted}"
+    )]
     Counts {
         /// First address.
         address: u64,
@@ -52,6 +61,10 @@ pub enum ObjectError {
         wanted: u64,
     },
     /// It ends beyond the last address.
+    #[error(
+        "the object at {address:#x} has {}, more than the address space after it",
+        bytes.exact()
+    )]
     PastTheEnd {
         /// First address.
         address: u64,
@@ -59,6 +72,10 @@ pub enum ObjectError {
         bytes: Bytes,
     },
     /// Two objects of one process have a byte in common.
+    #[error(
+        "the objects at {address:#x} and {other:#x} of process {} overlap; give each byte to one object",
+        process.pid
+    )]
     Overlap {
         /// First address of the lower one.
         address: u64,
@@ -68,50 +85,6 @@ pub enum ObjectError {
         process: Process,
     },
 }
-
-impl fmt::Display for ObjectError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unaligned { address } => write!(
-                f,
-                "the object at {address:#x} begins inside a page; round it down to a multiple of \
-                 {PAGE} bytes"
-            ),
-            Self::Grain { address, grain } => write!(
-                f,
-                "the object at {address:#x} has counts for every {}; that must be a multiple of \
-                 {PAGE} bytes, and not zero",
-                grain.exact()
-            ),
-            Self::Counts {
-                address,
-                given,
-                wanted,
-            } => write!(
-                f,
-                "the object at {address:#x} has {given} counts, and its length and grain ask for \
-                 {wanted}"
-            ),
-            Self::PastTheEnd { address, bytes } => write!(
-                f,
-                "the object at {address:#x} has {}, more than the address space after it",
-                bytes.exact()
-            ),
-            Self::Overlap {
-                address,
-                other,
-                process,
-            } => write!(
-                f,
-                "the objects at {address:#x} and {other:#x} of process {} overlap; give each byte \
-                 to one object",
-                process.pid
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ObjectError {}
 
 impl DataObject<'_> {
     fn check(&self) -> Result<(), ObjectError> {

@@ -1,7 +1,5 @@
 //! The parameters of chunk selection, by the paper's names, checked once.
 
-use std::fmt;
-
 /// Parameters of chunk selection. The paper prints only one value, the least tree ratio of an
 /// octree, 0.125, which is the default here; the other defaults are ours.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,29 +26,13 @@ pub struct ChunkParameters {
 }
 
 /// A parameter outside its range.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("chunk selection: {name} is {value}, and must be {wanted}")]
 pub struct ParameterError {
     name: &'static str,
     value: f64,
     wanted: &'static str,
 }
-
-impl fmt::Display for ParameterError {
-    /// `chunk selection: epsilon is 0.1, and must be from 1/m to 1`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            value,
-            wanted,
-        } = self;
-        write!(
-            f,
-            "chunk selection: {name} is {value}, and must be {wanted}"
-        )
-    }
-}
-
-impl std::error::Error for ParameterError {}
 
 impl Default for ChunkParameters {
     /// An octree; a tenth of the chunks, each with at least a tenth of the highest priority; half

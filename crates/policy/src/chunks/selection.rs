@@ -1,7 +1,5 @@
 //! Chunk selection: runs the stages one after another over all objects, for the pipeline.
 
-use std::fmt;
-
 use isotherm_model::units::Bytes;
 
 use super::capacity;
@@ -11,11 +9,8 @@ use super::local::{self, Category, Local};
 use super::object::{DataObject, ObjectError, in_order};
 use super::object_selection::ObjectSelection;
 use super::parameters::{ChunkParameters, ParameterError};
-use super::ranges::{Categorised, FastRange, Fit};
+use super::ranges::{Categorised, FastRange};
 use super::tree::Tree;
-
-/// Priorities are shown per MiB, because per byte most would print as zero.
-const MIB: f64 = 1_048_576.0;
 
 /// The ranges that go fast, and the numbers behind them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,35 +24,14 @@ pub struct ChunkSelection {
 }
 
 /// Why no selection was made.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SelectionError {
     /// A parameter is out of range.
-    Parameter(ParameterError),
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
     /// An object is inconsistent.
-    Object(ObjectError),
-}
-
-impl fmt::Display for SelectionError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Parameter(error) => error.fmt(f),
-            Self::Object(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for SelectionError {}
-
-impl From<ParameterError> for SelectionError {
-    fn from(error: ParameterError) -> Self {
-        Self::Parameter(error)
-    }
-}
-
-impl From<ObjectError> for SelectionError {
-    fn from(error: ObjectError) -> Self {
-        Self::Object(error)
-    }
+    #[error(transparent)]
+    Object(#[from] ObjectError),
 }
 
 impl ChunkSelection {
@@ -65,31 +39,6 @@ impl ChunkSelection {
     #[must_use]
     pub fn bytes(&self) -> Bytes {
         self.ranges.iter().map(|range| range.bytes).sum()
-    }
-
-    /// The reason why this range of the selection goes fast, one sentence.
-    #[must_use]
-    pub fn reason(&self, range: &FastRange) -> String {
-        let Some(object) = self.objects.get(range.object) else {
-            return "its object is not in this selection".to_owned();
-        };
-        let FastRange {
-            sampled, estimated, ..
-        } = range;
-        let chunk = object.chunk;
-        let per_mib = object.threshold * MIB;
-        let mut reason =
-            format!("{sampled} chunks of {chunk} have at least {per_mib:.3} missed reads a MiB");
-        if let (1.., Some(ratio)) = (*estimated, object.tree_threshold) {
-            reason += &format!(
-                "; promoted beside them: {estimated}, where at least {ratio:.3} of the chunks are \
-                 critical"
-            );
-        }
-        if let Fit::Cut { of } = range.fit {
-            reason += &format!("; of {of} the part with the most missed reads that had room");
-        }
-        reason
     }
 }
 

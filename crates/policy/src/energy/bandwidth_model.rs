@@ -11,7 +11,6 @@
 //! ```
 
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// Bandwidths above which more devices are needed, in bytes a second.
 ///
@@ -37,11 +36,15 @@ pub struct LoadRun {
 }
 
 /// Why there is no model.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BandwidthModelError {
     /// There is no run.
+    #[error("there is no run of the load; measure some first")]
     NoRuns,
     /// A bound is lower than the one before it.
+    #[error(
+        "the bound of {bound} B/s comes after {before} B/s; give the bounds from the lowest to the highest"
+    )]
     Falling {
         /// The bound before.
         before: u64,
@@ -49,11 +52,15 @@ pub enum BandwidthModelError {
         bound: u64,
     },
     /// A run reports zero devices for the hot data.
+    #[error("a run of load {load} has its hot data on 0 devices; it must be on 1 at least")]
     NoDevices {
         /// The setting of the load.
         load: u32,
     },
     /// There is no run of this load with this number of devices.
+    #[error(
+        "there is no run of load {load} with a device count of {devices}; run each load with each count"
+    )]
     Missing {
         /// The setting of the load.
         load: u32,
@@ -61,6 +68,9 @@ pub enum BandwidthModelError {
         devices: u32,
     },
     /// There are two runs of this load with this number of devices.
+    #[error(
+        "there are two runs of load {load} with a device count of {devices}; give one, or their mean"
+    )]
     Twice {
         /// The setting of the load.
         load: u32,
@@ -68,35 +78,6 @@ pub enum BandwidthModelError {
         devices: u32,
     },
 }
-
-impl fmt::Display for BandwidthModelError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoRuns => write!(f, "there is no run of the load; measure some first"),
-            Self::Falling { before, bound } => write!(
-                f,
-                "the bound of {bound} B/s comes after {before} B/s; give the bounds from the lowest \
-                 to the highest"
-            ),
-            Self::NoDevices { load } => write!(
-                f,
-                "a run of load {load} has its hot data on 0 devices; it must be on 1 at least"
-            ),
-            Self::Missing { load, devices } => write!(
-                f,
-                "there is no run of load {load} with a device count of {devices}; run each load with \
-                 each count"
-            ),
-            Self::Twice { load, devices } => write!(
-                f,
-                "there are two runs of load {load} with a device count of {devices}; give one, or their \
-                 mean"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for BandwidthModelError {}
 
 impl BandwidthModel {
     /// A model for one device more than there are bounds. Between equal bounds a number of devices

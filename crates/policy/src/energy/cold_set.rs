@@ -14,15 +14,8 @@ use isotherm_model::plan::Item;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Accesses, Bytes};
 
-use crate::minknap::{Effort, Packable, Packing, pack};
+use crate::minknap::{Effort, pack_values};
 use crate::plan::canonical;
-
-/// The same limits as the knapsack of the fast tier: some seconds and 200 MB in the worst case.
-const EFFORT: Effort = Effort {
-    steps: 600_000_000,
-    states: 1_500_000,
-    links: 8_000_000,
-};
 
 /// Weights are kept below this, so that no product in the search overflows.
 const HEAVIEST: u128 = 1 << 52;
@@ -106,52 +99,11 @@ pub fn cold_set(items: &[Item], share: AccessShare) -> ColdSet {
         .map(|&i| weight(&items[i]) as i64)
         .collect();
     let bytes: Vec<u64> = candidates.iter().map(|&i| items[i].weight.0).collect();
-    let (taken, missing) = solve(&bytes, &weights, capacity as i64);
+    let (taken, missing) = pack_values(&bytes, &weights, capacity as i64, Effort::DEFAULT);
     for (index, taken) in candidates.into_iter().zip(taken) {
         is_cold[index] = taken;
     }
     assemble(&items, &is_cold, allowed, missing)
-}
-
-/// Packs as many bytes as the capacity of accesses allows. Uses 64-bit values if they all fit.
-fn solve(bytes: &[u64], weights: &[i64], capacity: i64) -> (Vec<bool>, Option<u128>) {
-    let total: u128 = bytes.iter().map(|&bytes| u128::from(bytes)).sum();
-    if total < 1 << 62 {
-        let pairs = bytes.iter().zip(weights);
-        let items: Vec<Packable<i64>> = pairs
-            .map(|(&bytes, &weight)| Packable {
-                value: bytes as i64,
-                weight,
-            })
-            .collect();
-        let packing = pack(&items, capacity, EFFORT);
-        let missing = missing(bytes, &packing, |at_most| at_most as u128);
-        (packing.taken, missing)
-    } else {
-        let pairs = bytes.iter().zip(weights);
-        let items: Vec<Packable<i128>> = pairs
-            .map(|(&bytes, &weight)| Packable {
-                value: i128::from(bytes),
-                weight,
-            })
-            .collect();
-        let packing = pack(&items, capacity, EFFORT);
-        let missing = missing(bytes, &packing, |at_most| at_most as u128);
-        (packing.taken, missing)
-    }
-}
-
-fn missing<V: Copy>(
-    bytes: &[u64],
-    packing: &Packing<V>,
-    number: impl Fn(V) -> u128,
-) -> Option<u128> {
-    let taken = bytes
-        .iter()
-        .zip(&packing.taken)
-        .filter(|(_, taken)| **taken);
-    let packed: u128 = taken.map(|(&bytes, _)| u128::from(bytes)).sum();
-    (!packing.proved).then(|| number(packing.at_most).saturating_sub(packed))
 }
 
 fn assemble(items: &[Item], is_cold: &[bool], allowed: u128, missing: Option<u128>) -> ColdSet {

@@ -72,14 +72,6 @@ impl DramEnergy {
             .into_iter()
             .sum()
     }
-
-    /// The mean power over a span; zero over no time.
-    #[must_use]
-    pub fn mean_power(&self, span: Nanos) -> Nanowatts {
-        let product = u128::from(self.total().0) * 1_000_000_000;
-        let power = product.checked_div(u128::from(span.0)).unwrap_or(0);
-        Nanowatts(saturated(power))
-    }
 }
 
 impl DramRank {
@@ -194,7 +186,7 @@ fn saturated(number: u128) -> u64 {
 mod tests {
     use super::super::Thresholds;
     use super::{Activity, DramRank, PowerState, Residency};
-    use isotherm_model::units::{Bytes, Nanojoules, Nanos, Nanowatts};
+    use isotherm_model::units::{Bytes, Nanojoules, Nanos};
     use proptest::prelude::*;
 
     const DDR4: DramRank = DramRank::DDR4;
@@ -236,8 +228,6 @@ mod tests {
         assert_eq!(energy.background, Nanojoules(508_800_000));
         assert_eq!(energy.waited, Nanos(0));
         assert_eq!(energy.total(), Nanojoules(519_055_104));
-        assert_eq!(energy.mean_power(SECOND), Nanowatts(519_055_104));
-        assert_eq!(energy.mean_power(Nanos(0)), Nanowatts(0));
     }
 
     #[test]

@@ -13,8 +13,6 @@
 //! So power is not a straight line over bandwidth but has steps (the paper's figure 3): a rank with
 //! accesses slightly more frequent than its threshold never sleeps.
 
-use std::fmt;
-
 use isotherm_model::units::Nanos;
 
 /// The state of a rank between accesses; each state saves more than the one before and takes longer
@@ -49,20 +47,12 @@ pub struct Thresholds {
 }
 
 /// A threshold that is lower than that of a state before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a rank cannot enter a deeper power state before a lighter one; give thresholds that rise from \
+     precharge to power-down to self-refresh"
+)]
 pub struct ThresholdsError;
-
-impl fmt::Display for ThresholdsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "a rank cannot enter a deeper power state before a lighter one; give thresholds that \
-             rise from precharge to power-down to self-refresh"
-        )
-    }
-}
-
-impl std::error::Error for ThresholdsError {}
 
 impl Thresholds {
     /// Rows are closed after 100 ns, the clock is off after 1 us, self-refresh begins after 1 ms:

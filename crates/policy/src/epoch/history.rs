@@ -21,7 +21,7 @@ impl EpochPolicy for History {
 
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
         self.hottest
-            .choose(view.ended, view.fast, view.capacity, wanted);
+            .choose(view.previous_ranks, view.fast, view.capacity, wanted);
     }
 }
 

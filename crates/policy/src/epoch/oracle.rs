@@ -19,12 +19,12 @@ impl EpochPolicy for Oracle {
         "oracle"
     }
 
-    /// In a live run, without the coming ranks, fast pages stay fast.
+    /// In a live run, without the next ranks, fast pages stay fast.
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
-        match view.coming {
-            Some(coming) => self
+        match view.next_ranks {
+            Some(next_ranks) => self
                 .hottest
-                .choose(coming, view.fast, view.capacity, wanted),
+                .choose(next_ranks, view.fast, view.capacity, wanted),
             None => super::first_come_first_allocated::stay(view, wanted),
         }
     }
@@ -38,9 +38,12 @@ mod tests {
     #[test]
     fn the_hottest_of_the_epoch_that_begins_are_wanted_even_before_their_first_touch() {
         let fast = [true, true, false];
-        let coming = Some([1, 0, 9].as_slice());
+        let next_ranks = Some([1, 0, 9].as_slice());
         let mut oracle = Oracle::default();
-        assert_eq!(decided(&mut oracle, &[9, 9, 0], coming, &fast, 2), [0, 2]);
+        assert_eq!(
+            decided(&mut oracle, &[9, 9, 0], next_ranks, &fast, 2),
+            [0, 2]
+        );
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl Payback {
     fn follow(&mut self, view: &EpochView<'_>) {
         self.count_in_hits_of(view.hit.max(1));
         let hit = self.hit as f64;
-        let hits = || view.ended.iter().map(|&rank| rank as f64 / hit);
+        let hits = || view.previous_ranks.iter().map(|&rank| rank as f64 / hit);
         self.outlook.learn(&self.pages, hits());
         for (page, hits) in self.pages.iter_mut().zip(hits()) {
             page.follow(hits as f32);
@@ -167,7 +167,7 @@ impl EpochPolicy for Payback {
     }
 
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
-        self.pages.resize(view.ended.len(), Heat::UNSEEN);
+        self.pages.resize(view.previous_ranks.len(), Heat::UNSEEN);
         let pages = &self.pages;
         self.budget.grow(view, |page| pages[page].is_unseen());
         self.follow(view);
@@ -196,8 +196,8 @@ mod tests {
         let mut fast = [true, false];
         epochs
             .iter()
-            .map(|ended| {
-                let wanted = decided(policy, ended, None, &fast, 1);
+            .map(|previous_ranks| {
+                let wanted = decided(policy, previous_ranks, None, &fast, 1);
                 assert_eq!(wanted.len(), 1);
                 fast = [wanted[0] == 0, wanted[0] == 1];
                 wanted[0]
@@ -221,10 +221,10 @@ mod tests {
         let ranks = samples.map(|epoch| epoch.map(|samples| samples * hit));
         let last = |hit| {
             let (mut policy, mut wanted) = (payback(), Vec::new());
-            for ended in &ranks {
+            for previous_ranks in &ranks {
                 let view = EpochView {
-                    ended,
-                    coming: None,
+                    previous_ranks,
+                    next_ranks: None,
                     fast: &[true, false],
                     capacity: 1,
                     hit,
@@ -255,23 +255,29 @@ mod tests {
     #[test]
     fn hot_pages_take_the_room_of_pages_that_were_never_accessed() {
         // Four pages that filled the fast tier before the first epoch, and four hot ones on the slow one.
-        let ended = [0, 0, 0, 0, 90, 90, 90, 90];
+        let previous_ranks = [0, 0, 0, 0, 90, 90, 90, 90];
         let fast = [true, true, true, true, false, false, false, false];
         assert_eq!(
-            decided(&mut payback(), &ended, None, &fast, 4),
+            decided(&mut payback(), &previous_ranks, None, &fast, 4),
             [4, 5, 6, 7]
         );
     }
 
     #[test]
     fn what_leaves_a_tier_that_shrank_is_not_paid_by_those_who_come() {
-        let ended = [0, 0, 0, 0, 0, 0, 90, 90];
+        let previous_ranks = [0, 0, 0, 0, 0, 0, 90, 90];
         let mut policy = payback();
         let full = [true, true, true, true, true, true, false, false];
-        assert_eq!(decided(&mut policy, &ended, None, &full, 4), [0, 1, 6, 7]);
+        assert_eq!(
+            decided(&mut policy, &previous_ranks, None, &full, 4),
+            [0, 1, 6, 7]
+        );
         // There was time only for the two pages that had to leave.
         let left = [true, true, false, false, true, true, false, false];
-        assert_eq!(decided(&mut policy, &ended, None, &left, 4), [0, 1, 6, 7]);
+        assert_eq!(
+            decided(&mut policy, &previous_ranks, None, &left, 4),
+            [0, 1, 6, 7]
+        );
     }
 
     #[test]
@@ -280,7 +286,7 @@ mod tests {
         let decide = |slowed: bool| {
             let (mut policy, mut wanted) = (payback(), Vec::new());
             for epoch in 0..12_usize {
-                let (ended, hit) = match epoch {
+                let (previous_ranks, hit) = match epoch {
                     0..4 => ([0, 3_000, 3_000], 1_000),
                     _ if !slowed => ([0, 3_000, 3_000], 1_000),
                     _ => {
@@ -289,8 +295,8 @@ mod tests {
                     }
                 };
                 let view = EpochView {
-                    ended: &ended,
-                    coming: None,
+                    previous_ranks: &previous_ranks,
+                    next_ranks: None,
                     fast: &[true, false, false],
                     capacity: 1,
                     hit,
@@ -324,9 +330,9 @@ mod tests {
         fast[0] = true;
         let mut moves = [0; 2];
         for epoch in 0..64 {
-            let mut ended = [0; 8];
-            ended[epoch % 8] = 100;
-            let wanted = decided(&mut policy, &ended, None, &fast, 1);
+            let mut previous_ranks = [0; 8];
+            previous_ranks[epoch % 8] = 100;
+            let wanted = decided(&mut policy, &previous_ranks, None, &fast, 1);
             moves[epoch / 32] += usize::from(!fast[wanted[0] as usize]);
             fast.fill(false);
             fast[wanted[0] as usize] = true;

@@ -1,42 +1,20 @@
-//! The epoch policies by name, for the command line, its help and the simulator.
+//! The epoch policies by name, for the command line and the simulator.
 
 use isotherm_model::port::EpochPolicy;
 
 use super::{FirstComeFirstAllocated, History, MoveCosts, Oracle, Payback};
 
-/// A policy and its line of help.
-#[derive(Clone, Copy, Debug)]
-pub struct EpochPolicyEntry {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// One line of help.
-    pub summary: &'static str,
-    /// Makes a policy without observations. The costs are for policies that use them.
-    pub make: fn(MoveCosts) -> Box<dyn EpochPolicy>,
-}
+/// Makes a policy without observations. The costs are for policies that use them.
+pub type MakeEpochPolicy = fn(MoveCosts) -> Box<dyn EpochPolicy>;
 
-/// Every epoch policy, the recommended one first.
-pub static POLICIES: [EpochPolicyEntry; 4] = [
-    EpochPolicyEntry {
-        name: "payback",
-        summary: "moves a page only if the heat that similar pages kept pays for the move",
-        make: |costs| Box::new(Payback::new(costs)),
-    },
-    EpochPolicyEntry {
-        name: "history",
-        summary: "the hottest pages of the epoch that ended",
-        make: |_| Box::new(History::default()),
-    },
-    EpochPolicyEntry {
-        name: "oracle",
-        summary: "the hottest pages of the epoch that begins: the upper bound, in replays only",
-        make: |_| Box::new(Oracle::default()),
-    },
-    EpochPolicyEntry {
-        name: "first-come-first-allocated",
-        summary: "pages as they are first touched, until full; nothing moves",
-        make: |_| Box::new(FirstComeFirstAllocated),
-    },
+/// Every epoch policy by its name on the command line, the recommended one first.
+pub static POLICIES: [(&str, MakeEpochPolicy); 4] = [
+    ("payback", |costs| Box::new(Payback::new(costs))),
+    ("history", |_| Box::new(History::default())),
+    ("oracle", |_| Box::new(Oracle::default())),
+    ("first-come-first-allocated", |_| {
+        Box::new(FirstComeFirstAllocated)
+    }),
 ];
 
 /// A new policy with this name.
@@ -44,27 +22,27 @@ pub static POLICIES: [EpochPolicyEntry; 4] = [
 pub fn by_name(name: &str, costs: MoveCosts) -> Option<Box<dyn EpochPolicy>> {
     POLICIES
         .iter()
-        .find(|entry| entry.name == name)
-        .map(|entry| (entry.make)(costs))
+        .find(|(known, _)| *known == name)
+        .map(|(_, make)| make(costs))
 }
 
 /// All names, in the order of [`POLICIES`].
 pub fn names() -> impl Iterator<Item = &'static str> {
-    POLICIES.iter().map(|entry| entry.name)
+    POLICIES.iter().map(|(name, _)| *name)
 }
 
 /// The pages that a policy wants, ascending.
 #[cfg(test)]
 pub(super) fn decided(
     policy: &mut dyn EpochPolicy,
-    ended: &[u64],
-    coming: Option<&[u64]>,
+    previous_ranks: &[u64],
+    next_ranks: Option<&[u64]>,
     fast: &[bool],
     capacity: u32,
 ) -> Vec<u32> {
     let view = isotherm_model::page::EpochView {
-        ended,
-        coming,
+        previous_ranks,
+        next_ranks,
         fast,
         capacity,
         hit: 1,
@@ -107,18 +85,18 @@ mod tests {
         fn no_policy_wants_more_than_fits_a_page_twice_or_a_page_nobody_touched(
             epochs in epochs(), capacity in 0_u32..14
         ) {
-            for entry in &POLICIES {
-                let mut policy = (entry.make)(MoveCosts::TYPICAL);
+            for (name, make) in &POLICIES {
+                let mut policy = make(MoveCosts::TYPICAL);
                 let mut fast = vec![false; 12];
                 let mut wanted = Vec::new();
                 for pair in epochs.windows(2) {
-                    let coming = Some(pair[1].as_slice());
-                    let view = EpochView { ended: &pair[0], coming, fast: &fast, capacity, hit: 1 };
+                    let next_ranks = Some(pair[1].as_slice());
+                    let view = EpochView { previous_ranks: &pair[0], next_ranks, fast: &fast, capacity, hit: 1 };
                     policy.decide(&view, &mut wanted);
-                    prop_assert!(wanted.len() <= capacity as usize, "{}", entry.name);
+                    prop_assert!(wanted.len() <= capacity as usize, "{}", name);
                     let once: BTreeSet<_> = wanted.iter().collect();
-                    prop_assert_eq!(once.len(), wanted.len(), "{}", entry.name);
-                    prop_assert!(wanted.iter().all(|page| page.0 < 12), "{}", entry.name);
+                    prop_assert_eq!(once.len(), wanted.len(), "{}", name);
+                    prop_assert!(wanted.iter().all(|page| page.0 < 12), "{}", name);
                     fast.fill(false);
                     for page in &wanted {
                         fast[page.at()] = true;
@@ -129,20 +107,20 @@ mod tests {
 
         #[test]
         fn the_same_epochs_give_the_same_answers(epochs in epochs(), capacity in 0_u32..14) {
-            for entry in &POLICIES {
+            for (name, make) in &POLICIES {
                 let run = || {
-                    let mut policy = (entry.make)(MoveCosts::TYPICAL);
+                    let mut policy = make(MoveCosts::TYPICAL);
                     let mut answers = Vec::new();
-                    for ended in &epochs {
+                    for previous_ranks in &epochs {
                         let fast = [false; 12];
-                        let view = EpochView { ended, coming: None, fast: &fast, capacity, hit: 1 };
+                        let view = EpochView { previous_ranks, next_ranks: None, fast: &fast, capacity, hit: 1 };
                         let mut wanted = Vec::new();
                         policy.decide(&view, &mut wanted);
                         answers.push(wanted);
                     }
                     answers
                 };
-                prop_assert_eq!(run(), run(), "{}", entry.name);
+                prop_assert_eq!(run(), run(), "{}", name);
             }
         }
     }

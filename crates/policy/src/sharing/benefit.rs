@@ -16,7 +16,7 @@
 
 use std::cmp::Ordering;
 
-use isotherm_model::sharing::{MeasuredObject, MeasuredProgram};
+use super::colocation::{MeasuredObject, MeasuredProgram};
 
 /// A benefit or co-benefit as an exact fraction. The paper orders objects by values that differ in
 /// the third digit, so no value is rounded before the comparison.
@@ -93,7 +93,7 @@ impl Eq for Benefit {}
 #[cfg(test)]
 mod tests {
     use super::Benefit;
-    use isotherm_model::sharing::{LONGEST_RUN, MeasuredObject, MeasuredProgram};
+    use crate::sharing::colocation::{LONGEST_RUN, MeasuredObject, MeasuredProgram};
     use isotherm_model::units::{Bytes, Nanos};
 
     fn benefit(fast: u64, slow: u64, alone: u64) -> Benefit {

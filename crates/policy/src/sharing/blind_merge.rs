@@ -3,9 +3,9 @@
 
 use std::cmp::Reverse;
 
-use isotherm_model::sharing::{Colocation, SharedPlan};
 use isotherm_model::units::Bytes;
 
+use super::colocation::{Colocation, SharedPlan};
 use super::floor::FloorError;
 use super::policy::SharingPolicy;
 use super::whole_objects::{candidates, in_order};

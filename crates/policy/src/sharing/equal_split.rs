@@ -6,9 +6,9 @@
 //!     | nuclide, ene| parts       | c           |     zones and a do not fit their part
 //! ```
 
-use isotherm_model::sharing::{Colocation, SharedPlan};
 use isotherm_model::units::Bytes;
 
+use super::colocation::{Colocation, SharedPlan};
 use super::floor::FloorError;
 use super::policy::SharingPolicy;
 use super::whole_objects::in_parts;

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use isotherm_model::sharing::{Colocation, MeasuredProgram};
 use isotherm_model::units::Bytes;
 
+use super::colocation::{Colocation, MeasuredProgram};
 use super::increment::by_density;
 use super::slowdown::{Allotment, gain, useful_benefit};
 

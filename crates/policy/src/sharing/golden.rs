@@ -2,11 +2,11 @@
 //! section 4, from the times and sizes alone. Sizes count as in the paper: 1 GB is 1000 MB, and a
 //! program is as large as its objects together (STREAM 1602 MB, not 1600).
 
-use isotherm_model::sharing::{
-    Colocation, MeasuredObject, MeasuredProgram, SensitivityClass, SharedPlan,
-};
 use isotherm_model::units::{Bytes, Nanos};
 
+use super::colocation::{
+    Colocation, MeasuredObject, MeasuredProgram, SensitivityClass, SharedPlan,
+};
 use super::{
     Benefit, BlindMerge, CoMerge, EqualSplit, FairMerge, ProportionalSplit, SharingPolicy,
 };

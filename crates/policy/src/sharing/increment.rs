@@ -15,9 +15,9 @@
 //!
 //! [`LeastSlowdown`]: super::LeastSlowdown
 
-use isotherm_model::sharing::{Colocation, MeasuredProgram};
 use isotherm_model::units::Bytes;
 
+use super::colocation::{Colocation, MeasuredProgram};
 use super::slowdown::{avoidable, useful_benefit};
 
 /// A stretch of an object, each byte of which is worth the same.
@@ -102,7 +102,7 @@ fn of_program(index: usize, program: &MeasuredProgram, chunk: u64, into: &mut Ve
 #[cfg(test)]
 mod tests {
     use super::increments;
-    use isotherm_model::sharing::{Colocation, MeasuredObject, MeasuredProgram};
+    use crate::sharing::colocation::{Colocation, MeasuredObject, MeasuredProgram};
     use isotherm_model::units::{Bytes, Nanos};
 
     #[test]

@@ -19,10 +19,10 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use isotherm_model::sharing::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
 use isotherm_model::units::Bytes;
 
 use super::PAPER_POLICIES;
+use super::colocation::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
 use super::floor::{self, FloorError};
 use super::increment::{Increment, increments};
 use super::policy::SharingPolicy;

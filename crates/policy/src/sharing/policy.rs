@@ -1,8 +1,8 @@
 //! The port of the policies that share a fast tier.
 
-use isotherm_model::sharing::{Colocation, SharedPlan};
 use isotherm_model::units::Bytes;
 
+use super::colocation::{Colocation, SharedPlan};
 use super::floor::FloorError;
 
 /// A way to share a fast tier.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use isotherm_model::sharing::{Colocation, MeasuredObject, MeasuredProgram};
 use isotherm_model::units::{Bytes, Nanos};
 use proptest::prelude::*;
 
+use super::colocation::{Colocation, MeasuredObject, MeasuredProgram};
 use super::golden::programs;
 use super::{
     DEFAULT_CHUNK, FloorError, LeastSlowdown, PAPER_POLICIES, SharingPolicy, least_possible,

@@ -1,9 +1,9 @@
 //! Proportional split (CoMerge, section 4.1): each program gets a part of the capacity in
 //! proportion to the bytes of its objects, rounded down, and fills it with whole objects by benefit.
 
-use isotherm_model::sharing::{Colocation, MeasuredProgram, SharedPlan};
 use isotherm_model::units::Bytes;
 
+use super::colocation::{Colocation, MeasuredProgram, SharedPlan};
 use super::floor::FloorError;
 use super::policy::SharingPolicy;
 use super::whole_objects::in_parts;
@@ -38,7 +38,7 @@ impl SharingPolicy for ProportionalSplit {
 #[cfg(test)]
 mod tests {
     use super::part;
-    use isotherm_model::sharing::{MeasuredObject, MeasuredProgram};
+    use crate::sharing::colocation::{MeasuredObject, MeasuredProgram};
     use isotherm_model::units::{Bytes, Nanos};
 
     #[test]

@@ -21,10 +21,10 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_model::sharing::{Colocation, MeasuredObject, MeasuredProgram, SharedPlan};
 use isotherm_model::units::Bytes;
 
 use super::benefit::Benefit;
+use super::colocation::{Colocation, MeasuredObject, MeasuredProgram, SharedPlan};
 
 /// Fast bytes of every object, by program and object in the order of the colocation.
 pub(super) type Allotment = Vec<Vec<Bytes>>;
@@ -105,7 +105,7 @@ pub fn summed_slowdown(colocation: &Colocation, plan: &SharedPlan) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{avoidable, gain, summed};
-    use isotherm_model::sharing::{Colocation, MeasuredObject, MeasuredProgram};
+    use crate::sharing::colocation::{Colocation, MeasuredObject, MeasuredProgram};
     use isotherm_model::units::{Bytes, Nanos};
 
     fn program(fast: u64, slow: u64, alone: &[u64]) -> MeasuredProgram {

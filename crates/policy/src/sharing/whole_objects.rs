@@ -4,10 +4,10 @@
 //! Section 4 also states that benefits are between 0 and 1. An object whose run was slower than all
 //! slow is outside that range; it is left out even if there is room.
 
-use isotherm_model::sharing::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
 use isotherm_model::units::Bytes;
 
 use super::benefit::Benefit;
+use super::colocation::{Colocation, Grant, MeasuredObject, MeasuredProgram, SharedPlan};
 
 /// An object of a program, and the positions of both in the colocation.
 #[derive(Clone, Copy)]

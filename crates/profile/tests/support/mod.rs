@@ -93,6 +93,7 @@ pub(crate) fn meta(random: &mut Random) -> Meta {
         emulated: random.below(2) == 0,
         sample_interval: random.maybe(Random::next).map(Nanos),
         cache_filter: random.maybe(Random::next).map(Bytes),
+        cache: random.maybe(Random::next).map(Bytes),
     }
 }
 
@@ -180,6 +181,7 @@ pub(crate) fn segment(seed: u64, epoch: u32, size: u64) -> Segment {
             site: SiteId(random.below(9)),
             address: random.next(),
             accesses: Accesses(random.next()),
+            served: Accesses(random.below(9)),
         })
         .collect();
     heat.sort_by_key(|heat| (heat.process, heat.address));

@@ -1,14 +1,14 @@
 //! The tables of the page.
 
-use isotherm_model::count_unit::CountUnit;
 use isotherm_model::units::{Bytes, Nanos};
 use maud::{Markup, html};
 
 use crate::noise::interval as interval_words;
-use crate::page::{name, scrolled};
+use crate::page::{name, scrolled, table};
 use crate::plan::{PlanSummary, TierUse};
 use crate::sites::{SiteCaller, SiteRow, by_share, folded};
 use crate::summary::{CounterSummary, Summary};
+use crate::table::DataTable;
 use crate::words::{clip, counted, grouped, percent, share};
 
 /// Callers of a context that are listed.
@@ -42,8 +42,8 @@ pub(super) fn sites(summary: &Summary, limit: usize) -> Markup {
     let drawn: Vec<&SiteRow> = sorted.filter(telling).take(limit).collect();
     let table = html! {
         table id="site-table" {
-            thead { tr { (site_titles(unit, summary.plan.is_some())) } }
-            tbody { @for site in &drawn { (site_row(site, summary.plan.as_ref())) } }
+            thead { tr { (site_titles(summary)) } }
+            tbody { @for site in &drawn { (site_row(site, summary)) } }
             (other_sites(summary, &drawn))
         }
     };
@@ -71,7 +71,8 @@ pub(super) fn sites(summary: &Summary, limit: usize) -> Markup {
 }
 
 /// The titles of the site table, which say how a script sorts their columns.
-fn site_titles(unit: CountUnit, planned: bool) -> Markup {
+fn site_titles(summary: &Summary) -> Markup {
+    let unit = summary.totals.counted;
     let numbers = [
         unit.title(),
         "Samples",
@@ -81,8 +82,11 @@ fn site_titles(unit: CountUnit, planned: bool) -> Markup {
     ];
     html! {
         th scope="col" data-kind="text" { "Site" }
-        @if planned { th scope="col" data-kind="text" { "Tier" } }
+        @if summary.plan.is_some() { th scope="col" data-kind="text" { "Tier" } }
         @for title in numbers { th scope="col" data-kind="number" { (title) } }
+        @if summary.totals.assumed_cache_bytes.is_some() {
+            th scope="col" data-kind="number" { "Served by caches" }
+        }
     }
 }
 
@@ -106,13 +110,15 @@ fn other_sites(summary: &Summary, drawn: &[&SiteRow]) -> Markup {
                     td.n { (Bytes(left(|site| site.peak_rss_bytes))) }
                     td {}
                     td {}
+                    @if summary.totals.assumed_cache_bytes.is_some() { td {} }
                 }
             }
         }
     }
 }
 
-fn site_row(site: &SiteRow, plan: Option<&PlanSummary>) -> Markup {
+fn site_row(site: &SiteRow, summary: &Summary) -> Markup {
+    let plan = summary.plan.as_ref();
     let interval = site.accesses_share_low.zip(site.accesses_share_high);
     let interval = interval.map(|(low, high)| interval_words(low, high));
     let hotness = site.accesses_per_mib;
@@ -139,6 +145,9 @@ fn site_row(site: &SiteRow, plan: Option<&PlanSummary>) -> Markup {
                 (hotness.map_or_else(|| "no RSS seen".to_owned(), rate))
             }
             td.n data-v=(site.allocations) { (grouped(site.allocations)) }
+            @if summary.totals.assumed_cache_bytes.is_some() {
+                td.n data-v=(site.served_by_caches) { (percent(site.share_in_caches())) }
+            }
         }
     }
 }
@@ -262,26 +271,18 @@ pub(super) fn counters(summary: &Summary) -> Markup {
         (Some(pid), _) => pid.to_string(),
         _ => "all".to_owned(),
     };
-    let more = summary.counters.len().saturating_sub(COUNTERS) as u64;
+    let listed = &summary.counters[..summary.counters.len().min(COUNTERS)];
+    let more = (summary.counters.len() - listed.len()) as u64;
+    let columns = DataTable::of(listed)
+        .left("Counter", |counter| counter.name.clone())
+        .left("Process", process)
+        .right("Value", |counter| grouped(counter.value));
     html! {
         @if !summary.counters.is_empty() {
             section {
                 details.fold {
                     summary { h2 { "Counters" } " " span.small { (grouped(summary.counters.len() as u64)) } }
-                    div.scroll {
-                        table {
-                            (head(&["Counter", "Process"], &["Value"], &[]))
-                            tbody {
-                                @for counter in summary.counters.iter().take(COUNTERS) {
-                                    tr {
-                                        th scope="row" { (name(&counter.name)) }
-                                        td { (process(counter)) }
-                                        td.n { (grouped(counter.value)) }
-                                    }
-                                }
-                            }
-                        }
-                    }
+                    (table("Counters", &columns))
                     @if more > 0 { p.small { (grouped(more)) " more are in the JSON report." } }
                 }
             }

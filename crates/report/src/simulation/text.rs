@@ -11,7 +11,7 @@ use isotherm_model::units::{Bytes, Nanos};
 
 use super::bars::bars;
 use super::{SimulatedCapacity, SimulatedPolicy, Simulation};
-use crate::table::{left, render, right};
+use crate::table::DataTable;
 use crate::words::{counted, percent};
 
 impl Simulation {
@@ -26,17 +26,22 @@ impl Simulation {
                     Bytes(one.fast_bytes),
                     percent(one.share_of_footprint)
                 );
-                text += &one.table();
+                text += &at_one(one);
             }
             several => {
                 text += &bars(several);
-                text += &sweep(several);
+                let policies = policies(several);
+                let table = |title, figure| by_capacity(&policies, several, title, figure).render();
+                text += &format!("\n{}", table("hit rate", hit_rate));
+                text += &format!("\n{}", table("time", time));
+                text += &format!("\n{}", table("moved", moved));
             }
         }
         text
     }
 
-    fn heading(&self) -> String {
+    /// What was replayed, on which machine, and what limits the figures: a line each.
+    pub(super) fn heading(&self) -> String {
         let seed = self.seed.map(|seed| format!(", seed {seed}"));
         let mut text = format!(
             "{}{}: {}, a footprint of {}, {}, pages of {}\n",
@@ -68,62 +73,54 @@ impl Simulation {
     }
 }
 
-impl SimulatedCapacity {
-    fn table(&self) -> String {
-        let columns = [
-            left("policy"),
-            right("hit rate"),
-            right("time"),
-            right("energy"),
-            right("moved"),
-            right("fast used"),
-            right("gap closed"),
-        ];
-        let row = |policy: &SimulatedPolicy| {
-            vec![
-                policy.policy.clone(),
-                percent(policy.hit_rate),
-                Nanos(policy.time_ns).to_string(),
-                joules(policy.energy_pj),
-                Bytes(policy.moved_bytes).to_string(),
-                Bytes(policy.fast_used_bytes).to_string(),
-                policy.gap_closed.map(percent).unwrap_or_default(),
-            ]
-        };
-        let rows: Vec<_> = self.policies.iter().map(row).collect();
-        render(&columns, &rows)
-    }
+/// All figures of each policy at one capacity.
+fn at_one(capacity: &SimulatedCapacity) -> String {
+    DataTable::of(&capacity.policies)
+        .left("policy", |policy| policy.policy.clone())
+        .right("hit rate", hit_rate)
+        .right("time", time)
+        .right("energy", |policy| joules(policy.energy_pj))
+        .right("moved", moved)
+        .right("fast used", |policy| Bytes(policy.fast_used_bytes))
+        .right("gap closed", |policy| {
+            policy.gap_closed.map(percent).unwrap_or_default()
+        })
+        .render()
 }
 
-/// Hit rate and bytes moved of every policy, a column for each capacity.
-fn sweep(capacities: &[SimulatedCapacity]) -> String {
-    let Some(first) = capacities.first() else {
-        return String::new();
-    };
-    let mut text = String::new();
-    type Cell = fn(&SimulatedPolicy) -> String;
-    let tables: [(&str, Cell); 3] = [
-        ("hit rate", |policy| percent(policy.hit_rate)),
-        ("time", |policy| Nanos(policy.time_ns).to_string()),
-        ("moved", |policy| Bytes(policy.moved_bytes).to_string()),
-    ];
-    for (title, cell) in tables {
-        let mut columns = vec![left(title)];
-        let capacity = |at: &SimulatedCapacity| right(&Bytes(at.fast_bytes).to_string());
-        columns.extend(capacities.iter().map(capacity));
-        let row = |(index, policy): (usize, &SimulatedPolicy)| {
-            let cells = capacities
-                .iter()
-                .map(|at| at.policies.get(index).map_or(String::new(), cell));
-            std::iter::once(policy.policy.clone())
-                .chain(cells)
-                .collect()
-        };
-        let rows: Vec<Vec<String>> = first.policies.iter().enumerate().map(row).collect();
-        text.push('\n');
-        text += &render(&columns, &rows);
-    }
-    text
+pub(super) fn hit_rate(policy: &SimulatedPolicy) -> String {
+    percent(policy.hit_rate)
+}
+
+fn time(policy: &SimulatedPolicy) -> String {
+    Nanos(policy.time_ns).to_string()
+}
+
+fn moved(policy: &SimulatedPolicy) -> String {
+    Bytes(policy.moved_bytes).to_string()
+}
+
+/// The numbers of the policies with their names.
+pub(super) fn policies(capacities: &[SimulatedCapacity]) -> Vec<(usize, &str)> {
+    let policies = capacities.first().map_or(&[][..], |at| &at.policies);
+    let names = policies.iter().map(|policy| policy.policy.as_str());
+    names.enumerate().collect()
+}
+
+/// One figure of each policy, a column for each capacity.
+pub(super) fn by_capacity<'a>(
+    policies: &'a [(usize, &'a str)],
+    capacities: &'a [SimulatedCapacity],
+    title: &str,
+    figure: fn(&SimulatedPolicy) -> String,
+) -> DataTable<'a, (usize, &'a str)> {
+    let names = DataTable::of(policies).left(title, |row| row.1.to_owned());
+    capacities.iter().fold(names, |table, at| {
+        let title = Bytes(at.fast_bytes).to_string();
+        table.right(&title, move |row| {
+            at.policies.get(row.0).map_or(String::new(), figure)
+        })
+    })
 }
 
 /// Picojoules as people read them.

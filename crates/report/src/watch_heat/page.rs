@@ -1,209 +1,146 @@
-//! The grid and the distribution as pictures in one page that needs no network.
+//! The grid and the distribution as charts of a page that needs no network, and the grid's rows as a table.
 
-use std::error::Error;
-
+use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::SourceKind;
-use maud::{Markup, PreEscaped, html};
-use plotters::prelude::{
-    BLACK, ChartBuilder, IntoDrawingArea, LineSeries, Palette, Palette99, PathElement, RGBColor,
-    Rectangle, SVGBackend, SeriesLabelPosition, WHITE,
-};
-use plotters::style::Color;
+use maud::html;
+use serde_json::{Map, Value, json};
 
-use super::{HeatMap, shade};
-use crate::page::{document, name, scrolled};
-use crate::words::percent;
+use super::{HeatMap, HeatPlace};
+use crate::page::{chart, document, table};
+use crate::table::DataTable;
+use crate::words::{clip, counted};
 
-/// Width and height of a picture in pixels.
-const SIZE: (u32, u32) = (1080, 540);
-
-/// Colours from few hits to many, distinguished by brightness as well.
-const COLOURS: [RGBColor; 5] = [
-    RGBColor(0xf8, 0xd7, 0xa0),
-    RGBColor(0xf0, 0xa5, 0x5e),
-    RGBColor(0xdc, 0x6a, 0x32),
-    RGBColor(0xaa, 0x33, 0x20),
-    RGBColor(0x5c, 0x14, 0x20),
-];
+/// Points of a distribution.
+const POINTS: u32 = 200;
 
 impl HeatMap {
-    /// A self-contained page with a map of each kind of hits and their distribution.
-    ///
-    /// # Errors
-    /// In words: the pictures could not be drawn.
-    pub fn html(&self) -> Result<String, String> {
-        let mut pictures = Vec::new();
-        for evidence in self.seen() {
-            let words = "hits by time and place; darker is more, by the logarithm.";
-            pictures.push((
-                self.map_svg(evidence)?,
-                format!("{}: {words}", evidence.name()),
-            ));
-        }
-        if !pictures.is_empty() {
-            let words = "Share of the hits that the hottest part of the memory has.";
-            pictures.push((self.distribution_svg()?, words.to_owned()));
-        }
+    /// A self-contained page with a map of each kind of hits, their distribution, and a table of the rows.
+    #[must_use]
+    pub fn html(&self) -> String {
+        let seen: Vec<ProfilingMethod> = self.seen().collect();
+        let words = "Each row is a part of a process's memory, in the order of processes and addresses; each column is an epoch. \
+                     Colour: hits, by the logarithm.";
+        let distribution = "Share of the hits that the hottest part of the memory has.";
+        let summary = format!(
+            "{} in {}; a row is {} of a process's memory. {}",
+            counted(self.columns.len(), "epoch"),
+            self.span(),
+            Bytes(self.part_bytes),
+            self.left_out()
+        );
         let body = html! {
+            header {
+                p.brand { "Isotherm daemon" }
+                h1 { "What the daemon observed" }
+                p.headline { (summary) }
+            }
             main {
-                h1 { "What the daemon saw" }
-                p {
-                    (self.columns.len()) " epochs in " (self.span()) "; one row is " (Bytes(self.part_bytes))
-                    " of a process's memory, in the order of processes and addresses. " (self.left_out())
+                @for kind in &seen {
+                    @let label = format!("Heat map of {}", counted(self.rows.len(), "row"));
+                    (chart(kind.name(), &format!("Hits of {}", kind.name()), words, &label, &html! {}))
                 }
-                @for (picture, words) in &pictures {
-                    figure { (PreEscaped(picture)) figcaption { (words) } }
+                @if seen.is_empty() {
+                    section { p { "Nothing was seen yet." } }
+                } @else {
+                    (chart("distribution", "Hits by share of memory", distribution, distribution, &html! {}))
                 }
-                @if pictures.is_empty() { p { "Nothing was seen yet." } }
-                (scrolled("Parts of memory", &self.table()))
+                section {
+                    h2 { "Parts of memory" }
+                    (self.table())
+                }
             }
         };
-        Ok(document("Isotherm: what the daemon saw", &body))
+        document(
+            "Isotherm: what the daemon observed",
+            &body,
+            &self.charts(&seen),
+        )
     }
 
-    /// Hits of one kind by time and place, as an SVG picture.
-    ///
-    /// # Errors
-    /// In words: it could not be drawn.
-    pub fn map_svg(&self, evidence: SourceKind) -> Result<String, String> {
-        self.draw_map(evidence).map_err(|error| error.to_string())
+    /// The figures of each chart.
+    fn charts(&self, seen: &[ProfilingMethod]) -> Value {
+        let maps = seen
+            .iter()
+            .map(|kind| (kind.name().to_owned(), self.map_figures(*kind)));
+        let mut charts: Map<String, Value> = maps.collect();
+        if !seen.is_empty() {
+            charts.insert("distribution".to_owned(), self.distribution_figures(seen));
+        }
+        charts.into()
     }
 
-    /// The distribution of each kind of hits over memory, as an SVG picture.
-    ///
-    /// # Errors
-    /// In words: it could not be drawn.
-    pub fn distribution_svg(&self) -> Result<String, String> {
-        self.draw_distribution().map_err(|error| error.to_string())
+    /// Rows by their addresses; the first one of a process has its name beside it.
+    fn map_figures(&self, kind: ProfilingMethod) -> Value {
+        let row = |(at, row): (usize, &HeatPlace)| {
+            let process = format!("{} {}", row.pid, clip(&row.name, 64));
+            let is_first = at == 0 || self.rows[at - 1].pid != row.pid;
+            json!({
+                "title": format!("{process} at {:x}", row.start),
+                "label": if is_first { process } else { String::new() },
+            })
+        };
+        let mut start = 0_u64;
+        let columns = self.columns.iter().map(|column| {
+            let begin = start;
+            start = start.saturating_add(column.span_ns);
+            json!({ "start_ns": begin, "span_ns": column.span_ns })
+        });
+        let cells = self.hits(kind).iter().enumerate().flat_map(|(row, hits)| {
+            let hit = hits.iter().enumerate().filter(|(_, hits)| **hits > 0);
+            hit.map(move |(column, hits)| json!([column, row, hits, hits]))
+        });
+        json!({
+            "kind": "heat",
+            "counted": "hits",
+            "columns": columns.collect::<Vec<_>>(),
+            "rows": self.rows.iter().enumerate().map(row).collect::<Vec<_>>(),
+            "cells": cells.collect::<Vec<_>>(),
+        })
     }
 
-    fn draw_map(&self, evidence: SourceKind) -> Result<String, Box<dyn Error>> {
-        let hits = self.hits(evidence);
-        let most = hits.iter().flatten().copied().max().unwrap_or(0);
-        let mut text = String::new();
-        {
-            let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-            root.fill(&WHITE)?;
-            let seconds = self.span().0 as f64 / 1e9;
-            let rows = self.rows.len();
-            let mut chart = ChartBuilder::on(&root)
-                .caption(evidence.name(), ("sans-serif", 18))
-                .margin(12)
-                .x_label_area_size(40)
-                .y_label_area_size(200)
-                .build_cartesian_2d(0.0..seconds.max(1e-9), 0.0..(rows as f64).max(1.0))?;
-            let label = |at: &f64| {
-                let row = self.rows.get(at.max(0.0) as usize);
-                row.map_or_else(String::new, |row| {
-                    format!("{} {} {:x}", row.pid, row.name, row.start)
-                })
+    /// One curve for each kind of hits.
+    fn distribution_figures(&self, seen: &[ProfilingMethod]) -> Value {
+        let curve = |kind: &ProfilingMethod| {
+            let curve = self.distribution(*kind);
+            let point = |step: u32| {
+                let share = f64::from(step) / f64::from(POINTS);
+                let bytes = Bytes((curve.bytes().0 as f64 * share) as u64);
+                [share, curve.share_at(bytes)]
             };
-            chart
-                .configure_mesh()
-                .disable_mesh()
-                .y_labels(12)
-                .y_label_formatter(&label)
-                .x_desc("seconds")
-                .draw()?;
-            let mut begin = 0.0;
-            for (at, column) in self.columns.iter().enumerate() {
-                let end = begin + column.span_ns as f64 / 1e9;
-                let of_row = |(row, hits): (usize, &Vec<u64>)| {
-                    let colour = colour(*hits.get(at)?, most)?;
-                    let place = [(begin, row as f64), (end, row as f64 + 1.0)];
-                    Some(Rectangle::new(place, colour.filled()))
-                };
-                chart.draw_series(hits.iter().enumerate().filter_map(of_row))?;
-                begin = end;
-            }
-            root.present()?;
-        }
-        Ok(text)
+            let points: Vec<[f64; 2]> = (0..=POINTS).map(point).collect();
+            json!({ "name": kind.name(), "points": points })
+        };
+        json!({
+            "kind": "lines",
+            "x": "share of the memory, hottest first",
+            "y": "share of the hits",
+            "series": seen.iter().map(curve).collect::<Vec<_>>(),
+        })
     }
 
-    fn draw_distribution(&self) -> Result<String, Box<dyn Error>> {
-        let mut text = String::new();
-        {
-            let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-            root.fill(&WHITE)?;
-            let mut chart = ChartBuilder::on(&root)
-                .caption("Hits by share of memory, hottest first", ("sans-serif", 18))
-                .margin(12)
-                .x_label_area_size(40)
-                .y_label_area_size(56)
-                .build_cartesian_2d(0.0..1.0, 0.0..1.0)?;
-            chart
-                .configure_mesh()
-                .max_light_lines(0)
-                .x_label_formatter(&|share| percent(*share))
-                .y_label_formatter(&|share| percent(*share))
-                .x_desc("memory")
-                .y_desc("hits")
-                .draw()?;
-            for (index, evidence) in self.seen().enumerate() {
-                let curve = self.distribution(evidence);
-                let all = curve.bytes().0 as f64;
-                let point = |step: u32| {
-                    let share = f64::from(step) / 200.0;
-                    (share, curve.share_at(Bytes((all * share) as u64)))
-                };
-                let style = Palette99::pick(index).stroke_width(2);
-                chart
-                    .draw_series(LineSeries::new((0..=200).map(point), style))?
-                    .label(evidence.name())
-                    .legend(move |(x, y)| PathElement::new(vec![(x, y), (x + 16, y)], style));
-            }
-            chart
-                .configure_series_labels()
-                .position(SeriesLabelPosition::LowerRight)
-                .background_style(WHITE.mix(0.8))
-                .border_style(BLACK)
-                .draw()?;
-            root.present()?;
-        }
-        Ok(text)
-    }
-
-    /// The rows with what they hold, for those who cannot see the pictures.
-    fn table(&self) -> Markup {
-        let titles = [
-            "process",
-            "program",
-            "address",
-            "resident",
-            "fast",
-            "accessed bits",
-            "trace samples",
-        ];
-        let sum = |hits: &[u64]| {
+    /// The content of each row, for readers who do not see the charts.
+    fn table(&self) -> maud::Markup {
+        let sum = |hits: &Vec<u64>| {
             hits.iter()
                 .fold(0_u64, |sum, hits| sum.saturating_add(*hits))
         };
-        let grids = self.accessed_bits.iter().zip(&self.trace_samples);
-        html! {
-            table {
-                thead { tr { @for title in titles { th { (title) } } } }
-                tbody {
-                    @for (row, (bits, samples)) in self.rows.iter().zip(grids) {
-                        tr {
-                            td { (row.pid) }
-                            td { (name(&row.name)) }
-                            td { (format!("{:x}", row.start)) }
-                            td { (Bytes(row.resident_bytes)) }
-                            td { (Bytes(row.fast_bytes)) }
-                            td { (sum(bits)) }
-                            td { (sum(samples)) }
-                        }
-                    }
-                }
-            }
-        }
+        let sums = self
+            .accessed_bits
+            .iter()
+            .map(sum)
+            .zip(self.trace_samples.iter().map(sum));
+        let rows = self.rows.iter().zip(sums);
+        let rows: Vec<(&HeatPlace, u64, u64)> = rows
+            .map(|(row, (bits, samples))| (row, bits, samples))
+            .collect();
+        let rows = DataTable::of(&rows)
+            .left("process", |row| row.0.pid)
+            .left("program", |row| row.0.name.clone())
+            .left("address", |row| format!("{:x}", row.0.start))
+            .right("resident", |row| Bytes(row.0.resident_bytes))
+            .right("fast", |row| Bytes(row.0.fast_bytes))
+            .right("accessed bits", |row| row.1)
+            .right("trace samples", |row| row.2);
+        table("Parts of memory", &rows)
     }
-}
-
-/// The darker, the more; none where nothing was hit.
-fn colour(hits: u64, most: u64) -> Option<RGBColor> {
-    let shade = shade(hits, most, COLOURS.len());
-    shade.checked_sub(1).map(|at| COLOURS[at])
 }

@@ -2,8 +2,8 @@
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::footprint::Footprint;
+use isotherm_model::source_kind::ProfilingMethod;
 use isotherm_model::units::Bytes;
-use isotherm_model::watch::SourceKind;
 
 use super::{HeatMap, HeatPlace, shade};
 use crate::capacity_table::CapacityCurves;
@@ -24,13 +24,13 @@ impl HeatMap {
     #[must_use]
     pub fn text(&self, columns: usize) -> String {
         let mut text = String::new();
-        for evidence in self.seen() {
-            text += &self.lines(evidence, columns, LINES);
-            let parts = self.distribution(evidence);
+        for method in self.seen() {
+            text += &self.lines(method, columns, LINES);
+            let parts = self.distribution(method);
             let curves = CapacityCurves {
-                counted: match evidence {
-                    SourceKind::TraceSamples => CountUnit::Unknown,
-                    SourceKind::AccessedBits => CountUnit::Touches,
+                counted: match method {
+                    ProfilingMethod::TraceSamples => CountUnit::Samples,
+                    ProfilingMethod::AccessedBits => CountUnit::Touches,
                 },
                 footprint: Footprint(parts.bytes()),
                 curves: vec![("parts", parts)],
@@ -49,13 +49,13 @@ impl HeatMap {
 
     /// The map of one kind of hits, with at most so many rows of so many columns.
     #[must_use]
-    pub fn lines(&self, evidence: SourceKind, columns: usize, lines: usize) -> String {
+    pub fn lines(&self, method: ProfilingMethod, columns: usize, lines: usize) -> String {
         let width = columns.saturating_sub(LABEL).max(10);
-        let (rows, cells) = self.shrunk(evidence, width, lines.max(1));
+        let (rows, cells) = self.shrunk(method, width, lines.max(1));
         let most = cells.iter().flatten().copied().max().unwrap_or(0);
         let mut text = format!(
             "{}: one row is {} of a process at least, darkest {most} hits\n",
-            evidence.name(),
+            method.name(),
             Bytes(self.part_bytes)
         );
         for (row, cells) in rows.iter().zip(&cells) {
@@ -83,7 +83,7 @@ impl HeatMap {
     /// Neighbouring rows of one process and neighbouring columns put together until they fit.
     fn shrunk(
         &self,
-        evidence: SourceKind,
+        method: ProfilingMethod,
         width: usize,
         lines: usize,
     ) -> (Vec<HeatPlace>, Vec<Vec<u64>>) {
@@ -92,7 +92,7 @@ impl HeatMap {
             hits.iter()
                 .fold(0_u64, |sum, hits| sum.saturating_add(*hits))
         };
-        let rows = self.rows.iter().zip(self.hits(evidence));
+        let rows = self.rows.iter().zip(self.hits(method));
         let rows = rows.map(|(row, hits)| (row.clone(), hits.chunks(every).map(sum).collect()));
         let mut rows: Vec<(HeatPlace, Vec<u64>)> = rows.collect();
         while rows.len() > lines {

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use isotherm_model::batch::{Count, Epoch, Process, SourceReport};
+use isotherm_model::emulation::Emulation;
 use isotherm_model::hotness::hotter_first;
 use isotherm_model::plan::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
 use isotherm_model::profile::{Ending, EpochSpan, Heat, Meta, Profile, Resident, Segment};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
-use isotherm_model::tier::{Emulation, TierIndex, Tiers};
+use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::{Accesses, Bytes, Nanos};
 
 const MIB: u64 = 1 << 20;
@@ -112,6 +113,7 @@ fn segment(epoch: u32) -> Segment {
                     site: site.id,
                     address: 0x7f00_0000_0000 + index as u64 * (4 << 30) + chunk * CHUNK,
                     accesses: Accesses(accesses),
+                    served: Accesses::ZERO,
                 });
             }
         }
@@ -149,6 +151,7 @@ fn small_and_foreign(segment: &mut Segment, epoch: u32) {
             site,
             address,
             accesses: Accesses(accesses),
+            served: Accesses::ZERO,
         });
     }
 }
@@ -174,6 +177,7 @@ pub(crate) fn profile() -> Profile {
         emulated: true,
         sample_interval: Some(Nanos(1_000_000)),
         cache_filter: None,
+        cache: None,
     });
     for epoch in 0..EPOCHS {
         profile.absorb(segment(epoch));
@@ -290,7 +294,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
         weight: Weight::PeakRss,
         command: profile.meta.command.clone(),
         depth: profile.meta.depth,
-        tiers: Tiers::emulated(capacity, Bytes(8 << 30), Emulation::PAPER),
+        tiers: Tiers::emulated(capacity, Bytes(8 << 30), Emulation::TMP),
         default_tier: TierIndex(1),
         small: BTreeMap::new(),
         standing: PlanBounds {

@@ -6,6 +6,8 @@ use isotherm_abi::session::{
     COUNTERS, OffReason, SessionCounter, SessionHeader, SessionState, TouchRecord,
 };
 
+use crate::tables::SessionTables;
+
 /// Counters of a process without a session file.
 static UNPUBLISHED: [AtomicU64; COUNTERS] = [const { AtomicU64::new(0) }; COUNTERS];
 
@@ -22,6 +24,13 @@ impl Account {
         touches: &'static [TouchRecord],
     ) -> Self {
         Self { header, touches }
+    }
+
+    /// Where a session's numbers go, or those of a process without one.
+    pub(crate) fn of(board: Option<SessionTables>) -> Self {
+        board.map_or(Self::new(None, &[]), |board| {
+            Self::new(Some(board.header), board.touches)
+        })
     }
 
     fn counter(&self, counter: SessionCounter) -> &AtomicU64 {

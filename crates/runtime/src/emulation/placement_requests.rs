@@ -8,6 +8,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 
 use isotherm_abi::session::{ArenaRecord, MappingRecord, NO_TIER, SessionHeader};
 
+use crate::tables::SessionTables;
+
 /// The tables that requests are read from.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestTables {
@@ -36,6 +38,16 @@ pub(crate) struct PlacementRequest {
 }
 
 impl RequestTables {
+    /// The requests in a session.
+    pub(crate) const fn of(board: SessionTables) -> Self {
+        Self {
+            header: board.header,
+            arenas: board.arenas,
+            owners: board.owners,
+            mappings: board.mappings,
+        }
+    }
+
     /// The first open request among `tiers` tiers: the slowest tier's first, because demotions make
     /// room for promotions.
     pub(crate) fn first(&self, tiers: u32) -> Option<PlacementRequest> {

@@ -1,5 +1,5 @@
-//! Protected-chunk sampling: a random choice of touched pages is trapped for a while; whoever
-//! touches one is recorded.
+//! Protected-chunk sampling: a random choice of touched pages is trapped for a while, and
+//! accesses to them are recorded.
 //!
 //! The choice is uniform over the touched pages of the pool, whatever their tier, so the share of
 //! a site's pages that are caught says how much of the site is in use. Where pages of the slow

@@ -92,7 +92,7 @@ impl SlowTierEmulator {
         let trap = Self::build(pool, settings, board.filter(|_| obeys), service)
             .map_err(|_| OffReason::NoAddressSpace)?;
         // SAFETY: the service thread does not run yet.
-        unsafe { (*trap.handler.get()).account = account_of(board) };
+        unsafe { (*trap.handler.get()).account = Account::of(board) };
         trap.launch()?;
         trap.calibrate();
         Ok(Some(trap))
@@ -138,7 +138,7 @@ impl SlowTierEmulator {
             recycled: AtomicBool::new(false),
             tiers,
             tier_count,
-            requests: UnsafeCell::new(board.map(wishes_of)),
+            requests: UnsafeCell::new(board.map(RequestTables::of)),
             handler: UnsafeCell::new(new_handler(pool.clone(), settings, table, costs)?),
             pool,
         })
@@ -192,7 +192,7 @@ impl SlowTierEmulator {
         let offset = self.shadow.start.wrapping_sub(self.pool.start);
         handler.mover = Some(Mover::new(uffd, self.pool.clone(), offset, self.zeroes));
         handler.account.set_shadow_offset(offset);
-        // Only in a child that was made without `before_fork` is anything still away.
+        // Only in a child that was made without [`super::ForkPhase::Before`] is anything still away.
         handler.bring_all_home();
         Ok(())
     }
@@ -375,8 +375,8 @@ impl SlowTierEmulator {
         self.channel.clear();
         // SAFETY: the caller's thread is the only one: in a forked child, or since the service ended.
         let (handler, requests) = unsafe { (&mut *self.handler.get(), &mut *self.requests.get()) };
-        *requests = requests.and(board.map(wishes_of));
-        handler.start_over(account_of(board));
+        *requests = requests.and(board.map(RequestTables::of));
+        handler.start_over(Account::of(board));
         // Without a service the slow tier is not slowed; the session, where there is one, reports it, and the
         // program continues.
         if let Err(reason) = self.launch() {
@@ -416,21 +416,6 @@ fn reason_of(status: u32) -> OffReason {
         reason if reason == OffReason::NoUffdMove as u32 => OffReason::NoUffdMove,
         reason if reason == OffReason::NoThread as u32 => OffReason::NoThread,
         _ => OffReason::NoUserfaultfd,
-    }
-}
-
-fn account_of(board: Option<SessionTables>) -> Account {
-    board.map_or(Account::new(None, &[]), |board| {
-        Account::new(Some(board.header), board.touches)
-    })
-}
-
-fn wishes_of(board: SessionTables) -> RequestTables {
-    RequestTables {
-        header: board.header,
-        arenas: board.arenas,
-        owners: board.owners,
-        mappings: board.mappings,
     }
 }
 
@@ -476,7 +461,7 @@ const EMPTY_TIER: TierRecord = TierRecord {
 };
 
 /// Puts a value into its own mapping, where it stays for good.
-fn place<T>(value: T) -> rustix::io::Result<&'static T> {
+pub(crate) fn place<T>(value: T) -> rustix::io::Result<&'static T> {
     let start = map_zeroes(size_of::<T>())? as *mut T;
     // SAFETY: the mapping is fresh, page-aligned, large enough and never unmapped.
     unsafe {
@@ -486,7 +471,7 @@ fn place<T>(value: T) -> rustix::io::Result<&'static T> {
 }
 
 /// Drops the content at home.
-pub(super) fn drop_home(address: usize, bytes: usize) {
-    // SAFETY: the caller of `discard` owns the range and does not want its content.
+fn drop_home(address: usize, bytes: usize) {
+    // SAFETY: the caller of [`SlowTierEmulator::discard`] owns the range and does not want its content.
     let _ = unsafe { rustix::mm::madvise(address as *mut _, bytes, Advice::LinuxDontNeed) };
 }

@@ -18,6 +18,8 @@ pub(crate) unsafe trait Zeroed: 'static {}
 unsafe impl Zeroed for u32 {}
 // SAFETY: as above.
 unsafe impl Zeroed for core::sync::atomic::AtomicU16 {}
+// SAFETY: as above.
+unsafe impl Zeroed for core::sync::atomic::AtomicU8 {}
 
 /// The array.
 #[derive(Clone, Copy)]

@@ -2,6 +2,7 @@
 // from two places with the same stack pointer, where the second caller's frame still holds the first one's
 // return address.
 #include <alloca.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,13 +41,24 @@ static __attribute__((noinline)) void *far(uintptr_t depth) {
     return block;
 }
 
+// One call from nearby and as many as wanted from the distant caller, in a thread: of the first stack more words are checked.
+static void *distant(void *unused) {
+    char here;
+    uintptr_t depth = ((uintptr_t)&here & ~(uintptr_t)4095) - 2048;
+    free(near(depth));
+    for (int call = 0; call < CALLS; call++) free(far(depth));
+    return unused;
+}
+
 int main(int count, char **words) {
     char here;
     uintptr_t depth = ((uintptr_t)&here & ~(uintptr_t)4095) - 2048;
-    // One call from nearby, or as many as from the distant caller.
-    int calls_from_near = count > 1 ? 1 : CALLS;
-    for (int call = 0; call < calls_from_near; call++) free(near(depth));
-    for (int call = 0; count > 1 && call < CALLS; call++) free(far(depth));
+    pthread_t thread;
+    if (count > 1) {
+        if (pthread_create(&thread, NULL, distant, NULL) != 0) return 1;
+        pthread_join(thread, NULL);
+    }
+    for (int call = 0; count == 1 && call < CALLS; call++) free(near(depth));
     puts(words[0] ? "done" : "");
     return 0;
 }

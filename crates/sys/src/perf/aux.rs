@@ -11,12 +11,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use perf_event_open_sys::bindings::perf_event_mmap_page;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
+use super::event_memory::{EventMemory, map_largest};
 use super::ring::{Ring, spans};
 
 /// The smallest AUX ring that Arm's driver accepts.
@@ -24,14 +23,7 @@ const PAGES_AT_LEAST: usize = 2;
 
 /// A mapped AUX ring. Drop it before the ring that it belongs to.
 #[derive(Debug)]
-pub(super) struct AuxRing {
-    data: NonNull<u8>,
-    bytes: usize,
-}
-
-// SAFETY: the mapping belongs to this value alone and reading it needs `&mut self`, so it may be
-// handed to another thread.
-unsafe impl Send for AuxRing {}
+pub(super) struct AuxRing(EventMemory);
 
 /// The records that the hardware wrote for one thread, as they were read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -59,45 +51,21 @@ impl AuxRing {
     /// `ENOMEM`: no memory.
     pub(super) fn map(event: &OwnedFd, ring: &Ring, bytes: usize) -> io::Result<Self> {
         let least = PAGES_AT_LEAST * rustix::param::page_size();
-        let mut bytes = bytes.clamp(least, 1 << 30).next_power_of_two();
-        loop {
-            match Self::map_exactly(event, ring, bytes) {
-                Err(error)
-                    if bytes > least
-                        && matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) =>
-                {
-                    bytes /= 2;
-                }
-                other => return other,
-            }
-        }
-    }
-
-    fn map_exactly(event: &OwnedFd, ring: &Ring, bytes: usize) -> io::Result<Self> {
         let offset = ring.mapped_bytes() as u64;
-        // The kernel reads both when the AUX ring is mapped.
-        ring.position(std::mem::offset_of!(perf_event_mmap_page, aux_offset))
-            .store(offset, Ordering::Relaxed);
-        ring.position(std::mem::offset_of!(perf_event_mmap_page, aux_size))
-            .store(bytes as u64, Ordering::Release);
-        // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
-        let data = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                event,
-                offset,
-            )
-        }?;
-        let data = NonNull::new(data.cast::<u8>()).ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Self { data, bytes })
+        let map = |bytes| {
+            // The kernel reads both when the AUX ring is mapped.
+            ring.position(std::mem::offset_of!(perf_event_mmap_page, aux_offset))
+                .store(offset, Ordering::Relaxed);
+            ring.position(std::mem::offset_of!(perf_event_mmap_page, aux_size))
+                .store(bytes as u64, Ordering::Release);
+            EventMemory::map(event, offset, bytes)
+        };
+        map_largest(least, bytes, map).map(Self)
     }
 
     /// Bytes mapped.
     pub(super) const fn mapped_bytes(&self) -> usize {
-        self.bytes
+        self.0.bytes()
     }
 
     /// The bytes that a record announces, then released to the hardware; none where the record cannot be right.
@@ -108,32 +76,14 @@ impl AuxRing {
         // Acquire: the bytes are read only after the head that announces them.
         let is_there =
             offset >= tail.load(Ordering::Relaxed) && end <= head.load(Ordering::Acquire);
-        let parts = spans(self.bytes, offset, end).filter(|_| is_there)?;
+        let parts = spans(self.0.bytes(), offset, end).filter(|_| is_there)?;
         let mut bytes: Vec<u8> = Vec::with_capacity(usize::try_from(size).ok()?);
         for part in parts {
-            // SAFETY: `spans` keeps the range within the mapping, and the hardware leaves bytes
-            // between tail and head alone. The destination was reserved for both parts.
-            unsafe {
-                let from = self.data.as_ptr().add(part.start);
-                std::ptr::copy_nonoverlapping(
-                    from,
-                    bytes.as_mut_ptr().add(bytes.len()),
-                    part.len(),
-                );
-                bytes.set_len(bytes.len() + part.len());
-            }
+            self.0.copy(part, &mut bytes);
         }
         // Release: the hardware may overwrite the bytes only after they were copied.
         tail.store(end, Ordering::Release);
         Some(bytes)
-    }
-}
-
-impl Drop for AuxRing {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map` with this length, no other value holds it, and no reference
-        // into it outlives `self`. Failure would leave it mapped, which is safe.
-        let _ = unsafe { munmap(self.data.as_ptr().cast(), self.bytes) };
     }
 }
 
@@ -161,7 +111,7 @@ mod tests {
     #[test]
     fn what_hardware_wrote_is_taken_whole_also_over_the_end_of_its_ring() {
         let (file, ring, mut aux, begins) = played();
-        let size = aux.bytes as u64;
+        let size = aux.mapped_bytes() as u64;
         let announce = |head: u64| ring.position(HEAD).store(head, Ordering::Release);
         // Positions only grow: this is the third time round.
         let at = 2 * size + size - 3;
@@ -185,7 +135,7 @@ mod tests {
     #[test]
     fn an_announcement_that_cannot_be_right_takes_nothing() {
         let (_file, ring, mut aux, _) = played();
-        let size = aux.bytes as u64;
+        let size = aux.mapped_bytes() as u64;
         ring.position(TAIL).store(100, Ordering::Release);
         ring.position(HEAD).store(200, Ordering::Release);
         for (offset, bytes) in [

@@ -5,117 +5,21 @@
 //! because the start of the next one is unknown.
 //!
 //! ```text
-//! header (8)              sample: the requested fields, in the kernel's order
-//! +------+------+------+  +----+----------+------+------+-----+-----+------+--------+-----+------+
-//! | type | misc | size |  | ip | pid, tid | time | addr | cpu | abi | regs | weight | src | phys |
-//! +------+------+------+  +----+----------+------+------+-----+-----+------+--------+-----+------+
-//!  u32    u16    u16       8    4 + 4      8      8      8     8     8 * n  8        8     8
+//! header (8)
+//! +------+------+------+
+//! | type | misc | size |  body: [`SampleLayout::sample`] and the functions below
+//! +------+------+------+
+//!  u32    u16    u16
 //! ```
+
+mod fields;
+mod sample;
 
 use perf_event_open_sys::bindings as abi;
 
-/// The content of each sample, which is needed to read it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SampleLayout {
-    /// `PERF_SAMPLE_*` bits.
-    pub fields: u64,
-    /// Mask of the registers recorded.
-    pub registers: u64,
-}
-
-impl SampleLayout {
-    /// Bytes of one sample with all that [`PerfEventAttributes`](super::PerfEventAttributes) can request, its header
-    /// included.
-    #[must_use]
-    pub const fn sample_bytes(self) -> usize {
-        // Each field is 8 bytes long, the one of the registers too: it holds their kind, and they follow.
-        8 * (1 + self.fields.count_ones() + self.registers.count_ones()) as usize
-    }
-}
-
-/// Registers of the program at a sample, by their number in `asm/perf_regs.h`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registers {
-    values: [u64; REGISTERS],
-    mask: u64,
-}
-
-/// Register numbers go up to this: aarch64 has 33.
-const REGISTERS: usize = 33;
-
-impl Registers {
-    /// No register known.
-    pub const NONE: Self = Self {
-        values: [0; REGISTERS],
-        mask: 0,
-    };
-
-    /// The register with this number, if it was recorded.
-    #[must_use]
-    pub fn get(&self, number: u8) -> Option<u64> {
-        (self.mask >> number.min(63) & 1 != 0)
-            .then(|| self.values.get(usize::from(number)).copied())
-            .flatten()
-    }
-
-    /// Stores a register; a number beyond the last is ignored.
-    pub fn set(&mut self, number: u8, value: u64) {
-        if let Some(slot) = self.values.get_mut(usize::from(number)) {
-            *slot = value;
-            self.mask |= 1 << number;
-        }
-    }
-}
-
-/// One sample.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PerfSample {
-    /// Address of the instruction.
-    pub ip: u64,
-    /// Process.
-    pub pid: u32,
-    /// Thread.
-    pub tid: u32,
-    /// `CLOCK_MONOTONIC`, nanoseconds.
-    pub time_ns: u64,
-    /// Processor.
-    pub cpu: u32,
-    /// Data address, where the event has one; 0 where the hardware did not know it.
-    pub address: u64,
-    /// Latency in cycles, where the hardware knows it; else 0.
-    pub weight: u64,
-    /// `union perf_mem_data_src`; 0 where it was not requested.
-    pub data_source: u64,
-    /// Physical address of the data, where it was requested and known.
-    pub physical: Option<u64>,
-    /// The program's registers.
-    pub registers: Registers,
-}
-
-/// Bits of `union perf_mem_data_src` for the level of the memory: five bits of the kind of access come before
-/// them.
-pub mod level {
-    /// The access was served by the named levels.
-    pub const HIT: u64 = 2 << 5;
-    /// The named levels did not have it.
-    pub const MISS: u64 = 4 << 5;
-    /// The first level of cache.
-    pub const FIRST: u64 = 8 << 5;
-    /// The second one.
-    pub const SECOND: u64 = 0x20 << 5;
-    /// The third one.
-    pub const THIRD: u64 = 0x40 << 5;
-}
-
-impl PerfSample {
-    /// True where the hardware knows that a cache of the core served the access, so that no part of it went to
-    /// memory.
-    #[must_use]
-    pub const fn stayed_in_core(&self) -> bool {
-        let core = level::FIRST | level::SECOND;
-        self.data_source & level::HIT != 0 && self.data_source & core != 0
-    }
-}
+use fields::{Fields, Id};
+pub use isotherm_decode::Registers;
+pub use sample::{PerfSample, STORE, SampleLayout, field, level};
 
 /// One record.
 #[expect(
@@ -241,64 +145,6 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// Reads a record front to back. Native byte order: this machine's kernel wrote it.
-#[derive(Clone, Copy)]
-struct Fields<'a> {
-    bytes: &'a [u8],
-}
-
-impl<'a> Fields<'a> {
-    fn word(&mut self) -> Option<u32> {
-        let (head, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(u32::from_ne_bytes(*head))
-    }
-
-    fn long(&mut self) -> Option<u64> {
-        let (head, rest) = self.bytes.split_first_chunk()?;
-        self.bytes = rest;
-        Some(u64::from_ne_bytes(*head))
-    }
-
-    fn skip(&mut self, bytes: usize) -> Option<()> {
-        self.bytes = self.bytes.get(bytes..)?;
-        Some(())
-    }
-
-    /// The identification that `sample_id_all` puts at the end of every record that is not a sample: (pid,
-    /// tid), time, (cpu, nothing), 8 bytes each.
-    fn trailing_id(&self) -> Option<Id> {
-        const TRAILER: usize = 24;
-        let mut trailer = Self {
-            bytes: &self.bytes[self.bytes.len().saturating_sub(TRAILER)..],
-        };
-        Some(Id {
-            pid: trailer.word()?,
-            tid: trailer.word()?,
-            time_ns: trailer.long()?,
-            cpu: trailer.word()?,
-        })
-    }
-
-    fn trailing_time(&self) -> u64 {
-        self.trailing_id().map_or(0, |id| id.time_ns)
-    }
-
-    fn text(&self) -> &'a [u8] {
-        let end = self.bytes.iter().position(|byte| *byte == 0);
-        &self.bytes[..end.unwrap_or(self.bytes.len())]
-    }
-}
-
-/// The process and thread of a record that is not a sample.
-#[derive(Clone, Copy, Default)]
-struct Id {
-    pid: u32,
-    tid: u32,
-    time_ns: u64,
-    cpu: u32,
-}
-
 fn take_apart<'a>(
     kind: u32,
     misc: u16,
@@ -306,7 +152,7 @@ fn take_apart<'a>(
     layout: SampleLayout,
 ) -> Option<Record<'a>> {
     Some(match kind {
-        abi::PERF_RECORD_SAMPLE => Record::Sample(sample(body, layout)?),
+        abi::PERF_RECORD_SAMPLE => Record::Sample(layout.sample(body.bytes)?),
         abi::PERF_RECORD_LOST => {
             body.skip(8)?;
             Record::Lost(body.long()?)
@@ -382,70 +228,6 @@ fn mapping(mut body: Fields<'_>) -> Option<Mapping<'_>> {
     })
 }
 
-/// Reads the fields in the order in which `perf_event_open(2)` lists them.
-fn sample(mut body: Fields<'_>, layout: SampleLayout) -> Option<PerfSample> {
-    let has = |field: u32| layout.fields & u64::from(field) != 0;
-    let mut sample = PerfSample {
-        ip: 0,
-        pid: 0,
-        tid: 0,
-        time_ns: 0,
-        cpu: 0,
-        address: 0,
-        weight: 0,
-        data_source: 0,
-        physical: None,
-        registers: Registers::NONE,
-    };
-    if has(abi::PERF_SAMPLE_IP) {
-        sample.ip = body.long()?;
-    }
-    if has(abi::PERF_SAMPLE_TID) {
-        (sample.pid, sample.tid) = (body.word()?, body.word()?);
-    }
-    if has(abi::PERF_SAMPLE_TIME) {
-        sample.time_ns = body.long()?;
-    }
-    if has(abi::PERF_SAMPLE_ADDR) {
-        sample.address = body.long()?;
-    }
-    if has(abi::PERF_SAMPLE_CPU) {
-        sample.cpu = body.word()?;
-        body.skip(4)?;
-    }
-    if has(abi::PERF_SAMPLE_REGS_USER) {
-        sample.registers = registers(&mut body, layout.registers)?;
-    }
-    if has(abi::PERF_SAMPLE_WEIGHT) {
-        sample.weight = body.long()?;
-    }
-    if has(abi::PERF_SAMPLE_DATA_SRC) {
-        sample.data_source = body.long()?;
-    }
-    if has(abi::PERF_SAMPLE_PHYS_ADDR) {
-        // 0 where the kernel did not find the page; no program has data there.
-        sample.physical = Some(body.long()?).filter(|address| *address != 0);
-    }
-    Some(sample)
-}
-
-/// Registers of a 32-bit program are skipped: their numbers mean the same, but addresses computed from them
-/// would need another instruction decoder.
-fn registers(body: &mut Fields<'_>, mask: u64) -> Option<Registers> {
-    let kept = match body.long()? {
-        0 => return Some(Registers::NONE),
-        abi => abi == u64::from(self::abi::PERF_SAMPLE_REGS_ABI_64),
-    };
-    let mut registers = Registers::NONE;
-    for number in (0..64).filter(|number| mask >> number & 1 != 0) {
-        let value = body.long()?;
-        if kept {
-            registers.set(number, value);
-        }
-    }
-    Some(registers)
-}
-
 #[cfg(test)]
 mod tests {
     use super::{Record, Records, SampleLayout, abi};
@@ -458,6 +240,8 @@ mod tests {
             | abi::PERF_SAMPLE_CPU
             | abi::PERF_SAMPLE_REGS_USER) as u64,
         registers: 0b101,
+        counters: 0,
+        branches: 0,
     };
 
     fn record(kind: u32, misc: u16, longs: &[u64]) -> Vec<u8> {
@@ -615,17 +399,17 @@ mod tests {
     }
 
     #[test]
-    fn what_a_cache_of_the_core_served_did_not_go_to_memory() {
+    fn what_a_cache_served_did_not_go_to_memory() {
         let stays = |data_source| {
             let longs = [1, data_source];
             let bytes = record(abi::PERF_RECORD_SAMPLE, 0, &longs);
             let fields = u64::from(abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_DATA_SRC);
             let layout = SampleLayout {
                 fields,
-                registers: 0,
+                ..SampleLayout::default()
             };
             match Records::new(&bytes, layout).next() {
-                Some(Record::Sample(sample)) => sample.stayed_in_core(),
+                Some(Record::Sample(sample)) => sample.hit_a_cache(),
                 other => panic!("{other:?}"),
             }
         };
@@ -639,7 +423,7 @@ mod tests {
             0x82 << 5,
         ]
         .map(stays);
-        assert_eq!(found, [false, true, true, false, false, false]);
+        assert_eq!(found, [false, true, true, false, true, false]);
     }
 
     #[test]
@@ -662,8 +446,11 @@ mod tests {
             bytes in proptest::collection::vec(proptest::num::u8::ANY, 0..4096),
             fields in proptest::num::u64::ANY,
             registers in proptest::num::u64::ANY,
+            counters in 0u64..32,
+            branches in proptest::num::u64::ANY,
         ) {
-            let walked = Records::new(&bytes, SampleLayout { fields, registers }).count();
+            let layout = SampleLayout { fields, registers, counters, branches };
+            let walked = Records::new(&bytes, layout).count();
             proptest::prop_assert!(walked <= bytes.len() / 8);
         }
 

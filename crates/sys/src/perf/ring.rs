@@ -14,11 +14,11 @@
 use std::io;
 use std::ops::Range;
 use std::os::fd::OwnedFd;
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings::perf_event_mmap_page;
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::event_memory::{EventMemory, map_largest};
 
 /// The smallest useful ring: a few dozen samples.
 const SMALLEST_BYTES: usize = 16 << 10;
@@ -26,15 +26,10 @@ const SMALLEST_BYTES: usize = 16 << 10;
 /// A mapped ring.
 #[derive(Debug)]
 pub struct Ring {
-    base: NonNull<u8>,
-    mapped_bytes: usize,
-    data_offset: usize,
-    data_bytes: usize,
+    memory: EventMemory,
+    /// Offset of the records, behind the first page.
+    records: usize,
 }
-
-// SAFETY: the mapping belongs to this value alone and reading it needs `&mut self`, so it may be
-// handed to another thread.
-unsafe impl Send for Ring {}
 
 /// A head and tail that no kernel writes: the memory is not a ring, or another reader moved it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,46 +44,17 @@ impl Ring {
     pub fn map(event: &OwnedFd, bytes: usize) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let smallest = SMALLEST_BYTES.next_multiple_of(page).next_power_of_two();
-        let mut data_bytes = bytes.clamp(smallest, 1 << 30).next_power_of_two();
-        loop {
-            match Self::map_exactly(event, page, data_bytes) {
-                Err(error)
-                    if data_bytes > smallest
-                        && matches!(error.raw_os_error(), Some(libc::EPERM | libc::ENOMEM)) =>
-                {
-                    data_bytes /= 2;
-                }
-                other => return other,
-            }
-        }
-    }
-
-    fn map_exactly(event: &OwnedFd, page: usize, data_bytes: usize) -> io::Result<Self> {
-        let mapped_bytes = page + data_bytes;
-        // SAFETY: a new mapping at an address of the kernel's choice disturbs no other memory.
-        let base = unsafe {
-            mmap(
-                std::ptr::null_mut(),
-                mapped_bytes,
-                ProtFlags::READ | ProtFlags::WRITE,
-                MapFlags::SHARED,
-                event,
-                0,
-            )
-        }?;
-        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::InvalidData)?;
+        let map = |bytes| EventMemory::map(event, 0, page + bytes);
         Ok(Self {
-            base,
-            mapped_bytes,
-            data_offset: page,
-            data_bytes,
+            memory: map_largest(smallest, bytes, map)?,
+            records: page,
         })
     }
 
     /// Bytes of records that the ring can hold.
     #[must_use]
     pub const fn bytes(&self) -> usize {
-        self.data_bytes
+        self.memory.bytes() - self.records
     }
 
     /// Appends the records to `out` and releases their room to the kernel.
@@ -100,11 +66,12 @@ impl Ring {
         let tail = self.position(std::mem::offset_of!(perf_event_mmap_page, data_tail));
         // Acquire: the records are read only after the head that announces them.
         let end = head.load(Ordering::Acquire);
-        let found = spans(self.data_bytes, tail.load(Ordering::Relaxed), end);
+        let found = spans(self.bytes(), tail.load(Ordering::Relaxed), end);
         if let Some(parts) = &found {
             out.reserve(parts.iter().map(ExactSizeIterator::len).sum());
             for part in parts {
-                self.copy(part, out);
+                let part = self.records + part.start..self.records + part.end;
+                self.memory.copy(part, out);
             }
         }
         // Release: the kernel may overwrite the records only after they were copied.
@@ -114,35 +81,13 @@ impl Ring {
 
     /// Bytes mapped, the first page included.
     pub(super) const fn mapped_bytes(&self) -> usize {
-        self.mapped_bytes
+        self.memory.bytes()
     }
 
     /// A word of the first page, by the offset of an aligned 64-bit field of `perf_event_mmap_page`.
     pub(super) fn position(&self, offset: usize) -> &AtomicU64 {
-        debug_assert!(offset.is_multiple_of(8) && offset < self.data_offset);
-        // SAFETY: the kernel writes these words while we read, both by atomic accesses. The first
-        // page is mapped as long as `self` lives; the offset is that of an aligned 64-bit field.
-        unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
-    }
-
-    fn copy(&self, part: &Range<usize>, out: &mut Vec<u8>) {
-        out.reserve(part.len());
-        // SAFETY: `spans` keeps the range within the mapped data, and the kernel leaves bytes between
-        // tail and head alone (elsewhere it writes, so no reference is made). The destination is
-        // reserved above.
-        unsafe {
-            let from = self.base.as_ptr().add(self.data_offset + part.start);
-            std::ptr::copy_nonoverlapping(from, out.as_mut_ptr().add(out.len()), part.len());
-            out.set_len(out.len() + part.len());
-        }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: the mapping was made by `map_exactly` with this length, no other value holds it, and no
-        // reference into it outlives `self`. Failure would leave it mapped, which is safe.
-        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.mapped_bytes) };
+        debug_assert!(offset < self.records);
+        self.memory.word(offset)
     }
 }
 

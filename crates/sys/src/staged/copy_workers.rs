@@ -1,4 +1,4 @@
-//! The threads that copy units for a mover, one of which also moves mappings.
+//! The threads that copy units for a mover.
 //!
 //! A job is cut into pieces that each free thread takes; the caller takes pieces too, so that a job ends even
 //! where no helper gets a processor. A late helper finds no piece and goes back to sleep; no thread waits for
@@ -9,49 +9,32 @@
 //! ```
 
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use rustix::thread::futex;
 
-use super::unit_pages::{PAGE_BYTES, UNIT_BYTES, UnitPages, WORDS};
+use super::unit_pages::{PAGE_BYTES, UnitPages, WORDS};
 use crate::memory;
 use crate::thread::{Stack, settle_bare, spawn};
 
-/// A helper calls memcpy, mremap and futex: a small stack is enough.
+/// A helper calls memcpy and futex: a small stack is enough.
 const STACK_BYTES: usize = 64 << 10;
 /// Checks before a thread sleeps or yields, some 150 us: longer than the move of one unit's page tables between
 /// two copies. A wake-up of a helper takes a good part of the time of its copy.
 const SPINS: u32 = 10_000;
 
-/// The kinds of job.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[repr(u32)]
-enum JobKind {
-    /// One piece for each word of the bitmap: 64 pages, 256 KiB.
-    Copy = 0,
-    /// One piece, for a single helper.
-    TakeAway = 1,
-    /// No piece: the helpers end.
-    End = 2,
-}
-
 /// The state shared by caller and helpers. Lives for ever, in its own mapping.
 struct JobQueue {
     /// Number of the newest job; helpers sleep on it.
     newest: AtomicU32,
-    kind: AtomicU32,
+    /// Set before the last job, which has no piece: the helpers end.
+    ends: AtomicBool,
     claim: AtomicU64,
     finished: AtomicU32,
     from: AtomicUsize,
     to: AtomicUsize,
     pages: [AtomicU64; WORDS],
-    /// The result of the last [`JobKind::TakeAway`]: [`PENDING`], 0 for success, or an error number. Separate
-    /// from `finished`, because the helper returns from it while the next job, a copy, is in progress.
-    answer: AtomicU32,
 }
-
-/// The helper's system call has not ended yet.
-const PENDING: u32 = u32::MAX;
 
 /// The helpers of one mover.
 pub(super) struct Crew {
@@ -82,11 +65,6 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Number of helpers.
-    pub(super) const fn helpers(&self) -> usize {
-        self.helpers
-    }
-
     /// Copies these pages of a unit. A thread that writes to `from` meanwhile may leave a torn page in the
     /// copy; the caller copies it again.
     ///
@@ -100,8 +78,8 @@ impl Crew {
             }
             return;
         }
-        let job = self.publish(JobKind::Copy, from, to, pages);
-        while let Some(piece) = self.board.take(job, WORDS as u32) {
+        let job = self.publish(from, to, pages);
+        while let Some(piece) = self.board.take(job) {
             self.board.copy_piece(piece);
         }
         let mut spins = 0;
@@ -116,29 +94,9 @@ impl Crew {
         }
     }
 
-    /// Lets a helper move the page tables of a unit to `to`, leaving an empty mapping behind. Returns at once:
-    /// the kernel makes the helper wait until its message was read.
-    ///
-    /// # Safety
-    /// As [`take_away`].
-    pub(super) unsafe fn begin_take_away(&self, from: usize, to: usize) {
-        self.board.answer.store(PENDING, Ordering::Relaxed);
-        self.publish(JobKind::TakeAway, from, to, &UnitPages::default());
-    }
-
-    /// Whether the helper's call has ended, and its result.
-    pub(super) fn taken_away(&self) -> Option<memory::Result<()>> {
-        match self.board.answer.load(Ordering::Acquire) {
-            PENDING => None,
-            0 => Some(Ok(())),
-            error => Some(Err(memory::Errno(error as i32))),
-        }
-    }
-
-    fn publish(&self, kind: JobKind, from: usize, to: usize, pages: &UnitPages) -> u32 {
+    fn publish(&self, from: usize, to: usize, pages: &UnitPages) -> u32 {
         let board = self.board;
         let job = board.newest.load(Ordering::Relaxed).wrapping_add(1);
-        board.kind.store(kind as u32, Ordering::Relaxed);
         board.from.store(from, Ordering::Relaxed);
         board.to.store(to, Ordering::Relaxed);
         for (word, bits) in board.pages.iter().zip(pages.0) {
@@ -153,12 +111,13 @@ impl Crew {
 }
 
 impl JobQueue {
-    /// Takes the next of `count` pieces of a job; `None` once all are taken or the job has changed.
-    fn take(&self, job: u32, count: u32) -> Option<u32> {
+    /// Takes the next piece of a job, a word of the bitmap: 64 pages, 256 KiB. `None` once all are taken or the job has
+    /// changed.
+    fn take(&self, job: u32) -> Option<u32> {
         let mut claim = self.claim.load(Ordering::Acquire);
         loop {
             let piece = claim as u32;
-            if (claim >> 32) as u32 != job || piece >= count {
+            if (claim >> 32) as u32 != job || piece >= WORDS as u32 {
                 return None;
             }
             match self.claim.compare_exchange_weak(
@@ -182,45 +141,14 @@ impl JobQueue {
         copy_word(from, to, piece as usize, bits);
         self.finished.fetch_add(1, Ordering::AcqRel);
     }
-
-    /// Takes part in a job; false for the last one.
-    fn work(&self, job: u32) -> bool {
-        let kind = self.kind.load(Ordering::Relaxed);
-        if kind == JobKind::Copy as u32 {
-            while let Some(piece) = self.take(job, WORDS as u32) {
-                self.copy_piece(piece);
-            }
-        } else if kind == JobKind::TakeAway as u32 && self.take(job, 1).is_some() {
-            let (from, to) = (
-                self.from.load(Ordering::Relaxed),
-                self.to.load(Ordering::Relaxed),
-            );
-            // SAFETY: the promise of the caller that published the job.
-            let answer = unsafe { take_away(from, to) };
-            let number = answer.map_or_else(|error| error.0 as u32, |()| 0);
-            self.answer.store(number, Ordering::Release);
-        }
-        kind != JobKind::End as u32
-    }
 }
 
 impl Drop for Crew {
     /// The helpers end; their stacks stay mapped, because they cannot report when they have left them.
     fn drop(&mut self) {
-        self.publish(JobKind::End, 0, 0, &UnitPages::default());
+        self.board.ends.store(true, Ordering::Release);
+        self.publish(0, 0, &UnitPages::default());
     }
-}
-
-/// Moves the page tables of a unit to `to` and leaves an empty mapping behind (`MREMAP_DONTUNMAP`,
-/// Linux 5.7).
-///
-/// # Safety
-/// The caller owns both ranges; a thread that touches `from` afterwards finds it empty, so the caller must have
-/// made it wait.
-pub(super) unsafe fn take_away(from: usize, to: usize) -> memory::Result<()> {
-    let flags = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED | libc::MREMAP_DONTUNMAP;
-    // SAFETY: the caller's promise.
-    unsafe { memory::remap(from, UNIT_BYTES, UNIT_BYTES, flags, to) }.map(|_| ())
 }
 
 /// Copies the pages of one word of the bitmap, each run of neighbours at once.
@@ -256,8 +184,11 @@ extern "C" fn help(argument: *mut c_void) {
             }
         }
         seen = board.newest.load(Ordering::Acquire);
-        if !board.work(seen) {
+        if board.ends.load(Ordering::Acquire) {
             return;
+        }
+        while let Some(piece) = board.take(seen) {
+            board.copy_piece(piece);
         }
     }
 }

@@ -18,8 +18,8 @@ use core::ops::Range;
 
 use rustix::io::Errno;
 
-use super::pool::{PageKind, Shortage, Slot, State, Whereabouts};
-use super::unit_pages::{PAGE_BYTES, View};
+use super::pool::{Shortage, Slot, State, Whereabouts};
+use super::unit_pages::{PAGE_BYTES, PageKind, View};
 use super::{StagedCopy, UNIT_BYTES, UNREADABLE, UnitFate, Work, now_ns};
 use crate::memory;
 use crate::userfaultfd::Userfaultfd;
@@ -113,7 +113,6 @@ impl StagedCopy {
             Ok(()) => UnitFate::Moved(Work {
                 pages: held.there.count() as u32,
                 kind,
-                rounds: 0,
                 stop_ns,
             }),
             Err(error) => refused(error),
@@ -143,7 +142,7 @@ impl StagedCopy {
         Ok(index)
     }
 
-    /// Makes a slot full of pages, and registers it where the method needs that.
+    /// Makes a slot full of pages, and registers it.
     pub(super) fn make_ready(&mut self, kind: PageKind, node: u32) -> Result<usize, Shortage> {
         self.pool.make_room(None);
         let index = self.pool.populate(&self.reader, kind, node)?;
@@ -152,9 +151,6 @@ impl StagedCopy {
     }
 
     fn register_slot(&mut self, index: usize) -> Result<(), Shortage> {
-        if !self.method.registers_slots() {
-            return Ok(());
-        }
         let address = self.pool.address(index);
         // SAFETY: only this thread and its helpers touch the pool, and only pages that are present.
         let registered = unsafe { self.uffd.register(&(address..address + UNIT_BYTES)) };
@@ -293,7 +289,7 @@ unsafe fn move_all(uffd: &Userfaultfd, to: usize, from: usize, bytes: usize) -> 
 }
 
 /// The meaning of a refusal of the kernel.
-pub(super) fn refused(error: Errno) -> UnitFate {
+fn refused(error: Errno) -> UnitFate {
     match error {
         Errno::BUSY => {
             UnitFate::Busy("pages are pinned for a device, or shared with another process")

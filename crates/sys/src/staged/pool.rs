@@ -10,20 +10,10 @@
 //!      ^---------------- release ------------------'
 //! ```
 
-use super::unit_pages::{PAGE_BYTES, PAGES, Reader, UNIT_BYTES};
+use super::unit_pages::{PAGE_BYTES, PAGES, PageKind, Reader, UNIT_BYTES};
 use crate::memory;
 use crate::pages;
 use crate::policy::{self, MempolicyMode, NodeMask};
-
-/// Size of the pages in a unit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum PageKind {
-    /// 512 pages of 4 KiB.
-    Small = 0,
-    /// One huge page of 2 MiB.
-    Huge = 1,
-}
 
 /// State of a slot of the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +94,7 @@ impl Pool {
     pub(super) fn open(&mut self, kind: PageKind) -> Result<usize, Shortage> {
         let unused = self.find(|slot| slot.state == State::Unused);
         let index = unused.ok_or(Shortage::Slots)?;
-        open_range(self.address(index), UNIT_BYTES).map_err(|_| Shortage::Memory)?;
+        open_range(self.address(index)).map_err(|_| Shortage::Memory)?;
         self.slots[index] = Slot {
             state: State::Vacant,
             kind,
@@ -176,53 +166,32 @@ impl Drop for Pool {
     }
 }
 
-fn open_range(address: usize, bytes: usize) -> memory::Result<()> {
+fn open_range(unit: usize) -> memory::Result<()> {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
-    // SAFETY: callers pass ranges of the pool that hold nothing.
-    unsafe { memory::map(address, bytes, access, flags, -1, 0) }.map(|_| ())
+    // SAFETY: callers pass a unit of the pool that holds nothing.
+    unsafe { memory::map(unit, UNIT_BYTES, access, flags, -1, 0) }.map(|_| ())
 }
 
-/// Maps and fills a unit. A unit of small pages starts as a mapping of one page, in which no huge page has
-/// room; advice against huge pages would stay with the mapping when it changes places.
+/// Maps and fills a unit.
 fn make(unit: usize, kind: PageKind, node: u32) -> memory::Result<()> {
-    let begin = match kind {
-        PageKind::Small => PAGE_BYTES,
-        PageKind::Huge => UNIT_BYTES,
+    let advice = match kind {
+        PageKind::Small => libc::MADV_NOHUGEPAGE,
+        PageKind::Huge => libc::MADV_HUGEPAGE,
     };
-    open_range(unit, begin)?;
-    prefer(unit, begin, node);
-    if kind == PageKind::Huge {
-        // SAFETY: the range is ours; the advice discards nothing. If it is refused, the check reports it.
-        let _ = unsafe { memory::advise(unit, UNIT_BYTES, libc::MADV_HUGEPAGE) };
-    } else {
-        touch(unit, PAGE_BYTES);
-        open_range(unit + PAGE_BYTES, UNIT_BYTES - PAGE_BYTES)?;
-        prefer(unit + PAGE_BYTES, UNIT_BYTES - PAGE_BYTES, node);
-    }
+    open_range(unit)?;
+    prefer(unit, node);
+    // SAFETY: the range is ours; the advice discards nothing. If it is refused, the check reports it.
+    let _ = unsafe { memory::advise(unit, UNIT_BYTES, advice) };
     // SAFETY: the range is ours.
-    let populated = unsafe { memory::advise(unit, UNIT_BYTES, libc::MADV_POPULATE_WRITE) };
-    match populated {
-        Err(memory::Errno(libc::EINVAL)) => touch(unit, UNIT_BYTES),
-        other => return other,
-    }
-    Ok(())
+    unsafe { memory::advise(unit, UNIT_BYTES, libc::MADV_POPULATE_WRITE) }
 }
 
 /// Requests the node, but never binds: a bound range without room would end the program. A kernel without nodes
 /// refuses, and the check finds the pages where they are.
-fn prefer(address: usize, bytes: usize, node: u32) {
+fn prefer(unit: usize, node: u32) {
     if let Some(nodes) = NodeMask::of(&[node]) {
-        let _ = policy::set_for_range(address, bytes, MempolicyMode::Preferred, &nodes);
-    }
-}
-
-/// Writes to each page, for kernels before 5.14.
-fn touch(address: usize, bytes: usize) {
-    for page in (address..address + bytes).step_by(PAGE_BYTES) {
-        let byte = core::ptr::with_exposed_provenance_mut::<u8>(page);
-        // SAFETY: callers pass an open range of the pool.
-        unsafe { byte.write_volatile(0) };
+        let _ = policy::set_for_range(unit, UNIT_BYTES, MempolicyMode::Preferred, &nodes);
     }
 }
 
@@ -231,7 +200,7 @@ fn check(reader: &Reader, unit: usize, kind: PageKind, node: u32) -> Result<(), 
     if !view.there.is_full() {
         return Err(Shortage::Memory);
     }
-    if kind == PageKind::Huge && view.huge == Some(false) {
+    if kind == PageKind::Huge && !view.huge {
         return Err(Shortage::HugePage);
     }
     match Whereabouts::exactly(unit, kind) {

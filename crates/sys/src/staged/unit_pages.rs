@@ -1,10 +1,9 @@
-//! The pages of one unit for a mover: which are resident, and which were written.
+//! The pages of one unit for a mover: which are resident.
 
 use core::ops::Range;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 
-use crate::pagemap::{self, FILE, HUGE, PRESENT, Region, SWAPPED, WRITTEN, Wanted, ZERO_PAGE};
+use crate::pagemap::{self, FILE, HUGE, PRESENT, Region, SWAPPED, Wanted, ZERO_PAGE};
 
 /// Bytes moved at once: 2 MiB, the most that is copied within the time a program may be held
 /// (0.1 to 0.4 ms; units of 32 MiB stalled writers for 8 to 45 ms).
@@ -19,11 +18,15 @@ pub(super) const WORDS: usize = PAGES / 64;
 /// Regions read in one scan.
 const REGIONS: usize = 64;
 
-/// Bits of an entry of `/proc/pid/pagemap`.
-const ENTRY_PRESENT: u64 = 1 << 63;
-const ENTRY_SWAPPED: u64 = 1 << 62;
-const ENTRY_FILE: u64 = 1 << 61;
-const ENTRY_PROTECTED: u64 = 1 << 57;
+/// Size of the pages in a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum PageKind {
+    /// 512 pages of 4 KiB.
+    Small = 0,
+    /// One huge page of 2 MiB.
+    Huge = 1,
+}
 
 /// A set of the pages of one unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,11 +52,6 @@ impl UnitPages {
     /// The intersection of two sets.
     pub(super) fn and(&self, other: &Self) -> Self {
         Self(core::array::from_fn(|word| self.0[word] & other.0[word]))
-    }
-
-    /// The union of two sets.
-    pub(super) fn or(&self, other: &Self) -> Self {
-        Self(core::array::from_fn(|word| self.0[word] | other.0[word]))
     }
 
     /// The complement of the set.
@@ -90,67 +88,56 @@ pub(super) fn runs_of(mut bits: u64) -> impl Iterator<Item = Range<usize>> {
 pub(super) struct View {
     /// Pages with content: in memory or in swap, and not the shared page of zeros.
     pub(super) there: UnitPages,
-    /// Of these, the ones that are not write-protected by userfaultfd.
-    pub(super) written: UnitPages,
     /// Any belongs to a file or is shared memory.
     pub(super) file: bool,
-    /// Whether all are mapped as one huge page; `None` where this kernel does not report it.
-    pub(super) huge: Option<bool>,
+    /// Whether all are mapped as one huge page.
+    pub(super) huge: bool,
+}
+
+impl View {
+    pub(super) const fn page_kind(&self) -> PageKind {
+        match self.huge {
+            true => PageKind::Huge,
+            false => PageKind::Small,
+        }
+    }
 }
 
 /// Reads the page table of this process.
-pub(super) struct Reader {
-    pagemap: File,
-    /// Linux 6.7: `PAGEMAP_SCAN`.
-    scans: bool,
-}
+pub(super) struct Reader(File);
 
 impl Reader {
-    /// Opens the calling thread's view, and finds out whether the kernel can scan.
+    /// Opens the calling thread's view.
     pub(super) fn open() -> std::io::Result<Self> {
-        let pagemap = File::open("/proc/self/pagemap")?;
-        let mut none = [Region::default(); 1];
-        let scans = pagemap::present_regions(&pagemap, 4096, 8192, &mut none).is_ok();
-        Ok(Self { pagemap, scans })
+        Ok(Self(File::open("/proc/self/pagemap")?))
     }
 
-    /// Whether the kernel has `PAGEMAP_SCAN`.
-    pub(super) const fn scans(&self) -> bool {
-        self.scans
+    /// Whether the kernel has `PAGEMAP_SCAN` (Linux 6.7), without which there is no view.
+    pub(super) fn scans(&self) -> bool {
+        let mut none = [Region::default(); 1];
+        pagemap::present_regions(&self.0, 4096, 8192, &mut none).is_ok()
     }
 
     /// Reads the state of a unit.
     pub(super) fn view(&self, unit: usize) -> std::io::Result<View> {
-        if self.scans {
-            self.scan(unit)
-        } else {
-            self.read(unit)
-        }
-    }
-
-    fn scan(&self, unit: usize) -> std::io::Result<View> {
         let wanted = Wanted {
             inverted: ZERO_PAGE,
             all: ZERO_PAGE,
             any: PRESENT | SWAPPED,
-            told: WRITTEN | FILE | HUGE,
+            told: FILE | HUGE,
         };
         let mut view = View::default();
         let (mut at, end) = (unit as u64, (unit + UNIT_BYTES) as u64);
         let mut huge_pages = 0;
         while at < end {
             let mut regions = [Region::default(); REGIONS];
-            let (found, walked) =
-                pagemap::regions_of(&self.pagemap, at, end, wanted, &mut regions)?;
+            let (found, walked) = pagemap::regions_of(&self.0, at, end, wanted, &mut regions)?;
             for region in &regions[..found] {
                 let page = |address: u64| (address as usize - unit) / PAGE_BYTES;
                 let pages = page(region.start)..page(region.end);
                 view.file |= region.categories & FILE != 0;
                 if region.categories & HUGE != 0 {
                     huge_pages += pages.len();
-                }
-                if region.categories & WRITTEN != 0 {
-                    view.written.insert(pages.clone());
                 }
                 view.there.insert(pages);
             }
@@ -159,26 +146,7 @@ impl Reader {
             }
             at = walked;
         }
-        view.huge = Some(huge_pages == PAGES);
-        Ok(view)
-    }
-
-    fn read(&self, unit: usize) -> std::io::Result<View> {
-        let mut bytes = [0; PAGES * 8];
-        let offset = (unit / PAGE_BYTES * 8) as u64;
-        self.pagemap.read_exact_at(&mut bytes, offset)?;
-        let mut view = View::default();
-        for (page, entry) in bytes.as_chunks::<8>().0.iter().enumerate() {
-            let entry = u64::from_ne_bytes(*entry);
-            if entry & (ENTRY_PRESENT | ENTRY_SWAPPED) == 0 {
-                continue;
-            }
-            view.there.insert(page..page + 1);
-            view.file |= entry & ENTRY_FILE != 0;
-            if entry & ENTRY_PROTECTED == 0 {
-                view.written.insert(page..page + 1);
-            }
-        }
+        view.huge = huge_pages == PAGES;
         Ok(view)
     }
 }
@@ -187,7 +155,7 @@ impl Reader {
 mod tests {
     use super::{PAGE_BYTES, PAGES, Reader, UnitPages, runs_of};
     use crate::memory;
-    use crate::staged::UNIT_BYTES;
+    use crate::staged::{StagedError, UNIT_BYTES};
 
     #[test]
     fn runs_of_ones_are_found_at_both_ends_of_a_word() {
@@ -212,24 +180,29 @@ mod tests {
     }
 
     #[test]
-    fn both_ways_to_read_a_page_table_see_the_same_pages() {
+    fn the_pages_that_were_written_are_there() {
         let base = memory::fresh(2 * UNIT_BYTES).unwrap();
         let unit = base.next_multiple_of(UNIT_BYTES);
-        for page in [0, 1, 7, 300, PAGES - 1] {
-            // SAFETY: the page is in the mapping made above.
-            unsafe { ((unit + page * PAGE_BYTES) as *mut u64).write(1) };
+        // SAFETY: the mapping was made here and is not used any more after this test; the pages are in it.
+        unsafe {
+            let _ = memory::advise(unit, UNIT_BYTES, libc::MADV_NOHUGEPAGE);
+            for page in [0, 1, 7, 300, PAGES - 1] {
+                ((unit + page * PAGE_BYTES) as *mut u64).write(1);
+            }
         }
         let reader = Reader::open().expect("pagemap");
-        let read = reader.read(unit).expect("reads");
-        assert!(!read.file);
-        if reader.scans() {
-            let scanned = reader.scan(unit).expect("scans");
-            assert_eq!(scanned.there, read.there);
-            assert_eq!(scanned.written, read.written);
+        if !reader.scans() {
+            return isotherm_skip::skip!("{}", StagedError::OldKernel);
         }
-        // With huge pages always on, more than the five pages may be resident.
-        assert!(read.there.count() >= 5);
-        // SAFETY: the mapping was made here and is not used any more.
+        let view = reader.view(unit).expect("scans");
+        assert!(!view.file && !view.huge);
+        let runs: Vec<_> = view
+            .there
+            .runs()
+            .map(|run| run.start / PAGE_BYTES)
+            .collect();
+        assert_eq!((view.there.count(), runs), (5, vec![0, 7, 300, PAGES - 1]));
+        // SAFETY: as above.
         unsafe { memory::unmap(base, 2 * UNIT_BYTES).unwrap() };
     }
 }

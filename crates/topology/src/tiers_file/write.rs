@@ -1,111 +1,92 @@
 //! Prints a tiers file; [`super::parse`] documents the format.
 
+use isotherm_model::emulation::Emulation;
 use isotherm_model::tier::{Placement, Tier, TierKind};
 use isotherm_model::units::{Bytes, Nanos};
-use serde::Serialize;
+use toml::Spanned;
 
-use super::TiersFile;
+use super::{EmulationTable, FileTables, PairTable, Text, TierTable, TiersFile};
 use crate::measure::{Pair, Rates};
-
-#[derive(Serialize)]
-struct WriteFile {
-    tier: Vec<WriteTier>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    measured: Vec<WritePair>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct WritePair {
-    cpu_node: u32,
-    memory_node: u32,
-    latency: String,
-    threads: Vec<u32>,
-    read: Vec<String>,
-    write: Vec<String>,
-    triad: Vec<String>,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "kebab-case")]
-struct WriteTier {
-    name: String,
-    nodes: Option<Vec<u32>>,
-    emulated: Option<&'static str>,
-    capacity: Option<String>,
-    latency: Option<String>,
-    read_bandwidth: Option<String>,
-    write_bandwidth: Option<String>,
-    placement: &'static str,
-    reason: String,
-    emulation: Option<WriteEmulation>,
-}
-
-#[derive(Serialize)]
-struct WriteEmulation {
-    period: String,
-    access: String,
-    hot: String,
-    migrate: String,
-}
 
 /// The text of a tiers file; [`super::parse`] of it returns the same value.
 #[must_use]
 pub fn print(file: &TiersFile) -> String {
-    let file = WriteFile {
-        tier: file.tiers.all().iter().map(written).collect(),
-        measured: file.measured.iter().map(written_pair).collect(),
+    let file = FileTables {
+        tier: file.tiers.all().iter().map(of_tier).collect(),
+        measured: file.measured.iter().map(of_pair).collect(),
     };
     // Only a map with keys other than strings cannot be written, and there are none here.
     toml::to_string(&file).unwrap_or_default()
 }
 
-fn bandwidth(bytes: u64) -> String {
-    format!("{}/s", Bytes(bytes).exact())
+/// A value without a place: it was not read.
+fn unplaced<T>(value: T) -> Spanned<T> {
+    Spanned::new(0..0, value)
 }
 
-fn written_pair(pair: &Pair) -> WritePair {
+fn word(word: &str) -> Text {
+    unplaced(word.to_owned())
+}
+
+fn bandwidth(bytes: u64) -> Text {
+    unplaced(format!("{}/s", Bytes(bytes).exact()))
+}
+
+fn time(time: Nanos) -> Text {
+    unplaced(time.exact())
+}
+
+fn of_pair(pair: &Pair) -> Spanned<PairTable> {
     let rates = |kind: fn(&Rates) -> u64| pair.rates.iter().map(kind).map(bandwidth).collect();
-    WritePair {
+    unplaced(PairTable {
         cpu_node: pair.cpu_node,
         memory_node: pair.memory_node,
-        latency: pair.latency.exact(),
+        latency: time(pair.latency),
         threads: pair.rates.iter().map(|rates| rates.threads).collect(),
         read: rates(|rates| rates.read),
         write: rates(|rates| rates.write),
         triad: rates(|rates| rates.triad),
-    }
+    })
 }
 
-fn written(tier: &Tier) -> WriteTier {
-    WriteTier {
+fn of_tier(tier: &Tier) -> Spanned<TierTable> {
+    let (nodes, emulated, emulation) = match &tier.kind {
+        TierKind::Nodes(nodes) => (Some(nodes.clone()), None, None),
+        TierKind::EmulatedFast => (None, Some("fast"), None),
+        TierKind::EmulatedSlow(emulation) => (None, Some("slow"), Some(emulation)),
+    };
+    unplaced(TierTable {
         name: tier.name.clone(),
-        nodes: match &tier.kind {
-            TierKind::Nodes(nodes) => Some(nodes.clone()),
-            TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => None,
-        },
-        emulated: match &tier.kind {
-            TierKind::Nodes(_) => None,
-            TierKind::EmulatedFast => Some("fast"),
-            TierKind::EmulatedSlow(_) => Some("slow"),
-        },
-        capacity: (tier.capacity != Bytes(u64::MAX)).then(|| tier.capacity.exact()),
-        latency: tier.latency.map(Nanos::exact),
+        nodes,
+        emulated: emulated.map(word),
+        capacity: (tier.capacity != Bytes(u64::MAX)).then(|| unplaced(tier.capacity.exact())),
+        latency: tier.latency.map(time),
         read_bandwidth: tier.read_bandwidth.map(bandwidth),
         write_bandwidth: tier.write_bandwidth.map(bandwidth),
-        placement: match tier.placement {
+        placement: Some(word(match tier.placement {
             Placement::Preferred => "preferred",
             Placement::Bind => "bind",
+        })),
+        reason: Some(tier.reason.clone()),
+        emulation: emulation.map(of_emulation),
+    })
+}
+
+fn of_emulation(emulation: &Emulation) -> EmulationTable {
+    let migrate = Some(time(emulation.migrate()));
+    match emulation {
+        Emulation::Time(costs) => EmulationTable {
+            latency: Some(word(&costs.latency.to_string())),
+            bandwidth: Some(word(&costs.bandwidth.to_string())),
+            migrate,
+            ..EmulationTable::default()
         },
-        reason: tier.reason.clone(),
-        emulation: match &tier.kind {
-            TierKind::EmulatedSlow(emulation) => Some(WriteEmulation {
-                period: emulation.period.exact(),
-                access: emulation.access.exact(),
-                hot: emulation.hot.exact(),
-                migrate: emulation.migrate.exact(),
-            }),
-            TierKind::Nodes(_) | TierKind::EmulatedFast => None,
+        Emulation::PageTrap(costs) => EmulationTable {
+            period: Some(time(costs.period)),
+            access: Some(time(costs.access)),
+            hot: Some(time(costs.hot)),
+            migrate,
+            ..EmulationTable::default()
         },
     }
 }
@@ -115,24 +96,23 @@ mod tests {
     use super::print;
     use crate::measure::{Pair, Rates};
     use crate::tiers_file::{TiersFile, parse};
-    use isotherm_model::tier::{Emulation, Tiers};
+    use isotherm_model::emulation::{Emulation, PageTrapCosts};
+    use isotherm_model::tier::Tiers;
     use isotherm_model::units::{Bytes, Nanos};
 
     #[test]
     fn what_is_written_is_read_back_the_same() {
-        let pair = Tiers::emulated(
-            Bytes((1 << 30) + 7),
-            Bytes(u64::MAX),
-            Emulation {
-                period: Nanos(1_500_000),
-                ..Emulation::PAPER
-            },
-        );
-        let file = TiersFile {
-            tiers: pair,
-            measured: vec![measured()],
-        };
-        assert_eq!(parse(&print(&file), "x"), Ok(file));
+        let trap = Emulation::PageTrap(PageTrapCosts {
+            period: Nanos(1_500_000),
+            ..PageTrapCosts::PAPER
+        });
+        for (_, emulation) in Emulation::PRESETS.into_iter().chain([("trap", trap)]) {
+            let file = TiersFile {
+                tiers: Tiers::emulated(Bytes((1 << 30) + 7), Bytes(u64::MAX), emulation),
+                measured: vec![measured()],
+            };
+            assert_eq!(parse(&print(&file), "x"), Ok(file));
+        }
     }
 
     fn measured() -> Pair {

@@ -106,10 +106,7 @@ pub(super) fn profile(sites: &BTreeMap<SiteId, Stack>, grain: Grain) -> Profile 
         name: "memprof".to_owned(),
         taken: sites.len() as u64,
         usable: sites.len() as u64,
-        lost: 0,
-        cost: Nanos::ZERO,
-        cost_note: String::new(),
-        warning: String::new(),
+        ..SourceReport::default()
     };
     let mut estimated = 0;
     for (id, stack) in sites {
@@ -178,6 +175,7 @@ fn add_site(profile: &mut Profile, id: SiteId, stack: &Stack, address: u64) -> u
             site: id,
             address: address.saturating_add(index.saturating_mul(chunk)),
             accesses: Accesses(count),
+            served: Accesses::ZERO,
         });
     }
     address.saturating_add(chunks.saturating_mul(chunk))

@@ -12,6 +12,8 @@
 
 use std::io::{self, BufRead, Seek, SeekFrom};
 
+use isotherm_sys::perf::record::{SampleLayout, field};
+
 use crate::error::Fault;
 
 /// The first bytes of a file from a little-endian machine.
@@ -40,15 +42,19 @@ const FINISHED_ROUND: u32 = 68;
 const AUXTRACE: u32 = 71;
 const COMPRESSED: [u32; 2] = [81, 83];
 
-/// The fields of an event that determine the layout of its samples.
+/// The type of an event, and the layout of its samples up to their last needed field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) kind: u32,
-    pub(super) sample_type: u64,
-    pub(super) read_format: u64,
-    pub(super) branch_type: u64,
-    /// Registers in a sample.
-    pub(super) user_registers: u32,
+    pub(super) sample: SampleLayout,
+}
+
+/// The fields of a sample up to the last needed one: the data source, or the address if there is none.
+pub(super) const fn needed(sample_type: u64) -> u64 {
+    match sample_type & field::DATA_SOURCE {
+        0 => sample_type & field::UP_TO_ADDRESS,
+        _ => sample_type & field::UP_TO_DATA_SOURCE,
+    }
 }
 
 /// A file whose sizes are consistent.
@@ -196,21 +202,16 @@ fn events<R: BufRead + Seek>(
             let place = attrs.offset + index * entry + attr_bytes;
             return stop(found, "at most 8 MiB within the file", place);
         }
-        let registers = if attr_bytes >= 88 {
-            u64_at(&bytes, 80).count_ones()
-        } else {
-            0
-        };
+        // An older event ends before the branches and registers, which are then 0.
+        let attr = &bytes[..at];
         events.push(Event {
-            kind: u64_at(&bytes, 0) as u32,
-            sample_type: u64_at(&bytes, 24),
-            read_format: u64_at(&bytes, 32),
-            branch_type: if attr_bytes >= 80 {
-                u64_at(&bytes, 72)
-            } else {
-                0
+            kind: u64_at(attr, 0) as u32,
+            sample: SampleLayout {
+                fields: needed(u64_at(attr, 24)),
+                registers: u64_at(attr, 80),
+                counters: u64_at(attr, 32),
+                branches: u64_at(attr, 72),
             },
-            user_registers: registers,
         });
     }
     Ok(events)

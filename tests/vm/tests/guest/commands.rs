@@ -125,7 +125,16 @@ fn a_recorded_program_prints_what_it_prints_alone() {
         .output()
         .expect("the program");
     let recorded = Command::new("isotherm")
-        .args(["--quiet", "record", "--force", "-o", "/tmp/a.iso", "--"])
+        .args([
+            "--quiet",
+            "record",
+            "--force",
+            "--cache",
+            "0B",
+            "-o",
+            "/tmp/a.iso",
+            "--",
+        ])
         .args(words)
         .output()
         .expect("isotherm starts");
@@ -147,6 +156,8 @@ fn plan(flags: &[&str]) {
         "--force",
         "--epoch",
         "250ms",
+        "--cache",
+        "0B",
         "-o",
         "/tmp/a.iso",
         "--",
@@ -196,7 +207,7 @@ impl OnlineRun {
     fn start(flags: &[&str], habits: &str) -> Self {
         let _ = std::fs::remove_file(WHERE);
         let child = Command::new("isotherm")
-            .args(["run", "--fast", FAST, "--epoch", "1s"])
+            .args(["run", "--fast", FAST, "--epoch", "1s", "--cache", "0B"])
             .args(flags)
             .args(["--", "hot-and-cold", "0", "0", "1", habits])
             .stdin(Stdio::piped())

@@ -122,7 +122,7 @@ pub(crate) fn config(sources: &str, rate: &str) -> String {
     format!(
         "epoch = \"500ms\"\npolicy = \"history\"\n[memory]\nfast = \"8MiB\"\nunit = \"256KiB\"\n\
          [processes]\nprograms = [\"hot-and-cold\"]\nfilter = \"off\"\n[moves]\nrate = \"{rate}\"\n\
-         [sources]\nbudget = \"50%\"\n{sources}[serve]\nmetrics = \"{METRICS}\"\n"
+         [sources]\nbudget = \"50%\"\ncache = \"0B\"\n{sources}[serve]\nmetrics = \"{METRICS}\"\n"
     )
 }
 
@@ -340,7 +340,7 @@ fn the_daemon_moves_hot_pages_by_damon_by_frame_alone() {
         skip(&format!("no damon-paddr: {}", troubles(&status)));
     }
     assert!(
-        !names.contains(&"mapping-bits"),
+        !names.contains(&"accessed-bits"),
         "it is to see alone: {names:?}"
     );
     daemon.wait("hot array on node 0", |_| {
@@ -359,7 +359,7 @@ fn the_daemon_moves_hot_pages_by_mappings_alone() {
     let _kickers = kickers();
     moves_by(
         "accessed_bits = \"mappings\"\ntrace_samples = \"off\"\n",
-        "mapping-bits",
+        "accessed-bits",
     );
 }
 

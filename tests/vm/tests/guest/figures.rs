@@ -118,7 +118,7 @@ fn watch(sources: &str) -> Vec<Epoch> {
     let mut daemon = Daemon::with(&format!(
         "policy = \"payback\"\n[memory]\nfast = \"57MiB\"\nunit = \"256KiB\"\n\
          [processes]\nprograms = [\"two-hot-sets\"]\nfilter = \"off\"\n[serve]\nmetrics = \"\"\n\
-         [sources]\n{sources}"
+         [sources]\ncache = \"0B\"\n{sources}"
     ));
     daemon.wait("answer", |_| true);
     let socket = UnixStream::connect("/run/isotherm/isotherm.sock").expect("it answers");

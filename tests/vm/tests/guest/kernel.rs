@@ -53,7 +53,7 @@ impl Memory {
         mode: MempolicyMode,
         nodes: &[u32],
     ) -> isotherm_sys::memory::Result<()> {
-        let nodes = NodeMask::of(nodes).ok_or(Errno(libc::EINVAL))?;
+        let nodes = NodeMask::of(nodes).ok_or(Errno::INVAL)?;
         set_for_range(self.start, self.pages * PAGE, mode, &nodes)
     }
 
@@ -63,7 +63,7 @@ impl Memory {
         mode: MempolicyMode,
         nodes: &[u32],
     ) -> isotherm_sys::memory::Result<()> {
-        let nodes = NodeMask::of(nodes).ok_or(Errno(libc::EINVAL))?;
+        let nodes = NodeMask::of(nodes).ok_or(Errno::INVAL)?;
         set_and_move(self.start, self.pages * PAGE, mode, &nodes)
     }
 

@@ -76,7 +76,7 @@ fn a_node_that_is_not_there_is_refused() {
     let refused = memory
         .place(MempolicyMode::Bind, &[nodes().end])
         .unwrap_err();
-    assert_eq!(refused.0, libc::EINVAL);
+    assert_eq!(refused.raw_os_error(), libc::EINVAL);
 }
 
 fn preferred_pages_spill_to_the_next_node_when_the_first_is_full() {

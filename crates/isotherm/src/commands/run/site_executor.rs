@@ -1,15 +1,13 @@
 //! The executors of an online run's actions.
 
-use std::path::Path;
-
 use isotherm_abi::config::Mover;
+use isotherm_act::dry_run::DryRun;
 use isotherm_act::movement::in_program::InProgram;
 use isotherm_act::movement::migration::Migration;
 use isotherm_act::movement::system::Kernel;
 use isotherm_act::movement::undo::Undo;
 use isotherm_act::placement_requests::PlacementRequestWriter;
 use isotherm_act::site_moves::SiteMoves;
-use isotherm_act::wrap::DryRun;
 use isotherm_model::batch::Extent;
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Action, Fate, Outcome};
@@ -38,10 +36,10 @@ pub(super) enum NodeMover {
 }
 
 impl RangeExecutor for NodeMover {
-    fn execute(&mut self, actions: &[RangeAction]) -> Vec<RangeOutcome> {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
         match self {
-            Self::Plain(mover) => mover.execute(actions),
-            Self::Undoable(undo) => undo.execute(actions),
+            Self::Plain(mover) => mover.carry_out(action),
+            Self::Undoable(undo) => undo.carry_out(action),
         }
     }
 }
@@ -54,10 +52,6 @@ impl Executor for SiteExecutor {
             Self::Nodes(nodes) => nodes.execute(actions, extents),
         }
     }
-}
-
-fn kernel() -> Kernel {
-    Kernel::new(Path::new("/"))
 }
 
 impl SiteExecutor {
@@ -77,7 +71,7 @@ impl SiteExecutor {
             return Self::Requests(PlacementRequestWriter::new(sessions));
         }
         let clock = MachineClock;
-        let by_kernel = Migration::new(kernel());
+        let by_kernel = Migration::new(Kernel::default());
         let mover: Box<dyn RangeExecutor> = match args.mover {
             Mover::Kernel => Box::new(by_kernel),
             Mover::Staged => {
@@ -90,7 +84,7 @@ impl SiteExecutor {
             }
         };
         let mover = match args.undo {
-            true => NodeMover::Undoable(Undo::new(mover, kernel())),
+            true => NodeMover::Undoable(Undo::new(mover, Kernel::default())),
             false => NodeMover::Plain(mover),
         };
         // Half of each epoch: the other half is for the program, whose pages are not locked then.

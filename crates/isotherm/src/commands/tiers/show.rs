@@ -1,8 +1,9 @@
 //! Tiers, nodes and measurements as text and as JSON.
 
-use isotherm_model::tier::{Emulation, Tier, TierKind, Tiers};
+use isotherm_model::emulation::Emulation;
+use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
-use isotherm_report::table::{left, render, right};
+use isotherm_report::table::DataTable;
 use isotherm_topology::cpu_list;
 use isotherm_topology::measure::{Pair, Rates};
 use isotherm_topology::nodes::{HugePages, Node};
@@ -57,12 +58,8 @@ impl Shown {
     /// Tables, and a line for each note.
     pub(super) fn text(&self) -> String {
         let mut text = tiers_table(&self.tiers);
-        if let Some(costs) = self.tiers.all().iter().find_map(emulation) {
-            text.push_str(&format!(
-                "emulated: every {} the first access to a slow page takes {}, {} more if it is \
-                 hot; a moved page {}\n",
-                costs.period, costs.access, costs.hot, costs.migrate
-            ));
+        if let Some(emulation) = self.tiers.all().iter().find_map(emulation) {
+            text.push_str(&sentence(&emulation));
         }
         if !self.nodes.is_empty() {
             text.push('\n');
@@ -109,36 +106,22 @@ impl Shown {
     }
 
     fn nodes_table(&self) -> String {
-        let columns = [
-            right("node"),
-            left("tier"),
-            right("memory"),
-            right("available"),
-            left("processors"),
-            left("huge pages"),
-            left("why"),
-        ];
-        let row = |placed: &PlacedNode| {
-            let Node {
-                number,
-                memory,
-                available,
-                cpus,
-                huge_pages,
-                ..
-            } = &placed.node;
-            vec![
-                number.to_string(),
-                self.tier_of(placed).unwrap_or("-").to_owned(),
-                memory.to_string(),
-                available.map_or("-".to_owned(), |bytes| bytes.to_string()),
-                or_dash(cpu_list::print(cpus)),
-                or_dash(huge_pages.iter().map(kept).collect::<Vec<_>>().join(", ")),
-                placed.reason.clone(),
-            ]
-        };
-        let rows: Vec<_> = self.nodes.iter().map(row).collect();
-        render(&columns, &rows)
+        let huge_pages = |node: &Node| Vec::from_iter(node.huge_pages.iter().map(kept));
+        DataTable::of(&self.nodes)
+            .right("node", |placed| placed.node.number)
+            .left("tier", |placed| {
+                self.tier_of(placed).unwrap_or("-").to_owned()
+            })
+            .right("memory", |placed| placed.node.memory)
+            .right("available", |placed| or_dash(placed.node.available))
+            .left("processors", |placed| {
+                non_empty(cpu_list::print(&placed.node.cpus))
+            })
+            .left("huge pages", move |placed| {
+                non_empty(huge_pages(&placed.node).join(", "))
+            })
+            .left("why", |placed| placed.reason.clone())
+            .render()
     }
 
     fn node_json(&self, placed: &PlacedNode) -> Value {
@@ -165,11 +148,13 @@ impl Shown {
     }
 }
 
-fn or_dash(text: String) -> String {
-    match text.is_empty() {
-        true => "-".to_owned(),
-        false => text,
-    }
+/// The value, or `-` where it is not known.
+fn or_dash<T: ToString>(value: Option<T>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
+}
+
+fn non_empty(text: String) -> String {
+    or_dash(Some(text).filter(|text| !text.is_empty()))
 }
 
 /// `512 x 2 MiB, 500 free`.
@@ -181,6 +166,20 @@ const fn emulation(tier: &Tier) -> Option<Emulation> {
     match tier.kind {
         TierKind::EmulatedSlow(costs) => Some(costs),
         TierKind::EmulatedFast | TierKind::Nodes(_) => None,
+    }
+}
+
+/// What an access to slow memory costs, in a line.
+fn sentence(emulation: &Emulation) -> String {
+    match emulation {
+        Emulation::Time(costs) => format!(
+            "emulated: an access to slow memory takes {} times as long, {} times in a stream; a moved page {}\n",
+            costs.latency, costs.bandwidth, costs.migrate
+        ),
+        Emulation::PageTrap(costs) => format!(
+            "emulated: every {} the first access to a slow page takes {}, {} more if it is hot; a moved page {}\n",
+            costs.period, costs.access, costs.hot, costs.migrate
+        ),
     }
 }
 
@@ -196,62 +195,38 @@ fn bandwidth(bytes_per_second: u64) -> String {
 }
 
 fn tiers_table(tiers: &Tiers) -> String {
-    let columns = [
-        left("tier"),
-        left("made of"),
-        right("capacity"),
-        right("latency"),
-        right("read"),
-        right("write"),
-        left("why here"),
-    ];
-    let rate = |rate: Option<u64>| rate.map_or("-".to_owned(), bandwidth);
-    let row = |tier: &Tier| {
-        vec![
-            tier.name.clone(),
-            made_of(tier),
-            tier.capacity.to_string(),
-            tier.latency
-                .map_or("-".to_owned(), |latency| latency.to_string()),
-            rate(tier.read_bandwidth),
-            rate(tier.write_bandwidth),
-            tier.reason.clone(),
-        ]
-    };
-    let rows: Vec<_> = tiers.all().iter().map(row).collect();
-    render(&columns, &rows)
+    DataTable::of(tiers.all())
+        .left("tier", |tier| tier.name.clone())
+        .left("made of", made_of)
+        .right("capacity", |tier| tier.capacity)
+        .right("latency", |tier| or_dash(tier.latency))
+        .right("read", |tier| or_dash(tier.read_bandwidth.map(bandwidth)))
+        .right("write", |tier| or_dash(tier.write_bandwidth.map(bandwidth)))
+        .left("why here", |tier| tier.reason.clone())
+        .render()
 }
 
 fn pairs_table(pairs: &[Pair]) -> String {
-    let columns = [
-        right("processors of"),
-        right("memory of"),
-        right("latency"),
-        right("threads"),
-        right("read"),
-        right("write"),
-        right("triad"),
-    ];
-    let row = |(index, (pair, rates)): (usize, (&Pair, &Rates))| {
-        let latency = pair.latency.to_string();
-        vec![
-            format!("node {}", pair.cpu_node),
-            format!("node {}", pair.memory_node),
-            // The latency of one load, for any number of threads.
-            if index == 0 { latency } else { String::new() },
-            rates.threads.to_string(),
-            bandwidth(rates.read),
-            bandwidth(rates.write),
-            bandwidth(rates.triad),
-        ]
+    let rows: Vec<(usize, &Pair, &Rates)> = pairs.iter().flat_map(pair_rates).collect();
+    // The latency of one load, for any number of threads.
+    let latency = |(index, pair, _): &(usize, &Pair, &Rates)| match index {
+        0 => pair.latency.to_string(),
+        _ => String::new(),
     };
-    let of_pair = |pair| pair_rates(pair).enumerate().map(row).collect::<Vec<_>>();
-    let rows: Vec<_> = pairs.iter().flat_map(of_pair).collect();
-    render(&columns, &rows)
+    DataTable::of(&rows)
+        .right("processors of", |row| format!("node {}", row.1.cpu_node))
+        .right("memory of", |row| format!("node {}", row.1.memory_node))
+        .right("latency", latency)
+        .right("threads", |row| row.2.threads)
+        .right("read", |row| bandwidth(row.2.read))
+        .right("write", |row| bandwidth(row.2.write))
+        .right("triad", |row| bandwidth(row.2.triad))
+        .render()
 }
 
-fn pair_rates(pair: &Pair) -> impl Iterator<Item = (&Pair, &Rates)> {
-    pair.rates.iter().map(move |rates| (pair, rates))
+fn pair_rates(pair: &Pair) -> impl Iterator<Item = (usize, &Pair, &Rates)> {
+    let rates = pair.rates.iter().enumerate();
+    rates.map(move |(index, rates)| (index, pair, rates))
 }
 
 fn tier_json(tier: &Tier) -> Value {
@@ -259,13 +234,18 @@ fn tier_json(tier: &Tier) -> Value {
         TierKind::Nodes(nodes) => Some(nodes.clone()),
         TierKind::EmulatedFast | TierKind::EmulatedSlow(_) => None,
     };
-    let costs = emulation(tier).map(|costs| {
-        json!({
+    let costs = emulation(tier).map(|emulation| match emulation {
+        Emulation::Time(costs) => json!({
+            "latency_factor": costs.latency.get(),
+            "bandwidth_factor": costs.bandwidth.get(),
+            "migrate_ns": costs.migrate.0,
+        }),
+        Emulation::PageTrap(costs) => json!({
             "period_ns": costs.period.0,
             "access_ns": costs.access.0,
             "hot_ns": costs.hot.0,
             "migrate_ns": costs.migrate.0,
-        })
+        }),
     });
     json!({
         "name": tier.name,

@@ -11,13 +11,13 @@ use std::rc::Rc;
 use isotherm_model::batch::Epoch;
 use isotherm_model::units::{Bytes, Nanos};
 
-use super::{AccessedBitSource, BitSource, Watcher, WatcherConfig};
-use crate::source::SampleSource;
+use super::{AccessedBitChoice, Watcher, WatcherConfig};
+use crate::source::damon::fake_kdamond;
+use crate::source::frames::PRESENT;
+use crate::source::process_samples::SampleRate;
 use crate::watch::candidates::{Filter, ProcessSelection};
-use crate::watch::damon::fake_kdamond;
-use crate::watch::frames::PRESENT;
-use crate::watch::samples::SampleRate;
 use isotherm_model::port::Clock;
+use isotherm_model::source_kind::SourceKind;
 
 const PAGE: u64 = 4096;
 
@@ -142,7 +142,7 @@ impl Clock for Machine {
     }
 }
 
-fn config(machine: &Machine, bits: AccessedBitSource) -> WatcherConfig {
+fn config(machine: &Machine, bits: AccessedBitChoice) -> WatcherConfig {
     WatcherConfig {
         root: machine.root.path().to_owned(),
         state: None,
@@ -153,31 +153,29 @@ fn config(machine: &Machine, bits: AccessedBitSource) -> WatcherConfig {
         fast_limit: Bytes(1 << 30),
         bits,
         samples: None,
+        cache: Bytes::ZERO,
         sample_rate: SampleRate {
             timer_hz: 100,
             pmu: 1,
         },
-        sample_price: None,
+        sample_cost: None,
         budget_ppm: 1_000_000_000,
     }
 }
 
-fn watcher(machine: &Rc<Machine>, bits: AccessedBitSource) -> Watcher {
+fn watcher(machine: &Rc<Machine>, bits: AccessedBitChoice) -> Watcher {
     Watcher::new(config(machine, bits), Box::new(Rc::clone(machine)))
 }
 
 /// Number of kept entries of processes, by owner.
 fn kept(watcher: &Watcher) -> [usize; 4] {
-    let of_bits = match &watcher.bits {
-        Some(BitSource::Physical(damon)) => damon.kept(),
-        _ => 0,
-    };
+    let of_bits = watcher.bits.as_ref().map_or(0, |bits| bits.kept());
     let (resident, trouble) = (watcher.resident.len(), watcher.trouble.len());
     [watcher.watched.len(), resident, trouble, of_bits]
 }
 
 /// Simulates the day and checks the kept entries after every epoch.
-fn nothing_is_left_after_a_day_of(bits: AccessedBitSource) {
+fn nothing_is_left_after_a_day_of(bits: AccessedBitChoice) {
     let machine = Rc::new(Machine::new());
     let mut watcher = watcher(&machine, bits);
     let mut seen = [0; 4];
@@ -192,7 +190,7 @@ fn nothing_is_left_after_a_day_of(bits: AccessedBitSource) {
             "epoch {epoch}: {kept:?} of {there}"
         );
         assert_eq!(observed.processes.len(), there, "epoch {epoch}");
-        assert!(watcher.sightings.is_empty());
+        assert!(watcher.accesses.as_slice().is_empty());
         let [known, numbers] = watcher.candidates.kept();
         assert_eq!(known, there, "epoch {epoch}");
         assert!(
@@ -201,7 +199,7 @@ fn nothing_is_left_after_a_day_of(bits: AccessedBitSource) {
         );
         for (sum, count) in seen.iter_mut().zip([
             observed.residency.len(),
-            observed.access_reports.len(),
+            observed.accesses.len(),
             kept[2],
             kept[3],
         ]) {
@@ -209,23 +207,19 @@ fn nothing_is_left_after_a_day_of(bits: AccessedBitSource) {
         }
         machine.pass(LIFE / 2);
     }
-    let [held, sightings, trouble, of_bits] = seen;
+    let [held, accesses, trouble, of_bits] = seen;
     assert!(
-        held > 0 && sightings > 0 && trouble > 0,
+        held > 0 && accesses > 0 && trouble > 0,
         "it saw all day: {seen:?}"
     );
     assert_eq!(
         of_bits > 0,
-        matches!(bits, AccessedBitSource::DamonPhysical)
+        matches!(bits, AccessedBitChoice::Source(SourceKind::DamonPhysical))
     );
     machine.pass(LIFE);
     let observed = watcher.observe(Epoch(EPOCHS));
     assert_eq!(
-        (
-            observed.processes,
-            observed.residency,
-            observed.access_reports
-        ),
+        (observed.processes, observed.residency, observed.accesses),
         Default::default()
     );
     assert_eq!(kept(&watcher), [0; 4]);
@@ -234,12 +228,12 @@ fn nothing_is_left_after_a_day_of(bits: AccessedBitSource) {
 
 #[test]
 fn a_watcher_by_mappings_keeps_nothing_of_a_day_of_programs_that_start_and_end() {
-    nothing_is_left_after_a_day_of(AccessedBitSource::Mappings);
+    nothing_is_left_after_a_day_of(AccessedBitChoice::Source(SourceKind::AccessedBits));
 }
 
 #[test]
 fn a_watcher_by_frames_keeps_nothing_of_a_day_of_programs_that_start_and_end() {
-    nothing_is_left_after_a_day_of(AccessedBitSource::DamonPhysical);
+    nothing_is_left_after_a_day_of(AccessedBitChoice::Source(SourceKind::DamonPhysical));
 }
 
 #[test]
@@ -247,14 +241,18 @@ fn the_timer_samples_as_often_as_the_programs_can_pay_for() {
     let machine = Rc::new(Machine::new());
     let (price, one_percent) = (Some(Nanos(20_000)), 10_000);
     let config = WatcherConfig {
-        samples: Some(SampleSource::Timer),
+        samples: Some(SourceKind::Timer),
+        cache: Bytes::ZERO,
         sample_rate: SampleRate {
             timer_hz: 1_000,
             pmu: 1,
         },
-        sample_price: price,
+        sample_cost: price,
         budget_ppm: one_percent,
-        ..config(&machine, AccessedBitSource::Mappings)
+        ..config(
+            &machine,
+            AccessedBitChoice::Source(SourceKind::AccessedBits),
+        )
     };
     let fast = config.fast_limit;
     let mut watcher = Watcher::new(config, Box::new(Rc::clone(&machine)));

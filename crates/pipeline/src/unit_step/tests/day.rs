@@ -49,7 +49,7 @@ impl EpochPolicy for Counted {
     }
 
     fn decide(&mut self, view: &EpochView<'_>, wanted: &mut Vec<PageIndex>) {
-        self.1.pages.set(view.ended.len());
+        self.1.pages.set(view.previous_ranks.len());
         self.0.decide(view, wanted);
     }
 }

@@ -29,7 +29,7 @@ impl Budget {
     /// found, even without any access, so the pages that hot ones replace in a full tier are moves
     /// as well.
     pub(super) fn grow(&mut self, view: &EpochView<'_>, is_new: impl Fn(usize) -> bool) {
-        self.fast.resize(view.ended.len(), false);
+        self.fast.resize(view.previous_ranks.len(), false);
         let is_fast = |page: &PageIndex| view.fast.get(page.at()) == Some(&true);
         // Paid for but not made: refused, out of time, or left out with the rest of a huge page.
         let unmade = self.paid.drain(..);
@@ -41,15 +41,19 @@ impl Budget {
                 self.held -= 1;
             }
         }
-        for page in 0..view.ended.len() {
+        for page in 0..view.previous_ranks.len() {
             let room = self.held < u64::from(view.capacity);
             if room && view.fast[page] && !self.fast[page] && is_new(page) {
                 self.fast[page] = true;
                 self.held += 1;
             }
         }
-        self.hottest
-            .choose(view.ended, &self.fast, view.capacity, &mut self.chosen);
+        self.hottest.choose(
+            view.previous_ranks,
+            &self.fast,
+            view.capacity,
+            &mut self.chosen,
+        );
         let is_slow = |page: &&PageIndex| !self.fast[page.at()];
         let promoted = self.chosen.iter().filter(is_slow).count() as u64;
         let chosen = self.chosen.len() as u64;
@@ -88,10 +92,10 @@ mod tests {
     use super::Budget;
     use isotherm_model::page::{EpochView, PageIndex};
 
-    fn grow(budget: &mut Budget, ended: &[u64], is_new: bool) {
+    fn grow(budget: &mut Budget, previous_ranks: &[u64], is_new: bool) {
         let view = EpochView {
-            ended,
-            coming: None,
+            previous_ranks,
+            next_ranks: None,
             fast: &[true, false, false],
             capacity: 1,
             hit: 1,
@@ -108,8 +112,8 @@ mod tests {
     #[test]
     fn pages_that_were_slow_when_they_were_first_seen_may_be_moved() {
         let view = EpochView {
-            ended: &[5, 3, 0],
-            coming: None,
+            previous_ranks: &[5, 3, 0],
+            next_ranks: None,
             fast: &[false; 3],
             capacity: 2,
             hit: 1,

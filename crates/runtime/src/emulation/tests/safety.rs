@@ -9,20 +9,18 @@ fn no_write_is_lost_while_four_threads_work_in_the_slow_tier() {
     let _forks = no_forks();
     const PAGES: usize = 256;
     const WORDS: usize = PAGE_BYTES / 8;
-    let pool = pool(16 * CHUNK, 4 * CHUNK);
-    let Some((trap, _)) = start(
-        &pool,
-        emulation(1000, 2),
-        PageTrapConfig::default(),
-        u64::MAX,
-    ) else {
+    let setup = Setup {
+        open_chunks: 4,
+        emulation: emulation(1000, 2),
+        ..Setup::default()
+    };
+    let Some(Started { trap, open, .. }) = setup.start_in(SLOW) else {
         return;
     };
-    trap.label(pool.start, 4 * CHUNK, SLOW);
     let checked: u64 = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..4_usize)
             .map(|thread| {
-                let base = pool.start + thread * CHUNK;
+                let base = open.start + thread * CHUNK;
                 scope.spawn(move || {
                     let mut checked = 0;
                     for round in 0..20_u64 {
@@ -58,18 +56,15 @@ fn no_write_is_lost_while_four_threads_work_in_the_slow_tier() {
 #[test]
 fn system_calls_on_trapped_buffers_wait_and_never_fail() {
     let _forks = no_forks();
-    let pool = pool(4 * CHUNK, CHUNK);
-    let Some((trap, _)) = start(
-        &pool,
-        emulation(1000, 5),
-        PageTrapConfig::default(),
-        u64::MAX,
-    ) else {
+    let setup = Setup {
+        emulation: emulation(1000, 5),
+        ..Setup::default()
+    };
+    let Some(Started { trap, open, .. }) = setup.start_in(SLOW) else {
         return;
     };
-    trap.label(pool.start, CHUNK, SLOW);
     // SAFETY: the chunk is readable and writable, and only this thread uses it.
-    let buffer = unsafe { core::slice::from_raw_parts_mut(pool.start as *mut u8, CHUNK) };
+    let buffer = unsafe { core::slice::from_raw_parts_mut(open.start as *mut u8, CHUNK) };
     let mut file = tempfile();
     let (mut here, mut there) = std::os::unix::net::UnixStream::pair().expect("socket pair");
     for round in 0..20_u8 {
@@ -109,20 +104,11 @@ fn tempfile() -> std::fs::File {
 /// `prepare` runs before the fork and `finish` after it in the parent.
 fn fork_and_check(prepare: impl Fn(&SlowTierEmulator), finish: impl Fn(&SlowTierEmulator)) {
     const PAGES: usize = 300;
-    let pool = pool(4 * CHUNK, CHUNK);
-    let Some((trap, _)) = start(
-        &pool,
-        emulation(1000, 1),
-        PageTrapConfig::default(),
-        u64::MAX,
-    ) else {
+    let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    trap.label(pool.start, CHUNK, SLOW);
-    let at = |page: usize| pool.start + page * PAGE_BYTES;
-    for page in 0..PAGES {
-        write(at(page), page as u64 + 1);
-    }
+    let trap = started.trap;
+    started.fill(0..PAGES, |page| page as u64 + 1);
     for round in 0..10_u64 {
         wait_until("pages are away", || in_shadow(trap) > 0 || round > 0);
         prepare(trap);
@@ -134,8 +120,8 @@ fn fork_and_check(prepare: impl Fn(&SlowTierEmulator), finish: impl Fn(&SlowTier
             for turn in 0..3 {
                 for page in 0..PAGES {
                     let value = page as u64 + 1 + turn;
-                    wrong += i32::from(read(at(page)) != value);
-                    write(at(page), value + 1);
+                    wrong += i32::from(read(started.page(page)) != value);
+                    write(started.page(page), value + 1);
                 }
                 work(4);
             }
@@ -143,14 +129,18 @@ fn fork_and_check(prepare: impl Fn(&SlowTierEmulator), finish: impl Fn(&SlowTier
             unsafe { libc::_exit(i32::from(wrong != 0)) };
         }
         finish(trap);
-        for page in 0..PAGES {
-            assert_eq!(read(at(page)), page as u64 + 1, "the parent's page {page}");
-        }
-        let mut status = 0;
-        // SAFETY: waits for the child made above.
-        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        started.assert_filled(0..PAGES, |page| page as u64 + 1);
+        let status = status_of(child);
         assert_eq!(status, 0, "the child found a wrong value in round {round}");
     }
+}
+
+/// Waits for a child; its exit status.
+fn status_of(child: libc::pid_t) -> i32 {
+    let mut status = 0;
+    // SAFETY: waits for a child of this test.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    status
 }
 
 #[test]
@@ -168,84 +158,59 @@ fn a_child_made_without_a_hold_still_finds_its_contents() {
 #[test]
 fn a_request_in_a_child_without_a_service_returns() {
     let _forks = alone();
-    let pool = pool(4 * CHUNK, CHUNK);
-    let Some((trap, _)) = start(
-        &pool,
-        emulation(1000, 1),
-        PageTrapConfig::default(),
-        u64::MAX,
-    ) else {
+    let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    trap.label(pool.start, CHUNK, SLOW);
-    write(pool.start, 1);
+    let trap = started.trap;
+    started.fill(0..1, |_| 1);
     // SAFETY: the child sends a request and exits.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        trap.discard(pool.start, CHUNK);
+        trap.discard(started.open.start, CHUNK);
         trap.hold();
         // SAFETY: as in `fork_and_check`.
-        unsafe { libc::_exit(i32::from(read(pool.start) != 0)) };
+        unsafe { libc::_exit(i32::from(read(started.page(0)) != 0)) };
     }
-    let mut status = 0;
-    // SAFETY: waits for the child made above.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
-    assert_eq!(status, 0);
+    assert_eq!(status_of(child), 0);
 }
 
 #[test]
 fn settled_pages_stay_until_they_are_labelled_again() {
     let _forks = no_forks();
-    let pool = pool(4 * CHUNK, CHUNK);
-    let Some((trap, _)) = start(
-        &pool,
-        emulation(1000, 1),
-        PageTrapConfig::default(),
-        u64::MAX,
-    ) else {
+    let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    trap.label(pool.start, CHUNK, SLOW);
-    for page in 0..64 {
-        write(pool.start + page * PAGE_BYTES, 5);
-    }
-    wait_until("the pages are away", || in_shadow(trap) == 64);
-    trap.settle(pool.start + 3 * PAGE_BYTES, PAGE_BYTES);
+    let trap = started.trap;
+    started.fill(0..64, |_| 5);
+    started.wait_until_away(64);
+    trap.settle(started.page(3), PAGE_BYTES);
     assert_eq!(in_shadow(trap), 0);
-    let chunk = pool.start..pool.start + CHUNK;
-    protect(chunk.clone(), MprotectFlags::READ);
+    protect(started.open.clone(), MprotectFlags::READ);
     for _ in 0..50 {
         work(1);
         assert_eq!(in_shadow(trap), 0);
     }
-    assert_eq!(read(pool.start), 5);
-    protect(chunk, MprotectFlags::READ | MprotectFlags::WRITE);
-    trap.label(pool.start, CHUNK, SLOW);
-    wait_until("the pages are away again", || in_shadow(trap) == 64);
+    started.assert_filled(0..1, |_| 5);
+    protect(
+        started.open.clone(),
+        MprotectFlags::READ | MprotectFlags::WRITE,
+    );
+    started.label(SLOW);
+    started.wait_until_away(64);
 }
 
 /// The program made its memory read-only while pages were away, without a call to our hooks.
 #[test]
 fn a_page_whose_home_was_protected_meanwhile_comes_back_by_copy() {
     let _forks = no_forks();
-    let pool = pool(4 * CHUNK, CHUNK);
-    let Some((trap, _)) = start(
-        &pool,
-        emulation(1000, 1),
-        PageTrapConfig::default(),
-        u64::MAX,
-    ) else {
+    let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    trap.label(pool.start, CHUNK, SLOW);
-    for page in 0..64 {
-        write(pool.start + page * PAGE_BYTES, page as u64);
-    }
-    wait_until("the pages are away", || in_shadow(trap) == 64);
-    protect(pool.start..pool.start + CHUNK, MprotectFlags::READ);
-    for page in 0..64 {
-        assert_eq!(read(pool.start + page * PAGE_BYTES), page as u64);
-    }
+    let trap = started.trap;
+    started.fill(0..64, |page| page as u64);
+    started.wait_until_away(64);
+    protect(started.open.clone(), MprotectFlags::READ);
+    started.assert_filled(0..64, |page| page as u64);
     // The reader is woken before the service has recorded that the page is home.
     wait_until("all are home", || in_shadow(trap) == 0);
 }
@@ -253,28 +218,23 @@ fn a_page_whose_home_was_protected_meanwhile_comes_back_by_copy() {
 #[test]
 fn a_chunk_whose_mapping_was_replaced_is_trapped_again_after_its_label() {
     let _forks = no_forks();
-    let pool = pool(4 * CHUNK, CHUNK);
-    let Some((trap, _)) = start(
-        &pool,
-        emulation(1000, 1),
-        PageTrapConfig::default(),
-        u64::MAX,
-    ) else {
+    let Some(started) = Setup::default().start() else {
         return;
     };
+    let trap = started.trap;
     for round in 0..3 {
-        trap.label(pool.start, CHUNK, SLOW);
-        for page in 0..16 {
-            assert_eq!(read(pool.start + page * PAGE_BYTES), 0, "round {round}");
-            write(pool.start + page * PAGE_BYTES, 7);
+        started.label(SLOW);
+        for page in (0..16).map(|number| started.page(number)) {
+            assert_eq!(read(page), 0, "round {round}");
+            write(page, 7);
         }
-        wait_until("the pages are away", || in_shadow(trap) == 16);
-        trap.unlabel(pool.start, CHUNK);
+        started.wait_until_away(16);
+        trap.unlabel(started.open.start, CHUNK);
         assert_eq!(in_shadow(trap), 0);
         // SAFETY: the chunk is the test's own and holds nothing any more.
         unsafe {
             rustix::mm::mmap_anonymous(
-                pool.start as *mut _,
+                started.open.start as *mut _,
                 CHUNK,
                 ProtFlags::READ | ProtFlags::WRITE,
                 rustix::mm::MapFlags::PRIVATE
@@ -290,18 +250,16 @@ fn a_chunk_whose_mapping_was_replaced_is_trapped_again_after_its_label() {
 #[test]
 fn many_threads_ask_at_the_same_time_and_all_are_served() {
     let _forks = no_forks();
-    let pool = pool(64 * CHUNK, 64 * CHUNK);
-    let Some((trap, _)) = start(
-        &pool,
-        emulation(1000, 1),
-        PageTrapConfig::default(),
-        u64::MAX,
-    ) else {
+    let setup = Setup {
+        open_chunks: 64,
+        ..Setup::default()
+    };
+    let Some(Started { trap, open, .. }) = setup.start() else {
         return;
     };
     std::thread::scope(|scope| {
         for thread in 0..48 {
-            let base = pool.start + thread * CHUNK;
+            let base = open.start + thread * CHUNK;
             scope.spawn(move || {
                 for round in 0..20 {
                     trap.label(base, CHUNK, SLOW);
@@ -325,17 +283,11 @@ fn a_mapping_that_the_program_has_split_is_made_and_taken_away_across_the_split(
     const PAGES: usize = 64;
     let _forks = no_forks();
     for tier in [FAST, SLOW] {
-        let pool = pool(4 * CHUNK, CHUNK);
-        let Some((trap, _)) = start(
-            &pool,
-            emulation(1000, 1),
-            PageTrapConfig::default(),
-            u64::MAX,
-        ) else {
+        let Some(started) = Setup::default().start_in(tier) else {
             return;
         };
-        let page = move |number| pool.start + number * PAGE_BYTES;
-        trap.label(page(0), CHUNK, tier);
+        let (trap, start) = (started.trap, started.open.start);
+        let page = move |number| start + number * PAGE_BYTES;
         protect(page(GUARD)..page(GUARD + 1), MprotectFlags::READ);
         let walk = std::thread::spawn(move || {
             for number in (0..PAGES).filter(|&number| number != GUARD) {
@@ -356,29 +308,17 @@ fn a_mapping_that_the_program_has_split_is_made_and_taken_away_across_the_split(
 #[test]
 fn the_service_ends_for_a_moment_and_serves_again() {
     let _forks = no_forks();
-    let pool = pool(4 * CHUNK, CHUNK);
-    let Some((trap, board)) = start(
-        &pool,
-        emulation(1000, 1),
-        PageTrapConfig::default(),
-        u64::MAX,
-    ) else {
+    let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    trap.label(pool.start, CHUNK, SLOW);
-    for page in 0..64 {
-        write(pool.start + page * PAGE_BYTES, page as u64);
-    }
-    wait_until("the pages are away", || in_shadow(trap) == 64);
+    let Started { trap, board, .. } = started;
+    started.fill(0..64, |page| page as u64);
+    started.wait_until_away(64);
     let sum = trap.pause_for(Some(board), || {
         assert_eq!(in_shadow(trap), 0, "everything is at home");
-        (0..64)
-            .map(|page| read(pool.start + page * PAGE_BYTES))
-            .sum::<u64>()
+        (0..64).map(|page| read(started.page(page))).sum::<u64>()
     });
     assert_eq!(sum, 63 * 64 / 2);
-    wait_until("the pages are away again", || in_shadow(trap) == 64);
-    for page in 0..64 {
-        assert_eq!(read(pool.start + page * PAGE_BYTES), page as u64);
-    }
+    started.wait_until_away(64);
+    started.assert_filled(0..64, |page| page as u64);
 }

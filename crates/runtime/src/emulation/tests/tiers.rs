@@ -5,61 +5,43 @@ use super::*;
 #[test]
 fn discarded_pages_read_as_zeroes_and_count_no_more() {
     let _forks = no_forks();
-    let pool = pool(4 * CHUNK, CHUNK);
-    let Some((trap, _)) = start(
-        &pool,
-        emulation(1000, 1),
-        PageTrapConfig::default(),
-        u64::MAX,
-    ) else {
+    let Some(started) = Setup::default().start_in(SLOW) else {
         return;
     };
-    trap.label(pool.start, CHUNK, SLOW);
+    let trap = started.trap;
     for round in 0..5_u64 {
-        for page in 0..64 {
-            write(pool.start + page * PAGE_BYTES, round + 1);
-        }
-        wait_until("the pages are away", || in_shadow(trap) == 64);
-        trap.discard(pool.start + 8 * PAGE_BYTES, 16 * PAGE_BYTES);
+        started.fill(0..64, |_| round + 1);
+        started.wait_until_away(64);
+        trap.discard(started.page(8), 16 * PAGE_BYTES);
         assert_eq!(
             trap.counter(SessionCounter::SlowBytes),
             (64 - 16) * PAGE_BYTES as u64
         );
-        for page in 0..64 {
-            let expected = if (8..24).contains(&page) {
-                0
-            } else {
-                round + 1
-            };
-            assert_eq!(
-                read(pool.start + page * PAGE_BYTES),
-                expected,
-                "page {page}"
-            );
-        }
+        started.assert_filled(0..64, |page| match page {
+            8..24 => 0,
+            _ => round + 1,
+        });
     }
-    trap.unlabel(pool.start, CHUNK);
+    trap.unlabel(started.open.start, CHUNK);
     assert_eq!(trap.counter(SessionCounter::SlowBytes), 0);
-    assert_eq!(read(pool.start), 0);
+    started.assert_filled(0..1, |_| 0);
 }
 
 #[test]
 fn the_fast_tier_takes_exactly_its_capacity_and_the_rest_spills() {
     let _forks = no_forks();
-    let pool = pool(8 * CHUNK, 4 * CHUNK);
     let capacity = 700;
-    let Some((trap, _)) = start(
-        &pool,
-        emulation(1_000_000, 1),
-        PageTrapConfig::default(),
-        capacity * PAGE_BYTES as u64,
-    ) else {
+    let setup = Setup {
+        open_chunks: 4,
+        emulation: emulation(1_000_000, 1),
+        fast_bytes: capacity * PAGE_BYTES as u64,
+        ..Setup::default()
+    };
+    let Some(started) = setup.start_in(FAST) else {
         return;
     };
-    trap.label(pool.start, 4 * CHUNK, FAST);
-    for page in 0..1000 {
-        write(pool.start + page * PAGE_BYTES, 1);
-    }
+    let trap = started.trap;
+    started.fill(0..1000, |_| 1);
     trap.hold();
     trap.release();
     assert_eq!(
@@ -71,8 +53,8 @@ fn the_fast_tier_takes_exactly_its_capacity_and_the_rest_spills() {
         300 * PAGE_BYTES as u64
     );
     assert_eq!(trap.counter(SessionCounter::Spilled), 300);
-    trap.discard(pool.start, 100 * PAGE_BYTES);
-    write(pool.start + 1500 * PAGE_BYTES, 1);
+    trap.discard(started.page(0), 100 * PAGE_BYTES);
+    write(started.page(1500), 1);
     trap.hold();
     trap.release();
     assert_eq!(
@@ -85,24 +67,25 @@ fn the_fast_tier_takes_exactly_its_capacity_and_the_rest_spills() {
 #[test]
 fn every_access_to_a_page_that_is_away_is_delayed_and_counted_once() {
     let _forks = no_forks();
-    let pool = pool(4 * CHUNK, CHUNK);
     let costs = EmulationConfig {
         hot_ns: 400_000,
         ..emulation(50_000, 200)
     };
-    let Some((trap, _)) = start(&pool, costs, PageTrapConfig::default(), u64::MAX) else {
+    let setup = Setup {
+        emulation: costs,
+        ..Setup::default()
+    };
+    let Some(started) = setup.start_in(SLOW) else {
         return;
     };
-    trap.label(pool.start, CHUNK, SLOW);
-    for page in 0..32 {
-        write(pool.start + page * PAGE_BYTES, 1);
-    }
-    wait_until("the pages are away", || in_shadow(trap) == 32);
+    let trap = started.trap;
+    started.fill(0..32, |_| 1);
+    started.wait_until_away(32);
     let before = trap.counter(SessionCounter::DelayNanos);
     let start = std::time::Instant::now();
     for _ in 0..3 {
         for page in 0..32 {
-            read(pool.start + page * PAGE_BYTES);
+            read(started.page(page));
         }
     }
     let took = start.elapsed().as_nanos() as u64;
@@ -119,20 +102,22 @@ fn every_access_to_a_page_that_is_away_is_delayed_and_counted_once() {
 #[test]
 fn sampling_catches_the_page_that_is_used_and_not_the_idle_ones() {
     let _forks = no_forks();
-    let pool = pool(4 * CHUNK, CHUNK);
     let trapping = PageTrapConfig {
         pages: 16,
         period_ns: 2_000_000,
         seed: 1,
     };
-    let Some((trap, board)) = start(&pool, EmulationConfig::default(), trapping, u64::MAX) else {
+    let setup = Setup {
+        emulation: EmulationConfig::default(),
+        trapping,
+        ..Setup::default()
+    };
+    let Some(started) = setup.start_in(FAST) else {
         return;
     };
-    trap.label(pool.start, CHUNK, FAST);
-    for page in 0..64 {
-        write(pool.start + page * PAGE_BYTES, page as u64);
-    }
-    let hot = pool.start + 17 * PAGE_BYTES;
+    let Started { trap, board, .. } = started;
+    started.fill(0..64, |page| page as u64);
+    let hot = started.page(17);
     let written = || board.header.touches.written.load(Ordering::Acquire);
     // Until here any page may have been caught: some are made before they are first written.
     let from = written();
@@ -145,9 +130,7 @@ fn sampling_catches_the_page_that_is_used_and_not_the_idle_ones() {
     for record in &board.touches[from as usize..written() as usize] {
         assert_eq!(record.address.load(Ordering::Relaxed) as usize, hot);
     }
-    for page in 0..64 {
-        assert_eq!(read(pool.start + page * PAGE_BYTES), page as u64);
-    }
+    started.assert_filled(0..64, |page| page as u64);
     assert_eq!(trap.counter(SessionCounter::SlowAccesses), 0);
 }
 
@@ -155,17 +138,17 @@ fn sampling_catches_the_page_that_is_used_and_not_the_idle_ones() {
 fn wishes_move_an_arena_down_and_a_mapping_up_while_a_thread_uses_both() {
     let _forks = no_forks();
     const PAGES: usize = 200;
-    let pool = pool(4 * CHUNK, 2 * CHUNK);
     let capacity = (PAGES + 50) * PAGE_BYTES;
-    let Some((trap, board)) = start(
-        &pool,
-        emulation(5000, 1),
-        PageTrapConfig::default(),
-        capacity as u64,
-    ) else {
+    let setup = Setup {
+        open_chunks: 2,
+        emulation: emulation(5000, 1),
+        fast_bytes: capacity as u64,
+        ..Setup::default()
+    };
+    let Some(Started { trap, board, open }) = setup.start() else {
         return;
     };
-    let (arena, mapping) = (pool.start, pool.start + CHUNK);
+    let (arena, mapping) = (open.start, open.start + CHUNK);
     trap.label(arena, CHUNK, FAST);
     trap.label(mapping, CHUNK, SLOW);
     board.owners[0].store(2, Ordering::Relaxed);

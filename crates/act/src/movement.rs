@@ -1,0 +1,19 @@
+//! Moves ranges of memory between nodes, for online runs and for the daemon.
+//!
+//! All behind one port, [`isotherm_model::port::RangeExecutor`]:
+//!
+//! - [`migration`] moves the pages of any process, from inside or outside, in short batches
+//!   (`move_pages`);
+//! - [`in_program`] requests staged copies from the runtime of another process.
+//!
+//! Executors reach the kernel through the trait of [`system`], so that a dry run prints the exact
+//! calls, and tests run on a simulated machine. [`limit`] and [`undo`] wrap any executor.
+
+mod batch;
+pub mod in_program;
+pub mod limit;
+pub mod migration;
+pub mod system;
+#[cfg(test)]
+mod test_machine;
+pub mod undo;

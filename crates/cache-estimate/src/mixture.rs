@@ -1,0 +1,197 @@
+//! How many pages there are of each rate, the pages that were never sampled included.
+//!
+//! A page of rate `r` is sampled `k` times in a window with Poisson's chance. The histogram of counts is therefore a
+//! mixture of Poisson distributions, and the mixture of greatest likelihood is found by expectation and maximisation
+//! (Laird, "Nonparametric maximum likelihood estimation of a mixing distribution", JASA 1978; for unseen species Norris
+//! and Pollock, "Non-parametric MLE for Poisson species abundance models", 1998). It answers the question of Good and
+//! Turing ("The population frequencies of species", Biometrika 1953) and of Chao ("Nonparametric estimation of the
+//! number of classes", 1984) for all counts at once, and without their division by counts that are zero.
+
+use crate::tables::{CLASSES, COUNTS, MIXED, ONCE, SEEN};
+use crate::window::{LINE, PAGE_LINES, Slot};
+
+/// Rounds of the first estimate, and of each later one, which begins with the result before it.
+const FIRST_ROUNDS: usize = 40;
+/// Longest step of an accelerated round, in steps of a plain one.
+const LONGEST_STEP: f32 = 16.0;
+const ROUNDS: usize = 8;
+
+/// Share of a class that each round takes away for each step below one sample a window. A page with one sample is as
+/// likely in all cold classes; the penalty takes the warmest of those that explain the histogram as well.
+const COLD_PENALTY: f32 = 0.001;
+
+/// Pages by the number of their samples.
+#[derive(Debug)]
+pub(crate) struct Histogram {
+    /// Pages with 1 to [`COUNTS`] samples.
+    pages: [u32; COUNTS + 1],
+    /// Matches of lines of these pages.
+    matches: [u32; COUNTS + 1],
+    /// Pages with more samples, by the class of their count; their repeats, and the matches among them.
+    hot_pages: [u32; CLASSES],
+    hot_repeats: [u32; CLASSES],
+    hot_matches: [u32; CLASSES],
+}
+
+impl Histogram {
+    pub(crate) fn of<'slots>(slots: impl Iterator<Item = &'slots Slot>) -> Self {
+        let mut histogram = Self {
+            pages: [0; COUNTS + 1],
+            matches: [0; COUNTS + 1],
+            hot_pages: [0; CLASSES],
+            hot_repeats: [0; CLASSES],
+            hot_matches: [0; CLASSES],
+        };
+        for slot in slots {
+            let matches = u32::from(slot.matches);
+            if slot.count as usize <= COUNTS {
+                histogram.pages[slot.count as usize] += 1;
+                histogram.matches[slot.count as usize] += matches;
+            } else {
+                let class = class_of_count(slot.count);
+                histogram.hot_pages[class] += 1;
+                histogram.hot_repeats[class] += slot.count - 1;
+                histogram.hot_matches[class] += matches;
+            }
+        }
+        histogram
+    }
+}
+
+/// The class of a page with more than [`COUNTS`] samples: twice the binary logarithm, rounded down.
+pub(crate) const fn class_of_count(count: u32) -> usize {
+    let power = count.ilog2();
+    // count^2 >= 2^(2 power + 1): the upper half of the octave.
+    let upper = (count as u64 * count as u64) >> (2 * power + 1);
+    let class = ONCE + 2 * power as usize + (upper > 0) as usize;
+    if class < CLASSES { class } else { CLASSES - 1 }
+}
+
+/// Shares of the sampled pages by class, of pages with at most [`COUNTS`] samples.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Mixture {
+    shares: [f32; MIXED],
+    begun: bool,
+}
+
+impl Mixture {
+    pub(crate) const EMPTY: Self = Self {
+        shares: [0.0; MIXED],
+        begun: false,
+    };
+
+    /// Fits the shares to a histogram.
+    pub(crate) fn fit(&mut self, histogram: &Histogram) {
+        let rounds = if self.begun { ROUNDS } else { FIRST_ROUNDS };
+        if !self.begun {
+            self.shares = [1.0 / MIXED as f32; MIXED];
+        }
+        self.begun = true;
+        // A share of zero would stay zero.
+        self.shares.iter_mut().for_each(|share| *share += 1e-4);
+        for _ in 0..rounds {
+            self.accelerated_round(histogram);
+        }
+    }
+
+    /// Two rounds of expectation and maximisation, a step as far as their difference suggests, and a third round
+    /// (Varadhan and Roland, "Simple and globally convergent methods for accelerating the convergence of any EM
+    /// algorithm", Scandinavian Journal of Statistics 2008). The step may make a share negative; such a share begins anew.
+    fn accelerated_round(&mut self, histogram: &Histogram) {
+        let begin = self.shares;
+        self.round(histogram);
+        let middle = self.shares;
+        self.round(histogram);
+        let (mut first, mut second) = (0.0, 0.0);
+        for class in 0..MIXED {
+            let step = middle[class] - begin[class];
+            first += step * step;
+            let turn = self.shares[class] - middle[class] - step;
+            second += turn * turn;
+        }
+        if second <= 0.0 {
+            return;
+        }
+        let length = (first / second).sqrt().clamp(1.0, LONGEST_STEP);
+        for (class, share) in self.shares.iter_mut().enumerate() {
+            let step = middle[class] - begin[class];
+            let turn = *share - middle[class] - step;
+            let target = begin[class] + 2.0 * length * step + length * length * turn;
+            *share = target.max(*share * 1e-2);
+        }
+        self.round(histogram);
+    }
+
+    fn round(&mut self, histogram: &Histogram) {
+        let mut next = [0.0; MIXED];
+        for (count, &pages) in histogram.pages.iter().enumerate().filter(|(_, p)| **p > 0) {
+            let chances = self.classes_of(count);
+            for (next, chance) in next.iter_mut().zip(chances) {
+                *next += pages as f32 * chance;
+            }
+        }
+        for (class, next) in next.iter_mut().enumerate() {
+            *next *= 1.0 - COLD_PENALTY * ONCE.saturating_sub(class) as f32;
+        }
+        let sum: f32 = next.iter().sum();
+        if sum > 0.0 {
+            self.shares = next.map(|share| share / sum);
+        }
+    }
+
+    /// The chances that a page with this many samples, at most [`COUNTS`], is of each class.
+    pub(crate) fn classes_of(&self, count: usize) -> [f32; MIXED] {
+        let mut chances = [0.0; MIXED];
+        for (class, chance) in chances.iter_mut().enumerate() {
+            *chance = self.shares[class] * SEEN[class][count];
+        }
+        let sum: f32 = chances.iter().sum();
+        match sum > 0.0 {
+            true => chances.map(|chance| chance / sum),
+            false => chances,
+        }
+    }
+
+    /// Bytes of cache that the pages of each class would fill.
+    pub(crate) fn bytes(&self, histogram: &Histogram) -> [f32; CLASSES] {
+        let (mut pages, mut repeats, mut matches) = (
+            histogram.hot_pages.map(|pages| pages as f32),
+            histogram.hot_repeats.map(|repeats| repeats as f32),
+            histogram.hot_matches.map(|matches| matches as f32),
+        );
+        for count in (1..=COUNTS).filter(|&count| histogram.pages[count] > 0) {
+            let seen = histogram.pages[count] as f32;
+            for (class, chance) in self.classes_of(count).into_iter().enumerate() {
+                pages[class] += seen * chance / share_seen(class);
+                repeats[class] += seen * chance * (count - 1) as f32;
+                matches[class] += histogram.matches[count] as f32 * chance;
+            }
+        }
+        let mut bytes = pages;
+        for (class, bytes) in bytes.iter_mut().enumerate() {
+            *bytes *= LINE as f32 * lines_in_use(&repeats, &matches, class);
+        }
+        bytes
+    }
+}
+
+/// Share of the pages of a class that a window has samples of: `1 - e^-rate`, which `SEEN` divides by.
+fn share_seen(class: usize) -> f32 {
+    // SEEN[j][1] = rate e^-rate / (1 - e^-rate) and SEEN[j][2] = SEEN[j][1] rate / 2.
+    let rate = 2.0 * SEEN[class][2] / SEEN[class][1];
+    let missed = SEEN[class][1] / rate;
+    1.0 / (1.0 + missed)
+}
+
+/// Lines in use of a page of a class: of two samples in one page, one in this many is in the same line.
+///
+/// Classes within a factor of four are taken together, and one match of lines proves nothing: without repeats, whole
+/// pages are assumed.
+fn lines_in_use(repeats: &[f32; CLASSES], matches: &[f32; CLASSES], class: usize) -> f32 {
+    let near = class.saturating_sub(4)..CLASSES.min(class + 5);
+    let repeats: f32 = repeats[near.clone()].iter().sum();
+    let matches: f32 = matches[near].iter().sum();
+    let whole = PAGE_LINES as f32;
+    ((repeats + 1.0) / ((matches - 1.0).max(0.0) + 1.0 / whole)).clamp(1.0, whole)
+}

@@ -1,0 +1,138 @@
+//! The last samples of a stream, with the number of samples of each page among them.
+//!
+//! ```text
+//! lines    | oldest, overwritten next | ... | newest |        a ring of line numbers
+//! slots    | page, count, matches     | ...                   open addressing, twice the samples
+//! ```
+//!
+//! Samples that leave the ring stay in the counts until [`Window::recount`].
+
+/// Bytes of a cache line.
+pub(crate) const LINE: u64 = 64;
+/// Lines of a page.
+pub(crate) const PAGE_LINES: u64 = 64;
+
+/// The samples of one page.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Slot {
+    page: u64,
+    /// Number of samples; 0 where the slot is free.
+    pub(crate) count: u32,
+    /// How often a sample was in the line of the sample of this page before it.
+    pub(crate) matches: u16,
+    last_line: u8,
+}
+
+impl Slot {
+    const FREE: Self = Self {
+        page: 0,
+        count: 0,
+        matches: 0,
+        last_line: 0,
+    };
+}
+
+/// The last `SAMPLES` samples.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Window<const SAMPLES: usize> {
+    lines: [u64; SAMPLES],
+    slots: [[Slot; 2]; SAMPLES],
+    /// Samples ever taken.
+    taken: u64,
+}
+
+impl<const SAMPLES: usize> Window<SAMPLES> {
+    pub(crate) const EMPTY: Self = Self {
+        lines: [0; SAMPLES],
+        slots: [[Slot::FREE; 2]; SAMPLES],
+        taken: 0,
+    };
+
+    /// Samples in the ring.
+    pub(crate) const fn len(&self) -> usize {
+        if self.taken < SAMPLES as u64 {
+            self.taken as usize
+        } else {
+            SAMPLES
+        }
+    }
+
+    /// Samples ever taken.
+    pub(crate) const fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Adds the newest sample.
+    pub(crate) fn push(&mut self, address: u64) {
+        let line = address / LINE;
+        self.lines[(self.taken % SAMPLES as u64) as usize] = line;
+        self.taken += 1;
+        self.count(line);
+    }
+
+    /// Counts the samples of the ring anew, without those that have left it.
+    pub(crate) fn recount(&mut self) {
+        self.slots.as_flattened_mut().fill(Slot::FREE);
+        let oldest = match self.taken > SAMPLES as u64 {
+            true => (self.taken % SAMPLES as u64) as usize,
+            false => 0,
+        };
+        for number in 0..self.len() {
+            self.count(self.lines[(oldest + number) % SAMPLES]);
+        }
+    }
+
+    /// The line of a sample in the ring: 0 for the oldest.
+    fn line(&self, number: usize) -> u64 {
+        let first = self.taken - self.len() as u64;
+        self.lines[((first + number as u64) % SAMPLES as u64) as usize]
+    }
+
+    /// The address of the line of the sample that came `age` samples before the newest; `None` where it has left the
+    /// ring.
+    pub(crate) fn address_before(&self, age: usize) -> Option<u64> {
+        let place = self.len().checked_sub(1)?.checked_sub(age)?;
+        Some(self.line(place) * LINE)
+    }
+
+    fn count(&mut self, line: u64) {
+        let (page, place) = (line / PAGE_LINES, (line % PAGE_LINES) as u8);
+        let Some(number) = self.find(page) else {
+            return;
+        };
+        let slot = &mut self.slots.as_flattened_mut()[number];
+        if slot.count > 0 && slot.last_line == place {
+            slot.matches = slot.matches.saturating_add(1);
+        }
+        slot.page = page;
+        slot.count += 1;
+        slot.last_line = place;
+    }
+
+    /// Number of samples of this address's page.
+    pub(crate) fn count_of(&self, address: u64) -> u32 {
+        let found = self.find(address / LINE / PAGE_LINES);
+        found.map_or(0, |number| self.slots.as_flattened()[number].count)
+    }
+
+    /// The slot of a page, or the free one that it would take. `None` where all slots have other pages.
+    fn find(&self, page: u64) -> Option<usize> {
+        let slots = self.slots.as_flattened();
+        // The upper half of a product with a large odd number depends on all bits.
+        let spread = page.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        let first = spread as usize % slots.len();
+        (0..slots.len())
+            .map(|probe| (first + probe) % slots.len())
+            .find(|&number| slots[number].count == 0 || slots[number].page == page)
+    }
+
+    /// The pages with samples.
+    pub(crate) fn pages(&self) -> impl Iterator<Item = &Slot> {
+        self.slots
+            .as_flattened()
+            .iter()
+            .filter(|slot| slot.count > 0)
+    }
+}

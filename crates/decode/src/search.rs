@@ -1,0 +1,179 @@
+//! Finds the access near the sampled instruction that the sample represents.
+
+use crate::instruction::{Decode, Flow, Operand, Window};
+use crate::{arm64, x86};
+
+/// Bytes of code read before the sampled instruction: a loop of this length fits.
+pub const BYTES_BEFORE: usize = 256;
+
+/// Bytes of code read from the sampled instruction on.
+pub const BYTES_AFTER: usize = 64;
+
+/// Most instructions searched forward. Eight is two fetch groups of a wide core: further on, the
+/// link between the sample and the access is weak.
+const INSTRUCTIONS_FORWARD: usize = 8;
+
+/// A processor architecture that can be decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Architecture {
+    /// x86-64, in 64-bit mode.
+    X86,
+    /// AArch64.
+    Arm64,
+}
+
+impl Architecture {
+    /// The architecture of this program.
+    pub const HERE: Self = if cfg!(target_arch = "aarch64") {
+        Self::Arm64
+    } else {
+        Self::X86
+    };
+}
+
+/// When the access of a sample is made, relative to the sampled instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessOrder {
+    /// By the instruction before the sampled one, which has retired: the access that the program
+    /// waited for.
+    Retired,
+    /// By a later instruction. The one before the sampled one made an access too, but has
+    /// overwritten the registers of its address, as in pointer chasing.
+    NextAfterAccess,
+    /// By a later instruction. The one before the sampled one made no access that counts, or is
+    /// not known.
+    Next,
+}
+
+/// An access near the sampled instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NearbyAccess {
+    /// The computation of its address from the sampled registers.
+    pub operand: Operand,
+    /// When it is made.
+    pub order: AccessOrder,
+}
+
+/// Finds the operand of the access that a sample in this code represents. None: there is none, or
+/// it needs registers that were written since.
+#[must_use]
+pub fn operand(architecture: Architecture, window: &Window<'_>) -> Option<Operand> {
+    access(architecture, window).map(|found| found.operand)
+}
+
+/// As [`operand`], with the order of the access and the sampled instruction.
+#[must_use]
+pub fn access(architecture: Architecture, window: &Window<'_>) -> Option<NearbyAccess> {
+    match architecture {
+        Architecture::X86 => search(&x86::Reader::default(), window),
+        Architecture::Arm64 => search(&arm64::Reader::default(), window),
+    }
+}
+
+pub(crate) fn search(reader: &impl Decode, window: &Window<'_>) -> Option<NearbyAccess> {
+    let next = |order| {
+        let operand = forward(reader, window)?;
+        Some(NearbyAccess { operand, order })
+    };
+    match backward(reader, window) {
+        Some(Retired { operand, intact }) if intact => Some(NearbyAccess {
+            operand,
+            order: AccessOrder::Retired,
+        }),
+        Some(_) => next(AccessOrder::NextAfterAccess),
+        None => next(AccessOrder::Next),
+    }
+}
+
+/// The access of the instruction before the sampled one.
+struct Retired {
+    operand: Operand,
+    /// The registers of its address still have the values that they had before it.
+    intact: bool,
+}
+
+/// The access of the instruction before, or of the one before that if a compare and an untaken
+/// branch retire as one.
+fn backward(reader: &impl Decode, window: &Window<'_>) -> Option<Retired> {
+    let mut written = 0;
+    let mut offset = window.offset(window.ip)?;
+    for _ in 0..2 {
+        offset = reader.previous(window, offset)?;
+        let step = reader.step(
+            &window.code[offset..],
+            window.start.wrapping_add(offset as u64),
+        )?;
+        written |= step.written;
+        match (step.operand, step.flow) {
+            (Some(operand), Flow::Next) => {
+                let intact = !operand.needs_any(written);
+                return Some(Retired { operand, intact });
+            }
+            (None, Flow::Branch(_)) => {}
+            _ => return None,
+        }
+    }
+    None
+}
+
+fn forward(reader: &impl Decode, window: &Window<'_>) -> Option<Operand> {
+    let mut written = 0;
+    let mut address = window.ip;
+    for _ in 0..INSTRUCTIONS_FORWARD {
+        let offset = window.offset(address)?;
+        let step = reader.step(&window.code[offset..], address)?;
+        if let Some(operand) = step.operand {
+            // If its address depends on instructions in between, so does every later candidate.
+            return Some(operand).filter(|it| !it.needs_any(written));
+        }
+        written |= step.written;
+        let next = address.wrapping_add(step.length as u64);
+        address = match step.flow {
+            Flow::Next => next,
+            Flow::Jump(target) => target,
+            // A branch back closes a loop and is taken nearly always.
+            Flow::Branch(target) if target < address => target,
+            Flow::Branch(_) | Flow::Unknown => return None,
+        };
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AccessOrder, Architecture, Window, access, operand};
+    use proptest::prelude::{any, prop};
+
+    #[test]
+    fn the_order_tells_the_access_that_retired_from_the_next_one() {
+        let order = |code: &[u8], at: u64| {
+            let window = Window {
+                code,
+                start: 0x1000,
+                ip: 0x1000 + at,
+            };
+            access(Architecture::X86, &window).map(|found| found.order)
+        };
+        // nop; nop; mov rax, [rdi]; nop
+        let retired = [0x90, 0x90, 0x48, 0x8b, 0x07, 0x90];
+        assert_eq!(order(&retired, 5), Some(AccessOrder::Retired));
+        // nop; nop; mov rdi, [rdi]; dec rcx; jne -> mov
+        let chase = [0x90, 0x90, 0x48, 0x8b, 0x3f, 0x48, 0xff, 0xc9, 0x75, 0xf8];
+        assert_eq!(order(&chase, 5), Some(AccessOrder::NextAfterAccess));
+        // nop; nop; mov rax, [rdi]
+        let later = [0x90, 0x90, 0x48, 0x8b, 0x07];
+        assert_eq!(order(&later, 1), Some(AccessOrder::Next));
+        // nop
+        assert_eq!(order(&[0x90, 0x90], 1), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_code_makes_a_decoder_panic(start in any::<u64>(), at in 0u64..100, code in prop::collection::vec(any::<u8>(), 0..100)) {
+            for architecture in [Architecture::X86, Architecture::Arm64] {
+                let ip = start.wrapping_add(at);
+                let _ = operand(architecture, &Window { code: &code, start, ip });
+            }
+        }
+    }
+}

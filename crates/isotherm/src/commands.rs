@@ -1,0 +1,198 @@
+//! One command a file.
+
+pub(crate) mod compare;
+mod contexts;
+pub(crate) mod curve;
+pub(crate) mod daemon;
+pub(crate) mod doctor;
+pub(crate) mod explain;
+pub(crate) mod handbook;
+pub(crate) mod import;
+pub(crate) mod merge;
+pub(crate) mod plan;
+pub(crate) mod record;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod simulate;
+pub(crate) mod sites;
+pub(crate) mod status;
+pub(crate) mod tiers;
+pub(crate) mod top;
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, anyhow, bail};
+use isotherm_model::batch::Epoch;
+use isotherm_model::plan::Plan;
+use isotherm_model::port::Recorder;
+use isotherm_model::profile::{Meta, Profile, Segment};
+use isotherm_model::units::Bytes;
+use isotherm_profile::{Existing, FinishOutcome, META_FILE, Writer};
+use isotherm_sys::files::read_input_text;
+
+use isotherm_console::shell_quoting;
+use isotherm_console::{Console, print};
+
+/// Largest plan that is read: a site takes about 300 bytes, and the largest programs have some hundred thousand.
+const PLAN_BYTES: u64 = 256 << 20;
+
+/// Reads a plan.
+fn read_plan(path: &Path) -> Result<Plan> {
+    let (shown, word) = (path.display(), shell_quoting::file(path));
+    let text = match read_input_text(path, PLAN_BYTES) {
+        Err(error) if error.kind() == ErrorKind::NotFound => bail!(
+            "there is no plan at {shown}: no such file; make one with `isotherm plan PROFILE -o {word}`"
+        ),
+        Err(_) if path.is_dir() => bail!(
+            "{shown} is not a plan: it is a directory; if it is a profile, `isotherm plan {word}` makes a \
+             plan of it"
+        ),
+        Err(error) if error.kind() == ErrorKind::InvalidData => bail!(
+            "{shown} is not a plan: it is no text; a plan is the file that `isotherm plan` writes"
+        ),
+        text => text.with_context(|| format!("{shown}: cannot be read"))?,
+    };
+    isotherm_plan_text::read(&text).with_context(|| shown.to_string())
+}
+
+/// Reads a profile and warns of the parts that could not be read.
+pub(crate) fn read_profile(path: &Path, console: Console) -> Result<(Profile, Vec<String>)> {
+    let (profile, warnings) = read(path, console)?;
+    Ok((profile, say_all(&warnings, console)))
+}
+
+/// As [`read_profile`], for commands that need the size of the chunks, which only the metadata contains.
+pub(crate) fn read_placeable(path: &Path, console: Console) -> Result<Profile> {
+    let (profile, warnings) = read(path, console)?;
+    if profile.meta.chunk == Bytes::ZERO {
+        let meta = warnings.iter().find(|warning| warning.file == META_FILE);
+        let why = meta.and_then(|meta| meta.what.split(';').next());
+        bail!(
+            "{}: {}, and without it the size of the chunks in which heat was kept is not \
+             known; put the file back, make it readable, or record again; `isotherm report {}` shows the rest",
+            path.join(META_FILE).display(),
+            why.unwrap_or("it does not contain the size of the chunks"),
+            path.display()
+        );
+    }
+    say_all(&warnings, console);
+    Ok(profile)
+}
+
+fn read(path: &Path, console: Console) -> Result<(Profile, Vec<isotherm_profile::Warning>)> {
+    let progress = console.progress("reading the profile");
+    let read = isotherm_profile::read(path)?;
+    progress.finish_and_clear();
+    Ok(read)
+}
+
+fn say_all(warnings: &[isotherm_profile::Warning], console: Console) -> Vec<String> {
+    let warnings: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    for warning in &warnings {
+        console.warn(warning);
+    }
+    warnings
+}
+
+/// Begins a profile; an existing one is replaced only with `--force`.
+fn create_profile(path: &Path, meta: &Meta, force: bool) -> Result<Writer> {
+    let existing = match force {
+        true => Existing::Overwrite,
+        false => Existing::Refuse,
+    };
+    create(path, meta, existing)
+}
+
+fn create(path: &Path, meta: &Meta, existing: Existing) -> Result<Writer> {
+    Writer::create(path, meta, existing).map_err(|error| match error {
+        isotherm_profile::Error::Exists(path) => anyhow!(
+            "there is a profile at {} already; choose another path, or replace it with --force",
+            path.display()
+        ),
+        other => other.into(),
+    })
+}
+
+/// Writes a profile that is already complete.
+fn write_profile(path: &Path, profile: &Profile, force: bool, console: Console) -> Result<()> {
+    let existing = match force {
+        true => Existing::OverwriteAtEnd,
+        false => Existing::Refuse,
+    };
+    let mut writer = create(path, &profile.meta, existing)?;
+    let progress = console.progress("writing the profile");
+    for segment in segments(profile) {
+        writer.record(&segment)?;
+    }
+    let kept = writer.finish(profile.ending, &profile.sites)?;
+    progress.finish_and_clear();
+    match kept {
+        FinishOutcome::New => Ok(()),
+        FinishOutcome::Former => bail!(
+            "{}: is left unchanged, because the new profile is empty",
+            path.display()
+        ),
+    }
+}
+
+/// A profile in the pieces in which it is written: the data of the whole run comes first.
+fn segments(profile: &Profile) -> impl Iterator<Item = Segment> {
+    let mut segments = BTreeMap::<Epoch, Segment>::new();
+    for epoch in &profile.epochs {
+        segments.entry(epoch.epoch).or_default().epoch = *epoch;
+    }
+    for heat in &profile.heat {
+        if let Some(segment) = segments.get_mut(&heat.epoch) {
+            segment.heat.push(*heat);
+        }
+    }
+    for resident in &profile.resident {
+        if let Some(segment) = segments.get_mut(&resident.epoch) {
+            segment.resident.push(*resident);
+        }
+    }
+    if let Some(mut first) = segments.first_entry() {
+        let first = first.get_mut();
+        first.sites.clone_from(&profile.sites);
+        first.extents.clone_from(&profile.extents);
+        first.counts.clone_from(&profile.counts);
+        first.sources.clone_from(&profile.sources);
+    }
+    segments.into_values()
+}
+
+/// True for `-`, which names standard output.
+fn is_standard_output(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// Writes a text to the file that was named for it, or to standard output.
+fn write_text(path: &Path, text: &str) -> Result<()> {
+    if is_standard_output(path) {
+        return print(text);
+    }
+    crate::output::write(path, text.as_bytes())
+}
+
+/// `app.iso` with another ending: `app.plan`, `app.html`.
+fn beside(path: &Path, ending: &str) -> PathBuf {
+    let trimmed: PathBuf = path.components().collect();
+    trimmed.with_extension(ending)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::beside;
+    use std::path::{Path, PathBuf};
+
+    #[test]
+    fn an_ending_is_changed_even_behind_a_closing_slash() {
+        assert_eq!(
+            beside(Path::new("runs/app.iso/"), "plan"),
+            PathBuf::from("runs/app.plan")
+        );
+        assert_eq!(beside(Path::new("app"), "html"), PathBuf::from("app.html"));
+    }
+}

@@ -1,0 +1,193 @@
+//! A program that runs under observation, for `record` and for an online `run`: a step each epoch until it ends, then
+//! the end of the profile, if one is written.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use isotherm_console::Console;
+use isotherm_model::port::{Executor, Recorder};
+use isotherm_model::profile::Segment;
+use isotherm_model::site::Site;
+use isotherm_model::units::Nanos;
+use isotherm_observe::live::LiveRun;
+use isotherm_pipeline::{Step, StepReport};
+use isotherm_profile::{Error, FinishOutcome, Writer};
+
+use crate::diagnostics::Diagnostics;
+use crate::launch::{self, EndedProgram, Ready, Running, ending};
+use crate::site_names::Naming;
+
+/// Rings and the touch table are emptied this often, so that a full processor cannot overrun them
+/// within a long epoch.
+const DRAIN_EVERY: Duration = Duration::from_millis(100);
+
+/// The steps of an observed run. Without a profile to write it keeps nothing of past epochs.
+pub(crate) type ObservedStep<E> = Step<LiveRun, E, Option<Writer>>;
+
+/// When a run is no longer followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FollowUntil {
+    /// At the program's end.
+    End,
+    /// At the program's end, or at a signal that requests it.
+    EndOrInterrupt,
+}
+
+/// A running program and its observation.
+pub(crate) struct ObservedRun<E> {
+    /// The stages of each epoch.
+    pub step: ObservedStep<E>,
+    running: Running,
+    epoch: Duration,
+    /// Names the sites of the profile.
+    naming: Option<Naming>,
+    /// The last epoch, which is written with the end of the profile: a short run has one epoch, whose tables would all
+    /// be written twice within a moment.
+    last: Option<Segment>,
+    diagnostics: Diagnostics,
+    console: Console,
+}
+
+/// A program that ended, and its profile.
+pub(crate) struct EndedRun {
+    /// The program.
+    pub program: EndedProgram,
+    /// The sites, with the frames named that the profile shows; none without a profile.
+    pub sites: Vec<Site>,
+    /// Which profile is at the path; `None` if the run writes none.
+    pub profile: Result<Option<FinishOutcome>>,
+}
+
+impl<E: Executor> ObservedRun<E> {
+    /// Lets a held program run.
+    ///
+    /// # Errors
+    /// The exec failed, or no thread could be created.
+    pub(crate) fn start(
+        ready: Ready,
+        step: ObservedStep<E>,
+        epoch: Nanos,
+        console: Console,
+    ) -> Result<Self> {
+        let naming = step.recorder.is_some().then(Naming::start).transpose()?;
+        Ok(Self {
+            step,
+            running: ready.start()?,
+            epoch: Duration::from_nanos(epoch.0),
+            naming,
+            last: None,
+            diagnostics: Diagnostics::new(console),
+            console,
+        })
+    }
+
+    /// Runs a step each epoch, and one more for the time between the last of them and the program's end. `note` receives
+    /// the report of each step.
+    ///
+    /// # Errors
+    /// The program could not be waited for.
+    pub(crate) fn follow(
+        &mut self,
+        until: FollowUntil,
+        mut note: impl FnMut(&StepReport<Error>),
+    ) -> Result<()> {
+        let mut due = Instant::now() + self.epoch;
+        loop {
+            let left = due.saturating_duration_since(Instant::now());
+            let ended = self.running.wait(left.min(DRAIN_EVERY))?;
+            self.step.observer.drain();
+            if let Some(naming) = &self.naming {
+                naming.look_up_early(self.step.observer.take_owners());
+            }
+            let interrupted = self.running.interrupted().is_some();
+            if !ended && interrupted && until == FollowUntil::EndOrInterrupt {
+                return Ok(());
+            }
+            if ended || Instant::now() >= due {
+                self.epoch(ended, &mut note);
+                // A step that took longer than an epoch must not be followed by a burst of steps.
+                due = (due + self.epoch).max(Instant::now() + self.epoch / 2);
+            }
+            if ended {
+                return Ok(());
+            }
+        }
+    }
+
+    fn epoch(&mut self, last: bool, note: impl FnOnce(&StepReport<Error>)) {
+        let report = match last {
+            true => self.step.run_last(),
+            false => self.step.run(),
+        };
+        let Some(report) = self.diagnostics.observed(report) else {
+            return;
+        };
+        note(&report);
+        if let Err(error) = report.recorded {
+            self.diagnostics.unwritten(&error);
+        }
+        if let Some(naming) = &mut self.naming {
+            naming.look_up(&report.segment);
+        }
+        self.last = last.then_some(report.segment);
+    }
+
+    /// Waits for the program's end and writes that of the profile.
+    ///
+    /// # Errors
+    /// The program could not be waited for.
+    pub(crate) fn finish(self) -> Result<EndedRun> {
+        let Self {
+            mut step,
+            naming,
+            mut last,
+            diagnostics,
+            console,
+            ..
+        } = self;
+        let program = self.running.finish()?;
+        launch::warn_of(&program.summary, console);
+        let named = naming.map(|naming| named(&mut step, naming, &mut last, console));
+        let sites = named.unwrap_or_default();
+        let closed = step.recorder.map(|writer| {
+            let path = writer.path().to_owned();
+            let ending = ending(program.status);
+            let outcome = match last {
+                Some(last) => writer.finish_with(&last, ending, &sites),
+                None => writer.finish(ending, &sites),
+            };
+            if let Ok(FinishOutcome::Former) = outcome {
+                console.warn(&format!(
+                    "nothing of the program was observed, so {} is left unchanged",
+                    path.display()
+                ));
+            }
+            outcome.map_err(|error| diagnostics.at_the_end(error, &path))
+        });
+        Ok(EndedRun {
+            program,
+            sites,
+            profile: closed.transpose(),
+        })
+    }
+}
+
+/// The sites with the frames named that the profile shows. Where that takes longer than a moment, the last epoch is
+/// written first.
+fn named<E: Executor>(
+    step: &mut ObservedStep<E>,
+    naming: Naming,
+    last: &mut Option<Segment>,
+    console: Console,
+) -> Vec<Site> {
+    let progress = console.progress("naming the sites");
+    let sites = step.attribution().sites().values().cloned().collect();
+    let named = naming.finish(sites, || {
+        if let Some(last) = last.take() {
+            // A failure is reported by the end of the profile, which writes the same again.
+            drop(step.recorder.record(&last));
+        }
+    });
+    progress.finish_and_clear();
+    named
+}

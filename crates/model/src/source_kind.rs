@@ -1,0 +1,146 @@
+//! The kinds of sources that observe accesses, with the profiling method and the unit of each.
+
+use crate::count_unit::CountUnit;
+
+/// A profiling method of TMP (Choi et al., "Dancing in the Dark", section II).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ProfilingMethod {
+    /// A scan finds a page's accessed bit set: one hit for each page and scan.
+    AccessedBits,
+    /// The access itself is sampled: one hit for each sample.
+    TraceSamples,
+}
+
+impl ProfilingMethod {
+    /// Both methods.
+    pub const ALL: [Self; 2] = [Self::AccessedBits, Self::TraceSamples];
+
+    /// Its name in settings, reports and metrics.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AccessedBits => "accessed-bits",
+            Self::TraceSamples => "trace-samples",
+        }
+    }
+
+    /// Its name in a sentence.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::AccessedBits => "accessed bits",
+            Self::TraceSamples => "trace samples",
+        }
+    }
+}
+
+/// A source of accesses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SourceKind {
+    /// Accesses that the program counts itself, because `isotherm-cc --profile` compiled it.
+    Instrumented,
+    /// Intel's precise load samples.
+    Pebs,
+    /// AMD's instruction-based sampling.
+    Ibs,
+    /// Arm's statistical profiling extension.
+    Spe,
+    /// A timer; the interrupted instruction is decoded.
+    Timer,
+    /// Accessed bits of the page tables, by mapping: `clear_refs` and `smaps`.
+    AccessedBits,
+    /// Pages that the runtime traps.
+    TrappedPages,
+    /// Page faults: first touches only. Works on every machine; for tests of the sample path.
+    PageFaults,
+    /// Accessed bits by regions of a process that the kernel's DAMON adapts.
+    Damon,
+    /// Accessed bits by regions of all memory.
+    DamonPhysical,
+    /// Accessed bits of single pages, by the kernel's bitmap of idle pages.
+    PageIdle,
+    /// Counts of `MemProf`, a profiler of LLVM.
+    MemProf,
+    /// Accesses of a recorded trace.
+    Trace,
+}
+
+variant_words!(SourceKind {
+    Instrumented = "instrumented",
+    Pebs = "pebs",
+    Ibs = "ibs",
+    Spe = "spe",
+    Timer = "timer",
+    AccessedBits = "accessed-bits",
+    TrappedPages = "trapped-pages",
+    PageFaults = "page-faults",
+    Damon = "damon",
+    DamonPhysical = "damon-paddr",
+    PageIdle = "page-idle",
+    MemProf = "memprof",
+    Trace = "trace",
+});
+
+impl SourceKind {
+    /// The method by which it observes accesses.
+    #[must_use]
+    pub const fn method(self) -> ProfilingMethod {
+        match self {
+            Self::AccessedBits | Self::Damon | Self::DamonPhysical | Self::PageIdle => {
+                ProfilingMethod::AccessedBits
+            }
+            Self::Instrumented
+            | Self::Pebs
+            | Self::Ibs
+            | Self::Spe
+            | Self::Timer
+            | Self::TrappedPages
+            | Self::PageFaults
+            | Self::MemProf
+            | Self::Trace => ProfilingMethod::TraceSamples,
+        }
+    }
+
+    /// True for events of a processor's performance monitoring unit.
+    #[must_use]
+    pub const fn is_hardware(self) -> bool {
+        matches!(self, Self::Pebs | Self::Ibs | Self::Spe)
+    }
+
+    /// True for samples by time, which cannot tell whether a cache or memory was waited for. What the caches served of
+    /// them is estimated; scans and traps see no more than a touch of a page, and are left as they are.
+    #[must_use]
+    pub const fn is_blind_to_caches(self) -> bool {
+        matches!(self, Self::Timer)
+    }
+
+    /// The unit of its counts in a profile. `filtered` is true where the program's own counts are cache misses.
+    #[must_use]
+    pub const fn unit(self, filtered: bool) -> CountUnit {
+        match self {
+            Self::Instrumented if filtered => CountUnit::Misses,
+            Self::Instrumented | Self::MemProf | Self::Trace => CountUnit::Accesses,
+            Self::Pebs | Self::Ibs | Self::Spe => CountUnit::Latency,
+            Self::Timer => CountUnit::Time,
+            Self::AccessedBits
+            | Self::TrappedPages
+            | Self::PageFaults
+            | Self::Damon
+            | Self::DamonPhysical
+            | Self::PageIdle => CountUnit::Touches,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SourceKind;
+
+    #[test]
+    fn every_source_is_found_by_its_word() {
+        for source in SourceKind::ALL {
+            assert_eq!(SourceKind::from_word(source.word()), Some(source));
+        }
+        assert_eq!(SourceKind::from_word("tea-leaves"), None);
+    }
+}

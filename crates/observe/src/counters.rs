@@ -1,0 +1,206 @@
+//! Counters of memory traffic and cache misses, and the choice of the counter that throttles each kind
+//! of source. `doctor` and the daemon's watcher use them.
+//!
+//! TMP (Choi et al., "Dancing in the Dark", section IV) switches a source off while the counter it
+//! depends on is low: last-level cache misses for trace samples, TLB misses for accessed bits. Many
+//! machines give us neither counter. Memory traffic replaces them: while memory is hardly used,
+//! neither source has anything to find.
+//!
+//! ```text
+//! trace samples   cache misses, else controllers, else resctrl
+//! accessed bits   TLB misses,   else controllers, else resctrl
+//! ```
+//!
+//! `uncore` finds the counters of memory controllers, [`resctrl`] those of the kernel's resource
+//! control. The file-system root and the function that opens events are arguments: a test of a
+//! recorded machine has neither its events nor its controllers.
+
+mod event;
+pub mod resctrl;
+pub mod uncore;
+
+use std::io;
+use std::path::Path;
+
+use isotherm_model::source_kind::ProfilingMethod;
+use isotherm_sys::perf::PerfCounter;
+
+use crate::source::perf_ring::refusal;
+use resctrl::Resctrl;
+
+pub use event::{CounterEvent, Lack};
+
+/// An event that can be counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CounterKind {
+    /// Misses of the last-level cache, counted by the processors.
+    CacheMisses,
+    /// Reads that missed the data TLB, counted by the processors.
+    TlbMisses,
+    /// Reads and writes of memory, counted by its controllers.
+    Controllers,
+    /// Bytes of all resctrl control groups, counted by the processors' cache monitoring.
+    Resctrl,
+}
+
+impl CounterKind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::CacheMisses,
+        Self::TlbMisses,
+        Self::Controllers,
+        Self::Resctrl,
+    ];
+
+    /// The counters that may throttle a kind of source, best first.
+    #[must_use]
+    pub const fn for_method(method: ProfilingMethod) -> [Self; 3] {
+        let own = match method {
+            ProfilingMethod::TraceSamples => Self::CacheMisses,
+            ProfilingMethod::AccessedBits => Self::TlbMisses,
+        };
+        [own, Self::Controllers, Self::Resctrl]
+    }
+
+    /// The event of the processor that counts it; None for a counter beside the processors.
+    #[must_use]
+    pub const fn processor_event(self) -> Option<(u32, u64)> {
+        match self {
+            Self::CacheMisses => Some(PerfCounter::CACHE_MISSES),
+            Self::TlbMisses => Some(PerfCounter::TLB_MISSES),
+            Self::Controllers | Self::Resctrl => None,
+        }
+    }
+
+    /// Its name in the status and in `isotherm doctor`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CacheMisses => "cache misses",
+            Self::TlbMisses => "TLB misses",
+            Self::Controllers => "memory controllers",
+            Self::Resctrl => "resctrl bandwidth",
+        }
+    }
+}
+
+/// A count that only grows.
+pub trait CumulativeCount {
+    /// The count so far.
+    ///
+    /// # Errors
+    /// The counter can no longer be read.
+    fn value(&mut self) -> io::Result<u64>;
+}
+
+impl CumulativeCount for PerfCounter {
+    fn value(&mut self) -> io::Result<u64> {
+        Self::value(self)
+    }
+}
+
+/// An open counter; `T` is the type of an opened event.
+#[derive(Debug)]
+pub enum Counting<T> {
+    /// Opened events, each with the misses or bytes of one count.
+    Events(Vec<(u64, T)>),
+    /// Bytes counted by resctrl.
+    Resctrl(Resctrl),
+}
+
+impl<T: CumulativeCount> Counting<T> {
+    /// The count so far, of the whole machine: misses, or bytes.
+    ///
+    /// # Errors
+    /// The counter can no longer be read.
+    pub fn value(&mut self) -> io::Result<u64> {
+        match self {
+            Self::Resctrl(resctrl) => resctrl.value(),
+            Self::Events(events) => events.iter_mut().try_fold(0_u64, |sum, (weight, event)| {
+                Ok(sum.saturating_add(event.value()?.saturating_mul(*weight)))
+            }),
+        }
+    }
+}
+
+const PMU: &str = "a bare-metal machine, or a virtual machine that passes the PMU on";
+const PERF: &str = "CAP_PERFMON, or kernel.perf_event_paranoid of 0 or less";
+
+/// Opens this counter on the machine below the root, each event by `open`.
+///
+/// # Errors
+/// The missing feature, and what would enable it.
+pub fn open<T>(
+    kind: CounterKind,
+    root: &Path,
+    open: &dyn Fn(&CounterEvent) -> io::Result<T>,
+) -> Result<Counting<T>, Lack> {
+    let misses = |(kind, config)| {
+        let cpus = isotherm_topology::cpu_list::online_cpus(root).into_iter();
+        cpus.map(|cpu| CounterEvent {
+            kind,
+            configs: [config, 0, 0],
+            cpu,
+            uncore: false,
+            weight: 1,
+        })
+        .collect()
+    };
+    let events: Vec<CounterEvent> = match kind {
+        CounterKind::Resctrl => return Resctrl::open(root).map(Counting::Resctrl),
+        CounterKind::CacheMisses => misses(PerfCounter::CACHE_MISSES),
+        CounterKind::TlbMisses => misses(PerfCounter::TLB_MISSES),
+        CounterKind::Controllers => uncore::find(root)?,
+    };
+    let open = |event: &CounterEvent| Ok((event.weight, open(event)?));
+    let opened: io::Result<Vec<_>> = events.iter().map(open).collect();
+    opened.map(Counting::Events).map_err(|error| Lack {
+        why: refusal(&error),
+        remedy: match error.kind() {
+            io::ErrorKind::PermissionDenied => PERF,
+            _ => PMU,
+        },
+    })
+}
+
+/// The counter that throttles a kind of source, and the reason for the choice.
+#[derive(Debug)]
+pub struct CounterChoice<T> {
+    /// The open counter; None where nothing can be counted.
+    pub counting: Option<(CounterKind, Counting<T>)>,
+    /// Why no better counter was chosen, and what would enable it: a sentence for each one tried
+    /// before.
+    pub why: String,
+}
+
+/// Chooses the counter that throttles a kind of source: the best one that can be opened.
+pub fn choose<T>(
+    method: ProfilingMethod,
+    root: &Path,
+    open_event: &dyn Fn(&CounterEvent) -> io::Result<T>,
+) -> CounterChoice<T> {
+    let mut missing = Vec::new();
+    for kind in CounterKind::for_method(method) {
+        match open(kind, root, open_event) {
+            Ok(counting) => {
+                return CounterChoice {
+                    counting: Some((kind, counting)),
+                    why: missing.join("; "),
+                };
+            }
+            Err(Lack { why, remedy }) => {
+                missing.push(format!(
+                    "no {}: {why}; {remedy} would bring it",
+                    kind.name()
+                ));
+            }
+        }
+    }
+    CounterChoice {
+        counting: None,
+        why: missing.join("; "),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,22 @@
+//! Samples that Isotherm takes of its own thread, to try an event or to measure the cost of a sample.
+
+use isotherm_sys::perf::Sampler;
+use isotherm_sys::perf::record::{PerfSample, Record, Records};
+
+/// To perf, a process id names its first thread, and 0 the calling thread.
+pub(crate) const THIS_THREAD: u32 = 0;
+
+/// The samples so far, from rings and from hardware buffers.
+pub(crate) fn samples(sampler: &mut Sampler) -> Vec<PerfSample> {
+    let (mut bytes, mut traces, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    sampler.read(&mut bytes, &mut traces);
+    for record in Records::new(&bytes, sampler.layout()) {
+        if let Record::Sample(sample) = record {
+            found.push(sample);
+        }
+    }
+    for trace in &traces {
+        super::spe::samples(trace, |sample| found.push(sample));
+    }
+    found
+}

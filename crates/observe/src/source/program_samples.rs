@@ -1,0 +1,233 @@
+//! Samples of one program and its child processes by perf events, for a live run. Records of forks, execs and mappings
+//! come through the same rings, so that each sample is decoded with the code that ran at its time.
+//!
+//! ```text
+//! perf rings ---> perf events, by time --> code, processes ---> data addresses --> accesses
+//! ```
+
+use std::path::Path;
+
+use isotherm_decode::Architecture;
+use isotherm_model::batch::{ObservedAccess, Process, SourceReport};
+use isotherm_model::port::Clock;
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_symbols::code::Code;
+use isotherm_sys::perf::PerfEventAttributes;
+use isotherm_topology::cpu_list;
+
+use super::AccessList;
+use super::perf_ring::{EventKind, PerfEvent, PerfSource};
+use super::registry::sampled_event;
+use super::sampled_event::EventSettings;
+use super::served::ServedByCaches;
+use crate::processes::Processes;
+use crate::sessions::Sessions;
+
+/// Bytes of one timer sample with its registers, rounded up.
+const SAMPLE_BYTES: usize = 256;
+
+/// Most samples kept between two epochs; more are counted as lost.
+const SAMPLES_AT_MOST: usize = 4 << 20;
+
+/// A sample whose process image is not yet known.
+#[derive(Clone, Copy, Debug)]
+struct RawSample {
+    source: SourceKind,
+    pid: u32,
+    time_ns: u64,
+    address: u64,
+    weight: u64,
+}
+
+/// The perf events of one program.
+#[derive(Debug)]
+pub struct ProgramSamples {
+    sources: Vec<(SourceKind, PerfSource)>,
+    processes: Processes,
+    code: Code,
+    waiting: Vec<PerfEvent>,
+    raw: Vec<RawSample>,
+    served: ServedByCaches,
+    /// Processor time between two timer samples.
+    period: Nanos,
+}
+
+impl ProgramSamples {
+    /// Opens the events of these sources, as far as they are perf's, for a process that waits before its exec. The
+    /// report of each one that cannot be opened gives the reason. Which timer samples `cache` bytes of cache served is
+    /// estimated; with none, no sample counts as served.
+    #[must_use]
+    pub fn open(
+        sources: &[SourceKind],
+        root: &Path,
+        (settings, cache): (EventSettings, Bytes),
+        pid: u32,
+    ) -> Self {
+        let hz = settings.hz.clamp(1, 100_000);
+        let (settings, proc_root) = (EventSettings { hz, ..settings }, root.join("proc"));
+        let cpus = cpu_list::online_cpus(root);
+        // Room for two seconds of samples: the reader may be late.
+        let ring_bytes = (hz as usize * 2 * SAMPLE_BYTES).clamp(64 << 10, 8 << 20);
+        let mut opened: Vec<(SourceKind, PerfSource)> = Vec::new();
+        for source in sources {
+            let Some(sampled) = sampled_event(*source, root, settings) else {
+                continue;
+            };
+            // Only one source records forks and mappings.
+            let tasks = !opened.iter().any(|(_, other)| other.is_attached());
+            let adapt = |event| PerfEventAttributes { tasks, ..event };
+            let perf = PerfSource::open(*source, sampled, adapt, pid, (&cpus, &|_| ring_bytes));
+            opened.push((*source, perf));
+        }
+        Self {
+            sources: opened,
+            processes: Processes::new(pid, &proc_root),
+            code: Code::new(Architecture::HERE, &proc_root),
+            waiting: Vec::new(),
+            raw: Vec::new(),
+            served: ServedByCaches::new(cache),
+            period: Nanos(1_000_000_000 / u64::from(hz)),
+        }
+    }
+
+    /// The process tree, as of the last [`Self::drain`].
+    #[must_use]
+    pub const fn processes(&self) -> &Processes {
+        &self.processes
+    }
+
+    /// Looks the processes up in `/proc`.
+    pub fn look_up(&mut self) {
+        self.processes.look_up();
+    }
+
+    /// True where an event of a PMU is open.
+    #[must_use]
+    pub fn has_hardware(&self) -> bool {
+        self.sources.iter().any(|(_, source)| source.is_hardware())
+    }
+
+    /// Starts or stops the events of PMUs.
+    pub fn switch_hardware(&self, on: bool) {
+        let sources = self.sources.iter().map(|(_, source)| source);
+        sources
+            .filter(|source| source.is_hardware())
+            .for_each(|source| source.switch(on));
+    }
+
+    /// Reads all records since the last call, so that no ring overflows and no process or mapping that lives for
+    /// less than an epoch is missed. Call it about ten times a second.
+    pub fn drain(&mut self, clock: &dyn Clock) {
+        let now = clock.now();
+        for (number, (_, source)) in self.sources.iter_mut().enumerate() {
+            let begin = clock.busy();
+            source.read(number, &mut self.waiting);
+            source.report.cost += clock.busy().saturating_sub(begin);
+        }
+        if !self.sources.iter().any(|(_, source)| source.is_attached()) {
+            self.processes.look_up();
+        }
+        self.settle(now, clock);
+    }
+
+    /// Works off, in the order of time, the records from before `now`. Later ones wait: a ring read first may lack
+    /// the record of a fork, of whose child another ring already holds samples.
+    fn settle(&mut self, now: Nanos, clock: &dyn Clock) {
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.sort_by_key(|event| event.time_ns);
+        let ready = waiting.partition_point(|event| event.time_ns <= now.0);
+        let begin = clock.busy();
+        let mut last_source = None;
+        for event in waiting.drain(..ready) {
+            last_source = self.take(event).or(last_source);
+        }
+        if let Some(number) = last_source {
+            self.sources[number].1.report.cost += clock.busy().saturating_sub(begin);
+        }
+        self.waiting = waiting;
+    }
+
+    /// Takes one record; returns the source of a sample.
+    fn take(&mut self, event: PerfEvent) -> Option<usize> {
+        match event.kind {
+            EventKind::Fork { parent, child } => {
+                self.processes.fork(parent, child);
+                self.code.fork(parent, child);
+            }
+            EventKind::Exec(pid) => {
+                self.processes.exec(pid, event.time_ns);
+                self.code.forget(pid);
+            }
+            EventKind::Exit(pid) => {
+                self.processes.exit(pid);
+                self.code.forget(pid);
+            }
+            EventKind::Map(mapping) => self.code.map(&mapping.borrow()),
+            EventKind::Sample(number, sample) => {
+                let (source, perf) = &mut self.sources[number];
+                if let Some(address) = perf.data_address(&sample, &mut self.code) {
+                    let raw = RawSample {
+                        source: *source,
+                        pid: sample.pid,
+                        time_ns: event.time_ns,
+                        address,
+                        weight: sample.weight.max(1),
+                    };
+                    match self.raw.len() < SAMPLES_AT_MOST {
+                        true => self.raw.push(raw),
+                        false => perf.report.lost += 1,
+                    }
+                }
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    /// Adds the samples since the last call, each of the process image that ran at its time, and ends an epoch.
+    pub fn take_accesses(&mut self, sessions: &Sessions, accesses: &mut AccessList) {
+        self.code.begin_epoch();
+        let raw = std::mem::take(&mut self.raw);
+        let process = |raw: &RawSample| sessions.image_at(&self.processes, raw.pid, raw.time_ns);
+        let processes: Vec<Process> = raw.iter().map(process).collect();
+        let mut served = self.served_of(&raw, &processes).into_iter();
+        for (raw, process) in raw.iter().zip(processes) {
+            let counted = (raw.weight, raw.source.unit(false));
+            let mut access = ObservedAccess::at((process, raw.address), raw.source, counted);
+            if raw.source.is_blind_to_caches() && served.next() == Some(true) {
+                std::mem::swap(&mut access.count, &mut access.served);
+            }
+            let has_room = accesses.push(access);
+            if let Some((_, perf)) = self
+                .sources
+                .iter_mut()
+                .find(|(kind, _)| *kind == raw.source)
+            {
+                perf.report.lost += u64::from(!has_room);
+            }
+        }
+    }
+
+    /// Whether the caches served each sample of a source that cannot see them.
+    fn served_of(&mut self, raw: &[RawSample], processes: &[Process]) -> Vec<bool> {
+        let both = raw.iter().zip(processes);
+        let blind = both.filter(|(raw, _)| raw.source.is_blind_to_caches());
+        let samples: Vec<_> = blind
+            .map(|(raw, process)| (*process, raw.address))
+            .collect();
+        let served = self.served.judge(&samples);
+        self.served.end_epoch();
+        served
+    }
+
+    /// The reports of the sources so far, given the processor time that the program has used.
+    pub fn reports(&self, used: Nanos) -> impl Iterator<Item = SourceReport> {
+        // Ten periods without a sample are no accident.
+        let enough = Nanos(self.period.0.saturating_mul(10));
+        self.sources.iter().map(move |(_, source)| SourceReport {
+            warning: source.warning(used, enough),
+            ..source.report.clone()
+        })
+    }
+}

@@ -1,0 +1,135 @@
+//! Every source, and how it is opened.
+
+use std::path::Path;
+
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::units::Bytes;
+
+use super::Source;
+use super::damon::{Damon, PhysicalDamon};
+use super::instrumented::Instrumented;
+use super::mapping_bits::MappingBits;
+use super::page_idle::PageIdle;
+use super::pmu::Pmu;
+use super::sampled_event::{EventSettings, SampledEvent};
+use super::trapped_pages::TrappedPages;
+
+/// The parameters of a source that scans.
+#[derive(Clone, Copy, Debug)]
+pub struct ScanSettings<'a> {
+    /// Root of the file system that holds `proc` and `sys`.
+    pub root: &'a Path,
+    /// A directory that only we may write and that outlives us; None for no record.
+    pub state: Option<&'a Path>,
+    /// Its budget, in millionths of one processor's time.
+    pub budget_ppm: u64,
+    /// Size of the cache filter in the program, where it counts only misses.
+    pub cache_filter: Option<Bytes>,
+}
+
+/// How a source is opened.
+enum Opening {
+    /// It scans: a source, or a message with the reason and the remedy.
+    Scan(fn(&ScanSettings<'_>) -> Result<Box<dyn Source>, String>),
+    /// It samples by a perf event, on the machine below this root.
+    Perf(fn(&Path, EventSettings) -> SampledEvent),
+}
+
+/// The sources of a live run, best first where they are available, then those of the daemon alone.
+const REGISTRY: [(SourceKind, Opening); 11] = [
+    (
+        SourceKind::Instrumented,
+        Opening::Scan(|it| Ok(Box::new(Instrumented::new(it.cache_filter)))),
+    ),
+    (
+        SourceKind::Pebs,
+        Opening::Perf(|root, it| SampledEvent::hardware(Pmu::Pebs, root, it)),
+    ),
+    (
+        SourceKind::Ibs,
+        Opening::Perf(|root, it| SampledEvent::hardware(Pmu::Ibs, root, it)),
+    ),
+    (
+        SourceKind::Spe,
+        Opening::Perf(|root, it| SampledEvent::hardware(Pmu::Spe, root, it)),
+    ),
+    (
+        SourceKind::Timer,
+        Opening::Perf(|_, it| SampledEvent::timer(it.hz)),
+    ),
+    (
+        SourceKind::AccessedBits,
+        Opening::Scan(|it| Ok(Box::new(MappingBits::new(it.budget_ppm)))),
+    ),
+    (
+        SourceKind::TrappedPages,
+        Opening::Scan(|_| Ok(Box::new(TrappedPages::default()))),
+    ),
+    (
+        SourceKind::PageFaults,
+        Opening::Perf(|_, _| SampledEvent::page_faults()),
+    ),
+    (
+        SourceKind::Damon,
+        Opening::Scan(|it| Ok(Box::new(Damon::open(it.root, it.state, it.budget_ppm)?))),
+    ),
+    (
+        SourceKind::DamonPhysical,
+        Opening::Scan(|it| {
+            Ok(Box::new(PhysicalDamon::open(
+                it.root,
+                it.state,
+                it.budget_ppm,
+            )?))
+        }),
+    ),
+    (
+        SourceKind::PageIdle,
+        Opening::Scan(|it| Ok(Box::new(PageIdle::open(it.root, it.budget_ppm)?))),
+    ),
+];
+
+/// The sources that a live run of a program can use.
+pub const OF_PROGRAMS: [SourceKind; 8] = [
+    SourceKind::Instrumented,
+    SourceKind::Pebs,
+    SourceKind::Ibs,
+    SourceKind::Spe,
+    SourceKind::Timer,
+    SourceKind::AccessedBits,
+    SourceKind::TrappedPages,
+    SourceKind::PageFaults,
+];
+
+/// Opens a source that scans; None for one that samples by a perf event, or that no live machine has.
+///
+/// # Errors
+/// A message with the reason and the remedy.
+pub fn open(
+    source: SourceKind,
+    settings: &ScanSettings<'_>,
+) -> Option<Result<Box<dyn Source>, String>> {
+    match entry(source)? {
+        Opening::Scan(open) => Some(open(settings)),
+        Opening::Perf(_) => None,
+    }
+}
+
+/// The perf event behind a source below this root; None for sources that are not perf's.
+pub(crate) fn sampled_event(
+    source: SourceKind,
+    root: &Path,
+    settings: EventSettings,
+) -> Option<SampledEvent> {
+    match entry(source)? {
+        Opening::Perf(event) => Some(event(root, settings)),
+        Opening::Scan(_) => None,
+    }
+}
+
+fn entry(source: SourceKind) -> Option<&'static Opening> {
+    let mut entries = REGISTRY.iter();
+    entries
+        .find(|(kind, _)| *kind == source)
+        .map(|(_, opening)| opening)
+}

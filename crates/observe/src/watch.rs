@@ -1,0 +1,17 @@
+//! Watches processes from outside, without their help, for the daemon.
+//!
+//! ```text
+//! candidates   every second: the running processes, and those worth watching (TMP's filter)
+//! memory       their memory: mappings, resident pages, and the nodes of these
+//! sample_nodes the memory node of samples with a physical address
+//! watcher      joins all sources into an Observation an epoch
+//! ```
+//!
+//! A process may end at any time, which is not an error: its data so far is dropped. Files of other
+//! users are never opened: only `/proc` of a process is read, and its code is read from its memory,
+//! not from the path that it names.
+
+pub mod candidates;
+pub mod memory;
+mod sample_nodes;
+pub mod watcher;

@@ -1,0 +1,467 @@
+//! The daemon's step: it turns the observations of all watched processes in an epoch into moves.
+//!
+//! ```text
+//! Observation --> index (dense numbers) --> ranks --> priorities, caps --> EpochPolicy --> caps, floors
+//!                                                                                           |
+//!                 EpochReport <----- fast units <----- RangeExecutor <-- moves <------------+
+//! ```
+//!
+//! The policies are those of the simulator, with the same input. When a process ends, the state of
+//! its units is dropped. Regardless of the policy, the wanted units never exceed the capacity, and
+//! promotions never exceed the room that demotions have actually made.
+
+mod caps;
+mod floors;
+mod groups;
+mod huge_page_groups;
+mod index;
+mod moves;
+mod placement_requests;
+mod rank;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_model::batch::ObservedAccess;
+use isotherm_model::movement::{NodeId, RangeAction, RangeOutcome};
+use isotherm_model::outcome::{Fate, NO_ROOM, Reason};
+use isotherm_model::page::{EpochView, PageIndex};
+use isotherm_model::port::{EpochPolicy, RangeExecutor};
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::{Observation, UnitHeat};
+
+use crate::retry_backoff::RetryBackoff;
+use floors::{Floors, PlacementState};
+use groups::Groups;
+pub use groups::{GroupLimit, Priority};
+use huge_page_groups::HugePageGroups;
+use index::Index;
+use moves::Moves;
+use placement_requests::PlacementRequests;
+pub use rank::Combine;
+use rank::Ranks;
+pub use report::{EpochReport, GroupShare, ProcessShare, Sums};
+
+/// Most bytes demoted before the promotions that fit the room: some milliseconds of moves, and long
+/// enough that neighbours move together.
+const BATCH_BYTES: u64 = 16 << 20;
+/// The same as a fraction of the fast tier: one sixteenth of it may be empty if time runs out.
+const BATCH_PART: u64 = 16;
+
+/// Settings of the step.
+#[derive(Clone, Debug)]
+pub struct UnitStepConfig {
+    /// Size of a unit; a multiple of the page size.
+    pub unit: Bytes,
+    /// Size of the kernel's pages.
+    pub page: Bytes,
+    /// Nodes of the fast tier, in the order of filling.
+    pub fast_nodes: Vec<NodeId>,
+    /// Nodes for demoted data, in the order of filling.
+    pub slow_nodes: Vec<NodeId>,
+    /// How the hits of both kinds are combined into one rank.
+    pub combine: Combine,
+    /// True if no data really moves: moves that the executor would make count as made.
+    pub modelled: bool,
+}
+
+/// Limits that may change from epoch to epoch.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StepLimits {
+    /// Accesses that one trace sample represents; 0 counts as 1.
+    pub accesses_per_sample: u64,
+    /// Bytes that may be moved in one epoch.
+    pub moves: Bytes,
+    /// Limits of control groups, by the group's name: for its processes and those of groups below
+    /// it without an entry of their own.
+    pub groups: BTreeMap<String, GroupLimit>,
+}
+
+/// Makes a policy without observations.
+pub type MakePolicy = Box<dyn Fn() -> Box<dyn EpochPolicy>>;
+
+/// The step and its state between epochs.
+pub struct UnitStep {
+    config: UnitStepConfig,
+    make: MakePolicy,
+    policy: Box<dyn EpochPolicy>,
+    index: Index,
+    grains: HugePageGroups,
+    ranks: Ranks,
+    backoff: RetryBackoff<PageIndex>,
+    floors: Floors,
+    /// The accesses of the epoch that begins, if known.
+    next_accesses: Option<Vec<ObservedAccess>>,
+    /// Kept to reuse its memory.
+    wanted: Vec<PageIndex>,
+}
+
+impl UnitStep {
+    /// A step without observations. `make` is called again when all units are renumbered.
+    #[must_use]
+    pub fn new(config: UnitStepConfig, make: MakePolicy) -> Self {
+        Self {
+            ranks: Ranks::default(),
+            policy: make(),
+            make,
+            config,
+            index: Index::default(),
+            grains: HugePageGroups::default(),
+            backoff: RetryBackoff::default(),
+            floors: Floors::default(),
+            next_accesses: None,
+            wanted: Vec::new(),
+        }
+    }
+
+    /// Sets the accesses of the epoch that begins when the next one is processed. A recording knows
+    /// them, and the oracle decides by them (TMP, table II). They apply to that one epoch.
+    pub fn set_next_epoch(&mut self, accesses: Vec<ObservedAccess>) {
+        self.next_accesses = Some(accesses);
+    }
+
+    /// Processes one epoch: ranks, decides, has the executor move, and reports the outcomes.
+    pub fn run(
+        &mut self,
+        seen: &Observation,
+        limits: &StepLimits,
+        executor: &mut impl RangeExecutor,
+    ) -> EpochReport {
+        let unit = self.config.unit.0.max(1);
+        if self
+            .index
+            .update(&seen.residency, unit, self.config.modelled)
+        {
+            self.policy = (self.make)();
+            self.backoff = RetryBackoff::default();
+            self.floors.forget();
+        }
+        let index = &self.index;
+        let lives = |page: PageIndex| {
+            index
+                .known()
+                .get(page.at())
+                .is_some_and(|k| k.unit.is_some())
+        };
+        self.backoff.retain(lives);
+        let (page, combine) = (self.config.page.0, self.config.combine);
+        let worth = limits.accesses_per_sample;
+        let hits = self
+            .ranks
+            .take(index, &seen.accesses, unit, page, (combine, worth));
+        let mut report = report::begin(seen, index, &self.ranks, hits, self.config.modelled);
+        self.grains = HugePageGroups::find(index, unit);
+        self.grains.level(&mut self.ranks.ranks);
+        self.index.warm_up(&self.ranks.ranks);
+        // A slowed source scans in some epochs only. An epoch without a scan does not mean that
+        // memory is cold.
+        let is_blind = hits == [0, 0] && self.next_accesses.is_none();
+        let moves = match is_blind && self.fast_bytes() <= seen.capacity.0 {
+            true => self.stay(&mut report),
+            false => self.decide(seen, limits, &mut report),
+        };
+        self.carry_out(moves, seen, executor, &mut report);
+        report.backoff = self.backoff.count(seen.epoch);
+        report::end(&mut report, &self.index, &limits.groups);
+        report
+    }
+
+    /// The observations of each unit in the last processed epoch.
+    pub fn seen(&self) -> impl Iterator<Item = UnitHeat> {
+        let known = self.index.known().iter().zip(self.ranks.hits());
+        known.filter_map(|(known, hits)| {
+            Some(UnitHeat {
+                unit: known.unit?,
+                resident: Bytes(known.resident),
+                fast: Bytes(known.fast),
+                hits,
+            })
+        })
+    }
+
+    /// Decides which units should be fast, and the moves towards that within the limits.
+    fn decide(
+        &mut self,
+        seen: &Observation,
+        limits: &StepLimits,
+        report: &mut EpochReport,
+    ) -> Moves {
+        let groups = Groups::find(&limits.groups, seen, &self.index, self.config.unit);
+        let next = self.next_accesses.take();
+        let next_ranks = next.map(|accesses| self.ranked(&accesses, limits));
+        let mut ranks = self.ranks.ranks.clone();
+        groups.weigh(&mut ranks);
+        let known = self.index.known();
+        let fast: Vec<bool> = known.iter().map(index::UnitState::is_fast).collect();
+        let all = (0..fast.len() as u32).map(PageIndex);
+        let movable = |page| !self.backoff.has(page, seen.epoch);
+        let movable: Vec<bool> = all.map(movable).collect();
+        // Lent to the functions that decide, and restored below.
+        let grains = std::mem::take(&mut self.grains);
+        let standing = PlacementState {
+            ranks: &ranks,
+            fast: &fast,
+            movable: &movable,
+            grains: &grains,
+        };
+        let wanted = self.wanted(seen.capacity, &groups, standing, next_ranks.as_deref());
+        report.wanted = self.resident_of(&wanted);
+        report.wanted_units = self.named(&wanted);
+        let requests = PlacementRequests {
+            index: &self.index,
+            ranks: &ranks,
+            wanted: &wanted,
+            movable: &movable,
+            groups: &groups,
+            grains: &grains,
+        };
+        let spare = self.floors.spare(&groups, &fast);
+        let room = seen.capacity.0.saturating_sub(self.fast_bytes());
+        let moves = moves::choose(requests, spare, room, limits.moves.0);
+        self.grains = grains;
+        moves
+    }
+
+    /// Wants the units that are fast, and moves none.
+    fn stay(&mut self, report: &mut EpochReport) -> Moves {
+        let fast: Vec<bool> = self
+            .index
+            .known()
+            .iter()
+            .map(index::UnitState::is_fast)
+            .collect();
+        self.floors.keep(&fast);
+        report.wanted = self.resident_of(&fast);
+        report.wanted_units = self.named(&fast);
+        Moves::default()
+    }
+
+    /// Ranks of the present units by the observations of another epoch.
+    fn ranked(&self, accesses: &[ObservedAccess], limits: &StepLimits) -> Vec<u64> {
+        let mut ranks = Ranks::default();
+        let (unit, page) = (self.config.unit.0.max(1), self.config.page.0);
+        let combine = (self.config.combine, limits.accesses_per_sample);
+        ranks.take(&self.index, accesses, unit, page, combine);
+        self.grains.level(&mut ranks.ranks);
+        ranks.ranks
+    }
+
+    /// Queries the policy, and fits its answer to caps, floors and the tier.
+    fn wanted(
+        &mut self,
+        capacity: Bytes,
+        groups: &Groups,
+        standing: PlacementState<'_>,
+        next_ranks: Option<&[u64]>,
+    ) -> Vec<bool> {
+        let PlacementState { ranks, fast, .. } = standing;
+        let units = capacity.0 / self.config.unit.0.max(1);
+        let capacity = u32::try_from(units).unwrap_or(u32::MAX);
+        self.floors.begin(groups, &self.index, fast);
+        let (mut previous, mut shown) = (ranks.to_vec(), fast.to_vec());
+        caps::hide(groups, &mut previous, fast);
+        let hidden = self.floors.hide(&mut previous, &mut shown);
+        let view = EpochView {
+            previous_ranks: &previous,
+            next_ranks,
+            fast: &shown,
+            capacity: capacity.saturating_sub(u32::try_from(hidden).unwrap_or(u32::MAX)),
+            hit: self.ranks.hit,
+        };
+        let (index, chosen) = (&self.index, &mut self.wanted);
+        self.policy.decide(&view, chosen);
+        chosen.retain(|page| page.at() < fast.len());
+        caps::cut(groups, ranks, fast, chosen);
+        // A policy promises to keep the capacity; this code does not depend on it.
+        self.floors
+            .lift(groups, index, standing, capacity as usize, chosen);
+        caps::cut(groups, ranks, fast, chosen);
+        let mut wanted = vec![false; fast.len()];
+        for page in &*chosen {
+            wanted[page.at()] = index.known()[page.at()].unit.is_some();
+        }
+        standing.grains.make_whole(&mut wanted);
+        wanted
+    }
+
+    /// Promotes as far as there is room now, and demotes a batch if there is none for the next
+    /// promotion. An executor that stops in the middle leaves little of the fast tier empty.
+    fn carry_out(
+        &mut self,
+        moves: Moves,
+        seen: &Observation,
+        executor: &mut impl RangeExecutor,
+        report: &mut EpochReport,
+    ) {
+        let slow = self.config.slow_nodes.clone();
+        let fast = self.config.fast_nodes.clone();
+        let (mut promotions, mut demotions) = (moves.promotions, moves.demotions.as_slice());
+        loop {
+            let (promoted, waiting) = self.fitting(promotions, seen.capacity);
+            promotions = waiting;
+            if !promoted.is_empty() {
+                self.move_to(&promoted, &fast, true, seen, executor, report);
+            } else if !demotions.is_empty() {
+                let (leaving, rest) = demotions.split_at(self.batch(demotions, seen.capacity));
+                self.move_to(leaving, &slow, false, seen, executor, report);
+                demotions = rest;
+            } else {
+                break;
+            }
+        }
+    }
+
+    /// Divides promotions into those that fit into the present room of the fast tier and the
+    /// others.
+    fn fitting(
+        &self,
+        promotions: Vec<PageIndex>,
+        capacity: Bytes,
+    ) -> (Vec<PageIndex>, Vec<PageIndex>) {
+        let mut room = capacity.0.saturating_sub(self.fast_bytes());
+        promotions.into_iter().partition(|page| {
+            let slow = |known: &index::UnitState| known.resident - known.fast;
+            let needs = self.grains.sum(&self.index, *page, slow);
+            let fits = needs <= room;
+            room -= if fits { needs } else { 0 };
+            fits
+        })
+    }
+
+    /// Number of leaving units in one batch: at least one, with those that move with it.
+    fn batch(&self, demotions: &[PageIndex], capacity: Bytes) -> usize {
+        let most = BATCH_BYTES.min(capacity.0 / BATCH_PART).max(1);
+        let mut bytes = 0_u64;
+        let fits = demotions.iter().take_while(|page| {
+            let begins = bytes < most;
+            bytes += self.grains.sum(&self.index, **page, |known| known.fast);
+            begins
+        });
+        fits.count()
+    }
+
+    /// Moves units to the first node that accepts them.
+    fn move_to(
+        &mut self,
+        pages: &[PageIndex],
+        nodes: &[NodeId],
+        to_fast: bool,
+        seen: &Observation,
+        executor: &mut impl RangeExecutor,
+        report: &mut EpochReport,
+    ) {
+        let together = pages.iter().flat_map(|page| self.grains.with(page));
+        let mut left: Vec<PageIndex> = together.copied().collect();
+        for (turn, node) in nodes.iter().enumerate() {
+            // By address, so that neighbours move together; there is no priority here.
+            left.sort_unstable_by_key(|page| self.index.known()[page.at()].unit);
+            let runs = moves::actions(&self.index, &left, self.config.unit.0, *node);
+            let (actions, runs): (Vec<RangeAction>, Vec<_>) = runs.into_iter().unzip();
+            let outcomes = executor.execute(&actions);
+            left.clear();
+            let mut elsewhere = BTreeSet::new();
+            for (outcome, pages) in outcomes.iter().zip(runs) {
+                report.moves.add(outcome, to_fast, self.config.modelled);
+                for (page, share) in pages.iter().zip(shares(outcome, pages.len())) {
+                    if !self.settle(*page, to_fast, share) {
+                        left.push(*page);
+                        // The next epoch may have the room or the time, and the unit itself was not
+                        // the cause.
+                        elsewhere.extend((share.missed > 0).then_some(*page));
+                    }
+                }
+            }
+            let last = turn + 1 == nodes.len();
+            for page in left.iter().filter(|page| last && !elsewhere.contains(page)) {
+                self.backoff.refused(*page, seen.epoch);
+            }
+        }
+    }
+
+    /// Records the tier of a unit, given its bytes that are at the target now. Returns true if that
+    /// is most of it.
+    fn settle(&mut self, page: PageIndex, to_fast: bool, share: Share) -> bool {
+        let modelled = self.config.modelled;
+        let Some(known) = self.index.known_mut(page) else {
+            return true;
+        };
+        let there = share.there + if modelled { share.dry } else { 0 };
+        let all = share.there + share.dry + share.not_there;
+        // Shares are of the bytes that have pages; the unit's own number may be slightly older.
+        let there = u128::from(known.resident) * u128::from(there) / u128::from(all.max(1));
+        let there = u64::try_from(there).unwrap_or(u64::MAX);
+        let before = known.fast;
+        known.fast = if to_fast {
+            there.max(before)
+        } else {
+            before.min(known.resident - there)
+        };
+        let settled = all == 0 || known.is_fast() == to_fast;
+        if settled {
+            self.backoff.moved(page);
+        }
+        settled
+    }
+
+    fn fast_bytes(&self) -> u64 {
+        let fast = self.index.known().iter().map(|known| known.fast);
+        fast.fold(0, u64::saturating_add)
+    }
+
+    fn resident_of(&self, wanted: &[bool]) -> Bytes {
+        let known = self.index.known().iter().zip(wanted);
+        let wanted = known.filter(|(_, wanted)| **wanted);
+        wanted.map(|(known, _)| Bytes(known.resident)).sum()
+    }
+
+    fn named(&self, wanted: &[bool]) -> Vec<isotherm_model::watch::Unit> {
+        let known = self.index.known().iter().zip(wanted);
+        let wanted = known.filter(|(_, wanted)| **wanted);
+        wanted.filter_map(|(known, _)| known.unit).collect()
+    }
+}
+
+/// Bytes of a unit by their outcome.
+#[derive(Clone, Copy, Debug, Default)]
+struct Share {
+    there: u64,
+    dry: u64,
+    not_there: u64,
+    /// Of these, bytes for which the node had no room, or the epoch no time.
+    missed: u64,
+}
+
+/// The outcome of each of the equal units in a run.
+fn shares(outcome: &RangeOutcome, units: usize) -> Vec<Share> {
+    let mut shares = vec![Share::default(); units];
+    let unit = outcome.action.range.bytes.0 / (units as u64).max(1);
+    let mut at = 0;
+    for part in &outcome.parts {
+        let end = at + part.bytes.0;
+        while at < end {
+            let number = (at / unit.max(1)) as usize;
+            let until = end.min((number as u64 + 1).saturating_mul(unit.max(1)));
+            let Some(share) = shares.get_mut(number) else {
+                break;
+            };
+            let missed = match &part.fate {
+                Fate::Busy(why) => why == NO_ROOM,
+                Fate::NotAttempted(why) => *why == Reason::OutOfTime,
+                _ => false,
+            };
+            share.missed += if missed { until - at } else { 0 };
+            match &part.fate {
+                Fate::Moved | Fate::AlreadyThere | Fate::Requested => share.there += until - at,
+                Fate::NotAttempted(Reason::DryRun) => share.dry += until - at,
+                Fate::NotAttempted(Reason::NotTouched) => {}
+                Fate::Busy(_) | Fate::Denied(_) | Fate::NotAttempted(_) => {
+                    share.not_there += until - at;
+                }
+            }
+            at = until;
+        }
+    }
+    shares
+}

@@ -1,0 +1,158 @@
+//! Splits a line into words and numbers for the reader, and reports its errors.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use super::words::quoted_word;
+
+/// Why a text is not a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlanTextError {
+    /// Line, from 1.
+    pub line: usize,
+    /// The error, and the correct form.
+    pub what: String,
+}
+
+impl fmt::Display for PlanTextError {
+    /// `line 3: unknown tier "fsat"; the tiers are fast, slow`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.what)
+    }
+}
+
+impl std::error::Error for PlanTextError {}
+
+/// One line: its number, its words, and the text after `#`.
+pub(super) struct Line {
+    pub(super) number: usize,
+    pub(super) words: Vec<String>,
+    pub(super) comment: String,
+}
+
+impl Line {
+    pub(super) fn wrong<T>(&self, what: impl Into<String>) -> Result<T, PlanTextError> {
+        Err(PlanTextError {
+            line: self.number,
+            what: what.into(),
+        })
+    }
+
+    pub(super) fn split(number: usize, text: &str) -> Result<Self, PlanTextError> {
+        let mut line = Self {
+            number,
+            words: Vec::new(),
+            comment: String::new(),
+        };
+        let mut rest = text.trim();
+        while !rest.is_empty() {
+            if let Some(comment) = rest.strip_prefix('#') {
+                line.comment = comment.trim().to_owned();
+                break;
+            }
+            let length = if rest.starts_with('"') {
+                let Some((word, length)) = quoted_word(rest) else {
+                    return line.wrong("a word opens with a double quote and never closes");
+                };
+                line.words.push(word);
+                length
+            } else {
+                let length = rest
+                    .find(|c: char| c.is_whitespace() || c == '#')
+                    .unwrap_or(rest.len());
+                line.words.push(rest[..length].to_owned());
+                length
+            };
+            let apart = rest[length..].starts_with(|c: char| c.is_whitespace() || c == '#');
+            if !apart && length < rest.len()
+                || !rest.starts_with('"') && rest[..length].contains('"')
+            {
+                return line.wrong("a double quote stands inside a word; quote the whole word");
+            }
+            rest = rest[length..].trim_start();
+        }
+        Ok(line)
+    }
+
+    /// The single argument of the line.
+    pub(super) fn only(&self) -> Result<&str, PlanTextError> {
+        match self.words.as_slice() {
+            [_, word] => Ok(word),
+            [name, ..] => self.wrong(format!("`{name}` takes one word")),
+            [] => self.wrong("the line is empty"),
+        }
+    }
+
+    pub(super) fn number<T: FromStr>(&self, name: &str, text: &str) -> Result<T, PlanTextError> {
+        // The standard parser accepts a leading plus; the format does not.
+        match text.parse() {
+            Ok(number) if !text.starts_with('+') => Ok(number),
+            _ => self.wrong(format!("{name} \"{text}\" is not a whole number in range")),
+        }
+    }
+
+    pub(super) fn quantity<T>(&self, name: &str, text: &str) -> Result<T, PlanTextError>
+    where
+        T: FromStr,
+        T::Err: fmt::Display,
+    {
+        text.parse()
+            .or_else(|error| self.wrong(format!("{name}: {error}")))
+    }
+
+    /// A whole number of at most `most`.
+    pub(super) fn bounded<T>(&self, name: &str, text: &str, most: T) -> Result<T, PlanTextError>
+    where
+        T: FromStr + PartialOrd + fmt::Display,
+    {
+        let number = self.number(name, text)?;
+        self.at_most(name, number, &most)
+    }
+
+    /// The number if it is at most `most`: a larger one is a mistake or an attack.
+    pub(super) fn at_most<T>(&self, name: &str, number: T, most: &T) -> Result<T, PlanTextError>
+    where
+        T: PartialOrd + fmt::Display,
+    {
+        match number <= *most {
+            true => Ok(number),
+            false => self.wrong(format!(
+                "{name}: {number} is out of range, the most that is taken is {most}; correct the line, or make \
+                 the plan again from its profile"
+            )),
+        }
+    }
+
+    /// The words from `first` on as name and value pairs, each name at most once.
+    pub(super) fn pairs(&self, first: usize) -> Result<BTreeMap<&str, &str>, PlanTextError> {
+        let mut pairs = BTreeMap::new();
+        for pair in self.words.get(first..).unwrap_or_default().chunks(2) {
+            let [name, value] = pair else {
+                return self.wrong(format!("`{}` lacks its value", pair[0]));
+            };
+            if pairs.insert(name.as_str(), value.as_str()).is_some() {
+                return self.wrong(format!("`{name}` is given twice"));
+            }
+        }
+        Ok(pairs)
+    }
+
+    pub(super) fn take<'a>(
+        &self,
+        pairs: &mut BTreeMap<&str, &'a str>,
+        name: &str,
+    ) -> Result<&'a str, PlanTextError> {
+        match pairs.remove(name) {
+            Some(value) => Ok(value),
+            None => self.wrong(format!("`{name}` is missing")),
+        }
+    }
+
+    pub(super) fn done(&self, pairs: &BTreeMap<&str, &str>) -> Result<(), PlanTextError> {
+        match pairs.keys().next() {
+            Some(name) => self.wrong(format!("`{name}` is not known here")),
+            None => Ok(()),
+        }
+    }
+}

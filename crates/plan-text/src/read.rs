@@ -1,0 +1,397 @@
+//! Reads a plan from its text.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_model::count_unit::CountUnit;
+use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
+use isotherm_model::plan::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
+use isotherm_model::site::{CallerId, SiteId};
+use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+
+use super::line::{Line, PlanTextError};
+use super::words::unescaped;
+use super::write::{FORMAT, VERSION};
+
+/// Most callers in a calling context: the limit of the runtime.
+const DEPTH_AT_MOST: u32 = 8;
+/// Highest number of a node: the kernel has at most 1,024 (`CONFIG_NODES_SHIFT` is at most 10).
+const NODE_AT_MOST: u32 = 1023;
+/// Longest latency of a load, far above any memory.
+const LATENCY_AT_MOST: Nanos = Nanos(1_000_000_000);
+/// Highest bandwidth in bytes a second: a petabyte, a thousand times that of the fastest memory.
+const BANDWIDTH_AT_MOST: u64 = 1_000_000_000_000_000;
+/// Highest count of accesses, bytes or nanoseconds: a hundred years of nanoseconds, and small
+/// enough that sums do not overflow.
+const VALUE_AT_MOST: u64 = 1 << 62;
+/// Largest weight of a site: the address space of five-level page tables. A capacity may be larger,
+/// which means no limit.
+const WEIGHT_AT_MOST: Bytes = Bytes(1 << 57);
+
+/// The parts of a plan read so far.
+#[derive(Default)]
+struct Draft {
+    headers: BTreeMap<&'static str, Line>,
+    tiers: Vec<Tier>,
+    first_tier: usize,
+    sites: Vec<Line>,
+    small: Vec<Line>,
+    code: Vec<Line>,
+    frames: Vec<Line>,
+}
+
+const HEADERS: [&str; 8] = [
+    "policy", "value", "counted", "weight", "depth", "command", "default", "standing",
+];
+
+/// Reads a plan.
+///
+/// # Errors
+/// The first error, with its line: a missing or repeated header, another version, an unknown word,
+/// tier or field, a malformed number or size or one out of range, a fast tier of zero bytes, a slow
+/// tier that is never slowed, a site twice, an end in the middle of a line.
+pub fn read(text: &str) -> Result<Plan, PlanTextError> {
+    let mut lines = text.lines().zip(1..).map(|(text, n)| Line::split(n, text));
+    match lines.next() {
+        Some(first) => check_version(&first?)?,
+        None => {
+            let what = format!("the file is empty; a plan starts with `{FORMAT} {VERSION}`");
+            return Err(PlanTextError { line: 1, what });
+        }
+    }
+    check_end(text)?;
+    let mut draft = Draft::default();
+    let mut last = 1;
+    for line in lines {
+        let line = line?;
+        last = line.number;
+        draft.add(line)?;
+    }
+    draft.finish(last)
+}
+
+fn check_version(line: &Line) -> Result<(), PlanTextError> {
+    match line.words.as_slice() {
+        [format, version] if format == FORMAT => {
+            if line.number::<u32>("version", version)? == VERSION {
+                Ok(())
+            } else {
+                line.wrong(format!(
+                    "the plan is of format version {version}; this Isotherm reads version {VERSION}: \
+                     make the plan again from its profile"
+                ))
+            }
+        }
+        _ => line.wrong(format!(
+            "this is no plan; a plan starts with `{FORMAT} {VERSION}`"
+        )),
+    }
+}
+
+/// Rejects a file that was cut off: its last line may parse and mean something else.
+fn check_end(text: &str) -> Result<(), PlanTextError> {
+    if text.ends_with('\n') {
+        return Ok(());
+    }
+    let what = "the file was cut short: its last line does not end with a line feed; make the plan again \
+                from its profile, or end the line if you wrote it";
+    Err(PlanTextError {
+        line: text.lines().count(),
+        what: what.to_owned(),
+    })
+}
+
+impl Draft {
+    fn add(&mut self, line: Line) -> Result<(), PlanTextError> {
+        let Some(word) = line.words.first().map(String::as_str) else {
+            return Ok(());
+        };
+        match word {
+            "site" => self.sites.push(line),
+            "small" => self.small.push(line),
+            "code" => self.code.push(line),
+            "frame" => self.frames.push(line),
+            "tier" => {
+                if self.tiers.is_empty() {
+                    self.first_tier = line.number;
+                }
+                let tier = tier(&line)?;
+                if self.tiers.is_empty() && tier.capacity == Bytes::ZERO {
+                    return line
+                        .wrong("a fast tier of zero bytes holds nothing; give it a capacity");
+                }
+                self.tiers.push(tier);
+            }
+            _ => {
+                let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {
+                    return line.wrong(format!(
+                        "unknown word `{word}`; a line starts with tier, site, small, code, frame, {}",
+                        HEADERS.join(", ")
+                    ));
+                };
+                if let Some(known) = self.headers.get(name) {
+                    let first = known.number;
+                    return line.wrong(format!("`{name}` is already in line {first}"));
+                }
+                self.headers.insert(name, line);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, last: usize) -> Result<Plan, PlanTextError> {
+        if self.tiers.is_empty() {
+            let what = "there is no `tier` line; a plan needs at least one".to_owned();
+            return Err(PlanTextError { line: last, what });
+        }
+        let tiers = Tiers::new(self.tiers).map_err(|error| PlanTextError {
+            line: self.first_tier,
+            what: error.to_string(),
+        })?;
+        let header = |name: &str| {
+            self.headers.get(name).ok_or_else(|| PlanTextError {
+                line: last,
+                what: format!("the file ends without a `{name}` line"),
+            })
+        };
+        let depth = header("depth")?;
+        let default = header("default")?;
+        let assignments = sites(&self.sites, &tiers)?;
+        let planned: BTreeSet<SiteId> = assignments.iter().map(|a| a.site).collect();
+        Ok(Plan {
+            policy: header("policy")?.only()?.to_owned(),
+            value: word(
+                header("value")?,
+                Value::from_word,
+                "accesses, bandwidth, latency",
+            )?,
+            counted: match self.headers.get("counted") {
+                Some(line) => word(
+                    line,
+                    CountUnit::from_word,
+                    "accesses, misses, latency, time, touches, unknown",
+                )?,
+                // Older plans have no `counted` line.
+                None => CountUnit::Unknown,
+            },
+            weight: word(
+                header("weight")?,
+                Weight::from_word,
+                "peak-rss, peak-requested",
+            )?,
+            command: header("command")?.words[1..].to_vec(),
+            depth: depth.bounded("depth", depth.only()?, DEPTH_AT_MOST)?,
+            default_tier: tier_named(default, &tiers, default.only()?)?,
+            standing: standing(header("standing")?)?,
+            small: super::small::sites(&self.small, |site| planned.contains(&site))?,
+            assignments,
+            frames: super::frames::frames(&self.frames, &super::frames::modules(&self.code)?)?,
+            tiers,
+        })
+    }
+}
+
+fn word<T>(line: &Line, read: fn(&str) -> Option<T>, known: &str) -> Result<T, PlanTextError> {
+    let text = line.only()?;
+    match read(text) {
+        Some(value) => Ok(value),
+        None => line.wrong(format!(
+            "unknown {} \"{text}\"; known are {known}",
+            line.words[0]
+        )),
+    }
+}
+
+fn tier_named(line: &Line, tiers: &Tiers, name: &str) -> Result<TierIndex, PlanTextError> {
+    let names = || {
+        let names: Vec<&str> = tiers.all().iter().map(|tier| tier.name.as_str()).collect();
+        names.join(", ")
+    };
+    match tiers.find(name) {
+        Some(index) => Ok(index),
+        None => line.wrong(format!(
+            "unknown tier \"{name}\"; the tiers are {}",
+            names()
+        )),
+    }
+}
+
+fn standing(line: &Line) -> Result<PlanBounds, PlanTextError> {
+    let mut pairs = line.pairs(1)?;
+    let mut number = |name: &str| line.bounded(name, line.take(&mut pairs, name)?, VALUE_AT_MOST);
+    let standing = PlanBounds {
+        planned: number("planned")?,
+        first_touch: number("first-touch")?,
+        bound: number("bound")?,
+        total: number("total")?,
+    };
+    line.done(&pairs)?;
+    Ok(standing)
+}
+
+fn tier(line: &Line) -> Result<Tier, PlanTextError> {
+    let [_, name, kind, ..] = line.words.as_slice() else {
+        return line.wrong("a tier line is `tier NAME KIND capacity SIZE placement WORD`");
+    };
+    let mut pairs = line.pairs(if kind == "nodes" { 2 } else { 3 })?;
+    let kind = match kind.as_str() {
+        "nodes" => {
+            let list = line.take(&mut pairs, "nodes")?;
+            let numbers = list.split(',').filter(|word| !word.is_empty());
+            let nodes: Result<_, _> = numbers
+                .map(|word| line.bounded("node", word, NODE_AT_MOST))
+                .collect();
+            TierKind::Nodes(nodes?)
+        }
+        "emulated-fast" => TierKind::EmulatedFast,
+        "emulated-slow" => TierKind::EmulatedSlow(emulation(line, &mut pairs)?),
+        other => {
+            return line.wrong(format!(
+                "unknown kind of tier \"{other}\"; known are nodes, emulated-fast, emulated-slow"
+            ));
+        }
+    };
+    let capacity: Bytes = line.quantity("capacity", line.take(&mut pairs, "capacity")?)?;
+    let placement = match line.take(&mut pairs, "placement")? {
+        "preferred" => Placement::Preferred,
+        "bind" => Placement::Bind,
+        other => {
+            return line.wrong(format!(
+                "unknown placement \"{other}\"; known are preferred, bind"
+            ));
+        }
+    };
+    let latency = pairs.remove("latency");
+    let latency = latency
+        .map(|text| line.quantity("latency", text))
+        .transpose()?;
+    if let Some(latency) = latency {
+        line.at_most("latency", latency, &LATENCY_AT_MOST)?;
+    }
+    let mut bandwidth = |name: &str| {
+        let text = pairs.remove(name);
+        text.map(|text| line.bounded(name, text, BANDWIDTH_AT_MOST))
+            .transpose()
+    };
+    let (read_bandwidth, write_bandwidth) =
+        (bandwidth("read-bandwidth")?, bandwidth("write-bandwidth")?);
+    line.done(&pairs)?;
+    Ok(Tier {
+        name: name.clone(),
+        kind,
+        capacity,
+        placement,
+        latency,
+        read_bandwidth,
+        write_bandwidth,
+        reason: unescaped(&line.comment),
+    })
+}
+
+fn emulation(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<Emulation, PlanTextError> {
+    let emulation = match pairs.contains_key("latency-factor") {
+        true => Emulation::Time(time_costs(line, pairs)?),
+        false => Emulation::PageTrap(page_trap_costs(line, pairs)?),
+    };
+    if let Some((name, number, most)) = emulation.out_of_range() {
+        line.at_most(name, number, &most)?;
+    }
+    Ok(emulation)
+}
+
+/// `latency-factor 2.5 bandwidth-factor 2 migrate 5us`: the factors of an emulation by time.
+fn time_costs(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<TimeCosts, PlanTextError> {
+    Ok(TimeCosts {
+        latency: line.quantity("latency-factor", line.take(pairs, "latency-factor")?)?,
+        bandwidth: line.quantity("bandwidth-factor", line.take(pairs, "bandwidth-factor")?)?,
+        migrate: line.quantity("migrate", line.take(pairs, "migrate")?)?,
+    })
+}
+
+/// `period 100ms access 10us hot 13us migrate 50us`: the costs of an emulation by page trap.
+fn page_trap_costs(
+    line: &Line,
+    pairs: &mut BTreeMap<&str, &str>,
+) -> Result<PageTrapCosts, PlanTextError> {
+    let mut span = |name: &str| line.quantity(name, line.take(pairs, name)?);
+    let costs = PageTrapCosts {
+        period: span("period")?,
+        access: span("access")?,
+        hot: span("hot")?,
+        migrate: span("migrate")?,
+    };
+    if costs.is_never_paid() {
+        return line
+            .wrong("period of zero: the slow tier would never be slowed; give a time above zero");
+    }
+    Ok(costs)
+}
+
+fn sites(lines: &[Line], tiers: &Tiers) -> Result<Vec<Assignment>, PlanTextError> {
+    let mut seen = BTreeMap::<SiteId, usize>::new();
+    let mut assignments = Vec::with_capacity(lines.len());
+    for line in lines {
+        let assignment = site(line, tiers)?;
+        if let Some(first) = seen.insert(assignment.site, line.number) {
+            return line.wrong(format!(
+                "site {} is already in line {first}; a site has one tier",
+                assignment.site
+            ));
+        }
+        assignments.push(assignment);
+    }
+    assignments.sort_by(Assignment::hotter_first);
+    Ok(assignments)
+}
+
+/// `1234abcd`, `1234abcd+` or `none`.
+fn caller(line: &Line, text: &str) -> Result<Caller, PlanTextError> {
+    if text == "none" {
+        return Ok(Caller::None);
+    }
+    let (name, has_others) = match text.strip_suffix('+') {
+        Some(name) => (name, true),
+        None => (text, false),
+    };
+    let id: SiteId = line.quantity("caller", name)?;
+    Ok(Caller::Direct {
+        id: CallerId(id.0),
+        has_others,
+    })
+}
+
+fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
+    let [_, id, tier, ..] = line.words.as_slice() else {
+        return line.wrong("a site line is `site ID TIER value NUMBER weight SIZE`");
+    };
+    let site: SiteId = line.quantity("site", id)?;
+    if site == SiteId::UNATTRIBUTED {
+        return line.wrong("memory that no site made cannot be placed; remove the line");
+    }
+    let tier = tier_named(line, tiers, tier)?;
+    let mut pairs = line.pairs(3)?;
+    let value = line.bounded("value", line.take(&mut pairs, "value")?, VALUE_AT_MOST)?;
+    let weight = line.quantity("weight", line.take(&mut pairs, "weight")?)?;
+    line.at_most("weight", weight, &WEIGHT_AT_MOST)?;
+    let caller = match pairs.remove("caller") {
+        Some(text) => caller(line, text)?,
+        None => Caller::Unknown,
+    };
+    line.done(&pairs)?;
+    let (label, reason) = match line.comment.strip_prefix("-- ") {
+        Some(reason) => ("", reason),
+        None => line
+            .comment
+            .split_once(" -- ")
+            .unwrap_or((&line.comment, "")),
+    };
+    Ok(Assignment {
+        site,
+        tier,
+        value,
+        weight,
+        caller,
+        reason: unescaped(reason),
+        label: unescaped(label),
+    })
+}

@@ -1,0 +1,525 @@
+use proptest::prelude::*;
+
+use isotherm_model::count_unit::CountUnit;
+use isotherm_model::emulation::{Emulation, Factor, PageTrapCosts, TimeCosts};
+use isotherm_model::plan::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
+use isotherm_model::site::{CallerId, Frame, SiteId};
+use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+
+use super::{read, write};
+
+const PLAN: &str = "isotherm-plan 1
+# by hand
+policy thermos
+value accesses
+weight peak-rss
+depth 4
+command \"./bfs\" \"a graph.bin\"
+tier fast emulated-fast capacity 512MiB placement preferred  # bounded
+tier slow emulated-slow capacity 8GiB placement preferred period 1s access 10us hot 13us migrate 50us
+default slow
+standing planned 9 first-touch 4 bound 9 total 12
+site 00000000000000ab fast value 9 weight 128MiB  # main (bfs.cc:7) -- taken: it fits
+site shared slow value 3 weight 1028KiB  # small ones
+code 0 /bin/bfs build-id 01ab
+frame 00000000000000ab 0 0x12 function main line 7
+";
+
+/// The text to replace in [`PLAN`], its replacement, and the beginning of the error message.
+const MALFORMED: [(&str, &str, &str); 50] = [
+    (
+        "access 10us",
+        "access 99999999s",
+        "line 9: access: 99999999.00 s is out of range, the most that is taken is 1.00 s; correct the line",
+    ),
+    (
+        "period 1s",
+        "period 99999999s",
+        "line 9: period: 99999999.00 s is out of range, the most that is taken is 3600.00 s",
+    ),
+    ("hot 13us", "hot 2s", "line 9: hot: 2.00 s is out of range"),
+    (
+        "migrate 50us",
+        "migrate 99999999s",
+        "line 9: migrate: 99999999.00 s is out of range",
+    ),
+    (
+        "depth 4",
+        "depth 4000000000",
+        "line 6: depth: 4000000000 is out of range, the most that is taken is 8",
+    ),
+    (
+        "value 3",
+        "value 18446744073709551615",
+        "line 13: value: 18446744073709551615 is out of range",
+    ),
+    (
+        "weight 1028KiB",
+        "weight 16000PiB",
+        "line 13: weight: 16000 PiB is out of range, the most that is taken is 128 PiB",
+    ),
+    (
+        "isotherm-plan 1",
+        "isotherm-plan 2",
+        "line 1: the plan is of format version 2",
+    ),
+    ("isotherm-plan 1", "PAR1", "line 1: this is no plan"),
+    (
+        "isotherm-plan 1",
+        "isotherm-plan x",
+        "line 1: version \"x\" is not a whole number",
+    ),
+    (
+        "policy thermos",
+        "",
+        "line 15: the file ends without a `policy` line",
+    ),
+    (
+        "policy thermos",
+        "policy a b",
+        "line 3: `policy` takes one word",
+    ),
+    (
+        "value accesses",
+        "value luck",
+        "line 4: unknown value \"luck\"; known are accesses",
+    ),
+    (
+        "value accesses",
+        "value accesses\ncounted luck",
+        "line 5: unknown counted \"luck\"; known are accesses, misses",
+    ),
+    (
+        "depth 4",
+        "depth 4\ndepth 5",
+        "line 7: `depth` is already in line 6",
+    ),
+    (
+        "depth 4",
+        "depth -4",
+        "line 6: depth \"-4\" is not a whole number",
+    ),
+    (
+        "capacity 512MiB",
+        "capacity 0KiB",
+        "line 8: a fast tier of zero bytes holds nothing",
+    ),
+    (
+        "period 1s",
+        "period 0ms",
+        "line 9: period of zero: the slow tier would never be slowed",
+    ),
+    ("line 7\n", "line", "line 15: the file was cut short"),
+    (" line 7\n", "", "line 15: the file was cut short"),
+    ("depth 4", "depht 4", "line 6: unknown word `depht`"),
+    (
+        "\"./bfs\"",
+        "\"./bfs",
+        "line 7: a double quote stands inside a word",
+    ),
+    (
+        "\"a graph.bin\"",
+        "\"a graph",
+        "line 7: a word opens with a double quote",
+    ),
+    (
+        "emulated-fast",
+        "quick",
+        "line 8: unknown kind of tier \"quick\"",
+    ),
+    (
+        "capacity 512MiB",
+        "capacity 512",
+        "line 8: capacity: \"512\" is not a size",
+    ),
+    ("capacity 512MiB", "", "line 8: `capacity` is missing"),
+    (
+        "placement preferred",
+        "placement lax",
+        "line 8: unknown placement \"lax\"",
+    ),
+    (
+        "tier slow emulated-slow",
+        "tier slow emulated-fast",
+        "line 9: `access` is not known",
+    ),
+    ("access 10us ", "", "line 9: `access` is missing"),
+    (
+        "access 10us",
+        "access ten",
+        "line 9: access: \"ten\" is not a time",
+    ),
+    (
+        "hot 13us",
+        "hot 13us hot 14us",
+        "line 9: `hot` is given twice",
+    ),
+    (
+        "migrate 50us",
+        "migrate",
+        "line 9: `migrate` lacks its value",
+    ),
+    (
+        "tier slow",
+        "tier fast",
+        "line 8: two tiers are named \"fast\"",
+    ),
+    (
+        "default slow",
+        "default cold",
+        "line 10: unknown tier \"cold\"; the tiers are fast, slow",
+    ),
+    (
+        "planned 9",
+        "planned 9.5",
+        "line 11: planned \"9.5\" is not a whole number",
+    ),
+    ("bound 9 ", "", "line 11: `bound` is missing"),
+    (
+        "ab fast",
+        "ab fsat",
+        "line 12: unknown tier \"fsat\"; the tiers are fast, slow",
+    ),
+    (
+        "00000000000000ab",
+        "xyz",
+        "line 12: site: \"xyz\" is not a site",
+    ),
+    (
+        "site shared",
+        "site ab",
+        "line 13: site 00000000000000ab is already in line 12",
+    ),
+    (
+        "site shared",
+        "site unattributed",
+        "line 13: memory that no site made cannot be",
+    ),
+    (
+        "value 3",
+        "value 18446744073709551616",
+        "line 13: value \"18446744073709551616\"",
+    ),
+    (
+        "value 3",
+        "value +3",
+        "line 13: value \"+3\" is not a whole number",
+    ),
+    (
+        "weight 1028KiB",
+        "weight 1028",
+        "line 13: weight: \"1028\" is not a size",
+    ),
+    (
+        "site shared slow",
+        "site shared",
+        "line 13: unknown tier \"value\"",
+    ),
+    (
+        "site shared slow value 3 weight 1028KiB",
+        "site shared",
+        "line 13: a site line is",
+    ),
+    ("code 0 ", "code 1 ", "line 15: there is no line `code 0`"),
+    (
+        "code 0 ",
+        "code x ",
+        "line 14: code \"x\" is not a whole number",
+    ),
+    (
+        " 0x12 ",
+        " 12 ",
+        "line 15: offset \"12\" is not a hexadecimal number",
+    ),
+    (" line 7\n", " line\n", "line 15: `line` lacks its value"),
+    (
+        "function main",
+        "colour main",
+        "line 15: `colour` is not known here",
+    ),
+];
+
+fn error_of(find: &str, replace: &str) -> String {
+    assert!(PLAN.contains(find), "{find} is not in the plan");
+    match read(&PLAN.replacen(find, replace, 1)) {
+        Ok(_) => panic!("`{replace}` for `{find}` was taken"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn changing_one_tier_word_moves_a_site_and_nothing_else() {
+    let before = read(PLAN).unwrap();
+    let after = read(&PLAN.replace("ab fast", "ab slow")).unwrap();
+    assert_eq!(before.tier_of(SiteId(0xab)), TierIndex(0));
+    assert_eq!(after.tier_of(SiteId(0xab)), TierIndex(1));
+    let (a, b) = (write(&before), write(&after));
+    let differ = a.lines().zip(b.lines()).filter(|(a, b)| a != b).count();
+    assert_eq!((differ, a.lines().count()), (1, b.lines().count()));
+    assert_eq!(before.command, ["./bfs", "a graph.bin"]);
+    // The smaller site is the hotter one, although it is later in the file.
+    assert_eq!(before.assignments[0].label, "small ones");
+    assert_eq!(before.assignments[1].reason, "taken: it fits");
+}
+
+#[test]
+fn every_malformed_line_is_named_with_what_would_be_right() {
+    for (find, replace, wanted) in MALFORMED {
+        let error = error_of(find, replace);
+        assert!(error.starts_with(wanted), "`{replace}`: {error}");
+    }
+    assert!(
+        read("")
+            .unwrap_err()
+            .to_string()
+            .starts_with("line 1: the file is empty")
+    );
+    let headers = PLAN.lines().filter(|line| !line.starts_with("tier"));
+    let without_tiers: String = headers.map(|line| format!("{line}\n")).collect();
+    let error = read(&without_tiers).unwrap_err();
+    assert!(
+        error.to_string().contains("there is no `tier` line"),
+        "{error}"
+    );
+}
+
+#[test]
+fn small_sites_are_listed_by_caller_and_follow_the_shared_arena() {
+    let lines = "small 00000000000000cd 0000000000000011 0000000000000012\nsmall none 0000000000000013\n\
+                 small unknown 0000000000000014\ncode";
+    let listed = PLAN
+        .replace("default slow", "default fast")
+        .replacen("code", lines, 1);
+    let plan = read(&listed).unwrap();
+    let caller = Caller::Direct {
+        id: CallerId(0xcd),
+        has_others: false,
+    };
+    let callers = [caller, caller, Caller::None, Caller::Unknown];
+    assert_eq!(plan.small, (0x11..).map(SiteId).zip(callers).collect());
+    let tiers = [0x11, 0x14, 0x15].map(|site| plan.tier_of(SiteId(site)));
+    assert_eq!(tiers, [1, 1, 0].map(TierIndex));
+    assert!(write(&plan).contains(lines.trim_end_matches("code")));
+    for (word, wanted) in [
+        (
+            "0000000000000011",
+            "line 14: site 0000000000000011 stands already",
+        ),
+        (
+            "00000000000000ab",
+            "line 14: site 00000000000000ab stands already",
+        ),
+        ("shared", "line 14: shared is no site of its own"),
+        ("x", "line 14: site: \"x\" is not a site"),
+    ] {
+        let error = read(&listed.replace("0000000000000012", word)).unwrap_err();
+        assert!(error.to_string().starts_with(wanted), "{error}");
+    }
+    let error = read(&listed.replace("small none 0000000000000013", "small")).unwrap_err();
+    assert!(
+        error.to_string().starts_with("line 15: a small line is"),
+        "{error}"
+    );
+}
+
+#[test]
+fn comments_labels_and_reasons_may_be_left_away() {
+    let bare: String = PLAN
+        .lines()
+        .map(|line| format!("{}\r\n", line.split('#').next().unwrap_or_default()))
+        .collect();
+    let plan = read(&bare).unwrap();
+    assert_eq!(plan.assignments.len(), 2);
+    assert!(
+        plan.assignments
+            .iter()
+            .all(|a| a.label.is_empty() && a.reason.is_empty())
+    );
+}
+
+#[test]
+fn a_pair_without_costs_needs_no_period() {
+    let slow = "period 1s access 10us hot 13us migrate 50us";
+    let free = "period 0ns access 0ns hot 0ns migrate 0ns";
+    assert!(PLAN.contains(slow) && read(&PLAN.replace(slow, free)).is_ok());
+}
+
+fn tiers() -> impl Strategy<Value = Tiers> {
+    let cost = 0..=Emulation::COST_AT_MOST.0;
+    let period = 1..=PageTrapCosts::PERIOD_AT_MOST.0;
+    let costs = (period, cost.clone(), cost.clone(), cost);
+    let pair = (1_u64.., any::<u64>(), costs, ".{0,12}").prop_map(|(fast, slow, c, reason)| {
+        let emulation = match Factor::from_percent((c.0 % 10_001) as u32) {
+            Some(factor) => Emulation::Time(TimeCosts {
+                latency: factor,
+                bandwidth: Factor::ONE,
+                migrate: Nanos(c.3),
+            }),
+            None => Emulation::PageTrap(PageTrapCosts {
+                period: Nanos(c.0),
+                access: Nanos(c.1),
+                hot: Nanos(c.2),
+                migrate: Nanos(c.3),
+            }),
+        };
+        let pair = Tiers::emulated(Bytes(fast), Bytes(slow), emulation);
+        let mut list = pair.all().to_vec();
+        list[0].reason = reason;
+        Tiers::new(list).unwrap()
+    });
+    let node = (
+        1_u64..,
+        any::<bool>(),
+        [1_000_000_000, 1_000_000_000_000_000, 1_000_000_000_000_000]
+            .map(|most: u64| prop::option::of(0..=most)),
+        ".{0,12}",
+        0_usize..3,
+    );
+    let nodes = prop::collection::vec(node, 1..4).prop_map(|list| {
+        let tier = |(i, (capacity, bind, facts, text, nodes)): (usize, _)| {
+            let first = i as u32 * 10;
+            let [latency, read_bandwidth, write_bandwidth]: [Option<u64>; 3] = facts;
+            Tier {
+                name: format!("{text}{i}"),
+                kind: TierKind::Nodes((first..first + nodes as u32).collect()),
+                capacity: Bytes(capacity),
+                placement: if bind {
+                    Placement::Bind
+                } else {
+                    Placement::Preferred
+                },
+                latency: latency.map(Nanos),
+                read_bandwidth,
+                write_bandwidth,
+                reason: text,
+            }
+        };
+        Tiers::new(list.into_iter().enumerate().map(tier).collect()).unwrap()
+    });
+    prop_oneof![pair, nodes]
+}
+
+prop_compose! {
+    fn plans()(
+        tiers in tiers(),
+        words in prop::collection::vec(any::<String>(), 0..4),
+        policy in any::<String>(),
+        numbers in [0..=1_u64 << 62, 0..=1_u64 << 62, 0..=1_u64 << 62, 0..=1_u64 << 62],
+        depth in 0..=8_u32,
+        sites in prop::collection::btree_map(
+            1_u64..,
+            (0..=1_u64 << 62, 0..=1_u64 << 57, any::<u32>(), callers(), text(), text()),
+            0..8
+        ),
+        frames in prop::collection::vec(prop::collection::vec(frames(), 1..3), 0..8),
+        small in prop::collection::btree_map(2_u64.., callers(), 0..24),
+    ) -> Plan {
+        let count = tiers.all().len() as u32;
+        let mut assignments: Vec<Assignment> = sites
+            .into_iter()
+            .map(|(id, (value, weight, tier, caller, label, reason))| Assignment {
+                site: SiteId(id),
+                tier: TierIndex(tier % count),
+                value,
+                weight: Bytes(weight),
+                caller,
+                reason,
+                label,
+            })
+            .collect();
+        assignments.sort_by(Assignment::hotter_first);
+        let frames = assignments
+            .iter()
+            .zip(frames)
+            .map(|(assignment, frames)| (assignment.site, frames))
+            .collect();
+        let is_planned = |site: &SiteId| assignments.iter().any(|a| a.site == *site);
+        let small = small
+            .into_iter()
+            .map(|(site, caller)| (SiteId(site), without_others(caller)))
+            .filter(|(site, _)| !is_planned(site))
+            .collect();
+        let [planned, first_touch, bound, total] = numbers;
+        Plan {
+            policy,
+            value: Value::Bandwidth,
+            counted: [CountUnit::Accesses, CountUnit::Time][depth as usize % 2],
+            weight: Weight::PeakRequested,
+            command: words,
+            depth,
+            default_tier: TierIndex(depth % count),
+            small,
+            tiers,
+            standing: PlanBounds { planned, first_touch, bound, total },
+            assignments,
+            frames,
+        }
+    }
+}
+
+prop_compose! {
+    fn frames()(
+        module in any::<String>(),
+        words in any::<[Option<String>; 4]>(),
+        offset in any::<u64>(),
+        numbers in any::<[Option<u32>; 3]>(),
+    ) -> Frame {
+        let [build_id, function, file, variable] = words;
+        let [line, column, function_line] = numbers;
+        let (module, build_id) = (module.into(), build_id.map(Into::into));
+        Frame { module, build_id, offset, function, file, line, column, function_line, variable }
+    }
+}
+
+fn callers() -> impl Strategy<Value = Caller> {
+    let direct = |(id, has_others)| Caller::Direct {
+        id: CallerId(id),
+        has_others,
+    };
+    prop_oneof![
+        Just(Caller::Unknown),
+        Just(Caller::None),
+        any::<(u64, bool)>().prop_map(direct)
+    ]
+}
+
+/// As the callers of small sites are: which others a caller has is said of the sites with a tier only.
+fn without_others(caller: Caller) -> Caller {
+    match caller {
+        Caller::Direct { id, .. } => Caller::Direct {
+            id,
+            has_others: false,
+        },
+        other => other,
+    }
+}
+
+/// Texts that comments find hard: dashes, hashes, quotes, backslashes, blanks at the ends.
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![
+        any::<String>(),
+        "[-# \"\\\\u{}x\t\n]{0,10}",
+        Just("operator-- (x.cc:1) -- y".to_owned())
+    ]
+}
+
+proptest! {
+    #[test]
+    fn a_plan_is_read_back_as_it_was_written(plan in plans()) {
+        let text = write(&plan);
+        let again = read(&text);
+        prop_assert_eq!(again.as_ref(), Ok(&plan), "{}", text);
+    }
+
+    #[test]
+    fn no_text_makes_the_reader_panic(text in any::<String>(), at in any::<prop::sample::Index>()) {
+        let _ = read(&text);
+        let _ = read(&format!("isotherm-plan 1\n{text}"));
+        let mut cut = at.index(PLAN.len());
+        while !PLAN.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let _ = read(&format!("{}{text}{}", &PLAN[..cut], &PLAN[cut..]));
+    }
+}

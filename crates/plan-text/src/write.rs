@@ -1,0 +1,149 @@
+//! Writes a plan as text.
+
+use std::fmt::Write as _;
+
+use isotherm_model::emulation::Emulation;
+use isotherm_model::plan::{Assignment, Caller, Plan};
+use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind};
+
+use super::words::{always_quoted, escaped, quoted};
+
+/// First word of a plan file.
+pub(super) const FORMAT: &str = "isotherm-plan";
+
+/// Version of the format that is written and read.
+pub(super) const VERSION: u32 = 1;
+
+/// Writes a plan as text that [`read`](super::read()) reads back.
+#[must_use]
+pub fn write(plan: &Plan) -> String {
+    let mut out = String::new();
+    let mut line = |text: String| {
+        out.push_str(&text);
+        out.push('\n');
+    };
+    line(format!("{FORMAT} {VERSION}"));
+    if plan.tiers.emulates() {
+        line("# emulated: both tiers are ordinary memory, one of them slowed".into());
+    }
+    line("# To move a site, change the tier word of its line.".into());
+    line(format!("policy {}", quoted(&plan.policy)));
+    line(format!("value {}  # {}", plan.value.word(), plan.valued()));
+    line(format!("counted {}", plan.counted.word()));
+    line(format!("weight {}", plan.weight.word()));
+    line(format!("depth {}", plan.depth));
+    let command: Vec<String> = plan
+        .command
+        .iter()
+        .map(|word| always_quoted(word))
+        .collect();
+    line(
+        format!("command {}", command.join(" "))
+            .trim_end()
+            .to_owned(),
+    );
+    for tier in plan.tiers.all() {
+        line(tier_line(tier));
+    }
+    let name = |index: TierIndex| {
+        plan.tiers
+            .get(index)
+            .map_or_else(|| index.0.to_string(), |tier| quoted(&tier.name))
+    };
+    line(format!("default {}", name(plan.default_tier)));
+    line(format!(
+        "standing planned {} first-touch {} bound {} total {}",
+        plan.standing.planned, plan.standing.first_touch, plan.standing.bound, plan.standing.total
+    ));
+    let mut sites: Vec<&Assignment> = plan.assignments.iter().collect();
+    sites.sort_by(|a, b| a.hotter_first(b));
+    for site in sites {
+        line(site_line(site, &name(site.tier)));
+    }
+    for text in super::small::write(plan) {
+        line(text);
+    }
+    for text in super::frames::write(plan) {
+        line(text);
+    }
+    out
+}
+
+fn tier_line(tier: &Tier) -> String {
+    let mut text = format!("tier {} ", quoted(&tier.name));
+    match &tier.kind {
+        TierKind::Nodes(nodes) => {
+            let nodes: Vec<String> = nodes.iter().map(ToString::to_string).collect();
+            text.push_str(&format!("nodes {}", quoted(&nodes.join(","))));
+        }
+        TierKind::EmulatedFast => text.push_str("emulated-fast"),
+        TierKind::EmulatedSlow(_) => text.push_str("emulated-slow"),
+    }
+    let placement = match tier.placement {
+        Placement::Preferred => "preferred",
+        Placement::Bind => "bind",
+    };
+    let mut field = |name: &str, value: String| {
+        // Writing into a String cannot fail.
+        let _ = write!(text, " {name} {value}");
+    };
+    field("capacity", tier.capacity.exact());
+    field("placement", placement.to_owned());
+    if let Some(latency) = tier.latency {
+        field("latency", latency.exact());
+    }
+    if let Some(bandwidth) = tier.read_bandwidth {
+        field("read-bandwidth", bandwidth.to_string());
+    }
+    if let Some(bandwidth) = tier.write_bandwidth {
+        field("write-bandwidth", bandwidth.to_string());
+    }
+    match tier.kind {
+        TierKind::EmulatedSlow(Emulation::Time(costs)) => {
+            field("latency-factor", costs.latency.to_string());
+            field("bandwidth-factor", costs.bandwidth.to_string());
+            field("migrate", costs.migrate.exact());
+        }
+        TierKind::EmulatedSlow(Emulation::PageTrap(costs)) => {
+            field("period", costs.period.exact());
+            field("access", costs.access.exact());
+            field("hot", costs.hot.exact());
+            field("migrate", costs.migrate.exact());
+        }
+        TierKind::EmulatedFast | TierKind::Nodes(_) => {}
+    }
+    if !tier.reason.is_empty() {
+        text.push_str("  # ");
+        text.push_str(&escaped(&tier.reason, false));
+    }
+    text
+}
+
+fn site_line(site: &Assignment, tier: &str) -> String {
+    let Assignment { value, weight, .. } = site;
+    let mut text = format!(
+        "site {} {tier} value {value} weight {}",
+        site.site,
+        weight.exact()
+    );
+    match site.caller {
+        Caller::Unknown => {}
+        Caller::None => text.push_str(" caller none"),
+        Caller::Direct { id, has_others } => {
+            let others = if has_others { "+" } else { "" };
+            text.push_str(&format!(" caller {id}{others}"));
+        }
+    }
+    if !(site.label.is_empty() && site.reason.is_empty()) {
+        text.push_str("  #");
+    }
+    if !site.label.is_empty() {
+        text.push(' ');
+        text.push_str(&escaped(&site.label, true));
+    }
+    if !site.reason.is_empty() {
+        text.push_str(" -- ");
+        text.push_str(&escaped(&site.reason, false));
+    }
+    text
+}

@@ -1,0 +1,34 @@
+//! Epoch policies: they choose the pages of the fast tier again at the turn of every epoch.
+//!
+//! TMP (section IV) moves pages in batches at the turn of an epoch, because one TLB shootdown then
+//! serves all of them, and ranks pages by the observations of a whole epoch. Each file holds one
+//! policy, an [`EpochPolicy`]; the caller chooses the sources of a rank.
+//!
+//! ```
+//! use isotherm_model::{page::{EpochView, PageIndex}, port::EpochPolicy};
+//! use isotherm_policy::epoch::History;
+//!
+//! let view = EpochView {
+//!     previous_ranks: &[1, 7, 5],
+//!     next_ranks: None,
+//!     fast: &[true, false, false],
+//!     capacity: 1,
+//!     hit: 1,
+//! };
+//! let mut wanted = Vec::new();
+//! History::default().decide(&view, &mut wanted);
+//! assert_eq!(wanted, [PageIndex(1)]);
+//! ```
+
+mod first_come_first_allocated;
+mod history;
+mod hottest;
+mod oracle;
+mod payback;
+mod registry;
+
+pub use first_come_first_allocated::FirstComeFirstAllocated;
+pub use history::History;
+pub use oracle::Oracle;
+pub use payback::{MoveCosts, Payback};
+pub use registry::{MakeEpochPolicy, POLICIES, by_name, names};

@@ -1,0 +1,285 @@
+// The charts of every page; sorting, filtering and copying. All names come from strangers: they are only ever set as text (textContent, chart labels) or pass `text` before they become markup of a tooltip.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  // By the id of the chart: its kind, and the figures that this kind draws.
+  const charts = JSON.parse(document.getElementById("data").textContent);
+  const problems = [];
+  const report = (problem) => { problems.push(String(problem)); root.dataset.problems = problems.join("\n"); };
+  addEventListener("error", (event) => report(event.message));
+
+  const text = (value) => String(value).replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
+  const percent = (share) => {
+    const p = share * 100;
+    return p > 0 && p < 0.05 ? "<0.1 %" : p > 0 && p < 9.95 ? `${p.toFixed(1)} %` : `${p.toFixed(0)} %`;
+  };
+  const bytes = (n, decimals = 1) => {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+    let i = 0;
+    while (n >= 1024 && i < 5) { n /= 1024; i += 1; }
+    return `${+n.toFixed(decimals)} ${units[i]}`;
+  };
+  const time = (ns) => ns >= 1e9 ? `${+(ns / 1e9).toFixed(1)} s` : `${+(ns / 1e6).toFixed(1)} ms`;
+  const rate = (n) => n >= 100 ? Math.round(n).toLocaleString("en") : n.toPrecision(2);
+  const cut = (label, n) => label.length > n ? `${label.slice(0, n - 1)}…` : label;
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const colour = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  const narrow = () => innerWidth < 640;
+  // Told apart by brightness too, so that they survive colour blindness and print.
+  const series = () => dark.matches
+    ? ["#f2915a", "#7fb2f0", "#f5c978", "#4f7fbf", "#c65f2c", "#a9cdb8", "#9a86c9", "#5f8f78", "#6d6c69"]
+    : ["#b3420d", "#1f5fae", "#e0a040", "#7fb0e3", "#e58a5b", "#2f6e55", "#6c56a3", "#9cc7b0", "#a9a69f"];
+  const heatColours = () => dark.matches
+    ? ["#2a2130", "#5a2340", "#9c3038", "#d9602e", "#f6a94a", "#fdf0b0"]
+    : ["#fbf0dc", "#f8d7a0", "#f0a55e", "#dc6a32", "#aa3320", "#5c1420"];
+
+  const base = () => ({
+    animation: false,
+    textStyle: { fontFamily: getComputedStyle(document.body).fontFamily, color: colour("--ink"), fontSize: 13 },
+    aria: { enabled: false },
+    tooltip: {
+      backgroundColor: colour("--card"), borderColor: colour("--line"), confine: true,
+      extraCssText: "max-width:340px;white-space:normal;overflow-wrap:anywhere",
+      textStyle: { color: colour("--ink"), fontSize: 13 },
+    },
+  });
+  const label = (more) => ({ color: colour("--soft"), fontSize: 13, ...more });
+  const axis = (more) => ({
+    axisLine: { lineStyle: { color: colour("--line") } }, axisTick: { show: false },
+    axisLabel: label(), splitLine: { lineStyle: { color: colour("--line"), opacity: 0.6 } },
+    nameTextStyle: label(), ...more,
+  });
+
+  const whole = (share) => `${Math.round(share * 100)} %`;
+  // An axis of shares, 0 to 1, with its name above it.
+  const shares = (name) => axis({ type: "value", min: 0, max: 1, interval: 0.25, name, nameLocation: "end", nameGap: 10,
+    nameTextStyle: label({ align: "left" }), axisLabel: label({ formatter: whole }) });
+
+  // Steps of a power of two, because bytes are labelled in binary units.
+  const binary = (peak) => {
+    const interval = 2 ** Math.max(0, Math.ceil(Math.log2(peak / 6)));
+    return { interval, max: Math.max(1, Math.ceil(peak / interval)) * interval };
+  };
+  // Beside the chart and not in it, so that long names wrap instead of covering something.
+  function legend(id, entries) {
+    const place = document.getElementById(id);
+    place.parentElement.querySelector(".legend")?.remove();
+    const list = document.createElement("ul");
+    list.className = "legend";
+    for (const [color, label] of entries) {
+      const entry = document.createElement("li"), swatch = document.createElement("i");
+      swatch.style.background = color;
+      entry.append(swatch, label);
+      list.append(entry);
+    }
+    place.after(list);
+  }
+
+  function curve(data) {
+    if (data.sites.length === 0) return null;
+    const fast = colour("--accent"), slow = colour("--cool");
+    const end = Math.max(1, ...data.sites.map((site) => site.capacity));
+    const mark = data.plan ? data.plan.fast_capacity_share : data.hot_capacity_share;
+    const words = data.plan ? `plan: ${percent(mark)} fast` : `${percent(mark)}: ${percent(data.hot_accesses_share)} of the ${data.counted}`;
+    if (data.plan) legend("curve", [[fast, `planned for ${data.plan.tiers[0].name}`], [slow, "planned for a slower tier"]]);
+    const points = data.sites.map((site) => ({
+      value: [site.capacity, site.accesses], site,
+      itemStyle: { color: data.plan ? (site.fast ? fast : slow) : fast, borderColor: colour("--card"), borderWidth: 1.5 },
+    }));
+    return {
+      ...base(),
+      grid: { left: 8, right: 20, top: 24, bottom: 34, containLabel: true },
+      tooltip: {
+        ...base().tooltip, trigger: "item",
+        formatter: ({ data: { site } }) => !site ? "" :
+          `<b>${text(site.location)}</b><br>${percent(site.accesses_share)} of the ${data.counted}, ${bytes(site.peak_rss_bytes)}` +
+          `${site.tier ? `, ${text(site.tier)}` : ""}<br>with all hotter: ${percent(site.accesses)} of the ${data.counted} in ${percent(site.capacity)} of the footprint`,
+      },
+      xAxis: axis({ type: "value", min: 0, max: end, ...(end < 2 && { interval: 0.25 }), name: narrow() ? "capacity, share of footprint" : "cumulative capacity, share of the footprint", nameLocation: "middle", nameGap: 30,
+        axisLabel: label({ formatter: (v) => v === end && end !== 1 ? "" : whole(v) }) }),
+      yAxis: shares(`share of the ${data.counted}`),
+      series: [
+        { type: "line", silent: true, symbol: "none", data: [[0, 0], [end, 1]], lineStyle: { color: colour("--soft"), type: "dashed", width: 1, opacity: 0.7 } },
+        { type: "line", silent: true, symbol: "none", data: [[0, 0], ...points.map((p) => p.value)],
+          lineStyle: { color: colour("--accent"), width: 2 }, areaStyle: { color: colour("--accent"), opacity: 0.08 },
+          markLine: mark > 0 && mark <= end ? { symbol: "none", silent: true, lineStyle: { color: colour("--ink"), type: "solid", width: 1 },
+            label: { formatter: words, color: colour("--ink"), fontSize: 13, position: "insideEndBottom", rotate: 0, align: mark > end * 0.6 ? "right" : "left", verticalAlign: "bottom",
+              padding: [0, 8, 14, 8] }, data: [[{ coord: [mark, 1] }, { coord: [mark, 0] }]] } : undefined },
+        { type: "scatter", symbolSize: (_, p) => 8 + 14 * Math.sqrt(p.data.site.accesses_share), data: points, cursor: "default" },
+      ],
+    };
+  }
+
+  function standing({ plan }) {
+    const rows = [["bound", plan.bound_share, colour("--soft")], ["this plan", plan.planned_share, colour("--accent")], ["first touch", plan.first_touch_share, colour("--cool")]];
+    return {
+      ...base(),
+      grid: { left: 8, right: 56, top: 8, bottom: 8, containLabel: true },
+      tooltip: { ...base().tooltip, formatter: ({ name, value }) => `${text(name)}: ${percent(value)} of the ${text(plan.valued)}` },
+      xAxis: axis({ type: "value", min: 0, max: 1, interval: 0.25, axisLabel: label({ formatter: whole }) }),
+      yAxis: axis({ type: "category", data: rows.map((row) => row[0]), axisLabel: { color: colour("--ink"), fontSize: 14 } }),
+      series: [{ type: "bar", barWidth: "58%", data: rows.map(([, value, color]) => ({ value, itemStyle: { color, borderRadius: 3 } })),
+        label: { show: true, position: "right", formatter: ({ value }) => percent(value), color: colour("--ink"), fontSize: 14 } }],
+    };
+  }
+
+  // Cells are [column, row, count, value]: the value, which spreads over orders of magnitude, is the colour, by its logarithm.
+  function heat({ columns, rows, cells, counted, valued }) {
+    if (cells.length === 0) return null;
+    const room = narrow() ? 14 : 30;
+    const values = cells.map((cell) => Math.log10(Math.max(cell[3], 1e-9)));
+    const low = values.reduce((a, b) => Math.min(a, b)), high = values.reduce((a, b) => Math.max(a, b));
+    return {
+      ...base(),
+      grid: { left: 8, right: 8, top: 8, bottom: 92, containLabel: true },
+      tooltip: {
+        ...base().tooltip,
+        formatter: ({ value: [c, r, , at] }) => {
+          const { start_ns: start, span_ns: span } = columns[c], [, , count, value] = cells[at];
+          return `<b>${text(rows[r].title)}</b><br>${time(start)} to ${time(start + span)}<br>` +
+            `${text(counted)}: ${count.toLocaleString("en")}${valued ? `, ${rate(value)} ${text(valued)}` : ""}`;
+        },
+      },
+      xAxis: axis({ type: "category", data: columns.map((c) => time(c.start_ns)), splitLine: { show: false }, name: "time since start", nameLocation: "middle", nameGap: 28 }),
+      yAxis: axis({ type: "category", inverse: true, data: rows.map((row, i) => `${i}`), splitLine: { show: false },
+        axisLabel: label({ fontSize: 12, interval: 0, hideOverlap: true, formatter: (v) => cut(rows[+v].label, room) }) }),
+      visualMap: { type: "continuous", min: low, max: high > low ? high : low + 1, dimension: 2, orient: "horizontal", left: "center", bottom: 0, itemHeight: narrow() ? 120 : 220, itemWidth: 12,
+        inRange: { color: heatColours() }, textStyle: label(), text: [`${rate(10 ** high)}`, `${rate(10 ** low)}`] },
+      series: [{ type: "heatmap", progressive: 0, data: cells.map((cell, i) => [cell[0], cell[1], values[i], i]), itemStyle: { borderWidth: 0 }, emphasis: { itemStyle: { borderColor: colour("--ink"), borderWidth: 1 } } }],
+    };
+  }
+
+  // Shares of something by share of memory, or by the capacities that `categories` names.
+  function lines({ categories, x, y, series: list }, id) {
+    if (list.length === 0) return null;
+    const colours = series();
+    const colourOf = (i) => colours[i % colours.length];
+    legend(id, list.map((one, i) => [colourOf(i), one.name]));
+    const at = (value) => categories ? categories[value] : percent(value);
+    return {
+      ...base(),
+      grid: { left: 8, right: 28, top: 34, bottom: 34, containLabel: true },
+      tooltip: {
+        ...base().tooltip, trigger: "axis",
+        formatter: (points) => `<b>${text(at(points[0].value[0]))}</b>` +
+          points.map((p) => `<br>${p.marker}${text(list[+p.seriesName].name)}: ${percent(p.value[1])}`).join(""),
+      },
+      xAxis: axis({ ...(categories ? { type: "category", data: categories } : { type: "value", min: 0, max: 1 }),
+        name: x, nameLocation: "middle", nameGap: 30, axisLabel: label(categories ? {} : { formatter: whole }) }),
+      yAxis: shares(y),
+      series: list.map((one, i) => ({ name: `${i}`, type: "line", color: colourOf(i), showSymbol: Boolean(categories), symbol: "circle", symbolSize: 7, data: one.points })),
+    };
+  }
+
+  function resident({ times_ns: times, series: list }) {
+    if (times.length === 0 || list.length === 0) return null;
+    const colours = series();
+    const colourOf = (i) => list[i].site === "" ? colours[8] : colours[i % 8];
+    legend("resident", list.map((s, i) => [colourOf(i), s.location]));
+    const peak = Math.max(...times.map((_, at) => list.reduce((sum, s) => sum + s.bytes[at], 0)));
+    return {
+      ...base(),
+      grid: { left: 8, right: 20, top: 16, bottom: 8, containLabel: true },
+      tooltip: {
+        ...base().tooltip, trigger: "axis",
+        formatter: (points) => `<b>${time(points[0].value[0])}</b>` + points.filter((p) => p.value[1] > 0).reverse()
+          .map((p) => `<br>${p.marker}${text(cut(list[+p.seriesName].location, 40))}: ${bytes(p.value[1])}`).join(""),
+      },
+      xAxis: axis({ type: "value", min: 0, max: times[times.length - 1], splitLine: { show: false }, axisLabel: label({ hideOverlap: true, formatter: time, showMaxLabel: false }) }),
+      yAxis: axis({ type: "value", ...binary(peak), axisLabel: label({ formatter: (n) => bytes(n, 2) }) }),
+      series: list.map((s, i) => ({
+        name: `${i}`, type: "line", stack: "all", symbol: "none", lineStyle: { width: 0 }, areaStyle: { opacity: 1 }, emphasis: { disabled: true },
+        color: colourOf(i), data: s.bytes.map((b, at) => [times[at], b]),
+      })),
+    };
+  }
+
+  const kinds = { curve, standing, heat, lines, resident };
+  const drawn = {};
+  function draw() {
+    for (const [id, chart] of Object.entries(charts)) {
+      const place = document.getElementById(id);
+      try {
+        const options = kinds[chart.kind](chart, id);
+        drawn[id]?.dispose();
+        delete drawn[id];
+        if (!options) {
+          place.style.height = "auto";
+          place.textContent = "Nothing was seen to draw.";
+          continue;
+        }
+        if (chart.kind === "heat") place.style.height = `${Math.max(300, 120 + 16 * chart.rows.length)}px`;
+        drawn[id] = echarts.init(place, null, { renderer: chart.kind === "heat" ? "canvas" : "svg" });
+        drawn[id].setOption(options);
+      } catch (problem) { report(`${id}: ${problem}`); }
+    }
+    root.dataset.charts = Object.keys(drawn).length;
+  }
+
+  function sorting() {
+    const table = document.getElementById("site-table");
+    if (!table) return;
+    const body = table.tBodies[0];
+    const titles = [...table.tHead.rows[0].cells];
+    const key = (row, at) => row.cells[at].dataset.v ?? row.cells[at].textContent;
+    titles.forEach((title, at) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = title.textContent;
+      title.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const numbers = title.dataset.kind === "number";
+        const now = title.getAttribute("aria-sort");
+        const down = now ? now === "ascending" : numbers;
+        const order = (a, b) => numbers ? key(a, at) - key(b, at) : key(a, at).localeCompare(key(b, at));
+        body.append(...[...body.rows].sort((a, b) => (down ? -1 : 1) * order(a, b)));
+        titles.forEach((other) => other.removeAttribute("aria-sort"));
+        title.setAttribute("aria-sort", down ? "descending" : "ascending");
+      });
+    });
+    const filter = document.getElementById("filter");
+    const matches = document.getElementById("matches");
+    filter.closest(".filter").hidden = body.rows.length < 2;
+    filter.addEventListener("input", () => {
+      const wanted = filter.value.toLowerCase();
+      let shown = 0;
+      for (const row of body.rows) {
+        row.hidden = !row.textContent.toLowerCase().includes(wanted);
+        shown += !row.hidden;
+      }
+      matches.textContent = wanted ? `${shown} of ${body.rows.length}` : "";
+    });
+  }
+
+  function copying() {
+    for (const button of document.querySelectorAll(".copy")) {
+      button.hidden = false;
+      button.addEventListener("click", async () => {
+        const code = button.previousElementSibling;
+        try {
+          await navigator.clipboard.writeText(code.textContent);
+        } catch {
+          // A page from a file may have no clipboard: select it, so that Ctrl-C copies.
+          getSelection().selectAllChildren(code);
+          button.textContent = "Selected";
+          return;
+        }
+        button.textContent = "Copied";
+        setTimeout(() => { button.textContent = "Copy"; }, 2000);
+      });
+    }
+  }
+
+  sorting();
+  copying();
+  draw();
+  dark.addEventListener("change", draw);
+  addEventListener("beforeprint", () => Object.values(drawn).forEach((chart) => chart.resize()));
+  let width = innerWidth;
+  addEventListener("resize", () => {
+    const crossed = (width < 640) !== narrow();
+    width = innerWidth;
+    if (crossed) draw(); else Object.values(drawn).forEach((chart) => chart.resize());
+  });
+  root.dataset.ready = "yes";
+})();

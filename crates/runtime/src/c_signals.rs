@@ -1,0 +1,47 @@
+//! The C library's functions that set the action of a signal.
+
+use core::ffi::{c_int, c_void};
+
+use crate::next_symbol::Next;
+
+static SIGACTION: Next = Next::new(c"sigaction");
+static SIGNAL: Next = Next::new(c"signal");
+
+/// Looks the functions up before the program can set a signal's action in a handler.
+pub(crate) fn start() {
+    SIGACTION.find();
+    SIGNAL.find();
+}
+
+/// `sigaction`. -1 where there is no such function.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe fn set_action(
+    signal: c_int,
+    action: *const libc::sigaction,
+    before: *mut libc::sigaction,
+) -> c_int {
+    type Sigaction =
+        unsafe extern "C" fn(c_int, *const libc::sigaction, *mut libc::sigaction) -> c_int;
+    let next = SIGACTION.get();
+    if next.is_null() {
+        return -1;
+    }
+    // SAFETY: the C library gives the symbol this type; the caller's promise.
+    unsafe { core::mem::transmute::<*mut c_void, Sigaction>(next)(signal, action, before) }
+}
+
+/// `signal`. `SIG_ERR` where there is no such function.
+///
+/// # Safety
+/// As for the C function.
+pub(crate) unsafe fn set_handler(number: c_int, handler: *mut c_void) -> *mut c_void {
+    type Signal = unsafe extern "C" fn(c_int, *mut c_void) -> *mut c_void;
+    let next = SIGNAL.get();
+    if next.is_null() {
+        return core::ptr::without_provenance_mut(libc::SIG_ERR);
+    }
+    // SAFETY: the C library gives the symbol this type; the caller's promise.
+    unsafe { core::mem::transmute::<*mut c_void, Signal>(next)(number, handler) }
+}

@@ -1,0 +1,315 @@
+//! The emulation by time: a thread is delayed for as long as slow memory would have kept it waiting.
+//!
+//! # How
+//!
+//! Each thread has a timer of its own processor time that signals the thread itself
+//! ([`isotherm_sys::perf::thread_timer`]). The instruction that just retired is the one that the thread waited for
+//! ([`isotherm_decode`]). Where its operand lies in slow memory, the thread stands for the time since the last sample, and is
+//! kept busy for (factor - 1) times that, less the share that an estimate says the caches served
+//! ([`isotherm_cache_estimate`]). So a program is as slow as its accesses to memory make it, whatever its footprint; huge
+//! pages stay, no page faults, and no other thread competes with the program.
+//!
+//! ```text
+//!   timer --signal--> handler: which operand?  which tier?  which share beyond the caches?  --> busy for that long
+//!                                               |
+//!                                   page_tiers <-- residency, migration
+//! ```
+//!
+//! The sampling itself costs the same in every placement, some 5 per cent, so that ratios hold.
+//!
+//! # Signals
+//!
+//! [`SIGNAL`] has no use on Linux, and belongs to this part while it runs: the hooks of
+//! [`crate::signal_hooks`] keep it unblocked, and keep the program from taking it. All signals wait while the handler
+//! runs. A thread is signalled only while it runs its own code, so no system call is interrupted. The handler makes no system
+//! call but for a look at the residency of a chunk. A thread that begins to filter its system calls is sampled no more.
+//!
+//! # What is not covered
+//!
+//! Memory outside the pool (stacks, data segments, small mappings, files) is fast. The time in which the kernel works for the
+//! program is not slowed. Threads that the program makes by its own `clone` are not slowed, nor is a thread from the moment that it gives up
+//! new privileges or filters its system calls.
+
+mod costs;
+mod interrupted;
+mod migration;
+mod page_tiers;
+mod pause;
+mod residency;
+mod streams;
+mod thread;
+
+use core::ffi::{c_int, c_void};
+use core::mem::MaybeUninit;
+use core::ops::Range;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering};
+
+use isotherm_abi::config::TierRecordKind;
+use isotherm_abi::session::{OffReason, SessionCounter};
+use isotherm_sys::perf::thread_timer::ThreadTimer;
+
+use costs::Costs;
+use interrupted::Interrupted;
+use migration::Migration;
+use page_tiers::{PageTiers, Side};
+use residency::Residency;
+use thread::{Delay, DelayedThread};
+
+use crate::c_signals;
+use crate::clock;
+use crate::config;
+use crate::emulation::{Account, RangeUse, RequestTables, Settings, place};
+use crate::sandbox;
+use crate::tables::SessionTables;
+use crate::tls;
+
+/// The signal of the timers: that of a coprocessor that no machine has. One of the standard range, so that at most one is
+/// pending at a time.
+pub(crate) const SIGNAL: c_int = libc::SIGSTKFLT;
+
+/// An emulated pair.
+struct TimedPair {
+    tiers: PageTiers,
+    costs: Costs,
+    cache_bytes: u64,
+    period_ns: u64,
+    /// Cost of a page that moves, in nanoseconds.
+    migrate_ns: u64,
+    residency: Residency,
+    online: bool,
+    session: AtomicPtr<Session>,
+}
+
+/// What the pair shares with the observer. A forked child has its own.
+struct Session {
+    account: Account,
+    /// In online runs.
+    migration: Option<Migration>,
+}
+
+static PAIR: AtomicPtr<TimedPair> = AtomicPtr::new(ptr::null_mut());
+
+fn pair() -> Option<&'static TimedPair> {
+    // SAFETY: null, or a pair that `start` placed and that is never freed.
+    unsafe { PAIR.load(Ordering::Acquire).as_ref() }
+}
+
+/// Whether this emulation runs.
+#[inline]
+pub(crate) fn runs() -> bool {
+    !PAIR.load(Ordering::Relaxed).is_null()
+}
+
+/// Prepares the pair for the pool, if the settings name one. No thread is sampled before [`begin`].
+///
+/// # Errors
+/// [`OffReason::NoAddressSpace`].
+pub(crate) fn start(
+    pool: Range<usize>,
+    settings: &Settings<'_>,
+    board: Option<SessionTables>,
+) -> Result<(), OffReason> {
+    let emulation = &settings.emulation;
+    if emulation.latency_percent == 0 {
+        return Ok(());
+    }
+    let fast = settings
+        .tiers
+        .iter()
+        .find(|tier| tier.kind == TierRecordKind::EmulatedFast as u32);
+    let room = fast.map_or(u64::MAX, |tier| tier.capacity_bytes);
+    let no_room = |_| OffReason::NoAddressSpace;
+    let pair = place(TimedPair {
+        tiers: PageTiers::map(pool, room).map_err(no_room)?,
+        costs: Costs {
+            latency_percent: emulation.latency_percent,
+            bandwidth_percent: emulation.bandwidth_percent,
+        },
+        cache_bytes: emulation.cache_bytes,
+        period_ns: emulation.sample_ns,
+        migrate_ns: emulation.migrate_ns,
+        residency: Residency::new(),
+        online: settings.online,
+        session: AtomicPtr::new(ptr::null_mut()),
+    })
+    .map_err(no_room)?;
+    pair.share(board).ok_or(OffReason::NoAddressSpace)?;
+    PAIR.store(ptr::from_ref(pair).cast_mut(), Ordering::Release);
+    Ok(())
+}
+
+/// Installs the handler and samples the calling thread, the program's first: called once its C library is ready.
+///
+/// # Errors
+/// [`OffReason::NoTimer`].
+pub(crate) fn begin() -> Result<(), OffReason> {
+    if !runs() {
+        return Ok(());
+    }
+    install().ok_or(OffReason::NoTimer)?;
+    enter_thread().ok_or(OffReason::NoTimer)
+}
+
+/// Installs the handler.
+fn install() -> Option<()> {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: an action of zeroes is valid, and the pointer is live; the function is the C library's own, because the hook
+    // passes on what comes from here.
+    unsafe {
+        let action = action.as_mut_ptr();
+        (*action).sa_sigaction = on_timer as *const () as libc::sighandler_t;
+        (*action).sa_flags = libc::SA_SIGINFO | libc::SA_RESTART | libc::SA_ONSTACK;
+        libc::sigfillset(&raw mut (*action).sa_mask);
+        (c_signals::set_action(SIGNAL, action, ptr::null_mut()) == 0).then_some(())
+    }
+}
+
+/// Samples the calling thread from now on; without effect where no pair runs. `None` where the kernel refuses.
+pub(crate) fn enter_thread() -> Option<()> {
+    let Some(pair) = pair() else { return Some(()) };
+    if sandbox::is_filtered() {
+        return Some(());
+    }
+    let state = DelayedThread::make(pair.cache_bytes, pair.period_ns)?;
+    let timer = ThreadTimer::start(pair.period_ns, SIGNAL);
+    tls::delayed().store(ptr::from_mut(state).cast(), Ordering::Relaxed);
+    match timer {
+        Ok(timer) => {
+            state.set_timer(timer);
+            Some(())
+        }
+        Err(_) => {
+            leave_thread();
+            None
+        }
+    }
+}
+
+/// Ends the sampling of the calling thread: at its end, and before it filters its system calls, because the filter may refuse
+/// the return from a signal's handler.
+pub(crate) fn leave_thread() {
+    let state = tls::delayed().swap(ptr::null_mut(), Ordering::Relaxed);
+    if sandbox::is_filtered() {
+        // This thread's filter may refuse to release the memory.
+        return;
+    }
+    // SAFETY: null, or the state that `enter_thread` made for this thread, which nothing else refers to from here on: a
+    // handler that interrupts finds none.
+    if let Some(state) = unsafe { state.cast::<DelayedThread>().as_mut() } {
+        DelayedThread::release(state);
+    }
+}
+
+/// In a forked child, whose only thread no timer samples: samples it.
+pub(crate) fn start_over(board: Option<SessionTables>) {
+    let Some(pair) = pair() else { return };
+    leave_thread();
+    // Without memory for it the child goes on in its parent's session.
+    let _ = pair.share(board);
+    // A child that cannot be sampled runs at the speed of fast memory.
+    let _ = enter_thread();
+}
+
+/// Sets what a range of the pool is for; without effect where no pair runs.
+pub(crate) fn set_use(address: usize, bytes: usize, range_use: &RangeUse) {
+    let Some(pair) = pair() else { return };
+    match range_use {
+        RangeUse::Tier(tier) => pair.tiers.want(address, bytes, side_of(*tier)),
+        RangeUse::Zeroes => pair.tiers.forget(address, bytes, false),
+        RangeUse::Nothing => pair.tiers.forget(address, bytes, true),
+        RangeUse::Home => {}
+    }
+}
+
+fn side_of(tier: u32) -> Side {
+    let tiers = config::current().map_or(&[][..], |config| config.tiers);
+    let is_slow =
+        |tier: &isotherm_abi::config::TierRecord| tier.kind == TierRecordKind::EmulatedSlow as u32;
+    match tiers.get(tier as usize).is_some_and(is_slow) {
+        true => Side::Slow,
+        false => Side::Fast,
+    }
+}
+
+/// The handler of [`SIGNAL`].
+unsafe extern "C" fn on_timer(_: c_int, _: *mut libc::siginfo_t, context: *mut c_void) {
+    let state = tls::delayed().load(Ordering::Relaxed);
+    // SAFETY: null, or this thread's state, which only this handler uses while it runs: all signals wait.
+    let (Some(pair), Some(state)) = (pair(), unsafe { state.cast::<DelayedThread>().as_mut() })
+    else {
+        return;
+    };
+    // SAFETY: the kernel's argument.
+    let interrupted = unsafe { Interrupted::from_context(context) };
+    if state.has_worked(&interrupted) {
+        let begin = clock::now_ns();
+        let delay = state.sample(&interrupted, &pair.tiers, &pair.costs);
+        let ns = delay.ns + pair.serve();
+        // Our own work is a part of the delay, as far as there is one.
+        let own = clock::now_ns().saturating_sub(begin).min(pair.period_ns);
+        pause::busy(ns.saturating_sub(own));
+        state.handled_for(own.max(ns), pair.period_ns);
+        pair.publish(delay);
+    }
+}
+
+impl TimedPair {
+    /// Reports to this session from now on, or to none.
+    fn share(&self, board: Option<SessionTables>) -> Option<()> {
+        let requests = board.filter(|_| self.online).map(RequestTables::of);
+        let session = place(Session {
+            account: Account::of(board),
+            migration: requests.map(Migration::new),
+        });
+        let session = ptr::from_ref(session.ok()?).cast_mut();
+        self.session.store(session, Ordering::Release);
+        Some(())
+    }
+
+    fn session(&self) -> &'static Session {
+        // SAFETY: `start` shared a session before it published the pair, and none is ever freed.
+        unsafe { &*self.session.load(Ordering::Acquire) }
+    }
+
+    /// The work of a sample besides the sample: looks at a chunk, and obeys requests. Returns what that costs.
+    fn serve(&self) -> u64 {
+        if !sandbox::is_filtered() {
+            self.residency.step(&self.tiers);
+        }
+        let tiers = config::current().map_or(&[][..], |config| config.tiers);
+        let Session { account, migration } = self.session();
+        let moved = migration
+            .as_ref()
+            .map_or(0, |migration| migration.step(&self.tiers, tiers, account));
+        moved.saturating_mul(self.migrate_ns)
+    }
+
+    fn publish(&self, delay: Delay) {
+        let (fast, slow) = self.tiers.bytes();
+        let (slow_touches, spilled) = self.tiers.first_touches();
+        let account = &self.session().account;
+        account.add(SessionCounter::SlowAccesses, u64::from(delay.is_slow));
+        account.add(SessionCounter::DelayNanos, delay.ns);
+        for (counter, value) in [
+            (SessionCounter::FastBytes, fast),
+            (SessionCounter::SlowBytes, slow),
+            (SessionCounter::FirstTouches, slow_touches),
+            (SessionCounter::Spilled, spilled),
+        ] {
+            account.set(counter, value);
+        }
+    }
+}
+
+/// Counts the data that no sample met: at exit of the process.
+pub(crate) fn finish() {
+    let Some(pair) = pair() else { return };
+    leave_thread();
+    if !sandbox::is_filtered() {
+        for _ in 0..pair.tiers.used_chunks() {
+            pair.residency.step(&pair.tiers);
+        }
+    }
+    pair.publish(Delay::default());
+}

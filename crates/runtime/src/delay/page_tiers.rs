@@ -1,0 +1,298 @@
+//! The tier of each page of the pool, for the emulation by time: a byte for each page and one for each chunk.
+//!
+//! A page gets its tier when it is first known to hold data: at a sample in it, or when its residency is looked up.
+//! It is fast where its chunk is to be fast and the fast tier has room, slow otherwise, as `MPOL_PREFERRED` does on real
+//! nodes. Any thread may change any entry, so there is no lock: the counts follow the entries.
+
+use core::ops::Range;
+use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+
+use rustix::io::Errno;
+
+use crate::emulation::{PAGE_BYTES, Sparse};
+
+const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
+
+/// Pages of a chunk.
+pub(crate) const CHUNK_PAGES: usize = CHUNK_BYTES / PAGE_BYTES;
+
+/// A kind of memory of the emulated pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// The fast tier.
+    Fast,
+    /// The slow tier.
+    Slow,
+}
+
+/// A page that holds nothing, as far as is known.
+const UNKNOWN: u8 = 0;
+const FAST: u8 = 1;
+const SLOW: u8 = 2;
+
+impl Side {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Fast => FAST,
+            Self::Slow => SLOW,
+        }
+    }
+
+    const fn of(code: u8) -> Option<Self> {
+        match code {
+            FAST => Some(Self::Fast),
+            SLOW => Some(Self::Slow),
+            _ => None,
+        }
+    }
+}
+
+/// The tiers of one pool.
+pub(crate) struct PageTiers {
+    pool: Range<usize>,
+    /// The tier that each chunk's data is to have; [`UNKNOWN`] for chunks without data.
+    wanted: Sparse<AtomicU8>,
+    tiers: Sparse<AtomicU8>,
+    /// First chunk that never had data.
+    high: AtomicU32,
+    fast_pages: AtomicU64,
+    slow_pages: AtomicU64,
+    /// Pages that the fast tier has room for.
+    room: u64,
+    first_touches: AtomicU64,
+    spilled: AtomicU64,
+}
+
+impl PageTiers {
+    /// Maps the tables of a pool, whose fast tier has room for `fast_bytes`.
+    pub(crate) fn map(pool: Range<usize>, fast_bytes: u64) -> Result<Self, Errno> {
+        let chunks = pool.len() / CHUNK_BYTES;
+        Ok(Self {
+            wanted: Sparse::map(chunks)?,
+            tiers: Sparse::map(chunks * CHUNK_PAGES)?,
+            high: AtomicU32::new(0),
+            fast_pages: AtomicU64::new(0),
+            slow_pages: AtomicU64::new(0),
+            room: fast_bytes / PAGE_BYTES as u64,
+            first_touches: AtomicU64::new(0),
+            spilled: AtomicU64::new(0),
+            pool,
+        })
+    }
+
+    /// The number of a page; `None` outside the pool.
+    pub(crate) fn page(&self, address: usize) -> Option<usize> {
+        let inside = self.pool.contains(&address);
+        inside.then(|| (address - self.pool.start) / PAGE_BYTES)
+    }
+
+    /// First address of a chunk.
+    pub(crate) fn address(&self, chunk: usize) -> usize {
+        self.pool.start + chunk * CHUNK_BYTES
+    }
+
+    /// Chunks that a range touches, as far as they are in the pool.
+    pub(crate) fn chunks(&self, address: usize, bytes: usize) -> Range<usize> {
+        let start = address.clamp(self.pool.start, self.pool.end) - self.pool.start;
+        let end = address
+            .saturating_add(bytes)
+            .clamp(self.pool.start, self.pool.end)
+            - self.pool.start;
+        start / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES).min(self.wanted.len())
+    }
+
+    /// Chunks below this number may have data.
+    pub(crate) fn used_chunks(&self) -> usize {
+        self.high.load(Ordering::Relaxed) as usize
+    }
+
+    /// The tier that a chunk's data is to have; `None` where the chunk has no data.
+    pub(crate) fn wanted(&self, chunk: usize) -> Option<Side> {
+        Side::of(self.wanted[chunk].load(Ordering::Relaxed))
+    }
+
+    /// Says in which tier the data of a range is to be. Data that has a tier keeps it.
+    pub(crate) fn want(&self, address: usize, bytes: usize, side: Side) {
+        let chunks = self.chunks(address, bytes);
+        self.high.fetch_max(chunks.end as u32, Ordering::Relaxed);
+        for wanted in &self.wanted[chunks] {
+            wanted.store(side.code(), Ordering::Relaxed);
+        }
+    }
+
+    /// As [`Self::want`], for one chunk.
+    pub(crate) fn want_chunk(&self, chunk: usize, side: Side) {
+        self.wanted[chunk].store(side.code(), Ordering::Relaxed);
+    }
+
+    /// The range's content is gone. Whole pages only; `released` where the range holds no data any more.
+    pub(crate) fn forget(&self, address: usize, bytes: usize, released: bool) {
+        let first = address.next_multiple_of(PAGE_BYTES);
+        let end = address.saturating_add(bytes) & !(PAGE_BYTES - 1);
+        let inside = first.max(self.pool.start)..end.min(self.pool.end);
+        for address in inside.step_by(PAGE_BYTES) {
+            self.release((address - self.pool.start) / PAGE_BYTES);
+        }
+        if released {
+            for wanted in &self.wanted[self.chunks(address, bytes)] {
+                wanted.store(UNKNOWN, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The tier of a page that holds data. Decides it if that was not done yet.
+    pub(crate) fn tier_of(&self, page: usize) -> Side {
+        Side::of(self.tiers[page].load(Ordering::Relaxed)).unwrap_or_else(|| self.decide(page))
+    }
+
+    /// True where the page's tier is decided.
+    pub(crate) fn is_known(&self, page: usize) -> bool {
+        self.tiers[page].load(Ordering::Relaxed) != UNKNOWN
+    }
+
+    fn decide(&self, page: usize) -> Side {
+        let wanted = self.wanted(page / CHUNK_PAGES).unwrap_or(Side::Fast);
+        let fits = wanted == Side::Fast && self.take_room();
+        let side = if fits { Side::Fast } else { Side::Slow };
+        let before = self.tiers[page].compare_exchange(
+            UNKNOWN,
+            side.code(),
+            Ordering::Relaxed,
+            Ordering::Relaxed,
+        );
+        match before {
+            Ok(_) => {
+                if side == Side::Slow {
+                    self.slow_pages.fetch_add(1, Ordering::Relaxed);
+                    self.first_touches.fetch_add(1, Ordering::Relaxed);
+                    let spills = u64::from(wanted == Side::Fast);
+                    self.spilled.fetch_add(spills, Ordering::Relaxed);
+                }
+                side
+            }
+            // Another thread decided first.
+            Err(other) => {
+                if fits {
+                    self.fast_pages.fetch_sub(1, Ordering::Relaxed);
+                }
+                Side::of(other).unwrap_or(side)
+            }
+        }
+    }
+
+    /// Takes room for one fast page, if there is any.
+    fn take_room(&self) -> bool {
+        let taken = |pages| (pages < self.room).then_some(pages + 1);
+        self.fast_pages
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken)
+            .is_ok()
+    }
+
+    /// The page holds nothing.
+    pub(crate) fn release(&self, page: usize) {
+        match Side::of(self.tiers[page].swap(UNKNOWN, Ordering::Relaxed)) {
+            Some(Side::Fast) => self.fast_pages.fetch_sub(1, Ordering::Relaxed),
+            Some(Side::Slow) => self.slow_pages.fetch_sub(1, Ordering::Relaxed),
+            None => 0,
+        };
+    }
+
+    /// Moves a page that holds data to a tier. Answers whether it moved: not where it is there already, holds nothing,
+    /// or finds no room.
+    pub(crate) fn migrate(&self, page: usize, to: Side) -> bool {
+        let from = match to {
+            Side::Fast => Side::Slow,
+            Side::Slow => Side::Fast,
+        };
+        if self.tiers[page].load(Ordering::Relaxed) != from.code()
+            || (to == Side::Fast && !self.take_room())
+        {
+            return false;
+        }
+        let moved = self.tiers[page]
+            .compare_exchange(from.code(), to.code(), Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok();
+        match (moved, to) {
+            (true, Side::Fast) => self.slow_pages.fetch_sub(1, Ordering::Relaxed),
+            (true, Side::Slow) => {
+                self.slow_pages.fetch_add(1, Ordering::Relaxed);
+                self.fast_pages.fetch_sub(1, Ordering::Relaxed)
+            }
+            (false, Side::Fast) => self.fast_pages.fetch_sub(1, Ordering::Relaxed),
+            (false, Side::Slow) => 0,
+        };
+        moved
+    }
+
+    /// Bytes in the fast and in the slow tier.
+    pub(crate) fn bytes(&self) -> (u64, u64) {
+        let bytes = |pages: &AtomicU64| pages.load(Ordering::Relaxed) * PAGE_BYTES as u64;
+        (bytes(&self.fast_pages), bytes(&self.slow_pages))
+    }
+
+    /// Pages that were first placed into the slow tier, and those of them for which the fast tier had no room.
+    pub(crate) fn first_touches(&self) -> (u64, u64) {
+        let count = |pages: &AtomicU64| pages.load(Ordering::Relaxed);
+        (count(&self.first_touches), count(&self.spilled))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHUNK_BYTES, PAGE_BYTES, PageTiers, Side};
+
+    const BASE: usize = 1 << 40;
+
+    fn tiers(fast_pages: u64) -> PageTiers {
+        let pool = BASE..BASE + 4 * CHUNK_BYTES;
+        PageTiers::map(pool, fast_pages * PAGE_BYTES as u64).expect("maps")
+    }
+
+    fn bytes(fast: u64, slow: u64) -> (u64, u64) {
+        (fast * PAGE_BYTES as u64, slow * PAGE_BYTES as u64)
+    }
+
+    #[test]
+    fn pages_are_fast_in_the_order_they_are_known_until_the_tier_is_full() {
+        let tiers = tiers(3);
+        tiers.want(BASE, CHUNK_BYTES, Side::Fast);
+        let sides: Vec<Side> = (0..5).map(|page| tiers.tier_of(page)).collect();
+        assert_eq!(sides[..3], [Side::Fast; 3]);
+        assert_eq!(sides[3..], [Side::Slow; 2]);
+        assert_eq!(tiers.bytes(), bytes(3, 2));
+        assert_eq!(tiers.first_touches(), (2, 2));
+        assert_eq!(tiers.tier_of(4), Side::Slow, "a tier stays");
+    }
+
+    #[test]
+    fn room_that_is_given_back_is_used_again_and_a_move_respects_it() {
+        let tiers = tiers(2);
+        tiers.want(BASE, CHUNK_BYTES, Side::Slow);
+        assert_eq!(tiers.tier_of(0), Side::Slow);
+        assert_eq!(tiers.first_touches(), (1, 0), "it was to be slow");
+        assert!(tiers.migrate(0, Side::Fast));
+        assert!(!tiers.migrate(0, Side::Fast), "it is there");
+        assert!(!tiers.migrate(7, Side::Fast), "it holds nothing");
+        tiers.want(BASE + CHUNK_BYTES, CHUNK_BYTES, Side::Fast);
+        assert_eq!(tiers.tier_of(512), Side::Fast);
+        assert_eq!(tiers.tier_of(1), Side::Slow);
+        assert!(!tiers.migrate(1, Side::Fast), "full");
+        tiers.forget(BASE + CHUNK_BYTES, CHUNK_BYTES, true);
+        assert_eq!(tiers.wanted(1), None);
+        assert!(tiers.migrate(1, Side::Fast));
+        assert_eq!(tiers.bytes(), bytes(2, 0));
+        assert!(tiers.migrate(1, Side::Slow));
+        assert_eq!(tiers.bytes(), bytes(1, 1));
+    }
+
+    #[test]
+    fn only_whole_pages_of_a_forgotten_range_are_forgotten() {
+        let tiers = tiers(9);
+        tiers.want(BASE, 2 * CHUNK_BYTES, Side::Fast);
+        (0..3).for_each(|page| assert_eq!(tiers.tier_of(page), Side::Fast));
+        tiers.forget(BASE + 1, 2 * PAGE_BYTES, false);
+        assert!(tiers.is_known(0) && !tiers.is_known(1) && tiers.is_known(2));
+        assert_eq!(tiers.page(BASE - 1), None);
+        assert_eq!(tiers.page(BASE + 3 * PAGE_BYTES + 5), Some(3));
+    }
+}

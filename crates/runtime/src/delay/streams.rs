@@ -1,0 +1,146 @@
+//! Distinguishes accesses that follow each other in memory from others, by the samples of one thread.
+//!
+//! The hardware fetches ahead of a stream, so its speed is that of the memory's bandwidth, and the time that it waits falls on
+//! all instructions of its loop; every other access waits for the latency, and is the one that waits. Two samples of one
+//! instruction lie in one direction and as far apart as the memory delivers in the time between them where the
+//! instruction follows a stream. Where it goes to and fro, the directions differ.
+
+/// Instructions that are remembered.
+const SLOTS: usize = 32;
+
+/// Samples of an instruction in one direction, one after another, that make a stream. Random accesses do so by accident in
+/// one case of eight.
+const STEADY: u8 = 3;
+
+/// Most samples that are counted: two that break off leave a stream that had as many.
+const STEADY_MOST: u8 = 3 * STEADY;
+
+/// More bytes than a thread reads in a nanosecond.
+const MOST_BYTES_PER_NS: u64 = 64;
+
+/// Bytes a nanosecond from which on a stream is limited by the memory and not by the thread: one thread reads 5 to 15 from the
+/// DRAM of the last ten years' machines.
+const LIMITED_BYTES_PER_NS: u64 = 2;
+
+/// What a sample of an instruction says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    /// It goes to and fro, or is not known yet.
+    Scattered,
+    /// It follows a stream, slower than the memory could deliver it.
+    Stream,
+    /// It follows a stream as fast as the memory delivers it.
+    LimitedStream,
+}
+
+/// The last sample of an instruction.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct Slot {
+    instruction: u64,
+    address: u64,
+    /// The thread's work at the last sample, in nanoseconds.
+    at_ns: u64,
+    /// Samples in the direction `up`, one after another, less [`STEADY`] for each that broke off.
+    steady: u8,
+    up: bool,
+}
+
+/// The instructions of one thread. Zeroes are an empty table.
+#[repr(C)]
+pub(crate) struct Streams {
+    slots: [Slot; SLOTS],
+}
+
+impl Streams {
+    /// Notes a sample of an instruction, when the thread has worked for `now_ns` nanoseconds.
+    pub(crate) fn note(&mut self, instruction: u64, address: u64, now_ns: u64) -> Pattern {
+        let slot = &mut self.slots[(instruction ^ instruction >> 5) as usize % SLOTS];
+        let (up, distance) = (address > slot.address, address.abs_diff(slot.address));
+        let ns = now_ns.saturating_sub(slot.at_ns);
+        let follows = slot.instruction == instruction
+            && distance > 0
+            && distance <= ns.saturating_mul(MOST_BYTES_PER_NS);
+        // A stream that begins anew at the other end of its data is one still.
+        let steady = match follows && (up == slot.up || slot.steady == 0) {
+            true => (slot.steady + 1).min(STEADY_MOST),
+            false => slot.steady.saturating_sub(STEADY),
+        };
+        let up = if steady > 1 { slot.up } else { up };
+        *slot = Slot {
+            instruction,
+            address,
+            at_ns: now_ns,
+            steady,
+            up,
+        };
+        match steady >= STEADY {
+            false => Pattern::Scattered,
+            true if distance >= ns.saturating_mul(LIMITED_BYTES_PER_NS) => Pattern::LimitedStream,
+            true => Pattern::Stream,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pattern, Streams};
+
+    const MS: u64 = 1_000_000;
+
+    fn table() -> Streams {
+        // SAFETY: a table of integers and flags, for which zeroes are valid.
+        unsafe { core::mem::zeroed() }
+    }
+
+    #[test]
+    fn an_instruction_that_walks_through_memory_is_a_stream_from_its_fourth_sample_on() {
+        let mut streams = table();
+        let noted: Vec<Pattern> = (1..6)
+            .map(|step| streams.note(0x400, step * 5_000_000, step * MS))
+            .collect();
+        assert_eq!(noted[..3], [Pattern::Scattered; 3]);
+        assert_eq!(noted[3..], [Pattern::LimitedStream; 2]);
+        let again = streams.note(0x400, 1, 6 * MS);
+        assert_eq!(again, Pattern::Scattered, "too short to begin anew");
+        for step in 7..20 {
+            streams.note(0x400, step * 5_000_000, step * MS);
+        }
+        let anew: Vec<Pattern> = (0..3)
+            .map(|step| streams.note(0x400, 1 + step * 5_000_000, (20 + step) * MS))
+            .collect();
+        assert_eq!(anew, [Pattern::LimitedStream; 3], "it begins anew");
+    }
+
+    #[test]
+    fn a_thread_that_computes_much_for_each_element_is_not_limited_by_the_memory() {
+        let mut streams = table();
+        let last = (1..9)
+            .map(|step| streams.note(0x400, step * 500_000, step * MS))
+            .last();
+        assert_eq!(last, Some(Pattern::Stream));
+    }
+
+    #[test]
+    fn random_accesses_are_streams_rarely() {
+        let mut streams = table();
+        let mut state = 1u64;
+        let found = (0..4_000)
+            .filter(|step| {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1);
+                let address = 1 << 40 | (state >> 38);
+                streams.note(0x400, address, step * MS) != Pattern::Scattered
+            })
+            .count();
+        assert!(found < 800, "{found} of 4,000");
+    }
+
+    #[test]
+    fn the_same_word_again_and_again_is_no_stream() {
+        let mut streams = table();
+        let all = (0..9).all(|step| streams.note(0x400, 64, step * MS) == Pattern::Scattered);
+        assert!(all);
+    }
+}

@@ -1,0 +1,236 @@
+//! What the emulation by time keeps for a thread, and the delay that a sample of it earns.
+
+use core::mem::MaybeUninit;
+
+use isotherm_cache_estimate::CacheEstimate;
+use isotherm_decode::{AccessOrder, Architecture, Window, access};
+use isotherm_sys::memory;
+use isotherm_sys::perf::thread_timer::ThreadTimer;
+
+use super::costs::Costs;
+use super::interrupted::Interrupted;
+use super::page_tiers::{PageTiers, Side};
+use super::streams::{Pattern, Streams};
+
+/// Samples that the estimate of the caches looks back: one second of work.
+const WINDOW: usize = 1024;
+
+/// Samples whose delay waits for the first estimate of the caches; later ones replace none.
+const WAITING: usize = 1024;
+
+/// A sample whose share beyond the caches is not known yet.
+#[derive(Clone, Copy)]
+struct Waiting {
+    address: u64,
+    /// Delay if no cache served any of it, in nanoseconds.
+    ns: u64,
+}
+
+/// The state of a thread.
+pub(crate) struct DelayedThread {
+    timer: Option<ThreadTimer>,
+    /// The process that the timer belongs to.
+    process: i32,
+    caches: CacheEstimate<WINDOW>,
+    streams: Streams,
+    waiting: [Waiting; WAITING],
+    waiting_count: usize,
+    /// Where the last signal interrupted the thread.
+    last: Interrupted,
+    /// Work of the thread in nanoseconds that the next sample stands for.
+    work_ns: u64,
+    /// Work of the thread so far, in nanoseconds.
+    worked_ns: u64,
+}
+
+/// What a sample costs the thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Delay {
+    /// Nanoseconds.
+    pub(crate) ns: u64,
+    /// Whether the access went to slow memory.
+    pub(crate) is_slow: bool,
+}
+
+impl DelayedThread {
+    /// Makes the state of a thread whose caches hold `cache_bytes`. It is never moved, and freed by [`Self::release`]. `None`
+    /// where there is no memory.
+    pub(crate) fn make(cache_bytes: u64, period_ns: u64) -> Option<&'static mut Self> {
+        let address = memory::fresh(size_of::<Self>()).ok()?;
+        let place = core::ptr::with_exposed_provenance_mut::<MaybeUninit<Self>>(address);
+        // SAFETY: fresh memory of this size, aligned to a page, of zeroes: the values that are valid as zeroes (the estimate
+        // of the caches, the streams, the waiting samples) are left so, all others are written.
+        unsafe {
+            let state = (*place).as_mut_ptr();
+            (&raw mut (*state).timer).write(None);
+            (*state).process = rustix::process::getpid().as_raw_nonzero().get();
+            (&raw mut (*state).last).write(Interrupted::NOWHERE);
+            (&raw mut (*state).work_ns).write(period_ns);
+            (*state).caches.set_cache(cache_bytes);
+            Some(&mut *state)
+        }
+    }
+
+    /// Frees a state that nothing refers to any more.
+    pub(crate) fn release(state: &'static mut Self) {
+        let timer = state.timer.take();
+        if state.process != rustix::process::getpid().as_raw_nonzero().get() {
+            // A child of a fork has a copy of the state, but not the timer's mapping: other memory may be there by now.
+            core::mem::forget(timer);
+        }
+        let address = core::ptr::from_mut(state).expose_provenance();
+        // SAFETY: `make` mapped the memory, and the caller gives the only reference.
+        let _ = unsafe { memory::unmap(address, size_of::<Self>()) };
+    }
+
+    /// Keeps the timer that samples this thread.
+    pub(crate) fn set_timer(&mut self, timer: ThreadTimer) {
+        self.timer = Some(timer);
+    }
+
+    /// Whether the thread did any work since the last sample. A timer that went off during a delay signals at its end,
+    /// where the thread has all its registers as before.
+    pub(crate) fn has_worked(&mut self, now: &Interrupted) -> bool {
+        let has = self.last != *now;
+        self.last = *now;
+        has
+    }
+
+    /// After a sample whose handling took `ns` nanoseconds of the thread's time: the timer went on meanwhile, so that the
+    /// work until it goes off again is the rest of its period.
+    pub(crate) fn handled_for(&mut self, ns: u64, period_ns: u64) {
+        self.work_ns = period_ns - ns % period_ns;
+    }
+
+    /// The delay of a sample.
+    pub(crate) fn sample(&mut self, at: &Interrupted, tiers: &PageTiers, costs: &Costs) -> Delay {
+        let (code, start) = at.code();
+        let window = Window {
+            code,
+            start,
+            ip: at.ip,
+        };
+        self.worked_ns = self.worked_ns.saturating_add(self.work_ns);
+        let Some(found) = access(Architecture::HERE, &window) else {
+            return Delay::default();
+        };
+        let Some(address) = found.operand.address(&at.registers) else {
+            return Delay::default();
+        };
+        let pattern = self.streams.note(at.ip, address, self.worked_ns);
+        // The instruction that retired accessed no memory, so it did not wait for any, but in a loop that does.
+        if found.order == AccessOrder::Next && pattern != Pattern::LimitedStream {
+            return Delay::default();
+        }
+        self.access(address, pattern, tiers, costs)
+    }
+
+    /// The delay of a sampled access.
+    fn access(
+        &mut self,
+        address: u64,
+        pattern: Pattern,
+        tiers: &PageTiers,
+        costs: &Costs,
+    ) -> Delay {
+        self.caches.observe(address);
+        let side = tiers
+            .page(address as usize)
+            .map_or(Side::Fast, |page| tiers.tier_of(page));
+        let ns = match side {
+            Side::Fast => 0,
+            Side::Slow => costs.delay_ns(self.work_ns, pattern),
+        };
+        let ns = match self.caches.served(address) {
+            Some(served) => self.earlier() + beyond(ns, served),
+            None => {
+                self.wait(Waiting { address, ns });
+                0
+            }
+        };
+        Delay {
+            ns,
+            is_slow: side == Side::Slow,
+        }
+    }
+
+    fn wait(&mut self, sample: Waiting) {
+        if let Some(place) = self.waiting.get_mut(self.waiting_count) {
+            *place = sample;
+            self.waiting_count += 1;
+        }
+    }
+
+    /// The delay of the samples that waited for the first estimate.
+    fn earlier(&mut self) -> u64 {
+        let waiting = &self.waiting[..core::mem::take(&mut self.waiting_count)];
+        let delay = |sample: &Waiting| {
+            let served = self.caches.served(sample.address);
+            beyond(sample.ns, served.unwrap_or(0.0))
+        };
+        waiting.iter().map(delay).sum()
+    }
+}
+
+/// The part of a delay that no cache saved.
+fn beyond(ns: u64, served: f32) -> u64 {
+    (ns as f32 * (1.0 - served).clamp(0.0, 1.0)) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{DelayedThread, PageTiers, Pattern, Side};
+    use crate::delay::costs::Costs;
+
+    const CHUNK: usize = isotherm_abi::CHUNK_BYTES as usize;
+    const BASE: usize = 1 << 40;
+    const CACHE: u64 = 4 << 20;
+    const PERIOD: u64 = 1_000_000;
+
+    fn slow(chunks: usize) -> PageTiers {
+        let tiers = PageTiers::map(BASE..BASE + chunks * CHUNK, 0).expect("maps");
+        tiers.want(BASE, chunks * CHUNK, Side::Slow);
+        tiers
+    }
+
+    /// The delay of accesses at random in so many bytes of slow memory, over their own time.
+    fn delay_of(bytes: u64, samples: u64) -> f64 {
+        let costs = Costs {
+            latency_percent: 300,
+            bandwidth_percent: 300,
+        };
+        let tiers = slow(bytes as usize / CHUNK + 1);
+        let thread = DelayedThread::make(CACHE, PERIOD).expect("memory");
+        let (mut state, mut ns) = (7u64, 0);
+        for _ in 0..samples {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let address = BASE as u64 + (state >> 20) % bytes;
+            ns += thread
+                .access(address, Pattern::Scattered, &tiers, &costs)
+                .ns;
+        }
+        DelayedThread::release(thread);
+        ns as f64 / (samples * PERIOD) as f64
+    }
+
+    #[test]
+    fn data_beyond_the_caches_costs_the_factor_and_data_in_them_nothing() {
+        for samples in [300, 3_000] {
+            let small = delay_of(CACHE / 4, samples);
+            assert!(small < 0.1, "{small} of a quarter of the cache");
+            let large = delay_of(64 * CACHE, samples);
+            assert!((1.8..=2.0).contains(&large), "{large} of 64 caches");
+        }
+    }
+
+    #[test]
+    fn a_delay_shortens_the_work_that_the_next_sample_stands_for() {
+        let thread = DelayedThread::make(CACHE, PERIOD).expect("memory");
+        assert_eq!(thread.work_ns, PERIOD);
+        thread.handled_for(2_300_000, PERIOD);
+        assert_eq!(thread.work_ns, 700_000);
+        DelayedThread::release(thread);
+    }
+}

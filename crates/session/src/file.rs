@@ -1,0 +1,98 @@
+//! An open session file.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{Ordering, fence};
+
+use isotherm_model::site::SiteId;
+use isotherm_sys::private::check_file;
+use rustix::fs::OFlags;
+
+use crate::error::SessionError;
+use crate::header::{HEADER_BYTES, Header, Progress};
+
+/// Counts by slot at the last read; slots without counts are absent.
+type CountsRead = BTreeMap<u64, Vec<u64>>;
+
+/// An open session file.
+#[derive(Debug)]
+pub struct SessionFile {
+    pub(crate) file: File,
+    path: PathBuf,
+    pub(crate) header: Header,
+    pub(crate) touches_read: u64,
+    pub(crate) counts_read: CountsRead,
+    /// Number of each site whose name was read for a request.
+    pub(crate) site_numbers: BTreeMap<SiteId, u64>,
+    pub(crate) site_numbers_read: u64,
+}
+
+impl SessionFile {
+    /// Opens and checks a file.
+    ///
+    /// # Errors
+    /// It cannot be opened, is not a plain file that only this user can write, or its header is wrong or
+    /// still empty.
+    pub fn open(path: &Path) -> Result<Self, SessionError> {
+        // The open does not follow a planted link and does not wait for the other end of a planted pipe.
+        let careful = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        let open = |write| {
+            OpenOptions::new()
+                .read(true)
+                .write(write)
+                .custom_flags(careful.bits() as i32)
+                .open(path)
+        };
+        // A file that may only be read takes no requests.
+        let file = open(true).or_else(|_| open(false))?;
+        check_file(&file).map_err(|error| SessionError::Wrong(error.to_string()))?;
+        let header = Header::check(&read_header(&file)?, file.metadata()?.len())?;
+        Ok(Self {
+            file,
+            path: path.to_owned(),
+            header,
+            touches_read: 0,
+            counts_read: CountsRead::default(),
+            site_numbers: BTreeMap::new(),
+            site_numbers_read: 0,
+        })
+    }
+
+    /// The path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The part of its header that never changes.
+    #[must_use]
+    pub const fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The current counts and state of the runtime.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn progress(&self) -> Result<Progress, SessionError> {
+        let bytes = read_header(&self.file)?;
+        // The records are read after the counts that announce them.
+        fence(Ordering::Acquire);
+        Ok(self.header.progress(&bytes))
+    }
+}
+
+fn read_header(file: &File) -> Result<[u8; HEADER_BYTES], SessionError> {
+    let mut bytes = [0; HEADER_BYTES];
+    let mut filled = 0;
+    while filled < HEADER_BYTES {
+        match file.read_at(&mut bytes[filled..], filled as u64)? {
+            // Truncated, or just created without its length.
+            0 => return Err(SessionError::NotYet),
+            more => filled += more,
+        }
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,45 @@
+//! Session files (`isotherm_abi::session`): reads the sites, arenas and counters that the runtime inside a process
+//! publishes, and writes the requests that it obeys.
+//!
+//! A file is read with `pread` and written with `pwrite`, not memory-mapped: the program, or any process that can write
+//! the session directory, may truncate it at any time. A truncated mapping would kill the reader by SIGBUS; a truncated
+//! read is only short. The runtime maps the file shared, so a written word reaches it. All use the same page cache, and
+//! one epoch reads a few megabytes at most.
+//!
+//! Order: the header with the counts is read first, the records after it, so every counted record
+//! is complete. A number that the runtime changes meanwhile may be slightly old; none is used as an
+//! offset.
+//!
+//! Every read and write relies on the checks of the header at [`SessionFile::open`]: each table is behind the header and
+//! within the file.
+//!
+//! Modules are listed bottom-up.
+#![forbid(unsafe_code)]
+
+mod error;
+mod name;
+mod record;
+
+mod header;
+
+mod file;
+
+mod accesses;
+mod moves;
+mod tables;
+mod touches;
+
+mod owners;
+mod tier_requests;
+
+mod open_files;
+
+pub use error::SessionError;
+pub use file::SessionFile;
+pub use header::{HEADER_BYTES, Header, Progress, Table};
+pub use moves::MoveCommand;
+pub use name::{file_name, parse_name};
+pub use open_files::OpenFiles;
+pub use owners::{Owned, Owner};
+pub use tables::{Module, SessionSite, SiteNumbers};
+pub use tier_requests::RequestWord;

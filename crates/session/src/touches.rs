@@ -1,0 +1,65 @@
+//! The trapped accesses of a session file.
+
+use std::mem::{offset_of, size_of};
+use std::os::unix::fs::FileExt;
+
+use isotherm_abi::session::{SessionHeader, TouchRecord, TouchRing};
+
+use crate::error::SessionError;
+use crate::file::SessionFile;
+use crate::header::Progress;
+use crate::record::long;
+
+impl SessionFile {
+    /// Passes the unread trapped accesses to `take` as (address, time), oldest first. Returns the
+    /// number that were overwritten before they could be read.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_touches(
+        &mut self,
+        progress: &Progress,
+        mut take: impl FnMut(u64, u64),
+    ) -> Result<u64, SessionError> {
+        const RECORD: u64 = size_of::<TouchRecord>() as u64;
+        let slots = self.header.touches.slots;
+        let written = progress.touches_written;
+        if slots == 0 || written <= self.touches_read {
+            return Ok(0);
+        }
+        let first = self.touches_read.max(written.saturating_sub(slots));
+        let mut records = Vec::with_capacity((written - first) as usize);
+        let mut position = first;
+        while position < written {
+            let slot = position & (slots - 1);
+            let run = (slots - slot).min(written - position);
+            let mut bytes = vec![0; (run * RECORD) as usize];
+            let offset = self.header.touches.offset + slot * RECORD;
+            self.file.read_exact_at(&mut bytes, offset)?;
+            records.extend(bytes.chunks_exact(RECORD as usize).map(|record| {
+                let (address, time) = record.split_at(offset_of!(TouchRecord, time_ns));
+                (long(address, 0), long(time, 0))
+            }));
+            position += run;
+        }
+        // The runtime may have overwritten the oldest of these since.
+        let since = self.progress()?.touches_written;
+        let overwritten = since.saturating_sub(slots).saturating_sub(first);
+        let skipped = overwritten.min(records.len() as u64);
+        for (address, time) in &records[skipped as usize..] {
+            take(*address, *time);
+        }
+        let lost = first - self.touches_read + skipped;
+        self.touches_read = written;
+        self.tell_touches_read();
+        Ok(lost)
+    }
+
+    /// Informs the runtime only: it never waits for the reader, so a failure changes nothing.
+    fn tell_touches_read(&self) {
+        const READ: usize = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, read);
+        let _ = self
+            .file
+            .write_all_at(&self.touches_read.to_ne_bytes(), READ as u64);
+    }
+}

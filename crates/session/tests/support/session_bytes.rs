@@ -1,0 +1,218 @@
+//! Session files written by hand, in the runtime's format, for tests.
+
+use std::mem::{offset_of, size_of};
+use std::path::Path;
+
+use isotherm_abi::accesses::{AccessTable, REGION_COUNT_BYTES};
+use isotherm_abi::session::{
+    ArenaRecord, CHUNK_MAPPING, FrameRecord, MAGIC, MappingRecord, ModuleRecord, NO_TIER,
+    SessionCounter, SessionHeader, SessionLayout, SessionState, SiteRecord, TouchRecord, TouchRing,
+};
+use isotherm_abi::{CHUNK_BYTES, VERSION};
+
+/// Address of the pool in these files.
+pub(crate) const POOL: u64 = 0x2000_0000_0000;
+
+/// Chunks of the pool.
+pub(crate) const CHUNKS: u64 = 64;
+
+/// The bytes of a session file in the making.
+pub(crate) struct SessionBytes {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) layout: SessionLayout,
+}
+
+macro_rules! put {
+    ($file:expr, $base:expr, $record:ty, $field:ident, $value:expr) => {
+        $file.put(
+            $base + offset_of!($record, $field) as u64,
+            &$value.to_ne_bytes(),
+        )
+    };
+}
+
+impl SessionBytes {
+    /// A file of a process that has just started.
+    pub(crate) fn new(pid: u32, parent: u32, start_ns: u64) -> Self {
+        let layout = SessionLayout {
+            module_slots: 4,
+            site_slots: 8,
+            arena_slots: 8,
+            mapping_slots: 8,
+            touch_slots: 16,
+            text_slots: 4096,
+            chunk_slots: CHUNKS,
+            region_slots: 4,
+        };
+        let [
+            modules,
+            sites,
+            arenas,
+            chunks,
+            mappings,
+            touches,
+            text,
+            regions,
+            counts,
+            end,
+        ] = layout.offsets();
+        let mut file = Self {
+            bytes: vec![0; end as usize],
+            layout,
+        };
+        file.put(0, &MAGIC);
+        put!(file, 0, SessionHeader, version, VERSION);
+        let header_bytes = size_of::<SessionHeader>() as u32;
+        put!(file, 0, SessionHeader, header_bytes, header_bytes);
+        put!(file, 0, SessionHeader, pid, pid);
+        put!(file, 0, SessionHeader, parent_pid, parent);
+        put!(file, 0, SessionHeader, depth, 4u32);
+        put!(
+            file,
+            0,
+            SessionHeader,
+            state,
+            (SessionState::Running as u32)
+        );
+        put!(file, 0, SessionHeader, start_ns, start_ns);
+        put!(file, 0, SessionHeader, pool_base, POOL);
+        put!(file, 0, SessionHeader, pool_bytes, (CHUNKS * CHUNK_BYTES));
+        put!(file, 0, SessionHeader, module_slots, layout.module_slots);
+        put!(file, 0, SessionHeader, site_slots, layout.site_slots);
+        put!(file, 0, SessionHeader, arena_slots, layout.arena_slots);
+        put!(file, 0, SessionHeader, mapping_slots, layout.mapping_slots);
+        put!(file, 0, SessionHeader, text_slots, layout.text_slots);
+        put!(file, 0, SessionHeader, modules_offset, modules);
+        put!(file, 0, SessionHeader, sites_offset, sites);
+        put!(file, 0, SessionHeader, arenas_offset, arenas);
+        put!(file, 0, SessionHeader, chunks_offset, chunks);
+        put!(file, 0, SessionHeader, mappings_offset, mappings);
+        put!(file, 0, SessionHeader, touches_offset, touches);
+        put!(file, 0, SessionHeader, text_offset, text);
+        let slots = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, slots);
+        file.put(slots as u64, &layout.touch_slots.to_ne_bytes());
+        let accesses = offset_of!(SessionHeader, accesses) as u64;
+        put!(file, accesses, AccessTable, period, 8u64);
+        let region_slots = u64::from(layout.region_slots);
+        put!(file, accesses, AccessTable, slots, region_slots);
+        put!(file, accesses, AccessTable, regions_offset, regions);
+        put!(file, accesses, AccessTable, counts_offset, counts);
+        file
+    }
+
+    pub(crate) fn put(&mut self, offset: u64, bytes: &[u8]) {
+        let offset = offset as usize;
+        self.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+
+    /// Module `number` with a path and a build-id.
+    pub(crate) fn module(&mut self, number: u32, path: &str, build_id: &[u8]) {
+        let [modules, .., text, _, _, _] = self.layout.offsets();
+        let at = modules + u64::from(number) * size_of::<ModuleRecord>() as u64;
+        self.put(at + offset_of!(ModuleRecord, build_id) as u64, build_id);
+        put!(
+            self,
+            at,
+            ModuleRecord,
+            build_id_bytes,
+            (build_id.len() as u32)
+        );
+        put!(self, at, ModuleRecord, has_build_id, 1u32);
+        put!(self, at, ModuleRecord, path_offset, (number * 512));
+        put!(self, at, ModuleRecord, path_bytes, (path.len() as u32));
+        self.put(text + u64::from(number) * 512, path.as_bytes());
+        put!(self, 0, SessionHeader, module_count, (number + 1));
+    }
+
+    /// Site `number` with frames (module, offset) and numbers.
+    pub(crate) fn site(&mut self, number: u32, hash: u64, frames: &[(u32, u64)], allocations: u64) {
+        let at = self.layout.offsets()[1] + u64::from(number) * size_of::<SiteRecord>() as u64;
+        put!(self, at, SiteRecord, depth, (frames.len() as u32));
+        for (i, (module, offset)) in (0..).zip(frames) {
+            let frame =
+                at + offset_of!(SiteRecord, frames) as u64 + i * size_of::<FrameRecord>() as u64;
+            put!(self, frame, FrameRecord, module, *module);
+            put!(self, frame, FrameRecord, offset, *offset);
+        }
+        put!(self, at, SiteRecord, allocations, allocations);
+        put!(self, at, SiteRecord, requested_bytes, (allocations * 100));
+        put!(self, at, SiteRecord, peak_bytes, 100u64);
+        put!(self, at, SiteRecord, hash, hash);
+        put!(self, 0, SessionHeader, site_count, (number + 1));
+    }
+
+    /// Arena `number`, of a site (None: the shared one).
+    pub(crate) fn arena(&mut self, number: u32, site: Option<u32>, tier: Option<u32>) {
+        let at = self.layout.offsets()[2] + u64::from(number) * size_of::<ArenaRecord>() as u64;
+        put!(self, at, ArenaRecord, site, site.map_or(0, |site| site + 1));
+        put!(self, at, ArenaRecord, tier, tier.unwrap_or(NO_TIER));
+        if let Some(site) = site {
+            let at = self.layout.offsets()[1] + u64::from(site) * size_of::<SiteRecord>() as u64;
+            put!(self, at, SiteRecord, arena, number);
+        }
+        put!(self, 0, SessionHeader, arena_count, (number + 1));
+    }
+
+    /// Gives chunks to an arena, or frees them.
+    pub(crate) fn chunks(&mut self, chunks: std::ops::Range<u64>, arena: Option<u32>) {
+        let owner = arena.map_or(0, |arena| arena + 1);
+        for chunk in chunks {
+            let at = self.layout.offsets()[3] + 4 * chunk;
+            self.put(at, &owner.to_ne_bytes());
+        }
+    }
+
+    /// Mapping `number` of a site.
+    pub(crate) fn mapping(
+        &mut self,
+        number: u32,
+        site: u32,
+        address: u64,
+        bytes: u64,
+        sequence: u32,
+    ) {
+        let at = self.layout.offsets()[4] + u64::from(number) * size_of::<MappingRecord>() as u64;
+        put!(self, at, MappingRecord, sequence, sequence);
+        put!(self, at, MappingRecord, site, site);
+        put!(self, at, MappingRecord, address, address);
+        put!(self, at, MappingRecord, bytes, bytes);
+        put!(self, at, MappingRecord, tier, NO_TIER);
+        put!(self, 0, SessionHeader, mapping_count, (number + 1));
+        if (POOL..POOL + CHUNKS * CHUNK_BYTES).contains(&address) {
+            let first = (address - POOL) / CHUNK_BYTES;
+            for chunk in first..first + bytes.div_ceil(CHUNK_BYTES) {
+                let at = self.layout.offsets()[3] + 4 * chunk;
+                self.put(at, &CHUNK_MAPPING.to_ne_bytes());
+            }
+        }
+    }
+
+    /// Writes touches `from..to` into the ring; touch i is of page i at time i.
+    pub(crate) fn touches(&mut self, from: u64, to: u64) {
+        for i in from..to {
+            let slot = i % self.layout.touch_slots;
+            let at = self.layout.offsets()[5] + slot * size_of::<TouchRecord>() as u64;
+            put!(self, at, TouchRecord, address, (i * 4096));
+            put!(self, at, TouchRecord, time_ns, i);
+        }
+        let written = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, written);
+        self.put(written as u64, &to.to_ne_bytes());
+    }
+
+    /// Count of a page, in the region that owns this slot.
+    pub(crate) fn access_count(&mut self, slot: u64, region: u64, page: u64, count: u64) {
+        let [.., regions, counts, _] = self.layout.offsets();
+        self.put(regions + 8 * slot, &(region + 1).to_ne_bytes());
+        let at = counts + slot * REGION_COUNT_BYTES + 8 * page;
+        self.put(at, &count.to_ne_bytes());
+    }
+
+    pub(crate) fn counter(&mut self, counter: SessionCounter, value: u64) {
+        let at = offset_of!(SessionHeader, counters) + 8 * counter as usize;
+        self.put(at as u64, &value.to_ne_bytes());
+    }
+
+    pub(crate) fn save(&self, path: &Path) {
+        std::fs::write(path, &self.bytes).expect("the session file is written");
+    }
+}

@@ -1,0 +1,64 @@
+//! Reads the numbers of one record front to back, in the byte order of this machine: its kernel wrote them, or a
+//! kernel of another machine with the same order.
+
+/// The bytes of a record that were not read yet. Every step returns `None` where too few are left.
+#[derive(Clone, Copy)]
+pub(super) struct Fields<'a> {
+    pub(super) bytes: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn word(&mut self) -> Option<u32> {
+        let (head, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(u32::from_ne_bytes(*head))
+    }
+
+    pub(super) fn long(&mut self) -> Option<u64> {
+        let (head, rest) = self.bytes.split_first_chunk()?;
+        self.bytes = rest;
+        Some(u64::from_ne_bytes(*head))
+    }
+
+    pub(super) fn skip(&mut self, bytes: u64) -> Option<()> {
+        self.bytes = self.bytes.get(usize::try_from(bytes).ok()?..)?;
+        Some(())
+    }
+
+    pub(super) fn skip_longs(&mut self, longs: u64) -> Option<()> {
+        self.skip(longs.checked_mul(8)?)
+    }
+
+    /// The identification that `sample_id_all` puts at the end of every record that is not a sample: (pid,
+    /// tid), time, (cpu, nothing), 8 bytes each.
+    pub(super) fn trailing_id(&self) -> Option<Id> {
+        const TRAILER: usize = 24;
+        let mut trailer = Self {
+            bytes: &self.bytes[self.bytes.len().saturating_sub(TRAILER)..],
+        };
+        Some(Id {
+            pid: trailer.word()?,
+            tid: trailer.word()?,
+            time_ns: trailer.long()?,
+            cpu: trailer.word()?,
+        })
+    }
+
+    pub(super) fn trailing_time(&self) -> u64 {
+        self.trailing_id().map_or(0, |id| id.time_ns)
+    }
+
+    pub(super) fn text(&self) -> &'a [u8] {
+        let end = self.bytes.iter().position(|byte| *byte == 0);
+        &self.bytes[..end.unwrap_or(self.bytes.len())]
+    }
+}
+
+/// The process and thread of a record that is not a sample.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Id {
+    pub(super) pid: u32,
+    pub(super) tid: u32,
+    pub(super) time_ns: u64,
+    pub(super) cpu: u32,
+}

@@ -1,0 +1,52 @@
+//! Staged copy as an executor: moves memory of this process.
+
+use isotherm_model::movement::{RangeAction, RangeOutcome};
+use isotherm_model::outcome::{Fate, Reason};
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::units::Bytes;
+use isotherm_sys::staged::{StagedCopy, UnitFate};
+
+use crate::fork_lock::ForkLock;
+
+/// Moves ranges of this process by [`StagedCopy`].
+pub struct Staged<'a> {
+    mover: StagedCopy,
+    gate: &'a ForkLock,
+}
+
+impl<'a> Staged<'a> {
+    /// A thread that forks holds `gate`.
+    ///
+    /// # Safety
+    /// Every range that is moved is as [`StagedCopy::move_range`] requires.
+    #[must_use]
+    pub const unsafe fn new(mover: StagedCopy, gate: &'a ForkLock) -> Self {
+        Self { mover, gate }
+    }
+}
+
+impl RangeExecutor for Staged<'_> {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        let range = action.range.start as usize..action.range.end() as usize;
+        let mut outcome = RangeOutcome::begin(action);
+        // SAFETY: the promise of the caller of `new`.
+        unsafe {
+            self.mover
+                .move_range(range, action.node.0, self.gate, |part, fate| {
+                    outcome.push(Bytes(part.len() as u64), fate_of(fate));
+                });
+        }
+        outcome
+    }
+}
+
+fn fate_of(fate: UnitFate) -> Fate {
+    match fate {
+        UnitFate::Moved(_) => Fate::Moved,
+        UnitFate::AlreadyThere => Fate::AlreadyThere,
+        UnitFate::Busy(why) => Fate::Busy(why.to_owned()),
+        UnitFate::Denied(why) => Fate::Denied(why.to_owned()),
+        UnitFate::NotTouched => Fate::NotAttempted(Reason::NotTouched),
+        UnitFate::NotAttempted(why) => Fate::NotAttempted(why.into()),
+    }
+}
