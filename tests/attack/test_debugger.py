@@ -30,7 +30,16 @@ class Debugger(AttackTest):
         self.assertRegex(done.stdout, r"exited with code 03\]", done.stderr)
         return done.stdout
 
+    def require_calls(self):
+        """Skips where gdb can call no function at all: gdb 13 does not know the size of the registers of processors with tiles."""
+        program = self.compile(PROGRAM, "-g")
+        done = self.run_command("gdb", "-batch", "-nx", "-iex", "set debuginfod enabled off", "-ex", "break puts",
+                                "-ex", "run", "-ex", "print ((int (*)(void)) getpid)() != 0", program)
+        if "$1 = 1" not in done.stdout:
+            self.skipTest(f"gdb can call no function on this processor: {done.stderr.strip().splitlines()[-1:]}")
+
     def test_a_debugger_may_call_malloc_in_a_running_program(self):
+        self.require_calls()
         shown = self.debugged(
             "print malloc(100)",
             f"print {CALL_MALLOC}(100) != 0",
