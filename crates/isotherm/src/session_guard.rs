@@ -91,10 +91,14 @@ fn wait_and_remove(directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes a directory of this user's whose run has ended, if it still exists.
+/// Removes a directory of this user's whose run has ended, if it still exists. A process that starts meanwhile may add a file
+/// to it, and the guard and a later run may remove it at the same time: each tries again.
 pub(crate) fn remove(path: &Path) {
-    if is_ours(path) {
-        let _ = std::fs::remove_dir_all(path);
+    const ATTEMPTS: usize = 5;
+    for _ in 0..ATTEMPTS {
+        if !is_ours(path) || std::fs::remove_dir_all(path).is_ok() {
+            return;
+        }
     }
 }
 
