@@ -1,4 +1,5 @@
-//! Which share of a program's waiting for memory its caches served, from a stream of sampled addresses.
+//! What a program waited for, from a stream of sampled addresses: which share of its waiting its caches served, and which
+//! of its accesses follow a stream, so that they wait for the bandwidth of the memory and not for its latency (`streams.rs`).
 //!
 //! A sample by time says where a program waited, and not whether for a cache or for memory. But pages that come back
 //! soon are few, and few pages are in the caches. From how often pages come back among the last samples, this crate
@@ -40,10 +41,13 @@ mod tables;
 mod window;
 mod mixture;
 mod occupancy;
+mod streams;
 
 use mixture::{Histogram, Mixture};
 use tables::{CLASSES, COUNTS, MIXED};
 use window::Window;
+
+pub use streams::{AccessPattern, Streams};
 
 /// An estimate from the last `SAMPLES` samples of a stream: a power of two, at least 64.
 ///

@@ -169,6 +169,7 @@ mod tests {
                     site: SiteId(*id),
                     address: 0,
                     accesses: Accesses(1),
+                    streamed: Accesses::ZERO,
                     served: Accesses::ZERO,
                 })
                 .collect(),

@@ -335,6 +335,7 @@ fn counting(directory: &Path, cache_filter: Option<Bytes>) {
         site: SiteId(site),
         address,
         accesses: Accesses(loads),
+        streamed: Accesses::ZERO,
         served: Accesses::ZERO,
     });
     let resident = [0xa, 0xb].map(|site| Resident {

@@ -187,6 +187,7 @@ fn recorded(path: &Path, sample_interval: Option<Nanos>) {
             site: SiteId(site),
             address,
             accesses: Accesses(accesses),
+            streamed: Accesses::ZERO,
             served: Accesses::ZERO,
         };
         let cold = (0..16).map(|chunk| (10, chunk << 16, 1));

@@ -35,6 +35,9 @@ pub struct ObservedAccess {
     pub bytes: Bytes,
     /// Number of counts in the whole range: of a source that cannot see the caches, those that waited beyond them.
     pub count: u64,
+    /// Those of them that follow a stream, and so wait for the bandwidth of the memory and not for its latency, where the source
+    /// can tell.
+    pub streamed: u64,
     /// Counts beside these that the caches served, by an estimate: such memory is no faster in another tier.
     pub served: u64,
     /// The unit of the count.
@@ -58,6 +61,7 @@ impl ObservedAccess {
             address,
             bytes: Bytes(1),
             count,
+            streamed: 0,
             served: 0,
             unit,
             source,

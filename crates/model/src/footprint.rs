@@ -134,6 +134,7 @@ mod tests {
                 site: SiteId(site),
                 address,
                 accesses: Accesses(1),
+                streamed: Accesses::ZERO,
                 served: Accesses::ZERO,
             });
         }

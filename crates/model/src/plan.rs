@@ -110,14 +110,17 @@ pub struct PlanBounds {
     pub total: u64,
 }
 
-impl PlanBounds {
-    /// How many times as long as with all data fast a program takes whose fast data is worth `served`, where it waited for
-    /// a share `waiting` of its processor time, and slow memory is slower by `factor`.
-    #[must_use]
-    pub fn slow_down(&self, served: u64, waiting: f64, factor: f64) -> f64 {
-        let slow = self.total.saturating_sub(served) as f64 / self.total.max(1) as f64;
-        (factor - 1.0).mul_add(waiting * slow, 1.0)
-    }
+/// The times that the program is expected to take in each placement, over its time with all data fast: 1 and more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExpectedTimes {
+    /// All data in the slowest tier.
+    pub all_slow: f64,
+    /// By first touch.
+    pub first_touch: f64,
+    /// By this plan.
+    pub planned: f64,
+    /// Of the fractional bound: no plan can do better at the same capacity.
+    pub bound: f64,
 }
 
 /// Which site goes to which tier.
@@ -144,6 +147,8 @@ pub struct Plan {
     pub small: BTreeMap<SiteId, Caller>,
     /// Its standing between the bounds.
     pub standing: PlanBounds,
+    /// What it predicts, where the profile says how long the program waited and the tiers say how much slower they are.
+    pub expected: Option<ExpectedTimes>,
     /// Sites, by value per byte descending, then by id.
     pub assignments: Vec<Assignment>,
     /// Callers of the sites, innermost first, by which another build of the program is matched to
@@ -337,18 +342,6 @@ impl fmt::Display for PlanBounds {
 
 #[cfg(test)]
 mod tests {
-    #[test]
-    fn a_program_that_waits_half_of_its_time_takes_twice_as_long_on_memory_three_times_as_slow() {
-        let bounds = super::PlanBounds {
-            planned: 75,
-            first_touch: 50,
-            bound: 80,
-            total: 100,
-        };
-        let expected = |served| bounds.slow_down(served, 0.5, 3.0);
-        assert_eq!([0, 50, 75, 100].map(expected), [2.0, 1.5, 1.25, 1.0]);
-    }
-
     use std::collections::BTreeMap;
 
     use super::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
@@ -399,6 +392,7 @@ mod tests {
             default_tier: FAST,
             small: BTreeMap::new(),
             standing: PlanBounds::default(),
+            expected: None,
             assignments,
             frames: BTreeMap::new(),
         }

@@ -57,8 +57,20 @@ pub struct Heat {
     pub address: u64,
     /// Number of accesses, weighted by the source: of one that cannot see the caches, those that waited beyond them.
     pub accesses: Accesses,
+    /// Those of them that follow a stream, and so wait for the bandwidth of the memory, where the source can tell.
+    pub streamed: Accesses,
     /// Accesses beside these that the caches served, by an estimate.
     pub served: Accesses,
+}
+
+/// Shares of a program's processor time in which it waited for the data of a site, 0 to 1. A run whose memory is slower by
+/// a factor takes longer by the share times (factor - 1).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WaitingShare {
+    /// For the latency of the memory.
+    pub latency: f64,
+    /// For its bandwidth, in streams.
+    pub bandwidth: f64,
 }
 
 /// Resident bytes of a site in one epoch, all processes together.
@@ -195,22 +207,27 @@ impl Profile {
     }
 
     /// The share of the program's processor time in which it waited beyond the caches for data of each site: the samples
-    /// of the timer that did, of all that it took, those without a data address included. A run whose memory is all
-    /// slower by a factor takes longer by this share times (factor - 1). `None` where not only a timer sampled.
+    /// of the timer that did, of all that it took, those without a data address included. `None` where not only a timer sampled.
     #[must_use]
-    pub fn waiting_shares(&self) -> Option<std::collections::BTreeMap<SiteId, f64>> {
+    pub fn waiting_by_site(&self) -> Option<std::collections::BTreeMap<SiteId, WaitingShare>> {
         if self.counted() != CountUnit::Time {
             return None;
         }
         let sources = self.sources.iter().filter(|source| source.usable > 0);
         let timers = sources.filter(|source| source.unit(false) == Some(CountUnit::Time));
         let taken = timers.fold(0, |sum: u64, timer| sum.saturating_add(timer.taken));
-        let sums = self.accesses_by_site().into_iter();
-        let share = |accesses: Accesses| accesses.0 as f64 / taken.max(1) as f64;
-        Some(
-            sums.map(|(site, accesses)| (site, share(accesses)))
-                .collect(),
-        )
+        let mut streamed = std::collections::BTreeMap::<SiteId, Accesses>::new();
+        for heat in &self.heat {
+            *streamed.entry(heat.site).or_default() += heat.streamed;
+        }
+        let share = |accesses: u64| accesses as f64 / taken.max(1) as f64;
+        let waiting = |(site, accesses): (SiteId, Accesses)| {
+            let streamed = streamed.get(&site).map_or(0, |streamed| streamed.0);
+            let latency = share(accesses.0.saturating_sub(streamed));
+            let bandwidth = share(streamed);
+            (site, WaitingShare { latency, bandwidth })
+        };
+        Some(self.accesses_by_site().into_iter().map(waiting).collect())
     }
 
     /// The sites that can be placed, by id: the sites that every output counts.
@@ -247,6 +264,7 @@ mod tests {
             site: SiteId(site),
             address: 0,
             accesses: Accesses(accesses),
+            streamed: Accesses(accesses / 2),
             served: Accesses(served),
         };
         profile.heat = vec![heat(0, 5, 100, 200), heat(1, 5, 20, 0), heat(1, 6, 0, 80)];
@@ -256,11 +274,12 @@ mod tests {
             ..SourceReport::new(name, "")
         };
         profile.sources = vec![report("timer", 600, 400), report("resident-set", 9, 9)];
-        let shares = profile.waiting_shares().expect("a timer alone");
+        let shares = profile.waiting_by_site().expect("a timer alone");
         let served = profile.served_by_site();
-        assert_eq!((shares[&SiteId(5)], shares[&SiteId(6)]), (0.2, 0.0));
+        let share = |id: u64| (shares[&SiteId(id)].latency, shares[&SiteId(id)].bandwidth);
+        assert_eq!((share(5), share(6)), ((0.1, 0.1), (0.0, 0.0)));
         assert_eq!((served[&SiteId(5)].0, served[&SiteId(6)].0), (200, 80));
         profile.sources.push(report("pebs", 1, 1));
-        assert_eq!(profile.waiting_shares(), None, "a mixture has no unit");
+        assert_eq!(profile.waiting_by_site(), None, "a mixture has no unit");
     }
 }

@@ -103,6 +103,15 @@ impl fmt::Display for TiersError {
 
 impl std::error::Error for TiersError {}
 
+/// How much longer accesses take in the slowest tier than in the fastest: 1 and more.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SlowFactors {
+    /// Of an access that waits for the latency.
+    pub latency: f64,
+    /// Of one in a stream.
+    pub bandwidth: f64,
+}
+
 impl Tiers {
     /// Checks and wraps a list, fastest first.
     ///
@@ -201,15 +210,27 @@ impl Tiers {
         TierIndex((self.0.len() - 1) as u32)
     }
 
-    /// How many times as long as in the fastest tier an access takes in the slowest: the factor of the latencies where they are
-    /// known. `None` where they are not, and for TMP's page trap, whose cost does not depend on the number of accesses.
+    /// How many times as long as in the fastest tier an access takes in the slowest: where it waits for the latency, and in a
+    /// stream. The latter is taken for the former where no bandwidth is known. `None` where no latency is, and for TMP's page
+    /// trap, whose cost does not depend on the number of accesses.
     #[must_use]
-    pub fn latency_factor(&self) -> Option<f64> {
+    pub fn slow_factors(&self) -> Option<SlowFactors> {
         let (fast, slow) = (self.0.first()?, self.0.last()?);
-        match (&slow.kind, fast.latency, slow.latency) {
-            (TierKind::EmulatedSlow(Emulation::Time(costs)), ..) => Some(costs.latency.get()),
-            (TierKind::Nodes(_), Some(fast), Some(slow)) if fast.0 > 0 => {
-                Some((slow.0 as f64 / fast.0 as f64).max(1.0))
+        let ratio = |more: u64, less: u64| (less > 0).then(|| (more as f64 / less as f64).max(1.0));
+        match &slow.kind {
+            TierKind::EmulatedSlow(Emulation::Time(costs)) => Some(SlowFactors {
+                latency: costs.latency.get(),
+                bandwidth: costs.bandwidth.get(),
+            }),
+            TierKind::Nodes(_) => {
+                let latency = ratio(slow.latency?.0, fast.latency?.0)?;
+                let bandwidths = fast.read_bandwidth.zip(slow.read_bandwidth);
+                Some(SlowFactors {
+                    latency,
+                    bandwidth: bandwidths
+                        .and_then(|(fast, slow)| ratio(fast, slow))
+                        .unwrap_or(latency),
+                })
             }
             _ => None,
         }

@@ -25,7 +25,7 @@ pub(crate) mod own_samples;
 pub mod page_idle;
 pub mod perf_ring;
 pub mod pmu;
-pub(crate) mod served;
+pub(crate) mod waits;
 pub mod process_samples;
 pub mod program_samples;
 pub mod registry;

@@ -109,11 +109,12 @@ impl Attribution {
 
     /// Weighted samples by process, chunk and site, in that order.
     fn heat(&self, batch: &Batch) -> Vec<Heat> {
-        let mut sums = BTreeMap::<(Process, u64, SiteId), [Accesses; 2]>::new();
+        let mut sums = BTreeMap::<(Process, u64, SiteId), [Accesses; 3]>::new();
         for access in &batch.accesses {
-            for (number, count) in [access.count, access.served].into_iter().enumerate() {
+            let counts = [access.count, access.streamed, access.served];
+            for (number, count) in counts.into_iter().enumerate() {
                 // An access of which the caches served nothing is counted even where it counts nothing.
-                if number == 1 && count == 0 {
+                if number > 0 && count == 0 {
                     continue;
                 }
                 self.spread(access, count, &batch.departed, |chunk, site, count| {
@@ -123,14 +124,17 @@ impl Attribution {
             }
         }
         sums.into_iter()
-            .map(|((process, address, site), [accesses, served])| Heat {
-                epoch: batch.epoch,
-                process,
-                site,
-                address,
-                accesses,
-                served,
-            })
+            .map(
+                |((process, address, site), [accesses, streamed, served])| Heat {
+                    epoch: batch.epoch,
+                    process,
+                    site,
+                    address,
+                    accesses,
+                    streamed,
+                    served,
+                },
+            )
             .collect()
     }
 

@@ -192,6 +192,7 @@ mod tests {
             site: SiteId(site),
             address: chunk * CHUNK,
             accesses: Accesses(accesses),
+            streamed: Accesses::ZERO,
             served: Accesses::ZERO,
         });
         profile.heat = heat.collect();

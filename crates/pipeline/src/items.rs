@@ -123,6 +123,7 @@ mod tests {
             site: SiteId(site),
             address: 0,
             accesses: Accesses(accesses),
+            streamed: Accesses::ZERO,
             served: Accesses::ZERO,
         };
         profile.heat = vec![

@@ -70,6 +70,7 @@ mod tests {
                 site: SiteId(id),
                 address: id << 16,
                 accesses: Accesses(accesses),
+                streamed: Accesses::ZERO,
                 served: Accesses::ZERO,
             });
             profile.resident.push(Resident {

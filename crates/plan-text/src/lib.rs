@@ -13,6 +13,7 @@
 //! tier slow emulated-slow capacity 8GiB placement preferred period 100ms access 10us hot 13us migrate 50us
 //! default slow
 //! standing planned 912 first-touch 401 bound 950 total 1200
+//! expected all-slow 2.310 first-touch 1.920 planned 1.210 bound 1.180  # times over all fast
 //! site 00000000000000ab fast value 512 weight 128MiB caller 00000000000000cd  # main (bfs.cc:7) -- taken: it fits
 //! site shared slow value 3 weight 1028KiB  # small and rare sites -- left out: ...
 //! small 00000000000000cd 0000000000000011 0000000000000012
@@ -33,6 +34,9 @@
 //! which no `site` line names, `caller none` a site that no caller tells (a mapping, a call that the compiler
 //! named). Where all contexts of a caller go to one tier a guided run need not tell them apart, which
 //! is faster; if a line says no caller, it tells all of them apart.
+//!
+//! `expected`, which may be omitted, holds the times that the program is expected to take in each placement, over its time with all data
+//! fast.
 //!
 //! `default` is the tier of data that no line knows: the fastest, where it is placed as first touch would place it, fast
 //! while there is room and then slow.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
-use isotherm_model::plan::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
+use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan, PlanBounds, Value, Weight};
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
@@ -24,6 +24,8 @@ const BANDWIDTH_AT_MOST: u64 = 1_000_000_000_000_000;
 /// Highest count of accesses, bytes or nanoseconds: a hundred years of nanoseconds, and small
 /// enough that sums do not overflow.
 const VALUE_AT_MOST: u64 = 1 << 62;
+/// Longest expected time over that of all fast.
+const TIME_AT_MOST: f64 = 1e6;
 /// Largest weight of a site: the address space of five-level page tables. A capacity may be larger,
 /// which means no limit.
 const WEIGHT_AT_MOST: Bytes = Bytes(1 << 57);
@@ -40,8 +42,8 @@ struct Draft {
     frames: Vec<Line>,
 }
 
-const HEADERS: [&str; 8] = [
-    "policy", "value", "counted", "weight", "depth", "command", "default", "standing",
+const HEADERS: [&str; 9] = [
+    "policy", "value", "counted", "weight", "depth", "command", "default", "standing", "expected",
 ];
 
 /// Reads a plan.
@@ -183,6 +185,7 @@ impl Draft {
             depth: depth.bounded("depth", depth.only()?, DEPTH_AT_MOST)?,
             default_tier: tier_named(default, &tiers, default.only()?)?,
             standing: standing(header("standing")?)?,
+            expected: self.headers.get("expected").map(expected).transpose()?,
             small: super::small::sites(&self.small, |site| planned.contains(&site))?,
             assignments,
             frames: super::frames::frames(&self.frames, &super::frames::modules(&self.code)?)?,
@@ -227,6 +230,27 @@ fn standing(line: &Line) -> Result<PlanBounds, PlanTextError> {
     };
     line.done(&pairs)?;
     Ok(standing)
+}
+
+fn expected(line: &Line) -> Result<ExpectedTimes, PlanTextError> {
+    let mut pairs = line.pairs(1)?;
+    let mut time = |name: &str| {
+        let text = line.take(&mut pairs, name)?;
+        match text.parse::<f64>() {
+            Ok(time) if (1.0..=TIME_AT_MOST).contains(&time) => Ok(time),
+            _ => line.wrong(format!(
+                "{name} \"{text}\" must be a number of 1 to {TIME_AT_MOST}, the time over that of all fast"
+            )),
+        }
+    };
+    let expected = ExpectedTimes {
+        all_slow: time("all-slow")?,
+        first_touch: time("first-touch")?,
+        planned: time("planned")?,
+        bound: time("bound")?,
+    };
+    line.done(&pairs)?;
+    Ok(expected)
 }
 
 fn tier(line: &Line) -> Result<Tier, PlanTextError> {

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::emulation::{Emulation, Factor, PageTrapCosts, TimeCosts};
-use isotherm_model::plan::{Assignment, Caller, Plan, PlanBounds, Value, Weight};
+use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan, PlanBounds, Value, Weight};
 use isotherm_model::site::{CallerId, Frame, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
@@ -20,6 +20,7 @@ tier fast emulated-fast capacity 512MiB placement preferred  # bounded
 tier slow emulated-slow capacity 8GiB placement preferred period 1s access 10us hot 13us migrate 50us
 default slow
 standing planned 9 first-touch 4 bound 9 total 12
+expected all-slow 2.5 first-touch 2 planned 1.25 bound 1.2
 site 00000000000000ab fast value 9 weight 128MiB  # main (bfs.cc:7) -- taken: it fits
 site shared slow value 3 weight 1028KiB  # small ones
 code 0 /bin/bfs build-id 01ab
@@ -27,7 +28,17 @@ frame 00000000000000ab 0 0x12 function main line 7
 ";
 
 /// The text to replace in [`PLAN`], its replacement, and the beginning of the error message.
-const MALFORMED: [(&str, &str, &str); 50] = [
+const MALFORMED: [(&str, &str, &str); 52] = [
+    (
+        "all-slow 2.5",
+        "all-slow 0.9",
+        "line 12: all-slow \"0.9\" must be a number of 1 to 1000000, the time over that of all fast",
+    ),
+    (
+        "planned 1.25",
+        "planned NaN",
+        "line 12: planned \"NaN\" must be a number",
+    ),
     (
         "access 10us",
         "access 99999999s",
@@ -52,12 +63,12 @@ const MALFORMED: [(&str, &str, &str); 50] = [
     (
         "value 3",
         "value 18446744073709551615",
-        "line 13: value: 18446744073709551615 is out of range",
+        "line 14: value: 18446744073709551615 is out of range",
     ),
     (
         "weight 1028KiB",
         "weight 16000PiB",
-        "line 13: weight: 16000 PiB is out of range, the most that is taken is 128 PiB",
+        "line 14: weight: 16000 PiB is out of range, the most that is taken is 128 PiB",
     ),
     (
         "isotherm-plan 1",
@@ -73,7 +84,7 @@ const MALFORMED: [(&str, &str, &str); 50] = [
     (
         "policy thermos",
         "",
-        "line 15: the file ends without a `policy` line",
+        "line 16: the file ends without a `policy` line",
     ),
     (
         "policy thermos",
@@ -110,8 +121,8 @@ const MALFORMED: [(&str, &str, &str); 50] = [
         "period 0ms",
         "line 9: period of zero: the slow tier would never be slowed",
     ),
-    ("line 7\n", "line", "line 15: the file was cut short"),
-    (" line 7\n", "", "line 15: the file was cut short"),
+    ("line 7\n", "line", "line 16: the file was cut short"),
+    (" line 7\n", "", "line 16: the file was cut short"),
     ("depth 4", "depht 4", "line 6: unknown word `depht`"),
     (
         "\"./bfs\"",
@@ -179,64 +190,64 @@ const MALFORMED: [(&str, &str, &str); 50] = [
     (
         "ab fast",
         "ab fsat",
-        "line 12: unknown tier \"fsat\"; the tiers are fast, slow",
+        "line 13: unknown tier \"fsat\"; the tiers are fast, slow",
     ),
     (
         "00000000000000ab",
         "xyz",
-        "line 12: site: \"xyz\" is not a site",
+        "line 13: site: \"xyz\" is not a site",
     ),
     (
         "site shared",
         "site ab",
-        "line 13: site 00000000000000ab is already in line 12",
+        "line 14: site 00000000000000ab is already in line 13",
     ),
     (
         "site shared",
         "site unattributed",
-        "line 13: memory that no site made cannot be",
+        "line 14: memory that no site made cannot be",
     ),
     (
         "value 3",
         "value 18446744073709551616",
-        "line 13: value \"18446744073709551616\"",
+        "line 14: value \"18446744073709551616\"",
     ),
     (
         "value 3",
         "value +3",
-        "line 13: value \"+3\" is not a whole number",
+        "line 14: value \"+3\" is not a whole number",
     ),
     (
         "weight 1028KiB",
         "weight 1028",
-        "line 13: weight: \"1028\" is not a size",
+        "line 14: weight: \"1028\" is not a size",
     ),
     (
         "site shared slow",
         "site shared",
-        "line 13: unknown tier \"value\"",
+        "line 14: unknown tier \"value\"",
     ),
     (
         "site shared slow value 3 weight 1028KiB",
         "site shared",
-        "line 13: a site line is",
+        "line 14: a site line is",
     ),
-    ("code 0 ", "code 1 ", "line 15: there is no line `code 0`"),
+    ("code 0 ", "code 1 ", "line 16: there is no line `code 0`"),
     (
         "code 0 ",
         "code x ",
-        "line 14: code \"x\" is not a whole number",
+        "line 15: code \"x\" is not a whole number",
     ),
     (
         " 0x12 ",
         " 12 ",
-        "line 15: offset \"12\" is not a hexadecimal number",
+        "line 16: offset \"12\" is not a hexadecimal number",
     ),
-    (" line 7\n", " line\n", "line 15: `line` lacks its value"),
+    (" line 7\n", " line\n", "line 16: `line` lacks its value"),
     (
         "function main",
         "colour main",
-        "line 15: `colour` is not known here",
+        "line 16: `colour` is not known here",
     ),
 ];
 
@@ -304,21 +315,21 @@ fn small_sites_are_listed_by_caller_and_follow_the_shared_arena() {
     for (word, wanted) in [
         (
             "0000000000000011",
-            "line 14: site 0000000000000011 stands already",
+            "line 15: site 0000000000000011 stands already",
         ),
         (
             "00000000000000ab",
-            "line 14: site 00000000000000ab stands already",
+            "line 15: site 00000000000000ab stands already",
         ),
-        ("shared", "line 14: shared is no site of its own"),
-        ("x", "line 14: site: \"x\" is not a site"),
+        ("shared", "line 15: shared is no site of its own"),
+        ("x", "line 15: site: \"x\" is not a site"),
     ] {
         let error = read(&listed.replace("0000000000000012", word)).unwrap_err();
         assert!(error.to_string().starts_with(wanted), "{error}");
     }
     let error = read(&listed.replace("small none 0000000000000013", "small")).unwrap_err();
     assert!(
-        error.to_string().starts_with("line 15: a small line is"),
+        error.to_string().starts_with("line 16: a small line is"),
         "{error}"
     );
 }
@@ -414,6 +425,7 @@ prop_compose! {
         ),
         frames in prop::collection::vec(prop::collection::vec(frames(), 1..3), 0..8),
         small in prop::collection::btree_map(2_u64.., callers(), 0..24),
+        expected in prop::option::of(expected()),
     ) -> Plan {
         let count = tiers.all().len() as u32;
         let mut assignments: Vec<Assignment> = sites
@@ -452,10 +464,25 @@ prop_compose! {
             small,
             tiers,
             standing: PlanBounds { planned, first_touch, bound, total },
+            expected,
             assignments,
             frames,
         }
     }
+}
+
+/// Times are written in thousandths.
+fn expected() -> impl Strategy<Value = ExpectedTimes> {
+    let thousandths = prop::array::uniform4(1_000..=1_000_000_u32);
+    thousandths.prop_map(|times| {
+        let [all_slow, first_touch, planned, bound] = times.map(|time| f64::from(time) / 1e3);
+        ExpectedTimes {
+            all_slow,
+            first_touch,
+            planned,
+            bound,
+        }
+    })
 }
 
 prop_compose! {

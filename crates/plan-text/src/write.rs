@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use isotherm_model::emulation::Emulation;
-use isotherm_model::plan::{Assignment, Caller, Plan};
+use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind};
 
 use super::words::{always_quoted, escaped, quoted};
@@ -55,6 +55,17 @@ pub fn write(plan: &Plan) -> String {
         "standing planned {} first-touch {} bound {} total {}",
         plan.standing.planned, plan.standing.first_touch, plan.standing.bound, plan.standing.total
     ));
+    if let Some(expected) = plan.expected {
+        let ExpectedTimes {
+            all_slow,
+            first_touch,
+            planned,
+            bound,
+        } = expected;
+        line(format!(
+            "expected all-slow {all_slow:.3} first-touch {first_touch:.3} planned {planned:.3} bound {bound:.3}  # times over all fast"
+        ));
+    }
     let mut sites: Vec<&Assignment> = plan.assignments.iter().collect();
     sites.sort_by(|a, b| a.hotter_first(b));
     for site in sites {

@@ -162,6 +162,7 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
         default_tier: default_tier(request, &assignments),
         small,
         standing: standing(items, &taken, capacity),
+        expected: None,
         assignments,
         frames: BTreeMap::new(),
     }

@@ -444,6 +444,7 @@ table!(Heat of Heat, |row| {
     site: SiteId = row.site,
     address: u64 = row.address,
     accesses: u64 = row.accesses.0,
+    streamed: Later = row.streamed.0,
     served_by_caches: Later = row.served.0,
 } => Self {
     epoch: Epoch(epoch),
@@ -451,6 +452,7 @@ table!(Heat of Heat, |row| {
     site,
     address,
     accesses: Accesses(accesses),
+    streamed: Accesses(streamed.0),
     served: Accesses(served_by_caches.0),
 });
 

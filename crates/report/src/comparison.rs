@@ -1,14 +1,15 @@
 //! The same program run several ways, some rounds each.
 //!
 //! ```text
-//! placement    median  min .. max        of all fast
-//! all slow     9.00 s  8.70 s .. 9.40 s        3.00x
-//! first touch  6.00 s  5.90 s .. 6.20 s        2.00x
-//! guided       3.50 s  3.40 s .. 3.60 s        1.17x
+//! placement    median  min .. max        of all fast  predicted
+//! all slow     9.00 s  8.70 s .. 9.40 s        3.00x      2.96x
+//! first touch  6.00 s  5.90 s .. 6.20 s        2.00x      2.04x
+//! guided       3.50 s  3.40 s .. 3.60 s        1.17x      1.20x
 //! all fast     3.00 s  3.00 s .. 3.10 s        1.00x
-//! bound        3.20 s                          1.07x
+//! bound        3.20 s                          1.07x      1.05x
 //! ```
 
+use isotherm_model::plan::ExpectedTimes;
 use isotherm_model::units::Nanos;
 
 use crate::table::DataTable;
@@ -64,7 +65,7 @@ impl Times {
 }
 
 /// Times of one program run several ways; `None` for one that was not run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Comparison {
     /// Everything in the slow tier.
     pub all_slow: Option<Times>,
@@ -76,6 +77,8 @@ pub struct Comparison {
     pub all_fast: Option<Times>,
     /// What the fractional bound promises at best, modelled from medians.
     pub bound: Option<Nanos>,
+    /// What the plan predicts.
+    pub expected: Option<ExpectedTimes>,
 }
 
 impl Comparison {
@@ -120,13 +123,33 @@ impl Comparison {
         let row = |(name, times): (_, Option<Times>)| Some((name, times?.median, times?.range()));
         let mut rows: Vec<(&str, Nanos, String)> = ways.into_iter().filter_map(row).collect();
         rows.extend(self.bound.map(|bound| ("bound", bound, String::new())));
-        let ratio = |time| self.ratio(time).map(|ratio| format!("{ratio:.2}x"));
-        let table = DataTable::of(&rows)
+        let factor = |ratio: Option<f64>| ratio.map_or_else(String::new, |it| format!("{it:.2}x"));
+        let mut table = DataTable::of(&rows)
             .left("placement", |row| row.0)
             .right("median", |row| row.1)
             .left("min .. max", |row| row.2.clone())
-            .right("of all fast", |row| ratio(row.1).unwrap_or_default());
+            .right("of all fast", |row| factor(self.ratio(row.1)));
+        if let Some(expected) = &self.expected {
+            table = table.right("predicted", |row| factor(predicted(expected, row.0)));
+        }
         table.render() + &self.verdict()
+    }
+
+    /// The time that the plan predicts for its own runs over the median of the measured ones, both as a multiple of all fast,
+    /// less one: 0.05 where it predicts 5 % too much. `None` without a prediction or runs.
+    #[must_use]
+    pub fn prediction_error(&self) -> Option<f64> {
+        Some(self.expected?.planned / self.ratio(self.guided?.median)? - 1.0)
+    }
+
+    /// Whether the prediction for guided runs lies within the range of their times over that of all fast's. `None` where one
+    /// of them is a single round, or there is no prediction.
+    #[must_use]
+    pub fn prediction_within_noise(&self) -> Option<bool> {
+        let (expected, guided, fast) = (self.expected?, self.guided?, self.all_fast?);
+        let ratio = |one: Nanos, other: Nanos| one.0 as f64 / other.0.max(1) as f64;
+        let range = ratio(guided.min, fast.max)..=ratio(guided.max, fast.min);
+        (guided.rounds > 1 && fast.rounds > 1).then(|| range.contains(&expected.planned))
     }
 
     fn verdict(&self) -> String {
@@ -151,7 +174,34 @@ impl Comparison {
             }
             (None, _) => {}
         }
-        text
+        text + &self.prediction()
+    }
+
+    /// How well the plan predicted the guided runs; empty without a prediction.
+    fn prediction(&self) -> String {
+        let Some(error) = self.prediction_error() else {
+            return String::new();
+        };
+        let noise = match self.prediction_within_noise() {
+            Some(true) => ", within noise",
+            _ => "",
+        };
+        let than = if error < 0.0 { "less" } else { "more" };
+        format!(
+            "the plan predicts {} {than} time for guided runs than they took{noise}\n",
+            percent(error.abs())
+        )
+    }
+}
+
+/// What the plan predicts for a placement, as a multiple of all fast.
+fn predicted(expected: &ExpectedTimes, placement: &str) -> Option<f64> {
+    match placement {
+        "all slow" => Some(expected.all_slow),
+        "first touch" => Some(expected.first_touch),
+        "guided" => Some(expected.planned),
+        "bound" => Some(expected.bound),
+        _ => None,
     }
 }
 
@@ -172,6 +222,7 @@ fn faster(guided: Nanos, first: Nanos) -> String {
 #[cfg(test)]
 mod tests {
     use super::{Comparison, Times};
+    use isotherm_model::plan::ExpectedTimes;
     use isotherm_model::units::Nanos;
 
     /// Rounds in tenths of a second.
@@ -187,7 +238,37 @@ mod tests {
             guided: times(&[35, 36, 34]),
             all_fast: times(&[30, 31, 30]),
             bound: Some(Nanos(3_200_000_000)),
+            expected: None,
         }
+    }
+
+    #[test]
+    fn a_prediction_stands_beside_the_measured_times_and_its_error_below_them() {
+        let mut comparison = Comparison {
+            expected: Some(ExpectedTimes {
+                all_slow: 2.96,
+                first_touch: 2.04,
+                planned: 1.2,
+                bound: 1.05,
+            }),
+            ..bfs()
+        };
+        let text = comparison.render();
+        let guided = text.lines().find(|line| line.starts_with("guided  "));
+        assert_eq!(
+            guided,
+            Some("guided       3.50 s  3.40 s .. 3.60 s        1.17x      1.20x")
+        );
+        let says =
+            "the plan predicts 2.9 % more time for guided runs than they took, within noise\n";
+        assert!(text.ends_with(says), "{text}");
+        comparison.guided = times(&[55, 60, 58]);
+        assert_eq!(comparison.prediction_within_noise(), Some(false));
+        let text = comparison.render();
+        assert!(
+            text.ends_with("predicts 38 % less time for guided runs than they took\n"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -77,6 +77,7 @@ fn the_site_to_ask_about_is_that_of_the_first_row() {
         site: SiteId(99),
         address: 1 << 40,
         accesses: Accesses(900),
+        streamed: Accesses::ZERO,
         served: Accesses::ZERO,
     });
     let report = Report::new(&profile, None);
@@ -179,6 +180,7 @@ fn accesses_to_data_of_no_site_are_not_said_to_be_unseen() {
         site: SiteId::UNATTRIBUTED,
         address: 0,
         accesses: Accesses(5),
+        streamed: Accesses::ZERO,
         served: Accesses::ZERO,
     });
     let text = Report::new(&profile, None).text(80);
@@ -236,6 +238,7 @@ fn numbers_at_their_limits_do_not_panic() {
         site: SiteId(77),
         address: u64::MAX,
         accesses: Accesses(1),
+        streamed: Accesses::ZERO,
         served: Accesses::ZERO,
     });
     let report = Report::new(&profile, None);
@@ -280,6 +283,7 @@ fn huge() -> Profile {
                 site,
                 address: (id * 1000 + step) * 4096,
                 accesses: Accesses(step + 1),
+                streamed: Accesses::ZERO,
                 served: Accesses::ZERO,
             });
             profile.resident.push(Resident {

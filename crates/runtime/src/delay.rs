@@ -36,7 +36,6 @@ mod migration;
 mod page_tiers;
 mod pause;
 mod residency;
-mod streams;
 mod thread;
 
 use core::ffi::{c_int, c_void};

@@ -117,6 +117,7 @@ fn profile() -> Profile {
                 site: SiteId(site),
                 address: chunk * PAGE.0,
                 accesses: Accesses(count),
+                streamed: Accesses::ZERO,
                 served: Accesses::ZERO,
             });
         }

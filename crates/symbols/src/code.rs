@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use isotherm_decode::{Architecture, BYTES_AFTER, BYTES_BEFORE, Operand, Window};
+use isotherm_decode::{AccessOrder, Architecture, BYTES_AFTER, BYTES_BEFORE, NearbyAccess, Window};
 use isotherm_sys::perf::record::{Mapping, PerfSample};
 
 /// Most decoded instructions kept for one code space; a program's hot code is far smaller. A full
@@ -48,9 +48,9 @@ struct CodeSpace {
     users: usize,
     mappings: BTreeMap<u64, CodeMapping>,
     /// From files: valid until the mapping changes.
-    decoded: HashMap<u64, Option<Operand>>,
+    decoded: HashMap<u64, Option<NearbyAccess>>,
     /// From memory: valid for one epoch.
-    volatile: HashMap<u64, Option<Operand>>,
+    volatile: HashMap<u64, Option<NearbyAccess>>,
 }
 
 /// Code of all observed processes.
@@ -157,13 +157,13 @@ impl Code {
         self.space(pid)
     }
 
-    /// The data address of a sample, where its instruction has one.
-    pub fn data_address(&mut self, sample: &PerfSample) -> Option<u64> {
-        self.operand(sample.pid, sample.ip)?
-            .address(&sample.registers)
+    /// The data address of a sample, where its code has one, and when that is accessed.
+    pub fn data_address(&mut self, sample: &PerfSample) -> Option<(u64, AccessOrder)> {
+        let found = self.access(sample.pid, sample.ip)?;
+        Some((found.operand.address(&sample.registers)?, found.order))
     }
 
-    fn operand(&mut self, pid: u32, ip: u64) -> Option<Operand> {
+    fn access(&mut self, pid: u32, ip: u64) -> Option<NearbyAccess> {
         let space = self.space(pid);
         if let Some(known) = space.decoded.get(&ip).or_else(|| space.volatile.get(&ip)) {
             return *known;
@@ -182,13 +182,13 @@ impl Code {
         let from_file =
             mapping.and_then(|(start, code)| self.read_file(start, &code, from, &mut bytes));
         let length = from_file.or_else(|| self.read_memory(pid, from, &mut bytes));
-        let operand = length.and_then(|length| {
+        let found = length.and_then(|length| {
             let window = Window {
                 code: &bytes[..length],
                 start: from,
                 ip,
             };
-            isotherm_decode::operand(self.architecture, &window)
+            isotherm_decode::access(self.architecture, &window)
         });
         let space = self.space(pid);
         let cache = match from_file {
@@ -198,8 +198,8 @@ impl Code {
         if cache.len() >= DECODED_AT_MOST {
             cache.clear();
         }
-        cache.insert(ip, operand);
-        operand
+        cache.insert(ip, found);
+        found
     }
 
     fn read_file(
@@ -291,6 +291,11 @@ mod tests {
         (path, inode)
     }
 
+    fn address(code: &mut Code, pid: u32) -> Option<u64> {
+        code.data_address(&sample(pid, 0x1000))
+            .map(|(address, _)| address)
+    }
+
     #[test]
     fn a_child_shares_code_until_it_maps_its_own_and_exec_forgets() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -308,13 +313,13 @@ mod tests {
         let mut code = Code::new(Architecture::X86, Path::new("/nonexistent"));
         code.map(&mapping(1, 0));
         code.fork(1, 2);
-        assert_eq!(code.data_address(&sample(1, 0x1000)), Some(0x7000));
-        assert_eq!(code.data_address(&sample(2, 0x1000)), Some(0x7000));
+        assert_eq!(address(&mut code, 1), Some(0x7000));
+        assert_eq!(address(&mut code, 2), Some(0x7000));
         code.map(&mapping(2, 16));
-        assert_eq!(code.data_address(&sample(2, 0x1000)), Some(0x8000));
-        assert_eq!(code.data_address(&sample(1, 0x1000)), Some(0x7000));
+        assert_eq!(address(&mut code, 2), Some(0x8000));
+        assert_eq!(address(&mut code, 1), Some(0x7000));
         code.forget(2);
-        assert_eq!(code.data_address(&sample(2, 0x1000)), None);
+        assert_eq!(address(&mut code, 2), None);
     }
 
     #[test]
@@ -331,6 +336,6 @@ mod tests {
             path: path.as_os_str().as_bytes(),
             time_ns: 0,
         });
-        assert_eq!(code.data_address(&sample(1, 0x1000)), None);
+        assert_eq!(address(&mut code, 1), None);
     }
 }

@@ -222,6 +222,7 @@ impl Gatherer {
                 site: area.map_or(SiteId::UNATTRIBUTED, |start| area_site(process, start)),
                 address,
                 accesses: Accesses(accesses),
+                streamed: Accesses::ZERO,
                 served: Accesses::ZERO,
             });
         }

@@ -301,6 +301,7 @@ fn comparison(plan: &Plan, runs: &Runs) -> Comparison {
         guided: runs.of(Placement::Guided),
         all_fast: fast,
         bound: bounds.map(|(slow, fast)| bound(plan, slow.median, fast.median)),
+        expected: plan.expected,
     }
 }
 
@@ -338,6 +339,14 @@ fn to_json(
         "min_seconds": each(|times| times.min),
         "max_seconds": each(|times| times.max),
         "modelled_bound_seconds": comparison.bound.map(seconds),
+        "expected_over_all_fast": plan.expected.map(|expected| serde_json::json!({
+            "all_slow": expected.all_slow,
+            "first_touch": expected.first_touch,
+            "guided": expected.planned,
+            "bound": expected.bound,
+        })),
+        "prediction_error": comparison.prediction_error(),
+        "prediction_within_noise": comparison.prediction_within_noise(),
         "gap_closed": comparison.gap_closed(),
         "guided_within_noise_of_first_touch": comparison.guided_within_noise(),
         "first_touch_within_noise_of_all_fast": comparison.gap_within_noise(),

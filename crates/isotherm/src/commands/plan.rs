@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use isotherm_act::callers::caller;
 use isotherm_model::count_unit::CountUnit;
-use isotherm_model::plan::{Plan, Value, Weight};
+use isotherm_model::plan::{ExpectedTimes, Plan, Value, Weight};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, SiteId};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
+use isotherm_pipeline::expected_times;
 use isotherm_policy::{PlanRequest, policy_from_text};
 
 use crate::cli::PlanArgs;
@@ -35,8 +36,8 @@ pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
         return Ok(());
     }
     announce(&plan, console);
-    if let Some(expected) = expected(&plan, &profile) {
-        console.info(&expected);
+    if let Some(expected) = &plan.expected {
+        console.info(&prediction(expected));
     }
     if let Some(why) = tiers_choice::trouble(&plan.tiers, &KernelProbe) {
         console.warn(&format!("{why}; the plan is for a machine where it can"));
@@ -99,6 +100,7 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         ..PlanRequest::new(&*policy, &items, &tiers)
     });
     plan.frames = frames(profile, &plan);
+    plan.expected = expected_times(profile, &plan);
     Ok(plan)
 }
 
@@ -163,23 +165,12 @@ fn announce(plan: &Plan, console: Console) {
     ));
 }
 
-/// The time that the program is expected to take in each placement, where the profile says how long it waited for memory
-/// and the tiers say how much slower the slowest is. The share in streams is not known, so all waits for the latency.
-fn expected(plan: &Plan, profile: &Profile) -> Option<String> {
-    let factor = plan.tiers.latency_factor()?;
-    let shares = profile.waiting_shares()?;
-    let placeable = shares.iter().filter(|(site, _)| site.is_placeable());
-    let waiting: f64 = placeable.map(|(_, share)| share).sum();
-    let bounds = &plan.standing;
-    let times = |served| bounds.slow_down(served, waiting, factor);
-    Some(format!(
-        "it waited for this memory in {:.0} % of its processor time; {factor} times slower, expect {:.2} times its time all slow, \
-         {:.2} first touch, {:.2} by this plan",
-        waiting * 100.0,
-        times(0),
-        times(bounds.first_touch),
-        times(bounds.planned)
-    ))
+/// What the plan predicts, in words.
+fn prediction(expected: &ExpectedTimes) -> String {
+    format!(
+        "expect {:.2} times the time of all fast by this plan, {:.2} by first touch, {:.2} with all data slow",
+        expected.planned, expected.first_touch, expected.all_slow
+    )
 }
 
 /// The reason why a tier gets more than its capacity, if it does.

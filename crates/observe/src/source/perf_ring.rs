@@ -6,6 +6,7 @@
 
 use std::io;
 
+use isotherm_decode::AccessOrder;
 use isotherm_model::batch::SourceReport;
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::Nanos;
@@ -24,6 +25,15 @@ const KERNEL_HALF: u64 = 1 << 63;
 
 /// Size of each ring buffer of an event, in bytes.
 type RingBytes<'a> = &'a dyn Fn(&PerfEventAttributes) -> usize;
+
+/// The data address of a sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataAddress {
+    /// The address, in the program's half of the address space.
+    pub address: u64,
+    /// Whether the sample was taken behind an access, and not before one.
+    pub is_behind_access: bool,
+}
 
 /// A perf event on all processors, with the optional second event of the same source, and counters of their samples.
 #[derive(Debug)]
@@ -323,12 +333,14 @@ impl PerfSource {
 
     /// The data address of a sample of this source; counts the sample as usable. None if it has none, if the address is
     /// the kernel's, if a cache served the access, or if it is a store and these are left out.
-    pub fn data_address(&mut self, sample: &PerfSample, code: &mut Code) -> Option<u64> {
-        let address = match self.addressing {
-            Addressing::Decoded => code.data_address(sample),
-            Addressing::Given => Some(sample.address).filter(|address| *address != 0),
+    pub fn data_address(&mut self, sample: &PerfSample, code: &mut Code) -> Option<DataAddress> {
+        let (address, order) = match self.addressing {
+            Addressing::Decoded => code.data_address(sample)?,
+            Addressing::Given => (sample.address, AccessOrder::Retired),
         };
-        let address = address.filter(|address| *address < KERNEL_HALF)?;
+        if address == 0 || address >= KERNEL_HALF {
+            return None;
+        }
         // The tier of the data has no effect on the latency of a hit.
         let left_out = !self.stores && sample.is_store();
         if left_out || sample.hit_a_cache() {
@@ -336,7 +348,10 @@ impl PerfSource {
             return None;
         }
         self.report.usable += 1;
-        Some(address)
+        Some(DataAddress {
+            address,
+            is_behind_access: order != AccessOrder::Next,
+        })
     }
 
     /// Number of samples of each processor. A processor with none, where others have some, has no such event or ran no

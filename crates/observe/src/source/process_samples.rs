@@ -21,7 +21,7 @@ use super::perf_ring::{EventKind, PerfEvent, PerfSource};
 use super::registry::sampled_event;
 use super::sample_cost::{GUESS, Gaps, RunningSampleCost};
 use super::sampled_event::{Addressing, EventSettings};
-use super::served::ServedByCaches;
+use super::waits::{BlindSample, WaitEstimates, WaitedFor};
 use super::{AccessList, ScanContext, Source, silence};
 use isotherm_decode::Architecture;
 use isotherm_model::port::Clock;
@@ -85,7 +85,7 @@ pub struct ProcessSamples {
     /// The events on each thread, by thread number.
     threads: BTreeMap<u32, PerfSource>,
     interval: CostBudget,
-    served: ServedByCaches,
+    waits: WaitEstimates,
     report: SourceReport,
     /// The report of closed events, so that sums never decrease.
     closed: SourceReport,
@@ -134,7 +134,7 @@ impl ProcessSamples {
             all: None,
             threads: BTreeMap::new(),
             interval: CostBudget::new(budget_ppm),
-            served: ServedByCaches::new(Bytes::ZERO),
+            waits: WaitEstimates::new(Bytes::ZERO),
             report: SourceReport::new(source.word(), sampled.cost_note),
             closed: SourceReport::new(source.word(), ""),
             closed_by_cpu: Vec::new(),
@@ -162,7 +162,7 @@ impl ProcessSamples {
 
     /// Estimates, from now on, which timer samples this much cache served; none without a call.
     pub fn assume_cache(&mut self, cache: Bytes) {
-        self.served = ServedByCaches::new(cache);
+        self.waits = WaitEstimates::new(cache);
     }
 
     /// Sets the cost of a timer sample until enough were measured.
@@ -338,16 +338,26 @@ impl ProcessSamples {
             let Some(process) = by_pid.get(&sample.pid) else {
                 return;
             };
-            let Some(address) = source.data_address(&sample, code) else {
+            let Some(data) = source.data_address(&sample, code) else {
                 return;
             };
-            let sampled = (*process, address, sample.physical);
+            let sampled = (*process, data.address, sample.physical);
             let has_room = match is_blind {
                 true => timed.len() < TIMED_AT_MOST,
                 false => sums.add(sampled, false),
             };
             match (has_room, is_blind) {
-                (true, true) => timed.push((sample.time_ns, sampled)),
+                (true, true) => timed.push(TimedSample {
+                    blind: BlindSample {
+                        process: *process,
+                        thread: sample.tid,
+                        time_ns: sample.time_ns,
+                        instruction: sample.ip,
+                        address: data.address,
+                        is_behind_access: data.is_behind_access,
+                    },
+                    physical: sample.physical,
+                }),
                 (true, false) => {}
                 (false, _) => source.report.lost += 1,
             }
@@ -360,7 +370,7 @@ impl ProcessSamples {
         for pid in by_pid.keys() {
             self.code.forget(*pid);
         }
-        self.closed.lost += sums.add_timed(timed, &mut self.served);
+        self.closed.lost += sums.add_timed(timed, &mut self.waits);
         self.closed.lost += sums.add_to(accesses, self.source);
         self.sum_up(clock.busy().saturating_sub(begin));
     }
@@ -497,6 +507,13 @@ fn ring_bytes(event: &PerfEventAttributes, samples: u32) -> usize {
 /// The address of a sample: its process, its virtual address, and its physical address where known.
 type SampledAddress = (Process, u64, Option<u64>);
 
+/// A sample whose wait is judged in the order of time.
+#[derive(Clone, Copy, Debug)]
+struct TimedSample {
+    blind: BlindSample,
+    physical: Option<u64>,
+}
+
 /// Number of samples by address: those that count, and those that the caches served.
 #[derive(Debug, Default)]
 struct AccessSums(BTreeMap<SampledAddress, [u64; 2]>);
@@ -512,20 +529,18 @@ impl AccessSums {
     }
 
     /// Counts samples whose caches are estimated in the order of their times; returns the number of those without room.
-    fn add_timed(
-        &mut self,
-        mut timed: Vec<(u64, SampledAddress)>,
-        estimate: &mut ServedByCaches,
-    ) -> u64 {
+    fn add_timed(&mut self, mut timed: Vec<TimedSample>, estimates: &mut WaitEstimates) -> u64 {
         // Each processor has a ring of its own.
-        timed.sort_by_key(|(time_ns, _)| *time_ns);
-        let samples = timed.iter();
-        let samples = samples.map(|(_, (process, address, _))| (*process, *address));
-        let served = estimate.judge(&samples.collect::<Vec<_>>());
-        estimate.end_epoch();
-        let both = timed.into_iter().zip(served);
-        both.map(|((_, sampled), served)| u64::from(!self.add(sampled, served)))
-            .sum()
+        timed.sort_by_key(|sample| sample.blind.time_ns);
+        let blind: Vec<BlindSample> = timed.iter().map(|sample| sample.blind).collect();
+        let waits = estimates.judge(&blind);
+        estimates.end_epoch();
+        let both = timed.into_iter().zip(waits);
+        let add = |(TimedSample { blind, physical }, waited)| {
+            let sampled = (blind.process, blind.address, physical);
+            u64::from(!self.add(sampled, waited == WaitedFor::Caches))
+        };
+        both.map(add).sum()
     }
 
     /// Adds the accesses of this source; returns the number of samples for which there was no room.

@@ -17,10 +17,10 @@ use isotherm_sys::perf::PerfEventAttributes;
 use isotherm_topology::cpu_list;
 
 use super::AccessList;
-use super::perf_ring::{EventKind, PerfEvent, PerfSource};
+use super::perf_ring::{DataAddress, EventKind, PerfEvent, PerfSource};
 use super::registry::sampled_event;
 use super::sampled_event::EventSettings;
-use super::served::ServedByCaches;
+use super::waits::{BlindSample, WaitEstimates, WaitedFor};
 use crate::processes::Processes;
 use crate::sessions::Sessions;
 
@@ -35,8 +35,10 @@ const SAMPLES_AT_MOST: usize = 4 << 20;
 struct RawSample {
     source: SourceKind,
     pid: u32,
+    tid: u32,
     time_ns: u64,
-    address: u64,
+    ip: u64,
+    data: DataAddress,
     weight: u64,
 }
 
@@ -48,7 +50,7 @@ pub struct ProgramSamples {
     code: Code,
     waiting: Vec<PerfEvent>,
     raw: Vec<RawSample>,
-    served: ServedByCaches,
+    waits: WaitEstimates,
     /// Processor time between two timer samples.
     period: Nanos,
 }
@@ -86,7 +88,7 @@ impl ProgramSamples {
             code: Code::new(Architecture::HERE, &proc_root),
             waiting: Vec::new(),
             raw: Vec::new(),
-            served: ServedByCaches::new(cache),
+            waits: WaitEstimates::new(cache),
             period: Nanos(1_000_000_000 / u64::from(hz)),
         }
     }
@@ -166,12 +168,14 @@ impl ProgramSamples {
             EventKind::Map(mapping) => self.code.map(&mapping.borrow()),
             EventKind::Sample(number, sample) => {
                 let (source, perf) = &mut self.sources[number];
-                if let Some(address) = perf.data_address(&sample, &mut self.code) {
+                if let Some(data) = perf.data_address(&sample, &mut self.code) {
                     let raw = RawSample {
                         source: *source,
                         pid: sample.pid,
+                        tid: sample.tid,
                         time_ns: event.time_ns,
-                        address,
+                        ip: sample.ip,
+                        data,
                         weight: sample.weight.max(1),
                     };
                     match self.raw.len() < SAMPLES_AT_MOST {
@@ -191,12 +195,19 @@ impl ProgramSamples {
         let raw = std::mem::take(&mut self.raw);
         let process = |raw: &RawSample| sessions.image_at(&self.processes, raw.pid, raw.time_ns);
         let processes: Vec<Process> = raw.iter().map(process).collect();
-        let mut served = self.served_of(&raw, &processes).into_iter();
+        let mut waits = self.waits_of(&raw, &processes).into_iter();
         for (raw, process) in raw.iter().zip(processes) {
             let counted = (raw.weight, raw.source.unit(false));
-            let mut access = ObservedAccess::at((process, raw.address), raw.source, counted);
-            if raw.source.is_blind_to_caches() && served.next() == Some(true) {
-                std::mem::swap(&mut access.count, &mut access.served);
+            let place = (process, raw.data.address);
+            let mut access = ObservedAccess::at(place, raw.source, counted);
+            if raw.source.is_blind_to_caches() {
+                match waits.next() {
+                    Some(WaitedFor::Caches) => {
+                        std::mem::swap(&mut access.count, &mut access.served);
+                    }
+                    Some(WaitedFor::Bandwidth) => access.streamed = access.count,
+                    Some(WaitedFor::Latency) | None => {}
+                }
             }
             let has_room = accesses.push(access);
             if let Some((_, perf)) = self
@@ -209,16 +220,22 @@ impl ProgramSamples {
         }
     }
 
-    /// Whether the caches served each sample of a source that cannot see them.
-    fn served_of(&mut self, raw: &[RawSample], processes: &[Process]) -> Vec<bool> {
+    /// What the program waited for at each sample of a source that cannot see the caches.
+    fn waits_of(&mut self, raw: &[RawSample], processes: &[Process]) -> Vec<WaitedFor> {
         let both = raw.iter().zip(processes);
         let blind = both.filter(|(raw, _)| raw.source.is_blind_to_caches());
-        let samples: Vec<_> = blind
-            .map(|(raw, process)| (*process, raw.address))
-            .collect();
-        let served = self.served.judge(&samples);
-        self.served.end_epoch();
-        served
+        let sample = |(raw, process): (&RawSample, &Process)| BlindSample {
+            process: *process,
+            thread: raw.tid,
+            time_ns: raw.time_ns,
+            instruction: raw.ip,
+            address: raw.data.address,
+            is_behind_access: raw.data.is_behind_access,
+        };
+        let samples: Vec<BlindSample> = blind.map(sample).collect();
+        let waits = self.waits.judge(&samples);
+        self.waits.end_epoch();
+        waits
     }
 
     /// The reports of the sources so far, given the processor time that the program has used.

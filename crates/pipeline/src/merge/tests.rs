@@ -25,6 +25,7 @@ fn rank(pid: u32, rows: &[(u32, u64, u64, u64)]) -> Profile {
             site,
             address: 0x7000,
             accesses: Accesses(hits),
+            streamed: Accesses::ZERO,
             served: Accesses::ZERO,
         });
         let bytes = Bytes(bytes);

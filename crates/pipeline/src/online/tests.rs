@@ -59,6 +59,7 @@ impl Machine {
                 site,
                 address: 0,
                 accesses: Accesses(accesses),
+                streamed: Accesses::ZERO,
                 served: Accesses::ZERO,
             });
         }

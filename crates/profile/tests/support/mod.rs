@@ -181,6 +181,7 @@ pub(crate) fn segment(seed: u64, epoch: u32, size: u64) -> Segment {
             site: SiteId(random.below(9)),
             address: random.next(),
             accesses: Accesses(random.next()),
+            streamed: Accesses(u64::from(epoch.0) + 1),
             served: Accesses(random.below(9)),
         })
         .collect();

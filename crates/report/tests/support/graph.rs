@@ -113,6 +113,7 @@ fn segment(epoch: u32) -> Segment {
                     site: site.id,
                     address: 0x7f00_0000_0000 + index as u64 * (4 << 30) + chunk * CHUNK,
                     accesses: Accesses(accesses),
+                    streamed: Accesses::ZERO,
                     served: Accesses::ZERO,
                 });
             }
@@ -151,6 +152,7 @@ fn small_and_foreign(segment: &mut Segment, epoch: u32) {
             site,
             address,
             accesses: Accesses(accesses),
+            streamed: Accesses::ZERO,
             served: Accesses::ZERO,
         });
     }
@@ -303,6 +305,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
             bound,
             total,
         },
+        expected: None,
         assignments,
         frames: BTreeMap::new(),
     }

@@ -1,6 +1,6 @@
 //! The costs of the slow tier of an emulation by time.
 
-use super::streams::Pattern;
+use isotherm_cache_estimate::AccessPattern;
 
 /// How much longer accesses to slow memory take, in percent of the same access to fast memory; 100 and more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,10 +13,10 @@ pub(crate) struct Costs {
 
 impl Costs {
     /// How much longer work takes that waited for slow memory for `ns` nanoseconds, had the memory been fast.
-    pub(crate) fn delay_ns(&self, ns: u64, pattern: Pattern) -> u64 {
+    pub(crate) fn delay_ns(&self, ns: u64, pattern: AccessPattern) -> u64 {
         let percent = match pattern {
-            Pattern::Scattered => self.latency_percent,
-            Pattern::Stream | Pattern::LimitedStream => self.bandwidth_percent,
+            AccessPattern::Scattered => self.latency_percent,
+            AccessPattern::Stream | AccessPattern::LimitedStream => self.bandwidth_percent,
         };
         ns.saturating_mul(u64::from(percent.saturating_sub(100))) / 100
     }
@@ -24,7 +24,7 @@ impl Costs {
 
 #[cfg(test)]
 mod tests {
-    use super::{Costs, Pattern};
+    use super::{AccessPattern, Costs};
 
     #[test]
     fn a_factor_of_three_costs_twice_the_time_more() {
@@ -32,7 +32,7 @@ mod tests {
             latency_percent: 300,
             bandwidth_percent: 150,
         };
-        assert_eq!(costs.delay_ns(1_000, Pattern::Scattered), 2_000);
-        assert_eq!(costs.delay_ns(1_000, Pattern::Stream), 500);
+        assert_eq!(costs.delay_ns(1_000, AccessPattern::Scattered), 2_000);
+        assert_eq!(costs.delay_ns(1_000, AccessPattern::Stream), 500);
     }
 }

@@ -2,7 +2,7 @@
 
 use core::mem::MaybeUninit;
 
-use isotherm_cache_estimate::CacheEstimate;
+use isotherm_cache_estimate::{AccessPattern, CacheEstimate, Streams};
 use isotherm_decode::{AccessOrder, Architecture, Window, access};
 use isotherm_sys::memory;
 use isotherm_sys::perf::thread_timer::ThreadTimer;
@@ -10,7 +10,6 @@ use isotherm_sys::perf::thread_timer::ThreadTimer;
 use super::costs::Costs;
 use super::interrupted::Interrupted;
 use super::page_tiers::{PageTiers, Side};
-use super::streams::{Pattern, Streams};
 
 /// Samples that the estimate of the caches looks back: one second of work.
 const WINDOW: usize = 1024;
@@ -118,8 +117,7 @@ impl DelayedThread {
             return Delay::default();
         };
         let pattern = self.streams.note(at.ip, address, self.worked_ns);
-        // The instruction that retired accessed no memory, so it did not wait for any, but in a loop that does.
-        if found.order == AccessOrder::Next && pattern != Pattern::LimitedStream {
+        if !pattern.waits(found.order != AccessOrder::Next) {
             return Delay::default();
         }
         self.access(address, pattern, tiers, costs)
@@ -129,7 +127,7 @@ impl DelayedThread {
     fn access(
         &mut self,
         address: u64,
-        pattern: Pattern,
+        pattern: AccessPattern,
         tiers: &PageTiers,
         costs: &Costs,
     ) -> Delay {
@@ -179,7 +177,7 @@ fn beyond(ns: u64, served: f32) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{DelayedThread, PageTiers, Pattern, Side};
+    use super::{AccessPattern, DelayedThread, PageTiers, Side};
     use crate::delay::costs::Costs;
 
     const CHUNK: usize = isotherm_abi::CHUNK_BYTES as usize;
@@ -208,7 +206,7 @@ mod tests {
                 .wrapping_add(1);
             let address = BASE as u64 + (state >> 20) % bytes;
             ns += thread
-                .access(address, Pattern::Scattered, &tiers, &costs)
+                .access(address, AccessPattern::Scattered, &tiers, &costs)
                 .ns;
         }
         DelayedThread::release(thread);

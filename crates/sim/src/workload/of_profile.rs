@@ -238,6 +238,7 @@ mod tests {
             site: SiteId(site),
             address,
             accesses: Accesses(count),
+            streamed: Accesses::ZERO,
             served: Accesses::ZERO,
         });
         profile.heat = heat.collect();

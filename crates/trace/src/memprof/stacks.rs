@@ -175,6 +175,7 @@ fn add_site(profile: &mut Profile, id: SiteId, stack: &Stack, address: u64) -> u
             site: id,
             address: address.saturating_add(index.saturating_mul(chunk)),
             accesses: Accesses(count),
+            streamed: Accesses::ZERO,
             served: Accesses::ZERO,
         });
     }

@@ -9,8 +9,8 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::perf::PerfEventAttributes;
 
 use super::{
-    AccessList, AccessSums, ProcessSamples, SampleRate, SampleWorth, ServedByCaches, Source,
-    TIMER_HZ_LEAST, ring_bytes,
+    AccessList, AccessSums, BlindSample, ProcessSamples, SampleRate, SampleWorth, Source,
+    TIMER_HZ_LEAST, TimedSample, WaitEstimates, ring_bytes,
 };
 use crate::clock::MachineClock;
 use crate::source::scan_of;
@@ -161,11 +161,21 @@ fn samples_of_a_small_set_are_told_as_served_in_the_order_of_time_and_none_witho
     let ring = |first: u64| (first..2000).step_by(2);
     let times = ring(0).chain(ring(1));
     let timed: Vec<_> = times
-        .map(|time| (time, (process, time % 64 * 4096, None)))
+        .map(|time_ns| TimedSample {
+            blind: BlindSample {
+                process,
+                thread: 7,
+                time_ns,
+                instruction: 0x400,
+                address: time_ns % 64 * 4096,
+                is_behind_access: true,
+            },
+            physical: None,
+        })
         .collect();
     for (cache, served) in [(Bytes(1 << 20), true), (Bytes::ZERO, false)] {
         let (mut sums, mut seen) = (AccessSums::default(), AccessList::default());
-        let lost = sums.add_timed(timed.clone(), &mut ServedByCaches::new(cache));
+        let lost = sums.add_timed(timed.clone(), &mut WaitEstimates::new(cache));
         assert_eq!((lost, sums.add_to(&mut seen, SourceKind::Timer)), (0, 0));
         let seen = seen.take();
         let (beyond, by_caches) = (

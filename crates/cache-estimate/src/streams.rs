@@ -22,9 +22,9 @@ const MOST_BYTES_PER_NS: u64 = 64;
 /// DRAM of the last ten years' machines.
 const LIMITED_BYTES_PER_NS: u64 = 2;
 
-/// What a sample of an instruction says.
+/// What a sample of an instruction says of its accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Pattern {
+pub enum AccessPattern {
     /// It goes to and fro, or is not known yet.
     Scattered,
     /// It follows a stream, slower than the memory could deliver it.
@@ -33,8 +33,17 @@ pub(crate) enum Pattern {
     LimitedStream,
 }
 
+impl AccessPattern {
+    /// Whether a sample says that the thread waited for memory. One taken behind an access waited for it; one before its
+    /// access waited for none, but in a stream that the memory limits, where the waiting falls on the whole loop.
+    #[must_use]
+    pub const fn waits(self, is_behind_access: bool) -> bool {
+        is_behind_access || matches!(self, Self::LimitedStream)
+    }
+}
+
 /// The last sample of an instruction.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct Slot {
     instruction: u64,
@@ -46,15 +55,35 @@ struct Slot {
     up: bool,
 }
 
-/// The instructions of one thread. Zeroes are an empty table.
+impl Slot {
+    const EMPTY: Self = Self {
+        instruction: 0,
+        address: 0,
+        at_ns: 0,
+        steady: 0,
+        up: false,
+    };
+}
+
+/// The sampled instructions of one thread. In memory of all zero bytes there is an empty table, so that a runtime can make one in
+/// place.
+#[derive(Debug)]
 #[repr(C)]
-pub(crate) struct Streams {
+pub struct Streams {
     slots: [Slot; SLOTS],
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            slots: [Slot::EMPTY; SLOTS],
+        }
+    }
 }
 
 impl Streams {
     /// Notes a sample of an instruction, when the thread has worked for `now_ns` nanoseconds.
-    pub(crate) fn note(&mut self, instruction: u64, address: u64, now_ns: u64) -> Pattern {
+    pub fn note(&mut self, instruction: u64, address: u64, now_ns: u64) -> AccessPattern {
         let slot = &mut self.slots[(instruction ^ instruction >> 5) as usize % SLOTS];
         let (up, distance) = (address > slot.address, address.abs_diff(slot.address));
         let ns = now_ns.saturating_sub(slot.at_ns);
@@ -75,55 +104,52 @@ impl Streams {
             up,
         };
         match steady >= STEADY {
-            false => Pattern::Scattered,
-            true if distance >= ns.saturating_mul(LIMITED_BYTES_PER_NS) => Pattern::LimitedStream,
-            true => Pattern::Stream,
+            false => AccessPattern::Scattered,
+            true if distance >= ns.saturating_mul(LIMITED_BYTES_PER_NS) => {
+                AccessPattern::LimitedStream
+            }
+            true => AccessPattern::Stream,
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Pattern, Streams};
+    use super::{AccessPattern, Streams};
 
     const MS: u64 = 1_000_000;
 
-    fn table() -> Streams {
-        // SAFETY: a table of integers and flags, for which zeroes are valid.
-        unsafe { core::mem::zeroed() }
-    }
-
     #[test]
     fn an_instruction_that_walks_through_memory_is_a_stream_from_its_fourth_sample_on() {
-        let mut streams = table();
-        let noted: Vec<Pattern> = (1..6)
+        let mut streams = Streams::default();
+        let noted: Vec<AccessPattern> = (1..6)
             .map(|step| streams.note(0x400, step * 5_000_000, step * MS))
             .collect();
-        assert_eq!(noted[..3], [Pattern::Scattered; 3]);
-        assert_eq!(noted[3..], [Pattern::LimitedStream; 2]);
+        assert_eq!(noted[..3], [AccessPattern::Scattered; 3]);
+        assert_eq!(noted[3..], [AccessPattern::LimitedStream; 2]);
         let again = streams.note(0x400, 1, 6 * MS);
-        assert_eq!(again, Pattern::Scattered, "too short to begin anew");
+        assert_eq!(again, AccessPattern::Scattered, "too short to begin anew");
         for step in 7..20 {
             streams.note(0x400, step * 5_000_000, step * MS);
         }
-        let anew: Vec<Pattern> = (0..3)
+        let anew: Vec<AccessPattern> = (0..3)
             .map(|step| streams.note(0x400, 1 + step * 5_000_000, (20 + step) * MS))
             .collect();
-        assert_eq!(anew, [Pattern::LimitedStream; 3], "it begins anew");
+        assert_eq!(anew, [AccessPattern::LimitedStream; 3], "it begins anew");
     }
 
     #[test]
     fn a_thread_that_computes_much_for_each_element_is_not_limited_by_the_memory() {
-        let mut streams = table();
+        let mut streams = Streams::default();
         let last = (1..9)
             .map(|step| streams.note(0x400, step * 500_000, step * MS))
             .last();
-        assert_eq!(last, Some(Pattern::Stream));
+        assert_eq!(last, Some(AccessPattern::Stream));
     }
 
     #[test]
     fn random_accesses_are_streams_rarely() {
-        let mut streams = table();
+        let mut streams = Streams::default();
         let mut state = 1u64;
         let found = (0..4_000)
             .filter(|step| {
@@ -131,7 +157,7 @@ mod tests {
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1);
                 let address = 1 << 40 | (state >> 38);
-                streams.note(0x400, address, step * MS) != Pattern::Scattered
+                streams.note(0x400, address, step * MS) != AccessPattern::Scattered
             })
             .count();
         assert!(found < 800, "{found} of 4,000");
@@ -139,8 +165,8 @@ mod tests {
 
     #[test]
     fn the_same_word_again_and_again_is_no_stream() {
-        let mut streams = table();
-        let all = (0..9).all(|step| streams.note(0x400, 64, step * MS) == Pattern::Scattered);
+        let mut streams = Streams::default();
+        let all = (0..9).all(|step| streams.note(0x400, 64, step * MS) == AccessPattern::Scattered);
         assert!(all);
     }
 }
