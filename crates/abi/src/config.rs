@@ -159,7 +159,8 @@ pub struct TierRecord {
     pub kind: u32,
     /// Memory policy for `mbind` (`MPOL_*` of `linux/mempolicy.h`); 1 is `MPOL_PREFERRED`.
     pub policy: u32,
-    /// Bytes that may be placed here; `u64::MAX` where the kernel keeps count.
+    /// Bytes that all processes of the session may place here; `u64::MAX` where the kernel keeps count. Of nodes, only tiers
+    /// before the last have a limit, and of these the first [`crate::capacity::LIMITED_TIERS`].
     pub capacity_bytes: u64,
     /// Nodes of the tier, bit n of word n/64.
     pub nodes: [u64; NODE_WORDS],

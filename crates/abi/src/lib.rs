@@ -35,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accesses;
+pub mod capacity;
 pub mod config;
 pub mod contexts;
 pub mod env;

@@ -168,6 +168,17 @@ impl Configuration {
         }
     }
 
+    /// Whether the runtime counts what it places in a tier of nodes ([`isotherm_abi::capacity`]). The slowest tier takes what
+    /// has room nowhere else.
+    #[must_use]
+    pub fn limits_a_tier(&self) -> bool {
+        let tiers = self.tiers.as_ref().map_or(&[][..], Tiers::all);
+        let faster = tiers.split_last().map_or(&[][..], |(_, faster)| faster);
+        faster
+            .iter()
+            .any(|tier| matches!(tier.kind, TierKind::Nodes(_)) && tier.capacity != Bytes(u64::MAX))
+    }
+
     /// The bytes of the file.
     ///
     /// # Errors

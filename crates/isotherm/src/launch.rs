@@ -14,7 +14,8 @@ use anyhow::{Context, Result, bail};
 use isotherm_abi::env;
 use isotherm_act::configuration::Configuration;
 use isotherm_model::profile::Ending;
-use isotherm_model::units::Nanos;
+use isotherm_model::tier::{Tier, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
 use isotherm_sys::affinity;
 use isotherm_sys::spawn::{SuspendedChild, spawn_suspended};
 use isotherm_topology::caches;
@@ -141,7 +142,11 @@ pub(crate) fn prepare(
     let path = program::check(name)?;
     let session = SessionDirectory::new()?;
     let library = library()?;
-    let file = session.write_configuration(&with_cache(configuration).to_bytes()?)?;
+    let configuration = with_limits(with_cache(configuration));
+    if configuration.limits_a_tier() {
+        session.write_capacity()?;
+    }
+    let file = session.write_configuration(&configuration.to_bytes()?)?;
     let mut command = Command::new(&path);
     std::os::unix::process::CommandExt::arg0(&mut command, name);
     command
@@ -167,6 +172,38 @@ fn with_cache(configuration: &Configuration) -> Configuration {
     Configuration {
         cache: configuration.cache.or_else(known),
         ..configuration.clone()
+    }
+}
+
+/// The configuration with a limit only for tiers of which less is to be used than their nodes hold: the kernel keeps count of
+/// the others.
+fn with_limits(configuration: Configuration) -> Configuration {
+    let tiers = configuration.tiers.as_ref();
+    let is_real = |tier: &Tier| matches!(tier.kind, TierKind::Nodes(_));
+    if !tiers.is_some_and(|tiers| tiers.all().iter().any(is_real)) {
+        return configuration;
+    }
+    let detected = isotherm_topology::detect(Path::new("/")).ok();
+    let capacity = |tier: &Tier| -> Option<Bytes> {
+        let mut same = detected.iter().flat_map(Tiers::all);
+        same.find(|other| other.kind == tier.kind)
+            .map(|tier| tier.capacity)
+    };
+    let without_own = |tier: &Tier| {
+        let holds_no_more = is_real(tier) && capacity(tier).is_some_and(|all| tier.capacity >= all);
+        Tier {
+            capacity: match holds_no_more {
+                true => Bytes(u64::MAX),
+                false => tier.capacity,
+            },
+            ..tier.clone()
+        }
+    };
+    let tiers = tiers.map(|tiers| tiers.all().iter().map(without_own).collect());
+    Configuration {
+        // The same names and nodes as before are valid.
+        tiers: tiers.and_then(|tiers| Tiers::new(tiers).ok()),
+        ..configuration
     }
 }
 

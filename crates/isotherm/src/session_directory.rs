@@ -15,6 +15,7 @@ use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use isotherm_abi::capacity;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use tempfile::TempDir;
 
@@ -100,6 +101,28 @@ impl SessionDirectory {
             let directory = self.path().display();
             format!("{directory}: the configuration cannot be written")
         })
+    }
+
+    /// Makes the capacity file, with room for all of it: a store into a file without room would kill the program.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub(crate) fn write_capacity(&self) -> Result<()> {
+        let path = self.path().join(capacity::FILE_NAME);
+        let mut content = vec![0; capacity::FILE_BYTES];
+        let first = capacity::first_bytes();
+        content[..first.len()].copy_from_slice(&first);
+        let written = || {
+            let mut file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)?;
+            // A umask may have removed some of these rights.
+            file.set_permissions(Permissions::from_mode(0o600))?;
+            file.write_all(&content)
+        };
+        written().with_context(|| format!("{}: cannot be written", path.display()))
     }
 
     /// Its path.

@@ -70,6 +70,7 @@ mod module;
 
 mod free_map;
 mod pool;
+mod capacity;
 mod placement;
 mod instance;
 mod c_library;

@@ -1,5 +1,6 @@
 //! Places a fresh range of the pool in its tier, on real nodes or under the trap.
 
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use isotherm_abi::config::TierRecordKind;
@@ -7,6 +8,7 @@ use isotherm_abi::session::OffReason;
 use isotherm_sys::memory;
 use isotherm_sys::policy::{self, MempolicyMode, NodeMask};
 
+use crate::capacity;
 use crate::config;
 use crate::delay;
 use crate::emulation::{self, RangeUse};
@@ -31,14 +33,40 @@ pub(crate) fn may_be_away() -> bool {
     AWAY.load(Ordering::Relaxed)
 }
 
-/// Places a range that was just opened and not touched yet.
+/// Places a range that was just opened and not touched yet: in its tier as far as that has room, the rest in the next one.
 pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
     let Some(config) = config::current() else {
         return;
     };
     // For every kind of tier: only labelled chunks are sampled.
     set_use(address, bytes, &RangeUse::Tier(tier));
-    let Some(record) = config.tiers.get(tier as usize) else {
+    if !capacity::is_limited() {
+        return bind(address, bytes, tier);
+    }
+    let mut rest = address..address + bytes;
+    capacity::give_back(&rest);
+    for tier in tier..config.tiers.len() as u32 {
+        let taken = capacity::take(&rest, tier, place_in_slowest);
+        if taken > 0 {
+            bind(rest.start, taken, tier);
+        }
+        rest.start += taken;
+        if rest.is_empty() {
+            return;
+        }
+    }
+}
+
+/// Gives chunks that hold nothing the tier whose capacity is not limited.
+fn place_in_slowest(chunks: Range<usize>) {
+    let tiers = config::current().map_or(0, |config| config.tiers.len());
+    bind(chunks.start, chunks.len(), tiers.saturating_sub(1) as u32);
+}
+
+/// Requests the nodes of a tier for the next pages of a range.
+fn bind(address: usize, bytes: usize, tier: u32) {
+    let tiers = config::current().map_or(&[][..], |config| config.tiers);
+    let Some(record) = tiers.get(tier as usize) else {
         return;
     };
     if record.kind != TierRecordKind::Nodes as u32 {
@@ -82,6 +110,7 @@ pub(crate) fn discard(address: usize, bytes: usize) -> memory::Result<()> {
         return Ok(());
     }
     delay::set_use(address, bytes, &RangeUse::Zeroes);
+    capacity::note_discarded(address, bytes);
     apart(address, bytes, || {
         // SAFETY: the caller owns the range and wants its contents gone.
         unsafe { memory::advise(address, bytes, libc::MADV_DONTNEED) }
@@ -95,6 +124,7 @@ pub(crate) fn settle(address: usize, bytes: usize) {
 
 /// Forgets a range of the pool before it becomes a reservation again.
 pub(crate) fn forget(address: usize, bytes: usize) {
+    capacity::give_back(&(address..address + bytes));
     set_use(address, bytes, &RangeUse::Nothing);
 }
 

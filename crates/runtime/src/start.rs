@@ -7,12 +7,13 @@ use core::ffi::{CStr, c_char};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use isotherm_abi::config::{RuntimeMode, TierRecord, TierRecordKind};
-use isotherm_abi::env;
 use isotherm_abi::session::{OffReason, SessionLayout, SessionState};
+use isotherm_abi::{CHUNK_SHIFT, env};
 
 use crate::arena;
 use crate::c_library;
 use crate::c_signals;
+use crate::capacity;
 use crate::config::{self, Config};
 use crate::delay;
 use crate::emulation;
@@ -133,6 +134,8 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     if let Some(directory) = variable(env::SESSION) {
         session::start(directory, &config);
     }
+    let directory = variable(env::SESSION);
+    capacity::start(config.tiers, directory, bytes >> CHUNK_SHIFT)?;
     start_emulation(&config)?;
     if config.moves {
         staged::start();
@@ -203,6 +206,7 @@ extern "C" fn unloaded() {
     thread_exit::finish();
     delay::finish();
     resident::measure();
+    capacity::finish();
     if let Some(session) = session::current() {
         // A recorded reason stays published.
         let _ = session.header().state.compare_exchange(

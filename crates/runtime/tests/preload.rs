@@ -218,7 +218,7 @@ impl Way {
             let mut record = TierRecord {
                 kind: kind as u32,
                 policy: 1,
-                capacity_bytes: 1 << 30,
+                capacity_bytes: if kind == NODES { u64::MAX } else { 1 << 30 },
                 nodes: [0; 16],
             };
             record.nodes[0] = 1;

@@ -76,14 +76,14 @@ impl Placement {
     }
 }
 
-/// The same tiers with an unlimited emulated fast tier. The kernel limits real ones.
+/// The same tiers without a limit of ours. The kernel limits real ones to what their nodes hold.
 fn without_limit(tiers: &Tiers) -> Tiers {
     let lifted = |tier: &Tier| match tier.kind {
-        TierKind::EmulatedFast => Tier {
+        TierKind::EmulatedFast | TierKind::Nodes(_) => Tier {
             capacity: Bytes(u64::MAX),
             ..tier.clone()
         },
-        TierKind::EmulatedSlow(_) | TierKind::Nodes(_) => tier.clone(),
+        TierKind::EmulatedSlow(_) => tier.clone(),
     };
     let all = tiers.all().iter().map(lifted).collect();
     Tiers::new(all).unwrap_or_else(|_| tiers.clone())

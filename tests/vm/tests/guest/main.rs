@@ -10,6 +10,7 @@ mod ending;
 mod figures;
 mod floors;
 mod kernel;
+mod limit;
 mod moving;
 mod nodes;
 mod placement;
@@ -60,6 +61,7 @@ fn all() -> impl Iterator<Item = &'static GuestTest> {
         commands::TESTS,
         daemon::TESTS,
         figures::TESTS,
+        limit::TESTS,
         floors::TESTS,
     ]
     .into_iter()

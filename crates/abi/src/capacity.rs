@@ -1,0 +1,89 @@
+//! The capacity file: the bytes that all processes of a session have placed in tiers of limited capacity.
+//!
+//! The command line makes it before the program starts, in the directory of the session files, where the limit of a
+//! tier is less than its nodes hold. Each process maps it shared. A process has a slot with its share, so that the
+//! share of a process that was killed can be given back by any other process that needs room.
+//!
+//! ```text
+//! +------------------+ 0
+//! | CapacityHeader   |   sums by tier
+//! +------------------+ SLOTS_OFFSET
+//! | CapacitySlot ... |   one a process
+//! +------------------+ FILE_BYTES
+//! ```
+//!
+//! A sum is raised before the share, and lowered after it. A process that dies in between leaves its last range counted: too
+//! little is placed in the tier then, and never too much.
+
+use core::sync::atomic::AtomicU64;
+
+use crate::VERSION;
+
+/// Name of the file in the session directory.
+pub const FILE_NAME: &str = "capacity";
+
+/// First eight bytes of a capacity file.
+pub const MAGIC: [u8; 8] = *b"ISOCAPA\0";
+
+/// Tiers whose capacity can be limited: the first ones of the configuration.
+pub const LIMITED_TIERS: usize = 6;
+
+/// Processes that can have a share at a time. One without a slot places nothing in a limited tier.
+pub const SLOTS: usize = 2048;
+
+/// Start of the slots, in bytes from the start of the file.
+pub const SLOTS_OFFSET: usize = 4096;
+
+/// Size of the file.
+pub const FILE_BYTES: usize = SLOTS_OFFSET + SLOTS * size_of::<CapacitySlot>();
+
+/// In [`CapacitySlot::process`]: another process gives the share back.
+pub const CLOSING: u64 = u64::MAX;
+
+/// Start of a capacity file.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CapacityHeader {
+    /// [`MAGIC`].
+    pub magic: [u8; 8],
+    /// [`VERSION`].
+    pub version: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// Bytes that all processes have placed in each tier.
+    pub placed: [AtomicU64; LIMITED_TIERS],
+}
+
+/// The share of a process. All zero where no process has the slot.
+#[derive(Debug)]
+#[repr(C)]
+pub struct CapacitySlot {
+    /// The process: its pid in the upper half, in the lower the inode of the pid namespace in which that has a meaning.
+    /// 0 where the slot is free, [`CLOSING`] while its share is given back.
+    pub process: AtomicU64,
+    /// Zero.
+    pub reserved: u64,
+    /// Bytes that the process has placed in each tier.
+    pub placed: [AtomicU64; LIMITED_TIERS],
+}
+
+/// The first bytes of a new file; the others are zero.
+#[must_use]
+pub const fn first_bytes() -> [u8; 12] {
+    let mut bytes = [0; 12];
+    let mut at = 0;
+    while at < MAGIC.len() {
+        bytes[at] = MAGIC[at];
+        at += 1;
+    }
+    let version = VERSION.to_ne_bytes();
+    let mut at = 0;
+    while at < version.len() {
+        bytes[MAGIC.len() + at] = version[at];
+        at += 1;
+    }
+    bytes
+}
+
+const _: () = assert!(size_of::<CapacityHeader>() <= SLOTS_OFFSET);
+const _: () = assert!(size_of::<CapacitySlot>() == 64);

@@ -1,0 +1,307 @@
+//! The limit of a tier on real nodes: counts the chunks that were placed in it, over all processes of the session.
+//!
+//! The kernel keeps no such count: a node is full when it is full, and `--fast` may be less. What is counted is placed
+//! memory, in whole chunks, whether the program has touched it or not, because the policy of a chunk is set before.
+//!
+//! ```text
+//! placement --take--> chunk charges (this process)   --> ledger (shared by the session)
+//!           <-------- so many bytes; the rest goes to the next tier
+//! ```
+//!
+//! - A chunk gives its room back when it leaves the pool. One whose contents the allocator discarded keeps its tier
+//!   for its next data, unless room is short: then it becomes slow, as far as no page of it is resident.
+//! - A forked child begins with a share of nothing. The chunks that it inherits stay the parent's: as long as neither writes, the
+//!   pages are the same. Copies that writes make are in the tier of the chunk and are not counted. The kernel wipes our
+//!   charges in every child (`MADV_WIPEONFORK`), however it was made.
+//! - The share of a process that was killed is given back by the next one that is short of room and can tell that it
+//!   ended.
+//!
+//! Without a limit nothing is mapped, and [`is_limited`] is one load.
+
+mod ledger;
+
+use core::ffi::CStr;
+use core::ops::Range;
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::OnceLock;
+
+use isotherm_abi::capacity::{FILE_BYTES, FILE_NAME, LIMITED_TIERS};
+use isotherm_abi::config::{TierRecord, TierRecordKind};
+use isotherm_abi::session::{OffReason, SessionCounter};
+use isotherm_sys::memory;
+use isotherm_sys::private;
+use rustix::fs::{self, OFlags};
+use rustix::io::Errno;
+use rustix::process::Pid;
+
+use crate::pool::{self, CHUNK};
+use crate::sandbox;
+use crate::session;
+use crate::tables;
+use ledger::{Ledger, ProcessName};
+
+/// Bytes before the charges in their mapping: the slot.
+const CHARGES_OFFSET: usize = 4096;
+
+/// In a charge: the chunk's contents were discarded since it was placed.
+const DISCARDED: u8 = 0x80;
+
+const PAGES: usize = CHUNK / memory::PAGE_BYTES;
+
+static LEDGER: OnceLock<Ledger> = OnceLock::new();
+/// Address of the mapping that the kernel wipes in every child: the slot + 1, then a charge for each chunk, tier + 1 or 0.
+static CHARGES: AtomicPtr<u8> = AtomicPtr::new(core::ptr::null_mut());
+/// In place of the slot: a thread is joining.
+const JOINING: usize = usize::MAX;
+/// Inode of the pid namespace at the last query.
+static NAMESPACE: AtomicU32 = AtomicU32::new(0);
+
+/// Gives this process's share back at its exit: its parent may be in no hurry to learn of its end. Nothing is placed in a
+/// limited tier from then on.
+pub(crate) fn finish() {
+    let charges = CHARGES.load(Ordering::Acquire);
+    // SAFETY: as in `joined`.
+    let own = unsafe { charges.cast::<AtomicUsize>().as_ref() };
+    if let Some((ledger, slot)) = joined()
+        && let Some(own) = own
+    {
+        own.store(JOINING, Ordering::Release);
+        ledger.leave(slot);
+    }
+}
+
+/// Maps the ledger of the session, if the capacity of a tier is limited.
+///
+/// # Errors
+/// [`OffReason::NoSession`] where the file cannot be used, [`OffReason::NoAddressSpace`].
+pub(crate) fn start(
+    tiers: &[TierRecord],
+    directory: Option<&CStr>,
+    chunks: usize,
+) -> Result<(), OffReason> {
+    let Some(limits) = limits(tiers) else {
+        return Ok(());
+    };
+    let file = directory.and_then(open).ok_or(OffReason::NoSession)?;
+    // SAFETY: without MAP_FIXED the kernel picks a range that no mapping uses.
+    let base = unsafe {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        memory::map(0, FILE_BYTES, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    }
+    .map_err(|_| OffReason::NoAddressSpace)?;
+    // SAFETY: the file is as long as that, only this user writes it, and it is never unmapped.
+    let ledger = unsafe { Ledger::at(base, limits) }.ok_or(OffReason::BadConfig)?;
+    let bytes = CHARGES_OFFSET + chunks;
+    let charges = memory::fresh(bytes).map_err(|_| OffReason::NoAddressSpace)?;
+    // SAFETY: the memory was mapped just now. Kernels before 4.14 do not know the advice: there a child
+    // shares its parent's slot.
+    let _ = unsafe { memory::advise(charges, bytes, libc::MADV_WIPEONFORK) };
+    CHARGES.store(
+        core::ptr::with_exposed_provenance_mut(charges),
+        Ordering::Release,
+    );
+    // Called once.
+    let _ = LEDGER.set(ledger);
+    joined().map(|_| ()).ok_or(OffReason::NoSession)
+}
+
+/// The limit of each tier; `None` where there is none. The slowest tier has none: no other could take the rest.
+fn limits(tiers: &[TierRecord]) -> Option<[u64; LIMITED_TIERS]> {
+    let mut limits = [u64::MAX; LIMITED_TIERS];
+    let (_, faster) = tiers.split_last()?;
+    for (limit, tier) in limits.iter_mut().zip(faster) {
+        if tier.kind == TierRecordKind::Nodes as u32 {
+            *limit = tier.capacity_bytes;
+        }
+    }
+    limits
+        .iter()
+        .any(|limit| *limit != u64::MAX)
+        .then_some(limits)
+}
+
+fn open(directory: &CStr) -> Option<OwnedFd> {
+    let directory = private::open_directory(directory).ok()?;
+    let mut name = crate::path::Path::<32>::new();
+    name.push(FILE_NAME.as_bytes())?;
+    let file = private::open_file(directory, name.as_c_str()?, OFlags::RDWR).ok()?;
+    let bytes = fs::fstat(&file).ok()?.st_size;
+    (bytes == FILE_BYTES as i64).then_some(file)
+}
+
+/// Whether the capacity of any tier is limited.
+#[inline]
+pub(crate) fn is_limited() -> bool {
+    !CHARGES.load(Ordering::Relaxed).is_null()
+}
+
+/// The ledger and this process's slot in it. `None` without a limit, where all slots are taken, and while another thread
+/// of a new child joins.
+fn joined() -> Option<(&'static Ledger, usize)> {
+    let ledger = LEDGER.get()?;
+    let charges = CHARGES.load(Ordering::Acquire);
+    // SAFETY: the mapping begins with this word and stays for ever; zero is a valid value of it.
+    let own = unsafe { charges.cast::<AtomicUsize>().as_ref() }?;
+    match own.compare_exchange(0, JOINING, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => {
+            let slot = join(ledger);
+            own.store(slot.map_or(0, |slot| slot + 1), Ordering::Release);
+            slot
+        }
+        Err(JOINING) => None,
+        Err(slot) => Some(slot - 1),
+    }
+    .map(|slot| (ledger, slot))
+}
+
+fn join(ledger: &Ledger) -> Option<usize> {
+    let process = this_process();
+    ledger.join(process).or_else(|| {
+        reap(ledger, process);
+        ledger.join(process)
+    })
+}
+
+/// Gives back the shares of processes that ended.
+fn reap(ledger: &Ledger, own: ProcessName) {
+    // A filter of system calls may end the process at a query.
+    if own.namespace != 0 && !sandbox::is_filtered() {
+        ledger.reap(own, has_ended);
+    }
+}
+
+fn this_process() -> ProcessName {
+    if !sandbox::is_filtered() {
+        let namespace = fs::stat("/proc/self/ns/pid").map_or(0, |status| status.st_ino as u32);
+        NAMESPACE.store(namespace, Ordering::Relaxed);
+    }
+    ProcessName {
+        pid: rustix::process::getpid().as_raw_nonzero().get() as u32,
+        namespace: NAMESPACE.load(Ordering::Relaxed),
+    }
+}
+
+/// The charge of a chunk.
+fn charge(chunk: usize) -> Option<&'static AtomicU8> {
+    let charges = CHARGES.load(Ordering::Acquire);
+    let inside = !charges.is_null() && chunk < pool::range().len() / CHUNK;
+    // SAFETY: the mapping has a charge for each chunk of the pool, and stays for ever.
+    inside.then(|| unsafe { &*charges.add(CHARGES_OFFSET + chunk).cast() })
+}
+
+/// The chunks of a range of the pool, by number.
+fn chunks(range: &Range<usize>) -> Range<usize> {
+    let base = pool::range().start;
+    (range.start - base) / CHUNK..(range.end - base).div_ceil(CHUNK)
+}
+
+/// Takes room in a tier for the first part of a range of whole chunks. Returns the bytes of that part. Where room is short,
+/// `make_slow` is called with chunks that hold nothing, to give them the slowest tier.
+pub(crate) fn take(range: &Range<usize>, tier: u32, make_slow: impl Fn(Range<usize>)) -> usize {
+    if !is_limited() || !LEDGER.get().is_some_and(|ledger| ledger.is_limited(tier)) {
+        return range.len();
+    }
+    let Some((ledger, slot)) = joined() else {
+        return 0;
+    };
+    let mut taken = ledger.take(slot, tier, range.len() as u64, CHUNK as u64);
+    if taken < range.len() as u64 {
+        make_room(ledger, tier, make_slow);
+        taken += ledger.take(slot, tier, range.len() as u64 - taken, CHUNK as u64);
+    }
+    let taken = taken as usize;
+    for chunk in chunks(&(range.start..range.start + taken)) {
+        if let Some(charge) = charge(chunk) {
+            charge.store(tier as u8 + 1, Ordering::Release);
+        }
+    }
+    publish(ledger, slot);
+    session::count(
+        SessionCounter::Spilled,
+        ((range.len() - taken) / memory::PAGE_BYTES) as u64,
+    );
+    taken
+}
+
+/// Gives back the room of the chunks of a range.
+pub(crate) fn give_back(range: &Range<usize>) {
+    if !is_limited() {
+        return;
+    }
+    for chunk in chunks(range) {
+        uncharge(chunk);
+    }
+}
+
+fn uncharge(chunk: usize) {
+    let Some(charge) = charge(chunk) else { return };
+    let tier = charge.swap(0, Ordering::AcqRel) & !DISCARDED;
+    if let Some(tier) = tier.checked_sub(1)
+        && let Some((ledger, slot)) = joined()
+    {
+        ledger.give_back(slot, u32::from(tier), CHUNK as u64);
+        publish(ledger, slot);
+    }
+}
+
+/// The contents of a range of the pool were discarded.
+pub(crate) fn note_discarded(address: usize, bytes: usize) {
+    if !is_limited() {
+        return;
+    }
+    let first = address.next_multiple_of(CHUNK);
+    let end = (address + bytes) / CHUNK * CHUNK;
+    if first >= end {
+        return;
+    }
+    for chunk in chunks(&(first..end)) {
+        if let Some(charge) = charge(chunk)
+            && charge.load(Ordering::Relaxed) != 0
+        {
+            charge.fetch_or(DISCARDED, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Finds room in a tier: the shares of processes that ended, and chunks of this process that hold nothing.
+fn make_room(ledger: &Ledger, tier: u32, make_slow: impl Fn(Range<usize>)) {
+    reap(ledger, this_process());
+    if sandbox::is_filtered() {
+        return;
+    }
+    let base = pool::range().start;
+    let discarded = (tier as u8 + 1) | DISCARDED;
+    for chunk in 0..tables::chunks_ever_used() {
+        let address = base + chunk * CHUNK;
+        let is_discarded =
+            charge(chunk).is_some_and(|charge| charge.load(Ordering::Relaxed) == discarded);
+        if is_discarded && is_empty(address) {
+            // Data that another thread writes at this moment is not counted.
+            make_slow(address..address + CHUNK);
+            uncharge(chunk);
+        }
+    }
+}
+
+/// Whether no page of a chunk is resident.
+fn is_empty(address: usize) -> bool {
+    let mut resident = [1; PAGES];
+    memory::residency(address, &mut resident);
+    resident.iter().all(|page| page & 1 == 0)
+}
+
+fn has_ended(pid: u32) -> bool {
+    let pid = Pid::from_raw(pid as i32);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) == Err(Errno::SRCH))
+}
+
+/// Publishes the share of this process in the fast tier.
+fn publish(ledger: &Ledger, slot: usize) {
+    if let Some(session) = session::current() {
+        let share = ledger.share(slot, 0);
+        session
+            .counter(SessionCounter::FastBytes)
+            .store(share, Ordering::Relaxed);
+    }
+}

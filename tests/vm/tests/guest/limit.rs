@@ -1,0 +1,143 @@
+//! `--fast` is a limit on real nodes: no more than that is on the fast node, over all processes of a run.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use crate::{GuestTest, on};
+
+const TWO: &[&str] = &["two-nodes"];
+
+pub(crate) const TESTS: &[GuestTest] = &[
+    on!(TWO, a_guided_run_places_no_more_than_the_limit),
+    on!(TWO, processes_of_a_run_share_the_limit),
+    on!(TWO, compare_limits_first_touch_and_not_the_bounds),
+];
+
+/// Pages of a MiB.
+const MIB: usize = (1 << 20) / 4096;
+/// Pages of the arrays of `hot-and-cold`.
+const COLD: usize = 24 * MIB;
+const HOT: usize = 4 * MIB;
+
+/// Runs a command, which must succeed: what it prints.
+fn prints(command: &mut Command) -> String {
+    let output = command.output().expect("it starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "{command:?}: {}\n{said}",
+        output.status
+    );
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn isotherm(arguments: &[&str]) -> String {
+    prints(Command::new("isotherm").arg("--quiet").args(arguments))
+}
+
+/// Records the program, and plans all its data into this much fast memory.
+fn plan(fast: &str) {
+    let record = [
+        "record",
+        "--force",
+        "--cache",
+        "0B",
+        "-o",
+        "/tmp/l.iso",
+        "--",
+    ];
+    isotherm(&[&record[..], &["hot-and-cold", "20"]].concat());
+    let plan = [
+        "plan",
+        "/tmp/l.iso",
+        "-o",
+        "/tmp/l.plan",
+        "--policy",
+        "all-fast",
+    ];
+    isotherm(&[&plan[..], &["--fast", fast]].concat());
+}
+
+/// Pages of an array by node, of each line about it.
+fn pages(printed: &str, array: &str) -> Vec<BTreeMap<u32, usize>> {
+    let of_line = |line: &str| {
+        let words = line.split_whitespace().skip(1);
+        let entries = words.map(|word| {
+            let (node, pages) = word
+                .strip_prefix('N')
+                .and_then(|word| word.split_once('='))?;
+            Some((node.parse().ok()?, pages.parse().ok()?))
+        });
+        let pages: Option<BTreeMap<u32, usize>> = entries.collect();
+        pages.unwrap_or_else(|| panic!("{line}"))
+    };
+    let lines = printed.lines();
+    lines
+        .filter(|line| line.split(' ').next() == Some(array))
+        .map(of_line)
+        .collect()
+}
+
+fn on_fast(pages: &BTreeMap<u32, usize>) -> usize {
+    pages.get(&0).copied().unwrap_or(0)
+}
+
+/// The cold array is made first, and takes what there is.
+fn a_guided_run_places_no_more_than_the_limit() {
+    plan("16MiB");
+    let run = ["run", "--plan", "/tmp/l.plan", "--summary", "/tmp/l.json"];
+    let printed = isotherm(&[&run[..], &["--", "hot-and-cold", "1"]].concat());
+    let (cold, hot) = (&pages(&printed, "cold")[0], &pages(&printed, "hot")[0]);
+    let fast = on_fast(cold) + on_fast(hot);
+    // The heap's own chunks take a little of it.
+    assert!((12 * MIB..=16 * MIB).contains(&fast), "{printed}");
+    assert_eq!(cold.values().sum::<usize>(), COLD, "{printed}");
+    assert_eq!(hot.values().sum::<usize>(), HOT, "{printed}");
+    assert!(printed.contains("contents whole"), "{printed}");
+    let summary = std::fs::read("/tmp/l.json").expect("a summary");
+    let summary: serde_json::Value = serde_json::from_slice(&summary).expect("JSON");
+    let counters = &summary["runtime"]["counters"];
+    let spilled = counters["spilled_first_touches"]
+        .as_u64()
+        .expect("a number");
+    assert!(spilled >= (COLD + HOT - 16 * MIB) as u64, "{counters}");
+}
+
+/// The first process still has its array when the second makes its own.
+fn processes_of_a_run_share_the_limit() {
+    plan("32MiB");
+    let script = "rm -f /tmp/where /tmp/rest; mkfifo /tmp/rest
+        hot-and-cold 0 0 1 iw < /tmp/rest > /tmp/first &
+        exec 3> /tmp/rest
+        until [ -e /tmp/where ]; do sleep 1; done
+        hot-and-cold 1 > /tmp/second
+        exec 3>&-
+        wait
+        cat /tmp/first /tmp/second";
+    let run = ["run", "--plan", "/tmp/l.plan", "--", "sh", "-c", script];
+    let printed = isotherm(&run);
+    let cold = pages(&printed, "cold");
+    let [first, second] = &cold[..] else {
+        panic!("{printed}");
+    };
+    assert_eq!(on_fast(first), COLD, "{printed}");
+    assert!(on_fast(second) <= 8 * MIB, "{printed}");
+}
+
+/// All fast has no limit but the node's.
+fn compare_limits_first_touch_and_not_the_bounds() {
+    plan("16MiB");
+    let _ = std::fs::remove_file("/tmp/all");
+    let program = ["sh", "-c", "hot-and-cold 1 >> /tmp/all"];
+    let compare = ["compare", "--rounds", "1", "/tmp/l.plan", "--"];
+    isotherm(&[&compare[..], &program].concat());
+    let printed = std::fs::read_to_string("/tmp/all").expect("its output");
+    let fast: Vec<usize> = pages(&printed, "cold").iter().map(on_fast).collect();
+    let [guided, slow, first_touch, all] = fast[..] else {
+        panic!("{printed}");
+    };
+    assert!(guided <= 16 * MIB, "{printed}");
+    assert_eq!(slow, 0, "{printed}");
+    assert!((8 * MIB..=16 * MIB).contains(&first_touch), "{printed}");
+    assert_eq!(all, COLD, "{printed}");
+}
