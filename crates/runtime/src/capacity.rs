@@ -9,7 +9,8 @@
 //! ```
 //!
 //! - A chunk gives its room back when it leaves the pool. One whose contents the allocator discarded keeps its tier
-//!   for its next data, unless room is short: then it becomes slow, as far as no page of it is resident.
+//!   for its next data, unless room is short: then it becomes slow, if no page of it is resident. So does what the allocator
+//!   took beyond its need: it rounds up to a fifth.
 //! - A forked child begins with a share of nothing. The chunks that it inherits stay the parent's: as long as neither writes, the
 //!   pages are the same. Copies that writes make are in the tier of the chunk and are not counted. The kernel wipes our
 //!   charges in every child (`MADV_WIPEONFORK`), however it was made.
@@ -44,8 +45,8 @@ use ledger::{Ledger, ProcessName};
 /// Bytes before the charges in their mapping: the slot.
 const CHARGES_OFFSET: usize = 4096;
 
-/// In a charge: the chunk's contents were discarded since it was placed.
-const DISCARDED: u8 = 0x80;
+/// In a charge: the room may be taken away while no page of the chunk is resident.
+const SPARE: u8 = 0x80;
 
 const PAGES: usize = CHUNK / memory::PAGE_BYTES;
 
@@ -236,7 +237,7 @@ pub(crate) fn give_back(range: &Range<usize>) {
 
 fn uncharge(chunk: usize) {
     let Some(charge) = charge(chunk) else { return };
-    let tier = charge.swap(0, Ordering::AcqRel) & !DISCARDED;
+    let tier = charge.swap(0, Ordering::AcqRel) & !SPARE;
     if let Some(tier) = tier.checked_sub(1)
         && let Some((ledger, slot)) = joined()
     {
@@ -245,8 +246,13 @@ fn uncharge(chunk: usize) {
     }
 }
 
-/// The contents of a range of the pool were discarded.
-pub(crate) fn note_discarded(address: usize, bytes: usize) {
+/// The last part of a range that the allocator took may be beyond its need. jemalloc has four sizes to a doubling.
+pub(crate) fn note_rounded_up(address: usize, bytes: usize) {
+    note_spare(address + bytes - bytes / 5, bytes / 5);
+}
+
+/// A range of the pool holds nothing that its owner needs now.
+pub(crate) fn note_spare(address: usize, bytes: usize) {
     if !is_limited() {
         return;
     }
@@ -259,7 +265,7 @@ pub(crate) fn note_discarded(address: usize, bytes: usize) {
         if let Some(charge) = charge(chunk)
             && charge.load(Ordering::Relaxed) != 0
         {
-            charge.fetch_or(DISCARDED, Ordering::Relaxed);
+            charge.fetch_or(SPARE, Ordering::Relaxed);
         }
     }
 }
@@ -271,12 +277,11 @@ fn make_room(ledger: &Ledger, tier: u32, make_slow: impl Fn(Range<usize>)) {
         return;
     }
     let base = pool::range().start;
-    let discarded = (tier as u8 + 1) | DISCARDED;
+    let spare = (tier as u8 + 1) | SPARE;
     for chunk in 0..tables::chunks_ever_used() {
         let address = base + chunk * CHUNK;
-        let is_discarded =
-            charge(chunk).is_some_and(|charge| charge.load(Ordering::Relaxed) == discarded);
-        if is_discarded && is_empty(address) {
+        let is_spare = charge(chunk).is_some_and(|charge| charge.load(Ordering::Relaxed) == spare);
+        if is_spare && is_empty(address) {
             // Data that another thread writes at this moment is not counted.
             make_slow(address..address + CHUNK);
             uncharge(chunk);

@@ -10,6 +10,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use isotherm_sys::memory;
 
 use crate::arena;
+use crate::capacity;
 use crate::hidden_symbols::hidden;
 use crate::instance;
 use crate::placement;
@@ -183,6 +184,7 @@ fn supply(number: u32, bytes: usize, alignment: usize) -> Option<usize> {
     }
     arena::follow_tier(number);
     placement::place(address, rounded, arena::tier(number));
+    capacity::note_rounded_up(address, rounded);
     count_mapped(number, rounded as u64);
     Some(address)
 }

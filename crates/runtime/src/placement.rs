@@ -110,7 +110,7 @@ pub(crate) fn discard(address: usize, bytes: usize) -> memory::Result<()> {
         return Ok(());
     }
     delay::set_use(address, bytes, &RangeUse::Zeroes);
-    capacity::note_discarded(address, bytes);
+    capacity::note_spare(address, bytes);
     apart(address, bytes, || {
         // SAFETY: the caller owns the range and wants its contents gone.
         unsafe { memory::advise(address, bytes, libc::MADV_DONTNEED) }

@@ -199,6 +199,14 @@ fn freed_heap_gives_its_room_to_other_data_when_that_is_short_of_it() {
     assert_eq!(lines, expected);
 }
 
+/// jemalloc takes 28 MiB for 24 and a page.
+#[test]
+fn what_the_allocator_rounds_up_is_left_to_others() {
+    let session = Session::new("rounded", 28 + HEAP);
+    let lines = session.prints("malloc:24 map:4 print");
+    assert_eq!(lines, [placed(28, 0)]);
+}
+
 #[test]
 fn a_session_without_a_capacity_file_runs_without_isotherm() {
     let session = Session::new("without", 16 + HEAP);

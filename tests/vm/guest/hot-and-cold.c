@@ -5,7 +5,8 @@
  * processors waiting. With NODE, from 0, the hot array is first touched there. Habits: f makes a child after
  * each million, which checks whether both arrays are intact; d ignores SIGTERM; i continues until its standard
  * input ends, however many millions that takes; r rests for half a second after each; w writes after each
- * million to /tmp/where its report of both arrays, as at the end. */
+ * million to /tmp/where its report of both arrays, as at the end; a adds that of the cold one to /tmp/all at the end; t has a
+ * child that makes a cold array of its own beside its parent's, and prints where it is: "cold-of-child N1=6144". */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/mempolicy.h>
@@ -113,6 +114,17 @@ static void write_where(char *cold, char *hot) {
         perror("/tmp/where");
 }
 
+/* A child's own cold array. */
+static void make_cold_in_child(void) {
+    pid_t child = fork();
+    if (child == 0) {
+        print_nodes(1, "cold-of-child", make_cold(), COLD);
+        _exit(0);
+    }
+    if (child < 0 || waitpid(child, NULL, 0) != child)
+        perror("a child");
+}
+
 static void print_policy(const char *name, char *memory) {
     int mode = -1;
     unsigned long nodes = 0;
@@ -149,6 +161,7 @@ int main(int argc, char **argv) {
         signal(SIGTERM, SIG_IGN);
     make_cycle();
     char *cold = make_cold(), *hot = make_hot(argc > 3 ? 1UL << atoi(argv[3]) : 0);
+    print_nodes(1, "cold-at-first", cold, COLD);
     print_nodes(1, "hot-at-first", hot, HOT);
     size_t at = 0;
     int whole = 1;
@@ -161,6 +174,13 @@ int main(int argc, char **argv) {
             usleep(500000);
         if (strchr(habits, 'w'))
             write_where(cold, hot);
+    }
+    if (strchr(habits, 't'))
+        make_cold_in_child();
+    if (strchr(habits, 'a')) {
+        int file = open("/tmp/all", O_WRONLY | O_CREAT | O_APPEND, 0600);
+        print_nodes(file, "cold", cold, COLD);
+        close(file);
     }
     print_nodes(1, "cold", cold, COLD);
     print_nodes(1, "hot", hot, HOT);
