@@ -5,6 +5,7 @@
 //! silently: the recorder of the program has ended.
 
 use crate::VERSION;
+use crate::session::NO_TIER;
 
 /// First eight bytes of a configuration file.
 pub const MAGIC: [u8; 8] = *b"ISOCONF\0";
@@ -84,6 +85,31 @@ pub struct ConfigHeader {
     /// Lines of the cache filter of each thread, a power of two of at most
     /// [`crate::accesses::FILTER_LINES_MAX`]: only accesses that miss it are sampled; 0 for no filter.
     pub access_filter_lines: u32,
+    /// Number of [`StaticRecord`]s.
+    pub static_count: u32,
+    /// Tier of all static data; [`NO_TIER`] where each object goes where the plan's entries send it, and what they do not
+    /// name stays where it is.
+    pub static_tier: u32,
+    /// Start of the static data; a multiple of 8.
+    pub statics_offset: u64,
+}
+
+/// A range of static data (`.data`, `.bss`) of a module, as the tools read it from the module's file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct StaticRecord {
+    /// Bytes that name the module, as in [`crate::session::ModuleRecord::build_id`].
+    pub module: [u8; 32],
+    /// Bytes in use of `module`.
+    pub module_bytes: u32,
+    /// Zero.
+    pub reserved: u32,
+    /// ELF virtual address that names the site ([`crate::hash::SiteHashKind::Static`]): of the variable.
+    pub name: u64,
+    /// First ELF virtual address of the range, a multiple of 4,096.
+    pub offset: u64,
+    /// Bytes of the range, a multiple of 4,096.
+    pub bytes: u64,
 }
 
 /// The mover of resident memory, in online runs on real nodes.
@@ -221,10 +247,14 @@ impl ConfigHeader {
             },
             access_period: 0,
             access_filter_lines: 0,
+            static_count: 0,
+            static_tier: NO_TIER,
+            statics_offset: size_of::<Self>() as u64,
         }
     }
 }
 
-const _: () = assert!(size_of::<ConfigHeader>() == 184);
+const _: () = assert!(size_of::<ConfigHeader>() == 200);
+const _: () = assert!(size_of::<StaticRecord>() == 64);
 const _: () = assert!(size_of::<TierRecord>() == 144);
 const _: () = assert!(size_of::<PlanEntry>() == 16);

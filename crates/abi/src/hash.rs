@@ -22,6 +22,8 @@ pub enum SiteHashKind {
     Mapping = 1,
     /// An allocation whose site the compiler named; its name is not a hash of frames.
     Described = 2,
+    /// A variable of static storage: its only frame is its own address.
+    Static = 3,
 }
 
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;

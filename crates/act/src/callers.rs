@@ -14,7 +14,7 @@ const MODULE_BYTES: usize = 32;
 #[must_use]
 pub fn caller(site: &Site) -> Caller {
     match site.kind {
-        SiteKind::Mapping | SiteKind::Described => Caller::None,
+        SiteKind::Mapping | SiteKind::Described | SiteKind::Static => Caller::None,
         SiteKind::Heap => direct_caller(site).map_or(Caller::Unknown, |id| Caller::Direct {
             id,
             has_others: false,
@@ -45,6 +45,7 @@ pub fn site_name(kind: SiteKind, frames: &[Frame]) -> Option<SiteId> {
     let mut hasher = SiteHasher::new(match kind {
         SiteKind::Heap => SiteHashKind::Heap,
         SiteKind::Mapping => SiteHashKind::Mapping,
+        SiteKind::Static => SiteHashKind::Static,
         SiteKind::Described | SiteKind::Shared | SiteKind::Unattributed => return None,
     });
     for frame in frames {

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use isotherm_abi::accesses::{FILTER_LINE_BYTES, FILTER_LINES_MAX};
 use isotherm_abi::config::{
     ConfigHeader, EmulationConfig, MAGIC, Mover, NODE_WORDS, PageTrapConfig, PlanEntry,
-    RuntimeMode, TELL_APART, TierRecord, TierRecordKind,
+    RuntimeMode, StaticRecord, TELL_APART, TierRecord, TierRecordKind,
 };
+use isotherm_abi::session::NO_TIER;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_model::emulation::Emulation;
 use isotherm_model::plan::Plan;
@@ -47,6 +48,10 @@ pub struct Configuration {
     pub access_filter: Option<Bytes>,
     /// The mover of existing data on real nodes, in online runs.
     pub mover: Mover,
+    /// Static data whose sites are known, by the files of the modules.
+    pub statics: Vec<StaticRecord>,
+    /// Tier of all static data; None where each object goes where its entry says, and the others stay.
+    pub static_tier: Option<TierIndex>,
     /// Size of the caches that serve a thread, for an emulation by time; 4 MiB where it is not known.
     pub cache: Option<Bytes>,
 }
@@ -122,6 +127,8 @@ impl Configuration {
             access_period: None,
             access_filter: None,
             mover: Mover::Kernel,
+            statics: Vec::new(),
+            static_tier: None,
             cache: None,
         }
     }
@@ -196,6 +203,7 @@ impl Configuration {
             .iter()
             .map(|(_, tier)| *tier)
             .chain(self.callers.iter().flatten().filter_map(|(_, tier)| *tier))
+            .chain(self.static_tier)
             .chain([self.default_tier]);
         if let Some(tier) = named
             .into_iter()
@@ -220,7 +228,8 @@ impl Configuration {
         let tiers_offset = size_of::<ConfigHeader>() as u64;
         let entries_offset = tiers_offset + size_of_val(tiers) as u64;
         let callers_offset = entries_offset + size_of_val(slots) as u64;
-        let file_bytes = callers_offset + size_of_val(callers) as u64;
+        let statics_offset = callers_offset + size_of_val(callers) as u64;
+        let file_bytes = statics_offset + size_of_val(&self.statics[..]) as u64;
         let emulation = self.emulation();
         let (pages, period, seed) = self.trapping.unwrap_or((0, Nanos(0), 0));
         let trapping = PageTrapConfig {
@@ -265,6 +274,9 @@ impl Configuration {
             &mut out,
             &[self.access_period.unwrap_or(0) as u32, filter_lines as u32],
         );
+        let static_tier = self.static_tier.map_or(NO_TIER, |tier| tier.0);
+        put32(&mut out, &[self.statics.len() as u32, static_tier]);
+        put64(&mut out, &[statics_offset]);
         for tier in tiers {
             put32(&mut out, &[tier.kind, tier.policy]);
             put64(&mut out, &[tier.capacity_bytes]);
@@ -273,6 +285,11 @@ impl Configuration {
         for slot in slots.iter().chain(callers) {
             put64(&mut out, &[slot.hash]);
             put32(&mut out, &[slot.tier, slot.reserved]);
+        }
+        for object in &self.statics {
+            out.extend(object.module);
+            put32(&mut out, &[object.module_bytes, object.reserved]);
+            put64(&mut out, &[object.name, object.offset, object.bytes]);
         }
         debug_assert_eq!(out.len() as u64, file_bytes);
         out

@@ -15,6 +15,7 @@ use isotherm_observe::source::registry::OF_PROGRAMS;
 
 use crate::input::{self, FORMATS, InputFormat, Reading};
 use crate::known_values::KnownValues;
+use crate::static_data::StaticPlacement;
 
 /// The machine that `isotherm simulate` models by default.
 pub(crate) const SIMULATED_TIERS: &str = "cxl";
@@ -105,6 +106,10 @@ const WEIGHTS: KnownValues<String> = KnownValues::any(|| {
 const SOURCES: KnownValues<SourceKind> =
     KnownValues::new(|| OF_PROGRAMS.map(SourceKind::word).to_vec(), source);
 const MOVERS: KnownValues<Mover> = KnownValues::new(|| vec!["kernel", "staged"], mover);
+const STATIC_PLACEMENTS: KnownValues<StaticPlacement> = KnownValues::new(
+    || StaticPlacement::WORDS.map(|(word, _)| word).to_vec(),
+    static_placement,
+);
 const MONITOR_SOURCES: KnownValues<isotherm_sim::MonitorSource> = KnownValues::new(
     || {
         isotherm_sim::MonitorSource::ALL
@@ -130,6 +135,14 @@ fn mover(name: &str) -> Result<Mover, String> {
             "there is no mover \"{name}\"; there are kernel and staged"
         )),
     }
+}
+
+fn static_placement(name: &str) -> Result<StaticPlacement, String> {
+    let mut words = StaticPlacement::WORDS.into_iter();
+    let found = words.find(|(word, _)| *word == name);
+    found.map(|(_, placement)| placement).ok_or_else(|| {
+        format!("static data cannot go to \"{name}\"; there are plan, fast and slow")
+    })
 }
 
 /// A program and its arguments.
@@ -333,6 +346,10 @@ pub(crate) struct RunArgs {
     /// pages back to their original memory nodes (runs without a plan)
     #[arg(long, conflicts_with = "plan")]
     pub undo: bool,
+    /// Where the static data of the program and its libraries goes (runs by a plan): `plan`, each variable where the plan says,
+    /// `fast` or `slow`, all of it there. What `plan` does not name stays where the kernel puts it [default: plan]
+    #[arg(long = "static", value_name = "WHERE", value_parser = STATIC_PLACEMENTS, hide_possible_values = true, requires = "plan")]
+    pub static_data: Option<StaticPlacement>,
     /// Write the cost and the placement of the run to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
@@ -469,6 +486,11 @@ pub(crate) struct CompareArgs {
     /// Rounds; in each every placement runs once
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
+    /// Where the static data of the program and its libraries goes in the guided runs: `plan`, each variable where the plan says,
+    /// `fast` or `slow`, all of it there. If the plan names static data, or it is `fast` or `slow`, the other placements have all of
+    /// it in their tier [default: plan]
+    #[arg(long = "static", value_name = "WHERE", value_parser = STATIC_PLACEMENTS, hide_possible_values = true)]
+    pub static_data: Option<StaticPlacement>,
     /// Fail if the program's output differs between runs
     #[arg(long)]
     pub check_output: bool,
@@ -612,6 +634,8 @@ mod tests {
             ("record", "source", &["timer", "instrumented"]),
             ("run", "source", &["pebs"]),
             ("run", "mover", &["kernel", "staged"]),
+            ("run", "static", &["plan", "fast", "slow"]),
+            ("compare", "static", &["plan", "fast", "slow"]),
         ] {
             let offered = offered(command, flag);
             for word in words {

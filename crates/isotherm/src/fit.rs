@@ -116,6 +116,11 @@ fn candidate(
         return as_it_is(None);
     };
     let named = |kind| site_name(kind, frames) == Some(site.site);
+    if named(SiteKind::Static) {
+        let (frame, by) = modules.variable(frames.first()?)?;
+        let name = site_name(SiteKind::Static, &[frame])?;
+        return Some((BTreeSet::from([(name, None)]), by));
+    }
     let kind = [SiteKind::Heap, SiteKind::Mapping]
         .into_iter()
         .find(|kind| named(*kind));

@@ -20,6 +20,7 @@ mod session_directory;
 mod session_guard;
 mod session_summary;
 mod site_names;
+mod static_data;
 mod tiers_choice;
 
 use std::os::unix::process::ExitStatusExt;

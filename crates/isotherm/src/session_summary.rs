@@ -32,7 +32,7 @@ pub(crate) struct SessionSummary {
 }
 
 /// The counters that a summary shows, with their names in it.
-const SHOWN: [(SessionCounter, &str); 12] = [
+const SHOWN: [(SessionCounter, &str); 14] = [
     (SessionCounter::Allocations, "allocations"),
     (SessionCounter::ContextMisses, "context_misses"),
     (SessionCounter::ContextMismatches, "context_mismatches"),
@@ -41,6 +41,8 @@ const SHOWN: [(SessionCounter, &str); 12] = [
     (SessionCounter::DelayNanos, "delay_ns"),
     (SessionCounter::FirstTouches, "first_touches"),
     (SessionCounter::Spilled, "spilled_first_touches"),
+    (SessionCounter::FastBytes, "fast_bytes"),
+    (SessionCounter::SlowBytes, "slow_bytes"),
     (SessionCounter::PagesPromoted, "pages_promoted"),
     (SessionCounter::PagesDemoted, "pages_demoted"),
     (SessionCounter::Unslowed, "unslowed_pages"),

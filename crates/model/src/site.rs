@@ -91,6 +91,8 @@ pub enum SiteKind {
     Mapping,
     /// Heap allocations of a call that the compiler named.
     Described,
+    /// Static data of the program or a library: a variable, or all small ones of a segment.
+    Static,
     /// The arena shared by small and rare sites.
     Shared,
     /// Everything else.
@@ -101,6 +103,7 @@ variant_words!(SiteKind {
     Heap = "heap",
     Mapping = "mapping",
     Described = "described",
+    Static = "static",
     Shared = "shared",
     Unattributed = "unattributed",
 });
@@ -202,7 +205,7 @@ impl Site {
         match self.kind {
             SiteKind::Shared => "small and rare sites (shared arena)".to_owned(),
             SiteKind::Unattributed => "stacks, program data, libraries, files".to_owned(),
-            SiteKind::Heap | SiteKind::Mapping | SiteKind::Described => {
+            SiteKind::Heap | SiteKind::Mapping | SiteKind::Described | SiteKind::Static => {
                 let mut label = String::with_capacity(32 * self.frames.len());
                 for (depth, frame) in self.frames.iter().enumerate() {
                     let between = if depth == 0 { "" } else { " < " };

@@ -225,6 +225,21 @@ pub(crate) fn take(range: &Range<usize>, tier: u32, make_slow: impl Fn(Range<usi
     taken
 }
 
+/// Takes room in a tier for the first part of a range outside the pool, in pages. It stays taken. Returns the bytes of that part.
+pub(crate) fn take_for_good(range: &Range<usize>, tier: u32) -> usize {
+    if !is_limited() || !LEDGER.get().is_some_and(|ledger| ledger.is_limited(tier)) {
+        return range.len();
+    }
+    let Some((ledger, slot)) = joined() else {
+        return 0;
+    };
+    let taken = ledger.take(slot, tier, range.len() as u64, memory::PAGE_BYTES as u64);
+    publish(ledger, slot);
+    let spilled = (range.len() as u64 - taken) / memory::PAGE_BYTES as u64;
+    session::count(SessionCounter::Spilled, spilled);
+    taken as usize
+}
+
 /// Gives back the room of the chunks of a range.
 pub(crate) fn give_back(range: &Range<usize>) {
     if !is_limited() {

@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 use isotherm_abi::accesses::{FILTER_LINES_MAX, PERIOD_MAX};
 use isotherm_abi::config::{
     ConfigHeader, EmulationConfig, MAGIC, Mover, PERCENT_MAX, PageTrapConfig, PlanEntry,
-    RuntimeMode, TierRecord,
+    RuntimeMode, StaticRecord, TierRecord,
 };
-use isotherm_abi::session::OffReason;
+use isotherm_abi::session::{NO_TIER, OffReason};
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_sys::memory;
 use isotherm_sys::policy::MempolicyMode;
@@ -67,6 +67,10 @@ pub(crate) struct Config {
     pub(crate) entries: PlanTable,
     /// The tier of each direct caller of the plan's sites, where they are known.
     pub(crate) callers: Callers,
+    /// Static data whose sites are known.
+    pub(crate) statics: &'static [StaticRecord],
+    /// The tier of all static data, where that is not the plan's to say.
+    pub(crate) static_tier: Option<u32>,
 }
 
 impl Config {
@@ -190,6 +194,8 @@ fn check(file: &'static [u64]) -> Option<Config> {
     let tiers = table::<TierRecord>(file, header.tiers_offset, u64::from(header.tier_count))?;
     let entries = table::<PlanEntry>(file, header.entries_offset, u64::from(header.entry_slots))?;
     let callers = table::<PlanEntry>(file, header.callers_offset, u64::from(header.caller_slots))?;
+    let statics =
+        table::<StaticRecord>(file, header.statics_offset, u64::from(header.static_count))?;
     let sound = header.magic == MAGIC
         && header.version == VERSION
         && header.file_bytes == size_of_val(file) as u64
@@ -204,7 +210,9 @@ fn check(file: &'static [u64]) -> Option<Config> {
         && (header.access_filter_lines == 0 || header.access_filter_lines.is_power_of_two())
         && header.access_filter_lines <= FILTER_LINES_MAX
         && spans(&header).iter().all(|&nanos| nanos <= NANOS_MAX)
-        && is_possible(&header.emulation);
+        && is_possible(&header.emulation)
+        && (header.static_tier == NO_TIER || (header.static_tier as usize) < tiers.len())
+        && statics.iter().all(is_whole_pages);
     if !sound {
         return None;
     }
@@ -227,7 +235,18 @@ fn check(file: &'static [u64]) -> Option<Config> {
         tiers,
         entries: PlanTable::of_sites(entries, tiers.len())?,
         callers: Callers::checked(callers, tiers.len())?,
+        statics,
+        static_tier: (header.static_tier != NO_TIER).then_some(header.static_tier),
     })
+}
+
+/// Whether the range of an object of static data is possible.
+fn is_whole_pages(object: &StaticRecord) -> bool {
+    let page = memory::PAGE_BYTES as u64;
+    object.module_bytes as usize <= object.module.len()
+        && object.offset.is_multiple_of(page)
+        && object.bytes.is_multiple_of(page)
+        && object.offset.checked_add(object.bytes).is_some()
 }
 
 /// Whether the kind and the policy of a tier are known ones.

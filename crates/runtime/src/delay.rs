@@ -26,7 +26,7 @@
 //!
 //! # What is not covered
 //!
-//! Memory outside the pool (stacks, data segments, small mappings, files) is fast. The time in which the kernel works for the
+//! Memory outside the pool (stacks, small mappings, files, and data segments without a tier) is fast. The time in which the kernel works for the
 //! program is not slowed. Threads that the program makes by its own `clone` are not slowed, nor is a thread from the moment that it gives up
 //! new privileges or filters its system calls.
 
@@ -221,6 +221,20 @@ pub(crate) fn set_use(address: usize, bytes: usize, range_use: &RangeUse) {
     }
 }
 
+/// Adds the segments that hold static data: called once, before [`begin`].
+pub(crate) fn set_segments(ranges: impl Iterator<Item = Range<usize>>) {
+    if let Some(pair) = pair() {
+        pair.tiers.set_segments(ranges);
+    }
+}
+
+/// Sets the tier of a range of static data, in whole pages.
+pub(crate) fn place_static(range: &Range<usize>, tier: u32) {
+    if let Some(pair) = pair() {
+        pair.tiers.want_pages(range, side_of(tier));
+    }
+}
+
 fn side_of(tier: u32) -> Side {
     let tiers = config::current().map_or(&[][..], |config| config.tiers);
     let is_slow =
@@ -306,7 +320,7 @@ pub(crate) fn finish() {
     let Some(pair) = pair() else { return };
     leave_thread();
     if !sandbox::is_filtered() {
-        for _ in 0..pair.tiers.used_chunks() {
+        for _ in 0..pair.tiers.chunks_with_data() {
             pair.residency.step(&pair.tiers);
         }
     }

@@ -89,6 +89,7 @@ mod thread;
 mod reentrancy;
 mod thread_exit;
 mod mapping;
+mod statics;
 
 mod staged;
 mod fork;

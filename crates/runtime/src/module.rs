@@ -9,6 +9,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
 use isotherm_abi::session::{ModuleRecord, NO_MODULE};
+use isotherm_sys::memory::PAGE_BYTES;
 
 use crate::lock::Lock;
 use crate::module_segments::Segments;
@@ -90,6 +91,64 @@ pub(crate) fn name(index: u32) -> Option<(&'static [u8], u64)> {
     let record = unsafe { &*private.module(index) };
     let bytes = (record.build_id_bytes as usize).min(record.build_id.len());
     Some((&record.build_id[..bytes], record.bias))
+}
+
+/// The address of a range of a module by its name, in ELF virtual addresses; `None` where no such module is loaded, or the range
+/// is not in it.
+pub(crate) fn address_of(module: &[u8], range: Range<u64>) -> Option<usize> {
+    let count = tables::private()?
+        .header()
+        .module_count
+        .load(Ordering::Acquire);
+    (0..count).find_map(|index| {
+        let (known, bias) = name(index)?;
+        let start = bias.checked_add(range.start)? as usize;
+        let last = bias.checked_add(range.end)? as usize - PAGE_BYTES;
+        let segments = &SEGMENTS[index as usize];
+        // The first page may begin before its segment, and the last end behind it.
+        let holds = |page: usize| segments.hold(page) || segments.hold(page + PAGE_BYTES - 1);
+        (known == module && holds(start) && holds(last)).then_some(start)
+    })
+}
+
+/// Passes each writable segment of each module but this library to `visit`, by whole pages.
+pub(crate) fn for_each_writable(visit: &mut dyn FnMut(Range<usize>)) {
+    let mut visit = visit;
+    // SAFETY: the callback gets the visitor it expects and keeps no pointer.
+    unsafe { libc::dl_iterate_phdr(Some(visit_writable), (&raw mut visit).cast()) };
+}
+
+/// Called by the loader for each module.
+unsafe extern "C" fn visit_writable(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    visitor: *mut c_void,
+) -> c_int {
+    // SAFETY: the loader passes a valid description, and `for_each_writable` its visitor.
+    let (info, visit) = unsafe { (&*info, &mut *visitor.cast::<&mut dyn FnMut(Range<usize>)>()) };
+    // SAFETY: the loader states how many headers there are.
+    let headers =
+        unsafe { core::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
+    let range = |header: &libc::Elf64_Phdr| {
+        let start = (info.dlpi_addr + header.p_vaddr) as usize;
+        start..start + header.p_memsz as usize
+    };
+    let loaded = || {
+        headers
+            .iter()
+            .filter(|header| header.p_type == libc::PT_LOAD)
+    };
+    let own = visit_writable as *const () as usize;
+    if loaded().any(|header| range(header).contains(&own)) {
+        return 0;
+    }
+    for header in loaded().filter(|header| header.p_flags & libc::PF_W != 0) {
+        let range = range(header);
+        if !range.is_empty() {
+            visit(range.start & !(PAGE_BYTES - 1)..range.end.next_multiple_of(PAGE_BYTES));
+        }
+    }
+    0
 }
 
 /// The state of one walk of the loader's list.

@@ -57,6 +57,23 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
     }
 }
 
+/// Places static data, which may be touched already: moves what this process has to itself.
+pub(crate) fn place_static(range: Range<usize>, tier: u32) {
+    delay::place_static(&range, tier);
+    let tiers = config::current().map_or(0, |config| config.tiers.len() as u32);
+    let mut rest = range;
+    for tier in tier..tiers {
+        let taken = capacity::take_for_good(&rest, tier);
+        if taken > 0 {
+            set_nodes(rest.start, taken, tier, policy::set_and_move_by_number);
+        }
+        rest.start += taken;
+        if rest.is_empty() {
+            return;
+        }
+    }
+}
+
 /// Gives chunks that hold nothing the tier whose capacity is not limited.
 fn place_in_slowest(chunks: Range<usize>) {
     let tiers = config::current().map_or(0, |config| config.tiers.len());
@@ -65,6 +82,14 @@ fn place_in_slowest(chunks: Range<usize>) {
 
 /// Requests the nodes of a tier for the next pages of a range.
 fn bind(address: usize, bytes: usize, tier: u32) {
+    set_nodes(address, bytes, tier, policy::set_by_number);
+}
+
+/// A system call that sets the policy of a range: its address and bytes, the kernel's number of the policy, the nodes.
+type SetPolicy = fn(usize, usize, u32, &NodeMask) -> memory::Result<()>;
+
+/// Requests the nodes of a tier for a range.
+fn set_nodes(address: usize, bytes: usize, tier: u32, set: SetPolicy) {
     let tiers = config::current().map_or(&[][..], |config| config.tiers);
     let Some(record) = tiers.get(tier as usize) else {
         return;
@@ -83,10 +108,10 @@ fn bind(address: usize, bytes: usize, tier: u32) {
         record.policy
     };
     let mask = NodeMask::from_words(record.nodes);
-    let mut bound = policy::set_by_number(address, bytes, wanted, &mask);
+    let mut bound = set(address, bytes, wanted, &mask);
     if bound.is_err() && wanted == many {
         // Kernels before 5.15 do not know the policy; one preferred node is next best.
-        bound = policy::set_for_range(address, bytes, MempolicyMode::Preferred, &mask);
+        bound = set(address, bytes, MempolicyMode::Preferred as u32, &mask);
     }
     if bound.is_err() && !REFUSED.swap(true, Ordering::Relaxed) {
         session::off(OffReason::NoPlacement);

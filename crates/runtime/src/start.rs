@@ -31,6 +31,7 @@ use crate::session;
 use crate::site;
 use crate::staged;
 use crate::state;
+use crate::statics;
 use crate::tables;
 use crate::thread;
 use crate::thread_exit;
@@ -142,6 +143,8 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     }
     // Last, because the instances take their first chunks: the trap must see them.
     register_arenas(&config);
+    // Some of these chunks stay empty.
+    capacity::note_spare(base, tables::chunks_ever_used() * pool::CHUNK);
     Ok(if config.mode == RuntimeMode::Guided {
         state::GUIDED
     } else {
@@ -196,6 +199,7 @@ extern "C" fn loaded() {
     decide();
     c_library::start();
     c_signals::start();
+    statics::start();
     if let Err(reason) = delay::begin() {
         session::off(reason);
     }

@@ -199,6 +199,7 @@ fn site(record: &[u8]) -> Option<SessionSite> {
         kind: match word(record, offset_of!(SiteRecord, kind)) {
             1 => SiteKind::Mapping,
             2 => SiteKind::Described,
+            3 => SiteKind::Static,
             _ => SiteKind::Heap,
         },
         frames,

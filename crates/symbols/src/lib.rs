@@ -10,6 +10,7 @@
 //! named_sites       the sites of a program by the source positions of a call stack of another build
 //! calls             the calls in the functions of a program; they find the sites of a plan in a rebuilt program
 //! access_counting   whether a program counts its accesses itself
+//! static_data       variables of static storage, by their pages
 //! code              executable mappings of processes; `isotherm_decode` gives the memory operand of an instruction
 //! ```
 //!
@@ -30,4 +31,5 @@ pub mod name_cache;
 pub mod named_sites;
 pub mod resolver;
 mod segment;
+pub mod static_data;
 mod symbols_at;

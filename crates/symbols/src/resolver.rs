@@ -20,6 +20,7 @@ use crate::assigned_variable::Sources;
 use crate::cloned_contexts::{self, ContextCall};
 use crate::compiled_sites::{self, CompiledSite, PROGRAM_BYTES};
 use crate::name_cache::NameCache;
+use crate::static_data;
 use crate::symbols_at::{calls_before, symbols_at};
 
 /// A call in the source; an inlined call counts like any other.
@@ -147,6 +148,7 @@ impl Symbols {
         // A file whose records cannot be read still has its symbols.
         let described = compiled_sites::read(Path::new(path)).unwrap_or_default();
         let contexts = cloned_contexts::read(Path::new(path));
+        let data = static_data::labels(Path::new(path), &module.offsets);
         let by_symbols = self.by_symbols(path, &module.offsets);
         module
             .offsets
@@ -154,7 +156,9 @@ impl Symbols {
             .zip(by_symbols)
             .map(|(offset, by_symbols)| {
                 let site = described.get(offset).map(found_described);
-                site.or_else(|| contexts.call(*offset).map(found_call))
+                let data = data.get(offset).map(found_data);
+                site.or(data)
+                    .or_else(|| contexts.call(*offset).map(found_call))
                     .unwrap_or(by_symbols)
             })
             .collect()
@@ -184,6 +188,14 @@ impl Symbols {
         lines
             .filter_map(|(start, symbol)| Some((start, symbol.as_ref()?.code_info.as_ref()?.line?)))
             .collect()
+    }
+}
+
+/// The name of a variable, in place of a function.
+fn found_data(label: &String) -> AddressName {
+    AddressName {
+        function: Some(label.clone()),
+        ..AddressName::default()
     }
 }
 

@@ -101,6 +101,19 @@ pub fn set_by_number(address: usize, bytes: usize, mode: u32, nodes: &NodeMask) 
     bind(address, bytes, mode, nodes, 0)
 }
 
+/// As [`set_by_number`], and moves the resident pages that no other process shares.
+///
+/// # Errors
+/// As [`set_for_range`].
+pub fn set_and_move_by_number(
+    address: usize,
+    bytes: usize,
+    mode: u32,
+    nodes: &NodeMask,
+) -> Result<()> {
+    bind(address, bytes, mode, nodes, MOVE)
+}
+
 fn bind(address: usize, bytes: usize, mode: u32, nodes: &NodeMask, flags: usize) -> Result<()> {
     let mask = nodes.0.as_ptr() as usize;
     // SAFETY: the mask has the stated length. A policy decides where pages are, never their content, and the

@@ -2,7 +2,7 @@
 //! between its bounds.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use anyhow::{Context, Result, bail};
@@ -18,6 +18,7 @@ use crate::cli::CompareArgs;
 use crate::fit::{self, Fitted};
 use crate::launch::{self, EndedProgram, Output};
 use crate::session_summary::recorded_sites;
+use crate::static_data::{self, StaticPlacement};
 use isotherm_console::shell_quoting;
 use isotherm_console::{Console, print};
 
@@ -63,17 +64,36 @@ impl Placement {
 
     /// The runtime's configuration. The bounds name no site: all data goes to one tier, and first touch
     /// spills when the fast tier is full.
-    fn configuration(self, plan: &Plan) -> Configuration {
+    fn configuration(self, plan: &Plan, static_data: &StaticData) -> Configuration {
+        let all_in = |tier| match static_data.is_placed {
+            true => static_data::all_in(Configuration::all_in(plan, tier), tier),
+            false => Configuration::all_in(plan, tier),
+        };
         match self {
-            Self::AllSlow => Configuration::all_in(plan, plan.tiers.slowest()),
-            Self::FirstTouch => Configuration::all_in(plan, TierIndex::FASTEST),
-            Self::Guided => Configuration::guided(plan),
+            Self::AllSlow => all_in(plan.tiers.slowest()),
+            Self::FirstTouch => all_in(TierIndex::FASTEST),
+            Self::Guided => {
+                let guided = Configuration::guided(plan);
+                static_data
+                    .placement
+                    .with(guided, plan, &static_data.program)
+            }
             Self::AllFast => Configuration {
                 tiers: Some(without_limit(&plan.tiers)),
-                ..Configuration::all_in(plan, TierIndex::FASTEST)
+                ..all_in(TierIndex::FASTEST)
             },
         }
     }
+}
+
+/// The static data of the program, in all placements.
+struct StaticData {
+    /// Where it goes in the guided runs.
+    placement: StaticPlacement,
+    /// Whether any placement puts it anywhere.
+    is_placed: bool,
+    /// The program's file.
+    program: PathBuf,
 }
 
 /// The same tiers without a limit of ours. The kernel limits real ones to what their nodes hold.
@@ -120,14 +140,18 @@ impl Runs {
 /// A plan that cannot be read or matches no site, a program that fails, and with --check-output a run whose
 /// output differs.
 pub(crate) fn run(args: &CompareArgs, console: Console) -> Result<Option<ExitStatus>> {
-    let fitted = fit::fitted(
-        &super::read_plan(&args.plan)?,
-        &launch::program(&args.program.words)?,
-    );
+    let program = launch::program(&args.program.words)?;
+    let fitted = fit::fitted(&super::read_plan(&args.plan)?, &program);
     fitted.say(console);
     let plan = &fitted.plan;
     let mut runs = Runs::default();
-    let interrupted = time_all(args, &fitted, &mut runs, console)?;
+    let placement = args.static_data.unwrap_or_default();
+    let static_data = StaticData {
+        placement,
+        is_placed: placement != StaticPlacement::Plan || static_data::is_planned(plan),
+        program,
+    };
+    let interrupted = time_all(args, (&fitted, &static_data), &mut runs, console)?;
     if interrupted.is_some() {
         let whole = runs.keep_whole_rounds();
         console.warn(&format!(
@@ -157,7 +181,7 @@ fn command(args: &CompareArgs) -> Vec<String> {
 /// Times every placement in turn, round by round; a signal ends it and is returned.
 fn time_all(
     args: &CompareArgs,
-    fitted: &Fitted,
+    (fitted, static_data): (&Fitted, &StaticData),
     runs: &mut Runs,
     console: Console,
 ) -> Result<Option<ExitStatus>> {
@@ -169,7 +193,12 @@ fn time_all(
         for placement in ORDER {
             let name = placement.name();
             progress.set_message(format!("round {round} of {}: {name}", args.rounds));
-            let ended = time_one(args, &placement.configuration(&fitted.plan), &path, name)?;
+            let ended = time_one(
+                args,
+                &placement.configuration(&fitted.plan, static_data),
+                &path,
+                name,
+            )?;
             if let Some(signal) = ended.interrupted {
                 progress.finish_and_clear();
                 // The comparison ends even if the program handles the signal and exits normally.
@@ -376,9 +405,12 @@ fn shown(plan: &Plan, command: &[String], runs: &Runs, json: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Outputs, PLACEMENTS, Placement, Runs, shown};
+    use super::{Outputs, PLACEMENTS, Placement, Runs, StaticData, shown};
+    use crate::static_data::StaticPlacement;
+    use isotherm_model::tier::TierIndex;
     use isotherm_model::units::Nanos;
     use std::collections::BTreeMap;
+    use std::path::PathBuf;
 
     const PLAN: &str = "isotherm-plan 1
 policy thermos
@@ -393,17 +425,41 @@ standing planned 0 first-touch 0 bound 0 total 0
 site 0000000000000005 fast value 1 weight 4KiB caller 0000000000000007
 ";
 
+    /// A program whose static data is placed nowhere.
+    fn untouched() -> StaticData {
+        StaticData {
+            placement: StaticPlacement::Plan,
+            is_placed: false,
+            program: PathBuf::from("/nonexistent"),
+        }
+    }
+
+    #[test]
+    fn static_data_is_in_the_tier_of_each_bound_where_the_guided_runs_place_it() {
+        let plan = isotherm_plan_text::read(PLAN).unwrap();
+        let placed = StaticData {
+            placement: StaticPlacement::Fast,
+            is_placed: true,
+            ..untouched()
+        };
+        let tiers = PLACEMENTS.map(|it| it.configuration(&plan, &placed).static_tier);
+        let (fast, slow) = (Some(TierIndex(0)), Some(TierIndex(1)));
+        assert_eq!(tiers, [slow, fast, fast, fast]);
+        let tiers = PLACEMENTS.map(|it| it.configuration(&plan, &untouched()).static_tier);
+        assert_eq!(tiers, [None; 4]);
+    }
+
     #[test]
     fn the_bounds_know_neither_the_sites_of_the_plan_nor_their_callers() {
         let plan = isotherm_plan_text::read(PLAN).unwrap();
-        let guided = Placement::Guided.configuration(&plan);
+        let guided = Placement::Guided.configuration(&plan, &untouched());
         assert_eq!(guided.entries.len(), 1);
         assert_eq!(guided.callers.map(|callers| callers.len()), Some(1));
         for placement in PLACEMENTS {
             if placement == Placement::Guided {
                 continue;
             }
-            let bound = placement.configuration(&plan);
+            let bound = placement.configuration(&plan, &untouched());
             assert_eq!(bound.entries, [], "{placement:?}");
             assert_eq!(bound.callers, Some(BTreeMap::new()), "{placement:?}");
         }

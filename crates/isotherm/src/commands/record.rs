@@ -17,6 +17,7 @@ use crate::cli::RecordArgs;
 use crate::launch::{self, Output};
 use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
 use crate::recording;
+use crate::static_data;
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
 
@@ -29,7 +30,9 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
     let observing = &recording::with_sources(&args.observing, words, console)?;
-    let configuration = recording::for_sources(Configuration::profile(observing.depth), observing);
+    let mut configuration =
+        recording::for_sources(Configuration::profile(observing.depth), observing);
+    configuration.statics = static_data::of_program(&launch::program(words)?);
     let ready = launch::prepare(words, &configuration, Output::Ours)?;
     let observer = recording::attach(&ready, observing)?;
     let meta = recording::meta(words, observing, false);

@@ -51,9 +51,12 @@ pub(crate) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
 }
 
 fn guided(args: &RunArgs, plan: &Plan, console: Console) -> Result<ExitStatus> {
-    let fitted = fit::fitted(plan, &launch::program(&args.program.words)?);
+    let program = launch::program(&args.program.words)?;
+    let fitted = fit::fitted(plan, &program);
     fitted.say(console);
+    let static_data = args.static_data.unwrap_or_default();
     let configuration = Configuration::guided(&fitted.plan);
+    let configuration = static_data.with(configuration, &fitted.plan, &program);
     let ended = launch::run(&args.program.words, &configuration, Output::Ours)?;
     let (took, summary) = (ended.took, &ended.summary);
     launch::warn_of(summary, console);

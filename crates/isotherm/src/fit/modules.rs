@@ -9,7 +9,7 @@ use isotherm_model::plan::Plan;
 use isotherm_model::site::{Frame, SiteId};
 use isotherm_pipeline::{MatchedBy, MatchedCall, matched_calls};
 use isotherm_symbols::resolver::build_id;
-use isotherm_symbols::{calls, cloned_contexts, compiled_sites};
+use isotherm_symbols::{calls, cloned_contexts, compiled_sites, static_data};
 
 /// A module as frames name it: path and build-id.
 type Key = (Arc<str>, Option<Arc<str>>);
@@ -86,6 +86,26 @@ impl Modules {
             ..frame.clone()
         };
         Some((matched.offsets.iter().map(place).collect(), matched.by))
+    }
+
+    /// The place in this build of a variable of static storage, which is found again by its name.
+    pub(super) fn variable(&self, frame: &Frame) -> Option<(Frame, MatchedBy)> {
+        let Some(changed) = self.changed.get(&key(frame)) else {
+            return Some((frame.clone(), MatchedBy::Name));
+        };
+        let label = frame.function.as_ref()?;
+        let objects = static_data::read(&changed.path);
+        let mut named = objects.iter().filter(|object| object.label == *label);
+        let name = named.next()?.name;
+        // Variables of several files, or what is left of several segments, have one label.
+        let is_alone = named.all(|object| object.name == name);
+        let place = Frame {
+            module: changed.path.display().to_string().into(),
+            build_id: changed.build_id.clone(),
+            offset: name,
+            ..frame.clone()
+        };
+        is_alone.then_some((place, MatchedBy::Variable))
     }
 
     /// The name in this build of a site that the compiler named.

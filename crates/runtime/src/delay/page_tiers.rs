@@ -3,9 +3,17 @@
 //! A page gets its tier when it is first known to hold data: at a sample in it, or when its residency is looked up.
 //! It is fast where its chunk is to be fast and the fast tier has room, slow otherwise, as `MPOL_PREFERRED` does on real
 //! nodes. Any thread may change any entry, so there is no lock: the counts follow the entries.
+//!
+//! Static data of the program lies outside the pool: its segments have the entries behind those of the pool.
+//!
+//! ```text
+//! entries  | pool ...                          | segment | segment | ...
+//! chunk      0                                   pool_chunks
+//! ```
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::OnceLock;
 
 use rustix::io::Errno;
 
@@ -47,9 +55,28 @@ impl Side {
     }
 }
 
-/// The tiers of one pool.
+/// Chunks of all segments together: 64 GiB.
+const SEGMENT_CHUNKS: usize = 1 << 15;
+
+/// Most segments.
+const SEGMENTS: usize = 64;
+
+/// A writable segment of a module.
+#[derive(Clone, Copy)]
+struct Segment {
+    start: usize,
+    end: usize,
+    /// Number of its first chunk, which begins where the segment does.
+    first_chunk: usize,
+}
+
+/// The tiers of one pool, and of static data.
 pub(crate) struct PageTiers {
     pool: Range<usize>,
+    /// Set before the first thread is sampled.
+    segments: OnceLock<([Segment; SEGMENTS], usize)>,
+    /// The tier that each page of a segment is to have; [`UNKNOWN`] for one that is not placed.
+    wanted_in_segments: Sparse<AtomicU8>,
     /// The tier that each chunk's data is to have; [`UNKNOWN`] for chunks without data.
     wanted: Sparse<AtomicU8>,
     tiers: Sparse<AtomicU8>,
@@ -68,8 +95,10 @@ impl PageTiers {
     pub(crate) fn map(pool: Range<usize>, fast_bytes: u64) -> Result<Self, Errno> {
         let chunks = pool.len() / CHUNK_BYTES;
         Ok(Self {
+            segments: OnceLock::new(),
+            wanted_in_segments: Sparse::map(SEGMENT_CHUNKS * CHUNK_PAGES)?,
             wanted: Sparse::map(chunks)?,
-            tiers: Sparse::map(chunks * CHUNK_PAGES)?,
+            tiers: Sparse::map((chunks + SEGMENT_CHUNKS) * CHUNK_PAGES)?,
             high: AtomicU32::new(0),
             fast_pages: AtomicU64::new(0),
             slow_pages: AtomicU64::new(0),
@@ -80,15 +109,93 @@ impl PageTiers {
         })
     }
 
-    /// The number of a page; `None` outside the pool.
-    pub(crate) fn page(&self, address: usize) -> Option<usize> {
-        let inside = self.pool.contains(&address);
-        inside.then(|| (address - self.pool.start) / PAGE_BYTES)
+    /// Adds the segments that hold static data, by whole pages. What has no entry left, or comes in a second call, is fast.
+    pub(crate) fn set_segments(&self, ranges: impl Iterator<Item = Range<usize>>) {
+        let none = Segment {
+            start: 0,
+            end: 0,
+            first_chunk: 0,
+        };
+        let (mut segments, mut count) = ([none; SEGMENTS], 0);
+        let mut next = self.wanted.len();
+        for range in ranges {
+            let chunks = range.len().div_ceil(CHUNK_BYTES);
+            if count == SEGMENTS || next + chunks > self.wanted.len() + SEGMENT_CHUNKS {
+                break;
+            }
+            segments[count] = Segment {
+                start: range.start,
+                end: range.end,
+                first_chunk: next,
+            };
+            next += chunks;
+            count += 1;
+        }
+        // As stated above.
+        let _ = self.segments.set((segments, count));
     }
 
-    /// First address of a chunk.
-    pub(crate) fn address(&self, chunk: usize) -> usize {
-        self.pool.start + chunk * CHUNK_BYTES
+    fn segments(&self) -> &[Segment] {
+        self.segments
+            .get()
+            .map_or(&[][..], |(segments, count)| &segments[..*count])
+    }
+
+    /// The number of a page; `None` outside the pool and the segments.
+    pub(crate) fn page(&self, address: usize) -> Option<usize> {
+        if self.pool.contains(&address) {
+            return Some((address - self.pool.start) / PAGE_BYTES);
+        }
+        let holds = |segment: &&Segment| (segment.start..segment.end).contains(&address);
+        let segment = self.segments().iter().find(holds)?;
+        Some(segment.first_chunk * CHUNK_PAGES + (address - segment.start) / PAGE_BYTES)
+    }
+
+    /// First address of a chunk, and the number of its pages.
+    pub(crate) fn place(&self, chunk: usize) -> (usize, usize) {
+        if chunk < self.wanted.len() {
+            return (self.pool.start + chunk * CHUNK_BYTES, CHUNK_PAGES);
+        }
+        let begins_before = |segment: &&Segment| segment.first_chunk <= chunk;
+        let segment = self.segments().iter().rev().find(begins_before);
+        segment.map_or((0, 0), |segment| {
+            let start = segment.start + (chunk - segment.first_chunk) * CHUNK_BYTES;
+            let bytes = segment.end.saturating_sub(start).min(CHUNK_BYTES);
+            (start, bytes / PAGE_BYTES)
+        })
+    }
+
+    /// Says in which tier the pages of static data are to be.
+    pub(crate) fn want_pages(&self, range: &Range<usize>, side: Side) {
+        for address in range.clone().step_by(PAGE_BYTES) {
+            if let Some(wanted) = self
+                .page(address)
+                .and_then(|page| self.wanted_in_segment(page))
+            {
+                wanted.store(side.code(), Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// The entry of a page of a segment.
+    fn wanted_in_segment(&self, page: usize) -> Option<&AtomicU8> {
+        let first = self.wanted.len() * CHUNK_PAGES;
+        self.wanted_in_segments.get(page.checked_sub(first)?)
+    }
+
+    /// Chunks that may have data, in the pool and in segments: see [`Self::nth_chunk`].
+    pub(crate) fn chunks_with_data(&self) -> usize {
+        let chunks = |segment: &Segment| (segment.end - segment.start).div_ceil(CHUNK_BYTES);
+        self.used_chunks() + self.segments().iter().map(chunks).sum::<usize>()
+    }
+
+    /// The number of the n-th of them.
+    pub(crate) fn nth_chunk(&self, nth: usize) -> usize {
+        let used = self.used_chunks();
+        match nth.checked_sub(used) {
+            None => nth,
+            Some(in_segments) => self.wanted.len() + in_segments,
+        }
     }
 
     /// Chunks that a range touches, as far as they are in the pool.
@@ -106,9 +213,14 @@ impl PageTiers {
         self.high.load(Ordering::Relaxed) as usize
     }
 
-    /// The tier that a chunk's data is to have; `None` where the chunk has no data.
+    /// The tier that a chunk's data is to have; `None` where the chunk has no data, and in segments.
     pub(crate) fn wanted(&self, chunk: usize) -> Option<Side> {
-        Side::of(self.wanted[chunk].load(Ordering::Relaxed))
+        Side::of(self.wanted.get(chunk)?.load(Ordering::Relaxed))
+    }
+
+    /// Whether a chunk may have data.
+    pub(crate) fn has_data(&self, chunk: usize) -> bool {
+        chunk >= self.wanted.len() || self.wanted(chunk).is_some()
     }
 
     /// Says in which tier the data of a range is to be. Data that has a tier keeps it.
@@ -151,7 +263,14 @@ impl PageTiers {
     }
 
     fn decide(&self, page: usize) -> Side {
-        let wanted = self.wanted(page / CHUNK_PAGES).unwrap_or(Side::Fast);
+        let wanted = match self.wanted_in_segment(page) {
+            None => self.wanted(page / CHUNK_PAGES).unwrap_or(Side::Fast),
+            Some(wanted) => match Side::of(wanted.load(Ordering::Relaxed)) {
+                // Static data that is not placed takes no room.
+                None => return Side::Fast,
+                Some(wanted) => wanted,
+            },
+        };
         let fits = wanted == Side::Fast && self.take_room();
         let side = if fits { Side::Fast } else { Side::Slow };
         let before = self.tiers[page].compare_exchange(
@@ -283,6 +402,30 @@ mod tests {
         assert_eq!(tiers.bytes(), bytes(2, 0));
         assert!(tiers.migrate(1, Side::Slow));
         assert_eq!(tiers.bytes(), bytes(1, 1));
+    }
+
+    #[test]
+    fn pages_of_static_data_have_tiers_and_those_that_are_not_placed_take_no_room() {
+        let tiers = tiers(1);
+        let segments = [0x5000..0x9000, 0x100_0000..0x130_1000];
+        tiers.set_segments(segments.iter().cloned());
+        let tier_of = |address| tiers.tier_of(tiers.page(address).expect("in a segment"));
+        assert_eq!(tiers.page(0x9000), None);
+        tiers.want_pages(&(0x6000..0x8000), Side::Fast);
+        tiers.want_pages(&(0x120_0000..0x130_1000), Side::Slow);
+        assert_eq!(tier_of(0x130_0fff), Side::Slow);
+        assert_eq!(tier_of(0x5000), Side::Fast);
+        assert_eq!(tiers.bytes(), bytes(0, 1));
+        assert_eq!([tier_of(0x6000), tier_of(0x7000)], [Side::Fast, Side::Slow]);
+        assert_eq!(tiers.bytes(), bytes(1, 2));
+        // One chunk of the first segment, and two of the second, the last of one chunk and a page.
+        assert_eq!(tiers.chunks_with_data(), 3);
+        let places: Vec<_> = (0..3)
+            .map(|nth| tiers.place(tiers.nth_chunk(nth)))
+            .collect();
+        assert_eq!(places[0], (0x5000, 4));
+        assert_eq!(places[1], (0x100_0000, 512));
+        assert_eq!(places[2], (0x120_0000, 257));
     }
 
     #[test]

@@ -26,10 +26,10 @@ impl Residency {
 
     /// Looks at the next chunk with data. Threads that do so at the same time look at different ones.
     pub(crate) fn step(&self, tiers: &PageTiers) {
-        let used = tiers.used_chunks();
+        let used = tiers.chunks_with_data();
         for _ in 0..EMPTY_AT_MOST.min(used) {
-            let chunk = self.next.fetch_add(1, Ordering::Relaxed) % used;
-            if tiers.wanted(chunk).is_some() {
+            let chunk = tiers.nth_chunk(self.next.fetch_add(1, Ordering::Relaxed) % used);
+            if tiers.has_data(chunk) {
                 return look(tiers, chunk);
             }
         }
@@ -41,7 +41,8 @@ fn look(tiers: &PageTiers, chunk: usize) {
     /// What the kernel never answers: the range is not mapped as a whole.
     const UNKNOWN: u8 = 2;
     let mut resident = [UNKNOWN; CHUNK_PAGES];
-    memory::residency(tiers.address(chunk), &mut resident);
+    let (start, pages) = tiers.place(chunk);
+    memory::residency(start, &mut resident[..pages]);
     for (page, resident) in (chunk * CHUNK_PAGES..).zip(resident) {
         match resident {
             UNKNOWN => return,

@@ -1,0 +1,146 @@
+//! The static data of a program and its libraries, as the runtime is told of it.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use isotherm_abi::config::StaticRecord;
+use isotherm_abi::hash::{SiteHashKind, SiteHasher};
+use isotherm_act::callers::site_name;
+use isotherm_act::configuration::Configuration;
+use isotherm_model::plan::Plan;
+use isotherm_model::site::{SiteId, SiteKind};
+use isotherm_model::tier::TierIndex;
+use isotherm_symbols::resolver::build_id;
+use isotherm_symbols::static_data;
+
+/// Where static data goes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum StaticPlacement {
+    /// Where the plan sends each variable; what it does not name stays where the kernel puts it.
+    #[default]
+    Plan,
+    /// All of it into the fastest tier.
+    Fast,
+    /// All of it into the slowest tier.
+    Slow,
+}
+
+impl StaticPlacement {
+    /// Its words on the command line.
+    pub(crate) const WORDS: [(&str, Self); 3] = [
+        ("plan", Self::Plan),
+        ("fast", Self::Fast),
+        ("slow", Self::Slow),
+    ];
+
+    /// The configuration of a run by a plan, of the program at `path`, with its static data placed.
+    pub(crate) fn with(
+        self,
+        configuration: Configuration,
+        plan: &Plan,
+        path: &Path,
+    ) -> Configuration {
+        let tier = match self {
+            Self::Plan => None,
+            Self::Fast => Some(TierIndex::FASTEST),
+            Self::Slow => Some(plan.tiers.slowest()),
+        };
+        Configuration {
+            // Also where they are not placed by name: the run reports which of the plan's sites it made.
+            statics: planned(plan, path),
+            static_tier: tier,
+            ..configuration
+        }
+    }
+}
+
+/// The configuration with all static data in one tier.
+pub(crate) fn all_in(configuration: Configuration, tier: TierIndex) -> Configuration {
+    Configuration {
+        static_tier: Some(tier),
+        ..configuration
+    }
+}
+
+/// Whether a plan places static data.
+pub(crate) fn is_planned(plan: &Plan) -> bool {
+    plan.frames
+        .iter()
+        .any(|(site, frames)| site_name(SiteKind::Static, frames) == Some(*site))
+}
+
+/// The static data of a program that the plan names; the runtime finds the tiers by the same names.
+fn planned(plan: &Plan, path: &Path) -> Vec<StaticRecord> {
+    if !is_planned(plan) {
+        return Vec::new();
+    }
+    let is_named = |record: &StaticRecord| {
+        let module = &record.module[..record.module_bytes as usize];
+        let hasher = SiteHasher::new(SiteHashKind::Static).frame(module, record.name);
+        let site = SiteId(hasher.finish());
+        plan.assignments.iter().any(|a| a.site == site)
+    };
+    let mut records = of_program(path);
+    records.retain(is_named);
+    records
+}
+
+/// The static data of the program at `path` and of the libraries that its loader maps with it.
+pub(crate) fn of_program(path: &Path) -> Vec<StaticRecord> {
+    let program = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let mut records = Vec::new();
+    for module in libraries(&program).into_iter().chain([program]) {
+        let objects = static_data::read(&module);
+        if objects.is_empty() {
+            continue;
+        }
+        let (name, module_bytes) = module_name(&module);
+        records.extend(objects.into_iter().map(|object| StaticRecord {
+            module: name,
+            module_bytes,
+            reserved: 0,
+            name: object.name,
+            offset: object.range.start,
+            bytes: object.range.end - object.range.start,
+        }));
+    }
+    records
+}
+
+/// The libraries of a program, as its loader prints them. The program itself does not run: the loader ends it before that.
+fn libraries(program: &Path) -> Vec<PathBuf> {
+    let listed = Command::new(program)
+        .env("LD_TRACE_LOADED_OBJECTS", "1")
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output();
+    let printed = listed.map(|output| output.stdout).unwrap_or_default();
+    let path = |line: &[u8]| {
+        // `libm.so.6 => /lib/libm.so.6 (0x7f...)`
+        let words: Vec<&[u8]> = line.trim_ascii().split(|byte| *byte == b' ').collect();
+        let path = words.windows(2).find(|pair| pair[0] == b"=>")?[1];
+        path.starts_with(b"/")
+            .then(|| PathBuf::from(OsStr::from_bytes(path)))
+    };
+    printed
+        .split(|byte| *byte == b'\n')
+        .filter_map(path)
+        .collect()
+}
+
+/// The name of a module in the runtime: its build-id, else the name of its file, at most 32 bytes of it.
+fn module_name(module: &Path) -> ([u8; 32], u32) {
+    let from_digits = |digits: String| -> Option<Vec<u8>> {
+        let pairs = digits.as_bytes().chunks(2);
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+        pairs.map(byte).collect()
+    };
+    let file = || module.file_name().unwrap_or_default().to_owned().into_vec();
+    let name = build_id(module).and_then(from_digits).unwrap_or_else(file);
+    let mut bytes = [0; 32];
+    let used = name.len().min(bytes.len());
+    bytes[..used].copy_from_slice(&name[..used]);
+    (bytes, used as u32)
+}

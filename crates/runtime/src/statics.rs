@@ -1,0 +1,114 @@
+//! Static data of the program and its libraries (`.data`, `.bss`): its sites, and its placement.
+//!
+//! The tools read from the files of the modules which variables there are ([`isotherm_abi::config::StaticRecord`]). Each is a site,
+//! and its range is published as a mapping of that site, so that samples in it are attributed as those in the heap are.
+//! A guided run places the ranges that its plan names; with a tier for all static data, each writable segment goes there.
+//!
+//! Libraries that the program loads later by itself are left alone, as is all static data under the page trap, which knows the
+//! pool only.
+
+use core::ops::Range;
+
+use isotherm_abi::MAX_DEPTH;
+use isotherm_abi::config::{RuntimeMode, StaticRecord};
+use isotherm_abi::hash::SiteHashKind;
+use isotherm_abi::session::NO_TIER;
+
+use crate::config::{self, Config};
+use crate::delay;
+use crate::emulation;
+use crate::fast_path::HOT;
+use crate::mapping::{self, Mapping};
+use crate::module;
+use crate::placement;
+use crate::site;
+use crate::state;
+use crate::unwind::Context;
+
+/// Most writable segments that are placed.
+const SEGMENTS: usize = 64;
+
+/// Publishes the static data and places it: called once, when the loader has mapped the program and its libraries, and before
+/// the program runs.
+pub(crate) fn start() {
+    let works = matches!(HOT.state.get(), state::GUIDED | state::PROFILE);
+    let Some(config) = config::current().filter(|_| works) else {
+        return;
+    };
+    if config.statics.is_empty() && config.static_tier.is_none() {
+        return;
+    }
+    module::refresh();
+    let segments = Segments::find();
+    delay::set_segments(segments.ranges().iter().cloned());
+    if let Some(tier) = config.static_tier.filter(|_| !emulation::runs()) {
+        for range in segments.ranges() {
+            placement::place_static(range.clone(), tier);
+        }
+    }
+    for object in config.statics {
+        add(config, object);
+    }
+}
+
+/// Publishes an object, and places it if the plan names it.
+fn add(config: &Config, object: &StaticRecord) {
+    let name = &object.module[..object.module_bytes as usize];
+    let range = object.offset..object.offset + object.bytes;
+    let Some(address) = module::address_of(name, range) else {
+        return;
+    };
+    let bytes = object.bytes as usize;
+    let mut context = Context {
+        addresses: [0; MAX_DEPTH],
+        stacks: [0; MAX_DEPTH],
+        depth: 1,
+    };
+    context.addresses[0] = address.wrapping_add((object.name.wrapping_sub(object.offset)) as usize);
+    let planned = config
+        .entries
+        .tier_of(site::name(&context, SiteHashKind::Static));
+    if planned.is_none() && config.mode == RuntimeMode::Guided {
+        return;
+    }
+    let is_placed = config.static_tier.is_some() || emulation::runs();
+    if let Some(tier) = planned.filter(|_| !is_placed) {
+        placement::place_static(address..address + bytes, tier);
+    }
+    let site = site::of(&context, SiteHashKind::Static);
+    site::add_mapping(site, object.bytes);
+    if let Some(mappings) = mapping::lock() {
+        mappings.add(Mapping {
+            address,
+            bytes,
+            site,
+            tier: config.static_tier.or(planned).unwrap_or(NO_TIER),
+        });
+    }
+}
+
+/// The writable segments of all modules.
+struct Segments {
+    ranges: [Range<usize>; SEGMENTS],
+    count: usize,
+}
+
+impl Segments {
+    fn find() -> Self {
+        let mut found = Self {
+            ranges: [const { 0..0 }; SEGMENTS],
+            count: 0,
+        };
+        module::for_each_writable(&mut |range| {
+            if let Some(place) = found.ranges.get_mut(found.count) {
+                *place = range;
+                found.count += 1;
+            }
+        });
+        found
+    }
+
+    fn ranges(&self) -> &[Range<usize>] {
+        &self.ranges[..self.count]
+    }
+}
