@@ -118,10 +118,13 @@ fn libraries(program: &Path) -> Vec<PathBuf> {
         .output();
     let printed = listed.map(|output| output.stdout).unwrap_or_default();
     let path = |line: &[u8]| {
-        // `libm.so.6 => /lib/libm.so.6 (0x7f...)`
-        let words: Vec<&[u8]> = line.trim_ascii().split(|byte| *byte == b' ').collect();
-        let path = words.windows(2).find(|pair| pair[0] == b"=>")?[1];
-        path.starts_with(b"/")
+        // `libm.so.6 => /lib/libm.so.6 (0x7f...)`, or a path as it was linked: `./libown.so (0x7f...)`
+        let line = line.trim_ascii();
+        let arrow = line.windows(4).position(|words| words == b" => ");
+        let rest = arrow.map_or(line, |at| &line[at + 4..]);
+        let end = rest.windows(3).rposition(|words| words == b" (0")?;
+        let path = &rest[..end];
+        path.contains(&b'/')
             .then(|| PathBuf::from(OsStr::from_bytes(path)))
     };
     printed

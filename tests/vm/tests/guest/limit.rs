@@ -1,4 +1,4 @@
-//! `--fast` is a limit on real nodes: no more than that is on the fast node, over all processes of a run.
+//! `--fast` is a limit on real nodes: no more than that is on the fast node, over all processes of a run; static data too.
 
 use std::collections::BTreeMap;
 use std::process::Command;
@@ -11,6 +11,8 @@ pub(crate) const TESTS: &[GuestTest] = &[
     on!(TWO, a_guided_run_places_no_more_than_the_limit),
     on!(TWO, processes_of_a_run_share_the_limit),
     on!(TWO, compare_limits_first_touch_and_not_the_bounds),
+    on!(TWO, static_arrays_are_on_the_nodes_that_the_plan_says),
+    on!(TWO, all_static_data_goes_to_one_tier_up_to_the_limit),
 ];
 
 /// Pages of a MiB.
@@ -140,4 +142,57 @@ fn compare_limits_first_touch_and_not_the_bounds() {
     assert_eq!(slow, 0, "{printed}");
     assert!((8 * MIB..=16 * MIB).contains(&first_touch), "{printed}");
     assert_eq!(all, COLD, "{printed}");
+}
+
+/// Pages of the arrays of `static-arrays`.
+const STATIC_HOT: usize = 4 * MIB;
+const STATIC_COLD: usize = 16 * MIB;
+
+/// Records the program with static arrays, and plans it with fast memory for the hot one.
+fn plan_static() {
+    let record = [
+        "record",
+        "--force",
+        "--cache",
+        "0B",
+        "-o",
+        "/tmp/s.iso",
+        "--",
+    ];
+    isotherm(&[&record[..], &["static-arrays", "20"]].concat());
+    isotherm(&["plan", "/tmp/s.iso", "-o", "/tmp/s.plan", "--fast", "6MiB"]);
+    let plan = std::fs::read_to_string("/tmp/s.plan").expect("a plan");
+    assert!(plan.contains("# data hot (static-arrays)"), "{plan}");
+}
+
+fn run_static(flags: &[&str]) -> String {
+    let run = ["run", "--plan", "/tmp/s.plan"];
+    isotherm(&[&run[..], flags, &["--", "static-arrays", "1"]].concat())
+}
+
+fn static_arrays_are_on_the_nodes_that_the_plan_says() {
+    plan_static();
+    let printed = run_static(&[]);
+    let expected = |node, pages| vec![BTreeMap::from([(node, pages)])];
+    assert_eq!(pages(&printed, "hot"), expected(0, STATIC_HOT), "{printed}");
+    assert_eq!(
+        pages(&printed, "cold"),
+        expected(1, STATIC_COLD),
+        "{printed}"
+    );
+}
+
+fn all_static_data_goes_to_one_tier_up_to_the_limit() {
+    plan_static();
+    let slow = run_static(&["--static", "slow"]);
+    for array in ["hot", "cold"] {
+        assert_eq!(on_fast(&pages(&slow, array)[0]), 0, "{slow}");
+    }
+    let fast = run_static(&["--static", "fast"]);
+    let sum: usize = ["hot", "cold"]
+        .map(|array| on_fast(&pages(&fast, array)[0]))
+        .iter()
+        .sum();
+    // Libraries have a little static data as well.
+    assert!((3 * MIB..=6 * MIB).contains(&sum), "{fast}");
 }

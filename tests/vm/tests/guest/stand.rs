@@ -130,7 +130,7 @@ fn payload() -> Result<Payload> {
         );
         payload.program(&built, name)?;
     }
-    for name in ["hot-and-cold", "two-hot-sets"] {
+    for name in ["hot-and-cold", "two-hot-sets", "static-arrays"] {
         payload.program(&compiled(name)?, name)?;
     }
     Ok(payload)
