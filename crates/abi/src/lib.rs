@@ -1,6 +1,6 @@
 //! Records shared by `libisotherm.so` and the tools outside the program: the content of a *session file*
-//! (written by the runtime, read by the observer) and of a *configuration file* (written by the command line,
-//! read once by the runtime).
+//! (written by the runtime, read by the observer), of a *configuration file* (written by the command line,
+//! read once by the runtime), and of a *capacity file* ([`capacity`], shared by the processes of a run).
 //!
 //! Assumptions: both sides run on the same machine, so integers are in its byte order; 64-bit only. Every file
 //! begins with a magic number and [`VERSION`]; a reader refuses another version. Tables are found by the
@@ -15,9 +15,9 @@
 //! | ModuleRecord ...   |                         | TierRecord ...   |
 //! +--------------------+ sites_offset            +------------------+ entries_offset
 //! | SiteRecord ...     |                         | PlanEntry ...    |  open addressing
-//! +--------------------+ arenas_offset           +------------------+
-//! | ArenaRecord ...    |
-//! +--------------------+ chunks_offset
+//! +--------------------+ arenas_offset           +------------------+ statics_offset
+//! | ArenaRecord ...    |                         | StaticRecord ... |
+//! +--------------------+ chunks_offset           +------------------+
 //! | AtomicU32 ...      |  owner of each 2 MiB chunk of the pool
 //! +--------------------+ mappings_offset
 //! | MappingRecord ...  |

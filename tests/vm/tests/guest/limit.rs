@@ -17,7 +17,7 @@ pub(crate) const TESTS: &[GuestTest] = &[
 
 /// Pages of a MiB.
 const MIB: usize = (1 << 20) / 4096;
-/// Pages of the arrays of `hot-and-cold`.
+/// Pages of the arrays of `hot-and-cold` on the heap. It has 8 MiB of static arrays as well, which are placed first.
 const COLD: usize = 24 * MIB;
 const HOT: usize = 4 * MIB;
 
@@ -86,13 +86,13 @@ fn on_fast(pages: &BTreeMap<u32, usize>) -> usize {
 
 /// The cold array is made first, and takes what there is.
 fn a_guided_run_places_no_more_than_the_limit() {
-    plan("16MiB");
+    plan("24MiB");
     let run = ["run", "--plan", "/tmp/l.plan", "--summary", "/tmp/l.json"];
     let printed = isotherm(&[&run[..], &["--", "hot-and-cold", "1"]].concat());
     let (cold, hot) = (&pages(&printed, "cold")[0], &pages(&printed, "hot")[0]);
     let fast = on_fast(cold) + on_fast(hot);
     // The heap's own chunks take a little of it.
-    assert!((12 * MIB..=16 * MIB).contains(&fast), "{printed}");
+    assert!((10 * MIB..=16 * MIB).contains(&fast), "{printed}");
     assert_eq!(cold.values().sum::<usize>(), COLD, "{printed}");
     assert_eq!(hot.values().sum::<usize>(), HOT, "{printed}");
     assert!(printed.contains("contents whole"), "{printed}");
@@ -107,7 +107,7 @@ fn a_guided_run_places_no_more_than_the_limit() {
 
 /// A child makes an array of its own while its parent still has one.
 fn processes_of_a_run_share_the_limit() {
-    plan("40MiB");
+    plan("48MiB");
     let run = [
         "run",
         "--plan",
@@ -128,7 +128,7 @@ fn processes_of_a_run_share_the_limit() {
 
 /// All fast has no limit but the node's.
 fn compare_limits_first_touch_and_not_the_bounds() {
-    plan("16MiB");
+    plan("24MiB");
     let _ = std::fs::remove_file("/tmp/all");
     let program = ["hot-and-cold", "1", "0", "1", "a"];
     let compare = ["compare", "--rounds", "1", "/tmp/l.plan", "--"];
@@ -160,7 +160,7 @@ fn plan_static() {
         "--",
     ];
     isotherm(&[&record[..], &["static-arrays", "20"]].concat());
-    isotherm(&["plan", "/tmp/s.iso", "-o", "/tmp/s.plan", "--fast", "6MiB"]);
+    isotherm(&["plan", "/tmp/s.iso", "-o", "/tmp/s.plan", "--fast", "8MiB"]);
     let plan = std::fs::read_to_string("/tmp/s.plan").expect("a plan");
     assert!(plan.contains("# data hot (static-arrays)"), "{plan}");
 }
@@ -194,5 +194,5 @@ fn all_static_data_goes_to_one_tier_up_to_the_limit() {
         .iter()
         .sum();
     // Libraries have a little static data as well.
-    assert!((3 * MIB..=6 * MIB).contains(&sum), "{fast}");
+    assert!((3 * MIB..=8 * MIB).contains(&sum), "{fast}");
 }
