@@ -80,6 +80,21 @@ fn place_in_slowest(chunks: Range<usize>) {
     bind(chunks.start, chunks.len(), tiers.saturating_sub(1) as u32);
 }
 
+/// Gives chunks the slowest tier, if others have a limit.
+pub(crate) fn move_to_slowest(chunks: Range<usize>) {
+    if capacity::is_limited() {
+        capacity::give_back(&chunks);
+        let tiers = config::current().map_or(0, |config| config.tiers.len());
+        let slowest = tiers.saturating_sub(1) as u32;
+        set_nodes(
+            chunks.start,
+            chunks.len(),
+            slowest,
+            policy::set_and_move_by_number,
+        );
+    }
+}
+
 /// Requests the nodes of a tier for the next pages of a range.
 fn bind(address: usize, bytes: usize, tier: u32) {
     set_nodes(address, bytes, tier, policy::set_by_number);

@@ -143,8 +143,6 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     }
     // Last, because the instances take their first chunks: the trap must see them.
     register_arenas(&config);
-    // Some of these chunks stay empty.
-    capacity::note_spare(base, tables::chunks_ever_used() * pool::CHUNK);
     Ok(if config.mode == RuntimeMode::Guided {
         state::GUIDED
     } else {
@@ -161,6 +159,10 @@ fn register_arenas(config: &Config) {
             arena::register_instance(number, config.default_tier);
         }
         instance::start(instances, false);
+        // The spare ones begin with a chunk each, of which most programs need nothing but the allocator's own page.
+        for number in 1..instances {
+            pool::for_each_run(number + 1, placement::move_to_slowest);
+        }
         return;
     }
     let instances = config.tiers.len().clamp(1, instance::INSTANCES.len()) as u32;

@@ -47,6 +47,10 @@ struct Session {
 
 impl Session {
     fn new(test: &str, fast_mib: u64) -> Self {
+        Self::of(RuntimeMode::Guided, test, fast_mib)
+    }
+
+    fn of(mode: RuntimeMode, test: &str, fast_mib: u64) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         let mut nodes = [0; NODE_WORDS];
         nodes[0] = 1;
@@ -57,7 +61,7 @@ impl Session {
             nodes,
         };
         let tiers = [tier(FAST, fast_mib << 20), tier(SLOW, 1 << 40)];
-        let mut header = ConfigHeader::new(RuntimeMode::Guided);
+        let mut header = ConfigHeader::new(mode);
         header.tier_count = 2;
         header.file_bytes += size_of_val(&tiers) as u64;
         header.entries_offset = header.file_bytes;
@@ -197,6 +201,16 @@ fn freed_heap_gives_its_room_to_other_data_when_that_is_short_of_it() {
     // The heap uses its chunks again, which are slow now.
     let expected = [placed(14, 0), placed(14, 0), placed(14, 10)];
     assert_eq!(lines, expected);
+}
+
+/// Four instances of the allocator begin with a chunk each, of which one counts.
+#[test]
+fn an_online_run_has_the_limit_for_its_data() {
+    let session = Session::of(RuntimeMode::Online, "online", 8);
+    let lines = session.prints("malloc:24 print");
+    assert_eq!(lines, [placed(6, 18)]);
+    let lines = session.prints("map:24 print");
+    assert_eq!(lines, [placed(6, 18)]);
 }
 
 /// jemalloc takes 28 MiB for 24 and a page.
