@@ -5,7 +5,6 @@
 //! silently: the recorder of the program has ended.
 
 use crate::VERSION;
-use crate::session::NO_TIER;
 
 /// First eight bytes of a configuration file.
 pub const MAGIC: [u8; 8] = *b"ISOCONF\0";
@@ -87,12 +86,15 @@ pub struct ConfigHeader {
     pub access_filter_lines: u32,
     /// Number of [`StaticRecord`]s.
     pub static_count: u32,
-    /// Tier of all static data; [`NO_TIER`] where each object goes where the plan's entries send it, and what they do not
+    /// Tier of all static data; [`STATIC_BY_PLAN`] where each object goes where the plan's entries send it, and what they do not
     /// name stays where it is.
     pub static_tier: u32,
     /// Start of the static data; a multiple of 8.
     pub statics_offset: u64,
 }
+
+/// In [`ConfigHeader::static_tier`]: no tier is that of all static data.
+pub const STATIC_BY_PLAN: u32 = u32::MAX;
 
 /// A range of static data (`.data`, `.bss`) of a module, as the tools read it from the module's file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -248,7 +250,7 @@ impl ConfigHeader {
             access_period: 0,
             access_filter_lines: 0,
             static_count: 0,
-            static_tier: NO_TIER,
+            static_tier: STATIC_BY_PLAN,
             statics_offset: size_of::<Self>() as u64,
         }
     }

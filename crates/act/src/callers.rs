@@ -120,7 +120,7 @@ mod tests {
             .finish();
         let mut site = site(frames, id);
         assert!(direct_caller(&site).is_some());
-        for kind in [SiteKind::Mapping, SiteKind::Described] {
+        for kind in [SiteKind::Mapping, SiteKind::Described, SiteKind::Static] {
             site.kind = kind;
             assert_eq!((direct_caller(&site), caller(&site)), (None, Caller::None));
         }

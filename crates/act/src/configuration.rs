@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use isotherm_abi::accesses::{FILTER_LINE_BYTES, FILTER_LINES_MAX};
 use isotherm_abi::config::{
     ConfigHeader, EmulationConfig, MAGIC, Mover, NODE_WORDS, PageTrapConfig, PlanEntry,
-    RuntimeMode, StaticRecord, TELL_APART, TierRecord, TierRecordKind,
+    RuntimeMode, STATIC_BY_PLAN, StaticRecord, TELL_APART, TierRecord, TierRecordKind,
 };
-use isotherm_abi::session::NO_TIER;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_model::emulation::Emulation;
 use isotherm_model::plan::Plan;
@@ -274,7 +273,7 @@ impl Configuration {
             &mut out,
             &[self.access_period.unwrap_or(0) as u32, filter_lines as u32],
         );
-        let static_tier = self.static_tier.map_or(NO_TIER, |tier| tier.0);
+        let static_tier = self.static_tier.map_or(STATIC_BY_PLAN, |tier| tier.0);
         put32(&mut out, &[self.statics.len() as u32, static_tier]);
         put64(&mut out, &[statics_offset]);
         for tier in tiers {
@@ -388,10 +387,10 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::{Configuration, ConfigurationError, table};
-    use isotherm_abi::config::PlanEntry;
+    use isotherm_abi::config::{PlanEntry, StaticRecord};
     use isotherm_model::emulation::Emulation;
     use isotherm_model::site::SiteId;
-    use isotherm_model::tier::{TierIndex, Tiers};
+    use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
     use isotherm_model::units::Bytes;
 
     fn lookup(slots: &[PlanEntry], site: u64) -> Option<u32> {
@@ -426,9 +425,19 @@ mod tests {
         let bytes = config.to_bytes().unwrap();
         let said = u64::from_ne_bytes(bytes[16..24].try_into().unwrap());
         assert_eq!(said, bytes.len() as u64);
-        assert_eq!(bytes.len(), 184 + 2 * 144 + 2 * 16);
+        assert_eq!(bytes.len(), 200 + 2 * 144 + 2 * 16);
         config.callers = Some(BTreeMap::new());
         assert_eq!(config.to_bytes().unwrap().len(), bytes.len() + 16);
+        let object = StaticRecord {
+            module: [7; 32],
+            module_bytes: 32,
+            reserved: 0,
+            name: 0x4060,
+            offset: 0x4000,
+            bytes: 0x2000,
+        };
+        config.statics = vec![object; 3];
+        assert_eq!(config.to_bytes().unwrap().len(), bytes.len() + 16 + 3 * 64);
     }
 
     #[test]
@@ -442,5 +451,33 @@ mod tests {
             config.to_bytes(),
             Err(ConfigurationError::NoSuchTier(TierIndex(2)))
         );
+        config.default_tier = TierIndex(1);
+        config.static_tier = Some(TierIndex(2));
+        assert!(config.to_bytes().is_err());
+        config.static_tier = Some(TierIndex(1));
+        assert!(config.to_bytes().is_ok());
+    }
+
+    #[test]
+    fn only_faster_tiers_of_nodes_have_a_limit_that_is_counted() {
+        let tier = |name: &str, node, capacity| Tier {
+            name: name.to_owned(),
+            kind: TierKind::Nodes(vec![node]),
+            capacity: Bytes(capacity),
+            placement: Placement::Preferred,
+            latency: None,
+            read_bandwidth: None,
+            write_bandwidth: None,
+            reason: String::new(),
+        };
+        let limits = |fast, slow| {
+            let tiers = Tiers::new(vec![tier("fast", 0, fast), tier("slow", 1, slow)]).unwrap();
+            Configuration::online(4, tiers, TierIndex(0)).limits_a_tier()
+        };
+        assert!(limits(1 << 30, u64::MAX));
+        assert!(!limits(u64::MAX, 1 << 30));
+        let emulated = Tiers::emulated(Bytes(1), Bytes(1), Emulation::TMP);
+        assert!(!Configuration::online(4, emulated, TierIndex(0)).limits_a_tier());
+        assert!(!Configuration::profile(4).limits_a_tier());
     }
 }

@@ -11,9 +11,9 @@ use std::sync::OnceLock;
 use isotherm_abi::accesses::{FILTER_LINES_MAX, PERIOD_MAX};
 use isotherm_abi::config::{
     ConfigHeader, EmulationConfig, MAGIC, Mover, PERCENT_MAX, PageTrapConfig, PlanEntry,
-    RuntimeMode, StaticRecord, TierRecord,
+    RuntimeMode, STATIC_BY_PLAN, StaticRecord, TierRecord,
 };
-use isotherm_abi::session::{NO_TIER, OffReason};
+use isotherm_abi::session::OffReason;
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_sys::memory;
 use isotherm_sys::policy::MempolicyMode;
@@ -211,7 +211,7 @@ fn check(file: &'static [u64]) -> Option<Config> {
         && header.access_filter_lines <= FILTER_LINES_MAX
         && spans(&header).iter().all(|&nanos| nanos <= NANOS_MAX)
         && is_possible(&header.emulation)
-        && (header.static_tier == NO_TIER || (header.static_tier as usize) < tiers.len())
+        && (header.static_tier == STATIC_BY_PLAN || (header.static_tier as usize) < tiers.len())
         && statics.iter().all(is_whole_pages);
     if !sound {
         return None;
@@ -236,7 +236,7 @@ fn check(file: &'static [u64]) -> Option<Config> {
         entries: PlanTable::of_sites(entries, tiers.len())?,
         callers: Callers::checked(callers, tiers.len())?,
         statics,
-        static_tier: (header.static_tier != NO_TIER).then_some(header.static_tier),
+        static_tier: (header.static_tier != STATIC_BY_PLAN).then_some(header.static_tier),
     })
 }
 
@@ -371,6 +371,10 @@ mod tests {
         assert!(checked(|header, _| header.callers_offset += 4).is_none());
         assert!(checked(|_, entries| entries[1].hash = 43).is_none());
         assert!(checked(|header, _| header.pool_bytes = CHUNK_BYTES << 40).is_none());
+        assert!(checked(|header, _| header.static_tier = 1).is_some());
+        assert!(checked(|header, _| header.static_tier = 2).is_none());
+        assert!(checked(|header, _| header.static_count = u32::MAX).is_none());
+        assert!(checked(|header, _| header.statics_offset += 4).is_none());
         assert!(checked(|header, _| header.emulation.period_ns = NANOS_MAX + 1).is_none());
         let timed = |latency, bandwidth, sample| {
             let edit = |header: &mut ConfigHeader, _: &mut [PlanEntry; 2]| {
@@ -384,6 +388,40 @@ mod tests {
         assert!(!timed(99, 300, SAMPLE_NS_MIN) && !timed(300, 0, SAMPLE_NS_MIN));
         assert!(!timed(300, 300, 0) && !timed(PERCENT_MAX + 1, 300, SAMPLE_NS_MIN));
         assert!(checked(|header, _| header.trapping.period_ns = u64::MAX).is_none());
+    }
+
+    #[test]
+    fn an_object_of_static_data_has_whole_pages_and_a_name_that_fits() {
+        let object = StaticRecord {
+            module: [0; 32],
+            module_bytes: 20,
+            reserved: 0,
+            name: 0x4060,
+            offset: 0x4000,
+            bytes: 0x2000,
+        };
+        assert!(is_whole_pages(&object));
+        for wrong in [
+            StaticRecord {
+                offset: 0x4060,
+                ..object
+            },
+            StaticRecord {
+                bytes: 100,
+                ..object
+            },
+            StaticRecord {
+                module_bytes: 33,
+                ..object
+            },
+            StaticRecord {
+                offset: u64::MAX << 12,
+                bytes: 1 << 20,
+                ..object
+            },
+        ] {
+            assert!(!is_whole_pages(&wrong), "{wrong:?}");
+        }
     }
 
     #[test]

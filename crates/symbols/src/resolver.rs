@@ -156,7 +156,7 @@ impl Symbols {
             .zip(by_symbols)
             .map(|(offset, by_symbols)| {
                 let site = described.get(offset).map(found_described);
-                let data = data.get(offset).map(found_data);
+                let data = data.get(offset).map(|label| found_data(label));
                 site.or(data)
                     .or_else(|| contexts.call(*offset).map(found_call))
                     .unwrap_or(by_symbols)
@@ -192,9 +192,9 @@ impl Symbols {
 }
 
 /// The name of a variable, in place of a function.
-fn found_data(label: &String) -> AddressName {
+fn found_data(label: &str) -> AddressName {
     AddressName {
-        function: Some(label.clone()),
+        function: Some(label.to_owned()),
         ..AddressName::default()
     }
 }
