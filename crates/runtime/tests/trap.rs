@@ -100,6 +100,8 @@ fn configuration(
         trapping.period_ns,
         trapping.seed,
         u64::from(header.access_period),
+        pair(0, header.static_tier),
+        end as u64,
     ];
     for word in words {
         file.extend_from_slice(&word.to_le_bytes());
