@@ -39,6 +39,11 @@ fn is_sound(config: &Config) {
     let is_tier = |tier: u32| (tier as usize) < config.tiers.len();
     assert!(config.tiers.is_empty() || is_tier(config.default_tier));
     assert!(config.tiers.iter().all(|tier| tier.kind <= 2));
+    assert!(config.static_tier.is_none_or(is_tier));
+    for object in config.statics {
+        assert!(object.module_bytes as usize <= object.module.len());
+        assert!(object.offset.checked_add(object.bytes).is_some());
+    }
     // A search ends and answers a tier that there is, for the names of the seeds and for others.
     for hash in (0..256).chain([u64::MAX]) {
         assert!(config.entries.tier_of(hash).is_none_or(is_tier));
