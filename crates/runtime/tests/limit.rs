@@ -6,7 +6,7 @@ use std::mem::size_of;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 
-use isotherm_abi::capacity::{FILE_BYTES, FILE_NAME, first_bytes};
+use isotherm_abi::capacity::{FILE_BYTES, FILE_NAME, SLOTS, first_bytes};
 use isotherm_abi::config::{ConfigHeader, NODE_WORDS, RuntimeMode, TierRecord};
 use isotherm_abi::env;
 
@@ -51,7 +51,9 @@ impl Session {
     }
 
     fn of(mode: RuntimeMode, test: &str, fast_mib: u64) -> Self {
-        let directory = tempfile::tempdir().expect("a directory");
+        // Where the tools make it: a session file on a disk takes milliseconds.
+        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+        let directory = directory.expect("a directory");
         let mut nodes = [0; NODE_WORDS];
         nodes[0] = 1;
         let tier = |policy, capacity_bytes| TierRecord {
@@ -201,6 +203,14 @@ fn freed_heap_gives_its_room_to_other_data_when_that_is_short_of_it() {
     // The heap uses its chunks again, which are slow now.
     let expected = [placed(14, 0), placed(14, 0), placed(14, 10)];
     assert_eq!(lines, expected);
+}
+
+#[test]
+fn more_processes_than_there_are_slots_come_one_after_the_other() {
+    let session = Session::new("many", 64 + HEAP);
+    let children = "fork map:2 end ".repeat(SLOTS + 10);
+    let lines = session.prints(&format!("{children}fork map:2 print end map:62 print"));
+    assert_eq!(lines, [placed(2, 0), placed(62, 0)]);
 }
 
 /// Four instances of the allocator begin with a chunk each, of which one counts.
