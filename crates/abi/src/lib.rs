@@ -29,6 +29,10 @@
 //! | AtomicU64 ...      |  regions of which accesses are counted
 //! +--------------------+ accesses.counts_offset
 //! | AtomicU64 ...      |  accesses by page
+//! +--------------------+ pages.tiers_offset
+//! | AtomicU8 ...       |  tier of each page of the pool
+//! +--------------------+ pages.requests_offset
+//! | PageRequest ...    |  ring
 //! +--------------------+
 //! ```
 #![no_std]
@@ -40,6 +44,7 @@ pub mod config;
 pub mod contexts;
 pub mod env;
 pub mod hash;
+pub mod page_tiers;
 pub mod session;
 pub mod site;
 

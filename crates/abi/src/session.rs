@@ -4,8 +4,8 @@
 //! process, by exec). The runtime maps it shared, so its content survives any death of the program. There is
 //! one writer, the process; the observer reads concurrently and must expect any value to change. The
 //! exceptions, which the observer writes and the runtime reads, are [`TouchRing::read`], the first half of
-//! [`MoveRequest`], and the requests: [`ArenaRecord::wanted_tier`], on real nodes [`ArenaRecord::tier`], and
-//! the same words of [`MappingRecord`].
+//! [`MoveRequest`], and the requests: [`ArenaRecord::wanted_tier`], on real nodes [`ArenaRecord::tier`], the same words of
+//! [`MappingRecord`], and the ring of [`PageRequest`]s.
 //!
 //! Publication: a record is filled first, then the count in the header (or the record's own
 //! `hash`) is stored with release order. A reader loads it with acquire order.
@@ -13,6 +13,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::accesses::{AccessTable, REGION_COUNT_BYTES, REGION_SLOTS};
+use crate::page_tiers::{PAGE_BYTES, PageRequest, PageTable, REQUEST_SLOTS};
 use crate::{MAX_DEPTH, VERSION};
 
 /// First eight bytes of a session file.
@@ -197,6 +198,8 @@ pub struct SessionHeader {
     pub moving: MoveRequest,
     /// Access counts.
     pub accesses: AccessTable,
+    /// Tiers of pages, and requests to move them.
+    pub pages: PageTable,
 }
 
 /// Whether the runtime moves memory itself ([`MoveRequest`]), and why not.
@@ -386,6 +389,8 @@ pub struct SessionLayout {
     pub chunk_slots: u64,
     /// Most regions with access counts, a power of two; 0 where none are counted.
     pub region_slots: u32,
+    /// Pages whose tier is published; 0 where no tier is emulated.
+    pub page_slots: u64,
 }
 
 impl SessionLayout {
@@ -405,6 +410,26 @@ impl SessionLayout {
             text_slots: 4 << 20,
             chunk_slots: pool_bytes >> crate::CHUNK_SHIFT,
             region_slots: 0,
+            page_slots: 0,
+        }
+    }
+
+    /// With room for the tier of each page of the pool.
+    #[must_use]
+    pub const fn publishing_page_tiers(self) -> Self {
+        Self {
+            page_slots: (self.chunk_slots << crate::CHUNK_SHIFT) / PAGE_BYTES,
+            ..self
+        }
+    }
+
+    /// Slots of the ring of requests to move pages.
+    #[must_use]
+    pub const fn request_slots(&self) -> u64 {
+        if self.page_slots > 0 {
+            REQUEST_SLOTS
+        } else {
+            0
         }
     }
 
@@ -418,9 +443,9 @@ impl SessionLayout {
     }
 
     /// Start of each table, and the size of the file: modules, sites, arenas, chunks, mappings, touches, text,
-    /// regions, access counts, end. Each is a multiple of 4,096.
+    /// regions, access counts, tiers of pages, requests to move pages, end. Each is a multiple of 4,096.
     #[must_use]
-    pub const fn offsets(&self) -> [u64; 10] {
+    pub const fn offsets(&self) -> [u64; 12] {
         const fn after(start: u64, count: u64, bytes: usize) -> u64 {
             (start + count * bytes as u64).next_multiple_of(4096)
         }
@@ -437,13 +462,16 @@ impl SessionLayout {
         let text = after(touches, self.touch_slots, size_of::<TouchRecord>());
         let regions = after(text, self.text_slots as u64, 1);
         let counts = after(regions, self.region_slots as u64, size_of::<AtomicU64>());
-        let end = after(
+        let pages = after(
             counts,
             self.region_slots as u64,
             REGION_COUNT_BYTES as usize,
         );
+        let requests = after(pages, self.page_slots, 1);
+        let end = after(requests, self.request_slots(), size_of::<PageRequest>());
         [
-            modules, sites, arenas, chunks, mappings, touches, text, regions, counts, end,
+            modules, sites, arenas, chunks, mappings, touches, text, regions, counts, pages,
+            requests, end,
         ]
     }
 
@@ -460,6 +488,8 @@ impl SessionLayout {
             text,
             regions,
             counts,
+            pages,
+            requests,
             _,
         ] = self.offsets();
         SessionHeader {
@@ -506,11 +536,21 @@ impl SessionLayout {
                 regions_offset: regions,
                 counts_offset: counts,
             },
+            pages: PageTable {
+                slots: self.page_slots,
+                tiers_offset: pages,
+                used: AtomicU64::new(0),
+                fast_bytes: AtomicU64::new(0),
+                request_slots: self.request_slots(),
+                requests_offset: requests,
+                requested: AtomicU64::new(0),
+                obeyed: AtomicU64::new(0),
+            },
         }
     }
 }
 
-const _: () = assert!(size_of::<SessionHeader>() == 520);
+const _: () = assert!(size_of::<SessionHeader>() == 584);
 const _: () = assert!(size_of::<MoveRequest>() == 40);
 const _: () = assert!(size_of::<ModuleRecord>() == 64);
 const _: () = assert!(size_of::<FrameRecord>() == 16);
@@ -527,6 +567,7 @@ mod tests {
     fn tables_follow_one_another_on_page_boundaries() {
         let offsets = SessionLayout::for_pool(1 << 40)
             .counting_accesses()
+            .publishing_page_tiers()
             .offsets();
         assert!(offsets.windows(2).all(|pair| pair[0] < pair[1]));
         assert!(offsets.iter().all(|offset| offset % 4096 == 0));

@@ -206,6 +206,7 @@ pub(crate) fn start_over(board: Option<SessionTables>) {
     leave_thread();
     // Without memory for it the child goes on in its parent's session.
     let _ = pair.share(board);
+    pair.tiers.publish_all();
     // A child that cannot be sampled runs at the speed of fast memory.
     let _ = enter_thread();
 }
@@ -271,6 +272,10 @@ impl TimedPair {
     /// Reports to this session from now on, or to none.
     fn share(&self, board: Option<SessionTables>) -> Option<()> {
         let requests = board.filter(|_| self.online).map(RequestTables::of);
+        if let Some(board) = board {
+            let fast = &board.header.pages.fast_bytes;
+            fast.store(self.tiers.fast_room(), Ordering::Relaxed);
+        }
         let session = place(Session {
             account: Account::of(board),
             migration: requests.map(Migration::new),

@@ -17,7 +17,7 @@
 //!
 //! Modules are listed bottom-up: each uses only those above it. The groups, in the order of the list:
 //!
-//! - from `errno` to `tables`, the ground: words of a thread, a lock, the state, the configuration, the
+//! - from `errno` to `published_tiers`, the ground: words of a thread, a lock, the state, the configuration, the
 //!   layout of the records;
 //! - `mover_lock`, `emulation` and `delay`, what takes pages away for a while or delays threads; they know addresses only;
 //! - `session` and `module`, what is published;
@@ -59,6 +59,7 @@ mod message;
 mod plan;
 mod config;
 mod tables;
+mod published_tiers;
 
 mod mover_lock;
 mod emulation;

@@ -4,6 +4,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use isotherm_abi::config::TierRecordKind;
+use isotherm_abi::page_tiers::PAGE_BYTES;
 use isotherm_abi::session::OffReason;
 use isotherm_sys::memory;
 use isotherm_sys::policy::{self, MempolicyMode, NodeMask};
@@ -40,6 +41,8 @@ pub(crate) fn place(address: usize, bytes: usize, tier: u32) {
     };
     // For every kind of tier: only labelled chunks are sampled.
     set_use(address, bytes, &RangeUse::Tier(tier));
+    let end = pool::overlap(address, bytes).end;
+    session::publish_tiers_below(pages_below(end));
     if !capacity::is_limited() {
         return bind(address, bytes, tier);
     }
@@ -131,6 +134,12 @@ fn set_nodes(address: usize, bytes: usize, tier: u32, set: SetPolicy) {
     if bound.is_err() && !REFUSED.swap(true, Ordering::Relaxed) {
         session::off(OffReason::NoPlacement);
     }
+}
+
+/// Pages of the pool below an address, a multiple of a page in it.
+fn pages_below(address: usize) -> u64 {
+    let bytes = address.saturating_sub(pool::range().start);
+    bytes as u64 / PAGE_BYTES
 }
 
 /// Does what no chunk on the move must meet, if the range has a part in the pool.

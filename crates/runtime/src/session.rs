@@ -21,6 +21,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 use isotherm_abi::config::RuntimeMode;
+use isotherm_abi::page_tiers::{CHUNK_PAGES, PageRequest};
 use isotherm_abi::session::{
     OffReason, SessionCounter, SessionHeader, SessionLayout, SessionState,
 };
@@ -35,6 +36,7 @@ use crate::config::Config;
 use crate::lock::Lock;
 use crate::message;
 use crate::path::{PATH_BYTES, Path};
+use crate::published_tiers;
 use crate::tables::{self, SessionTables, Tables, part};
 
 /// The tables in the session file, in the form of the rest of this library.
@@ -146,6 +148,23 @@ fn take_room(session: &Session, granule: u64) -> Option<()> {
     }
 }
 
+/// Takes room for the tiers of the pool's pages below this one, which may be published from now on.
+pub(crate) fn publish_tiers_below(page: u64) {
+    let ready = published_tiers::ready() as u64;
+    let Some(session) = current().filter(|_| published_tiers::is_open() && page > ready) else {
+        return;
+    };
+    let page = page.min(session.layout().page_slots);
+    if writable(
+        session.offset(part::PAGE_TIERS) + ready,
+        page.saturating_sub(ready),
+    )
+    .is_some()
+    {
+        published_tiers::have_room_below(page as usize);
+    }
+}
+
 /// The file of this process. It is opened each time room is needed, which is rare: the program could close a
 /// descriptor that stayed open, and its number mean another file afterwards.
 fn open_again() -> Option<OwnedFd> {
@@ -218,6 +237,7 @@ fn give_up(why: Unpublished) {
 fn withdraw() {
     WANTED.store(false, Ordering::Release);
     Current::clear();
+    published_tiers::close();
 }
 
 /// Adds to a counter, if anything is published.
@@ -303,6 +323,7 @@ pub(crate) fn after_fork_parent() {
 pub(crate) fn after_fork_child() {
     LOCK.release();
     Current::clear();
+    published_tiers::close();
 }
 
 /// This process.
@@ -428,6 +449,14 @@ fn copy(private: &Tables, session: &Session) -> Option<()> {
     if layout.region_slots > 0 {
         let regions = u64::from(layout.region_slots) * 8;
         writable(session.offset(part::REGIONS), regions)?;
+    }
+    if layout.page_slots > 0 {
+        let ring = layout.request_slots() * size_of::<PageRequest>() as u64;
+        writable(session.offset(part::PAGE_REQUESTS), ring)?;
+        let header = session.board().header;
+        published_tiers::open(session.page_tiers(), &header.pages.used);
+        let used = tables::chunks_ever_used() as u64;
+        publish_tiers_below(used * CHUNK_PAGES);
     }
     // A thread that published more meanwhile has raised the counts already.
     told.text_bytes.fetch_max(text, Ordering::Release);

@@ -109,10 +109,7 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
         return Ok(state::DIRECT);
     };
     let (base, bytes) = pool::reserve(config.pool_bytes).ok_or(OffReason::NoAddressSpace)?;
-    let layout = match config.access_period {
-        0 => SessionLayout::for_pool(bytes as u64),
-        _ => SessionLayout::for_pool(bytes as u64).counting_accesses(),
-    };
+    let layout = layout(&config, bytes as u64);
     let private = tables::create_private(layout).map_err(|_| OffReason::NoAddressSpace)?;
     // SAFETY: no other thread reads the header yet.
     unsafe {
@@ -150,6 +147,24 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     })
 }
 
+/// The layout of the session file: tables that a run does not use have no room in it.
+fn layout(config: &Config, pool_bytes: u64) -> SessionLayout {
+    let mut layout = SessionLayout::for_pool(pool_bytes);
+    if config.access_period > 0 {
+        layout = layout.counting_accesses();
+    }
+    if obeys_requests(config) {
+        layout = layout.publishing_page_tiers();
+    }
+    layout
+}
+
+/// Whether the observer's requests move data between emulated tiers.
+fn obeys_requests(config: &Config) -> bool {
+    let emulates = |tier: &TierRecord| tier.kind != TierRecordKind::Nodes as u32;
+    config.mode == RuntimeMode::Online && config.tiers.iter().any(emulates)
+}
+
 /// Makes the arenas that exist from the start: the shared one and the spare ones of [`crate::reentrancy`], or one
 /// for each tier.
 fn register_arenas(config: &Config) {
@@ -180,12 +195,11 @@ fn register_arenas(config: &Config) {
 
 /// Starts the emulation, by time or by page trap, if anything is to be slowed or sampled.
 fn start_emulation(config: &Config) -> Result<(), OffReason> {
-    let emulates = |tier: &TierRecord| tier.kind != TierRecordKind::Nodes as u32;
     let settings = emulation::Settings {
         emulation: config.emulation,
         trapping: config.trapping,
         tiers: config.tiers,
-        online: config.mode == RuntimeMode::Online && config.tiers.iter().any(emulates),
+        online: obeys_requests(config),
     };
     delay::start(pool::range(), &settings, session::board())?;
     if config.emulation.period_ns == 0 && config.trapping.pages == 0 {

@@ -7,6 +7,7 @@
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
+use isotherm_abi::page_tiers::PageRequest;
 use isotherm_abi::session::{
     ArenaRecord, MappingRecord, ModuleRecord, SessionCounter, SessionHeader, SessionLayout,
     SiteRecord, TouchRecord,
@@ -26,7 +27,9 @@ pub(crate) mod part {
     pub(crate) const TEXT: usize = 6;
     pub(crate) const REGIONS: usize = 7;
     pub(crate) const ACCESS_COUNTS: usize = 8;
-    pub(crate) const END: usize = 9;
+    pub(crate) const PAGE_TIERS: usize = 9;
+    pub(crate) const PAGE_REQUESTS: usize = 10;
+    pub(crate) const END: usize = 11;
 }
 
 /// The tables of the session file that the emulation reads and writes.
@@ -42,6 +45,8 @@ pub(crate) struct SessionTables {
     pub(crate) mappings: &'static [MappingRecord],
     /// The ring of trapped accesses.
     pub(crate) touches: &'static [TouchRecord],
+    /// The ring of requests to move pages; empty where no tier is emulated.
+    pub(crate) page_requests: &'static [PageRequest],
 }
 
 /// One set of tables. Every method is lock-free, allocates nothing and needs no thread-local
@@ -49,7 +54,7 @@ pub(crate) struct SessionTables {
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
     base: *mut u8,
-    offsets: [u64; 10],
+    offsets: [u64; 12],
     layout: SessionLayout,
 }
 
@@ -86,7 +91,7 @@ impl Tables {
     /// Record `index` of a part.
     fn record<T>(&self, part: usize, index: usize) -> *mut T {
         let offset = self.offsets[part] as usize + index * size_of::<T>();
-        debug_assert!(offset + size_of::<T>() <= self.offsets[part::END] as usize);
+        debug_assert!(offset <= self.offsets[part::END] as usize);
         // SAFETY: callers keep the index within the part (they check against the layout), so the
         // record is within the tables.
         unsafe { self.base.add(offset).cast() }
@@ -159,6 +164,17 @@ impl Tables {
         unsafe { &*self.record(part::ACCESS_COUNTS, index as usize) }
     }
 
+    /// The published tiers of the pool's pages; empty where no tier is emulated.
+    pub(crate) fn page_tiers(&self) -> &'static [AtomicU8] {
+        // SAFETY: as for `board`.
+        unsafe {
+            slice(
+                self.record(part::PAGE_TIERS, 0),
+                self.layout.page_slots as usize,
+            )
+        }
+    }
+
     /// The tables that the trap's service works on.
     pub(crate) fn board(&self) -> SessionTables {
         let layout = &self.layout;
@@ -174,6 +190,10 @@ impl Tables {
                     layout.mapping_slots as usize,
                 ),
                 touches: slice(self.record(part::TOUCHES, 0), layout.touch_slots as usize),
+                page_requests: slice(
+                    self.record(part::PAGE_REQUESTS, 0),
+                    layout.request_slots() as usize,
+                ),
             }
         }
     }

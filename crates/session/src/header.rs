@@ -4,6 +4,7 @@
 use std::mem::{offset_of, size_of};
 
 use isotherm_abi::accesses::{AccessTable, PERIOD_MAX, REGION_COUNT_BYTES};
+use isotherm_abi::page_tiers::{PageRequest, PageTable};
 use isotherm_abi::session::{
     ArenaRecord, COUNTERS, MAGIC, MappingRecord, ModuleRecord, SessionHeader, SiteRecord,
     TouchRecord, TouchRing,
@@ -28,6 +29,9 @@ mod at_most {
     pub(crate) const TEXT: u64 = 1 << 28;
     /// Counts of 256 GiB of memory, which are 512 MiB.
     pub(crate) const REGIONS: u64 = 1 << 14;
+    /// A pool of 32 TiB.
+    pub(crate) const PAGES: u64 = 1 << 33;
+    pub(crate) const PAGE_REQUESTS: u64 = 1 << 20;
 }
 
 /// A table of the file: its offset and its capacity.
@@ -75,6 +79,10 @@ pub struct Header {
     pub access_counts: Table,
     /// Accesses for which one count stands; 0 without access counts.
     pub access_period: u64,
+    /// The tier of each page of the pool; no slots where no tier is emulated.
+    pub page_tiers: Table,
+    /// The ring of requests to move pages, [`PageRequest`]s.
+    pub page_requests: Table,
 }
 
 /// The part of the header that the runtime keeps changing; a snapshot.
@@ -184,6 +192,20 @@ impl Header {
             regions,
             access_counts,
             access_period: access_field(bytes, offset_of!(AccessTable, period)).min(PERIOD_MAX),
+            page_tiers: table(
+                "page tiers",
+                page_field(bytes, offset_of!(PageTable, tiers_offset)),
+                page_field(bytes, offset_of!(PageTable, slots)),
+                1,
+                at_most::PAGES,
+            )?,
+            page_requests: table(
+                "page requests",
+                page_field(bytes, offset_of!(PageTable, requests_offset)),
+                page_field(bytes, offset_of!(PageTable, request_slots)),
+                size_of::<PageRequest>(),
+                at_most::PAGE_REQUESTS,
+            )?,
         })
     }
 
@@ -265,6 +287,11 @@ fn access_tables(
 /// A word in the description of the access counts.
 fn access_field(bytes: &[u8; HEADER_BYTES], offset: usize) -> u64 {
     u64::from_ne_bytes(at(bytes, offset_of!(SessionHeader, accesses) + offset))
+}
+
+/// A word in the description of the pages' tables.
+fn page_field(bytes: &[u8; HEADER_BYTES], offset: usize) -> u64 {
+    u64::from_ne_bytes(at(bytes, offset_of!(SessionHeader, pages) + offset))
 }
 
 /// First address and bytes of the pool.

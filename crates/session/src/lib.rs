@@ -30,6 +30,7 @@ mod tables;
 mod touches;
 
 mod owners;
+mod page_tiers;
 mod tier_requests;
 
 mod open_files;
@@ -41,5 +42,6 @@ pub use moves::MoveCommand;
 pub use name::{file_name, parse_name};
 pub use open_files::OpenFiles;
 pub use owners::{Owned, Owner};
+pub use page_tiers::{PageRange, PageTiers};
 pub use tables::{Module, SessionSite, SiteNumbers};
 pub use tier_requests::RequestWord;

@@ -1,4 +1,4 @@
-//! Obeys the observer's requests to move arenas and mappings between the tiers, a few chunks at each sample.
+//! Obeys the observer's requests to move arenas, mappings and pages between the tiers, a few chunks at each sample.
 //!
 //! No content moves: the pages change their tier in the table. The thread that does a step pays the cost of its pages.
 
@@ -15,10 +15,21 @@ use crate::emulation::{Account, PlacementRequest, RequestTables, Subject};
 /// Chunks of one step.
 const CHUNKS_PER_STEP: usize = 4;
 
+/// Pages of one step where pages are requested: as many as one chunk has.
+const PAGES_PER_STEP: usize = CHUNK_PAGES;
+
 /// A request under way.
 struct Job {
     request: PlacementRequest,
     chunks: Range<usize>,
+    /// Of a request for pages: those left.
+    pages: Range<usize>,
+}
+
+impl Job {
+    const fn is_done(&self) -> bool {
+        self.chunks.start >= self.chunks.end && self.pages.start >= self.pages.end
+    }
 }
 
 /// The requests of one pool.
@@ -48,14 +59,24 @@ impl Migration {
         }
         // SAFETY: this thread set `busy`.
         let job = unsafe { &mut *self.job.get() };
-        if job.is_none() {
-            *job = self.next_job(pages, tiers);
-        }
-        let moved = job
-            .as_mut()
-            .map_or(0, |job| self.advance(job, pages, tiers, account));
-        if job.as_ref().is_some_and(|job| job.chunks.is_empty()) {
-            *job = None;
+        let (mut moved, mut left) = (0, PAGES_PER_STEP);
+        while left > 0 {
+            if job.is_none() {
+                *job = self.next_job(pages, tiers);
+            }
+            let Some(current) = job.as_mut() else { break };
+            let before = current.pages.len();
+            if let Subject::Pages(..) = current.request.subject {
+                moved += advance_pages(current, left, (pages, tiers), account);
+                // A request counts as a page at least, so that requests outside the pool end the step too.
+                left = left.saturating_sub((before - current.pages.len()).max(1));
+            } else {
+                moved += self.advance(current, pages, tiers, account);
+                left = 0;
+            }
+            if current.is_done() {
+                *job = None;
+            }
         }
         self.busy.store(false, Ordering::Release);
         moved
@@ -64,14 +85,20 @@ impl Migration {
     fn next_job(&self, pages: &PageTiers, tiers: &[TierRecord]) -> Option<Job> {
         let request = self.tables.first(tiers.len() as u32)?;
         self.tables.accept(&request);
-        let chunks = match request.subject {
-            Subject::Arena(_) => 0..pages.used_chunks(),
+        let mut job = Job {
+            chunks: 0..0,
+            pages: 0..0,
+            request,
+        };
+        match job.request.subject {
+            Subject::Arena(_) => job.chunks = 0..pages.used_chunks(),
             Subject::Mapping(index) => {
                 let range = self.tables.mapping(index)?;
-                pages.chunks(range.start, range.len())
+                job.chunks = pages.chunks(range.start, range.len());
             }
-        };
-        Some(Job { request, chunks })
+            Subject::Pages(start, count) => job.pages = pages.pages_in(start, count),
+        }
+        Some(job)
     }
 
     /// Moves the pages of the job's next chunks.
@@ -82,11 +109,7 @@ impl Migration {
         tiers: &[TierRecord],
         account: &Account,
     ) -> u64 {
-        let fast = tiers[job.request.tier as usize].kind == TierRecordKind::EmulatedFast as u32;
-        let (side, counter) = match fast {
-            true => (Side::Fast, SessionCounter::PagesPromoted),
-            false => (Side::Slow, SessionCounter::PagesDemoted),
-        };
+        let (side, counter) = target(job, tiers);
         let mut moved = 0;
         let mut left = CHUNKS_PER_STEP;
         while left > 0 && !job.chunks.is_empty() {
@@ -94,7 +117,7 @@ impl Migration {
             job.chunks.start += 1;
             let is_subject = match job.request.subject {
                 Subject::Arena(arena) => self.tables.owns(arena, chunk),
-                Subject::Mapping(_) => true,
+                Subject::Mapping(_) | Subject::Pages(..) => true,
             };
             if !is_subject || pages.wanted(chunk).is_none() {
                 continue;
@@ -106,5 +129,112 @@ impl Migration {
         }
         account.add(counter, moved);
         moved
+    }
+}
+
+/// The tier of a job, and the counter of its pages.
+fn target(job: &Job, tiers: &[TierRecord]) -> (Side, SessionCounter) {
+    match tiers[job.request.tier as usize].kind == TierRecordKind::EmulatedFast as u32 {
+        true => (Side::Fast, SessionCounter::PagesPromoted),
+        false => (Side::Slow, SessionCounter::PagesDemoted),
+    }
+}
+
+/// Moves at most so many of the job's pages. Pages that the program touches first later are placed as before: the request
+/// is about data that exists.
+fn advance_pages(
+    job: &mut Job,
+    at_most: usize,
+    (pages, tiers): (&PageTiers, &[TierRecord]),
+    account: &Account,
+) -> u64 {
+    let (side, counter) = target(job, tiers);
+    let end = job.pages.start.saturating_add(at_most).min(job.pages.end);
+    let now = job.pages.start..end;
+    job.pages.start = end;
+    let moved = now.filter(|page| pages.migrate(*page, side)).count() as u64;
+    account.add(counter, moved);
+    moved
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CHUNK_PAGES, Migration, PageTiers, Side};
+    use crate::emulation::{Account, PAGE_BYTES, RequestTables};
+    use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    use isotherm_abi::config::{NODE_WORDS, RuntimeMode, TierRecord, TierRecordKind};
+    use isotherm_abi::page_tiers::PageRequest;
+    use isotherm_abi::session::{SessionCounter, SessionLayout};
+
+    const CHUNK: usize = CHUNK_PAGES * PAGE_BYTES;
+    const BASE: usize = 1 << 40;
+
+    fn tiers() -> [TierRecord; 2] {
+        [TierRecordKind::EmulatedFast, TierRecordKind::EmulatedSlow].map(|kind| TierRecord {
+            kind: kind as u32,
+            policy: 1,
+            capacity_bytes: u64::MAX,
+            nodes: [0; NODE_WORDS],
+        })
+    }
+
+    /// Requests of (first page, pages, tier) in a session without arenas.
+    fn requests(all: &[(usize, u32, u32)]) -> RequestTables {
+        let header = SessionLayout::for_pool(1 << 30).header(RuntimeMode::Online, 4);
+        let count = all.len() as u64;
+        header.pages.requested.store(count, Ordering::Relaxed);
+        let records = all.iter().map(|(page, pages, tier)| PageRequest {
+            start: AtomicU64::new((BASE + page * PAGE_BYTES) as u64),
+            pages: AtomicU32::new(*pages),
+            tier: AtomicU32::new(*tier),
+        });
+        RequestTables {
+            header: Box::leak(Box::new(header)),
+            arenas: &[],
+            owners: &[],
+            mappings: &[],
+            pages: Box::leak(records.collect::<Box<[_]>>()),
+        }
+    }
+
+    /// So many pages with data, of which the first `fast` are fast.
+    fn tiers_of(pages: usize, fast: usize) -> PageTiers {
+        let room = (fast * PAGE_BYTES) as u64;
+        let tiers = PageTiers::map(BASE..BASE + 4 * CHUNK, room).expect("maps");
+        tiers.want(BASE, 4 * CHUNK, Side::Fast);
+        (0..pages).for_each(|page| {
+            tiers.tier_of(page);
+        });
+        tiers
+    }
+
+    #[test]
+    fn pages_move_in_the_order_of_their_requests_and_nonsense_is_passed_over() {
+        let pages = tiers_of(6, 2);
+        // The demotion of 0 and 1 makes room for 4 and 5; tier 7 does not exist, and the last lies outside the pool.
+        let tables = requests(&[(0, 2, 1), (4, 2, 0), (2, 1, 7), (1 << 30, 9, 0)]);
+        let migration = Migration::new(tables);
+        let account = Account::new(Some(tables.header), &[]);
+        let moved = migration.step(&pages, &tiers(), &account);
+        let sides: Vec<Side> = (0..6).map(|page| pages.tier_of(page)).collect();
+        let (fast, slow) = (Side::Fast, Side::Slow);
+        assert_eq!(
+            (moved, sides),
+            (4, vec![slow, slow, slow, slow, fast, fast])
+        );
+        assert_eq!(tables.header.pages.obeyed.load(Ordering::Relaxed), 4);
+        assert_eq!(account.get(SessionCounter::PagesPromoted), 2);
+        assert_eq!(account.get(SessionCounter::PagesDemoted), 2);
+        assert_eq!(pages.tier_of(9), slow, "the room is taken");
+    }
+
+    #[test]
+    fn a_step_moves_a_chunk_at_most_and_the_next_one_goes_on() {
+        let pages = tiers_of(3 * CHUNK_PAGES, 3 * CHUNK_PAGES);
+        let tables = requests(&[(1, 2 * CHUNK_PAGES as u32 + 3, 1)]);
+        let (migration, account) = (Migration::new(tables), Account::new(None, &[]));
+        let steps = [(); 4].map(|()| migration.step(&pages, &tiers(), &account));
+        let chunk = CHUNK_PAGES as u64;
+        assert_eq!(steps, [chunk, chunk, 3, 0]);
     }
 }

@@ -17,7 +17,8 @@ use std::sync::OnceLock;
 
 use rustix::io::Errno;
 
-use crate::emulation::{PAGE_BYTES, Sparse};
+use crate::emulation::{PAGE_BYTES, RequestTables, Sparse};
+use crate::published_tiers;
 
 const CHUNK_BYTES: usize = isotherm_abi::CHUNK_BYTES as usize;
 
@@ -34,9 +35,9 @@ pub(crate) enum Side {
 }
 
 /// A page that holds nothing, as far as is known.
-const UNKNOWN: u8 = 0;
-const FAST: u8 = 1;
-const SLOW: u8 = 2;
+const UNKNOWN: u8 = isotherm_abi::page_tiers::PAGE_EMPTY;
+const FAST: u8 = isotherm_abi::page_tiers::PAGE_FAST;
+const SLOW: u8 = isotherm_abi::page_tiers::PAGE_SLOW;
 
 impl Side {
     const fn code(self) -> u8 {
@@ -208,6 +209,11 @@ impl PageTiers {
         start / CHUNK_BYTES..end.div_ceil(CHUNK_BYTES).min(self.wanted.len())
     }
 
+    /// The pages of the pool in a range of so many pages from an address on.
+    pub(crate) fn pages_in(&self, start: usize, pages: usize) -> Range<usize> {
+        RequestTables::pages_in(&self.pool, start, pages)
+    }
+
     /// Chunks below this number may have data.
     pub(crate) fn used_chunks(&self) -> usize {
         self.high.load(Ordering::Relaxed) as usize
@@ -281,6 +287,7 @@ impl PageTiers {
         );
         match before {
             Ok(_) => {
+                self.publish(page);
                 if side == Side::Slow {
                     self.slow_pages.fetch_add(1, Ordering::Relaxed);
                     self.first_touches.fetch_add(1, Ordering::Relaxed);
@@ -312,8 +319,27 @@ impl PageTiers {
         match Side::of(self.tiers[page].swap(UNKNOWN, Ordering::Relaxed)) {
             Some(Side::Fast) => self.fast_pages.fetch_sub(1, Ordering::Relaxed),
             Some(Side::Slow) => self.slow_pages.fetch_sub(1, Ordering::Relaxed),
-            None => 0,
+            None => return,
         };
+        self.publish(page);
+    }
+
+    /// Tells the observer the tier of a page. Of two threads that change one page at a time, the last to read it tells
+    /// its tier; the next look at the chunk corrects what a race left.
+    pub(crate) fn publish(&self, page: usize) {
+        published_tiers::publish(page, self.tiers[page].load(Ordering::Relaxed));
+    }
+
+    /// Tells the observer the tier of every page that may have one: in a session that knows none.
+    pub(crate) fn publish_all(&self) {
+        for page in 0..self.used_chunks() * CHUNK_PAGES {
+            self.publish(page);
+        }
+    }
+
+    /// Bytes of the fast tier.
+    pub(crate) const fn fast_room(&self) -> u64 {
+        self.room.saturating_mul(PAGE_BYTES as u64)
     }
 
     /// Moves a page that holds data to a tier. Answers whether it moved: not where it is there already, holds nothing,
@@ -340,6 +366,7 @@ impl PageTiers {
             (false, Side::Fast) => self.fast_pages.fetch_sub(1, Ordering::Relaxed),
             (false, Side::Slow) => 0,
         };
+        self.publish(page);
         moved
     }
 

@@ -48,6 +48,7 @@ fn look(tiers: &PageTiers, chunk: usize) {
             UNKNOWN => return,
             resident if resident & 1 != 0 => {
                 tiers.tier_of(page);
+                tiers.publish(page);
             }
             _ if tiers.is_known(page) => tiers.release(page),
             _ => {}

@@ -58,6 +58,13 @@ impl Account {
         }
     }
 
+    /// Publishes the size of the fast tier.
+    pub(crate) fn set_fast_bytes(&self, bytes: u64) {
+        if let Some(header) = self.header {
+            header.pages.fast_bytes.store(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// Publishes in the session that the service ended, and why.
     pub(crate) fn gave_up(&self, reason: OffReason) {
         if let Some(header) = self.header {

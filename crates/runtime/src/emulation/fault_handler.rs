@@ -276,6 +276,7 @@ impl FaultHandler {
     fn start_page_over(&mut self, page: u32) {
         let state = self.table.state(page).without_company();
         self.table.set_state(page, state);
+        self.table.publish(page);
         self.count(None, state.side());
         if state == PageState::Slow {
             self.returned.push(page);

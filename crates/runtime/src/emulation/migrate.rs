@@ -13,6 +13,7 @@ use super::fault_handler::FaultHandler;
 use super::migration::{BATCH, Job};
 use super::page::{PageState, Side};
 use super::placement_requests::{RequestTables, Subject};
+use super::runs::CHUNK_PAGES;
 use super::table::{Label, Table};
 
 /// Chunks looked at in one step, after which faults are served.
@@ -30,18 +31,28 @@ impl FaultHandler {
             return;
         };
         requests.accept(&request);
-        let chunks = match request.subject {
-            Subject::Arena(_) => 0..requests.owners.len(),
-            Subject::Mapping(index) => match requests.mapping(index) {
-                Some(range) => self.chunks_of(&range),
-                None => return,
-            },
-        };
-        self.migration.job = Some(Job {
+        let of_chunks = |chunks: Range<usize>| Job {
             request,
             page: Table::pages_of(chunks.start).start,
+            end: u32::MAX,
             chunks,
-        });
+        };
+        self.migration.job = match request.subject {
+            Subject::Arena(_) => Some(of_chunks(0..requests.owners.len())),
+            Subject::Mapping(index) => match requests.mapping(index) {
+                Some(range) => Some(of_chunks(self.chunks_of(&range))),
+                None => return,
+            },
+            Subject::Pages(start, count) => {
+                let pages = RequestTables::pages_in(&self.pool, start, count);
+                let in_chunk = CHUNK_PAGES as usize;
+                Some(Job {
+                    page: pages.start as u32,
+                    end: pages.end as u32,
+                    ..of_chunks(pages.start / in_chunk..pages.end.div_ceil(in_chunk))
+                })
+            }
+        };
     }
 
     fn chunks_of(&self, range: &Range<usize>) -> Range<usize> {
@@ -94,7 +105,7 @@ impl FaultHandler {
             let chunk = job.chunks.start;
             let ours = match job.request.subject {
                 Subject::Arena(arena) => requests.owns(arena, chunk),
-                Subject::Mapping(_) => true,
+                Subject::Mapping(_) | Subject::Pages(..) => true,
             };
             if ours {
                 return Some(chunk);
@@ -106,11 +117,14 @@ impl FaultHandler {
 
     /// Collects a batch of pages from a chunk and takes them to the shadow.
     fn gather(&mut self, chunk: usize, job: &mut Job, to_fast: bool) {
-        let label = if to_fast { Label::Fast } else { Label::Slow };
-        self.table.chunk(chunk).set_label(label);
+        // A request for pages is about data that exists, and leaves first touches as they were.
+        if !matches!(job.request.subject, Subject::Pages(..)) {
+            let label = if to_fast { Label::Fast } else { Label::Slow };
+            self.table.chunk(chunk).set_label(label);
+        }
         let pages = Table::pages_of(chunk);
         let first = job.page.clamp(pages.start, pages.end);
-        for page in first..pages.end {
+        for page in first..pages.end.min(job.end) {
             if self.migration.batch_count == BATCH {
                 job.page = page;
                 return;

@@ -21,6 +21,8 @@ pub(super) struct Job {
     pub(super) chunks: Range<usize>,
     /// Next page to look at in the first chunk of `chunks`.
     pub(super) page: u32,
+    /// First page behind those of the subject.
+    pub(super) end: u32,
 }
 
 impl Migration {

@@ -1,13 +1,15 @@
 //! The requests of the observer: the arenas and large mappings that should move to another tier (`wanted_tier`
-//! in the session file). The service thread reads them.
+//! in the session file), and the pages that should (the ring of [`PageRequest`]s). The service thread reads them.
 //!
 //! Read-only. Any value may change at any time, so each is read once and checked.
 
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use isotherm_abi::page_tiers::PageRequest;
 use isotherm_abi::session::{ArenaRecord, MappingRecord, NO_TIER, SessionHeader};
 
+use super::table::PAGE_BYTES;
 use crate::tables::SessionTables;
 
 /// The tables that requests are read from.
@@ -18,6 +20,7 @@ pub(crate) struct RequestTables {
     /// Owner of each chunk of the pool.
     pub(crate) owners: &'static [AtomicU32],
     pub(crate) mappings: &'static [MappingRecord],
+    pub(crate) pages: &'static [PageRequest],
 }
 
 /// The subject of a move.
@@ -27,6 +30,8 @@ pub(crate) enum Subject {
     Arena(u32),
     /// The mapping in this slot.
     Mapping(u32),
+    /// This many pages from this address on.
+    Pages(usize, usize),
 }
 
 /// A request: this subject should be in that tier.
@@ -45,11 +50,12 @@ impl RequestTables {
             arenas: board.arenas,
             owners: board.owners,
             mappings: board.mappings,
+            pages: board.page_requests,
         }
     }
 
     /// The first open request among `tiers` tiers: the slowest tier's first, because demotions make
-    /// room for promotions.
+    /// room for promotions. Pages come last, in the order of their requests.
     pub(crate) fn first(&self, tiers: u32) -> Option<PlacementRequest> {
         let mut best: Option<PlacementRequest> = None;
         let mut consider = |subject, wanted: &AtomicU32| {
@@ -72,7 +78,45 @@ impl RequestTables {
                 consider(Subject::Mapping(index as u32), &mapping.wanted_tier);
             }
         }
-        best
+        best.or_else(|| self.first_of_pages(tiers))
+    }
+
+    /// Whether requests to move pages wait.
+    pub(crate) fn has_pages(&self) -> bool {
+        let table = &self.header.pages;
+        table.requested.load(Ordering::Relaxed) != table.obeyed.load(Ordering::Relaxed)
+    }
+
+    /// The oldest open request to move pages. Requests that make no sense are passed over.
+    fn first_of_pages(&self, tiers: u32) -> Option<PlacementRequest> {
+        let slots = self.pages.len() as u64;
+        let table = &self.header.pages;
+        let mut obeyed = table.obeyed.load(Ordering::Relaxed);
+        let requested = table.requested.load(Ordering::Acquire);
+        if obeyed > requested || requested - obeyed > slots {
+            table.obeyed.store(requested, Ordering::Release);
+            return None;
+        }
+        while obeyed < requested {
+            let record = &self.pages[(obeyed % slots) as usize];
+            let tier = record.tier.load(Ordering::Relaxed);
+            let start = record.start.load(Ordering::Relaxed) as usize;
+            let pages = record.pages.load(Ordering::Relaxed) as usize;
+            if tier < tiers && start.is_multiple_of(PAGE_BYTES) && pages > 0 {
+                let subject = Subject::Pages(start, pages);
+                return Some(PlacementRequest { subject, tier });
+            }
+            obeyed += 1;
+            table.obeyed.store(obeyed, Ordering::Release);
+        }
+        None
+    }
+
+    /// The pages of a pool in a range of so many pages.
+    pub(crate) fn pages_in(pool: &Range<usize>, start: usize, pages: usize) -> Range<usize> {
+        let end = start.saturating_add(pages.saturating_mul(PAGE_BYTES));
+        let page = |address: usize| (address.clamp(pool.start, pool.end) - pool.start) / PAGE_BYTES;
+        page(start)..page(end)
     }
 
     /// Publishes that the request is obeyed: new memory of the subject belongs to its tier from now on. The
@@ -86,6 +130,10 @@ impl RequestTables {
             Subject::Mapping(index) => {
                 let mapping = &self.mappings[index as usize];
                 (&mapping.tier, &mapping.wanted_tier)
+            }
+            Subject::Pages(..) => {
+                self.header.pages.obeyed.fetch_add(1, Ordering::Release);
+                return;
             }
         };
         tier.store(request.tier, Ordering::Release);

@@ -118,7 +118,8 @@ impl Service<'_> {
         }
         self.handler.resample(now_ns);
         if let Some(requests) = self.trap.requests() {
-            if now_ns >= self.next_wish_ns {
+            // Requests for pages are many and small, so the next one is read as soon as the last is obeyed.
+            if now_ns >= self.next_wish_ns || requests.has_pages() {
                 self.handler.look_for_wish(&requests, self.trap.tiers());
                 self.next_wish_ns = now_ns + WISH_NS;
             }
@@ -150,6 +151,7 @@ impl Service<'_> {
             self.handler.next_sample_ns(),
             self.handler.migration.next_ns(now_ns),
             self.trap.requests().map(|_| self.next_wish_ns),
+            self.next_page_request_ns(now_ns),
             Some(self.next_program_ns),
         ]
         .into_iter()
@@ -158,6 +160,13 @@ impl Service<'_> {
         if wake_ns.is_none_or(|wake_ns| wake_ns > now_ns) {
             self.sleep(wake_ns.map(|wake_ns| wake_ns - now_ns));
         }
+    }
+
+    /// When the next request for pages can be read, if one waits.
+    fn next_page_request_ns(&self, now_ns: u64) -> Option<u64> {
+        let idle = !self.handler.migration.is_busy() && self.handler.held == 0;
+        let waits = self.trap.requests().is_some_and(|it| it.has_pages());
+        (idle && waits).then_some(now_ns)
     }
 
     /// Sleeps until a fault or the timeout; without one, until a fault.

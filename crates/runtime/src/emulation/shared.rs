@@ -92,7 +92,9 @@ impl SlowTierEmulator {
         let trap = Self::build(pool, settings, board.filter(|_| obeys), service)
             .map_err(|_| OffReason::NoAddressSpace)?;
         // SAFETY: the service thread does not run yet.
-        unsafe { (*trap.handler.get()).account = Account::of(board) };
+        let handler = unsafe { &mut *trap.handler.get() };
+        handler.account = Account::of(board);
+        handler.account.set_fast_bytes(handler.capacity_bytes);
         trap.launch()?;
         trap.calibrate();
         Ok(Some(trap))
@@ -377,6 +379,7 @@ impl SlowTierEmulator {
         let (handler, requests) = unsafe { (&mut *self.handler.get(), &mut *self.requests.get()) };
         *requests = requests.and(board.map(RequestTables::of));
         handler.start_over(Account::of(board));
+        handler.account.set_fast_bytes(handler.capacity_bytes);
         // Without a service the slow tier is not slowed; the session, where there is one, reports it, and the
         // program continues.
         if let Err(reason) = self.launch() {

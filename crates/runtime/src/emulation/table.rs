@@ -7,11 +7,13 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, Ordering};
 
+use isotherm_abi::page_tiers::{PAGE_EMPTY, PAGE_FAST, PAGE_SLOW};
 use rustix::io::Errno;
 
-use super::page::{PageState, PageWord};
+use super::page::{PageState, PageWord, Side};
 use super::runs::CHUNK_PAGES;
 use super::sparse::{Sparse, Zeroed};
+use crate::published_tiers;
 
 /// Bytes of a page.
 pub(crate) const PAGE_BYTES: usize = 4096;
@@ -143,6 +145,9 @@ impl Table {
     pub(crate) fn set_word(&self, page: u32, word: PageWord) {
         let before = self.state(page);
         self.words[page as usize].store(word.bits(), Ordering::Relaxed);
+        if before.side() != word.state().side() {
+            self.publish(page);
+        }
         let (was, is) = (
             before != PageState::Untouched,
             word.state() != PageState::Untouched,
@@ -180,6 +185,11 @@ impl Table {
     pub(crate) fn pages_of(chunk: usize) -> Range<u32> {
         let first = chunk as u32 * CHUNK_PAGES;
         first..first + CHUNK_PAGES
+    }
+
+    /// Tells the observer the tier of a page.
+    pub(crate) fn publish(&self, page: u32) {
+        published_tiers::publish(page as usize, tier_of(self.state(page)));
     }
 
     fn list(&self, chunk: u32) {
@@ -222,6 +232,15 @@ impl Table {
                 self.list(index as u32);
             }
         }
+    }
+}
+
+/// The tier of a page in this state, as it is published.
+const fn tier_of(state: PageState) -> u8 {
+    match state.side() {
+        None => PAGE_EMPTY,
+        Some(Side::Fast) => PAGE_FAST,
+        Some(Side::Slow) => PAGE_SLOW,
     }
 }
 

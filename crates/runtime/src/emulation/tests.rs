@@ -9,6 +9,7 @@ use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use isotherm_abi::config::{
     EmulationConfig, NODE_WORDS, PageTrapConfig, RuntimeMode, TierRecord, TierRecordKind,
 };
+use isotherm_abi::page_tiers::PageRequest;
 use isotherm_abi::session::{
     ArenaRecord, MappingRecord, NO_TIER, OffReason, SessionCounter, SessionHeader, SessionLayout,
     TouchRecord,
@@ -110,6 +111,11 @@ pub(super) fn board(chunks: usize) -> SessionTables {
         touches: leak(1 << 12, || TouchRecord {
             address: AtomicU64::new(0),
             time_ns: AtomicU64::new(0),
+        }),
+        page_requests: leak(1 << 4, || PageRequest {
+            start: AtomicU64::new(0),
+            pages: AtomicU32::new(0),
+            tier: AtomicU32::new(0),
         }),
     }
 }

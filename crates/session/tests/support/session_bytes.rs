@@ -4,6 +4,7 @@ use std::mem::{offset_of, size_of};
 use std::path::Path;
 
 use isotherm_abi::accesses::{AccessTable, REGION_COUNT_BYTES};
+use isotherm_abi::page_tiers::{CHUNK_PAGES, PageTable};
 use isotherm_abi::session::{
     ArenaRecord, CHUNK_MAPPING, FrameRecord, MAGIC, MappingRecord, ModuleRecord, NO_TIER,
     SessionCounter, SessionHeader, SessionLayout, SessionState, SiteRecord, TouchRecord, TouchRing,
@@ -43,6 +44,7 @@ impl SessionBytes {
             text_slots: 4096,
             chunk_slots: CHUNKS,
             region_slots: 4,
+            page_slots: CHUNKS * CHUNK_PAGES,
         };
         let [
             modules,
@@ -54,6 +56,8 @@ impl SessionBytes {
             text,
             regions,
             counts,
+            pages,
+            requests,
             end,
         ] = layout.offsets();
         let mut file = Self {
@@ -97,6 +101,17 @@ impl SessionBytes {
         put!(file, accesses, AccessTable, slots, region_slots);
         put!(file, accesses, AccessTable, regions_offset, regions);
         put!(file, accesses, AccessTable, counts_offset, counts);
+        let table = offset_of!(SessionHeader, pages) as u64;
+        put!(file, table, PageTable, slots, layout.page_slots);
+        put!(file, table, PageTable, tiers_offset, pages);
+        put!(
+            file,
+            table,
+            PageTable,
+            request_slots,
+            layout.request_slots()
+        );
+        put!(file, table, PageTable, requests_offset, requests);
         file
     }
 
@@ -107,7 +122,7 @@ impl SessionBytes {
 
     /// Module `number` with a path and a build-id.
     pub(crate) fn module(&mut self, number: u32, path: &str, build_id: &[u8]) {
-        let [modules, .., text, _, _, _] = self.layout.offsets();
+        let [modules, _, _, _, _, _, text, ..] = self.layout.offsets();
         let at = modules + u64::from(number) * size_of::<ModuleRecord>() as u64;
         self.put(at + offset_of!(ModuleRecord, build_id) as u64, build_id);
         put!(
@@ -201,7 +216,7 @@ impl SessionBytes {
 
     /// Count of a page, in the region that owns this slot.
     pub(crate) fn access_count(&mut self, slot: u64, region: u64, page: u64, count: u64) {
-        let [.., regions, counts, _] = self.layout.offsets();
+        let [.., regions, counts, _, _, _] = self.layout.offsets();
         self.put(regions + 8 * slot, &(region + 1).to_ne_bytes());
         let at = counts + slot * REGION_COUNT_BYTES + 8 * page;
         self.put(at, &count.to_ne_bytes());

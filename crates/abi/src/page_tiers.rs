@@ -1,0 +1,66 @@
+//! The tier of each page of an emulated machine, and the observer's requests to move pages.
+//!
+//! Only an online run on an emulated pair has them; other session files have no slots of either. The runtime writes the
+//! tiers. The observer writes requests into a ring and counts them in [`PageTable::requested`]; the runtime obeys them in
+//! their order, so that demotions make room for the promotions behind them, and counts them in [`PageTable::obeyed`].
+//!
+//! ```text
+//! pages.tiers_offset      | 1 | 1 | 2 | 0 | ...          a byte for each page of 4 KiB, from the pool's first on
+//! pages.requests_offset   | start, pages, tier | ...     request n is in slot n % request_slots
+//! ```
+
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Bytes of a page that has a tier.
+pub const PAGE_BYTES: u64 = 4096;
+
+/// Pages of a chunk of the pool.
+pub const CHUNK_PAGES: u64 = crate::CHUNK_BYTES / PAGE_BYTES;
+
+/// Slots of the ring: at a unit of 4 KiB an epoch's moves of 128 MiB, if no two are neighbours. What does not fit waits for
+/// the next epoch.
+pub const REQUEST_SLOTS: u64 = 1 << 15;
+
+/// A page in a tier's table that holds no data, as far as is known.
+pub const PAGE_EMPTY: u8 = 0;
+/// A page in the fast tier.
+pub const PAGE_FAST: u8 = 1;
+/// A page in the slow tier.
+pub const PAGE_SLOW: u8 = 2;
+
+/// The tables of the pages.
+#[derive(Debug)]
+#[repr(C)]
+pub struct PageTable {
+    /// Pages of the pool that have a byte; 0 where nothing is emulated.
+    pub slots: u64,
+    /// Start of the bytes.
+    pub tiers_offset: u64,
+    /// Pages below this one may have a tier; grows only (runtime).
+    pub used: AtomicU64,
+    /// Bytes of the emulated fast tier (runtime).
+    pub fast_bytes: AtomicU64,
+    /// Slots of the ring of requests, a power of two, or 0.
+    pub request_slots: u64,
+    /// Start of the ring.
+    pub requests_offset: u64,
+    /// Requests written so far (observer).
+    pub requested: AtomicU64,
+    /// Requests obeyed so far (runtime).
+    pub obeyed: AtomicU64,
+}
+
+/// A request: pages that are to be in a tier.
+#[derive(Debug)]
+#[repr(C)]
+pub struct PageRequest {
+    /// First address, a multiple of [`PAGE_BYTES`].
+    pub start: AtomicU64,
+    /// Number of pages.
+    pub pages: AtomicU32,
+    /// An index into the configuration's tiers.
+    pub tier: AtomicU32,
+}
+
+const _: () = assert!(size_of::<PageTable>() == 64);
+const _: () = assert!(size_of::<PageRequest>() == 16);

@@ -1,0 +1,126 @@
+//! The published tiers of the pool's pages ([`isotherm_abi::page_tiers`]): what an observer of an emulated machine reads.
+//!
+//! Both emulations store a page's tier here whenever it changes. A store into a hole of the file would raise SIGBUS where
+//! memory is full, so only pages for which the session has taken room are published, and a signal handler takes none.
+//!
+//! The addresses are in a page that the kernel wipes in every child, so that no child writes into its parent's file.
+
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
+
+use isotherm_sys::memory;
+
+/// Where the tiers are published. Zeroes stand for nowhere.
+struct Place {
+    /// The first page's tier; null where nothing is published.
+    first: AtomicPtr<AtomicU8>,
+    /// Pages that there is room for.
+    ready: AtomicUsize,
+    /// See [`isotherm_abi::page_tiers::PageTable::used`].
+    used: AtomicPtr<AtomicU64>,
+}
+
+static PLACE: AtomicPtr<Place> = AtomicPtr::new(ptr::null_mut());
+
+fn place() -> Option<&'static Place> {
+    // SAFETY: null, or memory that is never unmapped; zeroes are a valid value.
+    unsafe { PLACE.load(Ordering::Acquire).as_ref() }
+}
+
+/// Publishes in these tables from now on, in no page yet. Without memory for their addresses nothing is published.
+pub(crate) fn open(tiers: &'static [AtomicU8], used: &'static AtomicU64) {
+    if place().is_none() {
+        let Ok(page) = memory::fresh(4096) else {
+            return;
+        };
+        // SAFETY: the page was mapped just now. A kernel without the advice has no userfaultfd that could move pages either.
+        let wiped = unsafe { memory::advise(page, 4096, libc::MADV_WIPEONFORK) };
+        if wiped.is_err() {
+            return;
+        }
+        PLACE.store(ptr::with_exposed_provenance_mut(page), Ordering::Release);
+    }
+    if let Some(place) = place() {
+        place.ready.store(0, Ordering::Relaxed);
+        place
+            .used
+            .store(ptr::from_ref(used).cast_mut(), Ordering::Relaxed);
+        place
+            .first
+            .store(tiers.as_ptr().cast_mut(), Ordering::Release);
+    }
+}
+
+/// Publishes no longer.
+pub(crate) fn close() {
+    if let Some(place) = place() {
+        place.ready.store(0, Ordering::Release);
+        place.first.store(ptr::null_mut(), Ordering::Release);
+    }
+}
+
+/// Whether anything is published.
+pub(crate) fn is_open() -> bool {
+    place().is_some_and(|place| !place.first.load(Ordering::Acquire).is_null())
+}
+
+/// Pages that there is room for.
+pub(crate) fn ready() -> usize {
+    place().map_or(0, |place| place.ready.load(Ordering::Acquire))
+}
+
+/// There is room for the tiers of all pages below this one.
+pub(crate) fn have_room_below(page: usize) {
+    let Some(place) = place() else { return };
+    place.ready.fetch_max(page, Ordering::Release);
+    // SAFETY: null, or the address that `open` stored, in tables that stay mapped.
+    if let Some(used) = unsafe { place.used.load(Ordering::Relaxed).as_ref() } {
+        used.fetch_max(page as u64, Ordering::Release);
+    }
+}
+
+/// Publishes the tier of a page of the pool, a byte of [`isotherm_abi::page_tiers`]. For signal handlers too.
+pub(crate) fn publish(page: usize, tier: u8) {
+    let Some(place) = place() else { return };
+    let first = place.first.load(Ordering::Acquire);
+    if first.is_null() || page >= place.ready.load(Ordering::Acquire) {
+        return;
+    }
+    // SAFETY: the table has a byte for each page that there is room for, and stays mapped.
+    unsafe { (*first.add(page)).store(tier, Ordering::Relaxed) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{close, have_room_below, open, publish, ready};
+    use core::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+
+    /// The only test that opens a table: there is one in a process.
+    #[test]
+    fn only_pages_with_room_are_published_and_none_in_a_child() {
+        let tiers: &'static [AtomicU8] = Box::leak(Box::new([const { AtomicU8::new(0) }; 8]));
+        let used: &'static AtomicU64 = Box::leak(Box::new(AtomicU64::new(0)));
+        open(tiers, used);
+        publish(0, 1);
+        have_room_below(4);
+        publish(3, 2);
+        publish(4, 2);
+        let seen = || tiers.iter().map(|tier| tier.load(Ordering::Relaxed));
+        assert!(seen().eq([0, 0, 0, 2, 0, 0, 0, 0]));
+        assert_eq!(used.load(Ordering::Relaxed), 4);
+        // SAFETY: the child calls only functions that take no lock.
+        unsafe {
+            let child = libc::fork();
+            if child == 0 {
+                publish(0, 1);
+                libc::_exit(i32::from(ready() != 0));
+            }
+            let mut status = 1;
+            libc::waitpid(child, &raw mut status, 0);
+            assert_eq!(status, 0, "the child has the parent's table");
+        }
+        close();
+        publish(1, 1);
+        assert_eq!(seen().filter(|tier| *tier != 0).count(), 1);
+    }
+}

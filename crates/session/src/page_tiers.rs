@@ -1,0 +1,104 @@
+//! The tiers of an emulated machine's pages, and requests to move pages ([`isotherm_abi::page_tiers`]).
+
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+
+use isotherm_abi::page_tiers::{PAGE_BYTES, PageRequest, PageTable};
+use isotherm_abi::session::SessionHeader;
+use isotherm_model::movement::AddressRange;
+use isotherm_model::units::Bytes;
+
+use crate::error::SessionError;
+use crate::file::SessionFile;
+
+/// The tiers of a process's pages at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PageTiers {
+    /// Address of the first page.
+    pub start: u64,
+    /// A byte of [`isotherm_abi::page_tiers`] for each page of 4 KiB; others stand for pages without data.
+    pub tiers: Vec<u8>,
+    /// Bytes that the fast tier has room for.
+    pub fast_capacity: Bytes,
+}
+
+/// Pages that are to be in a tier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageRange {
+    /// The addresses, whole pages.
+    pub range: AddressRange,
+    /// An index into the configuration's tiers.
+    pub tier: u32,
+}
+
+/// The offset of a field of the pages' tables in a session file.
+macro_rules! at {
+    ($field:ident) => {
+        (offset_of!(SessionHeader, pages) + offset_of!(PageTable, $field)) as u64
+    };
+}
+
+impl SessionFile {
+    /// True where the process runs on an emulated machine whose pages can be moved.
+    #[must_use]
+    pub const fn has_page_tiers(&self) -> bool {
+        self.header.page_tiers.slots > 0 && self.header.page_requests.slots > 0
+    }
+
+    /// The tiers of the process's pages now. Pages that changed meanwhile may have either tier.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn page_tiers(&self) -> Result<PageTiers, SessionError> {
+        let table = self.header.page_tiers;
+        let used = self.read_long(at!(used))?.min(table.slots);
+        let mut tiers = vec![0; usize::try_from(used).unwrap_or(usize::MAX)];
+        self.file.read_exact_at(&mut tiers, table.offset)?;
+        Ok(PageTiers {
+            start: self.header.pool_base,
+            tiers,
+            fast_capacity: Bytes(self.read_long(at!(fast_bytes))?),
+        })
+    }
+
+    /// Requests that pages move to a tier. The runtime obeys requests in their order. False where too many wait already.
+    ///
+    /// # Errors
+    /// The file was cut short, or cannot be written.
+    pub fn request_pages(&self, request: &PageRange) -> Result<bool, SessionError> {
+        let table = self.header.page_requests;
+        let (requested, obeyed) = (
+            self.read_long(at!(requested))?,
+            self.read_long(at!(obeyed))?,
+        );
+        if table.slots == 0 || requested.wrapping_sub(obeyed) >= table.slots {
+            return Ok(false);
+        }
+        let pages = request.range.bytes.0 / PAGE_BYTES;
+        let mut record = [0; size_of::<PageRequest>()];
+        let mut put = |offset: usize, bytes: &[u8]| {
+            record[offset..offset + bytes.len()].copy_from_slice(bytes);
+        };
+        put(
+            offset_of!(PageRequest, start),
+            &request.range.start.to_ne_bytes(),
+        );
+        put(
+            offset_of!(PageRequest, pages),
+            &u32::try_from(pages).unwrap_or(u32::MAX).to_ne_bytes(),
+        );
+        put(offset_of!(PageRequest, tier), &request.tier.to_ne_bytes());
+        let slot = requested % table.slots * record.len() as u64;
+        self.file.write_all_at(&record, table.offset + slot)?;
+        let requested = requested.wrapping_add(1);
+        self.file
+            .write_all_at(&requested.to_ne_bytes(), at!(requested))?;
+        Ok(true)
+    }
+
+    fn read_long(&self, offset: u64) -> Result<u64, SessionError> {
+        let mut bytes = [0; 8];
+        self.file.read_exact_at(&mut bytes, offset)?;
+        Ok(u64::from_ne_bytes(bytes))
+    }
+}
