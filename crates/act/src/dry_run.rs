@@ -1,8 +1,9 @@
 //! The dry run of an executor: the same small port, so that no executor needs a flag.
 
 use isotherm_model::batch::Extent;
+use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Action, Fate, Outcome, Reason};
-use isotherm_model::port::Executor;
+use isotherm_model::port::{Executor, RangeExecutor};
 
 /// Moves nothing and reports each action as not attempted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -18,6 +19,12 @@ impl Executor for DryRun {
                 fate: fate(),
             })
             .collect()
+    }
+}
+
+impl RangeExecutor for DryRun {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        RangeOutcome::whole(action, Fate::NotAttempted(Reason::DryRun))
     }
 }
 

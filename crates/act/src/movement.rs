@@ -4,7 +4,8 @@
 //!
 //! - [`migration`] moves the pages of any process, from inside or outside, in short batches
 //!   (`move_pages`);
-//! - [`in_program`] requests staged copies from the runtime of another process.
+//! - [`in_program`] requests staged copies from the runtime of another process;
+//! - [`page_requests`] requests moves between emulated tiers from it.
 //!
 //! Executors reach the kernel through the trait of [`system`], so that a dry run prints the exact
 //! calls, and tests run on a simulated machine. [`limit`] and [`undo`] wrap any executor.
@@ -13,6 +14,7 @@ mod batch;
 pub mod in_program;
 pub mod limit;
 pub mod migration;
+pub mod page_requests;
 pub mod system;
 #[cfg(test)]
 mod test_machine;

@@ -86,6 +86,8 @@ pub(crate) enum Command {
 
 /// Policies of `isotherm plan`.
 const SITE_POLICIES: KnownValues<String> = KnownValues::any(|| isotherm_policy::names().collect());
+/// Policies of `isotherm run`: epoch policies, and the one that leaves the moves to the daemon.
+const RUN_POLICIES: KnownValues<String> = KnownValues::new(|| run_policies().collect(), run_policy);
 /// Policies of `isotherm simulate`: epoch policies, site policies, and ATMem, which selects chunks of data objects.
 const ALL_POLICIES: KnownValues<String> = KnownValues::any(|| {
     let all = isotherm_policy::epoch::names().chain(isotherm_policy::names());
@@ -143,6 +145,23 @@ fn static_placement(name: &str) -> Result<StaticPlacement, String> {
     found.map(|(_, placement)| placement).ok_or_else(|| {
         format!("static data cannot go to \"{name}\"; there are plan, fast and slow")
     })
+}
+
+/// The policy of `isotherm run` that moves nothing and observes nothing.
+pub(crate) const NO_POLICY: &str = "none";
+
+fn run_policies() -> impl Iterator<Item = &'static str> {
+    isotherm_policy::epoch::names().chain([isotherm_policy::epoch::FIRST_COME, NO_POLICY])
+}
+
+fn run_policy(name: &str) -> Result<String, String> {
+    match run_policies().any(|known| known == name) {
+        true => Ok(name.to_owned()),
+        false => Err(format!(
+            "there is no policy \"{name}\"; there are {}",
+            run_policies().collect::<Vec<_>>().join(", ")
+        )),
+    }
 }
 
 /// A program and its arguments.
@@ -350,6 +369,15 @@ pub(crate) struct RunArgs {
     /// `fast` or `slow`, all of it there. What `plan` does not name stays where the kernel puts it [default: plan]
     #[arg(long = "static", value_name = "WHERE", value_parser = STATIC_PLACEMENTS, hide_possible_values = true, requires = "plan")]
     pub static_data: Option<StaticPlacement>,
+    /// Move pages of the emulated machine each epoch, as the daemon does, by this epoch policy: payback, history or
+    /// first-come (moves nothing, for comparison). Memory is fast in the order of first touch while the fast tier has
+    /// room. With none the program runs unobserved, and `isotherm daemon` may move its pages
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["plan", "mover", "undo"], value_parser = RUN_POLICIES, hide_possible_values = true)]
+    pub policy: Option<String>,
+    /// With --policy: size of a unit, the memory that is ranked and moved as a whole; a power of two from 4KiB to 1GiB
+    /// [default: 2MiB]
+    #[arg(long, value_name = "SIZE", requires = "policy", value_parser = input::unit)]
+    pub unit: Option<Bytes>,
     /// Write the cost and the placement of the run to this file, as JSON
     #[arg(long, value_name = "FILE")]
     pub summary: Option<PathBuf>,
@@ -636,6 +664,11 @@ mod tests {
             ("run", "mover", &["kernel", "staged"]),
             ("run", "static", &["plan", "fast", "slow"]),
             ("compare", "static", &["plan", "fast", "slow"]),
+            (
+                "run",
+                "policy",
+                &["history", "payback", "first-come", "none"],
+            ),
         ] {
             let offered = offered(command, flag);
             for word in words {

@@ -129,6 +129,19 @@ fn short_or_whole<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     read.map_err(|error: T::Err| error.to_string())
 }
 
+/// Parses the size of a unit of memory that moves as a whole.
+///
+/// # Errors
+/// It is no size, no power of two, or out of range.
+pub(crate) fn unit(text: &str) -> Result<Bytes, String> {
+    const LARGEST: Bytes = Bytes(1 << 30);
+    let bytes = page(text)?;
+    match bytes > LARGEST {
+        true => Err(format!("a unit of {bytes} is larger than {LARGEST}")),
+        false => Ok(bytes),
+    }
+}
+
 /// Parses the value of `--page`.
 ///
 /// # Errors

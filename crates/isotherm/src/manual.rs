@@ -166,6 +166,10 @@ pub(crate) const MANUAL: [Manual; 19] = [
                 "isotherm run --fast 4GiB -o app.iso -- ./app",
                 "Profile and place in one run, and keep the profile",
             ),
+            (
+                "isotherm run --policy history --unit 64KiB --tiers emulated --fast 1GiB -- ./app",
+                "Move the hottest pages of each second into the fast tier of an emulated machine",
+            ),
         ],
         files: &[PLAN, PROFILE, SESSION],
         exit_status: AS_THE_PROGRAM,

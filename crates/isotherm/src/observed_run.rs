@@ -82,14 +82,14 @@ impl<E: Executor> ObservedRun<E> {
     }
 
     /// Runs a step each epoch, and one more for the time between the last of them and the program's end. `note` receives
-    /// the report of each step.
+    /// the report of each step, and the observer after it.
     ///
     /// # Errors
     /// The program could not be waited for.
     pub(crate) fn follow(
         &mut self,
         until: FollowUntil,
-        mut note: impl FnMut(&StepReport<Error>),
+        mut note: impl FnMut(&StepReport<Error>, &LiveRun),
     ) -> Result<()> {
         let mut due = Instant::now() + self.epoch;
         loop {
@@ -114,7 +114,7 @@ impl<E: Executor> ObservedRun<E> {
         }
     }
 
-    fn epoch(&mut self, last: bool, note: impl FnOnce(&StepReport<Error>)) {
+    fn epoch(&mut self, last: bool, note: impl FnOnce(&StepReport<Error>, &LiveRun)) {
         let report = match last {
             true => self.step.run_last(),
             false => self.step.run(),
@@ -122,7 +122,7 @@ impl<E: Executor> ObservedRun<E> {
         let Some(report) = self.diagnostics.observed(report) else {
             return;
         };
-        note(&report);
+        note(&report, &self.step.observer);
         if let Err(error) = report.recorded {
             self.diagnostics.unwritten(&error);
         }

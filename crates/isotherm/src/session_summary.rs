@@ -96,6 +96,11 @@ impl SessionSummary {
         }
     }
 
+    /// A counter, summed over all processes.
+    pub(crate) const fn counter(&self, counter: SessionCounter) -> u64 {
+        self.counters[counter as usize]
+    }
+
     /// The counters as JSON, with the number of sites that the processes recorded.
     pub(crate) fn to_json(&self, sites: usize) -> serde_json::Value {
         let counters: serde_json::Map<String, serde_json::Value> = SHOWN

@@ -303,7 +303,10 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
     std::fs::write(&text, "not a plan\n").unwrap();
     let empty = path(&directory, "empty.iso");
     std::fs::create_dir(&empty).unwrap();
-    let cases: [(&[&str], &str); 21] = [
+    let nodes = path(&directory, "nodes.toml");
+    let two = "[[tier]]\nname = \"fast\"\nnodes = [0]\n[[tier]]\nname = \"slow\"\nnodes = [1]\n";
+    std::fs::write(&nodes, two).unwrap();
+    let cases: [(&[&str], &str); 30] = [
         (&["record", "--", "/no/such/program"], "no such program"),
         (&["record", "--", "no-such-program-at-all"], "on the PATH"),
         (&["record", "-o", &profile, "--", "true"], "--force"),
@@ -357,6 +360,41 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
         (
             &["run", "--tiers", "/no/such.toml", "--", "true"],
             "nor a file that exists",
+        ),
+        (
+            &["run", "--policy", "best", "--", "true"],
+            "there is no policy \"best\"; there are payback, history, oracle, first-come-first-allocated, first-come, none",
+        ),
+        (
+            &["run", "--policy", "oracle", "--", "true"],
+            "record the program, then `isotherm simulate PROFILE --policy oracle`",
+        ),
+        (&["run", "--unit", "64KiB", "--", "true"], "--policy <NAME>"),
+        (
+            &["run", "--policy", "history", "--unit", "5KiB", "--", "true"],
+            "no power of two of at least",
+        ),
+        (
+            &["run", "--policy", "history", "--unit", "2GiB", "--", "true"],
+            "is larger than 1 GiB",
+        ),
+        (
+            &["run", "--policy", "history", "--plan", &text, "--", "true"],
+            "cannot be used with",
+        ),
+        (
+            &["run", "--policy", "history", "--undo", "--", "true"],
+            "cannot be used with",
+        ),
+        (
+            &[
+                "run", "--policy", "history", "--tiers", &nodes, "--", "true",
+            ],
+            "moves pages of the emulated machine",
+        ),
+        (
+            &["run", "--policy", "none", "--dry-run", "--", "true"],
+            "leave out --output, --dry-run and --unit",
         ),
     ];
     each_is_refused(&cases);

@@ -5,6 +5,7 @@
 //! source    every source of accesses behind one trait, its budget, and the counter that throttles it
 //! live      one run: sources, session files and page tables to a Batch an epoch
 //!  |- sessions        all session files: tracked (one image, by isotherm_session), sites
+//!  |- page_units      the units of an emulated machine, by the tiers of its pages
 //!  |- resident        resident pages of ranges
 //!  `- processes       the process tree: forks, execs and their times
 //! watch     the daemon's processes: sources and page tables to an Observation an epoch
@@ -25,6 +26,7 @@ pub mod cpu_time;
 pub mod doctor;
 mod extent_changes;
 pub mod live;
+mod page_units;
 pub mod probe;
 mod process_usage;
 pub mod processes;

@@ -27,10 +27,12 @@ use isotherm_model::port::{Clock, Observer};
 use isotherm_model::site::Site;
 use isotherm_model::source_kind::{ProfilingMethod, SourceKind};
 use isotherm_model::units::{Bytes, Nanos};
+use isotherm_model::watch::{Observation, Watched};
 
 use crate::clock::MachineClock;
 use crate::cpu_time::CpuTime;
 use crate::extent_changes::ExtentChanges;
+use crate::page_units;
 use crate::sessions::Sessions;
 use crate::source::cost_budget::rest_after;
 use crate::source::program_samples::ProgramSamples;
@@ -332,6 +334,36 @@ impl LiveRun {
             let rests = throttle.rests();
             program.samples.switch_hardware(!rests);
         }
+    }
+
+    /// What the daemon's step takes, of the program's processes on an emulated machine: the units of their memory now,
+    /// with the accesses of this batch, the last one.
+    #[must_use]
+    pub fn observation(&self, batch: &Batch, unit: Bytes) -> Observation {
+        let mut seen = Observation {
+            epoch: batch.epoch,
+            span: batch.span,
+            accesses: batch.accesses.clone(),
+            sources: batch.sources.clone(),
+            ..Observation::default()
+        };
+        for (process, pages) in self.sessions.page_tiers() {
+            let comm = format!("proc/{}/comm", process.pid);
+            let name = std::fs::read_to_string(self.config.root.join(comm)).unwrap_or_default();
+            seen.processes.push(Watched {
+                process,
+                name: name.trim_end().to_owned(),
+                control_group: String::new(),
+                warning: String::new(),
+            });
+            let own = batch.accesses.iter().filter(|one| one.process == process);
+            seen.placed.insert(process, page_units::placed(&pages, own));
+            seen.residency
+                .extend(page_units::units(process, &pages, unit));
+            // One machine, of which each process says the size.
+            seen.capacity = seen.capacity.max(pages.fast_capacity);
+        }
+        seen
     }
 
     /// The reports of all sources so far.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use isotherm_abi::session::SessionCounter;
 use isotherm_model::batch::{Count, Process};
 use isotherm_model::site::{Site, SiteId, SiteKind};
-use isotherm_session::{SessionError, SessionFile, file_name, parse_name};
+use isotherm_session::{PageTiers, SessionError, SessionFile, file_name, parse_name};
 
 use crate::processes::{Processes, has_memory};
 use crate::resident::Span;
@@ -267,6 +267,13 @@ impl Sessions {
             .get(&process)
             .map(TrackedImage::ranges)
             .unwrap_or_default()
+    }
+
+    /// The tiers of the pages of each live image on an emulated machine.
+    pub fn page_tiers(&self) -> impl Iterator<Item = (Process, PageTiers)> {
+        let live = self.tracked.iter().filter(|(_, tracked)| !tracked.over);
+        // `refresh` records a truncated file.
+        live.filter_map(|(process, tracked)| Some((*process, tracked.page_tiers().ok()??)))
     }
 
     /// The live images.

@@ -8,7 +8,7 @@ use isotherm_model::batch::{Count, Extent, Process};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
-use isotherm_session::{Module, Owned, Owner, Progress, SessionError, SessionFile};
+use isotherm_session::{Module, Owned, Owner, PageTiers, Progress, SessionError, SessionFile};
 use isotherm_sys::memory::PAGE_BYTES;
 
 use crate::resident::{PageTables, Span};
@@ -192,6 +192,15 @@ impl TrackedImage {
             Owner::Shared => None,
         });
         numbers.filter_map(|number| self.sites.get(number).map(|(site, _)| *site))
+    }
+
+    /// The tiers of its pages now; `None` where no tier is emulated.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn page_tiers(&self) -> Result<Option<PageTiers>, SessionError> {
+        let file = self.file.as_ref().filter(|file| file.has_page_tiers());
+        file.map(SessionFile::page_tiers).transpose()
     }
 
     /// Hands over the trapped accesses since the last call; returns how many were lost.

@@ -4,7 +4,7 @@
 //! same code. Recording comes before deciding, and its failure does not stop placement: a full disk
 //! must not slow the running program.
 
-use isotherm_model::batch::Epoch;
+use isotherm_model::batch::{Batch, Epoch};
 use isotherm_model::move_totals::MoveTotals;
 use isotherm_model::outcome::Outcome;
 use isotherm_model::port::{Decision, Executor, Observer, Recorder};
@@ -31,6 +31,8 @@ pub struct Step<O, E, R> {
 /// The results of one step.
 #[derive(Debug)]
 pub struct StepReport<F> {
+    /// What was observed in this epoch.
+    pub batch: Batch,
     /// The segment of this epoch.
     pub segment: Segment,
     /// The result of recording it.
@@ -107,6 +109,7 @@ impl<O: Observer, E: Executor, R: Recorder> Step<O, E, R> {
             self.moves.add(&outcomes);
         }
         Ok(StepReport {
+            batch,
             segment,
             recorded,
             decision,

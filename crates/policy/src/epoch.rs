@@ -31,4 +31,4 @@ pub use first_come_first_allocated::FirstComeFirstAllocated;
 pub use history::History;
 pub use oracle::Oracle;
 pub use payback::{MoveCosts, Payback};
-pub use registry::{MakeEpochPolicy, POLICIES, by_name, names};
+pub use registry::{FIRST_COME, MakeEpochPolicy, POLICIES, by_name, names};

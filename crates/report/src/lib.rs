@@ -35,6 +35,7 @@ mod heat;
 mod resident;
 pub mod explanation;
 pub mod outcomes;
+pub mod page_moves;
 pub mod capacity_table;
 pub mod comparison;
 pub mod simulation;

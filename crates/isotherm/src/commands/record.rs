@@ -40,7 +40,7 @@ pub(crate) fn run(args: &RecordArgs, console: Console) -> Result<ExitStatus> {
     let step = Step::new(observer, DryRun, Some(writer), &meta, None);
     let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
     let mut totals = Totals::default();
-    run.follow(FollowUntil::End, |report| totals.add(&report.segment))?;
+    run.follow(FollowUntil::End, |report, _| totals.add(&report.segment))?;
     let EndedRun {
         program,
         sites,

@@ -1,5 +1,6 @@
 //! `isotherm run`: runs a program by a plan, or profiles and places in one run.
 
+mod page_policy;
 mod site_executor;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,9 +45,10 @@ const FOREIGN_BELOW: f64 = 0.5;
 pub(crate) fn run(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     // A long run is not started if its result could not be stored.
     args.summary.as_deref().map_or(Ok(()), output::check)?;
-    match &args.plan {
-        Some(path) => guided(args, &super::read_plan(path)?, console),
-        None => online(args, console),
+    match (&args.plan, &args.policy) {
+        (Some(path), _) => guided(args, &super::read_plan(path)?, console),
+        (None, Some(policy)) => page_policy::run(args, policy, console),
+        (None, None) => online(args, console),
     }
 }
 
@@ -181,7 +183,7 @@ fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
         false => FollowUntil::End,
     };
     let mut outcomes = Vec::new();
-    run.follow(until, |report| {
+    run.follow(until, |report, _| {
         // A long run has any number of them, which only the summary lists.
         if args.summary.is_some() {
             outcomes.extend(report.outcomes.iter().map(OutcomeRow::from));

@@ -17,12 +17,18 @@ pub static POLICIES: [(&str, MakeEpochPolicy); 4] = [
     }),
 ];
 
-/// A new policy with this name.
+/// The short form of `first-come-first-allocated`, the baseline of most comparisons.
+pub const FIRST_COME: &str = "first-come";
+
+/// A new policy with this name; [`FIRST_COME`] is one too.
 #[must_use]
 pub fn by_name(name: &str, costs: MoveCosts) -> Option<Box<dyn EpochPolicy>> {
+    let is_meant = |known: &str| {
+        known == name || name == FIRST_COME && known == FirstComeFirstAllocated.name()
+    };
     POLICIES
         .iter()
-        .find(|(known, _)| *known == name)
+        .find(|(known, _)| is_meant(known))
         .map(|(_, make)| make(costs))
 }
 
@@ -78,6 +84,8 @@ mod tests {
             );
         }
         assert!(by_name("clairvoyance", MoveCosts::TYPICAL).is_none());
+        let short = by_name(super::FIRST_COME, MoveCosts::TYPICAL).map(|p| p.name());
+        assert_eq!(short, Some("first-come-first-allocated"));
     }
 
     proptest! {

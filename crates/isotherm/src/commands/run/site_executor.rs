@@ -47,7 +47,7 @@ impl RangeExecutor for NodeMover {
 impl Executor for SiteExecutor {
     fn execute(&mut self, actions: &[Action], extents: &[Extent]) -> Vec<Outcome> {
         match self {
-            Self::Dry(dry) => dry.execute(actions, extents),
+            Self::Dry(dry) => Executor::execute(dry, actions, extents),
             Self::Requests(requests) => requests.execute(actions, extents),
             Self::Nodes(nodes) => nodes.execute(actions, extents),
         }

@@ -1,0 +1,113 @@
+//! Moves pages between the tiers of an emulated machine, by requests to the runtime of the program.
+//!
+//! The number of a tier stands for a node here: 0 is the fast tier, 1 the slow one. The runtime obeys requests in their
+//! order and reports nothing for each; the tiers that it publishes show in the next epoch what has moved.
+
+use isotherm_model::movement::{RangeAction, RangeOutcome};
+use isotherm_model::outcome::{Fate, Reason};
+use isotherm_model::port::RangeExecutor;
+use isotherm_session::{OpenFiles, PageRange};
+
+/// Writes requests to move pages into session files.
+#[derive(Debug)]
+pub struct PageRequestWriter {
+    files: OpenFiles,
+}
+
+impl PageRequestWriter {
+    /// Writes into these files.
+    #[must_use]
+    pub const fn new(files: OpenFiles) -> Self {
+        Self { files }
+    }
+
+    fn request(&mut self, action: &RangeAction) -> Fate {
+        let request = PageRange {
+            range: action.range,
+            tier: action.node.0,
+        };
+        let file = match self.files.of(action.process) {
+            Ok(file) => file,
+            Err(error) => {
+                let name = format!("process {}", action.process.pid);
+                let why = format!("{name} has no session file: {error}");
+                return Fate::NotAttempted(why.into());
+            }
+        };
+        match file.request_pages(&request) {
+            Ok(true) => Fate::Requested,
+            // The runtime is behind: a thread that waits in the kernel obeys nothing.
+            Ok(false) => Fate::NotAttempted(Reason::OutOfTime),
+            Err(error) => Fate::Denied(format!("the session file cannot be written: {error}")),
+        }
+    }
+}
+
+impl RangeExecutor for PageRequestWriter {
+    fn carry_out(&mut self, action: RangeAction) -> RangeOutcome {
+        RangeOutcome::whole(action, self.request(&action))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PageRequestWriter;
+    use crate::session_bytes::{POOL, SessionBytes};
+    use isotherm_abi::page_tiers::PageTable;
+    use isotherm_abi::session::SessionHeader;
+    use isotherm_model::batch::Process;
+    use isotherm_model::movement::{AddressRange, NodeId, RangeAction};
+    use isotherm_model::outcome::{Fate, Reason};
+    use isotherm_model::port::RangeExecutor;
+    use isotherm_model::units::Bytes;
+    use isotherm_session::OpenFiles;
+    use std::mem::offset_of;
+
+    fn action(pid: u32, page: u64, pages: u64) -> RangeAction {
+        RangeAction {
+            process: Process { pid, image: 0 },
+            range: AddressRange {
+                start: POOL + page * 4096,
+                bytes: Bytes(pages * 4096),
+            },
+            node: NodeId(1),
+        }
+    }
+
+    #[test]
+    fn requests_fill_the_ring_in_order_and_wait_where_it_is_full() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("7.0");
+        let session = SessionBytes::new(7, 7, 0);
+        session.save(&path);
+        let slots = session.layout.request_slots();
+        assert!(slots > 0);
+        let files = OpenFiles::new(directory.path().to_owned());
+        let mut writer = PageRequestWriter::new(files);
+        for number in 0..slots {
+            let outcome = writer.carry_out(action(7, number, 3));
+            assert_eq!(outcome.parts[0].fate, Fate::Requested);
+        }
+        let late = writer.carry_out(action(7, 0, 1));
+        let fate = Fate::NotAttempted(Reason::OutOfTime);
+        assert_eq!(late.parts[0].fate, fate);
+        let bytes = std::fs::read(&path).unwrap();
+        let long = |at: u64| u64::from_ne_bytes(*bytes[at as usize..].first_chunk().unwrap());
+        let requested = offset_of!(SessionHeader, pages) + offset_of!(PageTable, requested);
+        assert_eq!(long(requested as u64), slots);
+        let [.., ring, _] = session.layout.offsets();
+        assert_eq!(long(ring + 2 * 16), POOL + 2 * 4096);
+        assert_eq!(long(ring + 2 * 16 + 8), 3 | 1 << 32);
+    }
+
+    #[test]
+    fn a_process_without_a_session_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let files = OpenFiles::new(directory.path().to_owned());
+        let outcome = PageRequestWriter::new(files).carry_out(action(8, 0, 1));
+        let Fate::NotAttempted(Reason::Other(why)) = &outcome.parts[0].fate else {
+            panic!("{outcome:?}")
+        };
+        assert!(why.contains("process 8"), "{why}");
+    }
+}

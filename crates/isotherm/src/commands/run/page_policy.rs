@@ -1,0 +1,280 @@
+//! `isotherm run --policy`: an epoch policy moves the pages of an emulated machine while the program runs.
+//!
+//! ```text
+//! LiveRun --Batch, page tiers--> Observation --UnitStep--> PageRequestWriter --session file--> runtime
+//! ```
+//!
+//! The step and the policies are the daemon's. All memory of the program's heap begins in the fast tier, in the order of
+//! first touch, while that has room.
+
+use std::process::ExitStatus;
+
+use anyhow::{Result, bail};
+use isotherm_abi::accesses::DEFAULT_PERIOD;
+use isotherm_abi::session::SessionCounter;
+use isotherm_act::configuration::Configuration;
+use isotherm_act::dry_run::DryRun;
+use isotherm_act::movement::page_requests::PageRequestWriter;
+use isotherm_console::Console;
+use isotherm_model::emulation::Emulation;
+use isotherm_model::movement::NodeId;
+use isotherm_model::outcome::Reason;
+use isotherm_model::port::EpochPolicy as _;
+use isotherm_model::port::RangeExecutor;
+use isotherm_model::source_kind::SourceKind;
+use isotherm_model::tier::{TierIndex, TierKind, Tiers};
+use isotherm_model::units::{Bytes, Nanos};
+use isotherm_observe::live::LiveRun;
+use isotherm_pipeline::{Combine, EpochReport, Step, StepLimits, UnitStep, UnitStepConfig};
+use isotherm_policy::epoch::{FirstComeFirstAllocated, MoveCosts, Payback, by_name};
+use isotherm_profile::FinishOutcome;
+use isotherm_report::page_moves::PageMoves;
+use isotherm_session::OpenFiles;
+
+use super::write_summary;
+use crate::cli::{NO_POLICY, Observing, RunArgs};
+use crate::launch::{self, EndedProgram, Output};
+use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
+use crate::recording;
+use crate::session_summary::recorded_sites;
+
+/// The tiers of the emulated machine, as the step and the requests number them.
+const FAST: NodeId = NodeId(0);
+const SLOW: NodeId = NodeId(1);
+
+/// Size of a unit where none is given: the daemon's.
+const UNIT: Bytes = Bytes(2 << 20);
+
+/// Size of a page that has a tier.
+const PAGE: Bytes = Bytes(isotherm_abi::page_tiers::PAGE_BYTES);
+
+/// Bytes of a cache line, for which an access that a scan of accessed bits finds stands at least once.
+const LINE: u64 = 64;
+
+/// The moves of one run.
+struct PagePolicy {
+    step: UnitStep,
+    executor: Box<dyn RangeExecutor>,
+    unit: Bytes,
+    moves: PageMoves,
+}
+
+/// Runs the program under this policy.
+///
+/// # Errors
+/// The policy needs the future, the tiers are not emulated, and as [`super::run`].
+pub(super) fn run(args: &RunArgs, policy: &str, console: Console) -> Result<ExitStatus> {
+    if policy == "oracle" {
+        bail!(
+            "--policy oracle: it needs future accesses, which only a recording has; record the program, then \
+             `isotherm simulate PROFILE --policy oracle`"
+        );
+    }
+    let tiers = super::tiers(args, console)?;
+    if !tiers.emulates() {
+        bail!(
+            "--policy {policy}: moves pages of the emulated machine, and these tiers are memory nodes; add --tiers emulated, \
+             or let `isotherm daemon` move pages between nodes"
+        );
+    }
+    if policy == NO_POLICY {
+        return unobserved(args, &tiers, console);
+    }
+    observed(args, policy, &tiers, console)
+}
+
+/// Runs the program without any observation, for the daemon.
+fn unobserved(args: &RunArgs, tiers: &Tiers, console: Console) -> Result<ExitStatus> {
+    if args.output.is_some() || args.dry_run || args.unit.is_some() {
+        bail!(
+            "--policy none: observes and moves nothing; leave out --output, --dry-run and --unit"
+        );
+    }
+    let configuration =
+        Configuration::online(args.observing.depth, tiers.clone(), TierIndex::FASTEST);
+    let ended = launch::run(&args.program.words, &configuration, Output::Ours)?;
+    launch::warn_of(&ended.summary, console);
+    console.info(&ended.summary.took("unobserved", ended.took, tiers));
+    let moves = PageMoves {
+        policy: NO_POLICY.to_owned(),
+        ..PageMoves::default()
+    };
+    let kept = write_summary(args, &summary(&ended, moves));
+    Ok(launch::ended(ended.status, [kept], console))
+}
+
+fn observed(args: &RunArgs, policy: &str, tiers: &Tiers, console: Console) -> Result<ExitStatus> {
+    let words = &args.program.words;
+    recording::check(&args.observing)?;
+    let observing = &recording::with_sources(&args.observing, words, console)?;
+    let configuration = recording::for_sources(
+        Configuration::online(observing.depth, tiers.clone(), TierIndex::FASTEST),
+        observing,
+    );
+    let ready = launch::prepare(words, &configuration, Output::Ours)?;
+    let observer = recording::attach(&ready, observing)?;
+    let meta = recording::meta(words, observing, true);
+    let profile = args.output.as_deref();
+    let profile = profile.map(|path| crate::commands::create_profile(path, &meta, args.force));
+    let mut policy = PagePolicy::new(args, policy, observing, tiers, &ready);
+    // The plan of sites stays as it is: the step below is the policy's.
+    let step = Step::new(observer, DryRun, profile.transpose()?, &meta, None);
+    let mut run = ObservedRun::start(ready, step, observing.epoch, console)?;
+    run.follow(FollowUntil::End, |report, observer| {
+        policy.decide(observer, &report.batch);
+    })?;
+    let EndedRun {
+        program, profile, ..
+    } = run.finish()?;
+    let moves = policy.moves_of(&program);
+    let took = program.summary.took(&moves.policy, program.took, tiers);
+    console.info(&match program.summary.worked() {
+        true => format!("{took}: {}", moves.in_words()),
+        false => took,
+    });
+    let written = write_summary(args, &summary(&program, moves));
+    if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
+        super::say_next(args, console);
+    }
+    let kept = [written, profile.map(drop)];
+    Ok(launch::ended(program.status, kept, console))
+}
+
+fn summary(program: &EndedProgram, moves: PageMoves) -> serde_json::Value {
+    let worked = program.summary.worked();
+    serde_json::json!({
+        "mode": "policy",
+        "placed": worked,
+        "emulated": worked,
+        "seconds": program.took.0 as f64 / 1e9,
+        "moves": moves,
+        "runtime": program.summary.to_json(recorded_sites(&program.session).len()),
+    })
+}
+
+impl PagePolicy {
+    fn new(
+        args: &RunArgs,
+        policy: &str,
+        observing: &Observing,
+        tiers: &Tiers,
+        ready: &launch::Ready,
+    ) -> Self {
+        let unit = args.unit.unwrap_or(UNIT);
+        let costs = costs(tiers, observing, unit);
+        let name = policy.to_owned();
+        let make = move || by_name(&name, costs).unwrap_or_else(|| Box::new(Payback::new(costs)));
+        let config = UnitStepConfig {
+            unit,
+            page: PAGE,
+            fast_nodes: vec![FAST],
+            slow_nodes: vec![SLOW],
+            combine: Combine::Sum,
+            modelled: args.dry_run,
+        };
+        let is_first_come =
+            by_name(policy, costs).is_some_and(|it| it.name() == FirstComeFirstAllocated.name());
+        let files = OpenFiles::new(ready.session.path().to_owned());
+        Self {
+            step: UnitStep::new(config, Box::new(make)),
+            // A policy that moves nothing has units where the machine put them, and these may be more than fit as whole ones.
+            executor: match args.dry_run || is_first_come {
+                true => Box::new(DryRun),
+                false => Box::new(PageRequestWriter::new(files)),
+            },
+            unit,
+            moves: PageMoves {
+                policy: policy.to_owned(),
+                dry_run: args.dry_run,
+                unit_bytes: unit.0,
+                ..PageMoves::default()
+            },
+        }
+    }
+
+    /// Decides for the epoch that begins, unless no process has memory any more.
+    fn decide(&mut self, observer: &LiveRun, batch: &isotherm_model::batch::Batch) {
+        let seen = observer.observation(batch, self.unit);
+        if seen.residency.is_empty() {
+            return;
+        }
+        let limits = StepLimits {
+            accesses_per_sample: 1,
+            moves: Bytes(u64::MAX),
+            groups: std::collections::BTreeMap::new(),
+        };
+        let report = self.step.run(&seen, &limits, &mut self.executor);
+        self.add(&report);
+    }
+
+    fn add(&mut self, report: &EpochReport) {
+        let moves = &mut self.moves;
+        let units = |bytes: Bytes| bytes.0 / moves.unit_bytes;
+        let waiting = report.moves.not_moved.get(&Reason::OutOfTime.to_string());
+        moves.epochs += 1;
+        moves.units_promoted += units(report.moves.promoted);
+        moves.units_demoted += units(report.moves.demoted);
+        moves.units_waiting += waiting.map_or(0, |bytes| units(*bytes));
+        if report.resident.0 >= moves.resident_bytes {
+            moves.resident_bytes = report.resident.0;
+            moves.fast_bytes = report.fast.0;
+        }
+        moves.capacity_bytes = report.capacity.0;
+        moves.accesses += report.accesses;
+        moves.accesses_fast += report.accesses_fast;
+    }
+
+    /// The moves, with the runtime's own counts of a program that ended.
+    fn moves_of(self, program: &EndedProgram) -> PageMoves {
+        let counter = |counter| program.summary.counter(counter);
+        PageMoves {
+            pages_promoted: counter(SessionCounter::PagesPromoted),
+            pages_demoted: counter(SessionCounter::PagesDemoted),
+            delay_ns: counter(SessionCounter::DelayNanos),
+            ..self.moves
+        }
+    }
+}
+
+/// What a hit in slow memory costs the program more than one in fast memory, and what moving a unit does.
+fn costs(tiers: &Tiers, observing: &Observing, unit: Bytes) -> MoveCosts {
+    let emulated = tiers.all().iter().find_map(|tier| match tier.kind {
+        TierKind::EmulatedSlow(emulation) => Some(emulation),
+        TierKind::EmulatedFast | TierKind::Nodes(_) => None,
+    });
+    let Some(emulation) = emulated else {
+        return MoveCosts::TYPICAL;
+    };
+    let saved = match emulation {
+        // The first access in a period pays, and a sampled page is a hot one.
+        Emulation::PageTrap(costs) => costs.access.saturating_add(costs.hot),
+        Emulation::Time(costs) => {
+            let more = costs.latency.get() - 1.0;
+            Nanos((hit_in_fast_memory(observing).0 as f64 * more) as u64)
+        }
+    };
+    MoveCosts {
+        saved,
+        moved_page: Nanos(
+            emulation
+                .migrate()
+                .0
+                .saturating_mul((unit.0 / PAGE.0).max(1)),
+        ),
+    }
+}
+
+/// Time that the program waits for fast memory where a source counts a hit.
+fn hit_in_fast_memory(observing: &Observing) -> Nanos {
+    /// A load from fast memory, as `isotherm tiers` measures it on most machines.
+    const LOAD: u64 = 90;
+    let loads = match observing.source.first() {
+        // A sample stands for the time between two samples.
+        Some(SourceKind::Timer) | None => return recording::sample_interval(observing),
+        Some(SourceKind::Instrumented) => observing.period.unwrap_or(DEFAULT_PERIOD),
+        Some(source) if source.is_hardware() => observing.period.unwrap_or(1),
+        // An accessed page stands for a read of each of its lines.
+        Some(_) => PAGE.0 / LINE,
+    };
+    Nanos(loads.saturating_mul(LOAD))
+}

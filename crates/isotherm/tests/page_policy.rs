@@ -1,0 +1,214 @@
+//! Runs by an epoch policy on an emulated machine: pages follow the hot part of a real program, and its data stays whole.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use support::{stderr, succeeds};
+
+/// 128 MiB that are touched once, then two parts of 16 MiB of them one after the other, two seconds of processor time each.
+/// Every byte counts its updates, and at the end all of them together must be those that were made.
+const PROGRAM: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+enum { ALL = 128 << 20, PART = 16 << 20 };
+static double worked(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+int main(void) {
+    unsigned char *all = malloc(ALL);
+    memset(all, 1, ALL);
+    unsigned x = 1;
+    unsigned long updates = 0, sum = 0;
+    for (int phase = 0; phase < 2; phase++) {
+        volatile unsigned char *hot = all + ALL / 2 + phase * PART;
+        for (double end = worked() + 2; worked() < end; updates += 200000)
+            for (int i = 0; i < 200000; i++) { x = x * 1664525u + 1013904223u; hot[x % PART]++; }
+    }
+    for (long i = 0; i < ALL; i++) sum += all[i];
+    puts((sum - updates) % 256 == 0 ? "whole" : "torn");
+    return 0;
+}
+"#;
+
+const UNIT: u64 = 1 << 20;
+
+fn program(directory: &Path) {
+    std::fs::write(directory.join("app.c"), PROGRAM).expect("written");
+    let mut compiler = Command::new("cc");
+    let compiler = compiler.args(["-O1", "-o", "app", "app.c"]);
+    let built = compiler.current_dir(directory).status();
+    assert!(built.expect("a C compiler").success());
+}
+
+/// Runs the program by a policy, with a fast tier of 24 MiB: the summary of the run. None where the machine cannot emulate.
+fn run(directory: &Path, policy: &str, tiers: &str) -> Option<Value> {
+    let output = succeeds(
+        directory,
+        &[
+            "run",
+            "--policy",
+            policy,
+            "--unit",
+            "1MiB",
+            "--tiers",
+            tiers,
+            "--fast",
+            "24MiB",
+            "--epoch",
+            "500ms",
+            "--source",
+            "timer",
+            "--cache",
+            "0B",
+            "--summary",
+            "run.json",
+            "--",
+            "./app",
+        ],
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    let summary = std::fs::read(directory.join("run.json")).expect("was written");
+    let summary: Value = serde_json::from_slice(&summary).expect("is JSON");
+    if summary["placed"] == false {
+        isotherm_skip::skip!("nothing can be emulated here: {}", stderr(&output));
+        return None;
+    }
+    assert_eq!(summary["mode"], "policy");
+    let moves = &summary["moves"];
+    let counters = &summary["runtime"]["counters"];
+    for pages in ["pages_promoted", "pages_demoted"] {
+        assert_eq!(moves[pages], counters[pages]);
+    }
+    assert!(
+        number(moves, "fast_bytes") <= number(moves, "capacity_bytes"),
+        "{moves}"
+    );
+    assert_eq!(number(moves, "capacity_bytes"), 24 << 20);
+    assert!(stderr(&output).contains(&format!("{policy} run took")));
+    Some(summary)
+}
+
+fn number(of: &Value, name: &str) -> u64 {
+    of[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("{name} in {of}"))
+}
+
+/// The share of sampled accesses that fast memory served.
+fn served(moves: &Value) -> f64 {
+    number(moves, "accesses_fast") as f64 / number(moves, "accesses").max(1) as f64
+}
+
+/// A part is 16 units. Each policy follows both, and the pages that were moved are most of theirs.
+fn follows(policy: &str, tiers: &str) {
+    let directory = tempfile::tempdir().expect("a directory");
+    program(directory.path());
+    let Some(summary) = run(directory.path(), policy, tiers) else {
+        return;
+    };
+    let moves = &summary["moves"];
+    if number(moves, "accesses") < 500 {
+        return isotherm_skip::skip!("few samples here: {moves}");
+    }
+    assert!(number(moves, "units_promoted") >= 24, "{moves}");
+    let of_a_unit = UNIT / 4096;
+    assert!(number(moves, "pages_promoted") >= 20 * of_a_unit, "{moves}");
+    assert!(served(moves) > 0.4, "{moves}");
+}
+
+#[test]
+fn history_follows_a_hot_part_that_changes() {
+    follows("history", "emulated:B:3,L:3");
+}
+
+#[test]
+fn payback_follows_a_hot_part_that_changes() {
+    follows("payback", "emulated:B:3,L:3");
+}
+
+#[test]
+fn pages_follow_by_page_trap_too() {
+    follows("history", "emulated:tmp");
+}
+
+#[test]
+fn what_came_first_stays_where_it_is() {
+    let directory = tempfile::tempdir().expect("a directory");
+    program(directory.path());
+    let Some(summary) = run(directory.path(), "first-come", "emulated:B:3,L:3") else {
+        return;
+    };
+    let moves = &summary["moves"];
+    for none in [
+        "units_promoted",
+        "units_demoted",
+        "pages_promoted",
+        "pages_demoted",
+    ] {
+        assert_eq!(number(moves, none), 0, "{moves}");
+    }
+    // Neither part was touched among the first.
+    assert!(served(moves) < 0.3, "{moves}");
+}
+
+#[test]
+fn a_dry_run_moves_nothing_and_says_what_would_move() {
+    let directory = tempfile::tempdir().expect("a directory");
+    program(directory.path());
+    let output = succeeds(
+        directory.path(),
+        &[
+            "run",
+            "--policy",
+            "history",
+            "--dry-run",
+            "--tiers",
+            "emulated",
+            "--fast",
+            "24MiB",
+            "--epoch",
+            "500ms",
+            "--cache",
+            "0B",
+            "--source",
+            "timer",
+            "--summary",
+            "run.json",
+            "--",
+            "./app",
+        ],
+    );
+    let summary = std::fs::read(directory.path().join("run.json")).expect("was written");
+    let summary: Value = serde_json::from_slice(&summary).expect("is JSON");
+    if summary["placed"] == false {
+        return isotherm_skip::skip!("nothing can be emulated here: {}", stderr(&output));
+    }
+    assert_eq!(number(&summary["moves"], "pages_promoted"), 0, "{summary}");
+    assert!(
+        stderr(&output).contains("would have moved"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_run_for_the_daemon_observes_nothing_and_a_recorded_one_keeps_its_profile() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let none = [
+        "run", "--policy", "none", "--tiers", "emulated", "--fast", "24MiB", "--", "true",
+    ];
+    succeeds(directory.path(), &none);
+    let recorded = [
+        "run", "--policy", "payback", "--tiers", "emulated", "--fast", "24MiB", "-o", "app.iso",
+        "--", "true",
+    ];
+    succeeds(directory.path(), &recorded);
+    assert!(directory.path().join("app.iso").is_dir());
+}

@@ -1,0 +1,130 @@
+//! The memory of a process on an emulated machine, in units: from the tiers that its runtime publishes.
+//!
+//! The runtime knows which pages hold data, so no page table is read. Memory outside its pool (stacks, static data, files)
+//! has no tier and belongs to no unit.
+
+use isotherm_abi::page_tiers::{PAGE_BYTES, PAGE_FAST, PAGE_SLOW};
+use isotherm_model::batch::{ObservedAccess, Process};
+use isotherm_model::source_kind::ProfilingMethod;
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::{Placed, Unit, UnitResidency};
+use isotherm_session::PageTiers;
+
+/// The resident memory of a process in units of this size, a multiple of 4 KiB, by address.
+#[must_use]
+pub(crate) fn units(process: Process, pages: &PageTiers, unit: Bytes) -> Vec<UnitResidency> {
+    let unit = unit.0.max(PAGE_BYTES);
+    // The pool begins at a multiple of 2 MiB; a larger unit begins before it.
+    let before = (pages.start % unit / PAGE_BYTES) as usize;
+    let in_unit = (unit / PAGE_BYTES) as usize;
+    let first = pages.start / unit;
+    let (head, rest) = pages
+        .tiers
+        .split_at(((in_unit - before) % in_unit).min(pages.tiers.len()));
+    let head = (!head.is_empty()).then_some(head);
+    // The head is a whole unit's rest, and the number of the unit that follows is one more.
+    let numbers = first..;
+    let found = numbers.zip(head.into_iter().chain(rest.chunks(in_unit)));
+    let bytes = |of: &[u8], is: fn(&u8) -> bool| {
+        Bytes(of.iter().filter(|tier| is(tier)).count() as u64 * PAGE_BYTES)
+    };
+    let held = found.filter_map(|(number, of)| {
+        let fast = bytes(of, |tier| *tier == PAGE_FAST);
+        let resident = bytes(of, |tier| matches!(*tier, PAGE_FAST | PAGE_SLOW));
+        let start = number * unit;
+        (resident > Bytes::ZERO).then_some(UnitResidency {
+            unit: Unit { process, start },
+            resident,
+            fast,
+            // Tiers are of single pages, whatever the kernel maps at once.
+            grain: Bytes(unit),
+        })
+    });
+    held.collect()
+}
+
+/// The samples of a process whose page has a tier, and those of them whose page is fast.
+#[must_use]
+pub(crate) fn placed<'a>(
+    pages: &PageTiers,
+    accesses: impl Iterator<Item = &'a ObservedAccess>,
+) -> Placed {
+    let mut placed = Placed::default();
+    for access in accesses.filter(|one| one.source.method() == ProfilingMethod::TraceSamples) {
+        let page = access.address.wrapping_sub(pages.start) / PAGE_BYTES;
+        let page = usize::try_from(page).unwrap_or(usize::MAX);
+        let tier = pages.tiers.get(page).copied().unwrap_or_default();
+        if tier == PAGE_FAST || tier == PAGE_SLOW {
+            placed.samples = placed.samples.saturating_add(access.count);
+            let fast = if tier == PAGE_FAST { access.count } else { 0 };
+            placed.fast = placed.fast.saturating_add(fast);
+        }
+    }
+    placed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PageTiers, Process, placed, units};
+    use isotherm_model::batch::ObservedAccess;
+    use isotherm_model::source_kind::SourceKind;
+    use isotherm_model::units::Bytes;
+
+    const POOL: u64 = 7 << 21;
+
+    fn tiers(tiers: &[u8]) -> PageTiers {
+        PageTiers {
+            start: POOL,
+            tiers: tiers.to_vec(),
+            fast_capacity: Bytes(1 << 20),
+        }
+    }
+
+    /// (start from the pool's, resident pages, fast pages) of each unit.
+    fn seen(pages: &PageTiers, unit: u64) -> Vec<(i64, u64, u64)> {
+        let units = units(Process::default(), pages, Bytes(unit));
+        let row = |one: &isotherm_model::watch::UnitResidency| {
+            let start = one.unit.start as i64 - POOL as i64;
+            assert!(one.unit.start.is_multiple_of(unit));
+            (start, one.resident.0 / 4096, one.fast.0 / 4096)
+        };
+        units.iter().map(row).collect()
+    }
+
+    #[test]
+    fn units_count_pages_with_data_and_those_without_any_are_left_out() {
+        let pages = tiers(&[1, 2, 2, 0, 0, 0, 0, 0, 1, 9]);
+        assert_eq!(
+            seen(&pages, 4096),
+            [(0, 1, 1), (4096, 1, 0), (8192, 1, 0), (8 * 4096, 1, 1)]
+        );
+        assert_eq!(seen(&pages, 4 * 4096), [(0, 3, 1), (8 * 4096, 1, 1)]);
+        // 4 MiB is no divisor of the pool's address: the unit begins 2 MiB before it.
+        assert_eq!(seen(&pages, 4 << 20), [(-(2 << 20), 4, 2)]);
+        assert_eq!(seen(&tiers(&[]), 4096), []);
+    }
+
+    #[test]
+    fn samples_count_by_the_tier_of_their_page() {
+        let pages = tiers(&[1, 2, 0]);
+        let at = |offset: u64, count| {
+            let source = SourceKind::Timer;
+            let address = (Process::default(), POOL.wrapping_add(offset));
+            ObservedAccess::at(address, source, (count, source.unit(false)))
+        };
+        let bits = ObservedAccess {
+            source: SourceKind::AccessedBits,
+            ..at(0, 100)
+        };
+        let all = [
+            at(5, 3),
+            at(4096, 2),
+            at(8192, 9),
+            at(1 << 30, 9),
+            at(u64::MAX, 9),
+            bits,
+        ];
+        let placed = placed(&pages, all.iter());
+        assert_eq!((placed.samples, placed.fast), (5, 3));
+    }
+}
