@@ -119,6 +119,10 @@ class Tools:
         must([self.isotherm, "plan", profile, "--tiers", "emulated", "--fast", fast, "--policy", policy,
               "-o", output], f"planning by {policy}")
 
+    def by_policy(self, policy: str, tiers: str, fast: int, *more: str) -> list[str]:
+        """Prefix that runs a program on an emulated machine whose pages an epoch policy moves."""
+        return [self.isotherm, "--quiet", "run", "--policy", policy, "--tiers", tiers, "--fast", f"{fast}B", *more, "--"]
+
     def guided(self, plan: str) -> list[str]:
         """Prefix that runs a program by a plan."""
         return [self.isotherm, "--quiet", "run", "--plan", plan, "--"]
