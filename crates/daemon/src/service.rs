@@ -13,8 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use isotherm_act::movement::limit::{Allowance, Limit};
 use isotherm_act::movement::migration::Migration;
+use isotherm_act::movement::page_requests::PageRequestWriter;
 use isotherm_act::movement::system::Kernel;
 use isotherm_model::batch::Epoch;
+use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::movement::NodeId;
 use isotherm_model::port::RangeExecutor;
 use isotherm_model::source_kind::SourceKind;
@@ -56,9 +58,24 @@ const NOT_LOOPBACK: &str = "every client that reaches this address may read the 
                             much memory they have; there is no authentication, so let a firewall or a NetworkPolicy \
                             admit your Prometheus only";
 
-/// Node numbers of imagined tiers ([`MachineTiers::imagined`]); no system call receives them.
-const IMAGINED_FAST: NodeId = NodeId(0);
-const IMAGINED_SLOW: NodeId = NodeId(1);
+/// Numbers of tiers that are no nodes, imagined or emulated; no system call receives them. Requests to emulated machines have
+/// them as they are.
+const NO_NODE_FAST: NodeId = NodeId(0);
+const NO_NODE_SLOW: NodeId = NodeId(1);
+
+/// The value of `memory.tiers` for emulated machines.
+const EMULATED: &str = "emulated";
+
+/// Where the tiers are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TierPlace {
+    /// Memory nodes.
+    Nodes,
+    /// In the daemon's accounts only: for a dry run on a machine with one kind of memory, and for the replay of a recording.
+    Imagined,
+    /// In the emulated machines of programs that run under the runtime.
+    Emulated,
+}
 
 /// The options of the command line.
 #[derive(Clone, Debug)]
@@ -79,9 +96,7 @@ pub(super) struct MachineTiers {
     tiers: Tiers,
     fast: Vec<NodeId>,
     slow: Vec<NodeId>,
-    /// The tiers exist in the daemon's accounts only: for a dry run on a machine with one kind of memory, and for the
-    /// replay of a recording.
-    imagined: bool,
+    place: TierPlace,
 }
 
 /// The running daemon.
@@ -154,13 +169,14 @@ impl Signals {
 }
 
 /// The error message for a value of `memory.tiers` that is not valid.
-const NO_TIERS: &str = "is neither detect nor a tiers file that can be read; `isotherm tiers -o FILE` \
-                        writes one, and `isotherm run` knows the emulated pair";
+const NO_TIERS: &str = "is neither detect nor emulated nor a tiers file that can be read; `isotherm tiers -o FILE` \
+                        writes one";
 
 impl MachineTiers {
     fn find(config: &Config, dry_run: bool) -> Result<Self> {
         let tiers = match config.memory.tiers.as_str() {
             "detect" => isotherm_topology::detect(Path::new("/"))?,
+            EMULATED => return Ok(Self::emulated()),
             file => {
                 let read = isotherm_topology::read_file(Path::new(file));
                 let key = || format!("memory.tiers = \"{file}\": {NO_TIERS}");
@@ -176,30 +192,44 @@ impl MachineTiers {
         if imagined && !dry_run {
             bail!(
                 "this machine has one kind of memory, so there is nothing to move between; `isotherm \
-                 daemon --dry-run` shows what would be kept in a fast tier of memory.fast, and \
-                 `isotherm run` emulates a slow tier for one program"
+                 daemon --dry-run` shows what would be kept in a fast tier of memory.fast, and with \
+                 memory.tiers = \"emulated\" it moves memory of programs that `isotherm run --policy none` started"
             );
         }
         let real = |at: usize| all.get(at).cloned().unwrap_or_default();
         let (fast, slow) = match imagined {
-            true => (vec![IMAGINED_FAST], vec![IMAGINED_SLOW]),
+            true => (vec![NO_NODE_FAST], vec![NO_NODE_SLOW]),
             false => (real(0), real(1)),
         };
         Ok(Self {
             fast,
             slow,
             tiers,
-            imagined,
+            place: match imagined {
+                true => TierPlace::Imagined,
+                false => TierPlace::Nodes,
+            },
         })
+    }
+
+    /// The tiers of emulated machines, each of which has a size of its own, at most that of this machine.
+    fn emulated() -> Self {
+        let info = rustix::system::sysinfo();
+        let memory = Bytes(info.totalram as u64 * u64::from(info.mem_unit));
+        let costs = Emulation::Time(TimeCosts::CXL);
+        Self {
+            place: TierPlace::Emulated,
+            ..Self::imagined(Tiers::emulated(memory, memory, costs))
+        }
     }
 
     /// Imagined tiers, for the replay of a recording.
     pub(super) fn imagined(tiers: Tiers) -> Self {
         Self {
             tiers,
-            fast: vec![IMAGINED_FAST],
-            slow: vec![IMAGINED_SLOW],
-            imagined: true,
+            fast: vec![NO_NODE_FAST],
+            slow: vec![NO_NODE_SLOW],
+            place: TierPlace::Imagined,
         }
     }
 
@@ -210,9 +240,9 @@ impl MachineTiers {
 
     /// The tiers for which a dry run prints moves.
     pub(super) fn dry_target(&self) -> Target<'_> {
-        match self.imagined {
-            true => Target::Imagined(IMAGINED_FAST),
-            false => Target::Machine(&self.fast),
+        match self.place {
+            TierPlace::Imagined | TierPlace::Emulated => Target::Imagined(NO_NODE_FAST),
+            TierPlace::Nodes => Target::Machine(&self.fast),
         }
     }
 
@@ -261,13 +291,17 @@ impl Service {
         let watcher = watcher(&options, &config, &places)?;
         let step = step(options.dry_run, &config, &places);
         let mut notes = Vec::new();
-        if places.imagined {
-            notes.push(
+        let note = match places.place {
+            TierPlace::Nodes => None,
+            TierPlace::Imagined => Some(
                 "this machine has one kind of memory: the fast tier is imagined, and everything is \
-                 assumed to be in slow memory at first"
-                    .to_owned(),
-            );
-        }
+                 assumed to be in slow memory at first",
+            ),
+            TierPlace::Emulated => Some(
+                "the tiers are emulated: only programs of this user that `isotherm run --policy none` started are watched",
+            ),
+        };
+        notes.extend(note.map(str::to_owned));
         let status_builder = StatusBuilder::new(Status {
             dry_run: options.dry_run,
             policy: config.policy.clone(),
@@ -373,7 +407,7 @@ impl Service {
 
     /// The executor of the moves of one epoch. It is not kept for the next one, because it holds a pidfd of each process
     /// until it is dropped.
-    fn mover(&self) -> impl RangeExecutor + use<> {
+    fn mover(&self) -> Box<dyn RangeExecutor> {
         let moves = &self.config.moves;
         // Moves take at most half of an epoch, so that the loop returns in time for the next one. Both limits are doubled
         // for that half, so that their averages over a whole epoch are the configured ones. Ranges that remain are not
@@ -382,8 +416,17 @@ impl Service {
             bytes_a_second: Bytes(moves.rate.0.0.saturating_mul(2).max(1)),
             time_a_second: Nanos(moves.time.0.0.saturating_mul(2).min(1_000_000_000)),
         };
-        Limit::new(Migration::new(Kernel::default()), MachineClock, allowance)
-            .within(Nanos(self.config.epoch.0.0 / 2))
+        let time = Nanos(self.config.epoch.0.0 / 2);
+        match self.places.place {
+            TierPlace::Emulated => {
+                let requests = PageRequestWriter::of_running(PathBuf::from("/proc"));
+                Box::new(Limit::new(requests, MachineClock, allowance).within(time))
+            }
+            TierPlace::Nodes | TierPlace::Imagined => {
+                let kernel = Migration::new(Kernel::default());
+                Box::new(Limit::new(kernel, MachineClock, allowance).within(time))
+            }
+        }
     }
 
     /// Publishes the status, the heat map and the tiers of ranges after an epoch, for the socket and the metrics, and
@@ -448,9 +491,9 @@ fn watcher(options: &Options, config: &Config, places: &MachineTiers) -> Result<
             )
         })?;
     }
-    let fast = match places.imagined {
-        true => BTreeSet::new(),
-        false => places.fast.iter().copied().collect(),
+    let fast = match places.place {
+        TierPlace::Imagined | TierPlace::Emulated => BTreeSet::new(),
+        TierPlace::Nodes => places.fast.iter().copied().collect(),
     };
     let samples = config.samples();
     let settings = WatcherConfig {
@@ -460,6 +503,7 @@ fn watcher(options: &Options, config: &Config, places: &MachineTiers) -> Result<
         filter: config.filter(),
         unit: config.memory.unit.0,
         fast,
+        emulated: places.place == TierPlace::Emulated,
         fast_limit: places.fast_limit(config),
         bits: config.bits(),
         samples,

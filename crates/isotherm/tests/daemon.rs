@@ -4,6 +4,8 @@
 //! The watched program has hot and cold memory in one go. Where this machine forbids samples or accessed
 //! bits, the tests that need them say so and prove nothing.
 
+#[path = "daemon/emulated.rs"]
+mod emulated;
 #[path = "daemon/screen.rs"]
 mod screen;
 #[path = "daemon/short_lived.rs"]
@@ -70,7 +72,11 @@ struct Watched {
 impl Watched {
     fn start(directory: &Path) -> Self {
         let program = compile(directory, "watched", PROGRAM);
-        let mut command = Command::new(&program);
+        Self::with(Command::new(&program))
+    }
+
+    /// The program, started by this command.
+    fn with(mut command: Command) -> Self {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = piped.spawn().expect("the program starts");
         let mut line = String::new();
@@ -107,10 +113,16 @@ impl Daemon {
 
     /// One with this configuration and no more.
     fn with(directory: &Path, config: &str) -> Self {
+        Self::with_flags(directory, config, &["--dry-run", "--verbose"])
+    }
+
+    fn with_flags(directory: &Path, config: &str, flags: &[&str]) -> Self {
         let file = directory.join("daemon.toml");
         std::fs::write(&file, config).unwrap();
         let child = Command::new(env!("CARGO_BIN_EXE_isotherm"))
-            .args(["daemon", "--dry-run", "--verbose", "--config"])
+            .arg("daemon")
+            .args(flags)
+            .arg("--config")
             .arg(&file)
             .stdout(std::fs::File::create(directory.join("out")).unwrap())
             .stderr(std::fs::File::create(directory.join("err")).unwrap())

@@ -3,6 +3,7 @@
 //! ```text
 //! candidates   every second: the running processes, and those worth watching (TMP's filter)
 //! memory       their memory: mappings, resident pages, and the nodes of these
+//! emulated     likewise of processes on emulated machines, by their session files
 //! sample_nodes the memory node of samples with a physical address
 //! watcher      joins all sources into an Observation an epoch
 //! ```
@@ -13,5 +14,6 @@
 
 pub mod candidates;
 pub mod memory;
+mod emulated;
 mod sample_nodes;
 pub mod watcher;

@@ -19,6 +19,7 @@
 mod error;
 mod name;
 mod record;
+mod session_of;
 
 mod header;
 
@@ -43,5 +44,6 @@ pub use name::{file_name, parse_name};
 pub use open_files::OpenFiles;
 pub use owners::{Owned, Owner};
 pub use page_tiers::{PageRange, PageTiers};
+pub use session_of::session_of;
 pub use tables::{Module, SessionSite, SiteNumbers};
 pub use tier_requests::RequestWord;

@@ -1,7 +1,7 @@
 //! Opens the session file of a process image at its first use, and keeps it open for the following ones.
 //!
-//! [`OpenFiles`] is created with the directory of the files; [`OpenFiles::of`] takes a [`Process`] and returns its
-//! [`SessionFile`].
+//! [`OpenFiles`] is created with the directory of the files of one run, or for those that running processes have mapped;
+//! [`OpenFiles::of`] takes a [`Process`] and returns its [`SessionFile`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,11 +11,22 @@ use isotherm_model::batch::Process;
 use crate::error::SessionError;
 use crate::file::SessionFile;
 use crate::name::file_name;
+use crate::session_of::session_of;
 
-/// The session files of a directory that were used so far. They are closed when this value is dropped.
+/// Where the file of a process is.
+#[derive(Debug)]
+enum Place {
+    /// In the directory of one run, named by its image.
+    Directory(PathBuf),
+    /// Where the process has it mapped, as this directory `proc` shows. Images are not told apart by the files' numbers, but by
+    /// the caller.
+    Mapped(PathBuf),
+}
+
+/// The session files that were used so far. They are closed when this value is dropped.
 #[derive(Debug)]
 pub struct OpenFiles {
-    directory: PathBuf,
+    place: Place,
     open: BTreeMap<Process, SessionFile>,
 }
 
@@ -24,7 +35,16 @@ impl OpenFiles {
     #[must_use]
     pub const fn new(directory: PathBuf) -> Self {
         Self {
-            directory,
+            place: Place::Directory(directory),
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// For the session files that running processes of this user have mapped; opens none yet.
+    #[must_use]
+    pub const fn of_running(proc_root: PathBuf) -> Self {
+        Self {
+            place: Place::Mapped(proc_root),
             open: BTreeMap::new(),
         }
     }
@@ -32,13 +52,18 @@ impl OpenFiles {
     /// The session file of a process image, opened if it is not open yet.
     ///
     /// # Errors
-    /// As [`SessionFile::open`].
+    /// As [`SessionFile::open`]; [`SessionError::NotYet`] where a running process has none.
     pub fn of(&mut self, process: Process) -> Result<&mut SessionFile, SessionError> {
         use std::collections::btree_map::Entry;
         match self.open.entry(process) {
             Entry::Occupied(entry) => Ok(entry.into_mut()),
             Entry::Vacant(entry) => {
-                let path = self.directory.join(file_name(process));
+                let path = match &self.place {
+                    Place::Directory(directory) => directory.join(file_name(process)),
+                    Place::Mapped(proc_root) => {
+                        session_of(proc_root, process.pid).ok_or(SessionError::NotYet)?
+                    }
+                };
                 Ok(entry.insert(SessionFile::open(&path)?))
             }
         }

@@ -3,6 +3,8 @@
 //! The number of a tier stands for a node here: 0 is the fast tier, 1 the slow one. The runtime obeys requests in their
 //! order and reports nothing for each; the tiers that it publishes show in the next epoch what has moved.
 
+use std::path::PathBuf;
+
 use isotherm_model::movement::{RangeAction, RangeOutcome};
 use isotherm_model::outcome::{Fate, Reason};
 use isotherm_model::port::RangeExecutor;
@@ -15,10 +17,20 @@ pub struct PageRequestWriter {
 }
 
 impl PageRequestWriter {
-    /// Writes into these files.
+    /// For the session files in this directory, of one run.
     #[must_use]
-    pub const fn new(files: OpenFiles) -> Self {
-        Self { files }
+    pub const fn new(directory: PathBuf) -> Self {
+        Self {
+            files: OpenFiles::new(directory),
+        }
+    }
+
+    /// For the session files of any running process of this user; `proc_root` is `/proc`.
+    #[must_use]
+    pub const fn of_running(proc_root: PathBuf) -> Self {
+        Self {
+            files: OpenFiles::of_running(proc_root),
+        }
     }
 
     fn request(&mut self, action: &RangeAction) -> Fate {
@@ -60,7 +72,6 @@ mod tests {
     use isotherm_model::outcome::{Fate, Reason};
     use isotherm_model::port::RangeExecutor;
     use isotherm_model::units::Bytes;
-    use isotherm_session::OpenFiles;
     use std::mem::offset_of;
 
     fn action(pid: u32, page: u64, pages: u64) -> RangeAction {
@@ -82,8 +93,7 @@ mod tests {
         session.save(&path);
         let slots = session.layout.request_slots();
         assert!(slots > 0);
-        let files = OpenFiles::new(directory.path().to_owned());
-        let mut writer = PageRequestWriter::new(files);
+        let mut writer = PageRequestWriter::new(directory.path().to_owned());
         for number in 0..slots {
             let outcome = writer.carry_out(action(7, number, 3));
             assert_eq!(outcome.parts[0].fate, Fate::Requested);
@@ -103,11 +113,16 @@ mod tests {
     #[test]
     fn a_process_without_a_session_is_named() {
         let directory = tempfile::tempdir().unwrap();
-        let files = OpenFiles::new(directory.path().to_owned());
-        let outcome = PageRequestWriter::new(files).carry_out(action(8, 0, 1));
-        let Fate::NotAttempted(Reason::Other(why)) = &outcome.parts[0].fate else {
-            panic!("{outcome:?}")
-        };
-        assert!(why.contains("process 8"), "{why}");
+        let mut writers = [
+            PageRequestWriter::new(directory.path().to_owned()),
+            PageRequestWriter::of_running(directory.path().to_owned()),
+        ];
+        for writer in &mut writers {
+            let outcome = writer.carry_out(action(8, 0, 1));
+            let Fate::NotAttempted(Reason::Other(why)) = &outcome.parts[0].fate else {
+                panic!("{outcome:?}")
+            };
+            assert!(why.contains("process 8"), "{why}");
+        }
     }
 }

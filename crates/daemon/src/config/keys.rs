@@ -76,7 +76,7 @@ section!(
 section!(
     /// The tiers, and the size of the units that are moved.
     Memory {
-        /// `detect`, or the path of a tiers file.
+        /// `detect`, `emulated`, or the path of a tiers file.
         tiers: String,
         /// Fast memory that watched processes may use: a size, or a share of the fast tier.
         fast: Written<Capacity>,

@@ -12,6 +12,7 @@ use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::watch::{Observation, Placed, UnitResidency, Watched};
 
 use super::candidates::{Candidate, Candidates, Filter, ProcessSelection};
+use super::emulated::EmulatedProcesses;
 use super::memory::{NodeLayout, ProcessMemory, capacity};
 use super::sample_nodes::SampleNodes;
 use crate::source::cost_budget::{CostBudget, affordable_hz};
@@ -62,6 +63,8 @@ pub struct WatcherConfig {
     pub unit: Bytes,
     /// Nodes of the fast tier; empty on a machine with one tier.
     pub fast: BTreeSet<NodeId>,
+    /// Watch processes on emulated machines only, and their memory on these instead of on nodes.
+    pub emulated: bool,
     /// The most of the fast tier that may be used.
     pub fast_limit: Bytes,
     /// The source of accessed bits.
@@ -92,6 +95,7 @@ pub struct Watcher {
     mappings: Option<Box<dyn Source>>,
     samples: Option<ProcessSamples>,
     sample_nodes: SampleNodes,
+    emulated: Option<EmulatedProcesses>,
     bits_throttle: SourceThrottle,
     samples_throttle: SourceThrottle,
     /// The resident memory of each process at the last read.
@@ -148,6 +152,7 @@ impl Watcher {
             mappings: None,
             samples: None,
             sample_nodes: SampleNodes::new(&config.root),
+            emulated: config.emulated.then(|| EmulatedProcesses::new(&proc_root)),
             bits_throttle: SourceThrottle::open(ProfilingMethod::AccessedBits, &config.root),
             samples_throttle: SourceThrottle::open(ProfilingMethod::TraceSamples, &config.root),
             resident: BTreeMap::new(),
@@ -313,12 +318,18 @@ impl Watcher {
         self.watched = self
             .candidates
             .look(selection, filter, now, std::process::id());
+        if let Some(emulated) = &mut self.emulated {
+            self.watched.retain(|one| emulated.has(one.process));
+        }
         self.scan.taken += self.watched.len() as u64;
         self.scan.usable = self.scan.taken;
         let processes = self.processes();
         let is_watched = |process: &Process| processes.binary_search(process).is_ok();
         self.resident.retain(|process, _| is_watched(process));
         self.trouble.retain(|process, _| is_watched(process));
+        if let Some(emulated) = &mut self.emulated {
+            emulated.retain(is_watched);
+        }
         self.set_budgets();
         if let Some(bits) = &mut self.bits {
             let mut by_size: Vec<&Candidate> = self.watched.iter().collect();
@@ -388,7 +399,10 @@ impl Watcher {
             of_process.push((access.address, access.count));
         }
         for (process, samples) in by_process {
-            let seen = self.layout.placed(process.pid, &samples);
+            let seen = match &self.emulated {
+                Some(emulated) => emulated.placed(process, new),
+                None => self.layout.placed(process.pid, &samples),
+            };
             add(placed, process, seen.samples, seen.fast);
         }
         self.memory.cost += self.clock.busy().saturating_sub(begin);
@@ -461,10 +475,10 @@ impl Watcher {
         let held = self.held(span);
         let fast = held.iter().map(|held| held.fast).sum();
         let limit = self.config.fast_limit;
-        let capacity = if self.config.fast.is_empty() {
-            limit
-        } else {
-            capacity(&self.config.root, &self.config.fast, fast, limit)
+        let capacity = match &self.emulated {
+            Some(emulated) => limit.min(emulated.capacity()),
+            None if self.config.fast.is_empty() => limit,
+            None => capacity(&self.config.root, &self.config.fast, fast, limit),
         };
         Observation {
             epoch,
@@ -537,6 +551,9 @@ impl Watcher {
     /// every epoch, because moves change them.
     fn held(&mut self, span: Nanos) -> Vec<UnitResidency> {
         let begin = self.clock.busy();
+        if let Some(emulated) = &mut self.emulated {
+            emulated.begin();
+        }
         let due = self.memory_budget.due();
         let mut held = Vec::new();
         let watched = self.watched.iter();
@@ -576,6 +593,9 @@ impl Watcher {
         if again || known.is_none_or(|resident| resident.is_old(bytes)) {
             let resident = self.layout.resident(process, bytes)?;
             self.resident.insert(process, resident);
+        }
+        if let Some(emulated) = &mut self.emulated {
+            return emulated.held(process, self.config.unit);
         }
         match self.resident.get(&process) {
             Some(resident) => self.layout.held(process, resident),

@@ -29,7 +29,6 @@ use isotherm_pipeline::{Combine, EpochReport, Step, StepLimits, UnitStep, UnitSt
 use isotherm_policy::epoch::{FirstComeFirstAllocated, MoveCosts, Payback, by_name};
 use isotherm_profile::FinishOutcome;
 use isotherm_report::page_moves::PageMoves;
-use isotherm_session::OpenFiles;
 
 use super::write_summary;
 use crate::cli::{NO_POLICY, Observing, RunArgs};
@@ -174,13 +173,13 @@ impl PagePolicy {
         };
         let is_first_come =
             by_name(policy, costs).is_some_and(|it| it.name() == FirstComeFirstAllocated.name());
-        let files = OpenFiles::new(ready.session.path().to_owned());
+        let sessions = ready.session.path().to_owned();
         Self {
             step: UnitStep::new(config, Box::new(make)),
             // A policy that moves nothing has units where the machine put them, and these may be more than fit as whole ones.
             executor: match args.dry_run || is_first_come {
                 true => Box::new(DryRun),
-                false => Box::new(PageRequestWriter::new(files)),
+                false => Box::new(PageRequestWriter::new(sessions)),
             },
             unit,
             moves: PageMoves {

@@ -150,6 +150,7 @@ fn config(machine: &Machine, bits: AccessedBitChoice) -> WatcherConfig {
         filter: Filter::Off,
         unit: Bytes(4 * PAGE),
         fast: BTreeSet::new(),
+        emulated: false,
         fast_limit: Bytes(1 << 30),
         bits,
         samples: None,

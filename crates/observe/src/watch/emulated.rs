@@ -1,0 +1,86 @@
+//! The emulated machines of programs that run under the runtime: for the daemon, instead of the nodes of this machine.
+//!
+//! `isotherm run --policy none --tiers emulated` starts such programs. Each process has its session file mapped, which is
+//! how it is found; only those of the daemon's own user are opened. The processes of one run are on one machine, whose
+//! directory they share.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use isotherm_model::batch::{ObservedAccess, Process};
+use isotherm_model::units::Bytes;
+use isotherm_model::watch::{Placed, UnitResidency};
+use isotherm_session::{PageTiers, SessionFile, session_of};
+
+use crate::page_units;
+
+/// The watched processes on emulated machines.
+#[derive(Debug)]
+pub(super) struct EmulatedProcesses {
+    proc_root: PathBuf,
+    /// The session of each process; None where it has none, or one without tiers.
+    sessions: BTreeMap<Process, Option<SessionFile>>,
+    /// Fast memory of each machine, by its directory, as its processes said in this epoch.
+    machines: BTreeMap<PathBuf, Bytes>,
+}
+
+impl EmulatedProcesses {
+    pub(super) fn new(proc_root: &Path) -> Self {
+        Self {
+            proc_root: proc_root.to_owned(),
+            sessions: BTreeMap::new(),
+            machines: BTreeMap::new(),
+        }
+    }
+
+    /// Whether a process runs on an emulated machine. A process that has just started is asked again, because its runtime may
+    /// not have begun.
+    pub(super) fn has(&mut self, process: Process) -> bool {
+        let session = self.sessions.entry(process).or_default();
+        if session.is_none() {
+            let path = session_of(&self.proc_root, process.pid);
+            let file = path.and_then(|path| SessionFile::open(&path).ok());
+            *session = file.filter(SessionFile::has_page_tiers);
+        }
+        session.is_some()
+    }
+
+    /// Drops the sessions of processes that are watched no more.
+    pub(super) fn retain(&mut self, is_watched: impl Fn(&Process) -> bool) {
+        self.sessions.retain(|process, _| is_watched(process));
+    }
+
+    /// Forgets the machines of the last epoch.
+    pub(super) fn begin(&mut self) {
+        self.machines.clear();
+    }
+
+    /// The memory of a process in units.
+    ///
+    /// # Errors
+    /// Its session file was cut short.
+    pub(super) fn held(&mut self, process: Process, unit: Bytes) -> io::Result<Vec<UnitResidency>> {
+        let Some(Some(session)) = self.sessions.get(&process) else {
+            return Ok(Vec::new());
+        };
+        let pages = session.page_tiers().map_err(io::Error::other)?;
+        let machine = session.path().parent().unwrap_or(Path::new("/"));
+        let fast = self.machines.entry(machine.to_owned()).or_default();
+        *fast = (*fast).max(pages.fast_capacity);
+        Ok(page_units::units(process, &pages, unit))
+    }
+
+    /// Fast memory of all machines with a process whose memory was read in this epoch.
+    pub(super) fn capacity(&self) -> Bytes {
+        self.machines.values().copied().sum()
+    }
+
+    /// The tier that has the data of each sample of a process now.
+    pub(super) fn placed(&self, process: Process, samples: &[ObservedAccess]) -> Placed {
+        let own = samples.iter().filter(|one| one.process == process);
+        let session = self.sessions.get(&process).and_then(Option::as_ref);
+        let pages: Option<PageTiers> = session.and_then(|it| it.page_tiers().ok());
+        pages.map_or_else(Placed::default, |pages| page_units::placed(&pages, own))
+    }
+}
