@@ -475,6 +475,20 @@ impl SessionLayout {
         ]
     }
 
+    /// The tables of pages, with the offsets of the tiers and of the requests.
+    const fn page_table(&self, tiers_offset: u64, requests_offset: u64) -> PageTable {
+        PageTable {
+            slots: self.page_slots,
+            tiers_offset,
+            used: AtomicU64::new(0),
+            fast_bytes: AtomicU64::new(0),
+            request_slots: self.request_slots(),
+            requests_offset,
+            requested: AtomicU64::new(0),
+            obeyed: AtomicU64::new(0),
+        }
+    }
+
     /// A header for this layout, with no records yet.
     #[must_use]
     pub fn header(&self, mode: crate::config::RuntimeMode, depth: u32) -> SessionHeader {
@@ -536,16 +550,7 @@ impl SessionLayout {
                 regions_offset: regions,
                 counts_offset: counts,
             },
-            pages: PageTable {
-                slots: self.page_slots,
-                tiers_offset: pages,
-                used: AtomicU64::new(0),
-                fast_bytes: AtomicU64::new(0),
-                request_slots: self.request_slots(),
-                requests_offset: requests,
-                requested: AtomicU64::new(0),
-                obeyed: AtomicU64::new(0),
-            },
+            pages: self.page_table(pages, requests),
         }
     }
 }

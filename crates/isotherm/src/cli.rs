@@ -15,6 +15,7 @@ use isotherm_observe::source::registry::OF_PROGRAMS;
 
 use crate::input::{self, FORMATS, InputFormat, Reading};
 use crate::known_values::KnownValues;
+use crate::run_policies;
 use crate::static_data::StaticPlacement;
 
 /// The machine that `isotherm simulate` models by default.
@@ -87,7 +88,8 @@ pub(crate) enum Command {
 /// Policies of `isotherm plan`.
 const SITE_POLICIES: KnownValues<String> = KnownValues::any(|| isotherm_policy::names().collect());
 /// Policies of `isotherm run`: epoch policies, and the one that leaves the moves to the daemon.
-const RUN_POLICIES: KnownValues<String> = KnownValues::new(|| run_policies().collect(), run_policy);
+const RUN_POLICIES: KnownValues<String> =
+    KnownValues::new(|| run_policies::names().collect(), run_policies::read);
 /// Policies of `isotherm simulate`: epoch policies, site policies, and ATMem, which selects chunks of data objects.
 const ALL_POLICIES: KnownValues<String> = KnownValues::any(|| {
     let all = isotherm_policy::epoch::names().chain(isotherm_policy::names());
@@ -145,23 +147,6 @@ fn static_placement(name: &str) -> Result<StaticPlacement, String> {
     found.map(|(_, placement)| placement).ok_or_else(|| {
         format!("static data cannot go to \"{name}\"; there are plan, fast and slow")
     })
-}
-
-/// The policy of `isotherm run` that moves nothing and observes nothing.
-pub(crate) const NO_POLICY: &str = "none";
-
-fn run_policies() -> impl Iterator<Item = &'static str> {
-    isotherm_policy::epoch::names().chain([isotherm_policy::epoch::FIRST_COME, NO_POLICY])
-}
-
-fn run_policy(name: &str) -> Result<String, String> {
-    match run_policies().any(|known| known == name) {
-        true => Ok(name.to_owned()),
-        false => Err(format!(
-            "there is no policy \"{name}\"; there are {}",
-            run_policies().collect::<Vec<_>>().join(", ")
-        )),
-    }
 }
 
 /// A program and its arguments.

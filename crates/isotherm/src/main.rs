@@ -16,6 +16,7 @@ mod observed_run;
 mod output;
 mod program;
 mod recording;
+mod run_policies;
 mod session_directory;
 mod session_guard;
 mod session_summary;

@@ -46,6 +46,18 @@ pub(crate) fn resolve(
     Ok(tiers)
 }
 
+/// The tiers of a run without a plan, with a warning if they cannot work.
+///
+/// # Errors
+/// As [`resolve`].
+pub(crate) fn for_run(choice: &TiersChoice, console: Console) -> Result<Tiers> {
+    let tiers = resolve(choice, None, console)?;
+    if let Some(why) = trouble(&tiers, &KernelProbe) {
+        console.warn(&why);
+    }
+    Ok(tiers)
+}
+
 /// The reason why these tiers cannot work on this machine, with the remedy: the emulated pair samples threads or traps pages.
 pub(crate) fn trouble(tiers: &Tiers, probe: &dyn Probe) -> Option<String> {
     let emulation = tiers.all().iter().find_map(|tier| match tier.kind {

@@ -303,10 +303,7 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
     std::fs::write(&text, "not a plan\n").unwrap();
     let empty = path(&directory, "empty.iso");
     std::fs::create_dir(&empty).unwrap();
-    let nodes = path(&directory, "nodes.toml");
-    let two = "[[tier]]\nname = \"fast\"\nnodes = [0]\n[[tier]]\nname = \"slow\"\nnodes = [1]\n";
-    std::fs::write(&nodes, two).unwrap();
-    let cases: [(&[&str], &str); 30] = [
+    let cases: [(&[&str], &str); 21] = [
         (&["record", "--", "/no/such/program"], "no such program"),
         (&["record", "--", "no-such-program-at-all"], "on the PATH"),
         (&["record", "-o", &profile, "--", "true"], "--force"),
@@ -361,6 +358,19 @@ fn bad_input_is_one_clear_sentence_and_a_failure() {
             &["run", "--tiers", "/no/such.toml", "--", "true"],
             "nor a file that exists",
         ),
+    ];
+    each_is_refused(&cases);
+}
+
+#[test]
+fn a_policy_of_a_run_that_cannot_be_is_refused_and_says_what_to_do() {
+    let directory = tempfile::tempdir().unwrap();
+    let text = path(&directory, "text");
+    std::fs::write(&text, "not a plan\n").unwrap();
+    let nodes = path(&directory, "nodes.toml");
+    let two = "[[tier]]\nname = \"fast\"\nnodes = [0]\n[[tier]]\nname = \"slow\"\nnodes = [1]\n";
+    std::fs::write(&nodes, two).unwrap();
+    let cases: [(&[&str], &str); 9] = [
         (
             &["run", "--policy", "best", "--", "true"],
             "there is no policy \"best\"; there are payback, history, oracle, first-come-first-allocated, first-come, none",

@@ -627,12 +627,12 @@ fn a_bad_configuration_is_refused_with_its_line_and_the_printed_one_is_good() {
         said.contains("line 2") && said.contains("`speed`"),
         "{said}"
     );
-    std::fs::write(&file, "[memory]\ntiers = \"emulated\"\n").unwrap();
+    std::fs::write(&file, "[memory]\ntiers = \"emulated:cxl\"\n").unwrap();
     let refused = run(&["--config", &path, "--dry-run", "--once"]);
     let said = String::from_utf8_lossy(&refused.stderr).into_owned();
     assert!(!refused.status.success());
     assert!(
-        said.contains("memory.tiers = \"emulated\"") && said.contains("isotherm tiers -o"),
+        said.contains("memory.tiers = \"emulated:cxl\"") && said.contains("isotherm tiers -o"),
         "{said}"
     );
     let printed = run(&["--print-config"]);

@@ -40,7 +40,11 @@ int main(void) {
 const UNIT: u64 = 1 << 20;
 
 fn program(directory: &Path) {
-    std::fs::write(directory.join("app.c"), PROGRAM).expect("written");
+    build(directory, PROGRAM);
+}
+
+fn build(directory: &Path, program: &str) {
+    std::fs::write(directory.join("app.c"), program).expect("written");
     let mut compiler = Command::new("cc");
     let compiler = compiler.args(["-O1", "-o", "app", "app.c"]);
     let built = compiler.current_dir(directory).status();
@@ -48,7 +52,7 @@ fn program(directory: &Path) {
 }
 
 /// Runs the program by a policy, with a fast tier of 24 MiB: the summary of the run. None where the machine cannot emulate.
-fn run(directory: &Path, policy: &str, tiers: &str) -> Option<Value> {
+fn run(directory: &Path, policy: &str, tiers: &str, printed: &str) -> Option<Value> {
     let output = succeeds(
         directory,
         &[
@@ -73,7 +77,7 @@ fn run(directory: &Path, policy: &str, tiers: &str) -> Option<Value> {
             "./app",
         ],
     );
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "whole\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), printed);
     let summary = std::fs::read(directory.join("run.json")).expect("was written");
     let summary: Value = serde_json::from_slice(&summary).expect("is JSON");
     if summary["placed"] == false {
@@ -110,7 +114,7 @@ fn served(moves: &Value) -> f64 {
 fn follows(policy: &str, tiers: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     program(directory.path());
-    let Some(summary) = run(directory.path(), policy, tiers) else {
+    let Some(summary) = run(directory.path(), policy, tiers, "whole\n") else {
         return;
     };
     let moves = &summary["moves"];
@@ -138,11 +142,44 @@ fn pages_follow_by_page_trap_too() {
     follows("history", "emulated:tmp");
 }
 
+/// As the program above, but a child process does the second part, in its copy of the memory.
+#[test]
+fn a_forked_child_has_tiers_of_its_own() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let program = PROGRAM
+        .replace(
+            "#include <time.h>",
+            "#include <time.h>\n#include <sys/wait.h>\n#include <unistd.h>",
+        )
+        .replace(
+            "volatile unsigned char",
+            "if (phase == 1 && fork()) { wait(0); break; }\n        volatile unsigned char",
+        );
+    assert_ne!(program, PROGRAM);
+    build(directory.path(), &program);
+    let wholes = "whole\nwhole\n";
+    let Some(summary) = run(directory.path(), "history", "emulated:B:3,L:3", wholes) else {
+        return;
+    };
+    assert_eq!(number(&summary["runtime"], "images"), 2, "{summary}");
+    let moves = &summary["moves"];
+    if number(moves, "accesses") < 500 {
+        return isotherm_skip::skip!("few samples here: {moves}");
+    }
+    assert!(number(moves, "units_promoted") >= 24, "{moves}");
+    assert!(number(moves, "pages_promoted") > 0, "{moves}");
+}
+
 #[test]
 fn what_came_first_stays_where_it_is() {
     let directory = tempfile::tempdir().expect("a directory");
     program(directory.path());
-    let Some(summary) = run(directory.path(), "first-come", "emulated:B:3,L:3") else {
+    let Some(summary) = run(
+        directory.path(),
+        "first-come",
+        "emulated:B:3,L:3",
+        "whole\n",
+    ) else {
         return;
     };
     let moves = &summary["moves"];

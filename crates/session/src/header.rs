@@ -29,8 +29,8 @@ mod at_most {
     pub(crate) const TEXT: u64 = 1 << 28;
     /// Counts of 256 GiB of memory, which are 512 MiB.
     pub(crate) const REGIONS: u64 = 1 << 14;
-    /// A pool of 32 TiB.
-    pub(crate) const PAGES: u64 = 1 << 33;
+    /// A pool of 1 TiB, the runtime's own; they are read as a whole.
+    pub(crate) const PAGES: u64 = 1 << 28;
     pub(crate) const PAGE_REQUESTS: u64 = 1 << 20;
 }
 
@@ -79,10 +79,17 @@ pub struct Header {
     pub access_counts: Table,
     /// Accesses for which one count stands; 0 without access counts.
     pub access_period: u64,
-    /// The tier of each page of the pool; no slots where no tier is emulated.
-    pub page_tiers: Table,
+    /// The tables of pages; without slots where no tier is emulated.
+    pub pages: PageTierTables,
+}
+
+/// The tables of an emulated machine's pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageTierTables {
+    /// The tier of each page of the pool.
+    pub tiers: Table,
     /// The ring of requests to move pages, [`PageRequest`]s.
-    pub page_requests: Table,
+    pub requests: Table,
 }
 
 /// The part of the header that the runtime keeps changing; a snapshot.
@@ -192,20 +199,7 @@ impl Header {
             regions,
             access_counts,
             access_period: access_field(bytes, offset_of!(AccessTable, period)).min(PERIOD_MAX),
-            page_tiers: table(
-                "page tiers",
-                page_field(bytes, offset_of!(PageTable, tiers_offset)),
-                page_field(bytes, offset_of!(PageTable, slots)),
-                1,
-                at_most::PAGES,
-            )?,
-            page_requests: table(
-                "page requests",
-                page_field(bytes, offset_of!(PageTable, requests_offset)),
-                page_field(bytes, offset_of!(PageTable, request_slots)),
-                size_of::<PageRequest>(),
-                at_most::PAGE_REQUESTS,
-            )?,
+            pages: page_tables(bytes, file_bytes)?,
         })
     }
 
@@ -287,6 +281,30 @@ fn access_tables(
 /// A word in the description of the access counts.
 fn access_field(bytes: &[u8; HEADER_BYTES], offset: usize) -> u64 {
     u64::from_ne_bytes(at(bytes, offset_of!(SessionHeader, accesses) + offset))
+}
+
+/// The tables of the pages' tiers and of the requests to move pages.
+fn page_tables(
+    bytes: &[u8; HEADER_BYTES],
+    file_bytes: u64,
+) -> Result<PageTierTables, SessionError> {
+    let table = |name, (offset, slots), record, most| {
+        let (offset, slots) = (page_field(bytes, offset), page_field(bytes, slots));
+        checked(name, offset, slots, record, most, file_bytes)
+    };
+    let tiers = (
+        offset_of!(PageTable, tiers_offset),
+        offset_of!(PageTable, slots),
+    );
+    let requests = (
+        offset_of!(PageTable, requests_offset),
+        offset_of!(PageTable, request_slots),
+    );
+    let request = size_of::<PageRequest>();
+    Ok(PageTierTables {
+        tiers: table("page tiers", tiers, 1, at_most::PAGES)?,
+        requests: table("page requests", requests, request, at_most::PAGE_REQUESTS)?,
+    })
 }
 
 /// A word in the description of the pages' tables.

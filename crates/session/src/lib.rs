@@ -38,7 +38,7 @@ mod open_files;
 
 pub use error::SessionError;
 pub use file::SessionFile;
-pub use header::{HEADER_BYTES, Header, Progress, Table};
+pub use header::{HEADER_BYTES, Header, PageTierTables, Progress, Table};
 pub use moves::MoveCommand;
 pub use name::{file_name, parse_name};
 pub use open_files::OpenFiles;

@@ -42,7 +42,7 @@ impl SessionFile {
     /// True where the process runs on an emulated machine whose pages can be moved.
     #[must_use]
     pub const fn has_page_tiers(&self) -> bool {
-        self.header.page_tiers.slots > 0 && self.header.page_requests.slots > 0
+        self.header.pages.tiers.slots > 0 && self.header.pages.requests.slots > 0
     }
 
     /// The tiers of the process's pages now. Pages that changed meanwhile may have either tier.
@@ -50,7 +50,7 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short.
     pub fn page_tiers(&self) -> Result<PageTiers, SessionError> {
-        let table = self.header.page_tiers;
+        let table = self.header.pages.tiers;
         let used = self.read_long(at!(used))?.min(table.slots);
         let mut tiers = vec![0; usize::try_from(used).unwrap_or(usize::MAX)];
         self.file.read_exact_at(&mut tiers, table.offset)?;
@@ -66,7 +66,7 @@ impl SessionFile {
     /// # Errors
     /// The file was cut short, or cannot be written.
     pub fn request_pages(&self, request: &PageRange) -> Result<bool, SessionError> {
-        let table = self.header.page_requests;
+        let table = self.header.pages.requests;
         let (requested, obeyed) = (
             self.read_long(at!(requested))?,
             self.read_long(at!(obeyed))?,

@@ -23,12 +23,16 @@ pub fn session_of(proc_root: &Path, pid: u32) -> Option<PathBuf> {
 /// The last shared file in the text of `maps` that has the name of a session file of this process.
 fn mapped_session(maps: &str, pid: u32) -> Option<PathBuf> {
     let shared = |line: &str| line.split_ascii_whitespace().nth(1) == Some("rw-s");
-    let paths = maps.lines().filter(|line| shared(line)).filter_map(|line| {
-        let path = Path::new(line.get(line.find('/')?..)?);
-        let process = parse_name(path.file_name()?.to_str()?)?;
-        (process.pid == pid).then(|| path.to_owned())
-    });
-    paths.last()
+    let mut paths = maps
+        .lines()
+        .rev()
+        .filter(|line| shared(line))
+        .filter_map(|line| {
+            let path = Path::new(line.get(line.find('/')?..)?);
+            let process = parse_name(path.file_name()?.to_str()?)?;
+            (process.pid == pid).then(|| path.to_owned())
+        });
+    paths.next()
 }
 
 #[cfg(test)]

@@ -7,13 +7,16 @@ use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use isotherm_abi::page_tiers::{PageRequest, PageTable};
 use isotherm_abi::session::{
     ArenaRecord, MOVE_CHUNKS, MappingRecord, MoveRequest, SessionHeader, SiteRecord,
 };
 use isotherm_model::batch::Process;
+use isotherm_model::movement::AddressRange;
 use isotherm_model::site::SiteId;
-use isotherm_session::{MoveCommand, OpenFiles, RequestWord, SessionFile};
-use support::session_bytes::SessionBytes;
+use isotherm_model::units::Bytes;
+use isotherm_session::{MoveCommand, OpenFiles, PageRange, RequestWord, SessionFile};
+use support::session_bytes::{POOL, SessionBytes};
 
 const SITE: SiteId = SiteId(0x55);
 
@@ -198,4 +201,68 @@ fn a_file_is_opened_when_it_is_there() {
     assert!(files.of(process).is_err());
     good().save(&directory.path().join("7.0"));
     assert_eq!(files.of(process).expect("opens").header().pid, 7);
+}
+
+#[test]
+fn the_tiers_of_pages_are_those_that_the_runtime_published() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("7.0");
+    let mut bytes = good();
+    let [.., tiers, _, _] = bytes.layout.offsets();
+    bytes.put(tiers, &[1, 2, 0, 1, 2]);
+    let table = offset_of!(SessionHeader, pages);
+    let at = |field: usize| (table + field) as u64;
+    // Of five pages the first four are published.
+    bytes.put(at(offset_of!(PageTable, used)), &4u64.to_ne_bytes());
+    bytes.put(
+        at(offset_of!(PageTable, fast_bytes)),
+        &8192u64.to_ne_bytes(),
+    );
+    bytes.save(&path);
+    let file = SessionFile::open(&path).expect("opens");
+    assert!(file.has_page_tiers());
+    let read = file.page_tiers().expect("reads");
+    assert_eq!(read.tiers, [1, 2, 0, 1]);
+    assert_eq!((read.start, read.fast_capacity.0), (POOL, 8192));
+    // A count beyond the table reads no more than the table.
+    bytes.put(at(offset_of!(PageTable, used)), &u64::MAX.to_ne_bytes());
+    bytes.save(&path);
+    let file = SessionFile::open(&path).expect("opens");
+    let read = file.page_tiers().expect("reads");
+    assert_eq!(read.tiers.len() as u64, bytes.layout.page_slots);
+}
+
+#[test]
+fn a_request_for_pages_fills_the_next_slot_and_a_full_ring_takes_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("7.0");
+    let mut bytes = good();
+    let table = offset_of!(SessionHeader, pages);
+    let requested = (table + offset_of!(PageTable, requested)) as u64;
+    let slots = bytes.layout.request_slots();
+    bytes.put(requested, &(slots + 1).to_ne_bytes());
+    let obeyed = (table + offset_of!(PageTable, obeyed)) as u64;
+    bytes.put(obeyed, &2u64.to_ne_bytes());
+    bytes.save(&path);
+    let file = SessionFile::open(&path).expect("opens");
+    let request = PageRange {
+        range: AddressRange {
+            start: POOL + 4096,
+            bytes: Bytes(3 * 4096),
+        },
+        tier: 1,
+    };
+    assert!(file.request_pages(&request).expect("writes"));
+    assert!(!file.request_pages(&request).expect("reads"), "full");
+    let [.., ring, _] = bytes.layout.offsets();
+    let record = ring + size_of::<PageRequest>() as u64;
+    let (low, high) = ((POOL + 4096) as u32, ((POOL + 4096) >> 32) as u32);
+    let expected = [
+        (requested, (slots + 2) as u32),
+        (record, low),
+        (record + 4, high),
+        (record + 8, 3),
+        (record + 12, 1),
+    ];
+    assert_eq!(changed(&bytes.bytes, &path), expected);
 }

@@ -1,6 +1,7 @@
 //! `isotherm run`: runs a program by a plan, or profiles and places in one run.
 
 mod page_policy;
+mod results;
 mod site_executor;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,7 +17,6 @@ use isotherm_model::site::{CallerId, Site, SiteId};
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::tier::Tiers;
 use isotherm_model::words::{counted, percent};
-use isotherm_observe::probe::KernelProbe;
 use isotherm_pipeline::{Coverage, Online, OnlineConfig, Step, coverage};
 use isotherm_profile::FinishOutcome;
 use isotherm_report::outcomes::{self, OutcomeRow};
@@ -30,7 +30,7 @@ use crate::recording;
 use crate::session_summary::recorded_sites;
 use crate::tiers_choice;
 use isotherm_console::Console;
-use isotherm_console::shell_quoting;
+use results::{say_next, write_summary};
 use site_executor::SiteExecutor;
 
 /// Least share of a plan's value that the run must allocate; below it a warning calls the plan foreign.
@@ -145,18 +145,11 @@ pub(super) fn warn_if_foreign(plan: &Plan, seen: &Coverage, console: Console) {
     }
 }
 
-fn write_summary(args: &RunArgs, summary: &serde_json::Value) -> Result<()> {
-    let Some(path) = &args.summary else {
-        return Ok(());
-    };
-    output::write(path, format!("{summary:#}\n").as_bytes())
-}
-
 fn online(args: &RunArgs, console: Console) -> Result<ExitStatus> {
     let words = &args.program.words;
     recording::check(&args.observing)?;
     let observing = &recording::with_sources(&args.observing, words, console)?;
-    let tiers = tiers(args, console)?;
+    let tiers = tiers_choice::for_run(&args.tiers, console)?;
     let default_tier = isotherm_model::tier::TierIndex::FASTEST;
     let mut configuration = recording::for_sources(
         Configuration::online(observing.depth, tiers.clone(), default_tier),
@@ -220,15 +213,6 @@ fn online_config(observing: &Observing, tiers: &Tiers, meta: &Meta) -> OnlineCon
     config
 }
 
-/// The tiers that the flags select, with a warning if they cannot work.
-fn tiers(args: &RunArgs, console: Console) -> Result<Tiers> {
-    let tiers = tiers_choice::resolve(&args.tiers, None, console)?;
-    if let Some(why) = tiers_choice::trouble(&tiers, &KernelProbe) {
-        console.warn(&why);
-    }
-    Ok(tiers)
-}
-
 fn online_summary(
     program: &EndedProgram,
     moves: &MoveTotals,
@@ -248,13 +232,6 @@ fn online_summary(
         "outcomes": outcomes,
         "runtime": program.summary.to_json(sites),
     })
-}
-
-fn say_next(args: &RunArgs, console: Console) {
-    console.next(&match &args.output {
-        Some(path) => format!("isotherm report {}", shell_quoting::file(path)),
-        None => "isotherm record -o app.iso -- PROGRAM, to see what was hot".to_owned(),
-    });
 }
 
 fn say_moves(program: &EndedProgram, moves: &MoveTotals, tiers: &Tiers, console: Console) {

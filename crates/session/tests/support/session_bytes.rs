@@ -101,18 +101,19 @@ impl SessionBytes {
         put!(file, accesses, AccessTable, slots, region_slots);
         put!(file, accesses, AccessTable, regions_offset, regions);
         put!(file, accesses, AccessTable, counts_offset, counts);
-        let table = offset_of!(SessionHeader, pages) as u64;
-        put!(file, table, PageTable, slots, layout.page_slots);
-        put!(file, table, PageTable, tiers_offset, pages);
-        put!(
-            file,
-            table,
-            PageTable,
-            request_slots,
-            layout.request_slots()
-        );
-        put!(file, table, PageTable, requests_offset, requests);
+        file.page_tables(pages, requests);
         file
+    }
+
+    /// The tables of pages, with the offsets of the tiers and of the requests.
+    fn page_tables(&mut self, tiers: u64, requests: u64) {
+        let layout = self.layout;
+        let table = offset_of!(SessionHeader, pages) as u64;
+        put!(self, table, PageTable, slots, layout.page_slots);
+        put!(self, table, PageTable, tiers_offset, tiers);
+        let slots = layout.request_slots();
+        put!(self, table, PageTable, request_slots, slots);
+        put!(self, table, PageTable, requests_offset, requests);
     }
 
     pub(crate) fn put(&mut self, offset: u64, bytes: &[u8]) {

@@ -30,12 +30,14 @@ use isotherm_policy::epoch::{FirstComeFirstAllocated, MoveCosts, Payback, by_nam
 use isotherm_profile::FinishOutcome;
 use isotherm_report::page_moves::PageMoves;
 
-use super::write_summary;
-use crate::cli::{NO_POLICY, Observing, RunArgs};
+use super::results::{say_next, write_summary};
+use crate::cli::{Observing, RunArgs};
 use crate::launch::{self, EndedProgram, Output};
 use crate::observed_run::{EndedRun, FollowUntil, ObservedRun};
 use crate::recording;
+use crate::run_policies::{NONE, ORACLE};
 use crate::session_summary::recorded_sites;
+use crate::tiers_choice;
 
 /// The tiers of the emulated machine, as the step and the requests number them.
 const FAST: NodeId = NodeId(0);
@@ -61,22 +63,22 @@ struct PagePolicy {
 /// Runs the program under this policy.
 ///
 /// # Errors
-/// The policy needs the future, the tiers are not emulated, and as [`super::run`].
+/// The policy needs the future, the tiers are not emulated, and as a run without a policy.
 pub(super) fn run(args: &RunArgs, policy: &str, console: Console) -> Result<ExitStatus> {
-    if policy == "oracle" {
+    if policy == ORACLE {
         bail!(
             "--policy oracle: it needs future accesses, which only a recording has; record the program, then \
              `isotherm simulate PROFILE --policy oracle`"
         );
     }
-    let tiers = super::tiers(args, console)?;
+    let tiers = tiers_choice::for_run(&args.tiers, console)?;
     if !tiers.emulates() {
         bail!(
             "--policy {policy}: moves pages of the emulated machine, and these tiers are memory nodes; add --tiers emulated, \
              or let `isotherm daemon` move pages between nodes"
         );
     }
-    if policy == NO_POLICY {
+    if policy == NONE {
         return unobserved(args, &tiers, console);
     }
     observed(args, policy, &tiers, console)
@@ -95,7 +97,7 @@ fn unobserved(args: &RunArgs, tiers: &Tiers, console: Console) -> Result<ExitSta
     launch::warn_of(&ended.summary, console);
     console.info(&ended.summary.took("unobserved", ended.took, tiers));
     let moves = PageMoves {
-        policy: NO_POLICY.to_owned(),
+        policy: NONE.to_owned(),
         ..PageMoves::default()
     };
     let kept = write_summary(args, &summary(&ended, moves));
@@ -133,7 +135,7 @@ fn observed(args: &RunArgs, policy: &str, tiers: &Tiers, console: Console) -> Re
     });
     let written = write_summary(args, &summary(&program, moves));
     if !matches!(profile, Ok(Some(FinishOutcome::Former)) | Err(_)) {
-        super::say_next(args, console);
+        say_next(args, console);
     }
     let kept = [written, profile.map(drop)];
     Ok(launch::ended(program.status, kept, console))

@@ -186,3 +186,48 @@ fn wishes_move_an_arena_down_and_a_mapping_up_while_a_thread_uses_both() {
     assert_eq!(record.tier.load(Ordering::Relaxed), FAST);
     assert!(trap.counter(SessionCounter::FastBytes) <= capacity as u64);
 }
+
+#[test]
+fn requested_pages_move_in_order_and_keep_what_they_hold() {
+    const PAGES: usize = 64;
+    let _forks = no_forks();
+    let setup = Setup {
+        emulation: emulation(5000, 1),
+        fast_bytes: (PAGES * PAGE_BYTES) as u64,
+        ..Setup::default()
+    };
+    let Some(Started { trap, board, open }) = setup.start() else {
+        return;
+    };
+    trap.label(open.start, CHUNK, FAST);
+    for page in 0..2 * PAGES {
+        write(open.start + page * PAGE_BYTES, page as u64);
+    }
+    trap.hold();
+    trap.release();
+    let all = (PAGES * PAGE_BYTES) as u64;
+    assert_eq!(trap.counter(SessionCounter::FastBytes), all);
+    // The first pages make room for the last ones; between them is a request that makes no sense.
+    let requests = [
+        (open.start, PAGES / 2, SLOW),
+        (open.start + 1, 1, FAST),
+        (open.start + 3 * PAGES / 2 * PAGE_BYTES, PAGES / 2, FAST),
+    ];
+    for (record, (start, pages, tier)) in board.page_requests.iter().zip(requests) {
+        record.start.store(start as u64, Ordering::Relaxed);
+        record.pages.store(pages as u32, Ordering::Relaxed);
+        record.tier.store(tier, Ordering::Relaxed);
+    }
+    board.header.pages.requested.store(3, Ordering::Release);
+    wait_until("all have moved", || {
+        trap.counter(SessionCounter::PagesDemoted) >= PAGES as u64 / 2
+            && trap.counter(SessionCounter::PagesPromoted) >= PAGES as u64 / 2
+    });
+    assert_eq!(board.header.pages.obeyed.load(Ordering::Relaxed), 3);
+    for page in 0..2 * PAGES {
+        assert_eq!(read(open.start + page * PAGE_BYTES), page as u64);
+    }
+    trap.hold();
+    trap.release();
+    assert_eq!(trap.counter(SessionCounter::FastBytes), all);
+}
