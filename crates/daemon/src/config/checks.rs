@@ -4,6 +4,7 @@
 use anyhow::{Result, bail};
 use isotherm_model::units::{Bytes, Capacity, Nanos};
 use isotherm_observe::source::process_samples::TIMER_HZ_MAX;
+use isotherm_policy::epoch::{MoveCosts, by_name};
 
 use super::keys::Config;
 
@@ -45,8 +46,7 @@ impl Config {
                 EPOCHS[1]
             );
         }
-        let mut policies = isotherm_policy::epoch::names();
-        if !policies.any(|name| name == self.policy) {
+        if by_name(&self.policy, MoveCosts::TYPICAL).is_none() {
             bail!(
                 "policy = \"{}\": there is no such policy; there are {}",
                 self.policy,
