@@ -36,7 +36,7 @@ def programs(tools: Tools, quick: bool) -> list[Program]:
                                           str(10_000_000 * work), "--threads", "1")),
         tools.workload("stencil", "--size", "192MiB", "--iterations", str(350 * work), "--threads", "1"),
         # Each phase lasts several epochs; the first one's hot part is fast by first touch.
-        named("phases", tools.workload("patterns", "--size", "256MiB", "--mode", "phases", "--phase", "4", "--updates",
+        named("phases", tools.workload("patterns", "--size", "256MiB", "--mode", "phases", "--phase", str(work), "--updates",
                                        str(15_000_000 * work))),
         tools.script("sqlite", ROWS=str(100_000 * work)),
         tools.script("redis", KEYS=str(75_000 * work), REQUESTS=str(300_000 * work)),
