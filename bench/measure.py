@@ -14,7 +14,14 @@ import time
 
 
 class Problem(Exception):
-    """A run that failed or printed something else: the benchmark reports it and ends with status 1."""
+    """A run that failed or printed something else: the benchmark reports it and ends with status 1.
+
+    `tables` are those of a section's other runs, which are still printed.
+    """
+
+    def __init__(self, message: str, tables: list | None = None):
+        super().__init__(message)
+        self.tables = tables or []
 
 
 @dataclasses.dataclass(frozen=True)
