@@ -49,7 +49,7 @@ use window::Window;
 
 pub use streams::{AccessPattern, Streams};
 
-/// An estimate from the last `SAMPLES` samples of a stream: a power of two, at least 64.
+/// An estimate from the last `SAMPLES` samples of a stream: a power of two from 64 to 16,384.
 ///
 /// In memory of all zero bytes there is a valid estimate with no samples, for a cache of no bytes, so that a runtime can
 /// make one in place ([`Self::set_cache`]).
@@ -106,7 +106,7 @@ impl<const SAMPLES: usize> CacheEstimate<SAMPLES> {
     /// An estimate without samples, for caches of this many bytes in all.
     #[must_use]
     pub const fn new(cache_bytes: u64) -> Self {
-        const { assert!(SAMPLES.is_power_of_two() && SAMPLES >= 64) }
+        const { assert!(SAMPLES.is_power_of_two() && SAMPLES >= 64 && SAMPLES <= 1 << 14) }
         Self {
             window: Window::EMPTY,
             cache_bytes,

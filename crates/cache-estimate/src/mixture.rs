@@ -20,41 +20,96 @@ const ROUNDS: usize = 8;
 /// likely in all cold classes; the penalty takes the warmest of those that explain the histogram as well.
 const COLD_PENALTY: f32 = 0.001;
 
+/// Share of the pairs of samples that neither the first nor the last line of a page has part in, above which these pairs
+/// tell how many lines are in use.
+const INNER: f32 = 1.0 / 16.0;
+
 /// Pages by the number of their samples.
 #[derive(Debug)]
 pub(crate) struct Histogram {
     /// Pages with 1 to [`COUNTS`] samples.
     pages: [u32; COUNTS + 1],
-    /// Matches of lines of these pages.
-    matches: [u32; COUNTS + 1],
-    /// Pages with more samples, by the class of their count; their repeats, and the matches among them.
+    /// Pairs of samples of these pages.
+    pairs: [PairSum; COUNTS + 1],
+    /// Pages with more samples, by the class of their count, and their pairs.
     hot_pages: [u32; CLASSES],
-    hot_repeats: [u32; CLASSES],
-    hot_matches: [u32; CLASSES],
+    hot_pairs: [PairSum; CLASSES],
 }
 
 impl Histogram {
     pub(crate) fn of<'slots>(slots: impl Iterator<Item = &'slots Slot>) -> Self {
         let mut histogram = Self {
             pages: [0; COUNTS + 1],
-            matches: [0; COUNTS + 1],
+            pairs: [PairSum::NONE; COUNTS + 1],
             hot_pages: [0; CLASSES],
-            hot_repeats: [0; CLASSES],
-            hot_matches: [0; CLASSES],
+            hot_pairs: [PairSum::NONE; CLASSES],
         };
         for slot in slots {
-            let matches = u32::from(slot.matches);
-            if slot.count as usize <= COUNTS {
-                histogram.pages[slot.count as usize] += 1;
-                histogram.matches[slot.count as usize] += matches;
+            let sum = PairSum::of(slot);
+            if usize::from(slot.count) <= COUNTS {
+                histogram.pages[usize::from(slot.count)] += 1;
+                histogram.pairs[usize::from(slot.count)].add(&sum, 1.0);
             } else {
-                let class = class_of_count(slot.count);
+                let class = class_of_count(u32::from(slot.count));
                 histogram.hot_pages[class] += 1;
-                histogram.hot_repeats[class] += slot.count - 1;
-                histogram.hot_matches[class] += matches;
+                histogram.hot_pairs[class].add(&sum, 1.0);
             }
         }
         histogram
+    }
+}
+
+/// Pairs of neighbouring samples of a page, of several pages together.
+#[derive(Clone, Copy, Debug)]
+struct PairSum {
+    all: f32,
+    matches: f32,
+    inner: f32,
+    inner_matches: f32,
+}
+
+impl PairSum {
+    const NONE: Self = Self {
+        all: 0.0,
+        matches: 0.0,
+        inner: 0.0,
+        inner_matches: 0.0,
+    };
+
+    fn of(slot: &Slot) -> Self {
+        Self {
+            all: f32::from(slot.count) - 1.0,
+            matches: f32::from(slot.pairs.matches),
+            inner: f32::from(slot.pairs.inner),
+            inner_matches: f32::from(slot.pairs.inner_matches),
+        }
+    }
+
+    /// Adds a share of other pairs.
+    fn add(&mut self, other: &Self, share: f32) {
+        self.all += share * other.all;
+        self.matches += share * other.matches;
+        self.inner += share * other.inner;
+        self.inner_matches += share * other.inner_matches;
+    }
+
+    /// Lines in use of a page: of two samples in one page, one in this many is in the same line.
+    ///
+    /// Prefetchers stop at the end of a page, so a program that reads in order waits for the first or the last line of each
+    /// page far more often than for the others: such pairs match as if few lines were in use. Where pairs of other
+    /// lines are more than [`INNER`] of all, they tell the number.
+    ///
+    /// One match proves nothing: without pairs, whole pages are assumed.
+    fn lines_in_use(&self) -> f32 {
+        let whole = PAGE_LINES as f32;
+        let lines = |pairs: f32, matches: f32| {
+            ((pairs + 1.0) / ((matches - 1.0).max(0.0) + 1.0 / whole)).clamp(1.0, whole)
+        };
+        let of_all = lines(self.all, self.matches);
+        if self.inner <= self.all * INNER {
+            return of_all;
+        }
+        of_all.max(lines(self.inner, self.inner_matches))
     }
 }
 
@@ -155,22 +210,18 @@ impl Mixture {
 
     /// Bytes of cache that the pages of each class would fill.
     pub(crate) fn bytes(&self, histogram: &Histogram) -> [f32; CLASSES] {
-        let (mut pages, mut repeats, mut matches) = (
-            histogram.hot_pages.map(|pages| pages as f32),
-            histogram.hot_repeats.map(|repeats| repeats as f32),
-            histogram.hot_matches.map(|matches| matches as f32),
-        );
+        let mut pages = histogram.hot_pages.map(|pages| pages as f32);
+        let mut pairs = histogram.hot_pairs;
         for count in (1..=COUNTS).filter(|&count| histogram.pages[count] > 0) {
             let seen = histogram.pages[count] as f32;
             for (class, chance) in self.classes_of(count).into_iter().enumerate() {
                 pages[class] += seen * chance / share_seen(class);
-                repeats[class] += seen * chance * (count - 1) as f32;
-                matches[class] += histogram.matches[count] as f32 * chance;
+                pairs[class].add(&histogram.pairs[count], chance);
             }
         }
         let mut bytes = pages;
         for (class, bytes) in bytes.iter_mut().enumerate() {
-            *bytes *= LINE as f32 * lines_in_use(&repeats, &matches, class);
+            *bytes *= LINE as f32 * near(&pairs, class).lines_in_use();
         }
         bytes
     }
@@ -184,14 +235,11 @@ fn share_seen(class: usize) -> f32 {
     1.0 / (1.0 + missed)
 }
 
-/// Lines in use of a page of a class: of two samples in one page, one in this many is in the same line.
-///
-/// Classes within a factor of four are taken together, and one match of lines proves nothing: without repeats, whole
-/// pages are assumed.
-fn lines_in_use(repeats: &[f32; CLASSES], matches: &[f32; CLASSES], class: usize) -> f32 {
-    let near = class.saturating_sub(4)..CLASSES.min(class + 5);
-    let repeats: f32 = repeats[near.clone()].iter().sum();
-    let matches: f32 = matches[near].iter().sum();
-    let whole = PAGE_LINES as f32;
-    ((repeats + 1.0) / ((matches - 1.0).max(0.0) + 1.0 / whole)).clamp(1.0, whole)
+/// The pairs of a class and of those within a factor of four, which are taken together.
+fn near(pairs: &[PairSum; CLASSES], class: usize) -> PairSum {
+    let mut sum = PairSum::NONE;
+    for other in &pairs[class.saturating_sub(4)..CLASSES.min(class + 5)] {
+        sum.add(other, 1.0);
+    }
+    sum
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! lines    | oldest, overwritten next | ... | newest |        a ring of line numbers
-//! slots    | page, count, matches     | ...                   open addressing, twice the samples
+//! slots    | line, count, pairs       | ...                   open addressing, twice the samples
 //! ```
 //!
 //! Samples that leave the ring stay in the counts until [`Window::recount`].
@@ -16,21 +16,57 @@ pub(crate) const PAGE_LINES: u64 = 64;
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Slot {
-    page: u64,
+    /// The line of the newest sample, which names the page, too.
+    line: u64,
     /// Number of samples; 0 where the slot is free.
-    pub(crate) count: u32,
-    /// How often a sample was in the line of the sample of this page before it.
+    pub(crate) count: u16,
+    pub(crate) pairs: Pairs,
+}
+
+/// Of a sample and the one before it in the same page: how often both were in one line.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub(crate) struct Pairs {
+    /// Pairs in one line.
     pub(crate) matches: u16,
-    last_line: u8,
+    /// Pairs of which neither is in the first or last line of the page.
+    pub(crate) inner: u16,
+    /// Of these, pairs in one line.
+    pub(crate) inner_matches: u16,
 }
 
 impl Slot {
     const FREE: Self = Self {
-        page: 0,
+        line: 0,
         count: 0,
-        matches: 0,
-        last_line: 0,
+        pairs: Pairs {
+            matches: 0,
+            inner: 0,
+            inner_matches: 0,
+        },
     };
+
+    const fn is_of(&self, page: u64) -> bool {
+        self.count == 0 || self.line / PAGE_LINES == page
+    }
+
+    /// Adds a sample.
+    fn add(&mut self, line: u64) {
+        let matches = u16::from(self.line == line);
+        let inner = u16::from(is_inner(self.line) && is_inner(line));
+        if self.count > 0 {
+            self.pairs.matches += matches;
+            self.pairs.inner += inner;
+            self.pairs.inner_matches += matches * inner;
+        }
+        self.line = line;
+        self.count += 1;
+    }
+}
+
+/// Whether a line is neither the first nor the last one of its page.
+const fn is_inner(line: u64) -> bool {
+    !matches!(line % PAGE_LINES, 0 | 63)
 }
 
 /// The last `SAMPLES` samples.
@@ -98,23 +134,17 @@ impl<const SAMPLES: usize> Window<SAMPLES> {
     }
 
     fn count(&mut self, line: u64) {
-        let (page, place) = (line / PAGE_LINES, (line % PAGE_LINES) as u8);
-        let Some(number) = self.find(page) else {
-            return;
-        };
-        let slot = &mut self.slots.as_flattened_mut()[number];
-        if slot.count > 0 && slot.last_line == place {
-            slot.matches = slot.matches.saturating_add(1);
+        if let Some(number) = self.find(line / PAGE_LINES) {
+            self.slots.as_flattened_mut()[number].add(line);
         }
-        slot.page = page;
-        slot.count += 1;
-        slot.last_line = place;
     }
 
     /// Number of samples of this address's page.
     pub(crate) fn count_of(&self, address: u64) -> u32 {
         let found = self.find(address / LINE / PAGE_LINES);
-        found.map_or(0, |number| self.slots.as_flattened()[number].count)
+        found.map_or(0, |number| {
+            u32::from(self.slots.as_flattened()[number].count)
+        })
     }
 
     /// The slot of a page, or the free one that it would take. `None` where all slots have other pages.
@@ -125,7 +155,7 @@ impl<const SAMPLES: usize> Window<SAMPLES> {
         let first = spread as usize % slots.len();
         (0..slots.len())
             .map(|probe| (first + probe) % slots.len())
-            .find(|&number| slots[number].count == 0 || slots[number].page == page)
+            .find(|&number| slots[number].is_of(page))
     }
 
     /// The pages with samples.

@@ -350,3 +350,27 @@ fn a_list_with_one_element_a_page_fits_where_its_lines_fit() {
         assert!(beyond.truth > 0.9 && beyond.at_once > 0.85 && beyond.later > 0.85);
     }
 }
+
+/// A sweep over four times the cache, of which every third sample is at the end of a page, because prefetchers stop there.
+#[test]
+fn waiting_at_the_ends_of_pages_does_not_make_a_sweep_fit() {
+    for (seed, cache_pages) in [(1, 256_u64), (2, 512), (3, 1024)] {
+        let mut random = Pcg32::new(seed, 54);
+        let mut estimate = Box::new(CacheEstimate::<WINDOW>::new(cache_pages * PAGE));
+        for _ in 0..4 * WINDOW {
+            // Between two samples there are several sweeps and a part of one.
+            let page = below(&mut random, 4 * cache_pages);
+            let line = match below(&mut random, 3) {
+                0 => 63,
+                _ => below(&mut random, 64),
+            };
+            estimate.observe(page * PAGE + line * LINE);
+        }
+        let served = estimate.served_in_all().unwrap();
+        println!("seed {seed}, cache of {cache_pages} pages: {served}");
+        assert!(
+            served < 0.1,
+            "{served} of a sweep over four times the cache"
+        );
+    }
+}
