@@ -48,6 +48,7 @@ impl Iced {
             length: instruction.len(),
             operand: best(instruction, info.used_memory()),
             written,
+            derivation: None,
             flow: match instruction.flow_control() {
                 FlowControl::Next => Flow::Next,
                 FlowControl::UnconditionalBranch => Flow::Jump(instruction.near_branch_target()),
@@ -146,6 +147,7 @@ fn convert(memory: &UsedMemory) -> Option<Operand> {
             register: number(register)?,
             shift: memory.scale().trailing_zeros() as u8,
             extend: Extend::No,
+            wraps: false,
         }),
     };
     let narrow = memory.base().is_gpr32() || memory.index().is_gpr32();

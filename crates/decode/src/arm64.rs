@@ -24,6 +24,7 @@ impl Decode for Reader {
             length: LENGTH,
             operand: operand(&instruction, address),
             written: written(&instruction),
+            derivation: None,
             flow: flow(&instruction, address),
         })
     }
@@ -76,6 +77,7 @@ fn index(register: u16, size: SizeCode, style: ShiftStyle, shift: u8) -> Option<
         register: register as u8,
         shift,
         extend,
+        wraps: false,
     })
 }
 

@@ -22,6 +22,30 @@ pub struct Index {
     pub shift: u8,
     /// Extension of the register.
     pub extend: Extend,
+    /// The shifted index is truncated to 32 bits.
+    pub wraps: bool,
+}
+
+impl Index {
+    /// As [`Operand::before`]: the index, and what is added to the address.
+    fn before(self, written: &Derivation, source: Self) -> Option<(Self, u64)> {
+        if self.extend == Extend::No && !self.wraps {
+            let shift = u32::from(self.shift);
+            let is_known = !source.wraps || shift == 0;
+            let index = Self {
+                shift: source.shift + self.shift,
+                ..source
+            };
+            return is_known.then_some((index, written.add.wrapping_shl(shift)));
+        }
+        // Only the lower half of the register counts, and a copy of it has the same.
+        let is_copy = written.shift == 0 && written.add == 0 && !written.wraps;
+        let index = Self {
+            register: written.source,
+            ..self
+        };
+        is_copy.then_some((index, 0))
+    }
 }
 
 /// The computation of a data address: base + (index << shift) + displacement.
@@ -52,13 +76,52 @@ impl Operand {
                 Extend::Zero => u64::from(value as u32),
                 Extend::Sign => value as i32 as i64 as u64,
             };
-            address = address.wrapping_add(wide.wrapping_shl(u32::from(index.shift)));
+            let shifted = wide.wrapping_shl(u32::from(index.shift));
+            address = address.wrapping_add(match index.wraps {
+                true => shifted & 0xffff_ffff,
+                false => shifted,
+            });
         }
         Some(if self.narrow {
             address & 0xffff_ffff
         } else {
             address
         })
+    }
+
+    /// The same address in terms of the registers before an instruction that wrote one of this operand's. `None` where an
+    /// operand cannot say it.
+    pub(crate) fn before(&self, written: &Derivation) -> Option<Self> {
+        let is_base = self.base == Some(written.target);
+        let index = self.index.filter(|it| it.register == written.target);
+        let source = Index {
+            register: written.source,
+            shift: written.shift,
+            extend: written.extend,
+            wraps: written.wraps,
+        };
+        match (is_base, index) {
+            (true, None) if written.is_sum() => Some(Self {
+                base: Some(written.source),
+                displacement: self.displacement.wrapping_add(written.add),
+                ..*self
+            }),
+            (true, None) if self.index.is_none() => Some(Self {
+                base: None,
+                index: Some(source),
+                displacement: self.displacement.wrapping_add(written.add),
+                ..*self
+            }),
+            (false, Some(index)) => {
+                let (index, add) = index.before(written, source)?;
+                Some(Self {
+                    index: Some(index),
+                    displacement: self.displacement.wrapping_add(add),
+                    ..*self
+                })
+            }
+            _ => None,
+        }
     }
 
     /// True where one of the registers is in a set (bit n: register n).
@@ -75,6 +138,42 @@ impl Operand {
     }
 }
 
+/// The value that an instruction writes to a general register, in terms of a register before it:
+/// `(source << shift) + add`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Derivation {
+    /// The written register.
+    pub(crate) target: u8,
+    /// The register that it is made of, which may be the same.
+    pub(crate) source: u8,
+    /// Extension of the source.
+    pub(crate) extend: Extend,
+    /// Left shift in bits, after extension.
+    pub(crate) shift: u8,
+    /// The shifted source is truncated to 32 bits.
+    pub(crate) wraps: bool,
+    /// Added modulo 2^64.
+    pub(crate) add: u64,
+}
+
+impl Derivation {
+    /// The sum of a register of 64 bits and a constant.
+    pub(crate) const fn sum(target: u8, source: u8, add: u64) -> Self {
+        Self {
+            target,
+            source,
+            extend: Extend::No,
+            shift: 0,
+            wraps: false,
+            add,
+        }
+    }
+
+    fn is_sum(&self) -> bool {
+        *self == Self::sum(self.target, self.source, self.add)
+    }
+}
+
 /// The properties of an instruction that the search uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Step {
@@ -84,6 +183,8 @@ pub(crate) struct Step {
     pub(crate) operand: Option<Operand>,
     /// Registers it writes, bit n for register n.
     pub(crate) written: u64,
+    /// The value of the register that it writes, where it is that simple.
+    pub(crate) derivation: Option<Derivation>,
     /// The next instruction.
     pub(crate) flow: Flow,
 }
@@ -117,6 +218,11 @@ impl Window<'_> {
     pub(crate) fn offset(&self, address: u64) -> Option<usize> {
         let offset = usize::try_from(address.checked_sub(self.start)?).ok()?;
         (offset < self.code.len()).then_some(offset)
+    }
+
+    /// The address of a byte of the code.
+    pub(crate) const fn address(&self, offset: usize) -> u64 {
+        self.start.wrapping_add(offset as u64)
     }
 }
 

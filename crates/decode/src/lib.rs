@@ -3,8 +3,9 @@
 //!
 //! The interrupt of the timer is taken when the current instruction has retired. A program that waits for memory is
 //! therefore sampled just *behind* the load it waits for: on an EPYC, 93 % of the samples of a loop of random reads fell
-//! on the one instruction after the read. So the instruction before the sampled one is examined first. If it has no
-//! operand that counts, or has overwritten the registers of its address (pointer chasing), the next access is searched
+//! on the one instruction after the read. So the instruction before the sampled one is examined first. If it has
+//! overwritten a register of its address, up to four instructions before it may say how that was made of registers that still
+//! have their values. If they do not (pointer chasing), or if there is no operand that counts, the next access is searched
 //! forward over a few instructions, as long as the control flow is certain: within the basic block, through
 //! unconditional jumps, and through the backward jump at the end of a loop; and as long as the registers of its address
 //! are not written in between. For pointer chasing that yields the next link, which is as good as the last.

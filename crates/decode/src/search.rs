@@ -13,6 +13,9 @@ pub const BYTES_AFTER: usize = 64;
 /// link between the sample and the access is weak.
 const INSTRUCTIONS_FORWARD: usize = 8;
 
+/// Most instructions before the access that are asked how its registers were made. Each costs as much as decoding some sixty.
+const INSTRUCTIONS_TRACED: usize = 4;
+
 /// A processor architecture that can be decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Architecture {
@@ -75,21 +78,75 @@ pub(crate) fn search(reader: &impl Decode, window: &Window<'_>) -> Option<Nearby
         let operand = forward(reader, window)?;
         Some(NearbyAccess { operand, order })
     };
-    match backward(reader, window) {
-        Some(Retired { operand, intact }) if intact => Some(NearbyAccess {
+    let Some(retired) = backward(reader, window) else {
+        return next(AccessOrder::Next);
+    };
+    match retired.in_present_registers(reader, window) {
+        Some(operand) => Some(NearbyAccess {
             operand,
             order: AccessOrder::Retired,
         }),
-        Some(_) => next(AccessOrder::NextAfterAccess),
-        None => next(AccessOrder::Next),
+        None => next(AccessOrder::NextAfterAccess),
     }
 }
 
 /// The access of the instruction before the sampled one.
 struct Retired {
     operand: Operand,
-    /// The registers of its address still have the values that they had before it.
-    intact: bool,
+    /// Where it begins in the code.
+    offset: usize,
+    /// Registers that were written by it and since.
+    written: u64,
+}
+
+impl Retired {
+    /// The operand in terms of registers that still have their values. Where the instruction overwrote a register of its own
+    /// address, as a look-up in a hash table does, the instructions before it may say how it was made of others:
+    ///
+    /// ```text
+    ///   mov   %r9d,%r11d             r9 still has its value: the address is (%r15) + (r9 << 4)
+    ///   shl   $4,%r11d
+    ///   mov   (%r15,%r11),%r11       <- the slow access
+    ///   test  %r11,%r11              <- sampled here
+    /// ```
+    fn in_present_registers(&self, reader: &impl Decode, window: &Window<'_>) -> Option<Operand> {
+        let (mut operand, mut written, mut offset) = (self.operand, self.written, self.offset);
+        if !operand.needs_any(written) {
+            return Some(operand);
+        }
+        for _ in 0..INSTRUCTIONS_TRACED {
+            offset = reader.previous(window, offset)?;
+            let step = reader.step(&window.code[offset..], window.address(offset))?;
+            if step.flow != Flow::Next {
+                return None;
+            }
+            if operand.needs_any(step.written) {
+                operand = operand.before(&step.derivation?)?;
+            }
+            written |= step.written;
+            if !operand.needs_any(written) {
+                return (!is_entered(reader, window, offset, self.offset)).then_some(operand);
+            }
+        }
+        None
+    }
+}
+
+/// Whether a jump nearby leads behind the instruction at `from`, as far as to the one at `to`: then the instructions between
+/// them may have been left out.
+fn is_entered(reader: &impl Decode, window: &Window<'_>, from: usize, to: usize) -> bool {
+    let entered = window.address(from).wrapping_add(1)..=window.address(to);
+    let mut offset = 0;
+    while offset < window.code.len() {
+        let step = reader.step(&window.code[offset..], window.address(offset));
+        if let Some(Flow::Jump(target) | Flow::Branch(target)) = step.map(|step| step.flow)
+            && entered.contains(&target)
+        {
+            return true;
+        }
+        offset += step.map_or(1, |step| step.length.max(1));
+    }
+    false
 }
 
 /// The access of the instruction before, or of the one before that if a compare and an untaken
@@ -99,15 +156,15 @@ fn backward(reader: &impl Decode, window: &Window<'_>) -> Option<Retired> {
     let mut offset = window.offset(window.ip)?;
     for _ in 0..2 {
         offset = reader.previous(window, offset)?;
-        let step = reader.step(
-            &window.code[offset..],
-            window.start.wrapping_add(offset as u64),
-        )?;
+        let step = reader.step(&window.code[offset..], window.address(offset))?;
         written |= step.written;
         match (step.operand, step.flow) {
             (Some(operand), Flow::Next) => {
-                let intact = !operand.needs_any(written);
-                return Some(Retired { operand, intact });
+                return Some(Retired {
+                    operand,
+                    offset,
+                    written,
+                });
             }
             (None, Flow::Branch(_)) => {}
             _ => return None,

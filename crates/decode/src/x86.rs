@@ -8,7 +8,7 @@ use yaxpeax_x86::long_mode::{
     InstDecoder, Instruction, Opcode, Operand as X86, RegSpec, Segment, register_class,
 };
 
-use crate::instruction::{Decode, Extend, Flow, Index, Operand, Step, Window};
+use crate::instruction::{Decode, Derivation, Extend, Flow, Index, Operand, Step, Window};
 use perf_number::perf_number;
 
 /// Decodes instructions.
@@ -35,6 +35,7 @@ impl Decode for Reader {
             length,
             operand: operand(&instruction, next),
             written: written(&instruction),
+            derivation: derivation(&instruction),
             flow: flow(&instruction, next),
         })
     }
@@ -182,6 +183,7 @@ impl Memory {
                 register: number(register)?,
                 shift: scale.trailing_zeros() as u8,
                 extend: Extend::No,
+                wraps: false,
             }),
             None => None,
         };
@@ -262,6 +264,66 @@ fn written(instruction: &Instruction) -> u64 {
         })
         .fold(0, |set, register| set | 1 << register);
     explicit | implied(instruction)
+}
+
+/// How an instruction makes the value of the one general register that it writes.
+fn derivation(instruction: &Instruction) -> Option<Derivation> {
+    let X86::Register { reg } = instruction.operand(0) else {
+        return None;
+    };
+    let (target, is_wide) = match reg.class() {
+        register_class::Q => (number(reg)?, true),
+        register_class::D => (number(reg)?, false),
+        _ => return None,
+    };
+    let constant = match instruction.operand(1) {
+        X86::ImmediateI8 { imm } => Some(i64::from(imm).cast_unsigned()),
+        X86::ImmediateU8 { imm } => Some(u64::from(imm)),
+        X86::ImmediateI32 { imm } => Some(i64::from(imm).cast_unsigned()),
+        _ => None,
+    };
+    let sum = |source, add| Derivation::sum(target, source, add);
+    match (instruction.opcode(), is_wide) {
+        (opcode @ (Opcode::MOV | Opcode::MOVSXD), _) => {
+            let X86::Register { reg } = instruction.operand(1) else {
+                return None;
+            };
+            let extend = match (opcode, reg.class(), is_wide) {
+                (Opcode::MOV, register_class::Q, true) => Extend::No,
+                (Opcode::MOV, register_class::D, false) => Extend::Zero,
+                (Opcode::MOVSXD, register_class::D, true) => Extend::Sign,
+                _ => return None,
+            };
+            Some(Derivation {
+                extend,
+                ..sum(number(reg)?, 0)
+            })
+        }
+        (Opcode::SHL, _) => Some(Derivation {
+            extend: if is_wide { Extend::No } else { Extend::Zero },
+            shift: (constant? & if is_wide { 63 } else { 31 }) as u8,
+            wraps: !is_wide,
+            ..sum(target, 0)
+        }),
+        (Opcode::ADD, true) => Some(sum(target, constant?)),
+        (Opcode::SUB, true) => Some(sum(target, constant?.wrapping_neg())),
+        (Opcode::INC, true) => Some(sum(target, 1)),
+        (Opcode::DEC, true) => Some(sum(target, u64::MAX)),
+        (Opcode::LEA, true) if !instruction.prefixes.address_size() => {
+            let memory = memory(&instruction.operand(1))?;
+            match (memory.base, memory.index) {
+                (Some(base), None) if base.class() == register_class::Q => {
+                    Some(sum(number(base)?, memory.displacement))
+                }
+                (None, Some((index, scale))) => Some(Derivation {
+                    shift: scale.trailing_zeros() as u8,
+                    ..sum(number(index)?, memory.displacement)
+                }),
+                _ => None,
+            }
+        }
+        _ => None,
+    }
 }
 
 /// General registers that an instruction writes without an operand that shows it.
@@ -528,6 +590,62 @@ mod tests {
             address_at(&fused, 6),
             Some(DI),
             "compare and branch retire as one"
+        );
+    }
+
+    /// As `address_at`, with code before it from which the boundaries of its instructions are known.
+    fn address_behind(code: &[u8], at: usize) -> Option<u64> {
+        let before = [0x90; 24];
+        address_at(&[&before, code].concat(), (before.len() + at) as u64)
+    }
+
+    #[test]
+    fn an_index_that_the_access_overwrote_is_made_again_of_the_registers_before() {
+        // mov edx, ecx; shl edx, 4; mov rdx, [rdi+rdx]; test rdx, rdx; je +2
+        let mut code = [
+            0x89, 0xca, 0xc1, 0xe2, 0x04, 0x48, 0x8b, 0x14, 0x17, 0x48, 0x85, 0xd2, 0x74, 0x02,
+        ];
+        assert_eq!(address_behind(&code, 9), Some(DI + (CX << 4)));
+        // A shift of 32 bits loses what leaves them.
+        code[4] = 12;
+        assert_eq!(
+            address_behind(&code, 9),
+            Some(DI + (CX << 12 & 0xffff_ffff))
+        );
+        // mov edx, [rcx] in place of the copy: nothing tells the index.
+        (code[0], code[1]) = (0x8b, 0x11);
+        assert_eq!(address_behind(&code, 9), None);
+        // lea rdx, [rcx*8+16]; mov rdx, [rdi+rdx]; test rdx, rdx; je +2
+        let scaled = [
+            0x48, 0x8d, 0x14, 0xcd, 0x10, 0, 0, 0, 0x48, 0x8b, 0x14, 0x17, 0x48, 0x85, 0xd2, 0x74,
+            0x02,
+        ];
+        assert_eq!(address_behind(&scaled, 12), Some(DI + CX * 8 + 16));
+        // lea rdx, [rsi+8]; mov rdx, [rdx]; test rdx, rdx; je +2: a base
+        let base = [
+            0x48, 0x8d, 0x56, 0x08, 0x48, 0x8b, 0x12, 0x48, 0x85, 0xd2, 0x74, 0x02,
+        ];
+        assert_eq!(address_behind(&base, 7), Some(SI + 8));
+        // mov rdx, rcx; mov rcx, [rsi]; mov rdx, [rdi+rdx]; test rdx, rdx; je +2: the source is overwritten, too
+        let lost = [
+            0x48, 0x89, 0xca, 0x48, 0x8b, 0x0e, 0x48, 0x8b, 0x14, 0x17, 0x48, 0x85, 0xd2, 0x74,
+            0x02,
+        ];
+        assert_eq!(address_behind(&lost, 10), None);
+    }
+
+    #[test]
+    fn an_index_is_not_made_again_where_a_jump_leads_behind_the_instruction_that_made_it() {
+        // mov edx, ecx; nop; mov rdx, [rdi+rdx]; test rdx, rdx; je -9 -> nop, or -11 -> mov
+        let mut code = [
+            0x89, 0xca, 0x90, 0x48, 0x8b, 0x14, 0x17, 0x48, 0x85, 0xd2, 0x75, 0xf4,
+        ];
+        assert_eq!(address_behind(&code, 7), Some(DI + CX), "to the mov");
+        code[11] = 0xf6;
+        assert_eq!(
+            address_behind(&code, 7),
+            Some(DI + (3 << 20)),
+            "to the nop: the access of the next round"
         );
     }
 

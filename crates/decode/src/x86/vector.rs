@@ -89,6 +89,7 @@ pub(super) fn step(code: &[u8], address: u64) -> Option<Step> {
         length,
         operand,
         written,
+        derivation: None,
         flow: Flow::Next,
     })
 }
@@ -225,6 +226,7 @@ fn index(prefix: Prefix, sib: u8) -> Option<Index> {
         register,
         shift: sib >> 6,
         extend: Extend::No,
+        wraps: false,
     })
 }
 
