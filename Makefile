@@ -48,6 +48,7 @@ test: setup  ## every check and the short test sets, as in continuous integratio
 	@setup/python
 	$(PART) 'unit tests' setup/cargo-test
 	$(PART) 'release build' $(CARGO) build --release --workspace --locked
+	$(PART) 'cache model' bench/truth/test --isotherm $(RELEASE)/isotherm
 	$(PART) 'moving memory' $(MOVEMENT) --seconds 10
 	@setup/vm
 	$(PART) 'virtual machines' $(CARGO) test --release --locked --package isotherm-vm

@@ -7,8 +7,6 @@ from measure import Problem
 from tools import HERE, must
 
 PLUGIN = "cache_plugin.so"
-# The emulator keeps a record for each page that a program reserves. Half of this is the runtime's pool, 64 GiB at least.
-ADDRESS_SPACE = 132 << 30
 # Options of `isotherm record` that record the misses which the model adds to the session file.
 RECORDED = ["--source", "instrumented", "--period", "1"]
 
@@ -36,11 +34,9 @@ def command(plugin: str, last: Cache, first: Cache | None = None, out: str | Non
         words += f",first={first.bytes},first_ways={first.ways}"
     if out:
         words += f",out={out}"
-    emulated = ["qemu-x86_64", "-plugin", words]
     if preload:
-        return ["prlimit", f"--as={ADDRESS_SPACE}", "env", "-u", "LD_PRELOAD", emulated[0], "-E", f"LD_PRELOAD={preload}",
-                *emulated[1:]]
-    return emulated
+        return [os.path.join(HERE, "truth", "emulate"), words, preload]
+    return ["qemu-x86_64", "-plugin", words]
 
 
 def read_misses(out: str) -> tuple[dict[int, int], dict[str, int]]:

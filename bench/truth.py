@@ -14,9 +14,9 @@ from table import Table
 from tools import HERE, ROOT, Tools, must
 from truth_programs import Built, programs
 
-# The model: a first cache as of many processors, and a last one that the programs' data exceeds ten times or more.
+# The first cache of the model; the last one has `--cache` MiB.
 FIRST = cache_model.Cache(48 << 10, 12)
-LAST = cache_model.Cache(2 << 20, 16)
+LAST_WAYS = 16
 # The profile build's own filter is direct-mapped, and this large at most.
 FILTER = "1MiB"
 # Samples of the timer a second, so that a run of a second has some thousand.
@@ -127,51 +127,60 @@ class Result:
     sources: dict[str, Heat]
 
 
-def observe(tools: Tools, built: Built, plugin: str, folder: str, seconds: float, say) -> Result:
-    """Runs a program in the emulator and by each source. All runs must print the same."""
-    name = built.program.name
+def ways(tools: Tools, built: Built, last: cache_model.Cache, folder: str) -> list[tuple[str, Program, list[str]]]:
+    """The runs: their names, the program, and the options of `isotherm record`. The first one is the truth."""
     timer = ["--source", "timer", "--frequency", str(FREQUENCY), "--cache"]
     counting = ["--source", "instrumented", "--period"]
-    emulated = cache_model.command(plugin, LAST, FIRST, preload=tools.library)
-    ways = [
+    emulated = cache_model.command(os.path.join(folder, cache_model.PLUGIN), last, FIRST, preload=tools.library)
+    made = [
         (TRUTH, built.program, [*cache_model.RECORDED, "--", *emulated]),
-        (TIMER, built.program, [*timer, f"{LAST.bytes}B", "--"]),
+        (TIMER, built.program, [*timer, f"{last.bytes}B", "--"]),
         (NO_ESTIMATE, built.program, [*timer, "0B", "--"]),
     ]
     if built.counting:
-        ways += [(INSTRUMENTED, built.counting, [*counting, str(PERIOD), "--"]),
+        made += [(INSTRUMENTED, built.counting, [*counting, str(PERIOD), "--"]),
                  (FILTERED, built.counting, [*counting, str(FILTERED_PERIOD), "--cache-filter", FILTER, "--"])]
+    return made
+
+
+def profile_of(folder: str, program: Program, way: str) -> str:
+    return os.path.join(folder, f"{program.name}-{way}.iso".replace(", ", "-").replace(" ", "-"))
+
+
+def observe(tools: Tools, built: Built, last: cache_model.Cache, folder: str, seconds: float, say) -> Result:
+    """Runs a program in the emulator and by each source. All runs must print the same."""
     heats, printed = {}, None
-    for way, program, words in ways:
-        say(f"{name}: {way}")
-        profile = os.path.join(folder, f"{name}-{way}.iso".replace(", ", "-").replace(" ", "-"))
+    for way, program, words in ways(tools, built, last, folder):
+        say(f"{program.name}: {way}")
+        profile = profile_of(folder, program, way)
         run = run_once(program, Contender(way, [*tools.record(profile)[:-1], *words]), seconds)
         printed = printed or run.out
         if run.out != printed:
-            raise Problem(f"{name}, {way}: printed {run.out[:200]!r}, and in the emulator {printed[:200]!r}")
+            raise Problem(f"{program.name}, {way}: printed {run.out[:200]!r}, and in the emulator {printed[:200]!r}")
         heats[way] = read(tools, profile)
     truth = heats.pop(TRUTH)
     if not any(misses for misses, _ in truth.sites.values()):
-        raise Problem(f"{name}: no site has a miss in the emulator")
+        raise Problem(f"{built.program.name}: no site has a miss in the emulator")
     return Result(truth, heats)
 
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
     cache_model.build(folder)
+    last = cache_model.Cache(options.cache << 20, LAST_WAYS)
     results, problems = {}, []
     for built in programs(tools, folder, options.program):
         try:
-            results[built.program.name] = observe(tools, built, os.path.join(folder, cache_model.PLUGIN), folder, options.limit, say)
+            results[built.program.name] = observe(tools, built, last, folder, options.limit, say)
         except Problem as problem:
             problems.append(str(problem))
-    tables = [overview(results), sites_table(results), chunks_table(results)] if results else []
+    tables = [overview(results, last), sites_table(results), chunks_table(results)] if results else []
     if problems:
         raise Problem("; ".join(problems), tables)
     return tables
 
 
-def overview(results: dict[str, Result]) -> Table:
-    made = Table(f"The programs: misses of a last cache of {LAST.bytes >> 20} MiB, {LAST.ways} ways, behind a first one of "
+def overview(results: dict[str, Result], last: cache_model.Cache) -> Table:
+    made = Table(f"The programs: misses of a last cache of {last.bytes >> 20} MiB, {last.ways} ways, behind a first one of "
                  f"{FIRST.bytes >> 10} KiB, {FIRST.ways} ways",
                  ["program", "footprint MiB", "million misses", "at sites", *(f"samples, {source}" for source in SOURCES)])
     for name, result in results.items():

@@ -10,23 +10,23 @@ from tools import HERE, ROOT, Tools, must
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
 # Workloads and their inputs; those from `graph` to `patterns` are in C++.
 WORKLOADS = {
-    "graph": ["--rmat", "16", "--iterations", "40", "--roots", "2", "--threads", "1"],
-    "triad": ["--size", "64MiB", "--iterations", "400", "--threads", "1"],
-    "gups": ["--size", "64MiB", "--updates", "20000000", "--threads", "1"],
-    "stencil": ["--size", "64MiB", "--iterations", "300", "--threads", "1"],
-    "larson": ["--threads", "1", "--blocks", "40000", "--rounds", "10", "--replacements", "300000"],
-    "xmalloc": ["--batches", "1000"],
-    "context": ["--blocks", "200000", "--allocations", "4000000"],
-    "patterns": ["--size", "64MiB", "--mode", "scan", "--updates", "20000000", "--cache", "0"],
+    "graph": ["--rmat", "18", "--iterations", "30", "--roots", "2", "--threads", "1"],
+    "triad": ["--size", "192MiB", "--iterations", "120", "--threads", "1"],
+    "gups": ["--size", "192MiB", "--updates", "15000000", "--threads", "1"],
+    "stencil": ["--size", "192MiB", "--iterations", "80", "--threads", "1"],
+    "larson": ["--threads", "1", "--blocks", "150000", "--rounds", "4", "--replacements", "400000"],
+    "xmalloc": ["--batch", "65536", "--batches", "40"],
+    "context": ["--blocks", "1000000", "--allocations", "10000000"],
+    "patterns": ["--size", "128MiB", "--mode", "scan", "--updates", "20000000", "--cache", "0B"],
 }
-FORTRAN = {"ocean": ["256", "60"]}
+FORTRAN = {"ocean": ["256", "40"]}
 # Scripts of workloads/debian.
 DEBIAN = {
-    "numpy": {"MEGABYTES": "96"},
-    "sqlite": {"ROWS": "60000"},
-    "redis": {"KEYS": "60000", "REQUESTS": "150000"},
-    "graphicsmagick": {"WIDTH": "1600", "HEIGHT": "1200"},
-    "pandas": {"ROWS": "150000"},
+    "numpy": {"MEGABYTES": "256"},
+    "sqlite": {"ROWS": "200000"},
+    "redis": {"KEYS": "120000", "REQUESTS": "120000"},
+    "graphicsmagick": {"WIDTH": "1800", "HEIGHT": "1350"},
+    "pandas": {"ROWS": "200000"},
 }
 
 

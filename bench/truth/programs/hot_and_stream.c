@@ -2,11 +2,11 @@
 #include "kernel.h"
 
 int main(int count, char **words) {
-    size_t rounds = argument(count, words, 1, 24), stream_length = 4 << 20, hot_length = 1 << 16, large_length = 1 << 20;
+    size_t rounds = argument(count, words, 1, 8), stream_length = 12 << 20, hot_length = 1 << 18, large_length = 2 << 20;
     uint64_t state = 8, result = 0;
     uint64_t *stream = ARRAY(uint64_t, stream_length);
     uint64_t *large = ARRAY(uint64_t, large_length);
-    uint64_t *hot = ARRAY(uint64_t, hot_length * 4);
+    uint64_t *hot = ARRAY(uint64_t, hot_length);
     for (size_t i = 0; i < stream_length; i++)
         stream[i] = draw(&state);
     for (size_t i = 0; i < large_length; i++)

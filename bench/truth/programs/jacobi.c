@@ -2,7 +2,7 @@
 #include "kernel.h"
 
 int main(int count, char **words) {
-    size_t rounds = argument(count, words, 1, 800), width = 1024, height = 1024;
+    size_t rounds = argument(count, words, 1, 150), width = 2048, height = 2048;
     uint64_t state = 2, result = 0;
     float *snapshots = ARRAY(float, width * height * 6);
     float *now = ARRAY(float, width * height);

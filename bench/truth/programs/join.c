@@ -10,7 +10,7 @@ static size_t slot_of(uint64_t key, size_t slots) {
 }
 
 int main(int count, char **words) {
-    size_t rounds = argument(count, words, 1, 20), inner = 1 << 19, outer = 1 << 21, slots = 1 << 20;
+    size_t rounds = argument(count, words, 1, 6), inner = 1 << 20, outer = 1 << 22, slots = 1 << 21;
     uint64_t state = 4, result = 0;
     struct tuple *build = ARRAY(struct tuple, inner);
     struct tuple *probe = ARRAY(struct tuple, outer);

@@ -2,7 +2,7 @@
 #include "kernel.h"
 
 int main(int count, char **words) {
-    size_t rounds = argument(count, words, 1, 60), vertices = 1 << 20, arcs = 6 << 20;
+    size_t rounds = argument(count, words, 1, 16), vertices = 1 << 21, arcs = 12 << 20;
     uint64_t state = 5, result = 0;
     uint32_t *names = ARRAY(uint32_t, vertices * 8);
     uint32_t *begins = ARRAY(uint32_t, vertices + 1);

@@ -2,7 +2,7 @@
 #include "kernel.h"
 
 int main(int count, char **words) {
-    size_t rounds = argument(count, words, 1, 30), rows = 1 << 20, in_row = 6;
+    size_t rounds = argument(count, words, 1, 12), rows = 1 << 21, in_row = 6;
     uint64_t state = 3, result = 0;
     uint64_t *begins = ARRAY(uint64_t, rows + 1);
     uint32_t *columns = ARRAY(uint32_t, rows * in_row);

@@ -18,7 +18,7 @@ static struct node *plant(struct node *nodes, const uint32_t *places, uint64_t f
 }
 
 int main(int count, char **words) {
-    size_t look_ups = argument(count, words, 1, 1500000), nodes = 1 << 20;
+    size_t look_ups = argument(count, words, 1, 1500000), nodes = 2 << 20;
     uint64_t state = 9, result = 0;
     uint32_t *places = ARRAY(uint32_t, nodes);
     uint64_t *queries = ARRAY(uint64_t, look_ups);

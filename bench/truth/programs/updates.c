@@ -2,7 +2,7 @@
 #include "kernel.h"
 
 int main(int count, char **words) {
-    size_t updates = argument(count, words, 1, 40000000), large = 5 << 20, even = 1 << 20;
+    size_t updates = argument(count, words, 1, 25000000), large = 16 << 20, even = 2 << 20;
     uint64_t state = 7, result = 0;
     uint64_t *skewed = ARRAY(uint64_t, large);
     uint64_t *uniform = ARRAY(uint64_t, even);

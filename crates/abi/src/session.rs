@@ -196,7 +196,7 @@ pub struct SessionHeader {
     pub counters: [AtomicU64; COUNTERS],
     /// The observer's request to move memory by staged copy.
     pub moving: MoveRequest,
-    /// Access counts.
+    /// Access counts. They stay last: `bench/truth/cache_plugin.c` finds them at the end of the header.
     pub accesses: AccessTable,
     /// Tiers of pages, and requests to move them.
     pub pages: PageTable,
