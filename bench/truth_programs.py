@@ -22,7 +22,7 @@ WORKLOADS = {
 FORTRAN = {"ocean": ["256", "40"]}
 # Scripts of workloads/debian.
 DEBIAN = {
-    "numpy": {"MEGABYTES": "256"},
+    "numpy": {"MEGABYTES": "128"},
     "sqlite": {"ROWS": "200000"},
     "redis": {"KEYS": "120000", "REQUESTS": "120000"},
     "graphicsmagick": {"WIDTH": "1800", "HEIGHT": "1350"},

@@ -44,10 +44,14 @@ mod occupancy;
 mod streams;
 
 use mixture::{Histogram, Mixture};
-use tables::{CLASSES, COUNTS, MIXED};
+use tables::{CLASSES, COUNTS, MIXED, ONCE};
 use window::Window;
 
 pub use streams::{AccessPattern, Streams};
+
+/// Samples that must have come back to rarely sampled pages before these may count as served. With fewer their number is not known,
+/// even to a factor of two: a few samples beside thousands in a hot set say nothing of how much data they are from.
+const RARE_REPEATS: f32 = 4.0;
 
 /// An estimate from the last `SAMPLES` samples of a stream: a power of two from 64 to 16,384.
 ///
@@ -85,6 +89,9 @@ impl Shares {
         self.mixture.fit(histogram);
         let bytes = self.mixture.bytes(histogram);
         self.many = occupancy::served(&bytes, cache_bytes as f32);
+        if self.mixture.rare_repeats(histogram) < RARE_REPEATS {
+            self.many[..ONCE].fill(0.0);
+        }
         for count in 1..=COUNTS {
             let classes = self.mixture.classes_of(count);
             let shares = classes.iter().zip(&self.many[..MIXED]);

@@ -208,6 +208,18 @@ impl Mixture {
         }
     }
 
+    /// How often samples came back to a page of a class with less than one sample a window.
+    pub(crate) fn rare_repeats(&self, histogram: &Histogram) -> f32 {
+        let repeats = |count: usize| {
+            let rare: f32 = self.classes_of(count)[..ONCE].iter().sum();
+            histogram.pages[count] as f32 * (count - 1) as f32 * rare
+        };
+        (2..=COUNTS)
+            .filter(|&count| histogram.pages[count] > 0)
+            .map(repeats)
+            .sum()
+    }
+
     /// Bytes of cache that the pages of each class would fill.
     pub(crate) fn bytes(&self, histogram: &Histogram) -> [f32; CLASSES] {
         let mut pages = histogram.hot_pages.map(|pages| pages as f32);

@@ -374,3 +374,31 @@ fn waiting_at_the_ends_of_pages_does_not_make_a_sweep_fit() {
         );
     }
 }
+
+/// A hot set in the cache that is waited for in 49 of 50 samples, and random accesses over sixteen times the cache.
+#[test]
+fn a_few_samples_beside_a_hot_set_do_not_count_as_served() {
+    for (seed, cache_pages) in [(1, 512_u64), (2, 2048), (3, 4096)] {
+        let mut random = Pcg32::new(seed, 54);
+        let mut estimate = Box::new(CacheEstimate::<WINDOW>::new(cache_pages * PAGE));
+        let (mut served, mut count) = (0.0, 0.0);
+        for sample in 0..8 * WINDOW {
+            let is_rare = below(&mut random, 50) == 0;
+            let page = match is_rare {
+                true => cache_pages + below(&mut random, 16 * cache_pages),
+                false => below(&mut random, 64),
+            };
+            let address = page * PAGE + below(&mut random, 64) * LINE;
+            estimate.observe(address);
+            if is_rare && sample >= WINDOW {
+                served += f64::from(estimate.served(address).unwrap());
+                count += 1.0;
+            }
+        }
+        println!(
+            "seed {seed}, cache of {cache_pages} pages: {}",
+            served / count
+        );
+        assert!(served / count < 0.1, "{} of rare pages", served / count);
+    }
+}
