@@ -19,13 +19,13 @@ WORKLOADS = {
     "context": ["--blocks", "1000000", "--allocations", "10000000"],
     "patterns": ["--size", "128MiB", "--mode", "scan", "--updates", "20000000", "--cache", "0B"],
 }
-FORTRAN = {"ocean": ["256", "40"]}
+FORTRAN = {"ocean": ["256", "70"]}
 # Scripts of workloads/debian.
 DEBIAN = {
     "numpy": {"MEGABYTES": "128"},
     "sqlite": {"ROWS": "200000"},
     "redis": {"KEYS": "120000", "REQUESTS": "120000"},
-    "graphicsmagick": {"WIDTH": "1800", "HEIGHT": "1350"},
+    "graphicsmagick": {"WIDTH": "2400", "HEIGHT": "1800"},
     "pandas": {"ROWS": "200000"},
 }
 
