@@ -181,6 +181,7 @@ fn segment(epoch: Epoch) -> Segment {
         site: SiteId(site),
         address: site << 21,
         accesses: Accesses(10 * site),
+        streamed: Accesses(3 * site),
         served: Accesses(site),
     };
     let resident = |site: u64| Resident {

@@ -141,6 +141,7 @@ pub(crate) fn seeds() -> Seeds {
         text_slots: 16,
         chunk_slots: 8,
         region_slots: 1,
+        page_slots: 0,
     };
     let mut header = layout.header(RuntimeMode::Online, 4);
     (header.pid, header.parent_pid) = (7, 7);
