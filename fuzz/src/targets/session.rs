@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use isotherm_abi::accesses::REGION_COUNT_BYTES;
 use isotherm_abi::config::RuntimeMode;
+use isotherm_abi::page_tiers::PageRequest;
 use isotherm_abi::session::{MoveRequest, SessionHeader, SessionLayout};
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH};
 use isotherm_model::batch::Process;
@@ -99,7 +100,12 @@ fn read(path: &Path) -> bool {
         );
     }
     let accesses = file.read_accesses(|_, count| assert!(count > 0));
-    read.is_ok() && sites.is_ok() && lost.is_ok() && accesses.is_ok()
+    let pages = file.page_tiers();
+    if let Ok(pages) = &pages {
+        let slots = file.header().pages.tiers.slots;
+        assert!(pages.tiers.len() as u64 <= slots, "no page beyond the table");
+    }
+    read.is_ok() && sites.is_ok() && lost.is_ok() && accesses.is_ok() && pages.is_ok()
 }
 
 /// As a run follows the file: found, read, measured, and told, twice.
@@ -162,7 +168,7 @@ pub(crate) fn seeds() -> Seeds {
     header.mappings_offset = offset(4);
     header.touches_offset = offset(5);
     header.text_offset = offset(6);
-    let mut file = with_access_counts(&mut header, offset(7));
+    let mut file = with_last_tables(&mut header, offset(7));
     fill(
         &mut file,
         offset(0),
@@ -198,17 +204,27 @@ pub(crate) fn seeds() -> Seeds {
     vec![("small", file)]
 }
 
-/// A file with this header that ends in the access counts of one region: the one above
-/// 0x7f00_0000_0000, of which the first and the third page were accessed.
-fn with_access_counts(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
+/// A file with this header that ends in the access counts of one region, the one above 0x7f00_0000_0000, of which the first and
+/// the third page were accessed, the tiers of eight pages, and a ring of four requests, one of them made.
+fn with_last_tables(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
     let counts = regions + 512;
     header.accesses.period = 1024;
     header.accesses.regions_offset = regions;
     header.accesses.counts_offset = counts;
+    let (tiers, request_slots) = (counts + REGION_COUNT_BYTES, 4);
+    let requests = tiers + 512;
+    (header.pages.slots, header.pages.tiers_offset) = (8, tiers);
+    header.pages.request_slots = request_slots;
+    header.pages.requests_offset = requests;
+    header.pages.used.store(5, Relaxed);
+    header.pages.requested.store(1, Relaxed);
     let mut file = header_bytes(header);
-    file.resize((counts + REGION_COUNT_BYTES) as usize, 0);
+    let end = requests + request_slots * size_of::<PageRequest>() as u64;
+    file.resize(end as usize, 0);
     fill(&mut file, regions, &[0x7f_0001]);
     fill(&mut file, counts, &[3, 0, 1]);
+    fill(&mut file, tiers, &[0x01_0200_0102]);
+    fill(&mut file, requests, &[64 * CHUNK_BYTES, 1 << 32 | 2]);
     file
 }
 
