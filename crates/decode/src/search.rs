@@ -1,6 +1,6 @@
 //! Finds the access near the sampled instruction that the sample represents.
 
-use crate::instruction::{Decode, Flow, Operand, Window};
+use crate::instruction::{Decode, Flow, Operand, Step, Window};
 use crate::{arm64, x86};
 
 /// Bytes of code read before the sampled instruction: a loop of this length fits.
@@ -174,16 +174,16 @@ fn backward(reader: &impl Decode, window: &Window<'_>) -> Option<Retired> {
 }
 
 fn forward(reader: &impl Decode, window: &Window<'_>) -> Option<Operand> {
-    let mut written = 0;
+    let mut between = [None; INSTRUCTIONS_FORWARD];
     let mut address = window.ip;
-    for _ in 0..INSTRUCTIONS_FORWARD {
+    for number in 0..INSTRUCTIONS_FORWARD {
         let offset = window.offset(address)?;
         let step = reader.step(&window.code[offset..], address)?;
         if let Some(operand) = step.operand {
-            // If its address depends on instructions in between, so does every later candidate.
-            return Some(operand).filter(|it| !it.needs_any(written));
+            // If its address depends on instructions in between that cannot be told, so does every later candidate.
+            return in_sampled_registers(operand, &between[..number]);
         }
-        written |= step.written;
+        between[number] = Some(step);
         let next = address.wrapping_add(step.length as u64);
         address = match step.flow {
             Flow::Next => next,
@@ -194,6 +194,25 @@ fn forward(reader: &impl Decode, window: &Window<'_>) -> Option<Operand> {
         };
     }
     None
+}
+
+/// The operand in terms of the sampled registers, where the instructions between say how its own are made of them. So in a chase by
+/// numbers instead of pointers:
+///
+/// ```text
+///   shl   $6,%rbx                the next address is (%r14) + (rbx << 6)
+///   mov   (%r14,%rbx),%rbx       <- the slow access
+///   sub   $1,%rax                <- sampled here
+///   jne   shl
+/// ```
+fn in_sampled_registers(operand: Operand, between: &[Option<Step>]) -> Option<Operand> {
+    let mut steps = between.iter().rev().flatten();
+    steps.try_fold(operand, |operand, step| {
+        match operand.needs_any(step.written) {
+            true => operand.before(&step.derivation?),
+            false => Some(operand),
+        }
+    })
 }
 
 #[cfg(test)]
@@ -217,6 +236,11 @@ mod tests {
         // nop; nop; mov rdi, [rdi]; dec rcx; jne -> mov
         let chase = [0x90, 0x90, 0x48, 0x8b, 0x3f, 0x48, 0xff, 0xc9, 0x75, 0xf8];
         assert_eq!(order(&chase, 5), Some(AccessOrder::NextAfterAccess));
+        // shl rbx, 6; mov rbx, [r14 + rbx]; sub rax, 1; jne -> shl
+        let by_number = [
+            0x48, 0xc1, 0xe3, 0x06, 0x49, 0x8b, 0x1c, 0x1e, 0x48, 0x83, 0xe8, 0x01, 0x75, 0xf2,
+        ];
+        assert_eq!(order(&by_number, 8), Some(AccessOrder::NextAfterAccess));
         // nop; nop; mov rax, [rdi]
         let later = [0x90, 0x90, 0x48, 0x8b, 0x07];
         assert_eq!(order(&later, 1), Some(AccessOrder::Next));
