@@ -22,7 +22,7 @@
 //! [`SIGNAL`] has no use on Linux, and belongs to this part while it runs: the hooks of
 //! [`crate::signal_hooks`] keep it unblocked, and keep the program from taking it. All signals wait while the handler
 //! runs. A thread is signalled only while it runs its own code, so no system call is interrupted. The handler makes no system
-//! call but for a look at the residency of a chunk. A thread that begins to filter its system calls is sampled no more.
+//! call but for the thread's processor time and a look at the residency of a chunk. A thread that begins to filter its system calls is sampled no more.
 //!
 //! # What is not covered
 //!
@@ -170,7 +170,7 @@ pub(crate) fn enter_thread() -> Option<()> {
     if sandbox::is_filtered() {
         return Some(());
     }
-    let state = DelayedThread::make(pair.cache_bytes, pair.period_ns)?;
+    let state = DelayedThread::make(pair.cache_bytes)?;
     let timer = ThreadTimer::start(pair.period_ns, SIGNAL);
     tls::delayed().store(ptr::from_mut(state).cast(), Ordering::Relaxed);
     match timer {
@@ -257,14 +257,15 @@ unsafe extern "C" fn on_timer(_: c_int, _: *mut libc::siginfo_t, context: *mut c
     // SAFETY: the kernel's argument.
     let interrupted = unsafe { Interrupted::from_context(context) };
     if state.has_worked(&interrupted) {
-        let begin = clock::now_ns();
+        let begin = clock::thread_ns();
+        state.worked_until(begin, pair.period_ns);
         let delay = state.sample(&interrupted, &pair.tiers, &pair.costs);
         let ns = delay.ns + pair.serve();
-        // Our own work is a part of the delay, as far as there is one.
-        let own = clock::now_ns().saturating_sub(begin).min(pair.period_ns);
-        pause::busy(ns.saturating_sub(own));
-        state.handled_for(own.max(ns), pair.period_ns);
         pair.publish(delay);
+        // Our own work is a part of the delay, as far as there is one.
+        let own = clock::thread_ns().saturating_sub(begin);
+        pause::busy(ns.saturating_sub(own));
+        state.resumes_at(clock::thread_ns());
     }
 }
 

@@ -10,6 +10,7 @@ use isotherm_sys::perf::thread_timer::ThreadTimer;
 use super::costs::Costs;
 use super::interrupted::Interrupted;
 use super::page_tiers::{PageTiers, Side};
+use crate::clock;
 
 /// Samples that the estimate of the caches looks back: one second of work.
 const WINDOW: usize = 1024;
@@ -36,8 +37,10 @@ pub(crate) struct DelayedThread {
     waiting_count: usize,
     /// Where the last signal interrupted the thread.
     last: Interrupted,
-    /// Work of the thread in nanoseconds that the next sample stands for.
+    /// Work of the thread in nanoseconds that the present sample stands for.
     work_ns: u64,
+    /// Processor time of the thread at which it went on after the last sample, in nanoseconds.
+    resumed_ns: u64,
     /// Work of the thread so far, in nanoseconds.
     worked_ns: u64,
 }
@@ -54,7 +57,7 @@ pub(crate) struct Delay {
 impl DelayedThread {
     /// Makes the state of a thread whose caches hold `cache_bytes`. It is never moved, and freed by [`Self::release`]. `None`
     /// where there is no memory.
-    pub(crate) fn make(cache_bytes: u64, period_ns: u64) -> Option<&'static mut Self> {
+    pub(crate) fn make(cache_bytes: u64) -> Option<&'static mut Self> {
         let address = memory::fresh(size_of::<Self>()).ok()?;
         let place = core::ptr::with_exposed_provenance_mut::<MaybeUninit<Self>>(address);
         // SAFETY: fresh memory of this size, aligned to a page, of zeroes: the values that are valid as zeroes (the estimate
@@ -64,7 +67,7 @@ impl DelayedThread {
             (&raw mut (*state).timer).write(None);
             (*state).process = rustix::process::getpid().as_raw_nonzero().get();
             (&raw mut (*state).last).write(Interrupted::NOWHERE);
-            (&raw mut (*state).work_ns).write(period_ns);
+            (*state).resumed_ns = clock::thread_ns();
             (*state).caches.set_cache(cache_bytes);
             Some(&mut *state)
         }
@@ -95,10 +98,16 @@ impl DelayedThread {
         has
     }
 
-    /// After a sample whose handling took `ns` nanoseconds of the thread's time: the timer went on meanwhile, so that the
-    /// work until it goes off again is the rest of its period.
-    pub(crate) fn handled_for(&mut self, ns: u64, period_ns: u64) {
-        self.work_ns = period_ns - ns % period_ns;
+    /// Before a sample, at this processor time of the thread: it stands for the work since the last one, at most a period, because
+    /// the timer's signals wait while the kernel works for the thread. The timer goes on during a delay, so its period says
+    /// nothing of the work between two samples.
+    pub(crate) fn worked_until(&mut self, now_ns: u64, period_ns: u64) {
+        self.work_ns = now_ns.saturating_sub(self.resumed_ns).min(period_ns);
+    }
+
+    /// After a sample, at this processor time of the thread.
+    pub(crate) fn resumes_at(&mut self, now_ns: u64) {
+        self.resumed_ns = now_ns;
     }
 
     /// The delay of a sample.
@@ -198,7 +207,8 @@ mod tests {
             bandwidth_percent: 300,
         };
         let tiers = slow(bytes as usize / CHUNK + 1);
-        let thread = DelayedThread::make(CACHE, PERIOD).expect("memory");
+        let thread = DelayedThread::make(CACHE).expect("memory");
+        thread.work_ns = PERIOD;
         let (mut state, mut ns) = (7u64, 0);
         for _ in 0..samples {
             state = state
@@ -224,11 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_shortens_the_work_that_the_next_sample_stands_for() {
-        let thread = DelayedThread::make(CACHE, PERIOD).expect("memory");
-        assert_eq!(thread.work_ns, PERIOD);
-        thread.handled_for(2_300_000, PERIOD);
+    fn a_sample_stands_for_the_work_since_the_last_one() {
+        let thread = DelayedThread::make(CACHE).expect("memory");
+        thread.resumes_at(5 * PERIOD);
+        thread.worked_until(5 * PERIOD + 700_000, PERIOD);
         assert_eq!(thread.work_ns, 700_000);
+        thread.worked_until(9 * PERIOD, PERIOD);
+        assert_eq!(thread.work_ns, PERIOD, "the rest was the kernel's");
         DelayedThread::release(thread);
     }
 }
