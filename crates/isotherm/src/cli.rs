@@ -109,11 +109,9 @@ const WEIGHTS: KnownValues<String> = KnownValues::any(|| {
 });
 const SOURCES: KnownValues<SourceKind> =
     KnownValues::new(|| OF_PROGRAMS.map(SourceKind::word).to_vec(), source);
-const MOVERS: KnownValues<Mover> = KnownValues::new(|| vec!["kernel", "staged"], mover);
-const STATIC_PLACEMENTS: KnownValues<StaticPlacement> = KnownValues::new(
-    || StaticPlacement::WORDS.map(|(word, _)| word).to_vec(),
-    static_placement,
-);
+const MOVERS: KnownValues<Mover> = KnownValues::new(|| vec!["kernel", "staged"], input::mover);
+const STATIC_PLACEMENTS: KnownValues<StaticPlacement> =
+    KnownValues::new(StaticPlacement::words, StaticPlacement::read);
 const MONITOR_SOURCES: KnownValues<isotherm_sim::MonitorSource> = KnownValues::new(
     || {
         isotherm_sim::MonitorSource::ALL
@@ -129,24 +127,6 @@ fn source(name: &str) -> Result<SourceKind, String> {
     SourceKind::from_word(name)
         .filter(|source| OF_PROGRAMS.contains(source))
         .ok_or_else(|| format!("there is no source \"{name}\"; there are {}", known()))
-}
-
-fn mover(name: &str) -> Result<Mover, String> {
-    match name {
-        "kernel" => Ok(Mover::Kernel),
-        "staged" => Ok(Mover::Staged),
-        _ => Err(format!(
-            "there is no mover \"{name}\"; there are kernel and staged"
-        )),
-    }
-}
-
-fn static_placement(name: &str) -> Result<StaticPlacement, String> {
-    let mut words = StaticPlacement::WORDS.into_iter();
-    let found = words.find(|(word, _)| *word == name);
-    found.map(|(_, placement)| placement).ok_or_else(|| {
-        format!("static data cannot go to \"{name}\"; there are plan, fast and slow")
-    })
 }
 
 /// A program and its arguments.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use anyhow::{Context, Result, bail};
 use clap::Args;
+use isotherm_abi::config::Mover;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::profile::Profile;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
@@ -366,6 +367,20 @@ pub(crate) fn warn_of(path: &Path, accesses: &Accesses, console: Console) {
             path.display(),
             tally.processes
         ));
+    }
+}
+
+/// Parses the name of a mover.
+///
+/// # Errors
+/// There is no such mover.
+pub(crate) fn mover(name: &str) -> Result<Mover, String> {
+    match name {
+        "kernel" => Ok(Mover::Kernel),
+        "staged" => Ok(Mover::Staged),
+        _ => Err(format!(
+            "there is no mover \"{name}\"; there are kernel and staged"
+        )),
     }
 }
 

@@ -28,12 +28,29 @@ pub(crate) enum StaticPlacement {
 }
 
 impl StaticPlacement {
-    /// Its words on the command line.
-    pub(crate) const WORDS: [(&str, Self); 3] = [
+    const WORDS: [(&str, Self); 3] = [
         ("plan", Self::Plan),
         ("fast", Self::Fast),
         ("slow", Self::Slow),
     ];
+
+    /// Its words on the command line.
+    pub(crate) fn words() -> Vec<&'static str> {
+        Self::WORDS.map(|(word, _)| word).to_vec()
+    }
+
+    /// Parses a word.
+    ///
+    /// # Errors
+    /// There is no such word.
+    pub(crate) fn read(name: &str) -> Result<Self, String> {
+        let mut words = Self::WORDS.into_iter();
+        let found = words.find(|(word, _)| *word == name);
+        found.map(|(_, placement)| placement).ok_or_else(|| {
+            let known = Self::words().join(", ");
+            format!("static data cannot go to \"{name}\"; there are {known}")
+        })
+    }
 
     /// The configuration of a run by a plan, of the program at `path`, with its static data placed.
     pub(crate) fn with(
