@@ -196,11 +196,16 @@ pub struct SessionHeader {
     pub counters: [AtomicU64; COUNTERS],
     /// The observer's request to move memory by staged copy.
     pub moving: MoveRequest,
-    /// Access counts. They stay last: `bench/truth/cache_plugin.c` finds them at the end of the header.
-    pub accesses: AccessTable,
     /// Tiers of pages, and requests to move them.
     pub pages: PageTable,
+    /// Access counts. They stay last: `bench/truth/cache_plugin.c` finds them at the end of the header.
+    pub accesses: AccessTable,
 }
+
+const _: () = assert!(
+    core::mem::offset_of!(SessionHeader, accesses) + size_of::<AccessTable>()
+        == size_of::<SessionHeader>()
+);
 
 /// Whether the runtime moves memory itself ([`MoveRequest`]), and why not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
