@@ -66,9 +66,6 @@ __attribute__((noinline)) static char *make_hot(unsigned long nodes) {
     if (nodes && syscall(SYS_mbind, page, HOT, MPOL_PREFERRED, &nodes, 8 * sizeof nodes, 0) != 0)
         perror("mbind");
     fill(memory);
-    /* Where the node has no free huge page the kernel takes another node's, though the node has room in small ones. */
-    if (nodes && syscall(SYS_mbind, page, HOT, MPOL_PREFERRED, &nodes, 8 * sizeof nodes, MPOL_MF_MOVE) != 0)
-        perror("mbind");
     return memory;
 }
 

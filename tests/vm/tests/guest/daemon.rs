@@ -180,7 +180,9 @@ fn pages(output: &str, array: &str, node: u32) -> usize {
 /// prefer:1 anon=1025 dirty=1025 N0=1025 kernelpagesize_kB=4`.
 pub(crate) fn hot_in_numa_maps(pid: u32, node: u32) -> usize {
     let text = std::fs::read_to_string(format!("/proc/{pid}/numa_maps")).unwrap_or_default();
-    let lines = text.lines().filter(|line| line.contains(" prefer"));
+    // The guest's files are in memory, and keep the policy that an earlier run set for the program's static data.
+    let is_array = |line: &&str| line.contains(" prefer") && !line.contains(" file=");
+    let lines = text.lines().filter(is_array);
     let word = format!("N{node}=");
     let words = lines.flat_map(str::split_ascii_whitespace);
     words

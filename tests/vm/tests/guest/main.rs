@@ -111,6 +111,7 @@ fn in_guest(name: &str) -> ExitCode {
         eprintln!("there is no test {name}");
         return ExitCode::FAILURE;
     };
+    kernel::join_free_memory();
     match std::panic::catch_unwind(test.run) {
         Ok(()) => ExitCode::SUCCESS,
         Err(why) if why.is::<Skipped>() => ExitCode::from(stand::SKIPPED),
