@@ -24,7 +24,7 @@ def contenders(tools: Tools, program: Program, folder: str, seconds: float) -> l
     profile = os.path.join(folder, f"{program.name}.iso")
     plan = os.path.join(folder, f"{program.name}.plan")
     run_once(program, Contender("record", tools.record(profile)), seconds)
-    tools.plan(profile, "thermos", "50%", plan)
+    tools.plan(profile, "thermos", "50%", plan, tiers="emulated:tmp")
     plan = unslowed(plan)
     return [
         # Named, because redis is linked with its own jemalloc.

@@ -79,8 +79,8 @@ def run(tools: Tools, options, folder: str, say) -> list[Table]:
     means = {name: geometric_mean(values) for name, values in slowdowns.items()}
     share = closed(means["first-touch"], means["thermos"], means["all-fast"])
     table.row("over all-fast, geometric mean", *means.values(), "", f"{share:.0%}", "")
-    table.note("The slow tier is emulated: same memory, pages protected periodically, the first access in a period "
-               "pays a delay. Ratios between placements mean something, absolute times do not.")
+    table.note("The slow tier is emulated: same memory, a thread is delayed at its own timer samples. Ratios between "
+               "placements mean something, absolute times do not.")
     table.note("Promised: thermos closes at least half of the gap between first touch and all fast on the geometric "
                f"mean. Measured: {share:.0%}: {'reached' if share >= 0.5 else 'not reached'}.")
     table.note(must([tools.isotherm, "tiers", "--tiers", "emulated"], "asking for the tiers").split("\n\n")[0].strip())

@@ -50,13 +50,15 @@ def without_sites(plan: str, tier: str) -> str:
 
 
 def unslowed(plan: str) -> str:
-    """A copy of a plan of the emulated pair that never slows its slow tier: the only cost left is that of following
-    the plan."""
+    """A copy of a plan for `emulated:tmp` that never slows its slow tier: the only cost left is that of following
+    the plan. By time a thread would be sampled all the same."""
 
     def change(line: str) -> str:
-        if line.startswith("tier slow "):
-            return re.sub(r" (period|access|hot|migrate) \S+", r" \1 0ns", line)
-        return line
+        if not line.startswith("tier slow "):
+            return line
+        if " period " not in line:
+            raise Problem(f"{plan}: its slow tier is not that of emulated:tmp: {line.strip()}")
+        return re.sub(r" (period|access|hot|migrate) \S+", r" \1 0ns", line)
 
     return rewrite(plan, "unslowed", change)
 
@@ -115,8 +117,8 @@ class Tools:
         """Prefix that profiles a program."""
         return [self.isotherm, "--quiet", "record", "--force", "-o", profile, "--"]
 
-    def plan(self, profile: str, policy: str, fast: str, output: str) -> None:
-        must([self.isotherm, "plan", profile, "--tiers", "emulated", "--fast", fast, "--policy", policy,
+    def plan(self, profile: str, policy: str, fast: str, output: str, tiers: str = "emulated") -> None:
+        must([self.isotherm, "plan", profile, "--tiers", tiers, "--fast", fast, "--policy", policy,
               "-o", output], f"planning by {policy}")
 
     def by_policy(self, policy: str, tiers: str, fast: int, *more: str) -> list[str]:
