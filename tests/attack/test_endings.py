@@ -35,6 +35,15 @@ int main(int count, char **words) {
   syscall(SYS_exit, 3);
 }
 """
+# Preloaded into the run: its guard starts late, as on a machine that is loaded.
+LATE_GUARD = """
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+__attribute__((constructor)) static void wait_a_moment(void) {
+  if (strcmp(program_invocation_name, "isotherm-session-guard") == 0) usleep(500000);
+}
+"""
 EMULATED = ["--tiers", "emulated", "--fast", "64MiB", "--epoch", "100ms"]
 
 
@@ -54,9 +63,9 @@ class Endings(AttackTest):
         profile = self.work / "profile.iso"
         return self.isotherm("record", "--force", "-o", profile, "--", *command, **options)
 
-    def waiting(self, *how):
+    def waiting(self, *how, **options):
         """A run whose program waits for a line: the run, the session directory, the guard."""
-        running = self.start(ISOTHERM, *how, "--", self.compile(WAITS))
+        running = self.start(ISOTHERM, *how, "--", self.compile(WAITS), **options)
         directory = running.stdout.readline().strip()
         self.assertTrue(os.path.isdir(directory), directory)
         self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
@@ -72,9 +81,10 @@ class Endings(AttackTest):
         os.close(process)
 
     def test_a_killed_run_leaves_no_session_directory(self):
+        late = self.compile(LATE_GUARD, "-D_GNU_SOURCE", "-shared", "-fPIC", name="late.so")
         for how in [["record", "-o", self.work / "profile.iso"], ["run", *EMULATED]]:
             with self.subTest(how=how[0]):
-                running, directory, guard = self.waiting(*how)
+                running, directory, guard = self.waiting(*how, env=os.environ | {"LD_PRELOAD": str(late)})
                 handle = os.pidfd_open(guard)
                 # The first signal of a service manager or a terminal must not end the guard before the run.
                 for number in [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]:

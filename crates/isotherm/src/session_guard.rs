@@ -8,15 +8,18 @@
 //!
 //! ```text
 //! run            guard
-//! pipe, start    waits for the end of the pipe
+//! pipe, start    catches the signals, writes a byte
+//! reads it       waits for the end of the pipe
 //! ...            the kernel closes the pipe at any end of the run
 //!                removes the directory
 //! ```
 //!
+//! The run waits for that byte: a service manager can signal the guard as soon as it exists.
+//!
 //! The programs may run on: the runtime has its file mapped, writes to it, and cannot create a new one.
 
 use std::ffi::OsStr;
-use std::io::{self, PipeWriter, Read};
+use std::io::{self, PipeWriter, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -37,24 +40,28 @@ pub(crate) struct SessionGuard {
 }
 
 impl SessionGuard {
-    /// Starts one.
+    /// Starts one, and waits until no usual signal ends it.
     ///
     /// # Errors
-    /// No process or pipe could be created.
+    /// No process or pipe could be created, or the process ended at once.
     pub(crate) fn start(directory: &Path) -> io::Result<Self> {
         let (ends, alive) = io::pipe()?;
+        let (mut ready, says_ready) = io::pipe()?;
+        // The command owns the guard's ends of the pipes, and is dropped before the wait.
         let process = Command::new("/proc/self/exe")
             .arg0(NAME)
             .arg(directory)
             .current_dir("/")
             .stdin(ends)
-            .stdout(Stdio::null())
+            .stdout(says_ready)
             .stderr(Stdio::null())
             .spawn()?;
-        Ok(Self {
+        let guard = Self {
             process,
             _alive: alive,
-        })
+        };
+        ready.read_exact(&mut [0])?;
+        Ok(guard)
     }
 }
 
@@ -86,6 +93,9 @@ fn wait_and_remove(directory: &Path) -> io::Result<()> {
     ] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
+    let mut out = io::stdout();
+    out.write_all(b".")?;
+    out.flush()?;
     io::stdin().read_to_end(&mut Vec::new())?;
     remove(directory);
     Ok(())
