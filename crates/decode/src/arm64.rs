@@ -146,7 +146,7 @@ fn flow(instruction: &Instruction, address: u64) -> Flow {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Architecture, Registers, Window, operand};
+    use crate::{Architecture, Registers, Window, access};
 
     const IP: u64 = 0x40_1000;
 
@@ -168,7 +168,9 @@ mod tests {
             start: IP,
             ip: IP + 4 * at,
         };
-        operand(Architecture::Arm64, &window)?.address(&registers)
+        access(Architecture::Arm64, &window)?
+            .operand
+            .address(&registers)
     }
 
     fn register(number: u8) -> u64 {

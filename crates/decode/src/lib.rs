@@ -55,6 +55,4 @@ mod against_iced_tests;
 
 pub use instruction::{Extend, Index, Operand, Window};
 pub use registers::Registers;
-pub use search::{
-    AccessOrder, Architecture, BYTES_AFTER, BYTES_BEFORE, NearbyAccess, access, operand,
-};
+pub use search::{AccessOrder, Architecture, BYTES_AFTER, BYTES_BEFORE, NearbyAccess, access};

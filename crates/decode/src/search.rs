@@ -57,14 +57,8 @@ pub struct NearbyAccess {
     pub order: AccessOrder,
 }
 
-/// Finds the operand of the access that a sample in this code represents. None: there is none, or
-/// it needs registers that were written since.
-#[must_use]
-pub fn operand(architecture: Architecture, window: &Window<'_>) -> Option<Operand> {
-    access(architecture, window).map(|found| found.operand)
-}
-
-/// As [`operand`], with the order of the access and the sampled instruction.
+/// Finds the access that a sample in this code represents. None: there is none, or its operand needs registers that
+/// were written since.
 #[must_use]
 pub fn access(architecture: Architecture, window: &Window<'_>) -> Option<NearbyAccess> {
     match architecture {
@@ -217,7 +211,7 @@ fn in_sampled_registers(operand: Operand, between: &[Option<Step>]) -> Option<Op
 
 #[cfg(test)]
 mod tests {
-    use super::{AccessOrder, Architecture, Window, access, operand};
+    use super::{AccessOrder, Architecture, Window, access};
     use proptest::prelude::{any, prop};
 
     #[test]
@@ -253,7 +247,7 @@ mod tests {
         fn no_code_makes_a_decoder_panic(start in any::<u64>(), at in 0u64..100, code in prop::collection::vec(any::<u8>(), 0..100)) {
             for architecture in [Architecture::X86, Architecture::Arm64] {
                 let ip = start.wrapping_add(at);
-                let _ = operand(architecture, &Window { code: &code, start, ip });
+                let _ = access(architecture, &Window { code: &code, start, ip });
             }
         }
     }

@@ -458,7 +458,7 @@ fn number(register: RegSpec) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Architecture, Registers, Window, operand};
+    use crate::{Architecture, Registers, Window, access};
 
     const IP: u64 = 0x40_1000;
 
@@ -478,7 +478,9 @@ mod tests {
             start: IP,
             ip: IP + at,
         };
-        operand(Architecture::X86, &window)?.address(&registers)
+        access(Architecture::X86, &window)?
+            .operand
+            .address(&registers)
     }
 
     const CX: u64 = 2 << 20;

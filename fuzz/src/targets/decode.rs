@@ -1,7 +1,7 @@
 //! Data addresses of sampled instructions: the address of the code (8 bytes), the sampled byte
 //! (1), a number that fills the registers (8), then the code.
 
-use isotherm_decode::{Architecture, Registers, Window, operand};
+use isotherm_decode::{Architecture, Registers, Window, access};
 
 use super::seeds::Seeds;
 
@@ -28,7 +28,7 @@ pub(crate) fn check(data: &[u8]) -> bool {
     }
     let mut found = false;
     for architecture in [Architecture::X86, Architecture::Arm64] {
-        let Some(operand) = operand(architecture, &window) else {
+        let Some(operand) = access(architecture, &window).map(|found| found.operand) else {
             continue;
         };
         found = true;
