@@ -114,25 +114,46 @@ impl Comparison {
     /// A line for each way: median, range, and the median as a multiple of all fast; then what they tell.
     #[must_use]
     pub fn render(&self) -> String {
-        let ways = [
-            ("all slow", self.all_slow),
-            ("first touch", self.first_touch),
-            ("guided", self.guided),
-            ("all fast", self.all_fast),
-        ];
-        let row = |(name, times): (_, Option<Times>)| Some((name, times?.median, times?.range()));
-        let mut rows: Vec<(&str, Nanos, String)> = ways.into_iter().filter_map(row).collect();
-        rows.extend(self.bound.map(|bound| ("bound", bound, String::new())));
+        let rows = self.rows();
         let factor = |ratio: Option<f64>| ratio.map_or_else(String::new, |it| format!("{it:.2}x"));
         let mut table = DataTable::of(&rows)
-            .left("placement", |row| row.0)
-            .right("median", |row| row.1)
-            .left("min .. max", |row| row.2.clone())
-            .right("of all fast", |row| factor(self.ratio(row.1)));
-        if let Some(expected) = &self.expected {
-            table = table.right("predicted", |row| factor(predicted(expected, row.0)));
+            .left("placement", |row| row.placement)
+            .right("median", |row| row.median)
+            .left("min .. max", |row| row.range.clone())
+            .right("of all fast", |row| factor(self.ratio(row.median)));
+        if self.expected.is_some() {
+            table = table.right("predicted", |row| factor(row.predicted));
         }
         table.render() + &self.verdict()
+    }
+
+    fn rows(&self) -> Vec<Row> {
+        let predicted = |of: fn(&ExpectedTimes) -> f64| self.expected.as_ref().map(of);
+        let measured = [
+            ("all slow", self.all_slow, predicted(|it| it.all_slow)),
+            (
+                "first touch",
+                self.first_touch,
+                predicted(|it| it.first_touch),
+            ),
+            ("guided", self.guided, predicted(|it| it.planned)),
+            ("all fast", self.all_fast, None),
+        ];
+        let row = |(placement, times, predicted): (_, Option<Times>, _)| {
+            Some(Row {
+                placement,
+                median: times?.median,
+                range: times?.range(),
+                predicted,
+            })
+        };
+        let bound = self.bound.map(|bound| Row {
+            placement: "bound",
+            median: bound,
+            range: String::new(),
+            predicted: predicted(|it| it.bound),
+        });
+        measured.into_iter().filter_map(row).chain(bound).collect()
     }
 
     /// The time that the plan predicts for its own runs over the median of the measured ones, both as a multiple of all fast,
@@ -194,15 +215,13 @@ impl Comparison {
     }
 }
 
-/// What the plan predicts for a placement, as a multiple of all fast.
-fn predicted(expected: &ExpectedTimes, placement: &str) -> Option<f64> {
-    match placement {
-        "all slow" => Some(expected.all_slow),
-        "first touch" => Some(expected.first_touch),
-        "guided" => Some(expected.planned),
-        "bound" => Some(expected.bound),
-        _ => None,
-    }
+/// A line of the table.
+struct Row {
+    placement: &'static str,
+    median: Nanos,
+    range: String,
+    /// By the plan, as a multiple of all fast; `None` of all fast and without a prediction.
+    predicted: Option<f64>,
 }
 
 fn faster(guided: Nanos, first: Nanos) -> String {
