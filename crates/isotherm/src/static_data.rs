@@ -1,4 +1,4 @@
-//! The static data of a program and its libraries, as the runtime is told of it.
+//! The static data of a program and its libraries, in the records that the runtime reads.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

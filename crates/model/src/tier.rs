@@ -211,7 +211,7 @@ impl Tiers {
     }
 
     /// How many times as long as in the fastest tier an access takes in the slowest: where it waits for the latency, and in a
-    /// stream. The latter is taken for the former where no bandwidth is known. `None` where no latency is, and for TMP's page
+    /// stream. Where no bandwidth is known, a stream has the factor of the latency. `None` where no latency is, and for TMP's page
     /// trap, whose cost does not depend on the number of accesses.
     #[must_use]
     pub fn slow_factors(&self) -> Option<SlowFactors> {

@@ -200,7 +200,7 @@ mod tests {
         tiers
     }
 
-    /// The delay of accesses at random in so many bytes of slow memory, over their own time.
+    /// The delay of accesses at random in so many bytes of slow memory, as a multiple of the time that they take without it.
     fn delay_of(bytes: u64, samples: u64) -> f64 {
         let costs = Costs {
             latency_percent: 300,
