@@ -148,8 +148,8 @@ fn for_each(session: &SessionDirectory, mut take: impl FnMut(Process, &SessionFi
     }
 }
 
-/// The processes of this user that have a file of this directory mapped. A forked child has its parent's
-/// until it has one of its own, so the names of the files do not tell.
+/// The processes of this user that have a file of this directory mapped, or that began their program in this session and
+/// have not mapped one yet. A forked child has its parent's until it has one of its own, so the names of the files do not tell.
 ///
 /// Only processes that started after this one are scanned: the mappings of all processes of a desktop take some 20 ms
 /// to read. `/proc/self` is this process in every pid namespace.
@@ -161,7 +161,11 @@ fn running(directory: &Path) -> BTreeSet<u32> {
         .filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user))
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid: &u32| started(&pid.to_string()).is_some_and(|start| start >= since))
-        .filter(|pid| has_mapped(*pid, directory))
+        .filter(|pid| {
+            ["maps", "environ"]
+                .iter()
+                .any(|file| names(*pid, file, directory))
+        })
         .collect()
 }
 
@@ -174,10 +178,11 @@ fn started(pid: &str) -> Option<u64> {
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }
 
-fn has_mapped(pid: u32, directory: &Path) -> bool {
-    let maps = std::fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+/// Whether a file of a process in `/proc` names the directory.
+fn names(pid: u32, file: &str, directory: &Path) -> bool {
+    let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
     let directory = directory.as_os_str().as_bytes();
-    maps.windows(directory.len()).any(|part| part == directory)
+    text.windows(directory.len()).any(|part| part == directory)
 }
 
 /// The reason as text, with the remedy.
@@ -231,11 +236,29 @@ fn reason(number: u32) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{SessionSummary, reason};
+    use super::{SessionSummary, reason, running};
+    use isotherm_abi::env;
     use isotherm_abi::session::OffReason;
     use isotherm_model::emulation::Emulation;
     use isotherm_model::tier::Tiers;
     use isotherm_model::units::{Bytes, Nanos};
+
+    #[test]
+    fn a_process_of_the_session_runs_before_it_has_mapped_a_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let start = |session| {
+            let mut command = std::process::Command::new("sleep");
+            command.arg("1000").env(env::SESSION, session).spawn()
+        };
+        let mut own = start(directory.path()).unwrap();
+        let mut other = start(std::path::Path::new("/elsewhere")).unwrap();
+        let found = running(directory.path());
+        for child in [&mut own, &mut other] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), [own.id()]);
+    }
 
     #[test]
     fn a_run_in_which_isotherm_was_off_claims_neither_tiers_nor_guidance() {
