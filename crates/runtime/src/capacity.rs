@@ -24,21 +24,20 @@ mod ledger;
 use core::ffi::CStr;
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
-use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::OnceLock;
 
 use isotherm_abi::capacity::{FILE_BYTES, FILE_NAME, LIMITED_TIERS};
 use isotherm_abi::config::{TierRecord, TierRecordKind};
 use isotherm_abi::session::{OffReason, SessionCounter};
 use isotherm_sys::memory;
-use isotherm_sys::private;
-use rustix::fs::{self, OFlags};
+use rustix::fs;
 use rustix::io::Errno;
 use rustix::process::Pid;
 
 use crate::pool::{self, CHUNK};
 use crate::sandbox;
 use crate::session;
+use crate::shared_file;
 use crate::tables;
 use ledger::{Ledger, ProcessName};
 
@@ -84,13 +83,8 @@ pub(crate) fn start(
     let Some(limits) = limits(tiers) else {
         return Ok(());
     };
-    let file = directory.and_then(open).ok_or(OffReason::NoSession)?;
-    // SAFETY: without MAP_FIXED the kernel picks a range that no mapping uses.
-    let base = unsafe {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        memory::map(0, FILE_BYTES, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
-    }
-    .map_err(|_| OffReason::NoAddressSpace)?;
+    let directory = directory.ok_or(OffReason::NoSession)?;
+    let base = shared_file::map(directory, FILE_NAME, FILE_BYTES)?.ok_or(OffReason::NoSession)?;
     // SAFETY: the file is as long as that, only this user writes it, and it is never unmapped.
     let ledger = unsafe { Ledger::at(base, limits) }.ok_or(OffReason::BadConfig)?;
     let bytes = CHARGES_OFFSET + chunks;
@@ -120,15 +114,6 @@ fn limits(tiers: &[TierRecord]) -> Option<[u64; LIMITED_TIERS]> {
         .iter()
         .any(|limit| *limit != u64::MAX)
         .then_some(limits)
-}
-
-fn open(directory: &CStr) -> Option<OwnedFd> {
-    let directory = private::open_directory(directory).ok()?;
-    let mut name = crate::path::Path::<32>::new();
-    name.push(FILE_NAME.as_bytes())?;
-    let file = private::open_file(directory, name.as_c_str()?, OFlags::RDWR).ok()?;
-    let bytes = fs::fstat(&file).ok()?.st_size;
-    (bytes == FILE_BYTES as i64).then_some(file)
 }
 
 /// Whether the capacity of any tier is limited.

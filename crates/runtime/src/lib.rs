@@ -47,6 +47,7 @@ mod errno;
 mod hidden_symbols;
 mod clock;
 mod path;
+mod shared_file;
 mod tls;
 mod lock;
 mod next_symbol;

@@ -1,0 +1,45 @@
+//! Maps a file that the processes of a session share, from the session directory.
+
+use core::ffi::CStr;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use isotherm_abi::session::OffReason;
+use isotherm_sys::memory;
+use isotherm_sys::private::{self, PrivateError};
+use rustix::fs::{self, OFlags};
+use rustix::io::Errno;
+
+use crate::path::Path;
+
+/// Maps the file of this name and size for reading and writing; `None` where there is none. It is never unmapped. Returns its
+/// address.
+///
+/// # Errors
+/// [`OffReason::NoSession`] where the file cannot be used, [`OffReason::NoAddressSpace`].
+pub(crate) fn map(directory: &CStr, name: &str, bytes: usize) -> Result<Option<usize>, OffReason> {
+    let file = match open(directory, name) {
+        Ok(file) => file,
+        Err(PrivateError::Unopened(Errno::NOENT)) => return Ok(None),
+        Err(_) => return Err(OffReason::NoSession),
+    };
+    // A store beyond the end would kill the program.
+    let size = fs::fstat(&file).map_err(|_| OffReason::NoSession)?.st_size;
+    if size != bytes as i64 {
+        return Err(OffReason::NoSession);
+    }
+    // SAFETY: without MAP_FIXED the kernel picks a range that no mapping uses.
+    unsafe {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        memory::map(0, bytes, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    }
+    .map(Some)
+    .map_err(|_| OffReason::NoAddressSpace)
+}
+
+fn open(directory: &CStr, name: &str) -> Result<OwnedFd, PrivateError> {
+    let directory = private::open_directory(directory)?;
+    let mut path = Path::<32>::new();
+    let too_long = PrivateError::Unopened(Errno::NAMETOOLONG);
+    path.push(name.as_bytes()).ok_or(too_long)?;
+    private::open_file(directory, path.as_c_str().ok_or(too_long)?, OFlags::RDWR)
+}
