@@ -1,6 +1,7 @@
 //! Records shared by `libisotherm.so` and the tools outside the program: the content of a *session file*
 //! (written by the runtime, read by the observer), of a *configuration file* (written by the command line,
-//! read once by the runtime), and of a *capacity file* ([`capacity`], shared by the processes of a run).
+//! read once by the runtime), of a *capacity file* ([`capacity`], shared by the processes of a run), and of a *machine
+//! file* ([`machine`], shared by the runs on an emulated machine).
 //!
 //! Assumptions: both sides run on the same machine, so integers are in its byte order; 64-bit only. Every file
 //! begins with a magic number and [`VERSION`]; a reader refuses another version. Tables are found by the
@@ -44,6 +45,7 @@ pub mod config;
 pub mod contexts;
 pub mod env;
 pub mod hash;
+pub mod machine;
 pub mod page_tiers;
 pub mod session;
 pub mod site;

@@ -11,6 +11,7 @@ use isotherm_abi::config::{
 use isotherm_abi::{CHUNK_BYTES, MAX_DEPTH, VERSION};
 use isotherm_model::emulation::Emulation;
 use isotherm_model::plan::Plan;
+use isotherm_model::shared_bandwidth::SharedBandwidth;
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
@@ -185,6 +186,15 @@ impl Configuration {
             .any(|tier| matches!(tier.kind, TierKind::Nodes(_)) && tier.capacity != Bytes(u64::MAX))
     }
 
+    /// The bandwidth of the emulated slow tier that programs share.
+    #[must_use]
+    pub fn shared_bandwidth(&self) -> Option<SharedBandwidth> {
+        match self.slow_tier()? {
+            Emulation::Time(costs) => costs.shared,
+            Emulation::PageTrap(_) => None,
+        }
+    }
+
     /// The bytes of the file.
     ///
     /// # Errors
@@ -294,16 +304,17 @@ impl Configuration {
         out
     }
 
+    /// How the slow tier is emulated, if it is.
+    fn slow_tier(&self) -> Option<Emulation> {
+        let all = self.tiers.as_ref().map_or(&[][..], Tiers::all);
+        all.iter().find_map(|tier| match tier.kind {
+            TierKind::EmulatedSlow(emulation) => Some(emulation),
+            TierKind::EmulatedFast | TierKind::Nodes(_) => None,
+        })
+    }
+
     fn emulation(&self) -> EmulationConfig {
-        let slow = self
-            .tiers
-            .iter()
-            .flat_map(Tiers::all)
-            .find_map(|tier| match tier.kind {
-                TierKind::EmulatedSlow(costs) => Some(costs),
-                TierKind::EmulatedFast | TierKind::Nodes(_) => None,
-            });
-        match slow {
+        match self.slow_tier() {
             None => EmulationConfig::default(),
             Some(Emulation::PageTrap(costs)) => EmulationConfig {
                 period_ns: costs.period.0,

@@ -140,11 +140,14 @@ pub(crate) fn prepare(
 ) -> Result<Ready> {
     let (name, arguments) = words.split_first().context("no program was named")?;
     let path = program::check(name)?;
-    let session = SessionDirectory::new()?;
+    let mut session = SessionDirectory::new()?;
     let library = library()?;
     let configuration = with_limits(with_cache(configuration));
     if configuration.limits_a_tier() {
         session.write_capacity()?;
+    }
+    if let Some(shared) = configuration.shared_bandwidth() {
+        session.join_machine(&shared)?;
     }
     let file = session.write_configuration(&configuration.to_bytes()?)?;
     let mut command = Command::new(&path);

@@ -6,6 +6,8 @@ mod cli;
 mod command_line;
 mod commands;
 mod diagnostics;
+mod emulated_machine;
+mod emulation_words;
 mod fit;
 mod input;
 mod interrupt;

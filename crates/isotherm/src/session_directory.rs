@@ -16,9 +16,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use isotherm_abi::capacity;
+use isotherm_model::shared_bandwidth::SharedBandwidth;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use tempfile::TempDir;
 
+use crate::emulated_machine;
 use crate::session_guard::{SessionGuard, is_ours, remove};
 
 /// Memory-backed directory for session files; the temporary directory serves where it is missing.
@@ -36,6 +38,8 @@ pub(crate) struct SessionDirectory {
     directory: TempDir,
     /// The locked file.
     _owner: File,
+    /// The file of the emulated machine, locked against another limit.
+    _machine: Option<File>,
     /// The guard, which ends last. None where no process could be created for it.
     _guard: Option<SessionGuard>,
 }
@@ -78,6 +82,7 @@ impl SessionDirectory {
         Ok(Self {
             directory,
             _owner: owner,
+            _machine: None,
             _guard: None,
         })
     }
@@ -123,6 +128,15 @@ impl SessionDirectory {
             file.write_all(&content)
         };
         written().with_context(|| format!("{}: cannot be written", path.display()))
+    }
+
+    /// Adds the file of the emulated machine whose bandwidth the run shares.
+    ///
+    /// # Errors
+    /// As [`emulated_machine::join`].
+    pub(crate) fn join_machine(&mut self, shared: &SharedBandwidth) -> Result<()> {
+        self._machine = emulated_machine::join(self.path(), shared)?;
+        Ok(())
     }
 
     /// Its path.

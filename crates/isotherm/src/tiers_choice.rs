@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
-use isotherm_model::emulation::{Emulation, Factor, TimeCosts};
+use anyhow::{Result, bail};
+use isotherm_model::emulation::{Emulation, TimeCosts};
 use isotherm_model::footprint::Footprint;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Capacity};
@@ -13,6 +13,7 @@ use isotherm_observe::probe::{KernelProbe, Probe};
 use isotherm_model::words::percent;
 
 use crate::cli::TiersChoice;
+use crate::emulation_words;
 use isotherm_console::Console;
 
 /// Default share of the footprint that is fast: the middle one of MemBrain's three
@@ -104,43 +105,13 @@ fn default_costs(console: Console) -> Emulation {
     Emulation::TMP
 }
 
-/// `PRESET`, or `L:FACTOR` and `B:FACTOR` with a comma between them (CoMerge's notation): how much longer accesses to the slow
-/// tier wait for its latency and for its bandwidth.
-fn costs(text: &str) -> Result<Emulation> {
-    if let Some(emulation) = Emulation::preset(text) {
-        return Ok(emulation);
-    }
-    let mut costs = TimeCosts {
-        latency: Factor::ONE,
-        bandwidth: Factor::ONE,
-        ..TimeCosts::CXL
-    };
-    for part in text.split(',') {
-        let (factor, number) = match part.split_once(':') {
-            Some(("L", number)) => (&mut costs.latency, number),
-            Some(("B", number)) => (&mut costs.bandwidth, number),
-            _ => bail!(
-                "there is no preset \"{part}\" of the emulated pair; there are {}, or give factors, as in emulated:B:2,L:3",
-                Emulation::PRESETS.map(|(name, _)| name).join(", ")
-            ),
-        };
-        *factor = number
-            .parse()
-            .with_context(|| format!("--tiers emulated:{text}"))?;
-    }
-    Ok(Emulation::Time(costs))
-}
-
 fn emulated(
     choice: &TiersChoice,
     text: &str,
     footprint: Option<Bytes>,
     console: Console,
 ) -> Result<Tiers> {
-    let mut emulation = match text {
-        "" => default_costs(console),
-        _ => costs(text)?,
-    };
+    let mut emulation = emulation_words::read(text, || default_costs(console))?;
     match &mut emulation {
         Emulation::PageTrap(costs) => {
             costs.period = choice.slow_period.unwrap_or(costs.period);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::shared_bandwidth::SharedBandwidth;
 use crate::units::Nanos;
 
 /// How an emulated slow tier is slowed.
@@ -23,6 +24,8 @@ pub struct TimeCosts {
     pub bandwidth: Factor,
     /// Cost of moving a page.
     pub migrate: Nanos,
+    /// The bandwidth that all accesses to slow memory have together, where it is limited.
+    pub shared: Option<SharedBandwidth>,
 }
 
 /// Costs by page trap. TMP, section VI: protection bits are set periodically, and the first access to a page in a period
@@ -117,6 +120,7 @@ impl TimeCosts {
             latency: Factor(latency),
             bandwidth: Factor(bandwidth),
             migrate: Nanos(5_000),
+            shared: None,
         }
     }
 }

@@ -127,6 +127,7 @@ mod tests {
             latency: factor(300),
             bandwidth: factor(200),
             migrate: Nanos(0),
+            shared: None,
         };
         let slow = TierKind::EmulatedSlow(Emulation::Time(costs));
         let pair = [tier("fast", TierKind::EmulatedFast), tier("slow", slow)];

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
 use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan, PlanBounds, Value, Weight};
+use isotherm_model::shared_bandwidth::SharedBandwidth;
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
@@ -323,13 +324,36 @@ fn emulation(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<Emulation,
     Ok(emulation)
 }
 
-/// `latency-factor 2.5 bandwidth-factor 2 migrate 5us`: the factors of an emulation by time.
+/// `latency-factor 2.5 bandwidth-factor 2 migrate 5us`: the factors of an emulation by time. A limit of the bandwidth may
+/// follow.
 fn time_costs(line: &Line, pairs: &mut BTreeMap<&str, &str>) -> Result<TimeCosts, PlanTextError> {
     Ok(TimeCosts {
         latency: line.quantity("latency-factor", line.take(pairs, "latency-factor")?)?,
         bandwidth: line.quantity("bandwidth-factor", line.take(pairs, "bandwidth-factor")?)?,
         migrate: line.quantity("migrate", line.take(pairs, "migrate")?)?,
+        shared: shared_bandwidth(line, pairs)?,
     })
+}
+
+/// `bandwidth-limit 5GiB/s machine lab`: both may be absent, a machine has a limit.
+fn shared_bandwidth(
+    line: &Line,
+    pairs: &mut BTreeMap<&str, &str>,
+) -> Result<Option<SharedBandwidth>, PlanTextError> {
+    let Some(limit) = pairs.remove("bandwidth-limit") else {
+        return match pairs.contains_key("machine") {
+            true => line.wrong("machine: its programs share nothing without a bandwidth-limit"),
+            false => Ok(None),
+        };
+    };
+    let machine = pairs.remove("machine");
+    let machine = machine
+        .map(|name| line.quantity("machine", name))
+        .transpose()?;
+    Ok(Some(SharedBandwidth {
+        limit: line.quantity("bandwidth-limit", limit)?,
+        machine,
+    }))
 }
 
 /// `period 100ms access 10us hot 13us migrate 50us`: the costs of an emulation by page trap.

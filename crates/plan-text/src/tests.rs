@@ -3,6 +3,7 @@ use proptest::prelude::*;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::emulation::{Emulation, Factor, PageTrapCosts, TimeCosts};
 use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan, PlanBounds, Value, Weight};
+use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 use isotherm_model::site::{CallerId, Frame, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
@@ -366,6 +367,10 @@ fn tiers() -> impl Strategy<Value = Tiers> {
                 latency: factor,
                 bandwidth: Factor::ONE,
                 migrate: Nanos(c.3),
+                shared: BytesPerSecond::new(c.1).map(|limit| SharedBandwidth {
+                    limit,
+                    machine: (c.2 % 2 == 0).then(|| "lab-2".parse().unwrap()),
+                }),
             }),
             None => Emulation::PageTrap(PageTrapCosts {
                 period: Nanos(c.0),

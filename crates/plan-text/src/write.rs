@@ -114,6 +114,12 @@ fn tier_line(tier: &Tier) -> String {
             field("latency-factor", costs.latency.to_string());
             field("bandwidth-factor", costs.bandwidth.to_string());
             field("migrate", costs.migrate.exact());
+            if let Some(shared) = costs.shared {
+                field("bandwidth-limit", shared.limit.exact());
+                if let Some(machine) = shared.machine {
+                    field("machine", machine.to_string());
+                }
+            }
         }
         TierKind::EmulatedSlow(Emulation::PageTrap(costs)) => {
             field("period", costs.period.exact());

@@ -30,6 +30,7 @@
 //! program is not slowed. Threads that the program makes by its own `clone` are not slowed, nor is a thread from the moment that it gives up
 //! new privileges or filters its system calls.
 
+mod bandwidth;
 mod costs;
 mod interrupted;
 mod migration;
@@ -38,7 +39,7 @@ mod pause;
 mod residency;
 mod thread;
 
-use core::ffi::{c_int, c_void};
+use core::ffi::{CStr, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ops::Range;
 use core::ptr;
@@ -48,6 +49,7 @@ use isotherm_abi::config::TierRecordKind;
 use isotherm_abi::session::{OffReason, SessionCounter};
 use isotherm_sys::perf::thread_timer::ThreadTimer;
 
+use bandwidth::Bandwidth;
 use costs::Costs;
 use interrupted::Interrupted;
 use migration::Migration;
@@ -75,6 +77,8 @@ struct TimedPair {
     period_ns: u64,
     /// Cost of a page that moves, in nanoseconds.
     migrate_ns: u64,
+    /// What all programs share, where it is limited.
+    bandwidth: Option<Bandwidth>,
     residency: Residency,
     online: bool,
     session: AtomicPtr<Session>,
@@ -103,11 +107,12 @@ pub(crate) fn runs() -> bool {
 /// Prepares the pair for the pool, if the settings name one. No thread is sampled before [`begin`].
 ///
 /// # Errors
-/// [`OffReason::NoAddressSpace`].
+/// [`OffReason::NoAddressSpace`], and as [`Bandwidth::of_session`].
 pub(crate) fn start(
     pool: Range<usize>,
     settings: &Settings<'_>,
     board: Option<SessionTables>,
+    directory: Option<&CStr>,
 ) -> Result<(), OffReason> {
     let emulation = &settings.emulation;
     if emulation.latency_percent == 0 {
@@ -128,6 +133,7 @@ pub(crate) fn start(
         cache_bytes: emulation.cache_bytes,
         period_ns: emulation.sample_ns,
         migrate_ns: emulation.migrate_ns,
+        bandwidth: Bandwidth::of_session(directory)?,
         residency: Residency::new(),
         online: settings.online,
         session: AtomicPtr::new(ptr::null_mut()),
@@ -260,11 +266,17 @@ unsafe extern "C" fn on_timer(_: c_int, _: *mut libc::siginfo_t, context: *mut c
         let begin = clock::thread_ns();
         state.worked_until(begin, pair.period_ns);
         let delay = state.sample(&interrupted, &pair.tiers, &pair.costs);
+        let now = clock::now_ns();
+        let served = pair.served_at(delay, now);
         let ns = delay.ns + pair.serve();
-        pair.publish(delay);
+        pair.publish(Delay {
+            ns: delay.ns.max(served.saturating_sub(now)),
+            ..delay
+        });
         // Our own work is a part of the delay, as far as there is one.
         let own = clock::thread_ns().saturating_sub(begin);
         pause::busy(ns.saturating_sub(own));
+        pause::until(served);
         state.resumes_at(clock::thread_ns());
     }
 }
@@ -289,6 +301,12 @@ impl TimedPair {
     fn session(&self) -> &'static Session {
         // SAFETY: `start` shared a session before it published the pair, and none is ever freed.
         unsafe { &*self.session.load(Ordering::Acquire) }
+    }
+
+    /// The time until which the thread waits for the shared bandwidth.
+    fn served_at(&self, delay: Delay, now_ns: u64) -> u64 {
+        let bandwidth = self.bandwidth.filter(|_| delay.bytes > 0);
+        bandwidth.map_or(now_ns, |it| it.serve(delay.bytes, now_ns))
     }
 
     /// The work of a sample besides the sample: looks at a chunk, and obeys requests. Returns what that costs.

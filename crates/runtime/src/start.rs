@@ -134,7 +134,7 @@ fn configure(path: &CStr) -> Result<u8, OffReason> {
     }
     let directory = variable(env::SESSION);
     capacity::start(config.tiers, directory, bytes >> CHUNK_SHIFT)?;
-    start_emulation(&config)?;
+    start_emulation(&config, directory)?;
     if config.moves {
         staged::start();
     }
@@ -194,14 +194,14 @@ fn register_arenas(config: &Config) {
 }
 
 /// Starts the emulation, by time or by page trap, if anything is to be slowed or sampled.
-fn start_emulation(config: &Config) -> Result<(), OffReason> {
+fn start_emulation(config: &Config, directory: Option<&CStr>) -> Result<(), OffReason> {
     let settings = emulation::Settings {
         emulation: config.emulation,
         trapping: config.trapping,
         tiers: config.tiers,
         online: obeys_requests(config),
     };
-    delay::start(pool::range(), &settings, session::board())?;
+    delay::start(pool::range(), &settings, session::board(), directory)?;
     if config.emulation.period_ns == 0 && config.trapping.pages == 0 {
         return Ok(());
     }

@@ -13,6 +13,7 @@
 //! [[tier]]
 //! name = "slow"
 //! nodes = [2]                 # or: emulated = "slow", and its costs:
+//! # emulation = { latency = "2.3", bandwidth = "2", migrate = "5us", limit = "5GiB/s", machine = "lab" }
 //! # emulation = { period = "100ms", access = "10us", hot = "13us", migrate = "50us" }
 //!
 //! [[measured]]                # results of `isotherm tiers --measure`, one a pair of nodes
@@ -34,6 +35,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
+use isotherm_model::shared_bandwidth::SharedBandwidth;
 use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
 use isotherm_model::units::Bytes;
 use isotherm_sys::files::read_input_text;
@@ -123,6 +125,8 @@ struct EmulationTable {
     access: Option<Text>,
     hot: Option<Text>,
     migrate: Option<Text>,
+    limit: Option<Text>,
+    machine: Option<Text>,
 }
 
 /// Reads a tiers file.
@@ -283,6 +287,23 @@ impl Place<'_> {
         })
     }
 
+    fn shared_bandwidth(
+        &self,
+        limit: Option<Text>,
+        machine: Option<Text>,
+    ) -> Result<Option<SharedBandwidth>, FileError> {
+        let place = machine.as_ref().map(|machine| machine.span().start);
+        let machine = self.value(machine)?;
+        match self.value(limit)? {
+            Some(limit) => Ok(Some(SharedBandwidth { limit, machine })),
+            None if machine.is_none() => Ok(None),
+            None => {
+                let why = "the programs of a machine share nothing without a `limit`";
+                Err(self.error(place, why.to_owned()))
+            }
+        }
+    }
+
     /// By page trap where a key of it is given, with those of TMP's paper for the others; else by time, with those of the
     /// preset `cxl` for the others.
     fn emulation(&self, read: EmulationTable) -> Result<Emulation, FileError> {
@@ -293,10 +314,12 @@ impl Place<'_> {
                 latency: self.value(read.latency)?.unwrap_or(default.latency),
                 bandwidth: self.value(read.bandwidth)?.unwrap_or(default.bandwidth),
                 migrate: self.value(read.migrate)?.unwrap_or(default.migrate),
+                shared: self.shared_bandwidth(read.limit, read.machine)?,
             }));
         }
-        if let Some(time) = read.latency.or(read.bandwidth) {
-            let why = "an emulation is by time (`latency`, `bandwidth`) or by page trap (`period`, `access`, `hot`), not both";
+        let by_time = [read.latency, read.bandwidth, read.limit, read.machine];
+        if let Some(time) = by_time.into_iter().flatten().next() {
+            let why = "an emulation is by time (`latency`, `bandwidth`, `limit`) or by page trap (`period`, `access`, `hot`), not both";
             return Err(self.error(Some(time.span().start), why.to_owned()));
         }
         let default = PageTrapCosts::PAPER;

@@ -19,6 +19,15 @@ pub(crate) fn busy(ns: u64) {
     }
 }
 
+/// Keeps the calling thread busy until this time of [`clock::now_ns`]. No system call.
+pub(crate) fn until(end_ns: u64) {
+    while clock::now_ns() < end_ns {
+        for _ in 0..32 {
+            core::hint::spin_loop();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use crate::clock;

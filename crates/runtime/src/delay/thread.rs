@@ -15,6 +15,12 @@ use crate::clock;
 /// Samples that the estimate of the caches looks back: one second of work.
 const WINDOW: usize = 1024;
 
+/// Bytes that memory delivers for an access.
+const LINE_BYTES: u64 = 64;
+
+/// Time of an access at random, in nanoseconds: one to DRAM. More that wait at the same time are not counted.
+const ACCESS_NS: u64 = 100;
+
 /// Samples whose delay waits for the first estimate of the caches; later ones replace none.
 const WAITING: usize = 1024;
 
@@ -22,8 +28,35 @@ const WAITING: usize = 1024;
 #[derive(Clone, Copy)]
 struct Waiting {
     address: u64,
-    /// Delay if no cache served any of it, in nanoseconds.
+    /// If no cache served any of it.
+    cost: Cost,
+}
+
+/// What a sampled access costs.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cost {
+    /// Delay of the thread in nanoseconds.
     ns: u64,
+    /// Bytes of slow memory that the thread accessed.
+    bytes: u64,
+}
+
+impl Cost {
+    /// The part that no cache saved.
+    fn beyond(self, served: f32) -> Self {
+        let share = (1.0 - served).clamp(0.0, 1.0);
+        Self {
+            ns: (self.ns as f32 * share) as u64,
+            bytes: (self.bytes as f32 * share) as u64,
+        }
+    }
+
+    fn and(self, other: Self) -> Self {
+        Self {
+            ns: self.ns + other.ns,
+            bytes: self.bytes + other.bytes,
+        }
+    }
 }
 
 /// The state of a thread.
@@ -50,6 +83,8 @@ pub(crate) struct DelayedThread {
 pub(crate) struct Delay {
     /// Nanoseconds.
     pub(crate) ns: u64,
+    /// Bytes of slow memory that the thread accessed since the last sample.
+    pub(crate) bytes: u64,
     /// Whether the access went to slow memory.
     pub(crate) is_slow: bool,
 }
@@ -126,17 +161,22 @@ impl DelayedThread {
             return Delay::default();
         };
         let pattern = self.streams.note(at.ip, address, self.worked_ns);
+        let bytes = self
+            .streams
+            .advance(at.ip, address, self.worked_ns, self.work_ns)
+            .unwrap_or(self.work_ns * LINE_BYTES / ACCESS_NS);
         if !pattern.waits(found.order != AccessOrder::Next) {
             return Delay::default();
         }
-        self.access(address, pattern, tiers, costs)
+        self.access(address, pattern, bytes, tiers, costs)
     }
 
-    /// The delay of a sampled access.
+    /// The delay of a sampled access, up to which the thread has accessed so many bytes.
     fn access(
         &mut self,
         address: u64,
         pattern: AccessPattern,
+        bytes: u64,
         tiers: &PageTiers,
         costs: &Costs,
     ) -> Delay {
@@ -144,19 +184,23 @@ impl DelayedThread {
         let side = tiers
             .page(address as usize)
             .map_or(Side::Fast, |page| tiers.tier_of(page));
-        let ns = match side {
-            Side::Fast => 0,
-            Side::Slow => costs.delay_ns(self.work_ns, pattern),
+        let cost = match side {
+            Side::Fast => Cost::default(),
+            Side::Slow => Cost {
+                ns: costs.delay_ns(self.work_ns, pattern),
+                bytes,
+            },
         };
-        let ns = match self.caches.served(address) {
-            Some(served) => self.earlier() + beyond(ns, served),
+        let cost = match self.caches.served(address) {
+            Some(served) => self.earlier().and(cost.beyond(served)),
             None => {
-                self.wait(Waiting { address, ns });
-                0
+                self.wait(Waiting { address, cost });
+                Cost::default()
             }
         };
         Delay {
-            ns,
+            ns: cost.ns,
+            bytes: cost.bytes,
             is_slow: side == Side::Slow,
         }
     }
@@ -169,19 +213,14 @@ impl DelayedThread {
     }
 
     /// The delay of the samples that waited for the first estimate.
-    fn earlier(&mut self) -> u64 {
+    fn earlier(&mut self) -> Cost {
         let waiting = &self.waiting[..core::mem::take(&mut self.waiting_count)];
-        let delay = |sample: &Waiting| {
+        let cost = |sample: &Waiting| {
             let served = self.caches.served(sample.address);
-            beyond(sample.ns, served.unwrap_or(0.0))
+            sample.cost.beyond(served.unwrap_or(0.0))
         };
-        waiting.iter().map(delay).sum()
+        waiting.iter().map(cost).fold(Cost::default(), Cost::and)
     }
-}
-
-/// The part of a delay that no cache saved.
-fn beyond(ns: u64, served: f32) -> u64 {
-    (ns as f32 * (1.0 - served).clamp(0.0, 1.0)) as u64
 }
 
 #[cfg(test)]
@@ -216,7 +255,7 @@ mod tests {
                 .wrapping_add(1);
             let address = BASE as u64 + (state >> 20) % bytes;
             ns += thread
-                .access(address, AccessPattern::Scattered, &tiers, &costs)
+                .access(address, AccessPattern::Scattered, 64, &tiers, &costs)
                 .ns;
         }
         DelayedThread::release(thread);

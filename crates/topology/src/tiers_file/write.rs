@@ -79,6 +79,11 @@ fn of_emulation(emulation: &Emulation) -> EmulationTable {
             latency: Some(word(&costs.latency.to_string())),
             bandwidth: Some(word(&costs.bandwidth.to_string())),
             migrate,
+            limit: costs.shared.map(|shared| word(&shared.limit.exact())),
+            machine: costs
+                .shared
+                .and_then(|shared| shared.machine)
+                .map(|machine| word(machine.as_str())),
             ..EmulationTable::default()
         },
         Emulation::PageTrap(costs) => EmulationTable {
@@ -96,7 +101,8 @@ mod tests {
     use super::print;
     use crate::measure::{Pair, Rates};
     use crate::tiers_file::{TiersFile, parse};
-    use isotherm_model::emulation::{Emulation, PageTrapCosts};
+    use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
+    use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
     use isotherm_model::tier::Tiers;
     use isotherm_model::units::{Bytes, Nanos};
 
@@ -106,7 +112,18 @@ mod tests {
             period: Nanos(1_500_000),
             ..PageTrapCosts::PAPER
         });
-        for (_, emulation) in Emulation::PRESETS.into_iter().chain([("trap", trap)]) {
+        let limited = |machine| {
+            Emulation::Time(TimeCosts {
+                shared: Some(SharedBandwidth {
+                    limit: BytesPerSecond::new(5_000_000_001).unwrap(),
+                    machine,
+                }),
+                ..TimeCosts::CXL
+            })
+        };
+        let more = [trap, limited(None), limited("lab".parse().ok())];
+        let presets = Emulation::PRESETS.map(|(_, emulation)| emulation);
+        for emulation in presets.into_iter().chain(more) {
             let file = TiersFile {
                 tiers: Tiers::emulated(Bytes((1 << 30) + 7), Bytes(u64::MAX), emulation),
                 measured: vec![measured()],

@@ -1,6 +1,7 @@
 //! Tiers, nodes and measurements as text and as JSON.
 
 use isotherm_model::emulation::Emulation;
+use isotherm_model::shared_bandwidth::SharedBandwidth;
 use isotherm_model::tier::{Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_report::table::DataTable;
@@ -173,14 +174,28 @@ const fn emulation(tier: &Tier) -> Option<Emulation> {
 fn sentence(emulation: &Emulation) -> String {
     match emulation {
         Emulation::Time(costs) => format!(
-            "emulated: an access to slow memory takes {} times as long, {} times in a stream; a moved page {}\n",
-            costs.latency, costs.bandwidth, costs.migrate
+            "emulated: an access to slow memory takes {} times as long, {} times in a stream; a moved page {}\n{}",
+            costs.latency,
+            costs.bandwidth,
+            costs.migrate,
+            costs.shared.as_ref().map_or_else(String::new, limit)
         ),
         Emulation::PageTrap(costs) => format!(
             "emulated: every {} the first access to a slow page takes {}, {} more if it is hot; a moved page {}\n",
             costs.period, costs.access, costs.hot, costs.migrate
         ),
     }
+}
+
+fn limit(shared: &SharedBandwidth) -> String {
+    let programs = shared.machine.map_or_else(
+        || "the processes of a run".to_owned(),
+        |machine| format!("all runs on the machine \"{machine}\""),
+    );
+    format!(
+        "emulated: {programs} share {} of slow memory\n",
+        shared.limit
+    )
 }
 
 fn made_of(tier: &Tier) -> String {
@@ -239,6 +254,8 @@ fn tier_json(tier: &Tier) -> Value {
             "latency_factor": costs.latency.get(),
             "bandwidth_factor": costs.bandwidth.get(),
             "migrate_ns": costs.migrate.0,
+            "limit_bytes_per_second": costs.shared.map(|shared| shared.limit.get()),
+            "machine": costs.shared.and_then(|shared| shared.machine).map(|name| name.to_string()),
         }),
         Emulation::PageTrap(costs) => json!({
             "period_ns": costs.period.0,

@@ -1,0 +1,189 @@
+//! A limit of slow memory's bandwidth that the programs of one emulated machine share.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::units::Bytes;
+
+/// The bandwidth that all threads of all programs on an emulated machine have together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SharedBandwidth {
+    /// The limit.
+    pub limit: BytesPerSecond,
+    /// The machine's name: runs of one user that give the same name share the limit. Without a name the processes of one
+    /// run share it.
+    pub machine: Option<MachineName>,
+}
+
+/// A bandwidth of 100 MiB/s to 1 PiB/s, written `5GiB/s`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BytesPerSecond(u64);
+
+impl BytesPerSecond {
+    /// The least: a thread reads some 10 MiB between two of its samples, and waits for them at once.
+    pub const AT_LEAST: Bytes = Bytes(100 << 20);
+    /// The most: far above any memory.
+    pub const AT_MOST: Bytes = Bytes(1 << 50);
+
+    /// Of so many bytes in a second; `None` outside the range.
+    #[must_use]
+    pub const fn new(bytes: u64) -> Option<Self> {
+        if bytes < Self::AT_LEAST.0 || bytes > Self::AT_MOST.0 {
+            return None;
+        }
+        Some(Self(bytes))
+    }
+
+    /// The bytes in a second.
+    #[must_use]
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+
+    /// As [`FromStr`] reads it, without rounding.
+    #[must_use]
+    pub fn exact(self) -> String {
+        format!("{}/s", Bytes(self.0).exact())
+    }
+}
+
+impl fmt::Display for BytesPerSecond {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/s", Bytes(self.0))
+    }
+}
+
+/// Why a text is no bandwidth.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BandwidthError(String);
+
+impl fmt::Display for BandwidthError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "\"{}\" is no bandwidth; use {}/s to {}/s, such as 5GiB/s",
+            self.0,
+            BytesPerSecond::AT_LEAST.exact(),
+            BytesPerSecond::AT_MOST.exact()
+        )
+    }
+}
+
+impl std::error::Error for BandwidthError {}
+
+impl FromStr for BytesPerSecond {
+    type Err = BandwidthError;
+
+    fn from_str(text: &str) -> Result<Self, BandwidthError> {
+        let bytes = text.strip_suffix("/s").map(str::parse::<Bytes>);
+        bytes
+            .and_then(Result::ok)
+            .and_then(|bytes| Self::new(bytes.0))
+            .ok_or_else(|| BandwidthError(text.to_owned()))
+    }
+}
+
+/// The name of an emulated machine: 1 to 24 of the characters `a-z`, `0-9`, `_` and `-`, the first one a letter.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct MachineName {
+    bytes: [u8; Self::LONGEST],
+    length: u8,
+}
+
+impl MachineName {
+    const LONGEST: usize = 24;
+
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        // The constructor accepts ASCII only.
+        std::str::from_utf8(&self.bytes[..usize::from(self.length)]).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for MachineName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl fmt::Display for MachineName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Why a text is no name of a machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MachineNameError(String);
+
+impl fmt::Display for MachineNameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "\"{}\" is no name of an emulated machine; use up to {} of a-z, 0-9, _ and -, the first one a letter",
+            self.0,
+            MachineName::LONGEST
+        )
+    }
+}
+
+impl std::error::Error for MachineNameError {}
+
+impl FromStr for MachineName {
+    type Err = MachineNameError;
+
+    fn from_str(text: &str) -> Result<Self, MachineNameError> {
+        let is_part =
+            |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-".contains(byte);
+        let is_name = text.len() <= Self::LONGEST
+            && text.starts_with(|first: char| first.is_ascii_lowercase())
+            && text.as_bytes().iter().all(is_part);
+        if !is_name {
+            return Err(MachineNameError(text.to_owned()));
+        }
+        let mut bytes = [0; Self::LONGEST];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        Ok(Self {
+            bytes,
+            length: text.len() as u8,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BytesPerSecond, MachineName};
+
+    #[test]
+    fn a_bandwidth_reads_what_it_writes() {
+        for text in ["100MiB/s", "5GiB/s", "1PiB/s"] {
+            let rate: BytesPerSecond = text.parse().expect("a bandwidth");
+            assert_eq!(rate.exact(), text);
+        }
+        for text in ["5GiB", "99MiB/s", "2PiB/s", "/s", "fast/s", "5GiB/s/s", ""] {
+            assert!(text.parse::<BytesPerSecond>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_machine_has_a_plain_name() {
+        for text in ["lab", "a", "box-2_b", "abcdefghijklmnopqrstuvwx"] {
+            let name: MachineName = text.parse().expect("a name");
+            assert_eq!(name.to_string(), text);
+        }
+        for text in [
+            "",
+            "2",
+            "-a",
+            "Lab",
+            "a/b",
+            "..",
+            "a b",
+            "abcdefghijklmnopqrstuvwxy",
+            "l\u{e4}b",
+        ] {
+            assert!(text.parse::<MachineName>().is_err(), "{text}");
+        }
+    }
+}
