@@ -1,33 +1,10 @@
-"""The programs of the section `truth`: workloads, kernels in C, and programs from Debian, with inputs that the emulator can
-run in a minute. All run with one thread where they can, so that two runs allocate in the same order."""
+"""The programs of the section `truth`, as their misses are counted in the emulator and as they are sampled on the machine."""
 import dataclasses
-import glob
 import os
 
 from measure import Problem, Program
+from programs import C, CPP, DEBIAN, FORTRAN, ONE_THREAD, build_ocean, kernel_source, named, variables, workload_sources
 from tools import HERE, ROOT, Tools, must
-
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-# Workloads and their inputs; those from `graph` to `patterns` are in C++.
-WORKLOADS = {
-    "graph": ["--rmat", "18", "--iterations", "30", "--roots", "2", "--threads", "1"],
-    "triad": ["--size", "192MiB", "--iterations", "120", "--threads", "1"],
-    "gups": ["--size", "192MiB", "--updates", "15000000", "--threads", "1"],
-    "stencil": ["--size", "192MiB", "--iterations", "80", "--threads", "1"],
-    "larson": ["--threads", "1", "--blocks", "150000", "--rounds", "4", "--replacements", "400000"],
-    "xmalloc": ["--batch", "65536", "--batches", "40"],
-    "context": ["--blocks", "1000000", "--allocations", "10000000"],
-    "patterns": ["--size", "128MiB", "--mode", "scan", "--updates", "20000000", "--cache", "0B"],
-}
-FORTRAN = {"ocean": ["256", "70"]}
-# Scripts of workloads/debian.
-DEBIAN = {
-    "numpy": {"MEGABYTES": "128"},
-    "sqlite": {"ROWS": "200000"},
-    "redis": {"KEYS": "120000", "REQUESTS": "120000"},
-    "graphicsmagick": {"WIDTH": "2400", "HEIGHT": "1800"},
-    "pandas": {"ROWS": "200000"},
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,33 +32,28 @@ def compiled(name: str, compiler: str, options: list[str], sources: list[str], w
     return Built(*made)
 
 
-def kernel(source: str, folder: str) -> Built:
-    return compiled(os.path.basename(source).removesuffix(".c"), "isotherm-cc", [], [source], [], folder)
+def kernel(name: str, words: list[str], folder: str) -> Built:
+    return compiled(name, "isotherm-cc", [], [kernel_source(name)], words, folder)
 
 
 def workload(name: str, words: list[str], folder: str) -> Built:
-    sources = glob.glob(os.path.join(ROOT, "workloads", name, "*.cpp"))
-    return compiled(name, "isotherm-c++", ["-std=c++17", "-pthread", "-I", os.path.join(HERE, "serial")], sources, words, folder)
+    options = ["-std=c++17", "-pthread", "-I", os.path.join(HERE, "serial")]
+    return compiled(name, "isotherm-c++", options, workload_sources(name), words, folder)
 
 
 def ocean(words: list[str], folder: str) -> Built:
-    """Built by gfortran, as flang need not be there: its sites are named by their callers."""
-    output = os.path.join(folder, "ocean")
-    must(["gfortran", "-O2", "-g", "-o", output, os.path.join(ROOT, "workloads", "ocean", "ocean.f90")], "building ocean")
-    return Built(Program("ocean", [output, *words], environment=ONE_THREAD))
+    return Built(Program("ocean", [build_ocean(folder), *words], environment=ONE_THREAD))
 
 
 def programs(tools: Tools, folder: str, only: list[str] | None) -> list[Built]:
     makers = {}
-    for source in sorted(glob.glob(os.path.join(HERE, "truth", "programs", "*.c"))):
-        makers[os.path.basename(source).removesuffix(".c")] = lambda source=source: kernel(source, folder)
-    for name, words in WORKLOADS.items():
-        makers[name] = lambda name=name, words=words: workload(name, words, folder)
-    for name, words in FORTRAN.items():
-        makers[name] = lambda words=words: ocean(words, folder)
-    for name, variables in DEBIAN.items():
-        makers[name] = lambda name=name, variables=variables: Built(tools.script(name, **ONE_THREAD, **variables))
-    unknown = [name for name in only or [] if name not in makers]
-    if unknown:
-        raise Problem(f"--program {unknown[0]}: there are {', '.join(makers)}")
-    return [make() for name, make in makers.items() if not only or name in only]
+    for name, given in C.items():
+        makers[name] = lambda name=name, given=given: kernel(name, given.truth_words(), folder)
+    for name, given in CPP.items():
+        makers[name] = lambda name=name, given=given: workload(name, given.truth_words(), folder)
+    for name, given in FORTRAN.items():
+        makers[name] = lambda given=given: ocean(given.truth_words(), folder)
+    for name, given in DEBIAN.items():
+        makers[name] = lambda name=name, given=given: Built(
+            tools.script(name, **ONE_THREAD, **variables(given.truth_words())))
+    return [make() for make in named(makers, only).values()]
