@@ -128,3 +128,7 @@ class Tools:
     def guided(self, plan: str) -> list[str]:
         """Prefix that runs a program by a plan."""
         return [self.isotherm, "--quiet", "run", "--plan", plan, "--"]
+
+    def compare(self, plan: str, rounds: int) -> list[str]:
+        """Prefix that runs a program under four placements in turn and prints their times as JSON."""
+        return [self.isotherm, "--quiet", "compare", "--json", "--check-output", "--rounds", str(rounds), plan, "--"]
