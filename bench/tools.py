@@ -28,27 +28,6 @@ def must(command: list[str], what: str, **options) -> str:
     return done.stdout
 
 
-def rewrite(plan: str, suffix: str, change) -> str:
-    """Writes a plan with `change` applied to every line (None drops the line); returns its name."""
-    with open(plan, encoding="utf-8") as file:
-        lines = [change(line) for line in file]
-    output = plan.removesuffix(".plan") + f".{suffix}.plan"
-    with open(output, "w", encoding="utf-8") as file:
-        file.writelines(line for line in lines if line is not None)
-    return output
-
-
-def without_sites(plan: str, tier: str) -> str:
-    """The same tiers, but no site is named: all memory goes to one tier, or spills from it."""
-
-    def change(line: str) -> str | None:
-        if line.startswith("site "):
-            return None
-        return f"default {tier}\n" if line.startswith("default ") else line
-
-    return rewrite(plan, f"all-{tier}", change)
-
-
 def unslowed(plan: str) -> str:
     """A copy of a plan for `emulated:tmp` that never slows its slow tier: the only cost left is that of following
     the plan. By time a thread would be sampled all the same."""
@@ -60,18 +39,12 @@ def unslowed(plan: str) -> str:
             raise Problem(f"{plan}: its slow tier is not that of emulated:tmp: {line.strip()}")
         return re.sub(r" (period|access|hot|migrate) \S+", r" \1 0ns", line)
 
-    return rewrite(plan, "unslowed", change)
-
-
-def without_limit(plan: str) -> str:
-    """The same plan with a fast tier that holds everything."""
-
-    def change(line: str) -> str:
-        if line.startswith("tier fast "):
-            return re.sub(r" capacity \S+", " capacity 1024GiB", line)
-        return line
-
-    return rewrite(plan, "unlimited", change)
+    with open(plan, encoding="utf-8") as file:
+        lines = [change(line) for line in file]
+    output = plan.removesuffix(".plan") + ".unslowed.plan"
+    with open(output, "w", encoding="utf-8") as file:
+        file.writelines(lines)
+    return output
 
 
 class Tools:
