@@ -82,7 +82,7 @@ def workload_sources(name: str) -> list[str]:
 def build_ocean(folder: str) -> str:
     """Built by gfortran, as flang need not be there: its sites are named by their callers."""
     output = os.path.join(folder, "ocean")
-    must(["gfortran", "-O2", "-g", "-o", output, os.path.join(ROOT, "workloads", "ocean", "ocean.f90")], "building ocean")
+    must(["gfortran", "-O2", "-g", "-J", folder, "-o", output, os.path.join(ROOT, "workloads", "ocean", "ocean.f90")], "building ocean")
     return output
 
 
