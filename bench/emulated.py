@@ -149,6 +149,8 @@ def compare(tools: Tools, program: Program, folder: str, options, say) -> Compar
 
 
 def run(tools: Tools, options, folder: str, say) -> list[Table]:
+    if options.rounds < 2:
+        raise Problem("--rounds 1: one round has no range, so nothing tells a difference from noise; run two or more")
     results, problems = [], []
     for make in makers(tools, options, folder).values():
         try:
