@@ -51,7 +51,7 @@ CPP = {
     "larson": Input("--threads 1 --blocks 150000 --rounds 4 --replacements 400000",
                     "--threads 1 --blocks 200000 --rounds {} --replacements 400000", 8, 40),
     "xmalloc": Input("--batch 65536 --batches 40", "--batch 524288 --batches {}", 10, 80),
-    "context": Input("--blocks 1000000 --allocations 10000000", "--blocks 2500000 --allocations {}", 30_000_000, 120_000_000),
+    "context": Input("--blocks 1000000 --allocations 10000000", "--blocks 2500000 --allocations {}", 30_000_000, 60_000_000),
     "patterns": Input("--size 128MiB --mode scan --updates 20000000 --cache 0B",
                       "--size 192MiB --mode zipf --updates {} --cache 0B", 8_000_000, 30_000_000),
 }
