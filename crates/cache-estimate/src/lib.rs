@@ -133,6 +133,12 @@ impl<const SAMPLES: usize> CacheEstimate<SAMPLES> {
         self.window.taken()
     }
 
+    /// Whether the samples suffice for shares.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        self.settled
+    }
+
     /// Adds the next sample of the stream. True where the estimate was renewed.
     pub fn observe(&mut self, address: u64) -> bool {
         self.window.push(address);

@@ -37,6 +37,7 @@ mod migration;
 mod page_tiers;
 mod pause;
 mod residency;
+mod retired;
 mod thread;
 
 use core::ffi::{CStr, c_int, c_void};
@@ -55,7 +56,9 @@ use interrupted::Interrupted;
 use migration::Migration;
 use page_tiers::{PageTiers, Side};
 use residency::Residency;
-use thread::{Delay, DelayedThread};
+use thread::Delay;
+
+pub(crate) use thread::DelayedThread;
 
 use crate::c_signals;
 use crate::clock;
@@ -153,7 +156,8 @@ pub(crate) fn begin() -> Result<(), OffReason> {
         return Ok(());
     }
     install().ok_or(OffReason::NoTimer)?;
-    enter_thread().ok_or(OffReason::NoTimer)
+    let state = prepare_thread().ok_or(OffReason::NoTimer)?;
+    enter_thread(state).ok_or(OffReason::NoTimer)
 }
 
 /// Installs the handler.
@@ -170,13 +174,33 @@ fn install() -> Option<()> {
     }
 }
 
-/// Samples the calling thread from now on; without effect where no pair runs. `None` where the kernel refuses.
-pub(crate) fn enter_thread() -> Option<()> {
-    let Some(pair) = pair() else { return Some(()) };
-    if sandbox::is_filtered() {
-        return Some(());
+/// The state for a thread that the calling thread makes; `None` where no pair runs, no thread may be sampled, or there is no
+/// memory.
+pub(crate) fn prepare_thread() -> Option<&'static mut DelayedThread> {
+    let pair = pair().filter(|_| !sandbox::is_filtered())?;
+    let state = retired::take().or_else(|| DelayedThread::make(pair.cache_bytes))?;
+    // No sample changes the own state meanwhile: the handler finds none.
+    let own = tls::delayed().swap(ptr::null_mut(), Ordering::SeqCst);
+    // SAFETY: null, or this thread's state, to which nothing else refers until it is put back.
+    if let Some(own) = unsafe { own.cast::<DelayedThread>().as_ref() } {
+        state.learn_from(own);
     }
-    let state = DelayedThread::make(pair.cache_bytes)?;
+    tls::delayed().store(own, Ordering::SeqCst);
+    Some(state)
+}
+
+/// Gives back the state of a thread that could not be made.
+pub(crate) fn cancel_thread(state: &'static mut DelayedThread) {
+    retired::keep(state);
+}
+
+/// Samples the calling thread from now on, with this state. `None` where the kernel refuses.
+pub(crate) fn enter_thread(state: &'static mut DelayedThread) -> Option<()> {
+    let Some(pair) = pair().filter(|_| !sandbox::is_filtered()) else {
+        retired::keep(state);
+        return Some(());
+    };
+    state.begin();
     let timer = ThreadTimer::start(pair.period_ns, SIGNAL);
     tls::delayed().store(ptr::from_mut(state).cast(), Ordering::Relaxed);
     match timer {
@@ -202,7 +226,7 @@ pub(crate) fn leave_thread() {
     // SAFETY: null, or the state that `enter_thread` made for this thread, which nothing else refers to from here on: a
     // handler that interrupts finds none.
     if let Some(state) = unsafe { state.cast::<DelayedThread>().as_mut() } {
-        DelayedThread::release(state);
+        retired::keep(state);
     }
 }
 
@@ -214,7 +238,7 @@ pub(crate) fn start_over(board: Option<SessionTables>) {
     let _ = pair.share(board);
     pair.tiers.publish_all();
     // A child that cannot be sampled runs at the speed of fast memory.
-    let _ = enter_thread();
+    let _ = prepare_thread().and_then(enter_thread);
 }
 
 /// Sets what a range of the pool is for; without effect where no pair runs.

@@ -9,6 +9,7 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::delay::DelayedThread;
 use crate::instance::INSTANCES;
 use crate::{delay, placement, pool, staged, thread};
 
@@ -105,17 +106,17 @@ pub(crate) unsafe extern "C" fn pthread_create_hook(
             .flatten();
         let attributes = roomier.as_ref().map_or(attributes, ptr::from_ref);
         match delay::runs() {
-            true => create_delayed(create, thread, attributes, Start { start, argument }),
+            true => create_delayed(create, thread, attributes, start, argument),
             false => create(thread, attributes, start, argument),
         }
     }
 }
 
-/// The function that the program gave a thread, and its argument.
-#[derive(Clone, Copy)]
+/// The function that the program gave a thread, its argument, and the state of the emulation.
 struct Start {
     start: *mut c_void,
     argument: *mut c_void,
+    delayed: Option<&'static mut DelayedThread>,
 }
 
 /// Makes a thread whose memory is slowed by time.
@@ -126,18 +127,26 @@ unsafe fn create_delayed(
     create: Create,
     thread: *mut libc::pthread_t,
     attributes: *const libc::pthread_attr_t,
-    start: Start,
+    start: *mut c_void,
+    argument: *mut c_void,
 ) -> c_int {
     // SAFETY: a block of this size; the new thread frees it, or this one where there is none. A program may make threads where
     // it may allocate.
     unsafe {
         let kept = (INSTANCES[0].malloc)(size_of::<Start>()).cast::<Start>();
         if kept.is_null() {
-            return create(thread, attributes, start.start, start.argument);
+            return create(thread, attributes, start, argument);
         }
-        kept.write(start);
+        kept.write(Start {
+            start,
+            argument,
+            delayed: delay::prepare_thread(),
+        });
         let error = create(thread, attributes, run_delayed as *mut c_void, kept.cast());
         if error != 0 {
+            if let Some(state) = kept.read().delayed {
+                delay::cancel_thread(state);
+            }
             (INSTANCES[0].free)(kept.cast());
         }
         error
@@ -148,12 +157,16 @@ unsafe fn create_delayed(
 unsafe extern "C-unwind" fn run_delayed(kept: *mut c_void) -> *mut c_void {
     // SAFETY: `create_delayed` made the block for this thread, and the program gave a function of this type.
     unsafe {
-        let Start { start, argument } = kept.cast::<Start>().read();
+        let Start {
+            start,
+            argument,
+            delayed,
+        } = kept.cast::<Start>().read();
         (INSTANCES[0].free)(kept);
         // The state's destructor ends the timer of a thread that does not return from here.
         let _ = thread::current();
         // A thread that the kernel gives no timer runs at the speed of fast memory.
-        let _ = delay::enter_thread();
+        let _ = delayed.and_then(delay::enter_thread);
         let start = core::mem::transmute::<
             *mut c_void,
             unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void,

@@ -100,21 +100,42 @@ impl DelayedThread {
         unsafe {
             let state = (*place).as_mut_ptr();
             (&raw mut (*state).timer).write(None);
-            (*state).process = rustix::process::getpid().as_raw_nonzero().get();
             (&raw mut (*state).last).write(Interrupted::NOWHERE);
-            (*state).resumed_ns = clock::thread_ns();
             (*state).caches.set_cache(cache_bytes);
+            (*state).begin();
             Some(&mut *state)
+        }
+    }
+
+    /// Takes over what another thread knows of its caches, unless it knows enough itself: both work on the same program's data.
+    pub(crate) fn learn_from(&mut self, other: &Self) {
+        if !self.caches.is_settled() {
+            // SAFETY: two places of one type that owns nothing. An assignment would copy 41 KiB over a stack that may be small.
+            unsafe {
+                core::ptr::copy_nonoverlapping(&raw const other.caches, &raw mut self.caches, 1)
+            };
+        }
+    }
+
+    /// Makes it the state of the calling thread.
+    pub(crate) fn begin(&mut self) {
+        self.process = rustix::process::getpid().as_raw_nonzero().get();
+        self.last = Interrupted::NOWHERE;
+        self.resumed_ns = clock::thread_ns();
+    }
+
+    /// Ends the sampling of its thread.
+    pub(crate) fn stop(&mut self) {
+        let timer = self.timer.take();
+        if self.process != rustix::process::getpid().as_raw_nonzero().get() {
+            // A child of a fork has a copy of the state, but not the timer's mapping: other memory may be there by now.
+            core::mem::forget(timer);
         }
     }
 
     /// Frees a state that nothing refers to any more.
     pub(crate) fn release(state: &'static mut Self) {
-        let timer = state.timer.take();
-        if state.process != rustix::process::getpid().as_raw_nonzero().get() {
-            // A child of a fork has a copy of the state, but not the timer's mapping: other memory may be there by now.
-            core::mem::forget(timer);
-        }
+        state.stop();
         let address = core::ptr::from_mut(state).expose_provenance();
         // SAFETY: `make` mapped the memory, and the caller gives the only reference.
         let _ = unsafe { memory::unmap(address, size_of::<Self>()) };
@@ -270,6 +291,26 @@ mod tests {
             let large = delay_of(64 * CACHE, samples);
             assert!((1.8..=2.0).contains(&large), "{large} of 64 caches");
         }
+    }
+
+    #[test]
+    fn a_new_thread_knows_what_its_maker_knows_of_the_caches() {
+        let maker = DelayedThread::make(CACHE).expect("memory");
+        for sample in 0..1024 {
+            maker.caches.observe(sample % 16 * 4096);
+        }
+        let made = DelayedThread::make(CACHE).expect("memory");
+        assert_eq!(made.caches.served(0), None);
+        made.learn_from(maker);
+        assert_eq!(made.caches.served(0), Some(1.0));
+        for sample in 0..1024 {
+            made.caches.observe(sample * 4096);
+        }
+        made.learn_from(maker);
+        let served = made.caches.served(0).expect("its own samples tell");
+        assert!(served < 0.01, "{served}");
+        DelayedThread::release(maker);
+        DelayedThread::release(made);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Runs on emulated machines whose slow memory has a limited bandwidth.
+//! Runs of real programs on machines that are emulated by time.
 
 mod support;
 
@@ -25,24 +25,53 @@ int main(void) {
 }
 "#;
 
-const SUM: &str = "5629499198668800\n";
+/// Sixty threads, each made by the one before it, which waits for its end: random updates of 128 MiB, some 20 ms each.
+const SHORT_THREADS: &str = r#"
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+enum { ALL = 128 << 20 };
+static unsigned char *all;
+static unsigned x = 1;
+static double worked(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+static void *link(void *left) {
+    while (worked() < 0.02)
+        for (int i = 0; i < 5000; i++) { x = x * 1664525u + 1013904223u; all[x % ALL]++; }
+    pthread_t next;
+    if (left && !pthread_create(&next, 0, link, (char *)left - 1)) pthread_join(next, 0);
+    return 0;
+}
+int main(void) {
+    all = calloc(ALL, 1);
+    for (long i = 0; i < ALL; i += 64) all[i] = 1;
+    link((void *)60);
+    puts("done");
+    return 0;
+}
+"#;
 
-fn program(directory: &Path) {
-    std::fs::write(directory.join("app.c"), PROGRAM).expect("written");
+fn build(directory: &Path, program: &str) {
+    std::fs::write(directory.join("app.c"), program).expect("written");
     let mut compiler = Command::new("cc");
-    let compiler = compiler.args(["-O1", "-o", "app", "app.c"]);
+    let compiler = compiler.args(["-O1", "-pthread", "-o", "app", "app.c"]);
     let built = compiler.current_dir(directory).status();
     assert!(built.expect("a C compiler").success());
 }
 
 /// Nanoseconds that the program waited for slow memory. None where the machine cannot emulate.
-fn waited(directory: &Path, tiers: &str) -> Option<u64> {
-    let words =
-        "run --policy first-come --fast 2MiB --source timer --cache 0B --summary run.json --tiers";
-    let mut words: Vec<&str> = words.split(' ').collect();
+fn waited(directory: &Path, flags: &str, tiers: &str, printed: &str) -> Option<u64> {
+    let words = format!(
+        "run --policy first-come --fast 2MiB --source timer {flags} --summary run.json --tiers"
+    );
+    let mut words: Vec<&str> = words.split_whitespace().collect();
     words.extend([tiers, "--", "./app"]);
     let output = succeeds(directory, &words);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), SUM);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), printed);
     let text = std::fs::read_to_string(directory.join("run.json")).expect("a summary");
     let summary: Value = serde_json::from_str(&text).expect("JSON");
     if summary["placed"] == false {
@@ -55,8 +84,11 @@ fn waited(directory: &Path, tiers: &str) -> Option<u64> {
 #[test]
 fn a_program_waits_for_the_bandwidth_beyond_its_limit() {
     let directory = tempfile::tempdir().expect("a directory");
-    program(directory.path());
-    let tiers = |limit: &str| waited(directory.path(), &format!("emulated:L:1,B:1{limit}"));
+    build(directory.path(), PROGRAM);
+    let tiers = |limit: &str| {
+        let tiers = format!("emulated:L:1,B:1{limit}");
+        waited(directory.path(), "--cache 0B", &tiers, "5629499198668800\n")
+    };
     let (Some(free), Some(wide), Some(narrow)) =
         (tiers(""), tiers(",limit:1PiB/s"), tiers(",limit:500MiB/s"))
     else {
@@ -66,6 +98,22 @@ fn a_program_waits_for_the_bandwidth_beyond_its_limit() {
     assert_eq!((free, wide / 10_000_000), (0, 0));
     // 5 GiB take 10 s at that limit; the program works for a part of them.
     assert!(narrow > 1_000_000_000, "{narrow} ns");
+}
+
+/// Each ends before its own samples tell what the caches serve.
+#[test]
+fn threads_that_live_for_some_samples_are_delayed() {
+    let directory = tempfile::tempdir().expect("a directory");
+    build(directory.path(), SHORT_THREADS);
+    if let Some(delay) = waited(
+        directory.path(),
+        "--cache 4MiB",
+        "emulated:B:3,L:3",
+        "done\n",
+    ) {
+        // They work for 1.2 s, most of it on slow memory; the first ones are not delayed.
+        assert!(delay > 300_000_000, "{delay} ns");
+    }
 }
 
 #[test]
