@@ -251,7 +251,8 @@ impl Outputs {
     }
 }
 
-/// Refuses a plan of which the program allocated no site: its guided runs would be the same as without a plan.
+/// Refuses a plan of which the program allocated no site: its guided runs would be the same as without a plan. A plan that
+/// found nothing of value for fast memory is meant so.
 ///
 /// # Errors
 /// No site of the plan was allocated.
@@ -262,6 +263,10 @@ fn check_fit(
     console: Console,
 ) -> Result<()> {
     let plan = &fitted.original;
+    if plan.assignments.is_empty() && plan.standing.total == 0 {
+        console.info("the plan leaves all data to first touch, because the caches served it: guided is first touch");
+        return Ok(());
+    }
     let seen = covered(fitted, &recorded_sites(&ended.session));
     if !plan.assignments.is_empty() && !seen.is_foreign() {
         warn_if_foreign(plan, &seen, console);

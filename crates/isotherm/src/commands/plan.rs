@@ -23,7 +23,7 @@ use isotherm_console::shell_quoting;
 /// Makes and writes the plan.
 ///
 /// # Errors
-/// An unreadable profile, an unknown word, a profile without samples.
+/// An unreadable profile, an unknown word, a profile without samples of a site.
 pub(crate) fn run(args: &PlanArgs, console: Console) -> Result<()> {
     let (profile, _) = super::read_profile(&args.profile, console)?;
     let plan = decide(args, &profile, console)?;
@@ -79,8 +79,15 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         bail!("{shown}: {}", no_latency(counted));
     }
     let tiers = tiers_choice::resolve(&args.tiers, Some(profile.footprint()), console)?;
-    let items = isotherm_pipeline::items(profile, value, weight);
-    if items.iter().all(|item| item.value == 0) {
+    let mut items = isotherm_pipeline::items(profile, value, weight);
+    let has_value = items.iter().any(|item| item.value > 0);
+    if !has_value && profile.served_by_site().values().any(|served| served.0 > 0) {
+        console.warn(
+            "the caches served all accesses to sites that were sampled, by an estimate, so faster memory changes \
+             nothing: this plan leaves all data to first touch; --cache of `isotherm record` says how much cache is assumed",
+        );
+        items.clear();
+    } else if !has_value {
         bail!(
             "{shown}: has no access to any site, so no site can be ranked; record longer, or \
              see `isotherm doctor` for the sources this machine has"
@@ -184,5 +191,64 @@ fn spill(plan: &Plan, index: TierIndex) -> String {
     match policy.and_then(|policy| policy.overfills()) {
         Some(why) if index != plan.tiers.slowest() => format!("; {why}, so {over} will spill"),
         _ => format!("; {over} will not fit"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::decide;
+    use crate::cli::{Cli, Command};
+    use clap::Parser;
+    use isotherm_console::Console;
+    use isotherm_model::batch::{Epoch, Process, SourceReport};
+    use isotherm_model::plan::Plan;
+    use isotherm_model::profile::{Heat, Meta, Profile};
+    use isotherm_model::site::{Site, SiteId, SiteKind};
+    use isotherm_model::tier::TierIndex;
+    use isotherm_model::units::{Accesses, Bytes};
+
+    /// The plan of a profile with one site of so many samples beyond the caches, and so many that they served.
+    fn plan(accesses: u64, served: u64) -> Result<Plan, String> {
+        let mut profile = Profile::new(Meta::default());
+        let id = SiteId(1);
+        profile.sites = vec![Site {
+            peak_rss: Bytes(1 << 20),
+            ..Site::new(id, SiteKind::Heap)
+        }];
+        profile.heat = vec![Heat {
+            epoch: Epoch(0),
+            process: Process::default(),
+            site: id,
+            address: 0,
+            accesses: Accesses(accesses),
+            streamed: Accesses(0),
+            served: Accesses(served),
+        }];
+        profile.sources = vec![SourceReport {
+            taken: 1000,
+            usable: 900,
+            ..SourceReport::new("timer", "")
+        }];
+        let words = ["isotherm", "plan", "app.iso", "--tiers", "emulated:cxl"];
+        let Command::Plan(args) = Cli::parse_from(words).command else {
+            panic!("another command");
+        };
+        decide(&args, &profile, Console::new(true)).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn data_that_the_caches_serve_is_left_to_first_touch() {
+        let plan = plan(0, 900).expect("a plan");
+        assert_eq!(plan.assignments, []);
+        assert_eq!(plan.default_tier, TierIndex::FASTEST);
+        let expected = plan.expected.expect("the timer sampled");
+        assert_eq!((expected.all_slow, expected.planned), (1.0, 1.0));
+    }
+
+    #[test]
+    fn a_site_beyond_the_caches_is_planned_and_one_without_samples_refused() {
+        assert_eq!(plan(500, 400).expect("a plan").assignments.len(), 1);
+        let refused = plan(0, 0).expect_err("no sample");
+        assert!(refused.contains("no access to any site"), "{refused}");
     }
 }
