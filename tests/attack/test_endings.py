@@ -1,8 +1,10 @@
 """How runs and their programs end: killed, with threads and descendants left over, or before they began."""
+import contextlib
 import os
 import select
 import shutil
 import signal
+import time
 
 from support import ISOTHERM, LIMIT_S, AttackTest, TwoUserTest
 
@@ -44,16 +46,19 @@ __attribute__((constructor)) static void wait_a_moment(void) {
   if (strcmp(program_invocation_name, "isotherm-session-guard") == 0) usleep(500000);
 }
 """
+GUARD = b"isotherm-session-guard"
 EMULATED = ["--tiers", "emulated", "--fast", "64MiB", "--epoch", "100ms"]
 
 
 def children(process):
-    """The command lines of a process's children, by process."""
+    """The command lines of a process's children, by process; those that end meanwhile are left out."""
     found = {}
     for task in os.listdir(f"/proc/{process}/task"):
-        with open(f"/proc/{process}/task/{task}/children", encoding="ascii") as file:
-            for child in file.read().split():
-                with open(f"/proc/{child}/cmdline", "rb") as line:
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{process}/task/{task}/children", encoding="ascii") as file:
+                born = file.read().split()
+            for child in born:
+                with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{child}/cmdline", "rb") as line:
                     found[int(child)] = line.read().split(b"\0")
     return found
 
@@ -69,7 +74,7 @@ class Endings(AttackTest):
         directory = running.stdout.readline().strip()
         self.assertTrue(os.path.isdir(directory), directory)
         self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
-        guards = [child for child, line in children(running.pid).items() if line[0] == b"isotherm-session-guard"]
+        guards = [child for child, line in children(running.pid).items() if line[0] == GUARD]
         self.assertEqual(len(guards), 1)
         return running, directory, guards[0]
 
@@ -94,6 +99,21 @@ class Endings(AttackTest):
                 self.assertFalse(os.path.exists(directory))
                 # The program continues, with its files gone, and prints nothing.
                 self.assertEqual(running.communicate("\n", timeout=LIMIT_S), ("done\n", ""))
+
+    def test_a_run_that_is_killed_before_its_guard_is_ready_leaves_no_session_directory(self):
+        late = self.compile(LATE_GUARD, "-D_GNU_SOURCE", "-shared", "-fPIC", name="late.so")
+        command = [ISOTHERM, "record", "-o", self.work / "profile.iso", "--", "true"]
+        running = self.start(*command, env=os.environ | {"LD_PRELOAD": str(late)})
+        end = time.monotonic() + LIMIT_S
+        while not (guards := [child for child, line in children(running.pid).items() if GUARD in line]):
+            self.assertLess(time.monotonic(), end, "no guard was started")
+        with open(f"/proc/{guards[0]}/cmdline", "rb") as line:
+            directory = line.read().split(b"\0")[1]
+        self.assertTrue(os.path.isdir(directory), directory)
+        handle = os.pidfd_open(guards[0])
+        running.kill()
+        self.wait_for_end(handle)
+        self.assertFalse(os.path.exists(directory))
 
     def test_a_run_that_ends_takes_its_guard_along(self):
         running, directory, guard = self.waiting("record", "-o", self.work / "profile.iso")

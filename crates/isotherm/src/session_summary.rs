@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
 use isotherm_abi::session::{COUNTERS, OffReason, SessionCounter, SessionState};
 use isotherm_model::batch::Process;
@@ -157,16 +158,42 @@ fn running(directory: &Path) -> BTreeSet<u32> {
     let user = getuid().as_raw();
     let since = started("self").unwrap_or_default();
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes
+    let mut undecided: Vec<u32> = processes
         .filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user))
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
         .filter(|pid: &u32| started(&pid.to_string()).is_some_and(|start| start >= since))
-        .filter(|pid| {
-            ["maps", "environ"]
-                .iter()
-                .any(|file| names(*pid, file, directory))
-        })
-        .collect()
+        .collect();
+    let mut found = BTreeSet::new();
+    for look in 0..LOOKS {
+        if look > 0 && !undecided.is_empty() {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+        undecided.retain(|pid| match is_of_session(*pid, directory) {
+            Some(is_ours) => {
+                found.extend(is_ours.then_some(*pid));
+                false
+            }
+            None => true,
+        });
+    }
+    found
+}
+
+/// Looks at a process that has no environment, and the time between two: an exec takes less than a millisecond of processor time.
+const LOOKS: u32 = 20;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
+
+/// Whether a process runs in the session of a directory. `None` while it has no environment: in the middle of an exec its memory
+/// is new, and its files in `/proc` are empty.
+fn is_of_session(pid: u32, directory: &Path) -> Option<bool> {
+    let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let directory = directory.as_os_str().as_bytes();
+    let names = |text: &[u8]| text.windows(directory.len()).any(|part| part == directory);
+    let environment = read("environ");
+    if names(&environment) || names(&read("maps")) {
+        return Some(true);
+    }
+    (!environment.is_empty()).then_some(false)
 }
 
 /// When a process started, in clock ticks since the boot of the machine. An exec changes nothing of it.
@@ -176,13 +203,6 @@ fn started(pid: &str) -> Option<u64> {
     // The program's name may hold spaces and parentheses; 19 fields follow before the start time.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
-/// Whether a file of a process in `/proc` names the directory.
-fn names(pid: u32, file: &str, directory: &Path) -> bool {
-    let text = std::fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let directory = directory.as_os_str().as_bytes();
-    text.windows(directory.len()).any(|part| part == directory)
 }
 
 /// The reason as text, with the remedy.
