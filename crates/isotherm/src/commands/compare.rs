@@ -251,8 +251,8 @@ impl Outputs {
     }
 }
 
-/// Refuses a plan of which the program allocated no site: its guided runs would be the same as without a plan. A plan that
-/// found nothing of value for fast memory is meant so.
+/// Refuses a plan of which the program allocated no site: its guided runs would be the same as without a plan. A plan
+/// without sites is accepted where its profile had nothing beyond the caches.
 ///
 /// # Errors
 /// No site of the plan was allocated.
@@ -263,8 +263,10 @@ fn check_fit(
     console: Console,
 ) -> Result<()> {
     let plan = &fitted.original;
-    if plan.assignments.is_empty() && plan.standing.total == 0 {
-        console.info("the plan leaves all data to first touch, because the caches served it: guided is first touch");
+    let is_first_touch = plan.default_tier == TierIndex::FASTEST && plan.standing.total == 0;
+    if plan.assignments.is_empty() && is_first_touch {
+        console
+            .info("the plan names no site, because none had a value: guided runs are first touch");
         return Ok(());
     }
     let seen = covered(fitted, &recorded_sites(&ended.session));

@@ -103,7 +103,7 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         command: &profile.meta.command,
         depth: profile.meta.depth,
         labels: Some(&labels),
-        callers: Some(&callers),
+        callers: has_value.then_some(&callers),
         ..PlanRequest::new(&*policy, &items, &tiers)
     });
     plan.frames = frames(profile, &plan);
@@ -240,6 +240,7 @@ mod tests {
     fn data_that_the_caches_serve_is_left_to_first_touch() {
         let plan = plan(0, 900).expect("a plan");
         assert_eq!(plan.assignments, []);
+        assert!(plan.small.is_empty());
         assert_eq!(plan.default_tier, TierIndex::FASTEST);
         let expected = plan.expected.expect("the timer sampled");
         assert_eq!((expected.all_slow, expected.planned), (1.0, 1.0));
