@@ -22,13 +22,13 @@ const MOST_BYTES_PER_NS: u64 = 64;
 /// DRAM of the last ten years' machines.
 const LIMITED_BYTES_PER_NS: u64 = 2;
 
-/// A stream has gone so often in turn at about one rate. Random accesses do so by accident in one case of a hundred.
+/// Consecutive samples at about one rate that make a regular stream. Random accesses do so by accident in one case of a hundred.
 const REGULAR: u8 = 2;
 
-/// Most times that are counted: one that breaks off leaves a stream.
+/// Most of them that are counted, so that one irregular sample does not end a regular stream.
 const REGULAR_MOST: u8 = 3;
 
-/// Streams whose ends are remembered.
+/// Streams whose ends are remembered. With more at once, the rest advance by the work of their own samples only.
 const FRONTS: usize = 16;
 
 /// A stream without a sample in so many nanoseconds of the thread's work has not gone on all the time.

@@ -197,22 +197,19 @@ pub(crate) fn cancel_thread(state: &'static mut DelayedThread) {
 /// Samples the calling thread from now on, with this state. `None` where the kernel refuses.
 pub(crate) fn enter_thread(state: &'static mut DelayedThread) -> Option<()> {
     let Some(pair) = pair().filter(|_| !sandbox::is_filtered()) else {
-        retired::keep(state);
+        // The filter may refuse to release the state.
         return Some(());
     };
     state.begin();
+    // A signal before the state is stored finds none.
     let timer = ThreadTimer::start(pair.period_ns, SIGNAL);
-    tls::delayed().store(ptr::from_mut(state).cast(), Ordering::Relaxed);
-    match timer {
-        Ok(timer) => {
-            state.set_timer(timer);
-            Some(())
-        }
-        Err(_) => {
-            leave_thread();
-            None
-        }
-    }
+    let Ok(timer) = timer else {
+        retired::keep(state);
+        return None;
+    };
+    state.set_timer(timer);
+    tls::delayed().store(ptr::from_mut(state).cast(), Ordering::SeqCst);
+    Some(())
 }
 
 /// Ends the sampling of the calling thread: at its end, and before it filters its system calls, because the filter may refuse
@@ -223,7 +220,7 @@ pub(crate) fn leave_thread() {
         // This thread's filter may refuse to release the memory.
         return;
     }
-    // SAFETY: null, or the state that `enter_thread` made for this thread, which nothing else refers to from here on: a
+    // SAFETY: null, or the state that `enter_thread` was given for this thread, which nothing else refers to from here on: a
     // handler that interrupts finds none.
     if let Some(state) = unsafe { state.cast::<DelayedThread>().as_mut() } {
         retired::keep(state);
@@ -233,12 +230,21 @@ pub(crate) fn leave_thread() {
 /// In a forked child, whose only thread no timer samples: samples it.
 pub(crate) fn start_over(board: Option<SessionTables>) {
     let Some(pair) = pair() else { return };
-    leave_thread();
+    let own = tls::delayed().swap(ptr::null_mut(), Ordering::SeqCst);
     // Without memory for it the child goes on in its parent's session.
     let _ = pair.share(board);
     pair.tiers.publish_all();
+    // SAFETY: null, or this thread's state, to which nothing else refers any more.
+    let own = unsafe { own.cast::<DelayedThread>().as_mut() };
+    let state = match own {
+        Some(state) => {
+            state.stop();
+            Some(state)
+        }
+        None => prepare_thread(),
+    };
     // A child that cannot be sampled runs at the speed of fast memory.
-    let _ = prepare_thread().and_then(enter_thread);
+    let _ = state.and_then(enter_thread);
 }
 
 /// Sets what a range of the pool is for; without effect where no pair runs.
@@ -290,17 +296,15 @@ unsafe extern "C" fn on_timer(_: c_int, _: *mut libc::siginfo_t, context: *mut c
         let begin = clock::thread_ns();
         state.worked_until(begin, pair.period_ns);
         let delay = state.sample(&interrupted, &pair.tiers, &pair.costs);
-        let now = clock::now_ns();
-        let served = pair.served_at(delay, now);
         let ns = delay.ns + pair.serve();
-        pair.publish(Delay {
-            ns: delay.ns.max(served.saturating_sub(now)),
-            ..delay
-        });
         // Our own work is a part of the delay, as far as there is one.
         let own = clock::thread_ns().saturating_sub(begin);
         pause::busy(ns.saturating_sub(own));
-        pause::until(served);
+        let waited = pair.wait_for_bandwidth(state, delay.bytes);
+        pair.publish(Delay {
+            ns: delay.ns + waited,
+            ..delay
+        });
         state.resumes_at(clock::thread_ns());
     }
 }
@@ -327,10 +331,22 @@ impl TimedPair {
         unsafe { &*self.session.load(Ordering::Acquire) }
     }
 
-    /// The time until which the thread waits for the shared bandwidth.
-    fn served_at(&self, delay: Delay, now_ns: u64) -> u64 {
-        let bandwidth = self.bandwidth.filter(|_| delay.bytes > 0);
-        bandwidth.map_or(now_ns, |it| it.serve(delay.bytes, now_ns))
+    /// Waits until the shared bandwidth has served what the thread accessed, in parts, so that threads take turns. Returns the
+    /// nanoseconds. What is left after a long wait is waited for at the next samples.
+    fn wait_for_bandwidth(&self, thread: &mut DelayedThread, bytes: u64) -> u64 {
+        let Some(bandwidth) = self.bandwidth else {
+            return 0;
+        };
+        thread.owe(bytes);
+        let begin = clock::now_ns();
+        let mut now = begin;
+        while now.saturating_sub(begin) < bandwidth::WAIT_AT_MOST_NS
+            && let Some(part) = thread.take_owed(bandwidth.bytes_of_a_turn())
+        {
+            pause::until(bandwidth.serve(part, now));
+            now = clock::now_ns();
+        }
+        now - begin
     }
 
     /// The work of a sample besides the sample: looks at a chunk, and obeys requests. Returns what that costs.

@@ -10,9 +10,9 @@ use isotherm_abi::session::OffReason;
 use crate::shared_file;
 
 /// Longest wait at a sample, in nanoseconds, because signals wait as long; the rest is waited for at the next samples.
-const WAIT_AT_MOST_NS: u64 = 1_000_000_000;
+pub(crate) const WAIT_AT_MOST_NS: u64 = 1_000_000_000;
 
-/// A memory that is busy for longer than this, an hour, was asked by a process with another clock.
+/// A time until which memory is busy that is further ahead than an hour is not of this clock.
 const BUSY_AT_MOST_NS: u64 = 3_600_000_000_000;
 
 /// Time that memory can have been idle for bytes that it serves now, in nanoseconds: a thread accessed them since an earlier
@@ -41,11 +41,19 @@ impl Bandwidth {
         }
     }
 
+    /// The bytes that a thread is served before others have their turn: those of 20 ms.
+    pub(crate) fn bytes_of_a_turn(self) -> u64 {
+        (self.limit() / 50).max(1)
+    }
+
+    fn limit(self) -> u64 {
+        self.0.bytes_per_second.load(Ordering::Relaxed).max(1)
+    }
+
     /// Serves bytes that a thread accessed until `now_ns`, a time of [`crate::clock::now_ns`]. Returns the time until which the
     /// thread waits for them: before `now_ns` where the memory had time for them already.
     pub(crate) fn serve(self, bytes: u64, now_ns: u64) -> u64 {
-        let limit = self.0.bytes_per_second.load(Ordering::Relaxed).max(1);
-        let takes = (u128::from(bytes) * 1_000_000_000 / u128::from(limit)) as u64;
+        let takes = (u128::from(bytes) * 1_000_000_000 / u128::from(self.limit())) as u64;
         let since = now_ns.saturating_sub(IDLE_AT_MOST_NS);
         let after = |busy_until: u64| {
             let is_possible = busy_until < now_ns.saturating_add(BUSY_AT_MOST_NS);

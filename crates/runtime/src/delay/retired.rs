@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 
 use super::thread::DelayedThread;
 
-/// States that are kept at a time: more than threads of a pool that ends at once on most machines, at some 70 KiB each.
+/// Most states that are kept, some 70 KiB each: more than the threads of one pool on most machines.
 const KEPT: usize = 64;
 
 static STATES: [AtomicPtr<DelayedThread>; KEPT] = [const { AtomicPtr::new(ptr::null_mut()) }; KEPT];

@@ -76,6 +76,8 @@ pub(crate) struct DelayedThread {
     resumed_ns: u64,
     /// Work of the thread so far, in nanoseconds.
     worked_ns: u64,
+    /// Bytes that the shared bandwidth has not served yet.
+    owed_bytes: u64,
 }
 
 /// What a sample costs the thread.
@@ -100,6 +102,7 @@ impl DelayedThread {
         unsafe {
             let state = (*place).as_mut_ptr();
             (&raw mut (*state).timer).write(None);
+            (*state).process = 0;
             (&raw mut (*state).last).write(Interrupted::NOWHERE);
             (*state).caches.set_cache(cache_bytes);
             (*state).begin();
@@ -107,9 +110,11 @@ impl DelayedThread {
         }
     }
 
-    /// Takes over what another thread knows of its caches, unless it knows enough itself: both work on the same program's data.
+    /// Takes over what another thread knows of its caches, if that is more and its own is not enough: both work on the same
+    /// program's data.
     pub(crate) fn learn_from(&mut self, other: &Self) {
-        if !self.caches.is_settled() {
+        let knows_more = other.caches.is_settled() || other.caches.taken() > self.caches.taken();
+        if !self.caches.is_settled() && knows_more {
             // SAFETY: two places of one type that owns nothing. An assignment would copy 41 KiB over a stack that may be small.
             unsafe {
                 core::ptr::copy_nonoverlapping(&raw const other.caches, &raw mut self.caches, 1)
@@ -119,14 +124,22 @@ impl DelayedThread {
 
     /// Makes it the state of the calling thread.
     pub(crate) fn begin(&mut self) {
-        self.process = rustix::process::getpid().as_raw_nonzero().get();
+        let process = rustix::process::getpid().as_raw_nonzero().get();
+        if self.process != process {
+            // The copy of a fork: the parent pays.
+            self.waiting_count = 0;
+            self.owed_bytes = 0;
+        }
+        self.process = process;
         self.last = Interrupted::NOWHERE;
         self.resumed_ns = clock::thread_ns();
     }
 
     /// Ends the sampling of its thread.
     pub(crate) fn stop(&mut self) {
-        let timer = self.timer.take();
+        let Some(timer) = self.timer.take() else {
+            return;
+        };
         if self.process != rustix::process::getpid().as_raw_nonzero().get() {
             // A child of a fork has a copy of the state, but not the timer's mapping: other memory may be there by now.
             core::mem::forget(timer);
@@ -161,6 +174,18 @@ impl DelayedThread {
         self.work_ns = now_ns.saturating_sub(self.resumed_ns).min(period_ns);
     }
 
+    /// Adds bytes that the shared bandwidth is to serve.
+    pub(crate) fn owe(&mut self, bytes: u64) {
+        self.owed_bytes = self.owed_bytes.saturating_add(bytes);
+    }
+
+    /// Takes at most so many of the bytes that the shared bandwidth is to serve; `None` where there are none.
+    pub(crate) fn take_owed(&mut self, most: u64) -> Option<u64> {
+        let part = self.owed_bytes.min(most);
+        self.owed_bytes -= part;
+        (part > 0).then_some(part)
+    }
+
     /// After a sample, at this processor time of the thread.
     pub(crate) fn resumes_at(&mut self, now_ns: u64) {
         self.resumed_ns = now_ns;
@@ -182,13 +207,13 @@ impl DelayedThread {
             return Delay::default();
         };
         let pattern = self.streams.note(at.ip, address, self.worked_ns);
+        if !pattern.waits(found.order != AccessOrder::Next) {
+            return Delay::default();
+        }
         let bytes = self
             .streams
             .advance(at.ip, address, self.worked_ns, self.work_ns)
             .unwrap_or(self.work_ns * LINE_BYTES / ACCESS_NS);
-        if !pattern.waits(found.order != AccessOrder::Next) {
-            return Delay::default();
-        }
         self.access(address, pattern, bytes, tiers, costs)
     }
 
@@ -301,6 +326,13 @@ mod tests {
         }
         let made = DelayedThread::make(CACHE).expect("memory");
         assert_eq!(made.caches.served(0), None);
+        for sample in 0..100 {
+            made.caches.observe(sample * 4096);
+        }
+        let idle = DelayedThread::make(CACHE).expect("memory");
+        idle.caches.observe(0);
+        made.learn_from(idle);
+        assert_eq!(made.caches.taken(), 100, "it knows more than an idle maker");
         made.learn_from(maker);
         assert_eq!(made.caches.served(0), Some(1.0));
         for sample in 0..1024 {
@@ -309,8 +341,29 @@ mod tests {
         made.learn_from(maker);
         let served = made.caches.served(0).expect("its own samples tell");
         assert!(served < 0.01, "{served}");
-        DelayedThread::release(maker);
-        DelayedThread::release(made);
+        for state in [maker, made, idle] {
+            DelayedThread::release(state);
+        }
+    }
+
+    #[test]
+    fn a_forked_child_does_not_pay_what_its_parent_owes() {
+        let state = DelayedThread::make(CACHE).expect("memory");
+        for process in [state.process, state.process + 1] {
+            state.process = process;
+            state.wait(super::Waiting {
+                address: 0,
+                cost: super::Cost { ns: 7, bytes: 7 },
+            });
+            state.owe(7);
+            state.begin();
+            let is_own = process == rustix::process::getpid().as_raw_nonzero().get();
+            assert_eq!(
+                (state.waiting_count, state.take_owed(9)),
+                if is_own { (1, Some(7)) } else { (0, None) }
+            );
+        }
+        DelayedThread::release(state);
     }
 
     #[test]
