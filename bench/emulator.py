@@ -104,7 +104,7 @@ def shared(tools: Tools, options, folder: str, kernels: str, say) -> Table:
         shares: dict[str, list[float]] = {"alone": [], "first": [], "second": []}
         own = amount / statistics.median(together(program, [free], options.limit)[0] for _ in range(options.rounds))
         limit = int(own / LIMITED)
-        plan = all_slow(folder, 1, f" bandwidth-limit {limit}B/s machine bench-{os.getpid()}")
+        plan = all_slow(folder, 1, f" bandwidth-limit {limit}B/s machine bench")
         way = Contender("limited", [tools.isotherm, "--quiet", "run", "--plan", plan, "--"])
         for turn in range(options.rounds):
             say(f"{kernel.label}: round {turn + 1} of {options.rounds}: a limit of {limit / 1e9:.1f} GB/s")

@@ -17,7 +17,7 @@ pub const MAGIC: [u8; 8] = *b"ISOMACH\0";
 /// Size of the file: a page.
 pub const FILE_BYTES: usize = 4096;
 
-/// Size of the fields that are written once, the first ones.
+/// Size of the fields that the command line writes, the first ones.
 pub const FIRST_BYTES: usize = 24;
 
 /// The content of a machine file.

@@ -191,8 +191,9 @@ pub(crate) struct SitesArgs {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct TiersChoice {
     /// `detect`, `emulated`, `emulated:PRESET` (cxl, nvm, remote, tmp), `emulated:B:FACTOR,L:FACTOR` (how much longer
-    /// accesses wait for the slow tier's bandwidth and latency), each also with `,limit:5GiB/s` (a bandwidth that all
-    /// share) and a machine's name (whose runs share it), or a tiers file. With one kind of memory `detect` falls
+    /// accesses wait for the slow tier's bandwidth and latency), each also with
+    /// `,limit:5GiB/s` (slow memory's bandwidth for the whole run, or with a name, as in `emulated:lab,limit:5GiB/s`, for
+    /// all runs of that name), or a tiers file. With one kind of memory `detect` falls
     /// back to the emulated pair
     #[arg(long, value_name = "TIERS", default_value = "detect")]
     pub tiers: String,

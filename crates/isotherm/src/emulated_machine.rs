@@ -1,14 +1,14 @@
 //! The file by which programs share the bandwidth of an emulated machine.
 //!
-//! A machine without a name is that of one run: the file lies in its session directory. The files of machines with names lie in a
+//! A machine without a name is that of one run: the file is in its session directory. The files of machines with names are in a
 //! directory of this user, beside the session directories, and a session directory has another name (hard link) of
-//! the file. Whoever uses a machine holds a shared lock on its file; who gets an exclusive one is alone, and sets the limit.
-//! A file without users stays: it is one page of memory.
+//! the file. Each run on a machine holds a shared lock on its file; a run that gets an exclusive one is the only run, and sets the
+//! limit. Programs that outlive their run follow the new limit. A file without users stays: it is one page of memory.
 //!
 //! Another user can make that directory first. It is not used then, and the error says so.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,7 @@ use isotherm_abi::machine;
 use isotherm_model::shared_bandwidth::{BytesPerSecond, MachineName, SharedBandwidth};
 use isotherm_sys::private;
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::io::Errno;
 use rustix::process::getuid;
 
 use crate::session_guard::is_ours;
@@ -64,7 +65,8 @@ fn directory(parent: &Path) -> Result<PathBuf> {
         );
     }
     // A umask may have removed some of these rights, or an earlier owner of the name added others.
-    std::fs::set_permissions(&path, Permissions::from_mode(0o700))?;
+    std::fs::set_permissions(&path, Permissions::from_mode(0o700))
+        .with_context(|| format!("{}: its mode cannot be set", path.display()))?;
     Ok(path)
 }
 
@@ -96,23 +98,26 @@ fn make(path: &Path) -> std::io::Result<File> {
 }
 
 /// Writes all of the file: a store into a mapping without room would kill the program.
-fn write(mut file: &File, limit: BytesPerSecond) -> std::io::Result<()> {
+fn write(file: &File, limit: BytesPerSecond) -> std::io::Result<()> {
     let mut content = vec![0; machine::FILE_BYTES];
     content[..machine::FIRST_BYTES].copy_from_slice(&machine::first_bytes(limit.get()));
-    file.write_all(&content)
+    file.write_all_at(&content, 0)?;
+    file.set_len(machine::FILE_BYTES as u64)
 }
 
 /// Locks the file for a user with this limit, and writes it where there is no other user.
 fn share(file: &File, name: MachineName, limit: BytesPerSecond) -> Result<()> {
-    if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
-        write(file, limit)
-            .with_context(|| format!("the file of machine {name} cannot be written"))?;
+    let trouble = |what: &str| format!("the file of machine {name} cannot be {what}");
+    match flock(file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => write(file, limit).with_context(|| trouble("written"))?,
+        Err(Errno::WOULDBLOCK) => {}
+        Err(error) => return Err(error).with_context(|| trouble("locked")),
     }
     // The kernel releases the exclusive lock before it gives a shared one: another may set the limit in between.
-    flock(file, FlockOperation::LockShared)?;
+    flock(file, FlockOperation::LockShared).with_context(|| trouble("locked"))?;
     let mut first = [0; machine::FIRST_BYTES];
     file.read_exact_at(&mut first, 0)
-        .with_context(|| format!("the file of machine {name} cannot be read"))?;
+        .with_context(|| trouble("read"))?;
     let found = machine::limit_in(&first).and_then(BytesPerSecond::new);
     match found {
         Some(found) if found == limit => Ok(()),

@@ -22,7 +22,7 @@ struct Words {
 /// A word that is unknown, twice, or without effect.
 pub(crate) fn read(text: &str, default: impl FnOnce() -> Emulation) -> Result<Emulation> {
     let mut words = Words::default();
-    for word in text.split(',').filter(|word| !word.is_empty()) {
+    for word in text.split(',').filter(|_| !text.is_empty()) {
         words
             .add(word)
             .with_context(|| format!("--tiers emulated:{text}"))?;
@@ -64,9 +64,10 @@ impl Words {
         match (emulation, shared) {
             (Emulation::Time(costs), _) => Ok(Emulation::Time(TimeCosts { shared, ..costs })),
             (Emulation::PageTrap(_), None) => Ok(emulation),
-            (Emulation::PageTrap(_), Some(_)) => {
-                bail!("the page trap (emulated:tmp) has no bandwidth; leave out the limit")
-            }
+            (Emulation::PageTrap(_), Some(_)) => bail!(
+                "a limit needs the emulation by time, and the page trap has no bandwidth; `isotherm doctor` says whether this \
+                 machine can sample threads, and `emulated:tmp` takes no limit"
+            ),
         }
     }
 
@@ -129,6 +130,7 @@ mod tests {
             ("Lab,limit:5GiB/s", "\"Lab\" is no name"),
             ("X:3", "\"X\" is none of"),
             ("tmp,limit:5GiB/s", "the page trap"),
+            ("nvm,,L:2", "\"\" is no name"),
             ("B:0", "\"0\" is no factor"),
         ] {
             let error = costs(text).unwrap_err();

@@ -49,7 +49,7 @@ const TIERS: Entry = (
 );
 const SESSION: Entry = (
     "/dev/shm/isotherm-*",
-    "Session files of running programs, removed at the end",
+    "Session files of running programs, removed at the end; in isotherm-machines-UID the machines that runs share, which stay",
 );
 const SOCKET_FILE: Entry = (SOCKET, "The daemon's socket");
 const DAEMON_FILE: Entry = ("/etc/isotherm/daemon.toml", "The daemon's configuration");
