@@ -139,6 +139,12 @@ impl<const SAMPLES: usize> CacheEstimate<SAMPLES> {
         self.settled
     }
 
+    /// Takes the samples so far as enough: no more will come.
+    pub fn settle(&mut self) {
+        self.settled = true;
+        self.estimate();
+    }
+
     /// Adds the next sample of the stream. True where the estimate was renewed.
     pub fn observe(&mut self, address: u64) -> bool {
         self.window.push(address);

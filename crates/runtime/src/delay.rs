@@ -379,10 +379,22 @@ impl TimedPair {
     }
 }
 
-/// Counts the data that no sample met: at exit of the process.
+/// Delays the program for its last samples, and counts the data that no sample met: at exit of the process.
 pub(crate) fn finish() {
     let Some(pair) = pair() else { return };
-    leave_thread();
+    let own = tls::delayed().swap(ptr::null_mut(), Ordering::SeqCst);
+    // SAFETY: null, or this thread's state, to which nothing else refers any more.
+    if let Some(state) = unsafe { own.cast::<DelayedThread>().as_mut() } {
+        let ns = state.last_delay();
+        pause::busy(ns);
+        pair.publish(Delay {
+            ns,
+            ..Delay::default()
+        });
+        if !sandbox::is_filtered() {
+            retired::keep(state);
+        }
+    }
     if !sandbox::is_filtered() {
         for _ in 0..pair.tiers.chunks_with_data() {
             pair.residency.step(&pair.tiers);

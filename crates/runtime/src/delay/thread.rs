@@ -258,6 +258,17 @@ impl DelayedThread {
         }
     }
 
+    /// The delay in nanoseconds of the samples that still wait for an estimate, by that of these few: no more will come.
+    pub(crate) fn last_delay(&mut self) -> u64 {
+        match self.waiting_count {
+            0 => 0,
+            _ => {
+                self.caches.settle();
+                self.earlier().ns
+            }
+        }
+    }
+
     /// The delay of the samples that waited for the first estimate.
     fn earlier(&mut self) -> Cost {
         let waiting = &self.waiting[..core::mem::take(&mut self.waiting_count)];
@@ -344,6 +355,26 @@ mod tests {
         for state in [maker, made, idle] {
             DelayedThread::release(state);
         }
+    }
+
+    #[test]
+    fn a_program_that_ends_early_is_delayed_at_its_end() {
+        let tiers = slow(64);
+        let costs = Costs {
+            latency_percent: 300,
+            bandwidth_percent: 300,
+        };
+        let thread = DelayedThread::make(64 << 20).expect("memory");
+        thread.work_ns = PERIOD;
+        for sample in 0..100 {
+            let address = (BASE + sample * 7919 % (64 * CHUNK / 4096) * 4096) as u64;
+            let delay = thread.access(address, AccessPattern::Scattered, 64, &tiers, &costs);
+            assert_eq!(delay.ns, 0);
+        }
+        let delay = thread.last_delay();
+        assert!(delay.abs_diff(200 * PERIOD) < PERIOD, "{delay}");
+        assert_eq!(thread.last_delay(), 0);
+        DelayedThread::release(thread);
     }
 
     #[test]
