@@ -31,7 +31,7 @@ const REGULAR_MOST: u8 = 3;
 /// Streams whose ends are remembered. With more at once, the rest advance by the work of their own samples only.
 const FRONTS: usize = 16;
 
-/// A stream without a sample in so many nanoseconds of the thread's work has not gone on all the time.
+/// Longest time since the last sample in which a stream is assumed to go on, in nanoseconds of the thread's work.
 const LIVE_NS: u64 = 16_000_000;
 
 /// Streams that are not farther apart than this are one.

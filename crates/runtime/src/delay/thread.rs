@@ -296,7 +296,7 @@ mod tests {
         tiers
     }
 
-    /// The delay of accesses at random in so many bytes of slow memory, as a multiple of the time that they take without it.
+    /// The delay of random accesses to `bytes` of slow memory over their time in fast memory.
     fn delay_of(bytes: u64, samples: u64) -> f64 {
         let costs = Costs {
             latency_percent: 300,
