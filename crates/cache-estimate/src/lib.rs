@@ -47,7 +47,7 @@ use mixture::{Histogram, Mixture};
 use tables::{CLASSES, COUNTS, MIXED, ONCE};
 use window::Window;
 
-pub use streams::{AccessPattern, Streams};
+pub use streams::{AccessPattern, Streams, Walk};
 
 /// Samples that must have come back to rarely sampled pages before these may count as served. With fewer their number is not known,
 /// even to a factor of two: a few samples beside thousands in a hot set say nothing of how much data they are from.

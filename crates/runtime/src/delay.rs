@@ -38,6 +38,7 @@ mod page_tiers;
 mod pause;
 mod residency;
 mod retired;
+mod stream_bytes;
 mod thread;
 
 use core::ffi::{CStr, c_int, c_void};

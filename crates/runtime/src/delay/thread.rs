@@ -10,6 +10,7 @@ use isotherm_sys::perf::thread_timer::ThreadTimer;
 use super::costs::Costs;
 use super::interrupted::Interrupted;
 use super::page_tiers::{PageTiers, Side};
+use super::stream_bytes::StreamBytes;
 use crate::clock;
 
 /// Samples that the estimate of the caches looks back: one second of work.
@@ -66,6 +67,7 @@ pub(crate) struct DelayedThread {
     process: i32,
     caches: CacheEstimate<WINDOW>,
     streams: Streams,
+    stream_bytes: StreamBytes,
     waiting: [Waiting; WAITING],
     waiting_count: usize,
     /// Where the last signal interrupted the thread.
@@ -98,7 +100,7 @@ impl DelayedThread {
         let address = memory::fresh(size_of::<Self>()).ok()?;
         let place = core::ptr::with_exposed_provenance_mut::<MaybeUninit<Self>>(address);
         // SAFETY: fresh memory of this size, aligned to a page, of zeroes: the values that are valid as zeroes (the estimate
-        // of the caches, the streams, the waiting samples) are left so, all others are written.
+        // of the caches, the streams and their ends, the waiting samples) are left so, all others are written.
         unsafe {
             let state = (*place).as_mut_ptr();
             (&raw mut (*state).timer).write(None);
@@ -210,10 +212,12 @@ impl DelayedThread {
         if !pattern.waits(found.order != AccessOrder::Next) {
             return Delay::default();
         }
-        let bytes = self
-            .streams
-            .advance(at.ip, address, self.worked_ns, self.work_ns)
-            .unwrap_or(self.work_ns * LINE_BYTES / ACCESS_NS);
+        let bytes = match self.streams.walk(at.ip) {
+            Some(walk) => self
+                .stream_bytes
+                .advance(walk, address, self.worked_ns, self.work_ns),
+            None => self.work_ns * LINE_BYTES / ACCESS_NS,
+        };
         self.access(address, pattern, bytes, tiers, costs)
     }
 
