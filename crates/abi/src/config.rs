@@ -91,6 +91,14 @@ pub struct ConfigHeader {
     pub static_tier: u32,
     /// Start of the static data; a multiple of 8.
     pub statics_offset: u64,
+    /// Number of [`SplitRecord`]s.
+    pub split_count: u32,
+    /// Number of [`PartRecord`]s.
+    pub part_count: u32,
+    /// Start of the splits; a multiple of 8.
+    pub splits_offset: u64,
+    /// Start of the parts; a multiple of 8.
+    pub parts_offset: u64,
 }
 
 /// In [`ConfigHeader::static_tier`]: no tier is that of all static data.
@@ -205,9 +213,43 @@ pub struct PlanEntry {
     /// The site's name ([`crate::hash`]), or the name that a site of the direct caller alone would have; 0
     /// marks an empty slot.
     pub hash: u64,
-    /// Index into the tier table; of a caller also [`TELL_APART`].
+    /// Index into the tier table; of a site also [`SPLIT`] and an index into the splits; of a caller also [`TELL_APART`].
     pub tier: u32,
     /// Zero; room for a later version.
+    pub reserved: u32,
+}
+
+/// Bit in [`PlanEntry::tier`] of a site: the others are the index of its [`SplitRecord`].
+pub const SPLIT: u32 = 1 << 31;
+
+/// Most splits: their numbers must fit beside the tiers where a calling context is cached.
+pub const SPLITS_MAX: u32 = 1 << 16;
+
+/// A site whose objects are placed in parts: each allocation of at least [`crate::session::OBJECT_BYTES`], mapping and variable of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct SplitRecord {
+    /// Tier of what lies in no part, and of smaller allocations.
+    pub tier: u32,
+    /// Index of its first part.
+    pub first_part: u32,
+    /// Number of its parts.
+    pub parts: u32,
+    /// Zero.
+    pub reserved: u32,
+}
+
+/// A part of each object of a site: bytes from the object's start on. The parts of a split are in order and have no byte in common.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct PartRecord {
+    /// First byte, a multiple of 4,096.
+    pub start: u64,
+    /// First byte past it, a multiple of 4,096 above `start`.
+    pub end: u64,
+    /// Its tier.
+    pub tier: u32,
+    /// Zero.
     pub reserved: u32,
 }
 
@@ -252,11 +294,17 @@ impl ConfigHeader {
             static_count: 0,
             static_tier: STATIC_BY_PLAN,
             statics_offset: size_of::<Self>() as u64,
+            split_count: 0,
+            part_count: 0,
+            splits_offset: size_of::<Self>() as u64,
+            parts_offset: size_of::<Self>() as u64,
         }
     }
 }
 
-const _: () = assert!(size_of::<ConfigHeader>() == 200);
+const _: () = assert!(size_of::<ConfigHeader>() == 224);
 const _: () = assert!(size_of::<StaticRecord>() == 64);
 const _: () = assert!(size_of::<TierRecord>() == 144);
 const _: () = assert!(size_of::<PlanEntry>() == 16);
+const _: () = assert!(size_of::<SplitRecord>() == 16);
+const _: () = assert!(size_of::<PartRecord>() == 24);

@@ -198,6 +198,8 @@ pub struct SessionHeader {
     pub moving: MoveRequest,
     /// Tiers of pages, and requests to move them.
     pub pages: PageTable,
+    /// Ring of large allocations.
+    pub objects: ObjectRing,
     /// Access counts. They stay last: `bench/truth/cache_plugin.c` finds them at the end of the header.
     pub accesses: AccessTable,
 }
@@ -273,6 +275,41 @@ pub struct TouchRecord {
     pub address: AtomicU64,
     /// `CLOCK_MONOTONIC` in nanoseconds.
     pub time_ns: AtomicU64,
+}
+
+/// Smallest allocation that is published as an object of its own.
+pub const OBJECT_BYTES: u64 = 64 << 10;
+
+/// Slots of the ring of [`ObjectRecord`]s: what a program may allocate in an epoch before the oldest are lost.
+pub const OBJECT_SLOTS: u64 = 1 << 16;
+
+/// Positions in the ring of [`ObjectRecord`]s. Record i is in slot `i % slots`.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ObjectRing {
+    /// Records written so far (runtime).
+    pub written: AtomicU64,
+    /// Slots, a power of two; 0 where no sites are recorded.
+    pub slots: u64,
+    /// Start of the ring.
+    pub offset: u64,
+}
+
+/// One allocation of at least [`OBJECT_BYTES`], of a site with an arena of its own. Its end is not recorded: what is allocated at its
+/// addresses later takes its place.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ObjectRecord {
+    /// Number of the record + 1, stored last; 0 while it is being written.
+    pub number: AtomicU64,
+    /// First address.
+    pub address: AtomicU64,
+    /// Bytes that the program may use.
+    pub bytes: AtomicU64,
+    /// Index of the site.
+    pub site: AtomicU32,
+    /// Zero.
+    pub reserved: u32,
 }
 
 /// A loaded module (executable or shared object).
@@ -396,6 +433,8 @@ pub struct SessionLayout {
     pub region_slots: u32,
     /// Pages whose tier is published; 0 where no tier is emulated.
     pub page_slots: u64,
+    /// Most object records.
+    pub object_slots: u64,
 }
 
 impl SessionLayout {
@@ -416,6 +455,7 @@ impl SessionLayout {
             chunk_slots: pool_bytes >> crate::CHUNK_SHIFT,
             region_slots: 0,
             page_slots: 0,
+            object_slots: OBJECT_SLOTS,
         }
     }
 
@@ -448,9 +488,9 @@ impl SessionLayout {
     }
 
     /// Start of each table, and the size of the file: modules, sites, arenas, chunks, mappings, touches, text,
-    /// regions, access counts, tiers of pages, requests to move pages, end. Each is a multiple of 4,096.
+    /// objects, regions, access counts, tiers of pages, requests to move pages, end. Each is a multiple of 4,096.
     #[must_use]
-    pub const fn offsets(&self) -> [u64; 12] {
+    pub const fn offsets(&self) -> [u64; 13] {
         const fn after(start: u64, count: u64, bytes: usize) -> u64 {
             (start + count * bytes as u64).next_multiple_of(4096)
         }
@@ -465,7 +505,8 @@ impl SessionLayout {
             size_of::<MappingRecord>(),
         );
         let text = after(touches, self.touch_slots, size_of::<TouchRecord>());
-        let regions = after(text, self.text_slots as u64, 1);
+        let objects = after(text, self.text_slots as u64, 1);
+        let regions = after(objects, self.object_slots, size_of::<ObjectRecord>());
         let counts = after(regions, self.region_slots as u64, size_of::<AtomicU64>());
         let pages = after(
             counts,
@@ -475,8 +516,8 @@ impl SessionLayout {
         let requests = after(pages, self.page_slots, 1);
         let end = after(requests, self.request_slots(), size_of::<PageRequest>());
         [
-            modules, sites, arenas, chunks, mappings, touches, text, regions, counts, pages,
-            requests, end,
+            modules, sites, arenas, chunks, mappings, touches, text, objects, regions, counts,
+            pages, requests, end,
         ]
     }
 
@@ -505,6 +546,7 @@ impl SessionLayout {
             mappings,
             touches,
             text,
+            objects,
             regions,
             counts,
             pages,
@@ -556,11 +598,16 @@ impl SessionLayout {
                 counts_offset: counts,
             },
             pages: self.page_table(pages, requests),
+            objects: ObjectRing {
+                written: AtomicU64::new(0),
+                slots: self.object_slots,
+                offset: objects,
+            },
         }
     }
 }
 
-const _: () = assert!(size_of::<SessionHeader>() == 584);
+const _: () = assert!(size_of::<SessionHeader>() == 608);
 const _: () = assert!(size_of::<MoveRequest>() == 40);
 const _: () = assert!(size_of::<ModuleRecord>() == 64);
 const _: () = assert!(size_of::<FrameRecord>() == 16);
@@ -568,6 +615,7 @@ const _: () = assert!(size_of::<SiteRecord>() == 184);
 const _: () = assert!(size_of::<ArenaRecord>() == 24);
 const _: () = assert!(size_of::<MappingRecord>() == 32);
 const _: () = assert!(size_of::<TouchRecord>() == 16);
+const _: () = assert!(size_of::<ObjectRecord>() == 32);
 
 #[cfg(test)]
 mod tests {

@@ -168,6 +168,7 @@ mod tests {
                     process: Process { pid: 1, image: 0 },
                     site: SiteId(*id),
                     address: 0,
+                    object: None,
                     accesses: Accesses(1),
                     streamed: Accesses::ZERO,
                     served: Accesses::ZERO,

@@ -334,6 +334,7 @@ fn counting(directory: &Path, cache_filter: Option<Bytes>) {
         process: Process::default(),
         site: SiteId(site),
         address,
+        object: None,
         accesses: Accesses(loads),
         streamed: Accesses::ZERO,
         served: Accesses::ZERO,

@@ -186,6 +186,7 @@ fn recorded(path: &Path, sample_interval: Option<Nanos>) {
             process: Process { pid: 7, image: 0 },
             site: SiteId(site),
             address,
+            object: None,
             accesses: Accesses(accesses),
             streamed: Accesses::ZERO,
             served: Accesses::ZERO,

@@ -4,6 +4,7 @@
 //! sources: addresses of processes, not yet attributed to sites.
 
 use crate::count_unit::CountUnit;
+use crate::profile::ObjectRange;
 use crate::site::{Site, SiteId};
 use crate::source_kind::SourceKind;
 use crate::tier::TierIndex;
@@ -91,6 +92,20 @@ pub struct Extent {
     pub resident: Bytes,
     /// Target tier, where the runtime places the range.
     pub tier: Option<TierIndex>,
+}
+
+/// Smallest allocation that is a data object of its own; smaller ones are placed as a whole.
+pub const OBJECT_AT_LEAST: Bytes = Bytes(64 << 10);
+
+/// A data object of a process: one large allocation, mapping or variable of a site.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DataObject {
+    /// Process that owns the address space.
+    pub process: Process,
+    /// Site that allocated it.
+    pub site: SiteId,
+    /// Its addresses.
+    pub range: ObjectRange,
 }
 
 /// Identifies an extent at one time: its process, and its first address.
@@ -188,6 +203,9 @@ pub struct Batch {
     /// The extents that were freed during the epoch. Their memory, and accesses to it, count in this epoch; another
     /// extent may have their addresses by now.
     pub departed: Vec<Extent>,
+    /// The data objects that the runtime published since the last batch, in the order of their allocation. A later one takes the
+    /// place of all that it overlaps.
+    pub objects: Vec<DataObject>,
     /// Observed accesses.
     pub accesses: Vec<ObservedAccess>,
     /// Counters, cumulative.

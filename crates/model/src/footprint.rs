@@ -133,6 +133,7 @@ mod tests {
                 process: Process::default(),
                 site: SiteId(site),
                 address,
+                object: None,
                 accesses: Accesses(1),
                 streamed: Accesses::ZERO,
                 served: Accesses::ZERO,

@@ -73,17 +73,35 @@ pub enum Caller {
     },
 }
 
+/// A range within each data object of a site, from the object's start on, so that it holds in the next run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// First byte, a multiple of the page of 4 KiB.
+    pub start: Bytes,
+    /// First byte past it, a multiple of the page.
+    pub end: Bytes,
+    /// Tier for its data.
+    pub tier: TierIndex,
+    /// Value of this part, in the unit of the site's.
+    pub value: u64,
+    /// Bytes of it in all objects together.
+    pub weight: Bytes,
+}
+
 /// The decision of a policy for one site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Assignment {
     /// The site.
     pub site: SiteId,
-    /// Tier for its data.
+    /// Tier for its data, as far as no part of [`Self::parts`] has another.
     pub tier: TierIndex,
     /// Value that the policy received.
     pub value: u64,
     /// Weight that the policy received.
     pub weight: Bytes,
+    /// Parts of its data objects that go elsewhere, in order, none with a byte in common with another. Empty where the site is placed
+    /// as a whole.
+    pub parts: Vec<Part>,
     /// The caller that requests its memory.
     pub caller: Caller,
     /// The reason for this tier, one sentence.
@@ -178,6 +196,24 @@ impl Assignment {
     }
 }
 
+impl Assignment {
+    /// Bytes that go into a tier, by its weights.
+    #[must_use]
+    pub fn bytes_in(&self, tier: TierIndex) -> Bytes {
+        let inside = self.parts.iter().filter(|part| part.tier == tier);
+        let inside: Bytes = inside.map(|part| part.weight).sum();
+        match self.tier == tier {
+            true => {
+                let in_parts: Bytes = self.parts.iter().map(|part| part.weight).sum();
+                [inside, self.weight.saturating_sub(in_parts)]
+                    .into_iter()
+                    .sum()
+            }
+            false => inside,
+        }
+    }
+}
+
 impl Plan {
     /// The quantity of the values, in words: `accesses`, `time waiting for memory a second`.
     #[must_use]
@@ -199,7 +235,7 @@ impl Plan {
         }
     }
 
-    /// The tier for this site.
+    /// The tier for this site; for data in none of its parts, where it has any.
     #[must_use]
     pub fn tier_of(&self, site: SiteId) -> TierIndex {
         let assignment = self.assignments.iter().find(|a| a.site == site);
@@ -255,10 +291,12 @@ impl Plan {
                 Caller::Direct { id, has_others } => (id, has_others),
             };
             let known = callers.entry(id).or_insert(Some(site.tier));
+            // Only contexts that are told apart can be placed in parts.
+            let is_split = !site.parts.is_empty();
             // Sites that the plan cannot name, in this build at least, go to the default tier.
             let others_unnamed = has_others && !small_callers.contains(&id);
             let others_differ = others_unnamed && site.tier != self.default_tier;
-            if *known != Some(site.tier) || others_differ {
+            if *known != Some(site.tier) || others_differ || is_split {
                 *known = None;
             }
         }
@@ -306,8 +344,7 @@ impl Plan {
     pub fn bytes_in(&self, tier: TierIndex) -> Bytes {
         self.assignments
             .iter()
-            .filter(|a| a.tier == tier)
-            .map(|a| a.weight)
+            .map(|site| site.bytes_in(tier))
             .sum()
     }
 }
@@ -360,6 +397,7 @@ mod tests {
             tier,
             value: 1,
             weight: Bytes(1),
+            parts: Vec::new(),
             caller,
             reason: String::new(),
             label: String::new(),

@@ -44,6 +44,15 @@ pub enum Ending {
     Unknown,
 }
 
+/// The addresses of a data object: one large allocation, mapping or variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectRange {
+    /// First address.
+    pub address: u64,
+    /// Length, not zero.
+    pub bytes: Bytes,
+}
+
 /// Accesses to one chunk in one epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heat {
@@ -55,6 +64,8 @@ pub struct Heat {
     pub site: SiteId,
     /// First address of the chunk, a multiple of [`Meta::chunk`].
     pub address: u64,
+    /// The data object that was accessed, where one is known. It may begin inside the chunk.
+    pub object: Option<ObjectRange>,
     /// Number of accesses, weighted by the source: of one that cannot see the caches, those that waited beyond them.
     pub accesses: Accesses,
     /// Those of them that follow a stream, and so wait for the bandwidth of the memory, where the source can tell.
@@ -263,6 +274,7 @@ mod tests {
             process: Process::default(),
             site: SiteId(site),
             address: 0,
+            object: None,
             accesses: Accesses(accesses),
             streamed: Accesses(accesses / 2),
             served: Accesses(served),

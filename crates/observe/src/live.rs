@@ -457,6 +457,7 @@ impl Observer for LiveRun {
             extents,
             freed,
             departed: now.departed,
+            objects: self.sessions.take_objects(),
             accesses,
             counts,
             sources: self.reports(),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use isotherm_abi::session::SessionCounter;
-use isotherm_model::batch::{Count, Process};
+use isotherm_model::batch::{Count, DataObject, Process};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_session::{PageTiers, SessionError, SessionFile, file_name, parse_name};
 
@@ -95,6 +95,7 @@ impl Sessions {
                 true => tracked.read_sites(&mut self.ledger),
                 false => tracked.read_new_sites(&mut self.ledger),
             });
+            let read = read.and_then(|()| tracked.read_objects());
             if let Err(error) = read {
                 self.refused.insert(file_name(process), error.to_string());
                 tracked.over = true;
@@ -220,6 +221,12 @@ impl Sessions {
             // `refresh` records a truncated file.
             let _ = tracked.read_sites(&mut self.ledger);
         }
+    }
+
+    /// The data objects of all images that are new since the last call, in the order of their allocation within each.
+    pub fn take_objects(&mut self) -> Vec<DataObject> {
+        let tracked = self.tracked.values_mut();
+        tracked.flat_map(TrackedImage::take_objects).collect()
     }
 
     /// Sites that own memory and did not when this was last called: those that a profile will tell of.

@@ -1,10 +1,11 @@
 //! One process image with a session file, which a live run reads in every epoch.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use isotherm_abi::session::{SessionCounter, SessionState};
-use isotherm_model::batch::{Count, Extent, Process};
+use isotherm_model::batch::{Count, DataObject, Extent, OBJECT_AT_LEAST, Process};
+use isotherm_model::profile::ObjectRange;
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
@@ -80,6 +81,12 @@ pub struct TrackedImage {
     /// Ranges that were owned earlier in this epoch and no longer are: samples may still point
     /// there.
     departed: Vec<Owned>,
+    /// Data objects that were read and not yet passed on.
+    objects: Vec<DataObject>,
+    /// Data objects that were overwritten before they were read.
+    objects_lost: u64,
+    /// Mappings that were taken up as data objects, by address and length.
+    mapped: HashSet<(u64, u64)>,
     /// Measurements, by address and length of the extent.
     resident: HashMap<(u64, u64), Measured>,
     /// The process has ended and its last numbers were read.
@@ -102,6 +109,9 @@ impl TrackedImage {
             shared_peak: Peak::default(),
             owned: Vec::new(),
             departed: Vec::new(),
+            objects: Vec::new(),
+            objects_lost: 0,
+            mapped: HashSet::new(),
             resident: HashMap::new(),
             over: false,
             told: false,
@@ -130,6 +140,7 @@ impl TrackedImage {
         };
         self.progress = file.progress()?;
         let owned = file.read_owned(&self.progress)?;
+        self.mapped.retain(|(address, _)| covers(&owned, *address));
         let gone = self
             .owned
             .iter()
@@ -183,6 +194,45 @@ impl TrackedImage {
         self.shared_peak.measured = file.shared_peak_resident(&self.progress)?;
         ledger.note_shared_peak(Bytes(self.shared_peak.measured));
         Ok(())
+    }
+
+    /// Reads the data objects that are new since the last call. The sites must have been read.
+    ///
+    /// # Errors
+    /// The file was cut short.
+    pub fn read_objects(&mut self) -> Result<(), SessionError> {
+        let Some(file) = &mut self.file else {
+            return Ok(());
+        };
+        let (process, sites, objects) = (self.process, &self.sites, &mut self.objects);
+        let mut add = |address, bytes, site: u32| {
+            let site = sites.get(site as usize).map(|(site, _)| *site);
+            objects.extend(site.map(|site| DataObject {
+                process,
+                site,
+                range: ObjectRange {
+                    address,
+                    bytes: Bytes(bytes),
+                },
+            }));
+        };
+        for range in self.owned.iter().filter(|range| range.is_object) {
+            let is_new = self.mapped.insert((range.address, range.bytes));
+            if let (true, Owner::Site(site)) =
+                (is_new && range.bytes >= OBJECT_AT_LEAST.0, range.owner)
+            {
+                add(range.address, range.bytes, site);
+            }
+        }
+        self.objects_lost += file.read_objects(&self.progress, |one| {
+            add(one.address, one.bytes, one.site);
+        })?;
+        Ok(())
+    }
+
+    /// The data objects that were read since the last call.
+    pub fn take_objects(&mut self) -> Vec<DataObject> {
+        std::mem::take(&mut self.objects)
     }
 
     /// The sites that own memory now.

@@ -13,11 +13,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::batch::{Batch, Extent, ExtentKey, ObservedAccess, Process};
-use isotherm_model::profile::{EpochSpan, Heat, Meta, Resident, Segment};
+use isotherm_model::profile::{EpochSpan, Heat, Meta, ObjectRange, Resident, Segment};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
 
 use crate::division::Division;
+use crate::live_objects::LiveObjects;
 
 /// Turns batches into segments, in the order of the epochs. It keeps the state that later segments
 /// need: the sites with their peaks and order, and the extents.
@@ -26,6 +27,7 @@ pub struct Attribution {
     chunk: u64,
     sites: BTreeMap<SiteId, Site>,
     extents: Vec<Extent>,
+    objects: LiveObjects,
 }
 
 impl Attribution {
@@ -36,6 +38,7 @@ impl Attribution {
             chunk: meta.chunk.0.max(1),
             sites: BTreeMap::new(),
             extents: Vec::new(),
+            objects: LiveObjects::default(),
         }
     }
 
@@ -49,6 +52,10 @@ impl Attribution {
     #[must_use]
     pub fn attribute(&mut self, batch: &Batch) -> Segment {
         self.follow(batch);
+        batch
+            .objects
+            .iter()
+            .for_each(|object| self.objects.add(*object));
         let resident = resident_by_site(self.extents.iter().chain(&batch.departed));
         let heat = self.heat(batch);
         let sites = self.changed_sites(batch, &resident, &heat);
@@ -107,9 +114,10 @@ impl Attribution {
         self.extents.dedup_by_key(|extent| extent.key());
     }
 
-    /// Weighted samples by process, chunk and site, in that order.
+    /// Weighted samples by process, chunk, site and data object, in that order.
     fn heat(&self, batch: &Batch) -> Vec<Heat> {
-        let mut sums = BTreeMap::<(Process, u64, SiteId), [Accesses; 3]>::new();
+        type Key = (Process, u64, SiteId, Option<ObjectRange>);
+        let mut sums = BTreeMap::<Key, [Accesses; 3]>::new();
         for access in &batch.accesses {
             let counts = [access.count, access.streamed, access.served];
             for (number, count) in counts.into_iter().enumerate() {
@@ -118,18 +126,21 @@ impl Attribution {
                     continue;
                 }
                 self.spread(access, count, &batch.departed, |chunk, site, count| {
-                    let sums = sums.entry((access.process, chunk, site)).or_default();
-                    sums[number] += Accesses(count);
+                    let address = chunk.max(access.address);
+                    let object = self.objects.holding((access.process, address), site);
+                    let key = (access.process, chunk, site, object);
+                    sums.entry(key).or_default()[number] += Accesses(count);
                 });
             }
         }
         sums.into_iter()
             .map(
-                |((process, address, site), [accesses, streamed, served])| Heat {
+                |((process, address, site, object), [accesses, streamed, served])| Heat {
                     epoch: batch.epoch,
                     process,
                     site,
                     address,
+                    object,
                     accesses,
                     streamed,
                     served,

@@ -191,6 +191,7 @@ mod tests {
             process: PROCESS,
             site: SiteId(site),
             address: chunk * CHUNK,
+            object: None,
             accesses: Accesses(accesses),
             streamed: Accesses::ZERO,
             served: Accesses::ZERO,

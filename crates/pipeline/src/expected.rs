@@ -73,6 +73,7 @@ mod tests {
             process: Process::default(),
             site: SiteId(site),
             address: 0,
+            object: None,
             accesses: Accesses(accesses),
             streamed: Accesses(streamed),
             served: Accesses(100),

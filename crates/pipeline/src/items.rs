@@ -122,6 +122,7 @@ mod tests {
             process: Process::default(),
             site: SiteId(site),
             address: 0,
+            object: None,
             accesses: Accesses(accesses),
             streamed: Accesses::ZERO,
             served: Accesses::ZERO,

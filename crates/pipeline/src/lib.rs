@@ -22,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod division;
+mod live_objects;
 mod attribute;
 mod count_worth;
 mod coverage;

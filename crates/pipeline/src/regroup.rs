@@ -69,6 +69,7 @@ mod tests {
                 process: Process::default(),
                 site: SiteId(id),
                 address: id << 16,
+                object: None,
                 accesses: Accesses(accesses),
                 streamed: Accesses::ZERO,
                 served: Accesses::ZERO,

@@ -438,6 +438,7 @@ fn site(line: &Line, tiers: &Tiers) -> Result<Assignment, PlanTextError> {
         tier,
         value,
         weight,
+        parts: Vec::new(),
         caller,
         reason: unescaped(reason),
         label: unescaped(label),

@@ -440,6 +440,7 @@ prop_compose! {
                 tier: TierIndex(tier % count),
                 value,
                 weight: Bytes(weight),
+            parts: Vec::new(),
                 caller,
                 reason,
                 label,

@@ -145,6 +145,7 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
             tier,
             value: item.value,
             weight: item.weight,
+            parts: Vec::new(),
             caller: callers.get(&item.site).copied().unwrap_or(Caller::Unknown),
             reason,
             label: label(item.site),

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
-use isotherm_model::profile::{EpochSpan, Heat, Resident};
+use isotherm_model::profile::{EpochSpan, Heat, ObjectRange, Resident};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Accesses, Bytes, Nanos};
@@ -443,6 +443,8 @@ table!(Heat of Heat, |row| {
     image: u32 = row.process.image,
     site: SiteId = row.site,
     address: u64 = row.address,
+    object: Later = row.object.map_or(0, |object| object.address),
+    object_bytes: Later = row.object.map_or(0, |object| object.bytes.0),
     accesses: u64 = row.accesses.0,
     streamed: Later = row.streamed.0,
     served_by_caches: Later = row.served.0,
@@ -451,6 +453,10 @@ table!(Heat of Heat, |row| {
     process: Process { pid, image },
     site,
     address,
+    object: (object_bytes.0 > 0).then_some(ObjectRange {
+        address: object.0,
+        bytes: Bytes(object_bytes.0),
+    }),
     accesses: Accesses(accesses),
     streamed: Accesses(streamed.0),
     served: Accesses(served_by_caches.0),

@@ -87,6 +87,7 @@ mod callers;
 mod unwind;
 mod site;
 mod context;
+mod objects;
 mod thread;
 mod reentrancy;
 mod thread_exit;

@@ -237,6 +237,10 @@ fn give_up(why: Unpublished) {
 fn withdraw() {
     WANTED.store(false, Ordering::Release);
     Current::clear();
+    if let Some(private) = tables::private() {
+        // The child's own file begins with its own allocations.
+        private.header().objects.written.store(0, Ordering::Relaxed);
+    }
     published_tiers::close();
 }
 

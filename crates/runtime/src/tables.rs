@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use isotherm_abi::page_tiers::PageRequest;
 use isotherm_abi::session::{
-    ArenaRecord, MappingRecord, ModuleRecord, SessionCounter, SessionHeader, SessionLayout,
-    SiteRecord, TouchRecord,
+    ArenaRecord, MappingRecord, ModuleRecord, ObjectRecord, SessionCounter, SessionHeader,
+    SessionLayout, SiteRecord, TouchRecord,
 };
 use isotherm_sys::memory::{self, Errno};
 
@@ -25,11 +25,12 @@ pub(crate) mod part {
     pub(crate) const MAPPINGS: usize = 4;
     pub(crate) const TOUCHES: usize = 5;
     pub(crate) const TEXT: usize = 6;
-    pub(crate) const REGIONS: usize = 7;
-    pub(crate) const ACCESS_COUNTS: usize = 8;
-    pub(crate) const PAGE_TIERS: usize = 9;
-    pub(crate) const PAGE_REQUESTS: usize = 10;
-    pub(crate) const END: usize = 11;
+    pub(crate) const OBJECTS: usize = 7;
+    pub(crate) const REGIONS: usize = 8;
+    pub(crate) const ACCESS_COUNTS: usize = 9;
+    pub(crate) const PAGE_TIERS: usize = 10;
+    pub(crate) const PAGE_REQUESTS: usize = 11;
+    pub(crate) const END: usize = 12;
 }
 
 /// The tables of the session file that the emulation reads and writes.
@@ -54,7 +55,7 @@ pub(crate) struct SessionTables {
 #[derive(Clone, Copy)]
 pub(crate) struct Tables {
     base: *mut u8,
-    offsets: [u64; 12],
+    offsets: [u64; 13],
     layout: SessionLayout,
 }
 
@@ -145,6 +146,12 @@ impl Tables {
     pub(crate) fn mapping(&self, index: u32) -> &MappingRecord {
         // SAFETY: as for `site`; all fields are atomics.
         unsafe { &*self.record(part::MAPPINGS, index as usize) }
+    }
+
+    /// One record of the ring of large allocations.
+    pub(crate) fn object(&self, slot: u64) -> &ObjectRecord {
+        // SAFETY: as for `site`; `reserved` is never written.
+        unsafe { &*self.record(part::OBJECTS, slot as usize) }
     }
 
     /// The text area.

@@ -13,6 +13,7 @@ use crate::arena;
 use crate::config;
 use crate::context::Cache;
 use crate::instance::{self, INSTANCES};
+use crate::objects;
 use crate::site;
 use crate::thread_list;
 use crate::tls;
@@ -233,6 +234,7 @@ pub(crate) fn allocate(arena: u32, bytes: usize, flags: c_int) -> *mut c_void {
         // SAFETY: as above.
         let usable = unsafe { (INSTANCES[0].nallocx)(bytes, flags) };
         flags_counting(arena, usable as i64);
+        objects::publish(arena, block.addr(), usable);
     }
     block
 }
@@ -269,6 +271,7 @@ pub(crate) unsafe fn reallocate(
         if !moved.is_null() {
             let after = (INSTANCES[0].sallocx)(moved, 0) as i64;
             flags_counting(arena, after - before);
+            objects::publish(arena, moved.addr(), after as usize);
         }
         moved
     }

@@ -23,6 +23,7 @@ pub struct SessionFile {
     path: PathBuf,
     pub(crate) header: Header,
     pub(crate) touches_read: u64,
+    pub(crate) objects_read: u64,
     pub(crate) counts_read: CountsRead,
     /// Number of each site whose name was read for a request.
     pub(crate) site_numbers: BTreeMap<SiteId, u64>,
@@ -54,6 +55,7 @@ impl SessionFile {
             path: path.to_owned(),
             header,
             touches_read: 0,
+            objects_read: 0,
             counts_read: CountsRead::default(),
             site_numbers: BTreeMap::new(),
             site_numbers_read: 0,

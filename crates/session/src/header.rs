@@ -6,8 +6,8 @@ use std::mem::{offset_of, size_of};
 use isotherm_abi::accesses::{AccessTable, PERIOD_MAX, REGION_COUNT_BYTES};
 use isotherm_abi::page_tiers::{PageRequest, PageTable};
 use isotherm_abi::session::{
-    ArenaRecord, COUNTERS, MAGIC, MappingRecord, ModuleRecord, SessionHeader, SiteRecord,
-    TouchRecord, TouchRing,
+    ArenaRecord, COUNTERS, MAGIC, MappingRecord, ModuleRecord, ObjectRecord, ObjectRing,
+    SessionHeader, SiteRecord, TouchRecord, TouchRing,
 };
 use isotherm_abi::{CHUNK_BYTES, CHUNK_SHIFT, MAX_DEPTH, VERSION};
 
@@ -32,6 +32,7 @@ mod at_most {
     /// A pool of 1 TiB, the runtime's own; they are read as a whole.
     pub(crate) const PAGES: u64 = 1 << 28;
     pub(crate) const PAGE_REQUESTS: u64 = 1 << 20;
+    pub(crate) const OBJECTS: u64 = 1 << 20;
 }
 
 /// A table of the file: its offset and its capacity.
@@ -81,6 +82,8 @@ pub struct Header {
     pub access_period: u64,
     /// The tables of pages; without slots where no tier is emulated.
     pub pages: PageTierTables,
+    /// See [`ObjectRecord`]; a power of two, or no slots.
+    pub objects: Table,
 }
 
 /// The tables of an emulated machine's pages.
@@ -109,6 +112,8 @@ pub struct Progress {
     pub mappings: u64,
     /// Touch records written so far; grows beyond the slots.
     pub touches_written: u64,
+    /// Object records written so far; grows beyond the slots.
+    pub objects_written: u64,
     /// Offset from an address to the content of a trapped page; 0 without trapped pages.
     pub shadow_offset: u64,
     /// Counters of the runtime, indexed by `SessionCounter`.
@@ -200,6 +205,13 @@ impl Header {
             access_counts,
             access_period: access_field(bytes, offset_of!(AccessTable, period)).min(PERIOD_MAX),
             pages: page_tables(bytes, file_bytes)?,
+            objects: table(
+                "objects",
+                object_field(bytes, offset_of!(ObjectRing, offset)),
+                object_slots(bytes)?,
+                size_of::<ObjectRecord>(),
+                at_most::OBJECTS,
+            )?,
         })
     }
 
@@ -218,6 +230,7 @@ impl Header {
             arenas: count(field!(bytes, u32, arena_count), self.arenas),
             mappings: count(field!(bytes, u32, mapping_count), self.mappings),
             touches_written: u64::from_ne_bytes(at(bytes, ring)),
+            objects_written: object_field(bytes, offset_of!(ObjectRing, written)),
             shadow_offset: field!(bytes, u64, shadow_offset),
             counters: std::array::from_fn(|i| u64::from_ne_bytes(at(bytes, counters + 8 * i))),
         }
@@ -251,13 +264,29 @@ fn check_version(bytes: &[u8; HEADER_BYTES]) -> Result<(), SessionError> {
 /// Slots of the ring of touches, a power of two or 0.
 fn touch_slots(bytes: &[u8; HEADER_BYTES]) -> Result<u64, SessionError> {
     let ring = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, slots);
-    let touch_slots = u64::from_ne_bytes(at(bytes, ring));
-    if touch_slots != 0 && !touch_slots.is_power_of_two() {
+    ring_slots("touches", u64::from_ne_bytes(at(bytes, ring)))
+}
+
+/// Slots of the ring of objects, a power of two or 0.
+fn object_slots(bytes: &[u8; HEADER_BYTES]) -> Result<u64, SessionError> {
+    ring_slots(
+        "objects",
+        object_field(bytes, offset_of!(ObjectRing, slots)),
+    )
+}
+
+fn ring_slots(name: &str, slots: u64) -> Result<u64, SessionError> {
+    if slots != 0 && !slots.is_power_of_two() {
         return Err(SessionError::Wrong(format!(
-            "its ring of touches has {touch_slots} slots, not a power of two"
+            "its ring of {name} has {slots} slots, not a power of two"
         )));
     }
-    Ok(touch_slots)
+    Ok(slots)
+}
+
+/// A word in the description of the ring of objects.
+fn object_field(bytes: &[u8; HEADER_BYTES], offset: usize) -> u64 {
+    u64::from_ne_bytes(at(bytes, offset_of!(SessionHeader, objects) + offset))
 }
 
 /// The tables of regions and of their access counts.

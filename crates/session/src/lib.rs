@@ -28,6 +28,8 @@ mod file;
 mod accesses;
 mod moves;
 mod tables;
+mod ring;
+mod objects;
 mod touches;
 
 mod owners;
@@ -41,6 +43,7 @@ pub use file::SessionFile;
 pub use header::{HEADER_BYTES, Header, PageTierTables, Progress, Table};
 pub use moves::MoveCommand;
 pub use name::{file_name, parse_name};
+pub use objects::LargeAllocation;
 pub use open_files::OpenFiles;
 pub use owners::{Owned, Owner};
 pub use page_tiers::{PageRange, PageTiers};

@@ -42,6 +42,8 @@ pub struct Owned {
     pub owner: Owner,
     /// The tier that the runtime places it on, if any.
     pub tier: Option<u32>,
+    /// True for a mapping or a variable, which is a data object; false for a run of chunks of an arena.
+    pub is_object: bool,
 }
 
 /// Most ranges of one process. More would mean that every second chunk of a pool has another owner.
@@ -173,6 +175,7 @@ fn mapping(record: &[u8]) -> Option<Owned> {
         bytes,
         owner: Owner::Site(word(record, offset_of!(MappingRecord, site))),
         tier: tier(word(record, offset_of!(MappingRecord, tier))),
+        is_object: true,
     })
 }
 
@@ -225,6 +228,7 @@ impl Run {
                 .unwrap_or((Owner::Shared, None)),
         };
         owned.push(Owned {
+            is_object: false,
             address: base + (self.from << CHUNK_SHIFT),
             bytes: (to - self.from) * CHUNK_BYTES,
             owner,

@@ -1,6 +1,6 @@
 //! The trapped accesses of a session file.
 
-use std::mem::{offset_of, size_of};
+use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 
 use isotherm_abi::session::{SessionHeader, TouchRecord, TouchRing};
@@ -21,27 +21,18 @@ impl SessionFile {
         progress: &Progress,
         mut take: impl FnMut(u64, u64),
     ) -> Result<u64, SessionError> {
-        const RECORD: u64 = size_of::<TouchRecord>() as u64;
-        let slots = self.header.touches.slots;
+        let table = self.header.touches;
+        let slots = table.slots;
         let written = progress.touches_written;
         if slots == 0 || written <= self.touches_read {
             return Ok(0);
         }
         let first = self.touches_read.max(written.saturating_sub(slots));
         let mut records = Vec::with_capacity((written - first) as usize);
-        let mut position = first;
-        while position < written {
-            let slot = position & (slots - 1);
-            let run = (slots - slot).min(written - position);
-            let mut bytes = vec![0; (run * RECORD) as usize];
-            let offset = self.header.touches.offset + slot * RECORD;
-            self.file.read_exact_at(&mut bytes, offset)?;
-            records.extend(bytes.chunks_exact(RECORD as usize).map(|record| {
-                let (address, time) = record.split_at(offset_of!(TouchRecord, time_ns));
-                (long(address, 0), long(time, 0))
-            }));
-            position += run;
-        }
+        self.read_ring(table, first..written, |_, record| {
+            let (address, time) = record.split_at(offset_of!(TouchRecord, time_ns));
+            records.push((long(address, 0), long(time, 0)));
+        })?;
         // The runtime may have overwritten the oldest of these since.
         let since = self.progress()?.touches_written;
         let overwritten = since.saturating_sub(slots).saturating_sub(first);

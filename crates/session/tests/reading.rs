@@ -7,7 +7,7 @@ use std::path::Path;
 use isotherm_abi::CHUNK_BYTES;
 use isotherm_abi::session::SessionCounter;
 use isotherm_model::site::SiteId;
-use isotherm_session::{Owned, Owner, SessionError, SessionFile};
+use isotherm_session::{LargeAllocation, Owned, Owner, SessionError, SessionFile};
 use support::session_bytes::{CHUNKS, POOL, SessionBytes};
 
 fn good() -> SessionBytes {
@@ -45,6 +45,8 @@ fn owners_sites_and_modules_are_read_as_written() {
         bytes,
         owner,
         tier,
+        // The second site has mappings only.
+        is_object: owner == Owner::Site(1),
     };
     let chunk = |number| POOL + number * CHUNK_BYTES;
     assert_eq!(
@@ -176,6 +178,32 @@ fn touches_are_read_once_and_the_overwritten_are_counted() {
     bytes.touches(10, 40);
     bytes.save(&path);
     assert_eq!(read(&mut file), ((24..40).collect(), 14));
+}
+
+#[test]
+fn large_allocations_are_read_once_and_the_overwritten_are_counted() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("7.0");
+    let mut bytes = good();
+    bytes.objects(1, 4);
+    let mut file = open(&path, &bytes);
+    let read = |file: &mut SessionFile| {
+        let mut sizes = Vec::new();
+        let progress = file.progress().expect("reads");
+        let take = |one: LargeAllocation| {
+            assert_eq!((one.address >> 30, one.site), (one.bytes >> 20, 1));
+            sizes.push(one.bytes >> 20);
+        };
+        let lost = file.read_objects(&progress, take).expect("reads");
+        (sizes, lost)
+    };
+    // Number 0 was announced and never written.
+    assert_eq!(read(&mut file), (vec![1, 2, 3], 1));
+    assert_eq!(read(&mut file), (vec![], 0));
+    // The ring has 8 slots: of 20 new ones the first 12 are overwritten.
+    bytes.objects(4, 24);
+    bytes.save(&path);
+    assert_eq!(read(&mut file), ((16..24).collect(), 12));
 }
 
 #[test]

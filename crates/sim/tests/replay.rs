@@ -116,6 +116,7 @@ fn profile() -> Profile {
                 process: Process::default(),
                 site: SiteId(site),
                 address: chunk * PAGE.0,
+                object: None,
                 accesses: Accesses(count),
                 streamed: Accesses::ZERO,
                 served: Accesses::ZERO,

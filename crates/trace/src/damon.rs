@@ -221,6 +221,7 @@ impl Gatherer {
                 process,
                 site: area.map_or(SiteId::UNATTRIBUTED, |start| area_site(process, start)),
                 address,
+                object: None,
                 accesses: Accesses(accesses),
                 streamed: Accesses::ZERO,
                 served: Accesses::ZERO,

@@ -180,6 +180,7 @@ fn segment(epoch: Epoch) -> Segment {
         process,
         site: SiteId(site),
         address: site << 21,
+        object: None,
         accesses: Accesses(10 * site),
         streamed: Accesses(3 * site),
         served: Accesses(site),

@@ -99,13 +99,16 @@ fn read(path: &Path) -> bool {
             "each is read or lost"
         );
     }
+    let objects = file.read_objects(&progress, |one| {
+        assert!(one.bytes > 0 && one.address.checked_add(one.bytes).is_some());
+    });
     let accesses = file.read_accesses(|_, count| assert!(count > 0));
     let pages = file.page_tiers();
     if let Ok(pages) = &pages {
         let slots = file.header().pages.tiers.slots;
         assert!(pages.tiers.len() as u64 <= slots, "no page beyond the table");
     }
-    read.is_ok() && sites.is_ok() && lost.is_ok() && accesses.is_ok() && pages.is_ok()
+    read.is_ok() && sites.is_ok() && lost.is_ok() && objects.is_ok() && accesses.is_ok() && pages.is_ok()
 }
 
 /// As a run follows the file: found, read, measured, and told, twice.
@@ -117,6 +120,7 @@ fn follow(directory: &Path, process: Process) {
         sessions.discover().expect("the directory can be read");
         sessions.refresh(&processes);
         sessions.read_touches(|_, _, _| ());
+        let _ = sessions.take_objects();
         sessions.read_accesses(|_, _, _| ());
         let _ = sessions.accesses_lost();
         sessions.read_sites();
@@ -148,6 +152,7 @@ pub(crate) fn seeds() -> Seeds {
         chunk_slots: 8,
         region_slots: 1,
         page_slots: 0,
+        object_slots: 2,
     };
     let mut header = layout.header(RuntimeMode::Online, 4);
     (header.pid, header.parent_pid) = (7, 7);
@@ -161,6 +166,7 @@ pub(crate) fn seeds() -> Seeds {
     }
     header.arena_count.store(3, Relaxed);
     header.touches.written.store(6, Relaxed);
+    header.objects.written.store(3, Relaxed);
     header.modules_offset = offset(0);
     header.sites_offset = offset(1);
     header.arenas_offset = offset(2);
@@ -205,14 +211,15 @@ pub(crate) fn seeds() -> Seeds {
 }
 
 /// A file with this header that ends in the access counts of one region, the one above 0x7f00_0000_0000, of which the first and
-/// the third page were accessed, the tiers of eight pages, and a ring of four requests, one of them made.
+/// the third page were accessed, the tiers of eight pages, a ring of two large allocations, and a ring of four requests, one of them made.
 fn with_last_tables(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
     let counts = regions + 512;
     header.accesses.period = 1024;
     header.accesses.regions_offset = regions;
     header.accesses.counts_offset = counts;
     let (tiers, request_slots) = (counts + REGION_COUNT_BYTES, 4);
-    let requests = tiers + 512;
+    let (requests, objects) = (tiers + 512, tiers + 256);
+    header.objects.offset = objects;
     (header.pages.slots, header.pages.tiers_offset) = (8, tiers);
     header.pages.request_slots = request_slots;
     header.pages.requests_offset = requests;
@@ -224,6 +231,8 @@ fn with_last_tables(header: &mut SessionHeader, regions: u64) -> Vec<u8> {
     fill(&mut file, regions, &[0x7f_0001]);
     fill(&mut file, counts, &[3, 0, 1]);
     fill(&mut file, tiers, &[0x01_0200_0102]);
+    // The third of three allocations is in the first slot.
+    fill(&mut file, objects, &[3, 64 * CHUNK_BYTES, 1 << 16, 1, 2, 65 * CHUNK_BYTES, 1 << 17, 0]);
     fill(&mut file, requests, &[64 * CHUNK_BYTES, 1 << 32 | 2]);
     file
 }

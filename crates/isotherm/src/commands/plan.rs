@@ -220,6 +220,7 @@ mod tests {
             process: Process::default(),
             site: id,
             address: 0,
+            object: None,
             accesses: Accesses(accesses),
             streamed: Accesses(0),
             served: Accesses(served),

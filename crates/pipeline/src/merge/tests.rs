@@ -24,6 +24,7 @@ fn rank(pid: u32, rows: &[(u32, u64, u64, u64)]) -> Profile {
             process,
             site,
             address: 0x7000,
+            object: None,
             accesses: Accesses(hits),
             streamed: Accesses::ZERO,
             served: Accesses::ZERO,

@@ -58,6 +58,7 @@ impl Machine {
                 process,
                 site,
                 address: 0,
+                object: None,
                 accesses: Accesses(accesses),
                 streamed: Accesses::ZERO,
                 served: Accesses::ZERO,

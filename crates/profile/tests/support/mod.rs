@@ -180,6 +180,7 @@ pub(crate) fn segment(seed: u64, epoch: u32, size: u64) -> Segment {
             process: process(&mut random),
             site: SiteId(random.below(9)),
             address: random.next(),
+            object: None,
             accesses: Accesses(random.next()),
             streamed: Accesses(u64::from(epoch.0) + 1),
             served: Accesses(random.below(9)),

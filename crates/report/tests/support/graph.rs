@@ -112,6 +112,7 @@ fn segment(epoch: u32) -> Segment {
                     process: PROCESS,
                     site: site.id,
                     address: 0x7f00_0000_0000 + index as u64 * (4 << 30) + chunk * CHUNK,
+                    object: None,
                     accesses: Accesses(accesses),
                     streamed: Accesses::ZERO,
                     served: Accesses::ZERO,
@@ -151,6 +152,7 @@ fn small_and_foreign(segment: &mut Segment, epoch: u32) {
             process: PROCESS,
             site,
             address,
+            object: None,
             accesses: Accesses(accesses),
             streamed: Accesses::ZERO,
             served: Accesses::ZERO,
@@ -276,6 +278,7 @@ pub(crate) fn plan(profile: &Profile, capacity: Bytes) -> Plan {
                 tier: TierIndex(u32::from(!fits)),
                 value: *value,
                 weight: site.peak_rss,
+                parts: Vec::new(),
                 caller: Caller::Unknown,
                 reason: if fits {
                     "taken: it fits".into()

@@ -7,7 +7,8 @@ use isotherm_abi::accesses::{AccessTable, REGION_COUNT_BYTES};
 use isotherm_abi::page_tiers::{CHUNK_PAGES, PageTable};
 use isotherm_abi::session::{
     ArenaRecord, CHUNK_MAPPING, FrameRecord, MAGIC, MappingRecord, ModuleRecord, NO_TIER,
-    SessionCounter, SessionHeader, SessionLayout, SessionState, SiteRecord, TouchRecord, TouchRing,
+    ObjectRecord, ObjectRing, SessionCounter, SessionHeader, SessionLayout, SessionState,
+    SiteRecord, TouchRecord, TouchRing,
 };
 use isotherm_abi::{CHUNK_BYTES, VERSION};
 
@@ -45,6 +46,7 @@ impl SessionBytes {
             chunk_slots: CHUNKS,
             region_slots: 4,
             page_slots: CHUNKS * CHUNK_PAGES,
+            object_slots: 8,
         };
         let [
             modules,
@@ -54,6 +56,7 @@ impl SessionBytes {
             mappings,
             touches,
             text,
+            objects,
             regions,
             counts,
             pages,
@@ -95,6 +98,9 @@ impl SessionBytes {
         put!(file, 0, SessionHeader, text_offset, text);
         let slots = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, slots);
         file.put(slots as u64, &layout.touch_slots.to_ne_bytes());
+        let ring = offset_of!(SessionHeader, objects) as u64;
+        put!(file, ring, ObjectRing, slots, layout.object_slots);
+        put!(file, ring, ObjectRing, offset, objects);
         let accesses = offset_of!(SessionHeader, accesses) as u64;
         put!(file, accesses, AccessTable, period, 8u64);
         let region_slots = u64::from(layout.region_slots);
@@ -212,6 +218,20 @@ impl SessionBytes {
             put!(self, at, TouchRecord, time_ns, i);
         }
         let written = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, written);
+        self.put(written as u64, &to.to_ne_bytes());
+    }
+
+    /// Writes large allocations `from..to` of site 1 into the ring; allocation i is of i MiB from address i GiB on.
+    pub(crate) fn objects(&mut self, from: u64, to: u64) {
+        for i in from..to {
+            let slot = i % self.layout.object_slots;
+            let at = self.layout.offsets()[7] + slot * size_of::<ObjectRecord>() as u64;
+            put!(self, at, ObjectRecord, number, (i + 1));
+            put!(self, at, ObjectRecord, address, (i << 30));
+            put!(self, at, ObjectRecord, bytes, (i << 20));
+            put!(self, at, ObjectRecord, site, 1u32);
+        }
+        let written = offset_of!(SessionHeader, objects) + offset_of!(ObjectRing, written);
         self.put(written as u64, &to.to_ne_bytes());
     }
 

@@ -237,6 +237,7 @@ mod tests {
             process: Process::default(),
             site: SiteId(site),
             address,
+            object: None,
             accesses: Accesses(count),
             streamed: Accesses::ZERO,
             served: Accesses::ZERO,

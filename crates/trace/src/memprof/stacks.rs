@@ -174,6 +174,7 @@ fn add_site(profile: &mut Profile, id: SiteId, stack: &Stack, address: u64) -> u
             process,
             site: id,
             address: address.saturating_add(index.saturating_mul(chunk)),
+            object: None,
             accesses: Accesses(count),
             streamed: Accesses::ZERO,
             served: Accesses::ZERO,

@@ -1,0 +1,60 @@
+//! Publishes large allocations of recorded sites, so that accesses can be attributed to places within them.
+//!
+//! A record is written and never taken back: what is allocated later at the same addresses replaces it for the reader.
+
+use core::sync::atomic::Ordering;
+
+use isotherm_abi::session::{OBJECT_BYTES, ObjectRecord};
+
+use crate::session;
+use crate::tables::{self, part};
+
+/// Publishes a block of a site's arena, if it is large.
+#[inline]
+pub(crate) fn publish(arena: u32, address: usize, bytes: usize) {
+    if bytes as u64 >= OBJECT_BYTES {
+        write(arena, address, bytes);
+    }
+}
+
+#[cold]
+fn write(arena: u32, address: usize, bytes: usize) {
+    let Some(private) = tables::private() else {
+        return;
+    };
+    // Site + 1; arenas without a site are instances.
+    let Some(site) = private
+        .arena(arena)
+        .site
+        .load(Ordering::Relaxed)
+        .checked_sub(1)
+    else {
+        return;
+    };
+    let slots = private.layout().object_slots;
+    let size = size_of::<ObjectRecord>() as u64;
+    if slots == 0 {
+        return;
+    }
+    // Numbered in private memory, which the observer cannot change.
+    let number = private
+        .header()
+        .objects
+        .written
+        .fetch_add(1, Ordering::Relaxed);
+    let slot = number % slots;
+    let Some(session) = session::writable(private.offset(part::OBJECTS) + slot * size, size) else {
+        return;
+    };
+    let record = session.object(slot);
+    record.number.store(0, Ordering::Release);
+    record.address.store(address as u64, Ordering::Relaxed);
+    record.bytes.store(bytes as u64, Ordering::Relaxed);
+    record.site.store(site, Ordering::Relaxed);
+    record.number.store(number + 1, Ordering::Release);
+    session
+        .header()
+        .objects
+        .written
+        .fetch_max(number + 1, Ordering::Release);
+}

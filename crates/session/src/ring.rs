@@ -1,0 +1,28 @@
+//! The rings of a session file: record i is in slot `i % slots`, and a later one takes its place.
+
+use std::ops::Range;
+
+use crate::error::SessionError;
+use crate::file::SessionFile;
+use crate::header::Table;
+
+impl SessionFile {
+    /// Passes the records with these numbers to `take`, in order. The ring has slots, and the range is no longer than they.
+    pub(crate) fn read_ring(
+        &self,
+        ring: Table,
+        numbers: Range<u64>,
+        mut take: impl FnMut(u64, &[u8]),
+    ) -> Result<(), SessionError> {
+        let mut next = numbers.start;
+        while next < numbers.end {
+            let slot = next % ring.slots;
+            let run = (ring.slots - slot).min(numbers.end - next);
+            self.read_records(ring, slot, slot + run, |at, record| {
+                take(next + (at - slot), record);
+            })?;
+            next += run;
+        }
+        Ok(())
+    }
+}
