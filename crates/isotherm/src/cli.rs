@@ -8,14 +8,15 @@ use clap::{Args, Parser, Subcommand};
 use isotherm_abi::accesses::PERIOD_MAX;
 use isotherm_abi::config::Mover;
 use isotherm_console::shell_quoting::SOCKET;
-use isotherm_model::plan::{Value, Weight};
 use isotherm_model::source_kind::SourceKind;
 use isotherm_model::units::{Bytes, Capacity, Nanos};
-use isotherm_observe::source::registry::OF_PROGRAMS;
 
+use crate::flag_values::{
+    ALL_POLICIES, GENERATORS, MONITOR_SOURCES, MOVERS, POWER_MODELS, RUN_POLICIES, SITE_POLICIES,
+    SOURCES, SPLITS, STATIC_PLACEMENTS, VALUES, WEIGHTS,
+};
 use crate::input::{self, FORMATS, InputFormat, Reading};
-use crate::known_values::KnownValues;
-use crate::run_policies;
+use crate::split::Split;
 use crate::static_data::StaticPlacement;
 
 /// The machine that `isotherm simulate` models by default.
@@ -83,50 +84,6 @@ pub(crate) enum Command {
     Completions(CompletionArgs),
     /// Write the man pages into a directory
     Man(ManArgs),
-}
-
-/// Policies of `isotherm plan`.
-const SITE_POLICIES: KnownValues<String> = KnownValues::any(|| isotherm_policy::names().collect());
-/// Policies of `isotherm run`: epoch policies, and the one that leaves the moves to the daemon.
-const RUN_POLICIES: KnownValues<String> =
-    KnownValues::new(|| run_policies::names().collect(), run_policies::read);
-/// Policies of `isotherm simulate`: epoch policies, site policies, and ATMem, which selects chunks of data objects.
-const ALL_POLICIES: KnownValues<String> = KnownValues::any(|| {
-    let all = isotherm_policy::epoch::names().chain(isotherm_policy::names());
-    all.chain([isotherm_policy::ATMEM]).collect()
-});
-const GENERATORS: KnownValues<String> =
-    KnownValues::any(|| isotherm_sim::generate::names().collect());
-const VALUES: KnownValues<String> = KnownValues::any(|| {
-    [Value::Accesses, Value::Bandwidth, Value::Latency]
-        .map(Value::word)
-        .to_vec()
-});
-const WEIGHTS: KnownValues<String> = KnownValues::any(|| {
-    [Weight::PeakRss, Weight::PeakRequested]
-        .map(Weight::word)
-        .to_vec()
-});
-const SOURCES: KnownValues<SourceKind> =
-    KnownValues::new(|| OF_PROGRAMS.map(SourceKind::word).to_vec(), source);
-const MOVERS: KnownValues<Mover> = KnownValues::new(|| vec!["kernel", "staged"], input::mover);
-const STATIC_PLACEMENTS: KnownValues<StaticPlacement> =
-    KnownValues::new(StaticPlacement::words, StaticPlacement::read);
-const MONITOR_SOURCES: KnownValues<isotherm_sim::MonitorSource> = KnownValues::new(
-    || {
-        isotherm_sim::MonitorSource::ALL
-            .map(isotherm_sim::MonitorSource::word)
-            .to_vec()
-    },
-    input::monitor_source,
-);
-const POWER_MODELS: KnownValues<&'static str> = KnownValues::new(input::powers, input::power);
-
-fn source(name: &str) -> Result<SourceKind, String> {
-    let known = || OF_PROGRAMS.map(SourceKind::word).join(", ");
-    SourceKind::from_word(name)
-        .filter(|source| OF_PROGRAMS.contains(source))
-        .ok_or_else(|| format!("there is no source \"{name}\"; there are {}", known()))
 }
 
 /// A program and its arguments.
@@ -295,6 +252,10 @@ pub(crate) struct PlanArgs {
     /// size-threshold[=SIZE], size-threshold-larger[=SIZE], first-touch, all-fast, all-slow, fractional
     #[arg(long, default_value = "thermos", value_parser = SITE_POLICIES, hide_possible_values = true)]
     pub policy: String,
+    /// Whether sites are placed in parts where the profile proves that their objects are hot in some places only: `auto`, where that
+    /// pays, or `never`
+    #[arg(long, value_name = "WHEN", default_value = "auto", value_parser = SPLITS, hide_possible_values = true)]
+    pub split: Split,
     /// The value of a site: `accesses` (in the profile's unit: accesses, misses or samples of
     /// the time waiting for memory), `bandwidth` (the same per second of the site's life), or `latency`
     /// (measured by the processor; sources pebs, ibs and spe)

@@ -9,6 +9,7 @@ mod diagnostics;
 mod emulated_machine;
 mod emulation_words;
 mod fit;
+mod flag_values;
 mod input;
 mod interrupt;
 mod known_values;
@@ -23,6 +24,7 @@ mod session_directory;
 mod session_guard;
 mod session_summary;
 mod site_names;
+mod split;
 mod static_data;
 mod tiers_choice;
 

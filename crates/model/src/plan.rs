@@ -56,6 +56,19 @@ pub struct Item {
     pub order: u32,
 }
 
+/// A range within each data object of a site, as a policy receives it: the ranges of a site share its value and weight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartItem {
+    /// First byte from the object's start, a multiple of the page.
+    pub start: Bytes,
+    /// First byte past it, a multiple of the page.
+    pub end: Bytes,
+    /// Its value, in the unit of the site's.
+    pub value: u64,
+    /// Bytes of it in all objects together.
+    pub weight: Bytes,
+}
+
 /// The caller that requests a site's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {

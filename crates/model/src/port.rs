@@ -111,6 +111,11 @@ pub trait SitePolicy {
         None
     }
 
+    /// True where room that is left may be filled with part of a site: the policy takes sites by value.
+    fn fills(&self) -> bool {
+        false
+    }
+
     /// The sites to put into a tier of this capacity, each with one sentence of reason. Sites that
     /// are not named remain for the next tier.
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice>;
@@ -128,6 +133,10 @@ impl<P: SitePolicy + ?Sized> SitePolicy for &P {
 
     fn overfills(&self) -> Option<&'static str> {
         (**self).overfills()
+    }
+
+    fn fills(&self) -> bool {
+        (**self).fills()
     }
 
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {

@@ -1,11 +1,15 @@
 //! The times that a plan predicts, from how long the recorded program waited for each site.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
-use isotherm_model::plan::{ExpectedTimes, Item, Plan, Value};
-use isotherm_model::profile::Profile;
+use isotherm_model::plan::{Assignment, ExpectedTimes, Item, Plan, Value};
+use isotherm_model::profile::{Profile, WaitingShare};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
+use isotherm_model::units::Bytes;
+
+use crate::parts::{SitePart, SiteParts};
 
 /// Parts of the run's time with all data fast, for values in whole numbers.
 const PARTS: f64 = 1e12;
@@ -14,29 +18,35 @@ const PARTS: f64 = 1e12;
 /// [`isotherm_model::plan::PlanBounds`], where the value of a site is the time that its data adds when it is slow. `None` where the
 /// profile does not say how long the program waited, or the tiers do not say how much slower they are.
 #[must_use]
-pub fn expected_times(profile: &Profile, plan: &Plan) -> Option<ExpectedTimes> {
+pub fn expected_times(profile: &Profile, plan: &Plan, parts: &SiteParts) -> Option<ExpectedTimes> {
     let factors = plan.tiers.slow_factors()?;
     let waiting = profile.waiting_by_site()?;
-    let added = |site: SiteId| {
-        let share = waiting.get(&site).copied().unwrap_or_default();
+    let added = |share: WaitingShare| {
         let longer =
             share.latency * (factors.latency - 1.0) + share.bandwidth * (factors.bandwidth - 1.0);
         (longer * PARTS) as u64
     };
-    let items: Vec<Item> = super::items(profile, Value::Accesses, plan.weight)
-        .into_iter()
-        .map(|item| Item {
-            value: added(item.site),
-            ..item
-        })
+    let planned: BTreeMap<SiteId, &Assignment> = plan
+        .assignments
+        .iter()
+        .map(|site| (site.site, site))
         .collect();
-    let fast = plan.assignments.iter();
-    let fast: BTreeSet<SiteId> = fast
-        .filter(|site| site.tier == TierIndex::FASTEST)
-        .map(|site| site.site)
-        .collect();
-    let taken = items.iter().filter(|item| fast.contains(&item.site));
-    let taken: Vec<Item> = taken.copied().collect();
+    let (mut items, mut taken) = (Vec::new(), Vec::new());
+    for item in super::items(profile, Value::Accesses, plan.weight) {
+        let waits = waiting.get(&item.site).copied().unwrap_or_default();
+        let assignment = planned.get(&item.site);
+        for piece in pieces(&item, waits, parts.get(&item.site)) {
+            for (share, is_fast) in piece.shares(assignment) {
+                let timed = Item {
+                    value: (added(piece.waits) as f64 * share) as u64,
+                    weight: Bytes((piece.weight.0 as f64 * share) as u64),
+                    ..item
+                };
+                items.push(timed);
+                taken.extend(is_fast.then_some(timed));
+            }
+        }
+    }
     let bounds = isotherm_policy::standing(&items, &taken, plan.tiers.all()[0].capacity);
     let time = |served: u64| 1.0 + bounds.total.saturating_sub(served) as f64 / PARTS;
     Some(ExpectedTimes {
@@ -47,9 +57,82 @@ pub fn expected_times(profile: &Profile, plan: &Plan) -> Option<ExpectedTimes> {
     })
 }
 
+/// A site or a part of it.
+struct Piece {
+    /// Its place in the objects; `None` of a whole site.
+    place: Option<Range<Bytes>>,
+    weight: Bytes,
+    waits: WaitingShare,
+}
+
+impl Piece {
+    /// The shares of this piece that a plan puts into the fastest tier, and elsewhere, in the order of their places.
+    fn shares(&self, site: Option<&&Assignment>) -> Vec<(f64, bool)> {
+        let Some(site) = site else {
+            return vec![(1.0, false)];
+        };
+        let rest_is_fast = site.tier == TierIndex::FASTEST;
+        let Some(place) = &self.place else {
+            return vec![(1.0, rest_is_fast)];
+        };
+        let length = place.end.saturating_sub(place.start).0.max(1) as f64;
+        let mut shares = Vec::new();
+        let mut next = place.start;
+        for part in &site.parts {
+            let (start, end) = (part.start.max(next), part.end.min(place.end));
+            if start < end {
+                shares.push(((start.0 - next.0) as f64 / length, rest_is_fast));
+                shares.push((
+                    (end.0 - start.0) as f64 / length,
+                    part.tier == TierIndex::FASTEST,
+                ));
+                next = end;
+            }
+        }
+        shares.push((
+            place.end.saturating_sub(next).0 as f64 / length,
+            rest_is_fast,
+        ));
+        shares.retain(|(share, _)| *share > 0.0);
+        shares
+    }
+}
+
+/// The parts of a site, each with its share of the site's bytes and of the time that the program waited for it; or the site.
+fn pieces(item: &Item, waits: WaitingShare, parts: Option<&Vec<SitePart>>) -> Vec<Piece> {
+    let parts = parts.map_or(&[][..], Vec::as_slice);
+    let sum =
+        |of: fn(&SitePart) -> u64| parts.iter().map(of).fold(0, u64::saturating_add).max(1) as f64;
+    let (bytes, streamed) = (sum(|part| part.bytes), sum(|part| part.streamed.0));
+    let latency = |part: &SitePart| part.accesses.0.saturating_sub(part.streamed.0);
+    let others = parts
+        .iter()
+        .map(latency)
+        .fold(0, u64::saturating_add)
+        .max(1) as f64;
+    let pieces = parts.iter().map(|part| Piece {
+        place: Some(part.start..part.end),
+        weight: Bytes((item.weight.0 as f64 * (part.bytes as f64 / bytes)) as u64),
+        waits: WaitingShare {
+            latency: waits.latency * (latency(part) as f64 / others),
+            bandwidth: waits.bandwidth * (part.streamed.0 as f64 / streamed),
+        },
+    });
+    let whole = Piece {
+        place: None,
+        weight: item.weight,
+        waits,
+    };
+    match parts.is_empty() {
+        true => vec![whole],
+        false => pieces.collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::expected_times;
+    use crate::parts::SiteParts;
     use isotherm_model::batch::{Epoch, Process, SourceReport};
     use isotherm_model::emulation::{Emulation, Factor, TimeCosts};
     use isotherm_model::plan::{Value, Weight};
@@ -106,7 +189,7 @@ mod tests {
         let items = crate::items(&profile, Value::Accesses, Weight::PeakRss);
         let policy = policy_from_text("thermos").expect("a policy");
         let plan = isotherm_policy::plan(&PlanRequest::new(&*policy, &items, &tiers));
-        let expected = expected_times(&profile, &plan)?;
+        let expected = expected_times(&profile, &plan, &SiteParts::new())?;
         Some([
             expected.all_slow,
             expected.first_touch,

@@ -15,6 +15,7 @@
 //! standing planned 912 first-touch 401 bound 950 total 1200
 //! expected all-slow 2.310 first-touch 1.920 planned 1.210 bound 1.180  # times over all fast
 //! site 00000000000000ab fast value 512 weight 128MiB caller 00000000000000cd  # main (bfs.cc:7) -- taken: it fits
+//! part 00000000000000ab slow from 64MiB to 128MiB value 9 weight 64MiB
 //! site shared slow value 3 weight 1028KiB  # small and rare sites -- left out: ...
 //! small 00000000000000cd 0000000000000011 0000000000000012
 //! code 0 /home/me/bfs build-id 0123abcd
@@ -37,6 +38,10 @@
 //!
 //! `expected`, which may be omitted, holds the times that the program is expected to take in each placement, over its time with all data
 //! fast.
+//!
+//! `part SITE TIER from SIZE to SIZE` lines place a range of each data object of a site elsewhere than the site's own line says: of each
+//! allocation of 64 KiB and more, each mapping and each variable, in bytes from its start, on pages of 4 KiB. Parts of one site have no
+//! byte in common. Value and weight of a part are included in those of its site.
 //!
 //! `default` is the tier of data that no line knows: the fastest, where it is placed as first touch would place it, fast
 //! while there is room and then slow.
@@ -63,6 +68,7 @@ mod words;
 mod line;
 mod frames;
 mod small;
+mod parts;
 mod write;
 mod read;
 #[cfg(test)]

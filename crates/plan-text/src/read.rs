@@ -24,12 +24,12 @@ const LATENCY_AT_MOST: Nanos = Nanos(1_000_000_000);
 const BANDWIDTH_AT_MOST: u64 = 1_000_000_000_000_000;
 /// Highest count of accesses, bytes or nanoseconds: a hundred years of nanoseconds, and small
 /// enough that sums do not overflow.
-const VALUE_AT_MOST: u64 = 1 << 62;
+pub(super) const VALUE_AT_MOST: u64 = 1 << 62;
 /// Longest expected time over that of all fast.
 const TIME_AT_MOST: f64 = 1e6;
 /// Largest weight of a site: the address space of five-level page tables. A capacity may be larger,
 /// which means no limit.
-const WEIGHT_AT_MOST: Bytes = Bytes(1 << 57);
+pub(super) const WEIGHT_AT_MOST: Bytes = Bytes(1 << 57);
 
 /// The parts of a plan read so far.
 #[derive(Default)]
@@ -38,6 +38,7 @@ struct Draft {
     tiers: Vec<Tier>,
     first_tier: usize,
     sites: Vec<Line>,
+    parts: Vec<Line>,
     small: Vec<Line>,
     code: Vec<Line>,
     frames: Vec<Line>,
@@ -111,6 +112,7 @@ impl Draft {
         };
         match word {
             "site" => self.sites.push(line),
+            "part" => self.parts.push(line),
             "small" => self.small.push(line),
             "code" => self.code.push(line),
             "frame" => self.frames.push(line),
@@ -128,7 +130,7 @@ impl Draft {
             _ => {
                 let Some(name) = HEADERS.into_iter().find(|name| *name == word) else {
                     return line.wrong(format!(
-                        "unknown word `{word}`; a line starts with tier, site, small, code, frame, {}",
+                        "unknown word `{word}`; a line starts with tier, site, part, small, code, frame, {}",
                         HEADERS.join(", ")
                     ));
                 };
@@ -159,7 +161,8 @@ impl Draft {
         };
         let depth = header("depth")?;
         let default = header("default")?;
-        let assignments = sites(&self.sites, &tiers)?;
+        let mut assignments = sites(&self.sites, &tiers)?;
+        super::parts::add(&self.parts, &tiers, &mut assignments)?;
         let planned: BTreeSet<SiteId> = assignments.iter().map(|a| a.site).collect();
         Ok(Plan {
             policy: header("policy")?.only()?.to_owned(),
@@ -206,7 +209,11 @@ fn word<T>(line: &Line, read: fn(&str) -> Option<T>, known: &str) -> Result<T, P
     }
 }
 
-fn tier_named(line: &Line, tiers: &Tiers, name: &str) -> Result<TierIndex, PlanTextError> {
+pub(super) fn tier_named(
+    line: &Line,
+    tiers: &Tiers,
+    name: &str,
+) -> Result<TierIndex, PlanTextError> {
     let names = || {
         let names: Vec<&str> = tiers.all().iter().map(|tier| tier.name.as_str()).collect();
         names.join(", ")

@@ -2,7 +2,9 @@ use proptest::prelude::*;
 
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::emulation::{Emulation, Factor, PageTrapCosts, TimeCosts};
-use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan, PlanBounds, Value, Weight};
+use isotherm_model::plan::{
+    Assignment, Caller, ExpectedTimes, Part, Plan, PlanBounds, Value, Weight,
+};
 use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 use isotherm_model::site::{CallerId, Frame, SiteId};
 use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
@@ -261,6 +263,72 @@ fn error_of(find: &str, replace: &str) -> String {
 }
 
 #[test]
+fn parts_belong_to_their_site_and_overlap_nowhere() {
+    let part = |text: &str| read(&format!("{PLAN}{text}\n"));
+    let two = part(
+        "part ab slow from 64KiB to 1MiB value 3 weight 960KiB\n\
+         part ab slow from 4KiB to 64KiB value 1 weight 60KiB",
+    );
+    let two = two.unwrap();
+    let site = two
+        .assignments
+        .iter()
+        .find(|site| site.site == SiteId(0xab));
+    let starts: Vec<u64> = site
+        .unwrap()
+        .parts
+        .iter()
+        .map(|part| part.start.0)
+        .collect();
+    assert_eq!(starts, [4096, 65536]);
+    assert_eq!(
+        two.bytes_in(TierIndex(1)),
+        read(PLAN)
+            .unwrap()
+            .bytes_in(TierIndex(1))
+            .saturating_add(Bytes(1020 << 10))
+    );
+    let wrong = |text: &str| part(text).unwrap_err().to_string();
+    for (text, error) in [
+        ("part ab", "a part line is"),
+        (
+            "part ab fast from 0B to 5KiB value 0 weight 0B",
+            "on a page of 4KiB",
+        ),
+        (
+            "part ab fast from 8KiB to 8KiB value 0 weight 0B",
+            "ends behind its beginning",
+        ),
+        (
+            "part ab fats from 0B to 8KiB value 0 weight 0B",
+            "unknown tier",
+        ),
+        (
+            "part ab fast from 0B to 8KiB value 0",
+            "`weight` is missing",
+        ),
+        (
+            "part 77 fast from 0B to 8KiB value 0 weight 0B",
+            "no `site` line",
+        ),
+        (
+            "part shared fast from 0B to 8KiB value 0 weight 0B",
+            "no data objects",
+        ),
+        (
+            "part ab fast from 0B to 256PiB value 0 weight 0B",
+            "out of range",
+        ),
+        (
+            "part ab fast from 0B to 8KiB value 0 weight 0B\npart ab slow from 4KiB to 12KiB value 0 weight 0B",
+            "overlaps that in line",
+        ),
+    ] {
+        assert!(wrong(text).contains(error), "{text}: {}", wrong(text));
+    }
+}
+
+#[test]
 fn changing_one_tier_word_moves_a_site_and_nothing_else() {
     let before = read(PLAN).unwrap();
     let after = read(&PLAN.replace("ab fast", "ab slow")).unwrap();
@@ -416,6 +484,24 @@ fn tiers() -> impl Strategy<Value = Tiers> {
     prop_oneof![pair, nodes]
 }
 
+/// Up to three parts that this number names, side by side and apart.
+fn parts(number: u64, tiers: u32) -> Vec<Part> {
+    let mut end = 0;
+    (0..number % 4)
+        .map(|nth| {
+            let start = end + number / 4 % 3 * 4096;
+            end = start + (number % 1000 + 1) * 4096;
+            Part {
+                start: Bytes(start),
+                end: Bytes(end),
+                tier: TierIndex((number + nth) as u32 % tiers),
+                value: number >> nth,
+                weight: Bytes(number >> nth),
+            }
+        })
+        .collect()
+}
+
 prop_compose! {
     fn plans()(
         tiers in tiers(),
@@ -440,7 +526,7 @@ prop_compose! {
                 tier: TierIndex(tier % count),
                 value,
                 weight: Bytes(weight),
-            parts: Vec::new(),
+                parts: if id > 1 { parts(weight, count) } else { Vec::new() },
                 caller,
                 reason,
                 label,

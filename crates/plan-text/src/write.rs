@@ -70,6 +70,9 @@ pub fn write(plan: &Plan) -> String {
     sites.sort_by(|a, b| a.hotter_first(b));
     for site in sites {
         line(site_line(site, &name(site.tier)));
+        for text in super::parts::write(site, name) {
+            line(text);
+        }
     }
     for text in super::small::write(plan) {
         line(text);

@@ -19,6 +19,10 @@ impl SitePolicy for Fractional {
         "fractional"
     }
 
+    fn fills(&self) -> bool {
+        true
+    }
+
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
         let mut room = Some(capacity);
         by_hotness(items)

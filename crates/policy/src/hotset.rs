@@ -21,6 +21,10 @@ impl SitePolicy for Hotset {
         Some("hotset takes the site that crosses the capacity")
     }
 
+    fn fills(&self) -> bool {
+        true
+    }
+
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
         let limit = u128::from(capacity.0);
         let mut used = 0_u128;

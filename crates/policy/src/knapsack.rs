@@ -62,6 +62,10 @@ impl SitePolicy for Knapsack {
         "knapsack"
     }
 
+    fn fills(&self) -> bool {
+        true
+    }
+
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
         let pages = capacity.0 / PAGE;
         let mut verdicts: Vec<Verdict> = items.iter().map(|item| sort_out(item, pages)).collect();

@@ -38,6 +38,7 @@ mod minknap;
 mod knapsack;
 mod hotset;
 mod thermos;
+mod pieces;
 mod plan;
 pub mod chunks;
 pub mod energy;

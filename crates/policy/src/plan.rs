@@ -7,12 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use isotherm_model::count_unit::CountUnit;
-use isotherm_model::plan::{Assignment, Caller, Item, Plan, Value, Weight};
+use isotherm_model::plan::{Assignment, Caller, Item, PartItem, Plan, Value, Weight};
 use isotherm_model::port::SitePolicy;
 use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
+use crate::pieces::{Gathered, Pieces, Placed};
 use crate::standing::standing;
 
 /// The input of a plan.
@@ -35,6 +36,8 @@ pub struct PlanRequest<'a> {
     pub command: &'a [String],
     /// Callers in a calling context.
     pub depth: u32,
+    /// The parts of each site that may be placed apart, in order and side by side; a site without an entry is placed as a whole.
+    pub parts: Option<&'a BTreeMap<SiteId, Vec<PartItem>>>,
     /// Labels of the sites, where known.
     pub labels: Option<&'a BTreeMap<SiteId, String>>,
     /// Callers of all sites that were seen, those without an item included, where known: these are the plan's
@@ -61,6 +64,7 @@ impl<'a> PlanRequest<'a> {
             weight: Weight::PeakRss,
             command: &[],
             depth: 0,
+            parts: None,
             labels: None,
             callers: None,
         }
@@ -88,21 +92,28 @@ pub(crate) fn canonical(items: &[Item]) -> Vec<Item> {
 /// Decides which site goes to which tier.
 #[must_use]
 pub fn plan(request: &PlanRequest<'_>) -> Plan {
-    let items = canonical(request.items);
+    let sites = canonical(request.items);
+    let mut pieces = Pieces::of(&sites, request.parts);
+    let placed = choose(request, &mut pieces);
+    assemble(request, &sites, &pieces, placed)
+}
+
+/// The tier of each piece, and why.
+fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces) -> Vec<Placed> {
     let slowest = request.tiers.slowest();
-    let mut placed: Vec<(TierIndex, String)> = vec![(slowest, String::new()); items.len()];
-    let mut waiting: Vec<usize> = (0..items.len()).collect();
+    let mut placed: Vec<Placed> = vec![(slowest, String::new()); pieces.items.len()];
+    let mut waiting: Vec<usize> = (0..pieces.items.len()).collect();
     let mut spilled = Bytes::ZERO;
     let faster = request.tiers.all().iter().zip(0..slowest.0);
     for (tier, index) in faster {
-        let offered: Vec<Item> = waiting.iter().map(|&i| items[i]).collect();
+        let offered: Vec<Item> = waiting.iter().map(|&i| pieces.items[i]).collect();
         let capacity = tier.capacity.saturating_sub(spilled);
         let mut left = Vec::new();
         let mut used = Bytes::ZERO;
         for choice in request.policy.choose(&offered, capacity) {
             let at = waiting[choice.item];
             if choice.taken {
-                used += items[at].weight;
+                used += pieces.items[at].weight;
                 placed[at] = (TierIndex(index), choice.reason);
             } else {
                 placed[at].1 = choice.reason;
@@ -112,16 +123,53 @@ pub fn plan(request: &PlanRequest<'_>) -> Plan {
         left.sort_unstable();
         waiting = left;
         spilled = used.saturating_sub(capacity);
+        let room = capacity.saturating_sub(used);
+        if request.policy.fills() {
+            for (piece, reason) in fill(pieces, &mut waiting, room) {
+                placed[piece] = (TierIndex(index), reason);
+                placed.push((slowest, "left out: the rest of what fit in part".to_owned()));
+            }
+        }
     }
     if slowest == TierIndex::FASTEST {
         for (_, reason) in &mut placed {
             "taken: there is one tier".clone_into(reason);
         }
     }
-    assemble(request, &items, placed)
+    placed
 }
 
-fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, String)>) -> Plan {
+/// Of the value of all pieces, the part that a cut must add at least: less is not worth a system call for each allocation.
+const CUT_GAINS: u128 = 200;
+
+/// Fills the room that a policy left with the hottest piece that can be cut, then the next. Returns those that were cut, each with the
+/// reason; their rests are new pieces, in this order, and wait.
+fn fill(pieces: &mut Pieces, waiting: &mut Vec<usize>, mut room: Bytes) -> Vec<(usize, String)> {
+    let values = pieces.items.iter().map(|item| u128::from(item.value));
+    let least = values.sum::<u128>() / CUT_GAINS;
+    let mut order = waiting.clone();
+    order.sort_by(|a, b| pieces.items[*a].hotter_first(&pieces.items[*b]));
+    let mut taken = Vec::new();
+    for piece in order {
+        let Item { value, weight, .. } = pieces.items[piece];
+        let gain = u128::from(value) * u128::from(room.0) / u128::from(weight.0.max(1));
+        if gain > least && pieces.cut(piece, room) {
+            let fits = pieces.items[piece].weight;
+            room = room.saturating_sub(fits);
+            waiting.retain(|waits| *waits != piece);
+            waiting.push(pieces.items.len() - 1);
+            taken.push((piece, format!("taken: {fits} of {weight} fit")));
+        }
+    }
+    taken
+}
+
+fn assemble(
+    request: &PlanRequest<'_>,
+    sites: &[Item],
+    pieces: &Pieces,
+    placed: Vec<Placed>,
+) -> Plan {
     let label = |site: SiteId| {
         request
             .labels
@@ -129,27 +177,39 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
             .cloned()
             .unwrap_or_default()
     };
-    let (callers, small) = callers_of(items, request.callers);
-    let taken: Vec<Item> = items
+    let (callers, small) = callers_of(sites, request.callers);
+    let taken: Vec<Item> = pieces
+        .items
         .iter()
         .zip(&placed)
         .filter(|(_, (tier, _))| *tier == TierIndex::FASTEST)
         .map(|(item, _)| *item)
         .collect();
     let capacity = request.tiers.all()[0].capacity;
-    let mut assignments: Vec<Assignment> = items
+    let mut assignments: Vec<Assignment> = sites
         .iter()
-        .zip(placed)
-        .map(|(item, (tier, reason))| Assignment {
-            site: item.site,
-            tier,
-            value: item.value,
-            weight: item.weight,
-            parts: Vec::new(),
-            caller: callers.get(&item.site).copied().unwrap_or(Caller::Unknown),
-            reason,
-            label: label(item.site),
-        })
+        .zip(pieces.gather(&placed, sites.len()))
+        .map(
+            |(
+                item,
+                Gathered {
+                    tier,
+                    parts,
+                    reason,
+                },
+            )| {
+                Assignment {
+                    site: item.site,
+                    tier,
+                    value: item.value,
+                    weight: item.weight,
+                    parts,
+                    caller: callers.get(&item.site).copied().unwrap_or(Caller::Unknown),
+                    reason,
+                    label: label(item.site),
+                }
+            },
+        )
         .collect();
     assignments.sort_unstable_by(Assignment::hotter_first);
     Plan {
@@ -162,7 +222,7 @@ fn assemble(request: &PlanRequest<'_>, items: &[Item], placed: Vec<(TierIndex, S
         tiers: request.tiers.clone(),
         default_tier: default_tier(request, &assignments),
         small,
-        standing: standing(items, &taken, capacity),
+        standing: standing(&pieces.items, &taken, capacity),
         expected: None,
         assignments,
         frames: BTreeMap::new(),

@@ -42,7 +42,8 @@ pub fn bound(items: &[Item], capacity: Bytes) -> u64 {
 #[must_use]
 pub fn first_touch_value(items: &[Item], capacity: Bytes) -> u64 {
     let mut order: Vec<&Item> = items.iter().collect();
-    order.sort_unstable_by_key(|item| (item.order, item.site));
+    // Parts of one site keep their order.
+    order.sort_by_key(|item| (item.order, item.site));
     filled(order.into_iter(), capacity)
 }
 

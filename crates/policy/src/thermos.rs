@@ -108,6 +108,10 @@ impl SitePolicy for Thermos {
         )
     }
 
+    fn fills(&self) -> bool {
+        true
+    }
+
     fn choose(&self, items: &[Item], capacity: Bytes) -> Vec<Choice> {
         let limit = u128::from(capacity.0);
         let mut taken = Taken::default();

@@ -157,12 +157,12 @@ impl<'a> RankedSite<'a> {
     /// The hotter sites in the fastest tier.
     fn before(&self) -> impl Iterator<Item = &'a Assignment> {
         let hotter = self.hotter.iter().copied();
-        hotter.filter(|other| other.tier == TierIndex::FASTEST)
+        hotter.filter(|other| other.tier == TierIndex::FASTEST || in_fastest(other) > Bytes::ZERO)
     }
 
     /// The capacity that the fastest tier needs to hold the site beside the hotter ones.
     fn needed(&self) -> Bytes {
-        let hotter: Bytes = self.before().map(|other| other.weight).sum();
+        let hotter: Bytes = self.before().map(in_fastest).sum();
         hotter.saturating_add(self.site.weight)
     }
 
@@ -175,7 +175,7 @@ impl<'a> RankedSite<'a> {
         let (mut count, mut used, mut crossed) = (0, Bytes::ZERO, None);
         for other in self.before() {
             count += 1;
-            used += other.weight;
+            used += in_fastest(other);
             if used > capacity {
                 crossed = crossed.or(Some(other.site));
             }
@@ -226,6 +226,11 @@ impl<'a> RankedSite<'a> {
     }
 }
 
+/// Bytes of a site in the fastest tier, its parts there included.
+fn in_fastest(site: &Assignment) -> Bytes {
+    site.bytes_in(TierIndex::FASTEST)
+}
+
 impl fmt::Display for RankedSite<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { plan, site, .. } = self;
@@ -234,6 +239,17 @@ impl fmt::Display for RankedSite<'_> {
         let weight: Bytes = sites.iter().map(|a| a.weight).sum();
         writeln!(f, "{}  {}", site.site, one_line(&site.label))?;
         writeln!(f, "  tier     {}", tier(plan, site.tier))?;
+        for part in &site.parts {
+            writeln!(
+                f,
+                "  part     {} of {} to {} of each object: {}, {} in all",
+                tier(plan, part.tier),
+                part.start,
+                part.end,
+                plan.value_in_words(part.value),
+                part.weight
+            )?;
+        }
         if !site.reason.is_empty() {
             let (reason, policy) = (one_line(&site.reason), one_line(&plan.policy));
             writeln!(f, "  reason   {reason} ({policy})")?;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use isotherm_model::batch::SourceReport;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::hotness::hotter_first;
-use isotherm_model::plan::{Assignment, Plan};
+use isotherm_model::plan::{Assignment, Part, Plan};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
@@ -72,8 +72,26 @@ pub struct SiteRow {
     pub peak_requested_bytes: u64,
     /// Tier that the plan puts it into.
     pub tier: Option<String>,
+    /// Parts of its data objects that the plan puts elsewhere.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartRow>,
     /// Why, in the plan's words; none for a site that the plan does not name.
     pub reason: Option<String>,
+}
+
+/// A range of each data object of a site that has another tier than the site.
+#[derive(Clone, Debug, Serialize)]
+pub struct PartRow {
+    /// First byte from the object's start.
+    pub start_bytes: u64,
+    /// First byte past it.
+    pub end_bytes: u64,
+    /// Its tier.
+    pub tier: Option<String>,
+    /// Its value in the plan.
+    pub value: u64,
+    /// Bytes of it in all objects together.
+    pub weight_bytes: u64,
 }
 
 /// One caller.
@@ -120,6 +138,16 @@ fn hottest_first(profile: &Profile, accesses: &BTreeMap<SiteId, Accesses>) -> Ve
     let mut sites: Vec<Site> = sites.into_values().collect();
     sites.sort_by(|a, b| hotter_first((seen(a), a.peak_rss, a.id), (seen(b), b.peak_rss, b.id)));
     sites
+}
+
+fn part_row(plan: &Plan, part: &Part) -> PartRow {
+    PartRow {
+        start_bytes: part.start.0,
+        end_bytes: part.end.0,
+        tier: plan.tiers.get(part.tier).map(|tier| tier.name.clone()),
+        value: part.value,
+        weight_bytes: part.weight.0,
+    }
 }
 
 /// A row for every site that can be placed, hottest first.
@@ -178,6 +206,12 @@ pub(crate) fn rows(
                     let tier = assignment.map_or_else(|| plan.unassigned_tier(site.id), |a| a.tier);
                     plan.tiers.get(tier).map(|tier| tier.name.clone())
                 }),
+                parts: plan
+                    .zip(assignment)
+                    .map(|(plan, site)| {
+                        site.parts.iter().map(|part| part_row(plan, part)).collect()
+                    })
+                    .unwrap_or_default(),
                 reason: assignment.map(|assignment| assignment.reason.clone()),
             }
         })

@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, bail};
 use isotherm_act::callers::caller;
 use isotherm_model::count_unit::CountUnit;
-use isotherm_model::plan::{ExpectedTimes, Plan, Value, Weight};
+use isotherm_model::plan::{Assignment, ExpectedTimes, PartItem, Plan, PlanBounds, Value, Weight};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, SiteId};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
-use isotherm_pipeline::expected_times;
+use isotherm_pipeline::{SiteParts, expected_times};
 use isotherm_policy::{PlanRequest, policy_from_text};
 
 use crate::cli::PlanArgs;
+use crate::split::{self, Split};
 use crate::tiers_choice;
 use isotherm_console::Console;
 use isotherm_console::shell_quoting;
@@ -96,7 +97,7 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
     let labels = isotherm_pipeline::labels(profile);
     let callers = profile.sites.iter().map(|site| (site.id, caller(site)));
     let callers: BTreeMap<_, _> = callers.collect();
-    let mut plan = isotherm_policy::plan(&PlanRequest {
+    let whole = PlanRequest {
         value,
         counted,
         weight,
@@ -105,10 +106,35 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         labels: Some(&labels),
         callers: has_value.then_some(&callers),
         ..PlanRequest::new(&*policy, &items, &tiers)
-    });
+    };
+    let parts = match args.split {
+        Split::Auto if split::is_possible(&tiers) => isotherm_pipeline::site_parts(profile),
+        Split::Auto | Split::Never => SiteParts::new(),
+    };
+    let mut plan = with_parts(&whole, &isotherm_pipeline::part_items(&items, &parts));
     plan.frames = frames(profile, &plan);
-    plan.expected = expected_times(profile, &plan);
+    plan.expected = expected_times(profile, &plan, &parts);
     Ok(plan)
+}
+
+/// The plan with these parts, where they pay; else without.
+fn with_parts(whole: &PlanRequest<'_>, parts: &BTreeMap<SiteId, Vec<PartItem>>) -> Plan {
+    let split = isotherm_policy::plan(&PlanRequest {
+        parts: Some(parts),
+        ..*whole
+    });
+    let plan = isotherm_policy::plan(whole);
+    match split::pays(&split, &plan) {
+        true => split,
+        // The bound is by part all the same: another policy may reach it.
+        false => Plan {
+            standing: PlanBounds {
+                bound: split.standing.bound,
+                ..plan.standing
+            },
+            ..plan
+        },
+    }
 }
 
 /// The callers of the plan's sites, by which another build is searched for them.
@@ -147,8 +173,13 @@ fn announce(plan: &Plan, console: Console) {
     for (index, tier) in plan.tiers.all().iter().enumerate() {
         let index = TierIndex(index as u32);
         let sites = plan.assignments.iter().filter(|a| a.tier == index).count();
+        let has_part = |site: &&Assignment| site.parts.iter().any(|part| part.tier == index);
+        let parts = match plan.assignments.iter().filter(has_part).count() {
+            0 => String::new(),
+            split => format!(" and parts of {split} more"),
+        };
         console.info(&format!(
-            "{} gets {}, {} of {}{emulated}{}",
+            "{} gets {}{parts}, {} of {}{emulated}{}",
             tier.name,
             counted(sites, "site"),
             plan.bytes_in(index),

@@ -1,0 +1,70 @@
+//! The known values of the flags in `cli.rs`.
+
+use isotherm_abi::config::Mover;
+use isotherm_model::plan::{Value, Weight};
+use isotherm_model::source_kind::SourceKind;
+use isotherm_observe::source::registry::OF_PROGRAMS;
+
+use crate::input;
+use crate::known_values::KnownValues;
+use crate::run_policies;
+use crate::split::Split;
+use crate::static_data::StaticPlacement;
+
+/// Policies of `isotherm plan`.
+pub(crate) const SITE_POLICIES: KnownValues<String> =
+    KnownValues::any(|| isotherm_policy::names().collect());
+/// Policies of `isotherm run`: epoch policies, and the one that leaves the moves to the daemon.
+pub(crate) const RUN_POLICIES: KnownValues<String> =
+    KnownValues::new(|| run_policies::names().collect(), run_policies::read);
+/// Policies of `isotherm simulate`: epoch policies, site policies, and ATMem, which selects chunks of data objects.
+pub(crate) const ALL_POLICIES: KnownValues<String> = KnownValues::any(|| {
+    let all = isotherm_policy::epoch::names().chain(isotherm_policy::names());
+    all.chain([isotherm_policy::ATMEM]).collect()
+});
+/// Generators of `isotherm simulate`.
+pub(crate) const GENERATORS: KnownValues<String> =
+    KnownValues::any(|| isotherm_sim::generate::names().collect());
+/// Values of a site.
+pub(crate) const VALUES: KnownValues<String> = KnownValues::any(|| {
+    [Value::Accesses, Value::Bandwidth, Value::Latency]
+        .map(Value::word)
+        .to_vec()
+});
+/// Weights of a site.
+pub(crate) const WEIGHTS: KnownValues<String> = KnownValues::any(|| {
+    [Weight::PeakRss, Weight::PeakRequested]
+        .map(Weight::word)
+        .to_vec()
+});
+/// Sources of `isotherm record` and `isotherm run`.
+pub(crate) const SOURCES: KnownValues<SourceKind> =
+    KnownValues::new(|| OF_PROGRAMS.map(SourceKind::word).to_vec(), source);
+/// What moves memory between nodes.
+pub(crate) const MOVERS: KnownValues<Mover> =
+    KnownValues::new(|| vec!["kernel", "staged"], input::mover);
+/// Placements of static data.
+pub(crate) const STATIC_PLACEMENTS: KnownValues<StaticPlacement> =
+    KnownValues::new(StaticPlacement::words, StaticPlacement::read);
+/// Sources of a simulated monitor.
+pub(crate) const MONITOR_SOURCES: KnownValues<isotherm_sim::MonitorSource> = KnownValues::new(
+    || {
+        isotherm_sim::MonitorSource::ALL
+            .map(isotherm_sim::MonitorSource::word)
+            .to_vec()
+    },
+    input::monitor_source,
+);
+/// Models of memory power.
+pub(crate) const POWER_MODELS: KnownValues<&'static str> =
+    KnownValues::new(input::powers, input::power);
+
+/// When sites are placed in parts.
+pub(crate) const SPLITS: KnownValues<Split> = KnownValues::new(Split::words, Split::read);
+
+fn source(name: &str) -> Result<SourceKind, String> {
+    let known = || OF_PROGRAMS.map(SourceKind::word).join(", ");
+    SourceKind::from_word(name)
+        .filter(|source| OF_PROGRAMS.contains(source))
+        .ok_or_else(|| format!("there is no source \"{name}\"; there are {}", known()))
+}

@@ -1,0 +1,74 @@
+//! `--split`: whether a plan places sites in parts.
+
+use isotherm_model::emulation::Emulation;
+use isotherm_model::plan::Plan;
+use isotherm_model::tier::{TierKind, Tiers};
+
+/// When sites are placed in parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Split {
+    /// Where it pays.
+    Auto,
+    /// Never.
+    Never,
+}
+
+/// Share of all value that parts must add to a plan: less is not worth the system calls that place them.
+const GAIN_AT_LEAST: f64 = 0.01;
+
+impl Split {
+    /// The words of the flag.
+    pub(crate) fn words() -> Vec<&'static str> {
+        vec!["auto", "never"]
+    }
+
+    /// Reads a word of the flag.
+    pub(crate) fn read(word: &str) -> Result<Self, String> {
+        match word {
+            "auto" => Ok(Self::Auto),
+            "never" => Ok(Self::Never),
+            _ => Err("known are auto, never".to_owned()),
+        }
+    }
+}
+
+/// Whether a plan with parts serves so much more than one without that it should be taken.
+pub(crate) fn pays(split: &Plan, whole: &Plan) -> bool {
+    let more = split
+        .standing
+        .planned
+        .saturating_sub(whole.standing.planned);
+    let has_parts = split.assignments.iter().any(|site| !site.parts.is_empty());
+    has_parts && more as f64 >= split.standing.total as f64 * GAIN_AT_LEAST
+}
+
+/// Whether parts of objects can be placed on these tiers: the page trap places whole sites.
+pub(crate) fn is_possible(tiers: &Tiers) -> bool {
+    let traps = |kind: &TierKind| matches!(kind, TierKind::EmulatedSlow(Emulation::PageTrap(_)));
+    !tiers.all().iter().any(|tier| traps(&tier.kind))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Split, is_possible};
+    use isotherm_model::emulation::{Emulation, TimeCosts};
+    use isotherm_model::tier::Tiers;
+    use isotherm_model::units::Bytes;
+
+    #[test]
+    fn every_word_is_read_and_others_are_refused() {
+        assert!(
+            Split::words()
+                .into_iter()
+                .all(|word| Split::read(word).is_ok())
+        );
+        assert!(Split::read("always").is_err());
+    }
+
+    #[test]
+    fn the_page_trap_places_no_parts() {
+        let tiers = |emulation| Tiers::emulated(Bytes(1), Bytes(1), emulation);
+        assert!(!is_possible(&tiers(Emulation::TMP)));
+        assert!(is_possible(&tiers(Emulation::Time(TimeCosts::CXL))));
+    }
+}

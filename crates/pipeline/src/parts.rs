@@ -1,0 +1,323 @@
+//! The parts of each site that differ in heat, by their place in the site's data objects: what a plan can split.
+//!
+//! ```text
+//! objects of a site   |=======####====|
+//!                     |=======####=========|      # hot
+//! by place            |   a   | b  |    c  |      accesses and bytes of all objects together
+//! ```
+//!
+//! A place in an object is the same in the next run, an address is not. Where the samples of a site do not prove that its heat is uneven
+//! ([`blocks`]), it has one part, which may be cut anywhere; where places are not known, it has none. The bytes of a part are its share of the site's, by the sizes of the objects that were
+//! accessed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use isotherm_model::batch::{OBJECT_AT_LEAST, Process};
+use isotherm_model::plan::{Item, PartItem};
+use isotherm_model::profile::{Heat, ObjectRange, Profile};
+use isotherm_model::site::SiteId;
+use isotherm_model::units::{Accesses, Bytes};
+
+use crate::blocks::{Bin, blocks, penalty};
+use crate::division::Division;
+
+/// Most places that are told apart in a site's objects: the time of a division grows with their square.
+const BINS_AT_MOST: u64 = 2048;
+/// Samples for each place, on average: fewer prove nothing.
+const SAMPLES_PER_BIN: f64 = 4.0;
+/// Samples from which a site may be divided.
+const SAMPLES_AT_LEAST: f64 = 64.0;
+/// Share of a site's accesses whose place is known, from which it may be divided.
+const KNOWN_AT_LEAST: f64 = 0.9;
+/// Most parts of a site: each costs a guided allocation a system call.
+const PARTS_AT_MOST: usize = 64;
+
+/// A range within the data objects of a site, with what the profile says of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SitePart {
+    /// First byte from the object's start.
+    pub start: Bytes,
+    /// First byte past it.
+    pub end: Bytes,
+    /// Accesses.
+    pub accesses: Accesses,
+    /// Those of them that follow a stream.
+    pub streamed: Accesses,
+    /// Bytes of it in all objects that were accessed.
+    pub bytes: u64,
+}
+
+/// The parts of the sites whose accesses have known places, in order and side by side.
+pub type SiteParts = BTreeMap<SiteId, Vec<SitePart>>;
+
+/// The parts of the sites of a profile.
+#[must_use]
+pub fn site_parts(profile: &Profile) -> SiteParts {
+    let samples_per_access = samples_per_access(profile);
+    let mut sites = BTreeMap::<SiteId, Places>::new();
+    for heat in &profile.heat {
+        sites
+            .entry(heat.site)
+            .or_default()
+            .add(heat, profile.meta.chunk);
+    }
+    let parts = sites.iter().filter(|(site, _)| site.is_placeable());
+    let parts =
+        parts.map(|(site, places)| (*site, places.divide(profile.meta.chunk, samples_per_access)));
+    parts.filter(|(_, parts)| !parts.is_empty()).collect()
+}
+
+/// The parts as a policy takes them: those of each item share its value and its weight.
+#[must_use]
+pub fn part_items(items: &[Item], parts: &SiteParts) -> BTreeMap<SiteId, Vec<PartItem>> {
+    let of_item = |item: &Item| Some((item.site, shared(item, parts.get(&item.site)?)));
+    items.iter().filter_map(of_item).collect()
+}
+
+fn shared(item: &Item, parts: &[SitePart]) -> Vec<PartItem> {
+    let values = division(item.value, parts.iter().map(|part| part.accesses.0));
+    let weights = division(item.weight.0, parts.iter().map(|part| part.bytes));
+    let parts = parts.iter().zip(values.zip(weights));
+    parts
+        .map(|(part, (value, weight))| PartItem {
+            start: part.start,
+            end: part.end,
+            value,
+            weight: Bytes(weight),
+        })
+        .collect()
+}
+
+/// Divides a number by shares, so that the parts add up to it.
+fn division(whole: u64, shares: impl Iterator<Item = u64> + Clone) -> impl Iterator<Item = u64> {
+    let total = shares.clone().fold(0, u64::saturating_add);
+    let mut division = Division::new(whole, total);
+    shares.map(move |share| division.next(share))
+}
+
+/// Samples that one access of the profile stands for: sources count the accesses between two samples, too.
+fn samples_per_access(profile: &Profile) -> f64 {
+    let sources = profile.sources.iter();
+    // Readers of sizes observe no accesses.
+    let sources = sources.filter(|source| source.unit(false).is_some());
+    let samples = sources.fold(0, |sum: u64, source| sum.saturating_add(source.usable));
+    let counted = profile.heat.iter().fold(0, |sum: u64, heat| {
+        sum.saturating_add(heat.accesses.0)
+            .saturating_add(heat.served.0)
+    });
+    (samples as f64 / counted.max(1) as f64).min(1.0)
+}
+
+/// Where the accesses of a site fall in its objects.
+#[derive(Default)]
+struct Places {
+    objects: BTreeSet<(Process, ObjectRange)>,
+    /// Accesses and those that follow a stream, by the middle of the chunk in the object.
+    counts: BTreeMap<u64, (u64, u64)>,
+    known: u64,
+    all: u64,
+}
+
+impl Places {
+    fn add(&mut self, heat: &Heat, chunk: Bytes) {
+        let accesses = heat.accesses.0;
+        self.all = self.all.saturating_add(accesses);
+        let Some(object) = heat.object else { return };
+        self.objects.insert((heat.process, object));
+        self.known = self.known.saturating_add(accesses);
+        let place = |address: u64| address.saturating_sub(object.address).min(object.bytes.0);
+        let end = heat.address.saturating_add(chunk.0);
+        let middle = place(heat.address).midpoint(place(end));
+        let counts = self.counts.entry(middle).or_default();
+        counts.0 = counts.0.saturating_add(accesses);
+        counts.1 = counts.1.saturating_add(heat.streamed.0);
+    }
+
+    /// The parts of these objects; one where their heat is even, as far as the samples say, and none where their places are not known.
+    fn divide(&self, chunk: Bytes, samples_per_access: f64) -> Vec<SitePart> {
+        let samples = self.known as f64 * samples_per_access;
+        let largest = self.objects.iter().map(|(_, range)| range.bytes).max();
+        let Some(largest) = largest.filter(|bytes| *bytes >= OBJECT_AT_LEAST) else {
+            return Vec::new();
+        };
+        if self.known == 0 || (self.known as f64) < self.all as f64 * KNOWN_AT_LEAST {
+            return Vec::new();
+        }
+        let proves = samples >= SAMPLES_AT_LEAST;
+        let most =
+            ((samples / SAMPLES_PER_BIN) as u64).clamp(1, if proves { BINS_AT_MOST } else { 1 });
+        let bin = largest.0.div_ceil(most).next_multiple_of(chunk.0.max(1));
+        let counts = self.bins(bin, largest.0.div_ceil(bin) as usize);
+        let proof: Vec<Bin> = counts
+            .iter()
+            .map(|count| Bin {
+                samples: count.accesses as f64 * samples_per_access,
+                bytes: count.bytes as f64,
+            })
+            .collect();
+        let mut penalty = penalty(samples);
+        let mut found = blocks(&proof, penalty);
+        while found.len() > PARTS_AT_MOST {
+            penalty *= 2.0;
+            found = blocks(&proof, penalty);
+        }
+        let part = |block: std::ops::Range<usize>| {
+            let sum = |of: fn(&Counted) -> u64| counts[block.clone()].iter().map(of).sum::<u64>();
+            SitePart {
+                start: Bytes(block.start as u64 * bin),
+                end: Bytes(block.end as u64 * bin),
+                accesses: Accesses(sum(|count| count.accesses)),
+                streamed: Accesses(sum(|count| count.streamed)),
+                bytes: sum(|count| count.bytes),
+            }
+        };
+        found.into_iter().map(part).collect()
+    }
+
+    /// What lies in each bin of the objects.
+    fn bins(&self, bin: u64, bins: usize) -> Vec<Counted> {
+        let mut counts = vec![Counted::default(); bins];
+        let last = bins.saturating_sub(1);
+        for (place, (accesses, streamed)) in &self.counts {
+            let count = &mut counts[((place / bin) as usize).min(last)];
+            count.accesses = count.accesses.saturating_add(*accesses);
+            count.streamed = count.streamed.saturating_add(*streamed);
+        }
+        // Objects that reach beyond a bin have all of it, the others their rest.
+        let mut whole_to = vec![0_u64; bins + 1];
+        for (_, range) in &self.objects {
+            let full = (range.bytes.0 / bin) as usize;
+            whole_to[full.min(bins)] += 1;
+            if let Some(count) = counts.get_mut(full) {
+                count.bytes += range.bytes.0 % bin;
+            }
+        }
+        let mut reach = 0;
+        for (number, count) in counts.iter_mut().enumerate().rev() {
+            reach += whole_to[number + 1];
+            count.bytes = count.bytes.saturating_add(reach.saturating_mul(bin));
+        }
+        counts
+    }
+}
+
+/// What lies in one bin.
+#[derive(Clone, Copy, Default)]
+struct Counted {
+    accesses: u64,
+    streamed: u64,
+    bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{part_items, site_parts};
+    use isotherm_model::batch::{Epoch, Process, SourceReport};
+    use isotherm_model::plan::Item;
+    use isotherm_model::profile::{Heat, Meta, ObjectRange, Profile};
+    use isotherm_model::site::SiteId;
+    use isotherm_model::units::{Accesses, Bytes};
+
+    const CHUNK: u64 = 64 << 10;
+    const SITE: SiteId = SiteId(5);
+
+    /// A profile of objects of `sizes` chunks, one after another, whose chunk n was accessed `heat(n)` times.
+    fn profile(sizes: &[u64], heat: impl Fn(u64) -> u64) -> Profile {
+        let mut profile = Profile::new(Meta {
+            chunk: Bytes(CHUNK),
+            ..Meta::default()
+        });
+        let mut address = 7 << 30;
+        for chunks in sizes {
+            let object = ObjectRange {
+                address,
+                bytes: Bytes(chunks * CHUNK),
+            };
+            profile.heat.extend((0..*chunks).map(|chunk| Heat {
+                epoch: Epoch(0),
+                process: Process::default(),
+                site: SITE,
+                address: address + chunk * CHUNK,
+                object: Some(object),
+                accesses: Accesses(heat(chunk)),
+                streamed: Accesses(heat(chunk) / 2),
+                served: Accesses(0),
+            }));
+            address += 2 * chunks * CHUNK;
+        }
+        let total = profile.heat.iter().map(|heat| heat.accesses.0).sum();
+        profile.sources = vec![SourceReport {
+            taken: total,
+            usable: total,
+            ..SourceReport::new("timer", "")
+        }];
+        profile
+    }
+
+    #[test]
+    fn the_hot_part_of_an_array_is_found_by_its_place() {
+        let hot = |chunk| if (10..20).contains(&chunk) { 40 } else { 2 };
+        let parts = site_parts(&profile(&[100], hot));
+        let facts: Vec<_> = parts[&SITE]
+            .iter()
+            .map(|part| {
+                (
+                    part.start.0 / CHUNK,
+                    part.end.0 / CHUNK,
+                    part.accesses.0,
+                    part.streamed.0,
+                    part.bytes / CHUNK,
+                )
+            })
+            .collect();
+        assert_eq!(
+            facts,
+            [
+                (0, 10, 20, 10, 10),
+                (10, 20, 400, 200, 10),
+                (20, 100, 160, 80, 80)
+            ]
+        );
+        let item = Item {
+            site: SITE,
+            value: 1160,
+            weight: Bytes(1000),
+            order: 0,
+        };
+        let items = part_items(&[item], &parts);
+        let shares: Vec<_> = items[&SITE]
+            .iter()
+            .map(|part| (part.value, part.weight.0))
+            .collect();
+        assert_eq!(shares, [(40, 100), (800, 100), (320, 800)]);
+    }
+
+    #[test]
+    fn objects_of_one_site_are_joined_by_place() {
+        let hot = |chunk| if chunk < 8 { 30 } else { 1 };
+        let parts = site_parts(&profile(&[40, 40, 20], hot));
+        let facts: Vec<_> = parts[&SITE]
+            .iter()
+            .map(|part| (part.end.0 / CHUNK, part.bytes / CHUNK))
+            .collect();
+        assert_eq!(facts, [(8, 24), (40, 12 + 64)]);
+    }
+
+    #[test]
+    fn even_heat_and_few_samples_make_one_part_and_unknown_places_none() {
+        let parts = |profile: &Profile| site_parts(profile).get(&SITE).map_or(0, Vec::len);
+        assert_eq!(parts(&profile(&[100], |_| 9)), 1);
+        let uneven = |chunk| u64::from(chunk < 3) * 60;
+        assert_eq!(parts(&profile(&[100], |chunk| uneven(chunk) / 30)), 1);
+        let mut unknown = profile(&[100], uneven);
+        assert_eq!(parts(&unknown), 2);
+        for heat in unknown.heat.iter_mut().step_by(2) {
+            heat.object = None;
+        }
+        assert_eq!(parts(&unknown), 0);
+        // One sample stands for a thousand accesses.
+        let mut sampled = profile(&[100], uneven);
+        sampled.sources[0].usable = 12;
+        assert_eq!(parts(&sampled), 1);
+    }
+}
