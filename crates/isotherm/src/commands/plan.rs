@@ -112,9 +112,38 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
         Split::Auto | Split::Never => SiteParts::new(),
     };
     let mut plan = with_parts(&whole, &isotherm_pipeline::part_items(&items, &parts));
-    plan.frames = frames(profile, &plan);
     plan.expected = expected_times(profile, &plan, &parts);
+    if let Some(expected) = plan
+        .expected
+        .filter(|times| policy.fills() && times.planned > times.first_touch)
+    {
+        console.warn(&format!(
+            "placing its sites apart would make the program slower than first touch does: {:.2} times the time of all fast against \
+             {:.2}; this plan leaves all data to first touch",
+            expected.planned, expected.first_touch
+        ));
+        plan = left_to_first_touch(plan, expected);
+    }
+    plan.frames = frames(profile, &plan);
     Ok(plan)
+}
+
+/// A plan without sites: all data goes where first touch would place it.
+fn left_to_first_touch(plan: Plan, expected: ExpectedTimes) -> Plan {
+    Plan {
+        assignments: Vec::new(),
+        small: BTreeMap::new(),
+        default_tier: TierIndex::FASTEST,
+        standing: PlanBounds {
+            planned: plan.standing.first_touch,
+            ..plan.standing
+        },
+        expected: Some(ExpectedTimes {
+            planned: expected.first_touch,
+            ..expected
+        }),
+        ..plan
+    }
 }
 
 /// The plan with these parts, where they pay; else without.
