@@ -54,7 +54,15 @@ fn read_plan(path: &Path) -> Result<Plan> {
         ),
         text => text.with_context(|| format!("{shown}: cannot be read"))?,
     };
-    isotherm_plan_text::read(&text).with_context(|| shown.to_string())
+    let plan = isotherm_plan_text::read(&text).with_context(|| shown.to_string())?;
+    let has_parts = plan.assignments.iter().any(|site| !site.parts.is_empty());
+    if has_parts && !crate::split::is_possible(&plan.tiers) {
+        bail!(
+            "{shown}: it has `part` lines, and the page trap places whole sites; plan for `--tiers emulated`, \
+             or with `--split never`"
+        );
+    }
+    Ok(plan)
 }
 
 /// Reads a profile and warns of the parts that could not be read.

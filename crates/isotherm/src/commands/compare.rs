@@ -251,8 +251,15 @@ impl Outputs {
     }
 }
 
+/// Whether `isotherm plan` left all data to first touch: nothing had a value, or any choice would have been slower.
+fn is_left_to_first_touch(plan: &Plan) -> bool {
+    let no_value = plan.standing.total == 0;
+    let no_gain = plan.expected.is_some_and(|times| times.planned >= times.first_touch);
+    plan.assignments.is_empty() && plan.default_tier == TierIndex::FASTEST && (no_value || no_gain)
+}
+
 /// Refuses a plan of which the program allocated no site: its guided runs would be the same as without a plan. A plan
-/// without sites is accepted where its profile had nothing beyond the caches.
+/// that [leaves all to first touch](is_left_to_first_touch) is accepted.
 ///
 /// # Errors
 /// No site of the plan was allocated.
@@ -263,10 +270,8 @@ fn check_fit(
     console: Console,
 ) -> Result<()> {
     let plan = &fitted.original;
-    let is_first_touch = plan.default_tier == TierIndex::FASTEST && plan.standing.total == 0;
-    if plan.assignments.is_empty() && is_first_touch {
-        console
-            .info("the plan names no site, because none had a value: guided runs are first touch");
+    if is_left_to_first_touch(plan) {
+        console.info("the plan leaves all data to first touch: guided runs are the same");
         return Ok(());
     }
     let seen = covered(fitted, &recorded_sites(&ended.session));
