@@ -32,14 +32,13 @@ impl Split {
     }
 }
 
-/// Whether a plan with parts serves so much more than one without that it should be taken.
+/// Whether a plan with parts, or with a site that fits in part, serves so much more than one of whole sites that it should be taken.
 pub(crate) fn pays(split: &Plan, whole: &Plan) -> bool {
     let more = split
         .standing
         .planned
         .saturating_sub(whole.standing.planned);
-    let has_parts = split.assignments.iter().any(|site| !site.parts.is_empty());
-    has_parts && more as f64 >= split.standing.total as f64 * GAIN_AT_LEAST
+    more as f64 >= split.standing.total as f64 * GAIN_AT_LEAST
 }
 
 /// Whether parts of objects can be placed on these tiers: the page trap places whole sites.

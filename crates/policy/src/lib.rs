@@ -39,6 +39,7 @@ mod knapsack;
 mod hotset;
 mod thermos;
 mod pieces;
+mod fill;
 mod plan;
 pub mod chunks;
 pub mod energy;

@@ -292,14 +292,19 @@ mod tests {
             weight: Bytes(10 * PAGE),
         };
         let tiers = node_tiers(&[5 * PAGE, 99 * PAGE]);
-        let with = |parts: &_| {
+        let with = |parts| {
             plan(&PlanRequest {
-                parts: Some(parts),
+                parts,
                 ..PlanRequest::new(&Knapsack::DEFAULT, &sites, &tiers)
             })
         };
-        assert_eq!(with(&[].into()).standing.planned, 30, "nothing may be cut");
-        let plan = with(&[(SiteId(6), vec![even])].into());
+        assert_eq!(with(None).standing.planned, 30, "whole sites only");
+        let none = [].into();
+        let spilling = with(Some(&none));
+        assert_eq!(spilling.standing.planned, 60);
+        assert_eq!(spilling.bytes_in(TierIndex(0)), Bytes(12 * PAGE));
+        let one = [(SiteId(6), vec![even])].into();
+        let plan = with(Some(&one));
         assert_eq!((plan.standing.planned, plan.standing.bound), (60, 60));
         let site = plan.assignments.iter().find(|site| site.site == SiteId(6));
         let part = site.unwrap().parts[0];

@@ -13,6 +13,7 @@ use isotherm_model::site::{CallerId, SiteId};
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
+use crate::fill;
 use crate::pieces::{Gathered, Pieces, Placed};
 use crate::standing::standing;
 
@@ -36,7 +37,8 @@ pub struct PlanRequest<'a> {
     pub command: &'a [String],
     /// Callers in a calling context.
     pub depth: u32,
-    /// The parts of each site that may be placed apart, in order and side by side; a site without an entry is placed as a whole.
+    /// The parts of each site that may be placed apart, in order and side by side; a site without an entry is placed as a whole. Where
+    /// they are given, room that a policy of values leaves is filled.
     pub parts: Option<&'a BTreeMap<SiteId, Vec<PartItem>>>,
     /// Labels of the sites, where known.
     pub labels: Option<&'a BTreeMap<SiteId, String>>,
@@ -123,12 +125,19 @@ fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces) -> Vec<Placed> {
         left.sort_unstable();
         waiting = left;
         spilled = used.saturating_sub(capacity);
-        let room = capacity.saturating_sub(used);
-        if request.policy.fills() {
-            for (piece, reason) in fill(pieces, &mut waiting, room) {
-                placed[piece] = (TierIndex(index), reason);
-                placed.push((slowest, "left out: the rest of what fit in part".to_owned()));
+        if request.policy.fills() && request.parts.is_some() {
+            let here = TierIndex(index);
+            let taken = (0..placed.len())
+                .filter(|piece| placed[*piece].0 == here)
+                .collect();
+            for (piece, reason) in fill::fill(pieces, &waiting, taken, capacity) {
+                placed[piece] = (here, reason);
+                waiting.retain(|waits| *waits != piece);
             }
+            // What was cut left its rest.
+            waiting.extend(placed.len()..pieces.items.len());
+            let rest = "left out: the rest of what fit in part".to_owned();
+            placed.resize(pieces.items.len(), (slowest, rest));
         }
     }
     if slowest == TierIndex::FASTEST {
@@ -137,31 +146,6 @@ fn choose(request: &PlanRequest<'_>, pieces: &mut Pieces) -> Vec<Placed> {
         }
     }
     placed
-}
-
-/// Of the value of all pieces, the part that a cut must add at least: less is not worth a system call for each allocation.
-const CUT_GAINS: u128 = 200;
-
-/// Fills the room that a policy left with the hottest piece that can be cut, then the next. Returns those that were cut, each with the
-/// reason; their rests are new pieces, in this order, and wait.
-fn fill(pieces: &mut Pieces, waiting: &mut Vec<usize>, mut room: Bytes) -> Vec<(usize, String)> {
-    let values = pieces.items.iter().map(|item| u128::from(item.value));
-    let least = values.sum::<u128>() / CUT_GAINS;
-    let mut order = waiting.clone();
-    order.sort_by(|a, b| pieces.items[*a].hotter_first(&pieces.items[*b]));
-    let mut taken = Vec::new();
-    for piece in order {
-        let Item { value, weight, .. } = pieces.items[piece];
-        let gain = u128::from(value) * u128::from(room.0) / u128::from(weight.0.max(1));
-        if gain > least && pieces.cut(piece, room) {
-            let fits = pieces.items[piece].weight;
-            room = room.saturating_sub(fits);
-            waiting.retain(|waits| *waits != piece);
-            waiting.push(pieces.items.len() - 1);
-            taken.push((piece, format!("taken: {fits} of {weight} fit")));
-        }
-    }
-    taken
 }
 
 fn assemble(

@@ -254,7 +254,9 @@ impl Outputs {
 /// Whether `isotherm plan` left all data to first touch: nothing had a value, or any choice would have been slower.
 fn is_left_to_first_touch(plan: &Plan) -> bool {
     let no_value = plan.standing.total == 0;
-    let no_gain = plan.expected.is_some_and(|times| times.planned >= times.first_touch);
+    let no_gain = plan
+        .expected
+        .is_some_and(|times| times.planned >= times.first_touch);
     plan.assignments.is_empty() && plan.default_tier == TierIndex::FASTEST && (no_value || no_gain)
 }
 

@@ -250,6 +250,7 @@ fn spill(plan: &Plan, index: TierIndex) -> String {
     let policy = isotherm_policy::by_name(&plan.policy);
     match policy.and_then(|policy| policy.overfills()) {
         Some(why) if index != plan.tiers.slowest() => format!("; {why}, so {over} will spill"),
+        _ if index != plan.tiers.slowest() => format!("; {over} will spill"),
         _ => format!("; {over} will not fit"),
     }
 }
