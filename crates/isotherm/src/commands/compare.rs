@@ -8,9 +8,11 @@ use std::process::ExitStatus;
 use anyhow::{Context, Result, bail};
 use isotherm_act::configuration::Configuration;
 use isotherm_model::plan::Plan;
+use isotherm_model::port::SitePolicy;
 use isotherm_model::tier::{Tier, TierIndex, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 use isotherm_model::words::counted;
+use isotherm_policy::FirstTouch;
 use isotherm_report::comparison::{Comparison, Times};
 
 use super::run::{covered, warn_if_foreign};
@@ -253,11 +255,8 @@ impl Outputs {
 
 /// Whether `isotherm plan` left all data to first touch: nothing had a value, or any choice would have been slower.
 fn is_left_to_first_touch(plan: &Plan) -> bool {
-    let no_value = plan.standing.total == 0;
-    let no_gain = plan
-        .expected
-        .is_some_and(|times| times.planned >= times.first_touch);
-    plan.assignments.is_empty() && plan.default_tier == TierIndex::FASTEST && (no_value || no_gain)
+    let no_value = plan.standing.total == 0 && plan.default_tier == TierIndex::FASTEST;
+    plan.assignments.is_empty() && (no_value || plan.policy == FirstTouch.name())
 }
 
 /// Refuses a plan of which the program allocated no site: its guided runs would be the same as without a plan. A plan

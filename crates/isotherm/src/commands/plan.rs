@@ -6,6 +6,7 @@ use anyhow::{Context, Result, bail};
 use isotherm_act::callers::caller;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::plan::{Assignment, ExpectedTimes, PartItem, Plan, PlanBounds, Value, Weight};
+use isotherm_model::port::SitePolicy;
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, SiteId};
 use isotherm_model::tier::TierIndex;
@@ -13,7 +14,7 @@ use isotherm_model::units::Bytes;
 use isotherm_model::words::counted;
 use isotherm_observe::probe::KernelProbe;
 use isotherm_pipeline::{SiteParts, expected_times};
-use isotherm_policy::{PlanRequest, policy_from_text};
+use isotherm_policy::{FirstTouch, PlanRequest, policy_from_text};
 
 use crate::cli::PlanArgs;
 use crate::split::{self, Split};
@@ -115,7 +116,7 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
     plan.expected = expected_times(profile, &plan, &parts);
     if let Some(expected) = plan
         .expected
-        .filter(|times| policy.fills() && times.planned > times.first_touch)
+        .filter(|times| policy.fills() && times.planned - times.first_touch > SLOWER)
     {
         console.warn(&format!(
             "placing its sites apart would make the program slower than first touch does: {:.2} times the time of all fast against \
@@ -128,9 +129,13 @@ fn decide(args: &PlanArgs, profile: &Profile, console: Console) -> Result<Plan> 
     Ok(plan)
 }
 
+/// How much slower than first touch a plan may be expected to be, over the time of all fast: less cannot be told apart.
+const SLOWER: f64 = 0.02;
+
 /// A plan without sites: all data goes where first touch would place it.
 fn left_to_first_touch(plan: Plan, expected: ExpectedTimes) -> Plan {
     Plan {
+        policy: FirstTouch.name().to_owned(),
         assignments: Vec::new(),
         small: BTreeMap::new(),
         default_tier: TierIndex::FASTEST,
