@@ -88,12 +88,17 @@ class Options {
     });
   }
 
-  /// A file the program reads.
+  /// A file that the program reads or writes.
   void file(const char* name, std::string* value, const char* text) {
     add(name, "FILE", *value, text, [=](const std::string& given) {
       if (given.empty()) fail(name, given, "a file name");
       *value = given;
     });
+  }
+
+  /// A switch, which takes no value.
+  void flag(const char* name, bool* value, const char* text) {
+    add(name, "", "", text, [=](const std::string&) { *value = true; });
   }
 
   /// Reads the command line, or prints the help text and ends.
@@ -112,7 +117,9 @@ class Options {
       if (option == nullptr) {
         refuse("unknown option \"" + name + "\"; " + program_ + " --help lists the options");
       }
-      if (!has_value) {
+      const bool takes_value = !option->hint.empty();
+      if (has_value && !takes_value) refuse(name + " takes no value");
+      if (!has_value && takes_value) {
         if (i + 1 == argc) refuse(name + " needs a value, " + option->hint);
         value = argv[++i];
       }
@@ -152,7 +159,8 @@ class Options {
   [[noreturn]] void help() const {
     std::printf("%s: %s\n\nusage: %s [options]\n\n", program_, purpose_, program_);
     for (const Option& option : options_) {
-      std::printf("  %s %s\n        %s", option.name.c_str(), option.hint.c_str(),
+      const char* blank = option.hint.empty() ? "" : " ";
+      std::printf("  %s%s%s\n        %s", option.name.c_str(), blank, option.hint.c_str(),
                   option.text.c_str());
       if (!option.initial.empty()) std::printf(" [%s]", option.initial.c_str());
       std::printf("\n");
