@@ -1,7 +1,6 @@
-// Sources of a graph's arcs: a text file, copies of it, or the R-MAT generator.
+// The arcs of a graph as they came from a file or from the R-MAT generator.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -20,10 +19,9 @@ struct EdgeList {
   uint64_t vertex_count = 0;
 };
 
-/// Reads `source target` lines (blanks or tabs between; lines that begin with # or % are
-/// comments) from a plain, `.xz` or `.gz` file. On failure returns false with a sentence in
-/// `error`.
-bool read_edge_list(const std::string& path, EdgeList* list, std::string* error);
+/// Reads a graph from a plain, `.xz` or `.gz` file: Matrix Market by its first line or the name
+/// `.mtx`, anything else as an edge list. On failure returns false with a sentence in `error`.
+bool read_graph(const std::string& path, EdgeList* list, std::string* error);
 
 /// `copies` copies of a graph, ids shifted by its vertex count, and between each two neighbours
 /// `bridges` random arcs in either direction, so that a search passes from copy to copy.

@@ -33,7 +33,7 @@ EdgeList load(const Settings& settings, const harness::Options& options) {
   if (settings.input.empty()) return generate_rmat(settings.rmat, settings.edge_factor, settings.seed);
   EdgeList list;
   std::string error;
-  if (!read_edge_list(settings.input, &list, &error)) options.refuse(error);
+  if (!read_graph(settings.input, &list, &error)) options.refuse(error);
   if (list.vertex_count * settings.copies >= UINT32_MAX) {
     options.refuse("--copies " + std::to_string(settings.copies) +
                    " makes more than 4294967295 vertices");
@@ -114,10 +114,10 @@ int main(int argc, char** argv) {
   Settings settings;
   harness::Options options("graph", "breadth-first search and PageRank in compressed sparse rows");
   options.file("--input", &settings.input,
-               "arcs as \"source target\" lines, plain, .xz or .gz; without it, R-MAT");
+               "an edge list or Matrix Market, plain, .xz or .gz; without it, R-MAT");
   options.count("--copies", &settings.copies, 1, 100000, "copies of the input, joined by a few arcs");
   options.count("--bridges", &settings.bridges, 0, 1000000, "arcs each way between two copies");
-  options.count("--rmat", &settings.rmat, 4, 31, "R-MAT: 2^N vertices");
+  options.count("--rmat", &settings.rmat, 1, 31, "R-MAT: 2^N vertices");
   options.count("--edge-factor", &settings.edge_factor, 1, 1024, "R-MAT: arcs per vertex");
   options.word("--kernel", &settings.kernel, "bfs|pagerank|both", "what to run");
   options.count("--roots", &settings.roots, 1, 100000, "searches of one repetition");

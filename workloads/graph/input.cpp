@@ -1,0 +1,70 @@
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "edge_list.hpp"
+#include "readers.hpp"
+
+namespace {
+
+bool ends_with(const std::string& text, const char* tail) {
+  const size_t length = std::strlen(tail);
+  return text.size() >= length && text.compare(text.size() - length, length, tail) == 0;
+}
+
+/// The path as one word for the shell.
+std::string quote(const std::string& path) {
+  std::string quoted = "'";
+  for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+/// A stream of the file's bytes, decompressed by the usual tool where the name says so. The tool
+/// runs without a preloaded library: it is not part of the program under test.
+struct Input {
+  FILE* stream = nullptr;
+  bool piped = false;
+  /// The path without `.xz` or `.gz`.
+  std::string name;
+};
+
+Input open_input(const std::string& path) {
+  const char* tool = ends_with(path, ".xz") ? "xz" : ends_with(path, ".gz") ? "gzip" : nullptr;
+  if (tool == nullptr) return {std::fopen(path.c_str(), "r"), false, path};
+  const std::string command = std::string("LD_PRELOAD= ") + tool + " -dc -- " + quote(path);
+  return {popen(command.c_str(), "r"), true, path.substr(0, path.size() - 3)};
+}
+
+/// Closes the stream; false where the tool failed.
+bool close_input(const Input& input) {
+  return input.piped ? pclose(input.stream) == 0 : std::fclose(input.stream) == 0;
+}
+
+bool read_arcs(const Input& input, const std::string& path, Arcs* arcs, std::string* error) {
+  TextLines lines(input.stream, path);
+  if (!lines.next(error)) return error->empty();
+  const bool matrix = is_matrix_header(lines.text()) || ends_with(input.name, ".mtx");
+  return matrix ? read_matrix(&lines, arcs, error) : read_edge_list(&lines, arcs, error);
+}
+
+}  // namespace
+
+bool read_graph(const std::string& path, EdgeList* list, std::string* error) {
+  const Input input = open_input(path);
+  if (input.stream == nullptr) {
+    *error = path + " cannot be opened: " + std::strerror(errno);
+    return false;
+  }
+  Arcs arcs;
+  const bool understood = read_arcs(input, path, &arcs, error);
+  const bool closed = close_input(input);
+  if (!understood) return false;
+  if (!closed || arcs.edges.count() == 0) {
+    *error = path + " could not be read, or holds no arc";
+    return false;
+  }
+  list->edge_count = arcs.edges.count();
+  list->vertex_count = arcs.vertex_count;
+  list->edges = arcs.edges.take();
+  return true;
+}

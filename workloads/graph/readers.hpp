@@ -1,0 +1,24 @@
+// The readers of the two formats. Each fills `edges` and returns true, or returns false with a
+// sentence in `error` that names the file and the place. None trusts a count that a file states.
+#pragma once
+
+#include "arc_buffer.hpp"
+#include "text_lines.hpp"
+
+/// The arcs of a file, and the number of its vertices.
+struct Arcs {
+  Growing edges;
+  uint64_t vertex_count = 0;
+};
+
+/// `source target` lines (blanks or tabs between; what follows is not read; lines that begin with
+/// # or % are comments). `lines` is at the first line.
+bool read_edge_list(TextLines* lines, Arcs* arcs, std::string* error);
+
+/// The line that begins every Matrix Market file.
+bool is_matrix_header(const char* line);
+
+/// A sparse square matrix: an entry in row i and column j is the arc from i to j, numbered from 1;
+/// a symmetric one stores one of each two entries. Values are checked and not used. `lines` is at
+/// the first line.
+bool read_matrix(TextLines* lines, Arcs* arcs, std::string* error);
