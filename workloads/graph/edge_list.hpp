@@ -19,8 +19,9 @@ struct EdgeList {
   uint64_t vertex_count = 0;
 };
 
-/// Reads a graph from a plain, `.xz` or `.gz` file: Matrix Market by its first line or the name
-/// `.mtx`, anything else as an edge list. On failure returns false with a sentence in `error`.
+/// Reads a graph of one of three formats from a plain, `.xz` or `.gz` file: binary CSR (see
+/// binary_rows.hpp) and Matrix Market by their first bytes or by the names `.csr` and `.mtx`,
+/// anything else as an edge list. On failure returns false with a sentence in `error`.
 bool read_graph(const std::string& path, EdgeList* list, std::string* error);
 
 /// `copies` copies of a graph, ids shifted by its vertex count, and between each two neighbours

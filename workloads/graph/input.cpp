@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "binary_rows.hpp"
 #include "edge_list.hpp"
 #include "readers.hpp"
 
@@ -40,7 +41,16 @@ bool close_input(const Input& input) {
   return input.piped ? pclose(input.stream) == 0 : std::fclose(input.stream) == 0;
 }
 
+/// The next byte, which stays in the stream.
+int peek(FILE* stream) {
+  const int byte = std::fgetc(stream);
+  if (byte != EOF) std::ungetc(byte, stream);
+  return byte;
+}
+
 bool read_arcs(const Input& input, const std::string& path, Arcs* arcs, std::string* error) {
+  const bool binary = peek(input.stream) == kRowsMagic[0] || ends_with(input.name, ".csr");
+  if (binary) return read_rows(input.stream, path, arcs, error);
   TextLines lines(input.stream, path);
   if (!lines.next(error)) return error->empty();
   const bool matrix = is_matrix_header(lines.text()) || ends_with(input.name, ".mtx");

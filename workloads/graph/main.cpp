@@ -11,12 +11,14 @@
 
 #include "../harness/options.hpp"
 #include "../harness/result.hpp"
+#include "binary_rows.hpp"
 #include "graph.hpp"
 
 namespace {
 
 struct Settings {
   std::string input;
+  std::string output;
   uint64_t copies = 1;
   uint64_t bridges = 16;
   uint64_t rmat = 19;
@@ -93,6 +95,11 @@ void run(const Settings& settings, const harness::Options& options) {
   std::printf("graph: %llu vertices %llu arcs weight %.6f\n",
               static_cast<unsigned long long>(graph.vertex_count),
               static_cast<unsigned long long>(graph.edge_count), weight);
+  std::string error;
+  if (!settings.output.empty()) {
+    if (!write_rows(settings.output, graph, &error)) options.refuse(error);
+    return;
+  }
 
   Search search_state(graph.vertex_count);
   Ranking ranking_state(graph.vertex_count);
@@ -114,7 +121,8 @@ int main(int argc, char** argv) {
   Settings settings;
   harness::Options options("graph", "breadth-first search and PageRank in compressed sparse rows");
   options.file("--input", &settings.input,
-               "an edge list or Matrix Market, plain, .xz or .gz; without it, R-MAT");
+               "an edge list, Matrix Market or binary CSR, plain, .xz or .gz; without it, R-MAT");
+  options.file("--write", &settings.output, "write the graph as binary CSR, and run no kernel");
   options.count("--copies", &settings.copies, 1, 100000, "copies of the input, joined by a few arcs");
   options.count("--bridges", &settings.bridges, 0, 1000000, "arcs each way between two copies");
   options.count("--rmat", &settings.rmat, 1, 31, "R-MAT: 2^N vertices");

@@ -1,4 +1,4 @@
-// The readers of the two formats. Each fills `edges` and returns true, or returns false with a
+// The readers of the three formats. Each fills `edges` and returns true, or returns false with a
 // sentence in `error` that names the file and the place. None trusts a count that a file states.
 #pragma once
 
@@ -22,3 +22,6 @@ bool is_matrix_header(const char* line);
 /// a symmetric one stores one of each two entries. Values are checked and not used. `lines` is at
 /// the first line.
 bool read_matrix(TextLines* lines, Arcs* arcs, std::string* error);
+
+/// Binary CSR; see binary_rows.hpp.
+bool read_rows(FILE* stream, const std::string& path, Arcs* arcs, std::string* error);
