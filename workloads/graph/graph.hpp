@@ -1,4 +1,4 @@
-// A directed graph in compressed sparse row form, and the two kernels that run on it.
+// A directed graph in compressed sparse row form.
 #pragma once
 
 #include <cstdint>
@@ -33,27 +33,3 @@ struct Graph {
 
 /// Builds both directions, names and weights from the raw arcs.
 Graph build_graph(const EdgeList& list);
-
-/// Distances by breadth-first search from one root; UINT32_MAX where there is no path.
-struct Search {
-  explicit Search(uint64_t vertex_count);
-  std::unique_ptr<uint32_t[]> distance;
-  std::unique_ptr<uint32_t[]> parent;
-  std::unique_ptr<uint32_t[]> frontier;
-  std::unique_ptr<uint32_t[]> next_frontier;
-};
-
-/// Searches level by level; returns the number of vertices reached.
-uint64_t search(const Graph& graph, uint32_t root, Search* search);
-
-/// PageRank with damping 0.85, pulled over the incoming arcs.
-struct Ranking {
-  explicit Ranking(uint64_t vertex_count);
-  std::unique_ptr<double[]> rank;
-  /// rank / out-degree of each vertex, which its successors read.
-  std::unique_ptr<double[]> share;
-};
-
-/// Runs `iterations` steps from the even distribution. Every sum is taken in a fixed order, so
-/// that the result is the same to the last bit for every number of threads.
-void rank_pages(const Graph& graph, uint64_t iterations, Ranking* ranking);

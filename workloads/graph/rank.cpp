@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "graph.hpp"
+#include "kernels.hpp"
 
 namespace {
 

@@ -1,44 +1,14 @@
-#include <omp.h>
-
 #include <algorithm>
 
-#include "graph.hpp"
+#include "batch.hpp"
+#include "kernels.hpp"
 
 namespace {
-
-constexpr uint32_t kUnreached = UINT32_MAX;
-constexpr uint64_t kBatch = 1024;  // vertices a thread collects before it takes the shared cursor
 
 [[gnu::noinline]] uint32_t* make_distances(uint64_t count) { return new uint32_t[count]; }
 [[gnu::noinline]] uint32_t* make_parents(uint64_t count) { return new uint32_t[count]; }
 [[gnu::noinline]] uint32_t* make_frontier(uint64_t count) { return new uint32_t[count]; }
 [[gnu::noinline]] uint32_t* make_next_frontier(uint64_t count) { return new uint32_t[count]; }
-
-/// Appends a thread's vertices to the shared frontier.
-class Batch {
- public:
-  Batch(uint32_t* frontier, uint64_t* cursor) : frontier_(frontier), cursor_(cursor) {}
-  ~Batch() { flush(); }
-  Batch(const Batch&) = delete;
-  Batch& operator=(const Batch&) = delete;
-
-  void add(uint32_t vertex) {
-    vertices_[count_++] = vertex;
-    if (count_ == kBatch) flush();
-  }
-
- private:
-  void flush() {
-    const uint64_t begin = __atomic_fetch_add(cursor_, count_, __ATOMIC_RELAXED);
-    std::copy_n(vertices_, count_, frontier_ + begin);
-    count_ = 0;
-  }
-
-  uint32_t* frontier_;
-  uint64_t* cursor_;
-  uint64_t count_ = 0;
-  uint32_t vertices_[kBatch];
-};
 
 /// Gives the unreached successors of one vertex their distance. Which of several parents wins is
 /// a race; the distance is not.

@@ -1,0 +1,52 @@
+// The kernels and their arrays. Each array is made by its own function. Every result is the same
+// to the last bit for every number of threads.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "graph.hpp"
+
+/// The distance of a vertex that no path leads to.
+constexpr uint32_t kUnreached = UINT32_MAX;
+
+/// Distances by breadth-first search from one root; `kUnreached` where there is no path.
+struct Search {
+  explicit Search(uint64_t vertex_count);
+  std::unique_ptr<uint32_t[]> distance;
+  std::unique_ptr<uint32_t[]> parent;
+  std::unique_ptr<uint32_t[]> frontier;
+  std::unique_ptr<uint32_t[]> next_frontier;
+};
+
+/// Searches level by level; returns the number of vertices reached.
+uint64_t search(const Graph& graph, uint32_t root, Search* search);
+
+/// PageRank with damping 0.85, pulled over the incoming arcs.
+struct Ranking {
+  explicit Ranking(uint64_t vertex_count);
+  std::unique_ptr<double[]> rank;
+  /// rank / out-degree of each vertex, which its successors read.
+  std::unique_ptr<double[]> share;
+};
+
+/// Runs `iterations` steps from the even distribution. Every sum is taken in a fixed order, so
+/// that the result is the same to the last bit for every number of threads.
+void rank_pages(const Graph& graph, uint64_t iterations, Ranking* ranking);
+
+/// Lengths of the shortest paths from one root; `kUnreached` where there is no path, or none
+/// shorter than 4294967295.
+struct ShortestPaths {
+  /// Draws the length of each arc, 1 to 255, from the seed and the arc's two vertices.
+  ShortestPaths(const Graph& graph, uint64_t seed);
+  /// In the order of `graph.out`.
+  std::unique_ptr<uint32_t[]> lengths;
+  std::unique_ptr<uint32_t[]> distance;
+  /// The vertices of the bucket that is relaxed. A vertex may be in it more than once, so it grows.
+  std::unique_ptr<uint32_t[]> bucket;
+  uint64_t bucket_capacity;
+};
+
+/// Relaxes arcs in buckets of distances that are `delta` wide (Meyer and Sanders' delta-stepping,
+/// as in the GAP Benchmark Suite); returns the number of vertices reached.
+uint64_t find_paths(const Graph& graph, uint32_t root, uint64_t delta, ShortestPaths* paths);

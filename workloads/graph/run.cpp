@@ -1,0 +1,124 @@
+#include "run.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "../harness/result.hpp"
+#include "kernels.hpp"
+
+namespace {
+
+/// What every kernel's run needs.
+struct Job {
+  const Graph& graph;
+  const Settings& settings;
+};
+
+bool is_chosen(const Settings& settings, const std::string& kernel) {
+  if (settings.kernel == "both") return kernel == "bfs" || kernel == "pagerank";
+  return settings.kernel == "all" || settings.kernel == kernel;
+}
+
+/// Roots with successors, drawn by the seed.
+std::vector<uint32_t> draw_roots(const Graph& graph, const Settings& settings) {
+  harness::Random random(settings.seed);
+  std::vector<uint32_t> roots;
+  for (uint64_t tries = 0; roots.size() < settings.roots && tries < 1000000; ++tries) {
+    const auto vertex = static_cast<uint32_t>(random.below(graph.vertex_count));
+    if (graph.out.offsets[vertex + 1] != graph.out.offsets[vertex]) roots.push_back(vertex);
+  }
+  return roots;
+}
+
+/// Every seventh distance of one root.
+void add_distances(const Graph& graph, const uint32_t* distance, harness::Checksum* checksum) {
+  for (uint64_t v = 0; v < graph.vertex_count; v += 7) checksum->add(uint64_t{distance[v]});
+}
+
+const char* name_of_largest(const Graph& graph, const double* values) {
+  const double* largest = std::max_element(values, values + graph.vertex_count);
+  return &graph.names[static_cast<uint64_t>(largest - values) * 16];
+}
+
+/// Searches from every root.
+void run_searches(const Job& job, Search* state, harness::Stopwatch* watch) {
+  harness::Checksum checksum;
+  uint64_t reached = 0;
+  for (const uint32_t root : draw_roots(job.graph, job.settings)) {
+    watch->start();
+    reached += search(job.graph, root, state);
+    watch->stop();
+    add_distances(job.graph, state->distance.get(), &checksum);
+  }
+  std::printf("bfs: reached %llu checksum %016llx\n", static_cast<unsigned long long>(reached),
+              checksum.value());
+}
+
+/// Ranks, then names the first page: the one use of the names.
+void run_ranking(const Job& job, Ranking* state, harness::Stopwatch* watch) {
+  watch->start();
+  rank_pages(job.graph, job.settings.iterations, state);
+  watch->stop();
+  harness::Checksum checksum;
+  for (uint64_t v = 0; v < job.graph.vertex_count; ++v) checksum.add(state->rank[v]);
+  std::printf("pagerank: best %s checksum %016llx\n",
+              name_of_largest(job.graph, state->rank.get()), checksum.value());
+}
+
+/// Finds the shortest paths from every root.
+void run_paths(const Job& job, ShortestPaths* state, harness::Stopwatch* watch) {
+  harness::Checksum checksum;
+  uint64_t reached = 0;
+  for (const uint32_t root : draw_roots(job.graph, job.settings)) {
+    watch->start();
+    reached += find_paths(job.graph, root, job.settings.delta, state);
+    watch->stop();
+    add_distances(job.graph, state->distance.get(), &checksum);
+  }
+  std::printf("sssp: reached %llu checksum %016llx\n", static_cast<unsigned long long>(reached),
+              checksum.value());
+}
+
+/// A kernel's arrays, where it is chosen, and its time.
+template <typename State>
+struct Kernel {
+  const char* name;
+  std::optional<State> state;
+  harness::Stopwatch watch;
+
+  template <typename... Arguments>
+  Kernel(const Settings& settings, const char* kernel, const Arguments&... arguments)
+      : name(kernel) {
+    if (is_chosen(settings, kernel)) state.emplace(arguments...);
+  }
+
+  void run(const Job& job, void (*function)(const Job&, State*, harness::Stopwatch*)) {
+    if (state) function(job, &*state, &watch);
+  }
+
+  /// The two first kernels print a time even where they did not run.
+  void print_time(bool always) const {
+    if (!state && !always) return;
+    harness::print_measure((std::string(name) + "_seconds").c_str(), watch.seconds());
+  }
+};
+
+}  // namespace
+
+void run_kernels(const Graph& graph, const Settings& settings) {
+  const Job job{graph, settings};
+  Kernel<Search> searches(settings, "bfs", graph.vertex_count);
+  Kernel<Ranking> ranking(settings, "pagerank", graph.vertex_count);
+  Kernel<ShortestPaths> paths(settings, "sssp", graph, settings.seed);
+  for (uint64_t i = 0; i < settings.repeat; ++i) {
+    searches.run(job, run_searches);
+    ranking.run(job, run_ranking);
+    paths.run(job, run_paths);
+  }
+  searches.print_time(true);
+  ranking.print_time(true);
+  paths.print_time(false);
+  harness::print_measure("kernel_seconds", searches.watch.seconds() + ranking.watch.seconds() +
+                                               paths.watch.seconds());
+}
