@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "graph.hpp"
 
@@ -50,3 +51,24 @@ struct ShortestPaths {
 /// Relaxes arcs in buckets of distances that are `delta` wide (Meyer and Sanders' delta-stepping,
 /// as in the GAP Benchmark Suite); returns the number of vertices reached.
 uint64_t find_paths(const Graph& graph, uint32_t root, uint64_t delta, ShortestPaths* paths);
+
+/// Betweenness centrality from a sample of roots, by Brandes' algorithm as in the GAP Benchmark
+/// Suite: the scores of all vertices, divided by the largest. Parallel arcs are different paths. A
+/// path counts for the vertices between its ends; the suite's code counts the root, too.
+struct Centrality {
+  explicit Centrality(const Graph& graph);
+  std::unique_ptr<double[]> score;
+  /// Number of shortest paths from the root.
+  std::unique_ptr<double[]> path_count;
+  std::unique_ptr<double[]> dependency;
+  std::unique_ptr<uint32_t[]> depth;
+  /// The vertices reached, by depth.
+  std::unique_ptr<uint32_t[]> order;
+  /// A bit for each arc of `graph.out`: set where a shortest path takes the arc.
+  std::unique_ptr<uint64_t[]> successors;
+};
+
+/// Every sum is taken in the order of a vertex's arcs. Returns false where there are more shortest
+/// paths between two vertices than a double can count, some 10^308.
+bool find_centrality(const Graph& graph, const std::vector<uint32_t>& roots,
+                     Centrality* centrality);

@@ -46,7 +46,7 @@ void run(const Settings& settings, const harness::Options& options) {
     return;
   }
   harness::print_measure("load_seconds", load_time.seconds());
-  run_kernels(graph, settings);
+  run_kernels(graph, settings, options);
 }
 
 }  // namespace
@@ -62,9 +62,9 @@ int main(int argc, char** argv) {
   options.count("--bridges", &settings.bridges, 0, 1000000, "arcs each way between two copies");
   options.count("--rmat", &settings.rmat, 1, 31, "R-MAT: 2^N vertices");
   options.count("--edge-factor", &settings.edge_factor, 1, 1024, "R-MAT: arcs per vertex");
-  options.word("--kernel", &settings.kernel, "bfs|sssp|pagerank|both|all",
+  options.word("--kernel", &settings.kernel, "bfs|sssp|pagerank|bc|both|all",
                "what to run; both: bfs and pagerank");
-  options.count("--roots", &settings.roots, 1, 100000, "bfs, sssp: roots of one repetition");
+  options.count("--roots", &settings.roots, 1, 100000, "bfs, sssp, bc: roots of one repetition");
   options.count("--iterations", &settings.iterations, 1, 1000000, "steps of PageRank");
   options.count("--delta", &settings.delta, 1, UINT32_MAX, "sssp: width of a bucket of distances");
   options.count("--seed", &settings.seed, 0, UINT64_MAX, "seed of the random numbers");

@@ -13,6 +13,7 @@ namespace {
 struct Job {
   const Graph& graph;
   const Settings& settings;
+  const harness::Options& options;
 };
 
 bool is_chosen(const Settings& settings, const std::string& kernel) {
@@ -80,6 +81,22 @@ void run_paths(const Job& job, ShortestPaths* state, harness::Stopwatch* watch) 
               checksum.value());
 }
 
+/// Finds the scores by the paths from all roots together.
+void run_centrality(const Job& job, Centrality* state, harness::Stopwatch* watch) {
+  const std::vector<uint32_t> roots = draw_roots(job.graph, job.settings);
+  watch->start();
+  const bool counted = find_centrality(job.graph, roots, state);
+  watch->stop();
+  if (!counted) {
+    job.options.refuse("bc cannot count the shortest paths between two vertices of this graph: "
+                       "there are more than 1e308");
+  }
+  harness::Checksum checksum;
+  for (uint64_t v = 0; v < job.graph.vertex_count; ++v) checksum.add(state->score[v]);
+  std::printf("bc: best %s checksum %016llx\n", name_of_largest(job.graph, state->score.get()),
+              checksum.value());
+}
+
 /// A kernel's arrays, where it is chosen, and its time.
 template <typename State>
 struct Kernel {
@@ -106,19 +123,22 @@ struct Kernel {
 
 }  // namespace
 
-void run_kernels(const Graph& graph, const Settings& settings) {
-  const Job job{graph, settings};
+void run_kernels(const Graph& graph, const Settings& settings, const harness::Options& options) {
+  const Job job{graph, settings, options};
   Kernel<Search> searches(settings, "bfs", graph.vertex_count);
   Kernel<Ranking> ranking(settings, "pagerank", graph.vertex_count);
   Kernel<ShortestPaths> paths(settings, "sssp", graph, settings.seed);
+  Kernel<Centrality> centrality(settings, "bc", graph);
   for (uint64_t i = 0; i < settings.repeat; ++i) {
     searches.run(job, run_searches);
     ranking.run(job, run_ranking);
     paths.run(job, run_paths);
+    centrality.run(job, run_centrality);
   }
   searches.print_time(true);
   ranking.print_time(true);
   paths.print_time(false);
+  centrality.print_time(false);
   harness::print_measure("kernel_seconds", searches.watch.seconds() + ranking.watch.seconds() +
-                                               paths.watch.seconds());
+                                               paths.watch.seconds() + centrality.watch.seconds());
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "../harness/options.hpp"
 #include "graph.hpp"
 
 struct Settings {
@@ -22,6 +23,7 @@ struct Settings {
   uint64_t repeat = 1;
 };
 
-/// Makes the arrays of the kernels that `settings` names, in the order bfs, pagerank, sssp,
-/// and runs these kernels.
-void run_kernels(const Graph& graph, const Settings& settings);
+/// Makes the arrays of the kernels that `settings` names, in the order bfs, pagerank, sssp, bc,
+/// and runs these kernels. Ends the program where a kernel cannot handle the graph
+/// (status 2).
+void run_kernels(const Graph& graph, const Settings& settings, const harness::Options& options);
