@@ -72,3 +72,14 @@ struct Centrality {
 /// paths between two vertices than a double can count, some 10^308.
 bool find_centrality(const Graph& graph, const std::vector<uint32_t>& roots,
                      Centrality* centrality);
+
+/// Weakly connected components.
+struct Components {
+  explicit Components(uint64_t vertex_count);
+  /// The smallest vertex of each vertex's component.
+  std::unique_ptr<uint32_t[]> label;
+};
+
+/// Links a few arcs of each vertex, then the rest of those outside the largest component (Sutton,
+/// Ben-Nun and Barak's Afforest, as in the GAP Benchmark Suite).
+void find_components(const Graph& graph, Components* components);

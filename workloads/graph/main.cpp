@@ -62,7 +62,7 @@ int main(int argc, char** argv) {
   options.count("--bridges", &settings.bridges, 0, 1000000, "arcs each way between two copies");
   options.count("--rmat", &settings.rmat, 1, 31, "R-MAT: 2^N vertices");
   options.count("--edge-factor", &settings.edge_factor, 1, 1024, "R-MAT: arcs per vertex");
-  options.word("--kernel", &settings.kernel, "bfs|sssp|pagerank|bc|both|all",
+  options.word("--kernel", &settings.kernel, "bfs|sssp|pagerank|bc|cc|both|all",
                "what to run; both: bfs and pagerank");
   options.count("--roots", &settings.roots, 1, 100000, "bfs, sssp, bc: roots of one repetition");
   options.count("--iterations", &settings.iterations, 1, 1000000, "steps of PageRank");

@@ -97,6 +97,28 @@ void run_centrality(const Job& job, Centrality* state, harness::Stopwatch* watch
               checksum.value());
 }
 
+/// Counts the components and the vertices of the largest.
+void print_components(const Graph& graph, const uint32_t* label) {
+  harness::Checksum checksum;
+  std::vector<uint32_t> sizes(graph.vertex_count);
+  for (uint64_t v = 0; v < graph.vertex_count; ++v) {
+    checksum.add(uint64_t{label[v]});
+    ++sizes[label[v]];
+  }
+  const auto none = std::count(sizes.begin(), sizes.end(), 0u);
+  std::printf("cc: components %llu largest %llu checksum %016llx\n",
+              static_cast<unsigned long long>(sizes.size()) - static_cast<unsigned long long>(none),
+              static_cast<unsigned long long>(*std::max_element(sizes.begin(), sizes.end())),
+              checksum.value());
+}
+
+void run_components(const Job& job, Components* state, harness::Stopwatch* watch) {
+  watch->start();
+  find_components(job.graph, state);
+  watch->stop();
+  print_components(job.graph, state->label.get());
+}
+
 /// A kernel's arrays, where it is chosen, and its time.
 template <typename State>
 struct Kernel {
@@ -129,16 +151,20 @@ void run_kernels(const Graph& graph, const Settings& settings, const harness::Op
   Kernel<Ranking> ranking(settings, "pagerank", graph.vertex_count);
   Kernel<ShortestPaths> paths(settings, "sssp", graph, settings.seed);
   Kernel<Centrality> centrality(settings, "bc", graph);
+  Kernel<Components> components(settings, "cc", graph.vertex_count);
   for (uint64_t i = 0; i < settings.repeat; ++i) {
     searches.run(job, run_searches);
     ranking.run(job, run_ranking);
     paths.run(job, run_paths);
     centrality.run(job, run_centrality);
+    components.run(job, run_components);
   }
   searches.print_time(true);
   ranking.print_time(true);
   paths.print_time(false);
   centrality.print_time(false);
+  components.print_time(false);
   harness::print_measure("kernel_seconds", searches.watch.seconds() + ranking.watch.seconds() +
-                                               paths.watch.seconds() + centrality.watch.seconds());
+                                               paths.watch.seconds() + centrality.watch.seconds() +
+                                               components.watch.seconds());
 }

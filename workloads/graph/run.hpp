@@ -23,7 +23,7 @@ struct Settings {
   uint64_t repeat = 1;
 };
 
-/// Makes the arrays of the kernels that `settings` names, in the order bfs, pagerank, sssp, bc,
+/// Makes the arrays of the kernels that `settings` names, in the order bfs, pagerank, sssp, bc, cc,
 /// and runs these kernels. Ends the program where a kernel cannot handle the graph
 /// (status 2).
 void run_kernels(const Graph& graph, const Settings& settings, const harness::Options& options);
