@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../harness/result.hpp"
+#include "check.hpp"
 #include "kernels.hpp"
 
 namespace {
@@ -32,6 +33,18 @@ std::vector<uint32_t> draw_roots(const Graph& graph, const Settings& settings) {
   return roots;
 }
 
+/// Ends the program at a difference.
+void demand_none(const std::string& difference) {
+  if (difference.empty()) return;
+  std::fflush(stdout);
+  std::fprintf(stderr, "graph: %s\n", difference.c_str());
+  std::exit(1);
+}
+
+void print_agreement(const Job& job, const char* kernel) {
+  if (job.settings.check) std::printf("%s: agrees with the plain implementation\n", kernel);
+}
+
 /// Every seventh distance of one root.
 void add_distances(const Graph& graph, const uint32_t* distance, harness::Checksum* checksum) {
   for (uint64_t v = 0; v < graph.vertex_count; v += 7) checksum->add(uint64_t{distance[v]});
@@ -51,9 +64,11 @@ void run_searches(const Job& job, Search* state, harness::Stopwatch* watch) {
     reached += search(job.graph, root, state);
     watch->stop();
     add_distances(job.graph, state->distance.get(), &checksum);
+    if (job.settings.check) demand_none(check_search(job.graph, root, *state));
   }
   std::printf("bfs: reached %llu checksum %016llx\n", static_cast<unsigned long long>(reached),
               checksum.value());
+  print_agreement(job, "bfs");
 }
 
 /// Ranks, then names the first page: the one use of the names.
@@ -65,6 +80,10 @@ void run_ranking(const Job& job, Ranking* state, harness::Stopwatch* watch) {
   for (uint64_t v = 0; v < job.graph.vertex_count; ++v) checksum.add(state->rank[v]);
   std::printf("pagerank: best %s checksum %016llx\n",
               name_of_largest(job.graph, state->rank.get()), checksum.value());
+  if (job.settings.check) {
+    demand_none(check_ranking(job.graph, job.settings.iterations, *state));
+  }
+  print_agreement(job, "pagerank");
 }
 
 /// Finds the shortest paths from every root.
@@ -76,9 +95,11 @@ void run_paths(const Job& job, ShortestPaths* state, harness::Stopwatch* watch) 
     reached += find_paths(job.graph, root, job.settings.delta, state);
     watch->stop();
     add_distances(job.graph, state->distance.get(), &checksum);
+    if (job.settings.check) demand_none(check_paths(job.graph, root, *state));
   }
   std::printf("sssp: reached %llu checksum %016llx\n", static_cast<unsigned long long>(reached),
               checksum.value());
+  print_agreement(job, "sssp");
 }
 
 /// Finds the scores by the paths from all roots together.
@@ -95,6 +116,8 @@ void run_centrality(const Job& job, Centrality* state, harness::Stopwatch* watch
   for (uint64_t v = 0; v < job.graph.vertex_count; ++v) checksum.add(state->score[v]);
   std::printf("bc: best %s checksum %016llx\n", name_of_largest(job.graph, state->score.get()),
               checksum.value());
+  if (job.settings.check) demand_none(check_centrality(job.graph, roots, *state));
+  print_agreement(job, "bc");
 }
 
 /// Counts the components and the vertices of the largest.
@@ -117,6 +140,8 @@ void run_components(const Job& job, Components* state, harness::Stopwatch* watch
   find_components(job.graph, state);
   watch->stop();
   print_components(job.graph, state->label.get());
+  if (job.settings.check) demand_none(check_components(job.graph, *state));
+  print_agreement(job, "cc");
 }
 
 /// A kernel's arrays, where it is chosen, and its time.
