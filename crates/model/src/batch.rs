@@ -4,7 +4,6 @@
 //! sources: addresses of processes, not yet attributed to sites.
 
 use crate::count_unit::CountUnit;
-use crate::profile::ObjectRange;
 use crate::site::{Site, SiteId};
 use crate::source_kind::SourceKind;
 use crate::tier::TierIndex;
@@ -97,9 +96,18 @@ pub struct Extent {
 /// Smallest allocation that is a data object of its own; smaller ones are placed as a whole.
 pub const OBJECT_AT_LEAST: Bytes = Bytes(64 << 10);
 
+/// The addresses of a data object: one large allocation, mapping or variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectRange {
+    /// First address.
+    pub address: u64,
+    /// Length, not zero.
+    pub bytes: Bytes,
+}
+
 /// A data object of a process: one large allocation, mapping or variable of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DataObject {
+pub struct AllocatedObject {
     /// Process that owns the address space.
     pub process: Process,
     /// Site that allocated it.
@@ -205,7 +213,7 @@ pub struct Batch {
     pub departed: Vec<Extent>,
     /// The data objects that the runtime published since the last batch, in the order of their allocation. A later one takes the
     /// place of all that it overlaps.
-    pub objects: Vec<DataObject>,
+    pub objects: Vec<AllocatedObject>,
     /// Observed accesses.
     pub accesses: Vec<ObservedAccess>,
     /// Counters, cumulative.

@@ -88,7 +88,7 @@ pub enum Caller {
 
 /// A range within each data object of a site, from the object's start on, so that it holds in the next run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct PlacedPart {
     /// First byte, a multiple of the page of 4 KiB.
     pub start: Bytes,
     /// First byte past it, a multiple of the page.
@@ -114,7 +114,7 @@ pub struct Assignment {
     pub weight: Bytes,
     /// Parts of its data objects that go elsewhere, in order, none with a byte in common with another. Empty where the site is placed
     /// as a whole.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PlacedPart>,
     /// The caller that requests its memory.
     pub caller: Caller,
     /// The reason for this tier, one sentence.

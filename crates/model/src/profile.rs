@@ -1,6 +1,6 @@
 //! A profile: the recorded observations of a run, by epoch, site and chunk.
 
-use crate::batch::{Count, Epoch, Extent, Process, SourceReport};
+use crate::batch::{Count, Epoch, Extent, ObjectRange, Process, SourceReport};
 use crate::count_unit::CountUnit;
 use crate::site::{Site, SiteId};
 use crate::units::{Accesses, Bytes, Nanos};
@@ -42,15 +42,6 @@ pub enum Ending {
     Signalled(i32),
     /// The recording was cut short; its data is valid.
     Unknown,
-}
-
-/// The addresses of a data object: one large allocation, mapping or variable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ObjectRange {
-    /// First address.
-    pub address: u64,
-    /// Length, not zero.
-    pub bytes: Bytes,
 }
 
 /// Accesses to one chunk in one epoch.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use isotherm_abi::session::SessionCounter;
-use isotherm_model::batch::{Count, DataObject, Process};
+use isotherm_model::batch::{AllocatedObject, Count, Process};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_session::{PageTiers, SessionError, SessionFile, file_name, parse_name};
 
@@ -224,7 +224,7 @@ impl Sessions {
     }
 
     /// The data objects of all images that are new since the last call, in the order of their allocation within each.
-    pub fn take_objects(&mut self) -> Vec<DataObject> {
+    pub fn take_objects(&mut self) -> Vec<AllocatedObject> {
         let tracked = self.tracked.values_mut();
         tracked.flat_map(TrackedImage::take_objects).collect()
     }

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use isotherm_abi::session::{SessionCounter, SessionState};
-use isotherm_model::batch::{Count, DataObject, Extent, OBJECT_AT_LEAST, Process};
-use isotherm_model::profile::ObjectRange;
+use isotherm_model::batch::ObjectRange;
+use isotherm_model::batch::{AllocatedObject, Count, Extent, OBJECT_AT_LEAST, Process};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
@@ -82,7 +82,7 @@ pub struct TrackedImage {
     /// there.
     departed: Vec<Owned>,
     /// Data objects that were read and not yet passed on.
-    objects: Vec<DataObject>,
+    objects: Vec<AllocatedObject>,
     /// Data objects that were overwritten before they were read.
     objects_lost: u64,
     /// Mappings that were taken up as data objects, by address and length.
@@ -207,7 +207,7 @@ impl TrackedImage {
         let (process, sites, objects) = (self.process, &self.sites, &mut self.objects);
         let mut add = |address, bytes, site: u32| {
             let site = sites.get(site as usize).map(|(site, _)| *site);
-            objects.extend(site.map(|site| DataObject {
+            objects.extend(site.map(|site| AllocatedObject {
                 process,
                 site,
                 range: ObjectRange {
@@ -231,7 +231,7 @@ impl TrackedImage {
     }
 
     /// The data objects that were read since the last call.
-    pub fn take_objects(&mut self) -> Vec<DataObject> {
+    pub fn take_objects(&mut self) -> Vec<AllocatedObject> {
         std::mem::take(&mut self.objects)
     }
 

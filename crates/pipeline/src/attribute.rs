@@ -12,8 +12,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{Batch, Extent, ExtentKey, ObservedAccess, Process};
-use isotherm_model::profile::{EpochSpan, Heat, Meta, ObjectRange, Resident, Segment};
+use isotherm_model::profile::{EpochSpan, Heat, Meta, Resident, Segment};
 use isotherm_model::site::{Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
 

@@ -10,8 +10,8 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_model::batch::{DataObject, Process};
-use isotherm_model::profile::ObjectRange;
+use isotherm_model::batch::ObjectRange;
+use isotherm_model::batch::{AllocatedObject, Process};
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 
@@ -21,7 +21,7 @@ pub(crate) struct LiveObjects(BTreeMap<(Process, u64), (Bytes, SiteId)>);
 
 impl LiveObjects {
     /// Adds an object in place of all that it overlaps.
-    pub(crate) fn add(&mut self, object: DataObject) {
+    pub(crate) fn add(&mut self, object: AllocatedObject) {
         let ObjectRange { address, bytes } = object.range;
         let (first, end) = ((object.process, address), address.saturating_add(bytes.0));
         let inside = self.0.range(first..(object.process, end));
@@ -56,8 +56,8 @@ impl LiveObjects {
 #[cfg(test)]
 mod tests {
     use super::LiveObjects;
-    use isotherm_model::batch::{DataObject, Process};
-    use isotherm_model::profile::ObjectRange;
+    use isotherm_model::batch::ObjectRange;
+    use isotherm_model::batch::{AllocatedObject, Process};
     use isotherm_model::site::SiteId;
     use isotherm_model::units::Bytes;
 
@@ -75,7 +75,7 @@ mod tests {
             (5, range(150, 100)),
         ] {
             let site = SiteId(site);
-            objects.add(DataObject {
+            objects.add(AllocatedObject {
                 process,
                 site,
                 range,

@@ -12,9 +12,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{OBJECT_AT_LEAST, Process};
 use isotherm_model::plan::{Item, PartItem};
-use isotherm_model::profile::{Heat, ObjectRange, Profile};
+use isotherm_model::profile::{Heat, Profile};
 use isotherm_model::site::SiteId;
 use isotherm_model::units::{Accesses, Bytes};
 
@@ -212,9 +213,10 @@ struct Counted {
 #[cfg(test)]
 mod tests {
     use super::{part_items, site_parts};
+    use isotherm_model::batch::ObjectRange;
     use isotherm_model::batch::{Epoch, Process, SourceReport};
     use isotherm_model::plan::Item;
-    use isotherm_model::profile::{Heat, Meta, ObjectRange, Profile};
+    use isotherm_model::profile::{Heat, Meta, Profile};
     use isotherm_model::site::SiteId;
     use isotherm_model::units::{Accesses, Bytes};
 

@@ -66,6 +66,8 @@
 
 mod words;
 mod line;
+mod limits;
+mod tier_names;
 mod frames;
 mod small;
 mod parts;

@@ -2,20 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_model::plan::{Assignment, Part};
+use isotherm_model::plan::{Assignment, PlacedPart};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::{TierIndex, Tiers};
 use isotherm_model::units::Bytes;
 
+use super::limits::{VALUE_AT_MOST, WEIGHT_AT_MOST};
 use super::line::{Line, PlanTextError};
-use super::read::{VALUE_AT_MOST, WEIGHT_AT_MOST, tier_named};
+use super::tier_names::tier_named;
 
 /// Parts begin and end on pages of this size.
 const PAGE: u64 = 4096;
 
 /// The lines of a site's parts.
 pub(super) fn write(site: &Assignment, name: impl Fn(TierIndex) -> String) -> Vec<String> {
-    let line = |part: &Part| {
+    let line = |part: &PlacedPart| {
         format!(
             "part {} {} from {} to {} value {} weight {}",
             site.site,
@@ -35,7 +36,7 @@ pub(super) fn add(
     tiers: &Tiers,
     sites: &mut [Assignment],
 ) -> Result<(), PlanTextError> {
-    let mut of_site = BTreeMap::<SiteId, Vec<(Part, &Line)>>::new();
+    let mut of_site = BTreeMap::<SiteId, Vec<(PlacedPart, &Line)>>::new();
     for line in lines {
         let (site, part) = part(line, tiers)?;
         of_site.entry(site).or_default().push((part, line));
@@ -63,7 +64,7 @@ pub(super) fn add(
     Ok(())
 }
 
-fn part(line: &Line, tiers: &Tiers) -> Result<(SiteId, Part), PlanTextError> {
+fn part(line: &Line, tiers: &Tiers) -> Result<(SiteId, PlacedPart), PlanTextError> {
     let [_, id, tier, ..] = line.words.as_slice() else {
         return line
             .wrong("a part line is `part SITE TIER from SIZE to SIZE value NUMBER weight SIZE`");
@@ -92,7 +93,7 @@ fn part(line: &Line, tiers: &Tiers) -> Result<(SiteId, Part), PlanTextError> {
     line.done(&pairs)?;
     Ok((
         site,
-        Part {
+        PlacedPart {
             start,
             end,
             tier,

@@ -7,10 +7,12 @@ use isotherm_model::emulation::{Emulation, PageTrapCosts, TimeCosts};
 use isotherm_model::plan::{Assignment, Caller, ExpectedTimes, Plan, PlanBounds, Value, Weight};
 use isotherm_model::shared_bandwidth::SharedBandwidth;
 use isotherm_model::site::{CallerId, SiteId};
-use isotherm_model::tier::{Placement, Tier, TierIndex, TierKind, Tiers};
+use isotherm_model::tier::{Placement, Tier, TierKind, Tiers};
 use isotherm_model::units::{Bytes, Nanos};
 
+use super::limits::{VALUE_AT_MOST, WEIGHT_AT_MOST};
 use super::line::{Line, PlanTextError};
+use super::tier_names::tier_named;
 use super::words::unescaped;
 use super::write::{FORMAT, VERSION};
 
@@ -22,15 +24,8 @@ const NODE_AT_MOST: u32 = 1023;
 const LATENCY_AT_MOST: Nanos = Nanos(1_000_000_000);
 /// Highest bandwidth in bytes a second: a petabyte, a thousand times that of the fastest memory.
 const BANDWIDTH_AT_MOST: u64 = 1_000_000_000_000_000;
-/// Highest count of accesses, bytes or nanoseconds: a hundred years of nanoseconds, and small
-/// enough that sums do not overflow.
-pub(super) const VALUE_AT_MOST: u64 = 1 << 62;
 /// Longest expected time over that of all fast.
 const TIME_AT_MOST: f64 = 1e6;
-/// Largest weight of a site: the address space of five-level page tables. A capacity may be larger,
-/// which means no limit.
-pub(super) const WEIGHT_AT_MOST: Bytes = Bytes(1 << 57);
-
 /// The parts of a plan read so far.
 #[derive(Default)]
 struct Draft {
@@ -205,24 +200,6 @@ fn word<T>(line: &Line, read: fn(&str) -> Option<T>, known: &str) -> Result<T, P
         None => line.wrong(format!(
             "unknown {} \"{text}\"; known are {known}",
             line.words[0]
-        )),
-    }
-}
-
-pub(super) fn tier_named(
-    line: &Line,
-    tiers: &Tiers,
-    name: &str,
-) -> Result<TierIndex, PlanTextError> {
-    let names = || {
-        let names: Vec<&str> = tiers.all().iter().map(|tier| tier.name.as_str()).collect();
-        names.join(", ")
-    };
-    match tiers.find(name) {
-        Some(index) => Ok(index),
-        None => line.wrong(format!(
-            "unknown tier \"{name}\"; the tiers are {}",
-            names()
         )),
     }
 }

@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::emulation::{Emulation, Factor, PageTrapCosts, TimeCosts};
 use isotherm_model::plan::{
-    Assignment, Caller, ExpectedTimes, Part, Plan, PlanBounds, Value, Weight,
+    Assignment, Caller, ExpectedTimes, PlacedPart, Plan, PlanBounds, Value, Weight,
 };
 use isotherm_model::shared_bandwidth::{BytesPerSecond, SharedBandwidth};
 use isotherm_model::site::{CallerId, Frame, SiteId};
@@ -485,13 +485,13 @@ fn tiers() -> impl Strategy<Value = Tiers> {
 }
 
 /// Up to three parts that this number names, side by side and apart.
-fn parts(number: u64, tiers: u32) -> Vec<Part> {
+fn parts(number: u64, tiers: u32) -> Vec<PlacedPart> {
     let mut end = 0;
     (0..number % 4)
         .map(|nth| {
             let start = end + number / 4 % 3 * 4096;
             end = start + (number % 1000 + 1) * 4096;
-            Part {
+            PlacedPart {
                 start: Bytes(start),
                 end: Bytes(end),
                 tier: TierIndex((number + nth) as u32 % tiers),

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_model::plan::{Item, Part, PartItem};
+use isotherm_model::plan::{Item, PartItem, PlacedPart};
 use isotherm_model::site::SiteId;
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::Bytes;
@@ -39,7 +39,7 @@ pub(crate) type Placed = (TierIndex, String);
 /// The decision for one site, from those for its pieces.
 pub(crate) struct Gathered {
     pub(crate) tier: TierIndex,
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Vec<PlacedPart>,
     pub(crate) reason: String,
 }
 
@@ -159,8 +159,13 @@ impl Pieces {
     }
 
     /// The parts in other tiers than the site's; neighbours of one tier are one.
-    fn parts_beside(&self, tier: TierIndex, numbers: &[usize], placed: &[Placed]) -> Vec<Part> {
-        let mut beside: Vec<Part> = Vec::new();
+    fn parts_beside(
+        &self,
+        tier: TierIndex,
+        numbers: &[usize],
+        placed: &[Placed],
+    ) -> Vec<PlacedPart> {
+        let mut beside: Vec<PlacedPart> = Vec::new();
         for number in numbers {
             let (item, of_part) = (self.items[*number], placed[*number].0);
             let Some((start, end)) = self.pieces[*number].range.filter(|_| of_part != tier) else {
@@ -172,7 +177,7 @@ impl Pieces {
                     last.value = last.value.saturating_add(item.value);
                     last.weight += item.weight;
                 }
-                _ => beside.push(Part {
+                _ => beside.push(PlacedPart {
                     start,
                     end,
                     tier: of_part,
@@ -186,7 +191,7 @@ impl Pieces {
 }
 
 /// Why a site is split, in words.
-fn reason(parts: &[Part], tier: TierIndex) -> String {
+fn reason(parts: &[PlacedPart], tier: TierIndex) -> String {
     let bytes: Bytes = parts.iter().map(|part| part.weight).sum();
     let value = parts
         .iter()

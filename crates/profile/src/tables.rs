@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
+use isotherm_model::batch::ObjectRange;
 use isotherm_model::batch::{Count, Epoch, Extent, Process, SourceReport};
-use isotherm_model::profile::{EpochSpan, Heat, ObjectRange, Resident};
+use isotherm_model::profile::{EpochSpan, Heat, Resident};
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::tier::TierIndex;
 use isotherm_model::units::{Accesses, Bytes, Nanos};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use isotherm_model::batch::SourceReport;
 use isotherm_model::count_unit::CountUnit;
 use isotherm_model::hotness::hotter_first;
-use isotherm_model::plan::{Assignment, Part, Plan};
+use isotherm_model::plan::{Assignment, PlacedPart, Plan};
 use isotherm_model::profile::Profile;
 use isotherm_model::site::{Frame, Site, SiteId, SiteKind};
 use isotherm_model::units::{Accesses, Bytes};
@@ -140,7 +140,13 @@ fn hottest_first(profile: &Profile, accesses: &BTreeMap<SiteId, Accesses>) -> Ve
     sites
 }
 
-fn part_row(plan: &Plan, part: &Part) -> PartRow {
+fn part_rows(plan: Option<&Plan>, site: Option<&Assignment>) -> Vec<PartRow> {
+    let both = plan.zip(site);
+    let rows = both.map(|(plan, site)| site.parts.iter().map(|part| part_row(plan, part)));
+    rows.into_iter().flatten().collect()
+}
+
+fn part_row(plan: &Plan, part: &PlacedPart) -> PartRow {
     PartRow {
         start_bytes: part.start.0,
         end_bytes: part.end.0,
@@ -148,6 +154,13 @@ fn part_row(plan: &Plan, part: &Part) -> PartRow {
         value: part.value,
         weight_bytes: part.weight.0,
     }
+}
+
+fn assignments(plan: &Plan) -> HashMap<SiteId, &Assignment> {
+    let sites = plan.assignments.iter();
+    sites
+        .map(|assignment| (assignment.site, assignment))
+        .collect()
 }
 
 /// A row for every site that can be placed, hottest first.
@@ -161,11 +174,7 @@ pub(crate) fn rows(
     let sites = hottest_first(profile, accesses);
     let total = sites.iter().map(&seen).fold(0, u64::saturating_add);
     let footprint = profile.footprint().0;
-    let assignments: HashMap<SiteId, &Assignment> = plan
-        .into_iter()
-        .flat_map(|plan| &plan.assignments)
-        .map(|assignment| (assignment.site, assignment))
-        .collect();
+    let assignments = plan.map(assignments).unwrap_or_default();
     let mut bytes = Bytes::ZERO;
     let mut sum = 0_u64;
     let mut rows: Vec<SiteRow> = sites
@@ -206,12 +215,7 @@ pub(crate) fn rows(
                     let tier = assignment.map_or_else(|| plan.unassigned_tier(site.id), |a| a.tier);
                     plan.tiers.get(tier).map(|tier| tier.name.clone())
                 }),
-                parts: plan
-                    .zip(assignment)
-                    .map(|(plan, site)| {
-                        site.parts.iter().map(|part| part_row(plan, part)).collect()
-                    })
-                    .unwrap_or_default(),
+                parts: part_rows(plan, assignment.copied()),
                 reason: assignment.map(|assignment| assignment.reason.clone()),
             }
         })

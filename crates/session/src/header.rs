@@ -139,7 +139,6 @@ impl Header {
     /// else the fault of the header.
     pub fn check(bytes: &[u8; HEADER_BYTES], file_bytes: u64) -> Result<Self, SessionError> {
         check_version(bytes)?;
-        let touch_slots = touch_slots(bytes)?;
         let (pool_base, pool_bytes) = pool(bytes)?;
         let (regions, access_counts) = access_tables(bytes, file_bytes)?;
         let table = |name, offset, slots, record, most| {
@@ -190,7 +189,7 @@ impl Header {
             touches: table(
                 "touches",
                 field!(bytes, u64, touches_offset),
-                touch_slots,
+                touch_slots(bytes)?,
                 size_of::<TouchRecord>(),
                 at_most::TOUCHES,
             )?,
@@ -205,13 +204,7 @@ impl Header {
             access_counts,
             access_period: access_field(bytes, offset_of!(AccessTable, period)).min(PERIOD_MAX),
             pages: page_tables(bytes, file_bytes)?,
-            objects: table(
-                "objects",
-                object_field(bytes, offset_of!(ObjectRing, offset)),
-                object_slots(bytes)?,
-                size_of::<ObjectRecord>(),
-                at_most::OBJECTS,
-            )?,
+            objects: object_ring(bytes, file_bytes)?,
         })
     }
 
@@ -267,11 +260,19 @@ fn touch_slots(bytes: &[u8; HEADER_BYTES]) -> Result<u64, SessionError> {
     ring_slots("touches", u64::from_ne_bytes(at(bytes, ring)))
 }
 
-/// Slots of the ring of objects, a power of two or 0.
-fn object_slots(bytes: &[u8; HEADER_BYTES]) -> Result<u64, SessionError> {
-    ring_slots(
+/// The ring of large allocations.
+fn object_ring(bytes: &[u8; HEADER_BYTES], file_bytes: u64) -> Result<Table, SessionError> {
+    let offset = object_field(bytes, offset_of!(ObjectRing, offset));
+    let slots = object_field(bytes, offset_of!(ObjectRing, slots));
+    let slots = ring_slots("objects", slots)?;
+    let record = size_of::<ObjectRecord>();
+    checked(
         "objects",
-        object_field(bytes, offset_of!(ObjectRing, slots)),
+        offset,
+        slots,
+        record,
+        at_most::OBJECTS,
+        file_bytes,
     )
 }
 

@@ -98,17 +98,28 @@ impl SessionBytes {
         put!(file, 0, SessionHeader, text_offset, text);
         let slots = offset_of!(SessionHeader, touches) + offset_of!(TouchRing, slots);
         file.put(slots as u64, &layout.touch_slots.to_ne_bytes());
-        let ring = offset_of!(SessionHeader, objects) as u64;
-        put!(file, ring, ObjectRing, slots, layout.object_slots);
-        put!(file, ring, ObjectRing, offset, objects);
-        let accesses = offset_of!(SessionHeader, accesses) as u64;
-        put!(file, accesses, AccessTable, period, 8u64);
-        let region_slots = u64::from(layout.region_slots);
-        put!(file, accesses, AccessTable, slots, region_slots);
-        put!(file, accesses, AccessTable, regions_offset, regions);
-        put!(file, accesses, AccessTable, counts_offset, counts);
+        file.object_ring(objects);
+        file.access_table(regions, counts);
         file.page_tables(pages, requests);
         file
+    }
+
+    /// The table of access counts, with the offsets of its regions and of their counts.
+    fn access_table(&mut self, regions: u64, counts: u64) {
+        let accesses = offset_of!(SessionHeader, accesses) as u64;
+        put!(self, accesses, AccessTable, period, 8u64);
+        let region_slots = u64::from(self.layout.region_slots);
+        put!(self, accesses, AccessTable, slots, region_slots);
+        put!(self, accesses, AccessTable, regions_offset, regions);
+        put!(self, accesses, AccessTable, counts_offset, counts);
+    }
+
+    /// The ring of large allocations at this offset.
+    fn object_ring(&mut self, offset: u64) {
+        let ring = offset_of!(SessionHeader, objects) as u64;
+        let slots = self.layout.object_slots;
+        put!(self, ring, ObjectRing, slots, slots);
+        put!(self, ring, ObjectRing, offset, offset);
     }
 
     /// The tables of pages, with the offsets of the tiers and of the requests.
