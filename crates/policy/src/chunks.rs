@@ -13,8 +13,7 @@
 //! range   |=======|               one range, with its reason  ranges, capacity
 //! ```
 //!
-//! Every stage is linear in the number of chunks, except sorting the objects by address and, if the
-//! ranges exceed the fast tier, the ranges by hotness: then the best are kept.
+//! Every stage is linear in the number of chunks, except sorting the objects by address. If the critical chunks exceed the fast tier, the best are kept.
 //!
 //! Not part of this module: the source of the counts, and the moves.
 

@@ -6,7 +6,7 @@ use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 use proptest::prelude::*;
 
-use super::{ChunkParameters, ChunkSelection, DataObject, Fit, select};
+use super::{ChunkParameters, ChunkSelection, DataObject, FastRange, Fit, select};
 
 const PAGE: u64 = 4096;
 const AMPLE: Bytes = Bytes(u64::MAX);
@@ -141,6 +141,36 @@ fn chunks_of(selection: &ChunkSelection) -> Vec<Vec<bool>> {
     fast
 }
 
+fn in_order<'a>(objects: &[DataObject<'a>]) -> Vec<DataObject<'a>> {
+    let mut sorted = objects.to_vec();
+    sorted.sort_by_key(|object| (object.process, object.address, object.bytes));
+    sorted
+}
+
+/// Priority, number in the order of all chunks, and bytes of each selected chunk.
+fn ranked(objects: &[DataObject<'_>], selection: &ChunkSelection) -> Vec<(f64, usize, u64)> {
+    let mut found = Vec::new();
+    let mut number = 0;
+    for ((object, facts), fast) in objects
+        .iter()
+        .zip(&selection.objects)
+        .zip(chunks_of(selection))
+    {
+        let counts_a_chunk = (facts.chunk.0 / PAGE) as usize;
+        let counts = object.missed_reads.chunks(counts_a_chunk);
+        for (chunk, (fast, counts)) in fast.into_iter().zip(counts).enumerate() {
+            let start = chunk as u64 * facts.chunk.0;
+            let bytes = facts.chunk.0.min(object.bytes.0 - start);
+            if fast {
+                let reads: u64 = counts.iter().sum();
+                found.push((reads as f64 / bytes as f64, number, bytes));
+            }
+            number += 1;
+        }
+    }
+    found
+}
+
 proptest! {
     #[test]
     fn the_selection_is_that_of_the_equations_leaf_by_leaf(
@@ -190,34 +220,50 @@ proptest! {
     }
 
     #[test]
-    fn the_best_ranges_are_kept_and_more_capacity_never_keeps_fewer_missed_reads(
+    fn the_best_chunks_are_kept_and_more_capacity_never_keeps_fewer_missed_reads(
         shapes in shapes(), parameters in parameters(), capacity in 0_u64..100 * PAGE,
         more in 0_u64..20 * PAGE
     ) {
         let objects = objects(&shapes);
-        let mut ranges = select(&objects, &parameters, AMPLE).unwrap().ranges;
-        ranges.sort_by(|a, b| {
-            let [a_hot, b_hot] = [(a, b), (b, a)]
-                .map(|(x, y)| u128::from(x.missed_reads) * u128::from(y.bytes.0));
-            b_hot.cmp(&a_hot).then((a.process, a.address).cmp(&(b.process, b.address)))
-        });
+        let ample = select(&objects, &parameters, AMPLE).unwrap();
+        let selection = select(&objects, &parameters, Bytes(capacity)).unwrap();
+        let sorted = in_order(&objects);
+        let mut critical = ranked(&sorted, &ample);
+        critical.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut used = 0;
-        let whole = ranges.iter().take_while(|range| {
-            used += range.bytes.0;
+        let best = critical.iter().take_while(|chunk| {
+            used += chunk.2;
             used <= capacity
         });
-        let mut whole: Vec<_> = whole.copied().collect();
-        whole.sort_by_key(|range| (range.process, range.address));
-        let selection = select(&objects, &parameters, Bytes(capacity)).unwrap();
-        let kept = selection.ranges.iter().filter(|range| range.fit == Fit::Whole);
-        prop_assert_eq!(kept.copied().collect::<Vec<_>>(), whole);
-        prop_assert!(selection.ranges.iter().filter(|range| range.fit != Fit::Whole).count() <= 1);
+        let mut best: Vec<_> = best.map(|chunk| chunk.1).collect();
+        best.sort_unstable();
+        let kept: Vec<_> = ranked(&sorted, &selection).iter().map(|chunk| chunk.1).collect();
+        prop_assert_eq!(kept, best);
 
         let larger = select(&objects, &parameters, Bytes(capacity + more)).unwrap();
         let reads = |selection: &ChunkSelection| -> u64 {
             selection.ranges.iter().map(|range| range.missed_reads).sum()
         };
         prop_assert!(reads(&selection) <= reads(&larger));
+    }
+
+    #[test]
+    fn a_range_is_whole_if_it_is_one_without_a_capacity(
+        shapes in shapes(), parameters in parameters(), capacity in 0_u64..100 * PAGE
+    ) {
+        let objects = objects(&shapes);
+        let ample = select(&objects, &parameters, AMPLE).unwrap();
+        for range in select(&objects, &parameters, Bytes(capacity)).unwrap().ranges {
+            let holds = |all: &&FastRange| {
+                all.object == range.object
+                    && (all.address..all.address + all.bytes.0).contains(&range.address)
+            };
+            let all = ample.ranges.iter().find(holds).unwrap();
+            match range.fit {
+                Fit::Whole => prop_assert_eq!(range, *all),
+                Fit::Cut { of } => prop_assert!(of == all.bytes && range.bytes < of),
+            }
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use isotherm_model::batch::Process;
 use isotherm_model::site::SiteId;
 use isotherm_model::units::Bytes;
 
+use super::capacity::Candidate;
 use super::granularity::Chunks;
 use super::local::Category;
 use super::object_selection::ObjectSelection;
@@ -30,18 +31,18 @@ pub struct FastRange {
     pub sampled: u32,
     /// Chunks that were promoted because of their neighbours.
     pub estimated: u32,
-    /// Whether the whole range fits the capacity.
+    /// Whether all of it fits the capacity.
     pub fit: Fit,
 }
 
-/// The part of a range of critical chunks that fits the capacity.
+/// Whether the capacity has room for all of a range of critical chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// The whole range.
     Whole,
-    /// The part with the most missed reads, of a range of this length.
+    /// A part of a range of this length: its other chunks are worse than all that are kept.
     Cut {
-        /// Length before the cut.
+        /// Length of the range without a capacity.
         of: Bytes,
     },
 }
@@ -78,45 +79,50 @@ impl Categorised<'_> {
         }
     }
 
-    /// Appends each run of critical chunks as one range.
-    pub(super) fn add_runs(&self, ranges: &mut Vec<FastRange>) {
-        let is_critical = |category: &Category| *category != Category::Cold;
-        let runs = self
-            .categories
-            .chunk_by(|a, b| is_critical(a) == is_critical(b));
-        let mut start = 0;
-        for run in runs {
-            let chunks = start..start + run.len();
-            start = chunks.end;
-            if is_critical(&run[0]) {
-                ranges.push(self.range(chunks, Fit::Whole));
+    /// Passes each critical chunk to `add`.
+    pub(super) fn candidates(&self, first: usize, mut add: impl FnMut(Candidate)) {
+        for (index, priority) in self.chunks.priorities().enumerate() {
+            if self.categories[index] != Category::Cold {
+                let bytes = self.chunks.bytes_between(index, index + 1);
+                add(Candidate::new(priority, bytes, first + index));
             }
         }
     }
 
-    /// Neighbouring chunks of the range that fit into the room: those with the most missed reads,
-    /// the first of several; `None` if not even one chunk fits.
-    pub(super) fn cut(&self, range: &FastRange, room: Bytes) -> Option<FastRange> {
-        let first = ((range.address - self.facts.address) / self.chunks.chunk.0) as usize;
-        let length = (range.sampled + range.estimated) as usize;
-        let wanted = usize::try_from(room.0 / self.chunks.chunk.0).unwrap_or(usize::MAX);
-        let wanted = wanted.min(length);
-        if wanted == 0 {
-            return None;
-        }
-        let reads = &self.chunks.reads[first..first + length];
-        let first_window = reads[..wanted].iter().map(|&reads| u128::from(reads));
-        let mut sum = first_window.sum::<u128>();
-        let (mut best, mut best_at) = (sum, 0);
-        for end in wanted..length {
-            sum = sum + u128::from(reads[end]) - u128::from(reads[end - wanted]);
-            if sum > best {
-                (best, best_at) = (sum, end + 1 - wanted);
+    /// Appends each run of critical chunks that are kept as one range.
+    pub(super) fn add_runs(&self, is_kept: impl Fn(usize) -> bool, ranges: &mut Vec<FastRange>) {
+        let is_critical = |category: &Category| *category != Category::Cold;
+        let runs = self
+            .categories
+            .chunk_by(|a, b| is_critical(a) == is_critical(b));
+        let mut end = 0;
+        for run in runs {
+            let all = end..end + run.len();
+            end = all.end;
+            if is_critical(&run[0]) {
+                self.add_kept(all, &is_kept, ranges);
             }
         }
-        let start = first + best_at;
-        let fit = Fit::Cut { of: range.bytes };
-        Some(self.range(start..start + wanted, fit))
+    }
+
+    /// Appends the kept stretches of one run.
+    fn add_kept(
+        &self,
+        run: Range<usize>,
+        is_kept: impl Fn(usize) -> bool,
+        ranges: &mut Vec<FastRange>,
+    ) {
+        let of = self.chunks.bytes_between(run.start, run.end);
+        let mut next = run.start;
+        while let Some(start) = (next..run.end).find(|&chunk| is_kept(chunk)) {
+            let end = (start..run.end).find(|&chunk| !is_kept(chunk));
+            next = end.unwrap_or(run.end);
+            let fit = match (start..next) == run {
+                true => Fit::Whole,
+                false => Fit::Cut { of },
+            };
+            ranges.push(self.range(start..next, fit));
+        }
     }
 }
 

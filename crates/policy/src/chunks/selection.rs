@@ -84,19 +84,38 @@ pub fn select(
     let mut all = AllChunks::default();
     let mut facts = sampled(&objects, parameters, &mut all);
     promote(&mut facts, parameters, &mut all);
+    let (left, left_out) = left_by_capacity(&facts, &all, capacity);
     let mut ranges = Vec::new();
     for (object, facts) in facts.iter().enumerate() {
-        all.of(object, facts).add_runs(&mut ranges);
+        let first = all.starts[object];
+        let is_kept = |chunk: usize| left.is_empty() || !left[first + chunk];
+        all.of(object, facts).add_runs(is_kept, &mut ranges);
     }
-    let (ranges, left_out) = capacity::bound(ranges, capacity, |range, room| {
-        let facts = &facts[range.object];
-        all.of(range.object, facts).cut(range, room)
-    });
     Ok(ChunkSelection {
         objects: facts,
         ranges,
         left_out,
     })
+}
+
+/// The last stage: marks the critical chunks for which there is no room, and adds up their bytes. No marks where all fit.
+fn left_by_capacity(
+    facts: &[ObjectSelection],
+    all: &AllChunks,
+    capacity: Bytes,
+) -> (Vec<bool>, Bytes) {
+    let mut candidates = Vec::with_capacity(all.reads.len());
+    for (object, facts) in facts.iter().enumerate() {
+        let first = all.starts[object];
+        all.of(object, facts)
+            .candidates(first, |chunk| candidates.push(chunk));
+    }
+    if capacity::total(&candidates) <= u128::from(capacity.0) {
+        return (Vec::new(), Bytes::ZERO);
+    }
+    let mut left = vec![false; all.reads.len()];
+    let left_out = capacity::bound(&mut candidates, capacity, |chunk| left[chunk] = true);
+    (left, left_out)
 }
 
 /// The first stage: chunks, and the critical ones of each object by its own samples.
